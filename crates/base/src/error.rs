@@ -1,0 +1,97 @@
+//! The one taxonomy of refusals. Numbers are sent and stored: never reuse one.
+
+/// What a caller can do about a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// Nothing happened; the same transaction may succeed if it is run again.
+    Temporary,
+    /// The same request will be refused again.
+    Permanent,
+    /// The data contradicts a constraint (a key exists, a row is missing).
+    Constraint,
+    /// It is not known whether the transaction took effect.
+    UnknownOutcome,
+}
+
+macro_rules! codes {
+    ($($name:ident = $number:literal, $class:ident, $text:literal;)+) => {
+        /// Why something was refused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum RefCode {
+            $(#[doc = $text] $name = $number,)+
+        }
+
+        impl RefCode {
+            /// The code with this number; unknown numbers (from a newer version) become
+            /// [`RefCode::Unrecognised`].
+            pub fn from_number(number: u16) -> Self {
+                match number {
+                    $($number => Self::$name,)+
+                    _ => Self::Unrecognised,
+                }
+            }
+
+            /// What the caller can do about it.
+            pub fn class(self) -> ErrorClass {
+                match self {
+                    $(Self::$name => ErrorClass::$class,)+
+                }
+            }
+
+            /// What happened and what to do, in one sentence.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    Unrecognised = 1, Permanent, "the other side refused for a reason that this version does not know; upgrade this side";
+    NotServing = 10, Temporary, "this node is not serving now (starting, or cut off from the control group); retry, or use another node";
+    StaleView = 11, Temporary, "the cluster changed while the request was under way; retry";
+    NodeFailed = 12, Temporary, "a data node failed while it worked on the transaction; retry the transaction";
+    NoReplica = 13, Temporary, "no in-sync replica of the row's node group is alive; restart the group's nodes";
+    LockTimeout = 20, Temporary, "waited too long for a row lock (possibly a deadlock); retry the transaction";
+    LockQueueFull = 21, Temporary, "too many transactions wait for the same row; retry the transaction";
+    TransactionLimit = 22, Temporary, "the coordinator runs as many transactions as it may; retry later";
+    OperationLimit = 23, Permanent, "the transaction holds as many row operations as it may; split it";
+    Overloaded = 24, Temporary, "the node has more work queued than it accepts; retry later";
+    MemoryFull = 25, Temporary, "the node's data memory is used up; delete rows or raise --memory-mib";
+    TransactionAborted = 26, Temporary, "the transaction was aborted before; begin it again";
+    TransactionUnknown = 27, Temporary, "no such transaction at this coordinator; begin it again";
+    CoordinatorFailed = 28, Temporary, "the transaction's coordinator failed and the transaction was rolled back; retry it";
+    OutcomeUnknown = 29, UnknownOutcome, "the connection was lost while the transaction was committing; check whether it took effect";
+    KeyExists = 40, Constraint, "a row with this key exists already";
+    RowMissing = 41, Constraint, "no row has this key";
+    TableUnknown = 50, Permanent, "no such table; reread the catalog";
+    SchemaVersionOld = 51, Temporary, "the table's definition changed; reread the catalog and retry";
+    IndexUnknown = 52, Permanent, "no such index; reread the catalog";
+    RowMalformed = 53, Permanent, "the row image does not fit the table's definition";
+    ProgramMalformed = 54, Permanent, "the filter or update program is not valid for the table";
+    RequestMalformed = 55, Permanent, "the request is not valid";
+    RowTooLarge = 56, Permanent, "the row is larger than a row may be (30000 bytes)";
+    KeyTooLarge = 57, Permanent, "the key is larger than a key may be (3072 bytes)";
+    ProgramFailed = 58, Permanent, "computing a value failed; the message says why";
+    ScanUnknown = 59, Temporary, "the scan is not open any more; run it again";
+    VersionUnsupported = 60, Permanent, "the two sides speak no common protocol version; upgrade the older one";
+    WrongCluster = 61, Permanent, "the node belongs to another cluster";
+    CatalogConflict = 62, Permanent, "the catalog refuses the change; the message says why";
+    CatalogLimit = 63, Permanent, "the catalog is full";
+}
+
+impl RefCode {
+    /// Its number on the wire.
+    pub fn number(self) -> u16 {
+        self as u16
+    }
+}
+
+impl core::fmt::Display for RefCode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} (LDB-{})", self.text(), self.number())
+    }
+}

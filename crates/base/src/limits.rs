@@ -1,0 +1,39 @@
+//! Every limit, in one place, with its reason. Units are in the names.
+
+/// Buckets that rows are hashed into; fragments own whole buckets, so that growing a cluster moves
+/// whole buckets. A multiple of 2, 3, 4, 5, 6 and 8, so that they divide evenly.
+pub const BUCKET_COUNT: u32 = 3_840;
+/// Largest row, in bytes of the stored format.
+pub const ROW_BYTES_MAX: usize = 30_000;
+/// Largest encoded key, in bytes.
+pub const KEY_BYTES_MAX: usize = 3_072;
+/// Columns in a table.
+pub const COLUMNS_MAX: usize = 512;
+/// Columns in a key or index.
+pub const KEY_COLUMNS_MAX: usize = 16;
+/// Secondary indexes of a table.
+pub const INDEXES_MAX: usize = 64;
+/// Tables in a cluster.
+pub const TABLES_MAX: usize = 20_000;
+/// Replicas of a node group.
+pub const REPLICAS_MAX: usize = 4;
+/// Data nodes and witnesses in a cluster.
+pub const NODES_MAX: usize = 64;
+/// Operations that one request may carry.
+pub const OPERATIONS_PER_REQUEST_MAX: usize = 4_096;
+/// Largest signal, fixed part and sections together. Bounds every receive buffer.
+pub const SIGNAL_BYTES_MAX: usize = 4 << 20;
+/// Row operations that one transaction may hold.
+pub const OPERATIONS_PER_TRANSACTION_MAX: usize = 1 << 20;
+/// Transactions that one coordinator runs at once.
+pub const TRANSACTIONS_PER_COORDINATOR_MAX: usize = 65_536;
+/// Client connections of one node.
+pub const CLIENTS_PER_NODE_MAX: usize = 4_096;
+/// Bytes a scan sends before it waits for more credit.
+pub const SCAN_BATCH_BYTES: usize = 256 << 10;
+/// Rows a scan looks at before it gives way to other work: tens of microseconds.
+pub const SCAN_SLICE_ROWS: usize = 128;
+/// Encoded bytes of a filter, projection or update program.
+pub const PROGRAM_BYTES_MAX: usize = 1 << 20;
+/// Depth of an expression tree inside a program.
+pub const PROGRAM_DEPTH_MAX: usize = 128;

@@ -1,0 +1,271 @@
+//! The catalog: databases, tables, columns, indexes; and the changes that DDL makes to it.
+//!
+//! The catalog is control state: every change goes through the consensus log and gives it a new
+//! version. Its encoding starts with a format version ([`FORMAT`]).
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod apply;
+pub mod view;
+
+pub use view::{ClusterConfig, ClusterMap, Group, Member, Replica, Roles, View};
+
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use lats_base::{FragmentId, IndexId, RefCode, TableId, hash, limits};
+use lats_values::{ColumnType, RowLayout, Value};
+use serde::{Deserialize, Serialize};
+
+/// Version of the encoding written by this release.
+pub const FORMAT: u8 = 1;
+
+/// All databases and tables of the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Catalog {
+    /// Grows by one with each change.
+    pub version: u64,
+    /// Names of the databases.
+    pub databases: Vec<String>,
+    /// The tables by id.
+    pub tables: BTreeMap<TableId, TableDef>,
+    /// The id that the next table gets.
+    pub next_table_id: u32,
+}
+
+/// A table's definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableDef {
+    /// Its id; never reused.
+    pub id: TableId,
+    /// Changes when the definition does; requests carry it.
+    pub schema_version: u32,
+    /// The database it is in.
+    pub database: String,
+    /// Its name.
+    pub name: String,
+    /// Its columns, in order.
+    pub columns: Vec<ColumnDef>,
+    /// The primary key: column positions, in key order. Never empty: a table without a key gets a
+    /// hidden one (see [`ColumnDef::hidden`]).
+    pub primary_key: Vec<u16>,
+    /// Secondary ordered indexes.
+    pub indexes: Vec<IndexDef>,
+    /// Number of fragments its rows are spread over.
+    pub fragment_count: u16,
+    /// The table's comment, as given.
+    pub comment: String,
+}
+
+/// A column's definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ColumnDef {
+    /// Its name.
+    pub name: String,
+    /// Its type, with nullability and collation.
+    pub column_type: ColumnType,
+    /// What an INSERT that does not name it stores.
+    pub default: DefaultValue,
+    /// Filled from the table's sequence when absent, NULL or 0.
+    pub auto_increment: bool,
+    /// ON UPDATE CURRENT_TIMESTAMP.
+    pub on_update_now: bool,
+    /// The generated key of a table that was created without one: not seen by `SELECT *`.
+    pub hidden: bool,
+}
+
+/// A column's default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum DefaultValue {
+    /// None: NULL for nullable columns, else an error in strict mode.
+    None,
+    /// A literal, already converted to the column's type.
+    Literal(Value),
+    /// CURRENT_TIMESTAMP.
+    Now,
+}
+
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexDef {
+    /// Its id within the table; never reused there.
+    pub id: IndexId,
+    /// Its name.
+    pub name: String,
+    /// Its columns, in order. The primary key's columns follow implicitly.
+    pub columns: Vec<u16>,
+}
+
+/// A change of the catalog, as DDL asks for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Change {
+    /// CREATE DATABASE.
+    CreateDatabase {
+        /// Its name.
+        name: String,
+        /// Do nothing if it exists.
+        if_not_exists: bool,
+    },
+    /// DROP DATABASE, with its tables.
+    DropDatabase {
+        /// Its name.
+        name: String,
+        /// Do nothing if it is missing.
+        if_exists: bool,
+    },
+    /// CREATE TABLE. `id`, `schema_version` and `fragment_count` of 0 are filled in.
+    CreateTable {
+        /// The definition.
+        table: TableDef,
+        /// Do nothing if it exists.
+        if_not_exists: bool,
+    },
+    /// DROP TABLE.
+    DropTable {
+        /// Its database.
+        database: String,
+        /// Its name.
+        name: String,
+        /// Do nothing if it is missing.
+        if_exists: bool,
+    },
+    /// TRUNCATE TABLE: the same definition under a new id, empty.
+    TruncateTable {
+        /// Its database.
+        database: String,
+        /// Its name.
+        name: String,
+    },
+    /// CREATE INDEX: each fragment builds it in place when it installs the catalog.
+    CreateIndex {
+        /// The table's database.
+        database: String,
+        /// The table.
+        table: String,
+        /// The index's name.
+        name: String,
+        /// Its columns.
+        columns: Vec<u16>,
+    },
+}
+
+/// Why the catalog refuses a change. `kind` picks the client's error number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeError {
+    /// What kind of refusal it is.
+    pub kind: ChangeErrorKind,
+    /// What happened, for a person.
+    pub message: String,
+}
+
+/// Kinds of refused changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChangeErrorKind {
+    /// The database exists already (MySQL 1007).
+    DatabaseExists,
+    /// No such database, to be dropped (MySQL 1008).
+    DatabaseMissing,
+    /// No such database, to put a table in (MySQL 1049).
+    DatabaseUnknown,
+    /// The table exists already (MySQL 1050).
+    TableExists,
+    /// No such table (MySQL 1051 or 1146).
+    TableMissing,
+    /// A limit was reached, or the definition is not one we support.
+    NotSupported,
+    /// The cluster cannot do it now; retry (MySQL 1297).
+    Temporary,
+}
+
+impl TableDef {
+    /// The fragment that a row with this encoded primary key is in.
+    pub fn fragment_of(&self, key: &[u8]) -> FragmentId {
+        let bucket = hash::bucket_of(hash::partition_hash(key));
+        FragmentId::new((bucket % u32::from(self.fragment_count)) as u16)
+    }
+
+    /// The layout of its rows.
+    pub fn layout(&self) -> RowLayout {
+        let types: Vec<ColumnType> = self.columns.iter().map(|c| c.column_type.clone()).collect();
+        RowLayout::new(&types)
+    }
+
+    /// The position of the column with this name (case is ignored, as MySQL does).
+    pub fn column(&self, name: &str) -> Option<u16> {
+        let at = self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))?;
+        u16::try_from(at).ok()
+    }
+
+    /// The index with this id.
+    pub fn index(&self, id: IndexId) -> Option<&IndexDef> {
+        self.indexes.iter().find(|i| i.id == id)
+    }
+}
+
+impl Catalog {
+    /// The catalog of a new cluster: the system database with the sequences table.
+    pub fn initial() -> Self {
+        apply::initial()
+    }
+
+    /// The table with this name. Database and table names are case-sensitive.
+    pub fn table(&self, database: &str, name: &str) -> Option<&TableDef> {
+        self.tables.values().find(|t| t.database == database && t.name == name)
+    }
+
+    /// True if there is a database with this name.
+    pub fn has_database(&self, name: &str) -> bool {
+        self.databases.iter().any(|d| d == name)
+    }
+
+    /// Makes a change, or refuses it and stays as it was.
+    ///
+    /// # Errors
+    /// Says why the change was refused.
+    pub fn apply(&mut self, change: &Change, fragments: u16) -> Result<(), ChangeError> {
+        apply::apply(self, change, fragments)
+    }
+
+    /// Its encoding: the format version, then the catalog.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads what [`Catalog::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`RefCode::VersionUnsupported`] for another format, [`RefCode::RequestMalformed`] for bytes
+    /// that are no catalog.
+    pub fn decode(bytes: &[u8]) -> Result<Self, RefCode> {
+        decode(bytes)
+    }
+}
+
+/// Encodes any catalog record with the format version in front.
+pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+    let mut out = alloc::vec![FORMAT];
+    // Encoding into memory cannot fail: every record is a plain tree without unsized maps.
+    if let Ok(bytes) = postcard::to_allocvec(record) {
+        out.extend_from_slice(&bytes);
+    }
+    out
+}
+
+/// Decodes what [`encode`] wrote.
+///
+/// # Errors
+/// As [`Catalog::decode`].
+pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, RefCode> {
+    match bytes.split_first() {
+        Some((&FORMAT, rest)) => postcard::from_bytes(rest).map_err(|_| RefCode::RequestMalformed),
+        Some(_) => Err(RefCode::VersionUnsupported),
+        None => Err(RefCode::RequestMalformed),
+    }
+}
+
+/// The name of the system database.
+pub const SYSTEM_DATABASE: &str = "latsdb";
+/// The table of AUTO_INCREMENT sequences: (table_id BIGINT UNSIGNED primary key, next_value BIGINT UNSIGNED).
+pub const SEQUENCES_TABLE: TableId = TableId::new(1);
+const _: () = assert!(limits::COLUMNS_MAX <= u16::MAX as usize);

@@ -1,0 +1,175 @@
+//! Views: who the members are, which replicas are in sync, and who is primary of what.
+
+use alloc::{string::String, vec::Vec};
+use lats_base::{FragmentId, Incarnation, NodeGroupId, NodeId, NodeSet, ViewNumber};
+use serde::{Deserialize, Serialize};
+
+/// What was decided when the cluster was founded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterConfig {
+    /// Random; tells clusters apart.
+    pub cluster_id: u64,
+    /// Replicas of each node group.
+    pub replicas: u16,
+    /// LDM instances: fragment *f* belongs to instance *f* modulo this, on every node.
+    pub ldm_instances: u32,
+    /// TC instances of every node.
+    pub tc_instances: u32,
+    /// How long a lease lasts, and so how long a silent node is waited out, in ms.
+    pub lease_ms: u64,
+    /// How long a transaction waits for a row lock, in ms.
+    pub lock_wait_ms: u64,
+}
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roles {
+    /// Holds data.
+    pub data: bool,
+    /// Serves SQL.
+    pub sql: bool,
+}
+
+/// A node in the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// The node.
+    pub node: NodeId,
+    /// The life of its process that is meant.
+    pub incarnation: Incarnation,
+    /// What it does; neither data nor SQL: a witness.
+    pub roles: Roles,
+    /// Where other nodes and native clients connect.
+    pub native_address: String,
+    /// Where MySQL clients connect; empty if nowhere.
+    pub sql_address: String,
+    /// The view in which this life became a member.
+    pub joined_in: ViewNumber,
+    /// Its process, for a person.
+    pub pid: u32,
+    /// False once it was removed; a new life makes it true again.
+    pub alive: bool,
+}
+
+/// A replica of a node group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replica {
+    /// The node.
+    pub node: NodeId,
+    /// It holds every committed row. Else it is being filled.
+    pub in_sync: bool,
+}
+
+/// A node group: replicas of the same fragments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// The nodes that belong to it, alive or not.
+    pub nodes: Vec<NodeId>,
+    /// Its live replicas.
+    pub replicas: Vec<Replica>,
+    /// The primary of each slot; node 0 if the group is lost. Fragments go round the slots.
+    pub primaries: Vec<NodeId>,
+}
+
+/// Who may serve what, from one change to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// Its number.
+    pub number: ViewNumber,
+    /// What does not change.
+    pub config: ClusterConfig,
+    /// All nodes, dead ones too.
+    pub members: Vec<Member>,
+    /// The node groups.
+    pub groups: Vec<Group>,
+}
+
+/// What a client needs to find its way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterMap {
+    /// The view.
+    pub view: View,
+    /// The newest catalog version that the answering node has installed.
+    pub catalog_version: u64,
+}
+
+impl View {
+    /// The member with this id.
+    pub fn member(&self, node: NodeId) -> Option<&Member> {
+        self.members.iter().find(|m| m.node == node)
+    }
+
+    /// True if this life of the node is a live member.
+    pub fn is_alive(&self, node: NodeId, incarnation: Incarnation) -> bool {
+        self.member(node).is_some_and(|m| m.alive && m.incarnation == incarnation)
+    }
+
+    /// The life of a live member.
+    pub fn incarnation(&self, node: NodeId) -> Option<Incarnation> {
+        self.member(node).filter(|m| m.alive).map(|m| m.incarnation)
+    }
+
+    /// The live data nodes.
+    pub fn data_nodes(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|m| m.alive && m.roles.data)
+    }
+
+    /// The group of a fragment.
+    pub fn group_of(&self, fragment: FragmentId) -> Option<&Group> {
+        let groups = self.groups.len();
+        (groups > 0).then(|| &self.groups[usize::from(fragment.get()) % groups])
+    }
+
+    /// The group that a node belongs to.
+    pub fn group_of_node(&self, node: NodeId) -> Option<(NodeGroupId, &Group)> {
+        let at = self.groups.iter().position(|g| g.nodes.contains(&node))?;
+        Some((NodeGroupId::new(at as u16), &self.groups[at]))
+    }
+
+    /// The primary of a fragment, if its group is not lost.
+    pub fn primary(&self, fragment: FragmentId) -> Option<NodeId> {
+        let group = self.group_of(fragment)?;
+        let slots = group.primaries.len();
+        if slots == 0 {
+            return None;
+        }
+        let slot = usize::from(fragment.get()) / self.groups.len() % slots;
+        Some(group.primaries[slot]).filter(|n| n.get() != 0)
+    }
+
+    /// The replicas that get a fragment's row images from its primary: in sync or being filled.
+    pub fn backups(&self, fragment: FragmentId) -> NodeSet {
+        let primary = self.primary(fragment);
+        let Some(group) = self.group_of(fragment) else { return NodeSet::EMPTY };
+        group.replicas.iter().map(|r| r.node).filter(|n| Some(*n) != primary).collect()
+    }
+
+    /// The replicas of a fragment that may answer reads.
+    pub fn in_sync(&self, fragment: FragmentId) -> NodeSet {
+        let Some(group) = self.group_of(fragment) else { return NodeSet::EMPTY };
+        group.replicas.iter().filter(|r| r.in_sync).map(|r| r.node).collect()
+    }
+
+    /// True if the node is an in-sync replica of its group.
+    pub fn is_in_sync(&self, node: NodeId) -> bool {
+        self.group_of_node(node)
+            .is_some_and(|(_, g)| g.replicas.iter().any(|r| r.node == node && r.in_sync))
+    }
+
+    /// True if the node is a live replica, in sync or being filled, of its group.
+    pub fn is_replica_of_own_group(&self, node: NodeId) -> bool {
+        self.group_of_node(node).is_some_and(|(_, g)| g.replicas.iter().any(|r| r.node == node))
+    }
+
+    /// True if the node is a replica, in sync or being filled, of the fragment.
+    pub fn is_replica(&self, node: NodeId, fragment: FragmentId) -> bool {
+        self.group_of(fragment).is_some_and(|g| g.replicas.iter().any(|r| r.node == node))
+    }
+
+    /// The number of fragments that a new table gets: one for each replica of each group, so that
+    /// every node is primary of one.
+    pub fn fragments_per_table(&self) -> u16 {
+        let slots: usize = self.groups.iter().map(|g| g.primaries.len()).sum();
+        slots.max(1) as u16
+    }
+}

@@ -1,0 +1,153 @@
+//! What a program asks of the cluster: row operations, scans, results, errors.
+
+use lats_base::{Epoch, ErrorClass, IndexId, RefCode, TableId};
+use lats_values::SqlError;
+
+/// How a read protects what it read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// Takes no lock; sees the newest committed version (and the transaction's own writes).
+    Committed,
+    /// Others may read and share, none may write, until the transaction ends.
+    Shared,
+    /// None may lock or write until the transaction ends.
+    Exclusive,
+}
+
+/// What an operation does with the row of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOpKind {
+    /// Reads it; the program's filter and projection apply.
+    Read(LockMode),
+    /// Stores `row`; [`RowOutcome::Exists`] if the key is taken.
+    Insert,
+    /// Runs the program's filter and assignments on it.
+    Update,
+    /// Stores `row`, whether or not the key exists.
+    Write,
+    /// Deletes it if the program's filter holds (or there is no program).
+    Delete,
+}
+
+/// One operation on one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowOp {
+    /// The table.
+    pub table: TableId,
+    /// The version of its definition that the operation was made for.
+    pub schema_version: u32,
+    /// What to do.
+    pub kind: RowOpKind,
+    /// The encoded primary key (see `lats_values::encode_key_value`).
+    pub key: Vec<u8>,
+    /// The row image of an insert or write, else empty.
+    pub row: Vec<u8>,
+    /// An encoded `lats_values::Program`, or empty.
+    pub program: Vec<u8>,
+}
+
+/// What became of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOutcome {
+    /// It was done.
+    Done,
+    /// An update that changed nothing: the row has these values already.
+    Unchanged,
+    /// There is no such row.
+    Missing,
+    /// The row exists, but the program's filter is false for it.
+    NotMatched,
+    /// An insert found the key taken. The row is locked; nothing was changed.
+    Exists,
+}
+
+/// An operation's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowResult {
+    /// What became of it.
+    pub outcome: RowOutcome,
+    /// The (projected) row image, for reads that are `Done`.
+    pub row: Option<Vec<u8>>,
+}
+
+/// A range of an index: encoded key bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct KeyRange {
+    /// First key of the range, or none for the start. Included.
+    pub lower: Vec<u8>,
+    /// End of the range, or none for the end of the index. Excluded. (Use
+    /// `lats_values::next_prefix` to include a key and everything that starts with it.)
+    pub upper: Option<Vec<u8>>,
+}
+
+/// A scan over a table by one of its ordered indexes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The table.
+    pub table: TableId,
+    /// The version of its definition that the scan was made for.
+    pub schema_version: u32,
+    /// The index; [`PRIMARY_INDEX`] for the primary key's.
+    pub index: IndexId,
+    /// Ranges to read, ascending and not overlapping.
+    pub ranges: Vec<KeyRange>,
+    /// Rows in index order over all fragments (else in any order, which is cheaper).
+    pub ordered: bool,
+    /// From the end to the start (with `ordered`).
+    pub reverse: bool,
+    /// Filter and projection: an encoded `lats_values::Program`, or empty.
+    pub program: Vec<u8>,
+    /// No more than this many rows are wanted.
+    pub limit: Option<u64>,
+}
+
+/// The id of the ordered index that every table has on its primary key.
+pub const PRIMARY_INDEX: IndexId = IndexId::new(0);
+
+/// A row that a scan found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanRow {
+    /// Its key in the scanned index.
+    pub index_key: Vec<u8>,
+    /// Its primary key.
+    pub primary_key: Vec<u8>,
+    /// The (projected) row image.
+    pub row: Vec<u8>,
+}
+
+/// A commit's receipt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// The epoch that the transaction belongs to.
+    pub epoch: Epoch,
+}
+
+/// A refusal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
+pub struct StoreError {
+    /// The kind of refusal.
+    pub code: RefCode,
+    /// For [`RefCode::ProgramFailed`]: the error of the computation.
+    pub sql: Option<SqlError>,
+}
+
+impl StoreError {
+    /// What the caller can do about it.
+    pub fn class(&self) -> ErrorClass {
+        self.code.class()
+    }
+
+    fn text(&self) -> String {
+        match &self.sql {
+            Some(sql) => sql.message.clone(),
+            None => self.code.to_string(),
+        }
+    }
+}
+
+impl From<RefCode> for StoreError {
+    fn from(code: RefCode) -> Self {
+        Self { code, sql: None }
+    }
+}

@@ -1,0 +1,332 @@
+//! The client as a state machine: routing by the cluster's map, transactions, fail-over.
+//!
+//! It does no I/O: signals to send and finished requests are taken from it, received signals and
+//! lost links are given to it. The asynchronous client and the simulator's clients both drive it.
+
+mod calls;
+mod outcome;
+mod read;
+mod transaction;
+
+pub use calls::ScanHandle;
+pub use transaction::Then;
+
+use crate::api::{Committed, RowOp, RowOpKind, RowResult, ScanRow, StoreError};
+use lats_base::{
+    ClientId, Duration, Epoch, Incarnation, Instant, NodeId, RefCode, TableId, TransactionId,
+};
+use lats_catalog::{Catalog, ChangeError, ClusterMap};
+use lats_signals::{
+    BlockRef, Body, Signal, SignalBuffer, SignalNumber,
+    buffer::Route,
+    list::{self, Operation, OperationKind},
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A request's number within its client.
+pub type Ticket = u64;
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Operations of a transaction, or committed reads: one result each. `committed` if the
+    /// transaction is.
+    Rows {
+        /// The results, in the order of the operations. Empty if the transaction was committed but
+        /// its answer was lost with its coordinator.
+        results: Vec<RowResult>,
+        /// The receipt, if the request committed.
+        committed: Option<Committed>,
+    },
+    /// A batch of a scan of one fragment.
+    Batch {
+        /// The rows.
+        rows: Vec<ScanRow>,
+        /// There are no more.
+        done: bool,
+    },
+    /// The catalog.
+    Catalog(Box<Catalog>),
+    /// A change of the catalog was made, or refused.
+    Changed(Result<u64, ChangeError>),
+    /// The status record, encoded.
+    Status(Vec<u8>),
+    /// Refused.
+    Failed(StoreError),
+}
+
+/// The client's state machine.
+pub struct ClientCore {
+    id: ClientId,
+    /// The node that this client prefers: the one whose process it lives in.
+    home: Option<NodeId>,
+    map: ClusterMap,
+    routes: BTreeMap<TableId, u16>,
+    links: BTreeSet<NodeId>,
+    next_sequence: u64,
+    next_ticket: Ticket,
+    active: BTreeSet<u64>,
+    epoch_seen: Epoch,
+    transactions: BTreeMap<u64, transaction::Open>,
+    requests: BTreeMap<Ticket, Request>,
+    outgoing: SignalBuffer,
+    answers: VecDeque<(Ticket, Answer)>,
+    now: Instant,
+}
+
+enum Request {
+    Step(transaction::Step),
+    Outcome(outcome::Question),
+    Read(read::Read),
+    Call(calls::Call),
+}
+
+/// A request without an answer for so long goes to another node, if it can.
+const RESEND: Duration = Duration::from_millis(300);
+/// A request without an answer for so long is given up.
+const PATIENCE: Duration = Duration::from_millis(10_000);
+
+impl ClientCore {
+    /// A client with an id that no other has.
+    pub fn new(id: ClientId, home: Option<NodeId>) -> Self {
+        Self {
+            id,
+            home,
+            map: ClusterMap::default(),
+            routes: BTreeMap::new(),
+            links: BTreeSet::new(),
+            next_sequence: 1,
+            next_ticket: 1,
+            active: BTreeSet::new(),
+            epoch_seen: Epoch::default(),
+            transactions: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            outgoing: SignalBuffer::new(),
+            answers: VecDeque::new(),
+            now: Instant::ZERO,
+        }
+    }
+
+    /// Signals to send: the receiver says to which node.
+    pub fn outgoing(&mut self) -> &mut SignalBuffer {
+        &mut self.outgoing
+    }
+
+    /// The next finished request.
+    pub fn next_answer(&mut self) -> Option<(Ticket, Answer)> {
+        self.answers.pop_front()
+    }
+
+    /// The newest map.
+    pub fn map(&self) -> &ClusterMap {
+        &self.map
+    }
+
+    /// True once there is a map and a link to go by.
+    pub fn is_ready(&self) -> bool {
+        self.map.view.number.get() > 0 && !self.links.is_empty()
+    }
+
+    /// Tells how the rows of each table are spread.
+    pub fn learn_catalog(&mut self, catalog: &Catalog) {
+        self.routes = catalog.tables.values().map(|t| (t.id, t.fragment_count)).collect();
+    }
+
+    /// Requests that are not finished.
+    pub fn pending(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Time goes on: repeats what may be repeated, gives up what took too long.
+    pub fn tick(&mut self, now: Instant) {
+        self.now = now;
+        let tickets: Vec<Ticket> = self.requests.keys().copied().collect();
+        for ticket in tickets {
+            match self.requests.get(&ticket) {
+                Some(Request::Read(_)) => self.tick_read(ticket),
+                Some(Request::Outcome(_)) => self.tick_outcome(ticket),
+                Some(Request::Call(_)) => self.tick_call(ticket),
+                Some(Request::Step(_)) | None => {}
+            }
+        }
+    }
+
+    /// A link is up: asks for the map over it.
+    pub fn link_up(&mut self, node: NodeId) {
+        self.links.insert(node);
+        let body = lats_signals::control::MapReq { request: 0, known_view: Default::default() };
+        self.send(BlockRef::control(node), &body, &[]);
+        // Questions that had nobody to go to.
+        self.tick(self.now);
+    }
+
+    /// A link is gone, and with it what was under way on it.
+    pub fn link_down(&mut self, node: NodeId) {
+        if !self.links.remove(&node) {
+            return;
+        }
+        let tickets: Vec<Ticket> = self.requests.keys().copied().collect();
+        for ticket in tickets {
+            match self.requests.get(&ticket) {
+                Some(Request::Step(step)) if step.coordinator == node => self.lose_step(ticket),
+                Some(Request::Read(_)) => self.lose_read(ticket, node),
+                Some(Request::Outcome(_)) => self.tick_outcome(ticket),
+                Some(Request::Call(call)) if call.node == node => self.lose_call(ticket),
+                _ => {}
+            }
+        }
+    }
+
+    /// A signal has come in.
+    pub fn receive(&mut self, signal: &Signal<'_>) {
+        let Some(number) = signal.number() else { return };
+        match number {
+            SignalNumber::TcKeyConf => self.on_tc_key_conf(signal),
+            SignalNumber::TcKeyRef => self.on_tc_key_ref(signal),
+            SignalNumber::OutcomeConf => self.on_outcome_conf(signal),
+            SignalNumber::ReadConf => self.on_read_conf(signal),
+            SignalNumber::ReadRef => self.on_read_ref(signal),
+            SignalNumber::ScanConf => self.on_scan_conf(signal),
+            SignalNumber::ScanRef => self.on_scan_ref(signal),
+            SignalNumber::MapConf => self.on_map_conf(signal),
+            SignalNumber::CatalogConf => self.on_catalog_conf(signal),
+            SignalNumber::ChangeConf => self.on_change_conf(signal),
+            SignalNumber::ChangeRef => self.on_change_ref(signal),
+            SignalNumber::StatusConf => self.on_status_conf(signal),
+            // Not for clients: a node of another version.
+            _ => {}
+        }
+    }
+
+    fn on_map_conf(&mut self, signal: &Signal<'_>) {
+        let Ok(map) = lats_catalog::decode::<ClusterMap>(signal.payload()) else { return };
+        let newer = map.view.number > self.map.view.number
+            || (map.view.number == self.map.view.number
+                && map.catalog_version > self.map.catalog_version);
+        if newer {
+            self.map = map;
+        }
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        self.next_ticket - 1
+    }
+
+    fn finish(&mut self, ticket: Ticket, answer: Answer) {
+        self.requests.remove(&ticket);
+        self.answers.push_back((ticket, answer));
+    }
+
+    fn fail(&mut self, ticket: Ticket, error: impl Into<StoreError>) {
+        self.finish(ticket, Answer::Failed(error.into()));
+    }
+
+    fn send<B: Body>(&mut self, to: BlockRef, body: &B, payload: &[&[u8]]) {
+        let route = Route { sender: BlockRef::default(), receiver: to, incarnation: 0 };
+        self.outgoing.push(route, body, payload);
+    }
+
+    fn life_of(&self, node: NodeId) -> Option<Incarnation> {
+        self.map.view.incarnation(node)
+    }
+
+    /// True if the node can be talked to and is a live member.
+    fn is_up(&self, node: NodeId) -> bool {
+        self.links.contains(&node) && self.life_of(node).is_some()
+    }
+
+    /// A data node to talk to: the home if it can be, else any.
+    fn any_node(&self) -> Option<NodeId> {
+        let up = |n: &NodeId| self.is_up(*n);
+        self.home
+            .filter(up)
+            .or_else(|| self.map.view.data_nodes().map(|m| m.node).find(up))
+            .or_else(|| self.links.first().copied())
+    }
+
+    fn fragment_of(&self, op: &RowOp) -> lats_base::FragmentId {
+        let count = u32::from(self.routes.get(&op.table).copied().unwrap_or(1).max(1));
+        let bucket = lats_base::hash::bucket_of(lats_base::hash::partition_hash(&op.key));
+        lats_base::FragmentId::new((bucket % count) as u16)
+    }
+
+    fn ldm_of(&self, node: NodeId, fragment: lats_base::FragmentId) -> BlockRef {
+        let instances = self.map.view.config.ldm_instances.max(1);
+        BlockRef::ldm(node, u32::from(fragment.get()) % instances)
+    }
+}
+
+/// Appends an operation in the form in which signals carry it.
+fn push_operation(out: &mut Vec<u8>, op: &RowOp, fragment: lats_base::FragmentId, index: usize) {
+    let head = Operation {
+        table: op.table,
+        schema_version: op.schema_version,
+        fragment,
+        kind: kind_of(op.kind) as u16,
+        key_bytes: op.key.len() as u32,
+        row_bytes: op.row.len() as u32,
+        program_bytes: op.program.len() as u32,
+        index: index as u32,
+        reserved: 0,
+    };
+    list::push(out, &head, [&op.key, &op.row, &op.program]);
+}
+
+fn kind_of(kind: RowOpKind) -> OperationKind {
+    use crate::api::LockMode;
+    match kind {
+        RowOpKind::Read(LockMode::Committed) => OperationKind::Read,
+        RowOpKind::Read(LockMode::Shared) => OperationKind::ReadShared,
+        RowOpKind::Read(LockMode::Exclusive) => OperationKind::ReadExclusive,
+        RowOpKind::Insert => OperationKind::Insert,
+        RowOpKind::Update => OperationKind::Update,
+        RowOpKind::Write => OperationKind::Write,
+        RowOpKind::Delete => OperationKind::Delete,
+    }
+}
+
+/// The error that a refusal carries.
+fn error_of(code: u32, errno: u32, text: &[u8]) -> StoreError {
+    let code = RefCode::from_number(code as u16);
+    let sql = (errno != 0 && text.len() >= 5).then(|| {
+        let mut sqlstate = *b"HY000";
+        sqlstate.copy_from_slice(&text[..5]);
+        let message = String::from_utf8_lossy(&text[5..]).into_owned();
+        lats_values::SqlError { errno: errno as u16, sqlstate, message }
+    });
+    StoreError { code, sql }
+}
+
+/// Puts an outcome list into its places.
+fn place_results(payload: &[u8], results: &mut [Option<RowResult>]) {
+    use crate::api::RowOutcome;
+    use lats_signals::list::{Outcome, OutcomeKind};
+    for (head, [row, _, _]) in list::items::<Outcome>(payload) {
+        let outcome = match OutcomeKind::from_number(head.kind) {
+            Some(OutcomeKind::Done) => RowOutcome::Done,
+            Some(OutcomeKind::Unchanged) => RowOutcome::Unchanged,
+            Some(OutcomeKind::NotMatched) => RowOutcome::NotMatched,
+            Some(OutcomeKind::Exists) => RowOutcome::Exists,
+            Some(OutcomeKind::Missing) | None => RowOutcome::Missing,
+        };
+        let row = (head.has_row != 0).then(|| row.to_vec());
+        if let Some(place) = results.get_mut(head.index as usize) {
+            *place = Some(RowResult { outcome, row });
+        }
+    }
+}
+
+/// The results when all are there.
+fn all_results(results: &mut Vec<Option<RowResult>>) -> Option<Vec<RowResult>> {
+    if results.iter().any(Option::is_none) {
+        return None;
+    }
+    Some(std::mem::take(results).into_iter().flatten().collect())
+}
+
+impl ClientCore {
+    fn transaction_id(&self, sequence: u64) -> TransactionId {
+        TransactionId { client: self.id, sequence }
+    }
+}

@@ -1,0 +1,243 @@
+//! Scans of one fragment, and calls to control: map, catalog, changes, status.
+
+use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
+use crate::api::{Scan, ScanRow};
+use lats_base::{FragmentId, Instant, NodeId, RefCode, TransactionId};
+use lats_catalog::{Catalog, Change, ChangeError};
+use lats_signals::{
+    BlockRef, Signal,
+    control::{
+        CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, StatusConf, StatusReq,
+    },
+    list::{self, FoundRow, Range},
+    query::{
+        SCAN_ORDERED, SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq,
+    },
+};
+
+/// A question to one node.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) node: NodeId,
+    since: Instant,
+    sent_at: Instant,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Scan,
+    Catalog,
+    Change(u64, Change),
+    Status,
+}
+
+/// A scan of one fragment: where it runs, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanHandle {
+    ldm: BlockRef,
+    scan: u64,
+}
+
+impl ClientCore {
+    /// How many fragments a table has.
+    pub fn fragment_count(&self, table: lats_base::TableId) -> u16 {
+        self.routes.get(&table).copied().unwrap_or(0)
+    }
+
+    /// Opens a scan of one fragment at its primary, and asks for its first batch.
+    ///
+    /// # Errors
+    /// When the primary cannot be reached now.
+    pub fn open_scan(
+        &mut self,
+        scan: &Scan,
+        fragment: FragmentId,
+        transaction: Option<u64>,
+    ) -> Result<(ScanHandle, Ticket), RefCode> {
+        let node = self.map.view.primary(fragment).ok_or(RefCode::NoReplica)?;
+        if !self.is_up(node) {
+            return Err(RefCode::NotServing);
+        }
+        let ticket = self.call(node, Kind::Scan);
+        let handle = ScanHandle { ldm: self.ldm_of(node, fragment), scan: ticket };
+        let mut payload = Vec::new();
+        for range in &scan.ranges {
+            let upper = range.upper.as_deref();
+            let head = Range {
+                lower_bytes: range.lower.len() as u32,
+                upper_bytes: upper.map_or(0, <[u8]>::len) as u32,
+                has_upper: u32::from(upper.is_some()),
+                reserved: 0,
+            };
+            list::push(&mut payload, &head, [&range.lower, upper.unwrap_or_default(), &[]]);
+        }
+        let ordered = if scan.ordered { SCAN_ORDERED } else { 0 };
+        let reverse = if scan.reverse { SCAN_REVERSE } else { 0 };
+        let body = ScanReq {
+            transaction: transaction.map_or(TransactionId::NONE, |s| self.transaction_id(s)),
+            scan: ticket,
+            reply_to: BlockRef::default(),
+            limit: scan.limit.unwrap_or(u64::MAX),
+            table: scan.table,
+            schema_version: scan.schema_version,
+            fragment,
+            index: scan.index,
+            range_count: scan.ranges.len() as u32,
+            program_bytes: scan.program.len() as u32,
+            flags: ordered | reverse,
+        };
+        self.send(handle.ldm, &body, &[&payload, &scan.program]);
+        Ok((handle, ticket))
+    }
+
+    /// Asks for the next batch. The answer comes under the scan's own number.
+    pub fn next_batch(&mut self, handle: ScanHandle) -> Ticket {
+        let call =
+            Call { node: handle.ldm.node, since: self.now, sent_at: self.now, kind: Kind::Scan };
+        self.requests.insert(handle.scan, Request::Call(call));
+        let body = ScanNextReq { scan: handle.scan, reply_to: BlockRef::default() };
+        self.send(handle.ldm, &body, &[]);
+        handle.scan
+    }
+
+    /// No more is wanted of a scan.
+    pub fn close_scan(&mut self, handle: ScanHandle) {
+        self.requests.remove(&handle.scan);
+        let body = ScanCloseOrd { scan: handle.scan, reply_to: BlockRef::default() };
+        self.send(handle.ldm, &body, &[]);
+    }
+
+    fn call(&mut self, node: NodeId, kind: Kind) -> Ticket {
+        let ticket = self.ticket();
+        let call = Call { node, since: self.now, sent_at: self.now, kind };
+        self.requests.insert(ticket, Request::Call(call));
+        ticket
+    }
+
+    /// Asks for the catalog.
+    pub fn fetch_catalog(&mut self) -> Ticket {
+        self.start_call(Kind::Catalog)
+    }
+
+    /// Asks for a change of the catalog. `request` is a number that nobody else uses.
+    pub fn change(&mut self, request: u64, change: Change) -> Ticket {
+        self.start_call(Kind::Change(request, change))
+    }
+
+    /// Asks for the status record.
+    pub fn fetch_status(&mut self) -> Ticket {
+        self.start_call(Kind::Status)
+    }
+
+    fn start_call(&mut self, kind: Kind) -> Ticket {
+        let node = self.any_node().unwrap_or_default();
+        let ticket = self.call(node, kind);
+        self.send_call(ticket);
+        ticket
+    }
+
+    fn send_call(&mut self, ticket: Ticket) {
+        let (now, node) = (self.now, self.any_node());
+        let Some(Request::Call(mut call)) = self.requests.remove(&ticket) else { return };
+        call.node = node.unwrap_or_default();
+        call.sent_at = now;
+        if let Some(node) = node {
+            let to = BlockRef::control(node);
+            match &call.kind {
+                Kind::Catalog => self.send(to, &CatalogReq { request: ticket }, &[]),
+                Kind::Status => self.send(to, &StatusReq { request: ticket }, &[]),
+                Kind::Change(request, change) => {
+                    let bytes = lats_catalog::encode(change);
+                    self.send(to, &ChangeReq { request: *request }, &[&bytes]);
+                }
+                Kind::Scan => {}
+            }
+        }
+        self.requests.insert(ticket, Request::Call(call));
+    }
+
+    pub(super) fn tick_call(&mut self, ticket: Ticket) {
+        let now = self.now;
+        let Some(Request::Call(call)) = self.requests.get(&ticket) else { return };
+        let waits = now.since(call.since);
+        let scan = matches!(call.kind, Kind::Scan);
+        if waits > PATIENCE {
+            self.fail(ticket, RefCode::NotServing);
+        } else if !scan && now.since(call.sent_at) > RESEND {
+            self.send_call(ticket);
+        }
+    }
+
+    pub(super) fn lose_call(&mut self, ticket: Ticket) {
+        let Some(Request::Call(call)) = self.requests.get(&ticket) else { return };
+        if matches!(call.kind, Kind::Scan) {
+            return self.fail(ticket, RefCode::NodeFailed);
+        }
+        self.send_call(ticket);
+    }
+
+    pub(super) fn on_scan_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<ScanConf>();
+        if !self.requests.contains_key(&conf.scan) {
+            return;
+        }
+        let rows = list::items::<FoundRow>(signal.payload())
+            .map(|(_, [index_key, primary_key, row])| ScanRow {
+                index_key: index_key.to_vec(),
+                primary_key: primary_key.to_vec(),
+                row: row.to_vec(),
+            })
+            .collect();
+        self.finish(conf.scan, Answer::Batch { rows, done: conf.done != 0 });
+    }
+
+    pub(super) fn on_scan_ref(&mut self, signal: &Signal<'_>) {
+        let body = signal.body::<ScanRef>();
+        if self.requests.contains_key(&body.scan) {
+            self.fail(body.scan, error_of(body.code, body.errno, signal.payload()));
+        }
+    }
+
+    pub(super) fn on_catalog_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<CatalogConf>();
+        if let Ok(catalog) = Catalog::decode(signal.payload()) {
+            self.learn_catalog(&catalog);
+            if self.requests.contains_key(&conf.request) {
+                self.finish(conf.request, Answer::Catalog(Box::new(catalog)));
+            }
+        }
+    }
+
+    fn change_ticket(&self, asked: u64) -> Option<Ticket> {
+        self.requests.iter().find_map(|(ticket, request)| match request {
+            Request::Call(Call { kind: Kind::Change(number, _), .. }) if *number == asked => {
+                Some(*ticket)
+            }
+            _ => None,
+        })
+    }
+
+    pub(super) fn on_change_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<ChangeConf>();
+        if let Some(ticket) = self.change_ticket(conf.request) {
+            self.finish(ticket, Answer::Changed(Ok(conf.catalog_version)));
+        }
+    }
+
+    pub(super) fn on_change_ref(&mut self, signal: &Signal<'_>) {
+        let body = signal.body::<ChangeRef>();
+        let Some(ticket) = self.change_ticket(body.request) else { return };
+        match lats_catalog::decode::<ChangeError>(signal.payload()) {
+            Ok(error) => self.finish(ticket, Answer::Changed(Err(error))),
+            Err(_) => self.fail(ticket, error_of(body.code as u32, 0, &[])),
+        }
+    }
+
+    pub(super) fn on_status_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<StatusConf>();
+        if self.requests.contains_key(&conf.request) {
+            self.finish(conf.request, Answer::Status(signal.payload().to_vec()));
+        }
+    }
+}

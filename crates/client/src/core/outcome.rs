@@ -1,0 +1,55 @@
+//! Finding out what became of a commit whose coordinator was lost. The answer is never "unknown"
+//! while the cluster lives.
+
+use super::{ClientCore, PATIENCE, Request, Ticket};
+use crate::api::Committed;
+use lats_base::{Duration, Instant, RefCode};
+use lats_signals::{
+    BlockRef, Signal,
+    commit::{OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeConf, OutcomeReq},
+};
+
+/// A question about a transaction.
+#[derive(Debug)]
+pub(super) struct Question {
+    sequence: u64,
+    since: Instant,
+    asked_at: Option<Instant>,
+}
+
+const ASK_AGAIN: Duration = Duration::from_millis(5);
+
+impl ClientCore {
+    pub(super) fn ask_outcome(&mut self, ticket: Ticket, sequence: u64) {
+        let question = Question { sequence, since: self.now, asked_at: None };
+        self.requests.insert(ticket, Request::Outcome(question));
+        self.tick_outcome(ticket);
+    }
+
+    pub(super) fn tick_outcome(&mut self, ticket: Ticket) {
+        let now = self.now;
+        let node = self.any_node();
+        let Some(Request::Outcome(question)) = self.requests.get_mut(&ticket) else { return };
+        if now.since(question.since) > PATIENCE {
+            return self.fail(ticket, RefCode::OutcomeUnknown);
+        }
+        let asked = question.asked_at.is_some_and(|at| now.since(at) < ASK_AGAIN);
+        let (Some(node), false) = (node, asked) else { return };
+        question.asked_at = Some(now);
+        let sequence = question.sequence;
+        let transaction = self.transaction_id(sequence);
+        self.send(BlockRef::tc(node, 0), &OutcomeReq { transaction, request: ticket }, &[]);
+    }
+
+    pub(super) fn on_outcome_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<OutcomeConf>();
+        let Some(Request::Outcome(question)) = self.requests.get(&conf.request) else { return };
+        let sequence = question.sequence;
+        if conf.outcome == OUTCOME_PENDING {
+            return;
+        }
+        let committed =
+            (conf.outcome == OUTCOME_COMMITTED).then_some(Committed { epoch: conf.epoch });
+        self.settle(conf.request, sequence, committed);
+    }
+}

@@ -1,0 +1,128 @@
+//! Committed reads, straight to the nearest replica of each row; repeated elsewhere if need be.
+
+use super::{
+    Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, all_results, error_of, place_results,
+    push_operation,
+};
+use crate::api::{RowOp, RowResult};
+use lats_base::{ErrorClass, Instant, NodeId, RefCode, TransactionId};
+use lats_signals::{
+    BlockRef, Signal,
+    query::{ReadConf, ReadRef, ReadReq},
+};
+use std::collections::BTreeMap;
+
+/// Reads under way.
+#[derive(Debug)]
+pub(super) struct Read {
+    operations: Vec<RowOp>,
+    results: Vec<Option<RowResult>>,
+    since: Instant,
+    sent_at: Option<Instant>,
+    /// Answers of earlier attempts are still good: a read has no side effect.
+    asked: Vec<NodeId>,
+}
+
+impl ClientCore {
+    /// Reads committed rows outside any transaction.
+    pub fn read(&mut self, operations: Vec<RowOp>) -> Ticket {
+        let ticket = self.ticket();
+        let read = Read {
+            results: vec![None; operations.len()],
+            operations,
+            since: self.now,
+            sent_at: None,
+            asked: Vec::new(),
+        };
+        if read.operations.is_empty() {
+            self.finish(ticket, Answer::Rows { results: Vec::new(), committed: None });
+            return ticket;
+        }
+        self.requests.insert(ticket, Request::Read(read));
+        self.send_read(ticket);
+        ticket
+    }
+
+    /// Sends what is not answered yet to the best replicas known now.
+    fn send_read(&mut self, ticket: Ticket) {
+        let now = self.now;
+        let Some(Request::Read(mut read)) = self.requests.remove(&ticket) else { return };
+        let mut parts: BTreeMap<BlockRef, (u32, Vec<u8>)> = BTreeMap::new();
+        read.sent_at = Some(now);
+        read.asked.clear();
+        for (index, op) in read.operations.iter().enumerate() {
+            if read.results[index].is_some() {
+                continue;
+            }
+            let fragment = self.fragment_of(op);
+            let Some(node) = self.replica_for(fragment) else { continue };
+            let part = parts.entry(self.ldm_of(node, fragment)).or_default();
+            part.0 += 1;
+            push_operation(&mut part.1, op, fragment, index);
+        }
+        for (to, (operation_count, operations)) in parts {
+            read.asked.push(to.node);
+            let body = ReadReq {
+                transaction: TransactionId::NONE,
+                request: ticket,
+                reply_to: BlockRef::default(),
+                operation_count,
+                hops: 0,
+            };
+            self.send(to, &body, &[&operations]);
+        }
+        self.requests.insert(ticket, Request::Read(read));
+    }
+
+    /// The nearest replica that may answer: the home node, else the primary, else any.
+    fn replica_for(&self, fragment: lats_base::FragmentId) -> Option<NodeId> {
+        let view = &self.map.view;
+        let replicas = view.in_sync(fragment);
+        let up = |n: &NodeId| replicas.contains(*n) && self.is_up(*n);
+        self.home
+            .filter(up)
+            .or_else(|| view.primary(fragment).filter(up))
+            .or_else(|| replicas.iter().find(up))
+    }
+
+    pub(super) fn on_read_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<ReadConf>();
+        let Some(Request::Read(read)) = self.requests.get_mut(&conf.request) else { return };
+        place_results(signal.payload(), &mut read.results);
+        if let Some(results) = all_results(&mut read.results) {
+            self.finish(conf.request, Answer::Rows { results, committed: None });
+        }
+    }
+
+    pub(super) fn on_read_ref(&mut self, signal: &Signal<'_>) {
+        let body = signal.body::<ReadRef>();
+        let error = error_of(body.code, body.errno, signal.payload());
+        let retry = error.class() == ErrorClass::Temporary
+            && !matches!(error.code, RefCode::SchemaVersionOld);
+        let Some(Request::Read(read)) = self.requests.get_mut(&body.request) else { return };
+        if !retry {
+            return self.fail(body.request, error);
+        }
+        // Not at once: the view that it waits for is on its way.
+        read.sent_at = None;
+    }
+
+    pub(super) fn tick_read(&mut self, ticket: Ticket) {
+        let now = self.now;
+        let Some(Request::Read(read)) = self.requests.get(&ticket) else { return };
+        if now.since(read.since) > PATIENCE {
+            return self.fail(ticket, RefCode::NotServing);
+        }
+        if read.sent_at.is_none_or(|at| now.since(at) > RESEND) {
+            self.send_read(ticket);
+        }
+    }
+
+    pub(super) fn lose_read(&mut self, ticket: Ticket, node: NodeId) {
+        if let Some(Request::Read(read)) = self.requests.get_mut(&ticket)
+            && read.asked.contains(&node)
+        {
+            self.send_read(ticket);
+        }
+    }
+}

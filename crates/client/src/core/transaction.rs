@@ -1,0 +1,182 @@
+//! Transactions: begin, operations, commit, rollback.
+
+use super::{Answer, ClientCore, Request, Ticket, all_results, error_of, place_results, push_operation};
+use crate::api::{Committed, RowOp, RowResult};
+use lats_base::{NodeId, RefCode};
+use lats_signals::{
+    BlockRef, Signal,
+    commit::{
+        FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, TcKeyConf, TcKeyRef,
+        TcKeyReq,
+    },
+};
+
+/// A transaction that this client has begun.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    /// Chosen with the first operation.
+    coordinator: Option<NodeId>,
+    statement: u32,
+}
+
+/// A request under way at a coordinator.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) coordinator: NodeId,
+    pub(super) sequence: u64,
+    pub(super) commits: bool,
+    pub(super) ends: bool,
+    results: Vec<Option<RowResult>>,
+}
+
+/// What to do in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Keep it open.
+    GoOn,
+    /// Commit it with these operations.
+    Commit,
+    /// Roll it back.
+    RollBack,
+    /// Take back what statements from this one on wrote.
+    RollBackTo(u32),
+}
+
+impl ClientCore {
+    /// Begins a transaction. Nothing is sent before its first operation.
+    pub fn begin(&mut self) -> u64 {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.active.insert(sequence);
+        self.transactions.insert(sequence, Open::default());
+        sequence
+    }
+
+    /// Forgets a transaction that has no operations, or whose end was answered.
+    pub fn forget(&mut self, sequence: u64) {
+        self.transactions.remove(&sequence);
+        self.active.remove(&sequence);
+    }
+
+    /// The number that the transaction's next statement will have.
+    pub fn next_statement(&self, sequence: u64) -> u32 {
+        self.transactions.get(&sequence).map_or(1, |t| t.statement + 1)
+    }
+
+    /// True if the transaction holds operations.
+    pub fn is_started(&self, sequence: u64) -> bool {
+        self.transactions.get(&sequence).is_some_and(|t| t.coordinator.is_some())
+    }
+
+    /// Runs operations in a transaction.
+    pub fn step(&mut self, sequence: u64, operations: &[RowOp], then: Then) -> Ticket {
+        let ticket = self.ticket();
+        let Some(coordinator) = self.coordinator_of(sequence, operations) else {
+            self.end(sequence);
+            self.fail(ticket, RefCode::NotServing);
+            return ticket;
+        };
+        let mut payload = Vec::new();
+        for (index, op) in operations.iter().enumerate() {
+            push_operation(&mut payload, op, self.fragment_of(op), index);
+        }
+        let (flags, rollback_to) = match then {
+            Then::GoOn => (0, 0),
+            Then::Commit => (FLAG_COMMIT, 0),
+            Then::RollBack => (FLAG_ROLLBACK, 0),
+            Then::RollBackTo(statement) => (FLAG_ROLLBACK_TO, statement),
+        };
+        let statement = self.next_statement(sequence);
+        if let Some(open) = self.transactions.get_mut(&sequence) {
+            open.statement = statement;
+        }
+        let body = TcKeyReq {
+            transaction: self.transaction_id(sequence),
+            request: ticket,
+            answered_below: self.active.first().copied().unwrap_or(self.next_sequence),
+            epoch_seen: self.epoch_seen,
+            statement,
+            rollback_to,
+            operation_count: operations.len() as u32,
+            flags,
+        };
+        let instances = u64::from(self.map.view.config.tc_instances.max(1));
+        let to = BlockRef::tc(coordinator, (sequence % instances) as u32);
+        self.send(to, &body, &[&payload]);
+        let step = Step {
+            coordinator,
+            sequence,
+            commits: then == Then::Commit,
+            ends: matches!(then, Then::Commit | Then::RollBack),
+            results: vec![None; operations.len()],
+        };
+        self.requests.insert(ticket, Request::Step(step));
+        ticket
+    }
+
+    /// The coordinator: the home node, else where the first row's primary is.
+    fn coordinator_of(&mut self, sequence: u64, operations: &[RowOp]) -> Option<NodeId> {
+        let chosen = self.transactions.get(&sequence).and_then(|t| t.coordinator);
+        if let Some(node) = chosen {
+            return self.links.contains(&node).then_some(node);
+        }
+        let up = |n: &NodeId| self.is_up(*n);
+        let primary =
+            operations.first().and_then(|op| self.map.view.primary(self.fragment_of(op)));
+        let node = self.home.filter(up).or(primary.filter(up)).or_else(|| self.any_node())?;
+        self.transactions.entry(sequence).or_default().coordinator = Some(node);
+        Some(node)
+    }
+
+    fn end(&mut self, sequence: u64) {
+        self.transactions.remove(&sequence);
+        self.active.remove(&sequence);
+    }
+
+    pub(super) fn on_tc_key_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<TcKeyConf>();
+        let Some(Request::Step(step)) = self.requests.get_mut(&conf.request) else { return };
+        place_results(signal.payload(), &mut step.results);
+        let (sequence, ends) = (step.sequence, step.ends);
+        let results = all_results(&mut step.results);
+        let committed = (conf.flags & FLAG_COMMITTED != 0).then_some(Committed { epoch: conf.epoch });
+        if ends {
+            self.end(sequence);
+        }
+        self.epoch_seen = self.epoch_seen.max(conf.epoch);
+        match results {
+            Some(results) => self.finish(conf.request, Answer::Rows { results, committed }),
+            None => self.fail(conf.request, RefCode::Unrecognised),
+        }
+    }
+
+    pub(super) fn on_tc_key_ref(&mut self, signal: &Signal<'_>) {
+        let body = signal.body::<TcKeyRef>();
+        let Some(Request::Step(step)) = self.requests.get(&body.request) else { return };
+        self.end(step.sequence);
+        self.fail(body.request, error_of(body.code, body.errno, signal.payload()));
+    }
+
+    /// The coordinator is lost. What was not to commit is rolled back; about the rest we ask.
+    pub(super) fn lose_step(&mut self, ticket: Ticket) {
+        let Some(Request::Step(step)) = self.requests.remove(&ticket) else { return };
+        if step.commits {
+            return self.ask_outcome(ticket, step.sequence);
+        }
+        self.end(step.sequence);
+        self.fail(ticket, RefCode::CoordinatorFailed);
+    }
+
+    /// The transaction's outcome is known.
+    pub(super) fn settle(&mut self, ticket: Ticket, sequence: u64, committed: Option<Committed>) {
+        self.end(sequence);
+        match committed {
+            Some(receipt) => {
+                self.epoch_seen = self.epoch_seen.max(receipt.epoch);
+                let answer = Answer::Rows { results: Vec::new(), committed: Some(receipt) };
+                self.finish(ticket, answer);
+            }
+            None => self.fail(ticket, RefCode::CoordinatorFailed),
+        }
+    }
+}

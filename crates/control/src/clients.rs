@@ -1,0 +1,156 @@
+//! What clients ask of control: the map, the catalog, changes of the catalog, the status.
+
+use crate::{
+    Control,
+    state::{Command, Status, temporary},
+};
+use lats_base::{Duration, Instant, RefCode, ViewNumber};
+use lats_catalog::Change;
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockRef, Signal,
+    control::{
+        CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, MapConf, MapReq, StatusConf,
+        StatusReq,
+    },
+};
+
+/// A change of the catalog that a client of this node waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingChange {
+    client: BlockRef,
+    change: Change,
+    since: Instant,
+    proposed_at: Instant,
+}
+
+const CHANGES_MAX: usize = 1_024;
+const CHANGE_RETRY: Duration = Duration::from_millis(200);
+/// After this a client is told that its change has not come through. It may do so later.
+const CHANGE_PATIENCE: Duration = Duration::from_millis(10_000);
+
+impl Control {
+    pub(crate) fn on_map_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<MapReq>();
+        self.subscribers.insert(signal.sender(), ViewNumber::default());
+        self.send_map(signal.sender(), req.request, ctx);
+    }
+
+    fn send_map(&self, client: BlockRef, request: u64, ctx: &mut Ctx<'_>) {
+        let map = self.map();
+        let body = MapConf {
+            request,
+            view: map.view.number,
+            catalog_version: map.catalog_version,
+        };
+        ctx.send_with(client, &body, &[&lats_catalog::encode(&map)]);
+    }
+
+    /// Sends the map to every client that has asked for it once.
+    pub(crate) fn push_maps(&mut self, ctx: &mut Ctx<'_>) {
+        for client in self.subscribers.keys() {
+            self.send_map(*client, 0, ctx);
+        }
+    }
+
+    pub(crate) fn on_catalog_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<CatalogReq>();
+        let catalog = &self.state.catalog;
+        let body = CatalogConf { request: req.request, catalog_version: catalog.version };
+        ctx.send_with(signal.sender(), &body, &[&catalog.encode()]);
+    }
+
+    pub(crate) fn on_change_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<ChangeReq>();
+        let client = signal.sender();
+        let refuse = |code: RefCode, ctx: &mut Ctx<'_>| {
+            let body = ChangeRef { request: req.request, code: u64::from(code.number()) };
+            ctx.send(client, &body);
+        };
+        let Ok(change) = lats_catalog::decode::<Change>(signal.payload()) else {
+            return refuse(RefCode::RequestMalformed, ctx);
+        };
+        if self.changes.len() >= CHANGES_MAX || !self.is_member() {
+            return refuse(RefCode::Overloaded, ctx);
+        }
+        let pending = PendingChange {
+            client,
+            change: change.clone(),
+            since: ctx.now(),
+            proposed_at: ctx.now(),
+        };
+        self.changes.insert(req.request, pending);
+        self.propose(&Command::Change { request: req.request, change }, ctx);
+        self.answer_changes(ctx);
+    }
+
+    /// Proposes again what was not heard of; the request's number keeps it from being done twice.
+    pub(crate) fn repropose_changes(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        let mut again = Vec::new();
+        for (request, pending) in &mut self.changes {
+            let known = self.state.change_result(*request).is_some();
+            if !known && now.since(pending.proposed_at) >= CHANGE_RETRY {
+                pending.proposed_at = now;
+                again.push(Command::Change { request: *request, change: pending.change.clone() });
+            }
+        }
+        for command in again {
+            self.propose(&command, ctx);
+        }
+        self.give_up_changes(ctx);
+    }
+
+    fn give_up_changes(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        let late = |p: &PendingChange| now.since(p.since) >= CHANGE_PATIENCE;
+        let error = temporary("the change has not reached all nodes yet; look whether it did");
+        for (request, pending) in self.changes.extract_if(.., |_, p| late(p)) {
+            let code = u64::from(RefCode::NotServing.number());
+            let body = ChangeRef { request, code };
+            ctx.send_with(pending.client, &body, &[&lats_catalog::encode(&error)]);
+        }
+    }
+
+    /// Answers the changes that are refused, or made and installed everywhere.
+    pub(crate) fn answer_changes(&mut self, ctx: &mut Ctx<'_>) {
+        let mut answered = Vec::new();
+        for (request, pending) in &self.changes {
+            match self.state.change_result(*request) {
+                Some(Ok(version)) if self.everywhere >= *version => {
+                    let body = ChangeConf { request: *request, catalog_version: *version };
+                    ctx.send(pending.client, &body);
+                    answered.push(*request);
+                }
+                Some(Err(error)) => {
+                    let code = u64::from(RefCode::CatalogConflict.number());
+                    let body = ChangeRef { request: *request, code };
+                    ctx.send_with(pending.client, &body, &[&lats_catalog::encode(error)]);
+                    answered.push(*request);
+                }
+                Some(Ok(_)) | None => {}
+            }
+        }
+        for request in answered {
+            self.changes.remove(&request);
+        }
+    }
+
+    pub(crate) fn on_status_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<StatusReq>();
+        let status = Status {
+            view: self.state.view.clone(),
+            epoch: self.epoch,
+            leader: self.leader(),
+            catalog_version: self.installed.1,
+            node: ctx.node(),
+        };
+        let body = StatusConf { request: req.request };
+        ctx.send_with(signal.sender(), &body, &[&lats_catalog::encode(&status)]);
+    }
+
+    pub(crate) fn forget_client(&mut self, client: BlockRef) {
+        self.subscribers.remove(&client);
+        self.changes.retain(|_, p| p.client != client);
+    }
+}

@@ -1,0 +1,311 @@
+//! The consensus library behind a small face: bytes in, bytes out, commands applied to the state.
+//!
+//! The library is a pure state machine, with one exception that is closed here: it draws its
+//! election timeout at random, between bounds that are made to leave it no choice.
+
+use crate::state::{Command, ControlState};
+use lats_base::{Incarnation, NodeId};
+use prost::Message as _;
+use raft::{
+    Config, GetEntriesContext, RaftState, RawNode, Storage,
+    eraftpb::{
+        ConfChange, ConfChangeType, ConfState, Entry, EntryType, Message, MessageType, Snapshot,
+    },
+    storage::MemStorage,
+};
+
+/// The consensus id of one life of a node.
+pub(crate) fn raft_id(node: NodeId, incarnation: Incarnation) -> u64 {
+    u64::from(node.get()) << 32 | u64::from(incarnation.get())
+}
+
+/// A message of the library, encoded.
+pub(crate) struct Outgoing {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+#[derive(Default)]
+pub(crate) struct Output {
+    pub(crate) messages: Vec<Outgoing>,
+}
+
+pub(crate) struct Consensus {
+    id: u64,
+    raft: RawNode<Log>,
+}
+
+/// The log in memory, with the newest state as snapshot.
+struct Log {
+    entries: MemStorage,
+    applied: u64,
+    members: ConfState,
+    state: Vec<u8>,
+}
+
+/// Ticks without a word from the leader until an election; each node has its own.
+const ELECTION_TICKS: usize = 30;
+const HEARTBEAT_TICKS: usize = 3;
+/// Entries kept for followers that lag; those further behind get the snapshot.
+const LOG_ENTRIES_KEPT: u64 = 1_024;
+
+impl Consensus {
+    /// A founding member: the log starts behind a snapshot that all founders share.
+    pub(crate) fn found(id: u64, voters: Vec<u64>, state: &ControlState) -> Self {
+        let entries = MemStorage::new();
+        let members = ConfState { voters, ..ConfState::default() };
+        let mut snapshot = Snapshot::default();
+        let metadata = snapshot.mut_metadata();
+        metadata.index = 1;
+        metadata.term = 1;
+        metadata.conf_state = Some(members.clone());
+        // Into an empty log this cannot fail.
+        let _ = entries.wl().apply_snapshot(snapshot);
+        Self::new(id, Log { entries, applied: 1, members, state: state.encode() })
+    }
+
+    /// A process that joins: everything comes from the leader.
+    pub(crate) fn join(id: u64) -> Self {
+        let log = Log {
+            entries: MemStorage::new(),
+            applied: 0,
+            members: ConfState::default(),
+            state: Vec::new(),
+        };
+        Self::new(id, log)
+    }
+
+    fn new(id: u64, log: Log) -> Self {
+        let election = ELECTION_TICKS + ((id >> 32) as usize % 8) * 3;
+        let config = Config {
+            id,
+            election_tick: election,
+            min_election_tick: election,
+            max_election_tick: election + 1,
+            heartbeat_tick: HEARTBEAT_TICKS,
+            applied: log.applied,
+            max_size_per_msg: 1 << 20,
+            max_inflight_msgs: 256,
+            check_quorum: true,
+            pre_vote: true,
+            ..Config::default()
+        };
+        let logger = slog::Logger::root(slog::Discard, slog::o!());
+        let raft = RawNode::new(&config, log, &logger);
+        // The configuration above is constant and valid.
+        #[expect(clippy::expect_used, reason = "start-up, with constant input")]
+        Self { id, raft: raft.expect("a valid configuration of the consensus library") }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn is_leader(&self) -> bool {
+        self.raft.raft.state == raft::StateRole::Leader
+    }
+
+    /// The leader's node, if one is known.
+    pub(crate) fn leader(&self) -> Option<NodeId> {
+        let id = self.raft.raft.leader_id;
+        (id != raft::INVALID_ID).then(|| NodeId::new((id >> 32) as u16))
+    }
+
+    pub(crate) fn leader_id(&self) -> u64 {
+        self.raft.raft.leader_id
+    }
+
+    pub(crate) fn term(&self) -> u64 {
+        self.raft.raft.term
+    }
+
+    pub(crate) fn tick(&mut self) {
+        self.raft.tick();
+    }
+
+    pub(crate) fn voters(&self) -> Vec<u64> {
+        self.raft.store().members.voters.clone()
+    }
+
+    /// Stands for election, if it may.
+    pub(crate) fn campaign(&mut self) {
+        let _ = self.raft.campaign();
+    }
+
+    /// The leader's process is gone for certain: forget it, so that this node may vote at once.
+    pub(crate) fn leader_is_gone(&mut self) {
+        let term = self.raft.raft.term;
+        self.raft.raft.become_follower(term, raft::INVALID_ID);
+        // Votes are refused while a leader was heard of lately; the elapsed time counts from here,
+        // but without a leader it is not looked at.
+    }
+
+    /// A received message. One that makes no sense is dropped by the library.
+    pub(crate) fn step(&mut self, bytes: &[u8]) {
+        if let Ok(message) = Message::decode(bytes) {
+            let _ = self.raft.step(message);
+        }
+    }
+
+    /// Proposes a command, through the leader wherever it is; false if none is known.
+    pub(crate) fn propose(&mut self, command: &Command) -> bool {
+        let bytes = lats_catalog::encode(command);
+        match command {
+            Command::Join(member) => {
+                let change = ConfChange {
+                    change_type: ConfChangeType::AddNode as i32,
+                    node_id: raft_id(member.node, member.incarnation),
+                    context: bytes,
+                    ..ConfChange::default()
+                };
+                self.raft.propose_conf_change(Vec::new(), change).is_ok()
+            }
+            Command::Remove { .. } | Command::Synced { .. } | Command::Change { .. } => {
+                self.raft.propose(Vec::new(), bytes).is_ok()
+            }
+        }
+    }
+
+    /// Takes a former life of a node out of the voters. The leader does this when a new life of the
+    /// same node has joined.
+    fn drop_former_life(&mut self, of: u64) {
+        let voters = &self.raft.store().members.voters;
+        let former = voters.iter().find(|v| **v >> 32 == of >> 32 && **v < of).copied();
+        if let (Some(former), true) = (former, self.is_leader()) {
+            let change = ConfChange {
+                change_type: ConfChangeType::RemoveNode as i32,
+                node_id: former,
+                ..ConfChange::default()
+            };
+            let _ = self.raft.propose_conf_change(Vec::new(), change);
+        }
+    }
+
+    /// Lets the library work off what has come in.
+    pub(crate) fn advance(&mut self, state: &mut ControlState) -> Output {
+        let mut output = Output::default();
+        // Applying can lead to proposals, and these to more work; it ends when nothing new comes.
+        while self.raft.has_ready() {
+            let mut ready = self.raft.ready();
+            output.send(ready.take_messages());
+            self.take_snapshot(ready.snapshot(), state);
+            self.apply(ready.take_committed_entries(), state);
+            let log = &self.raft.store().entries;
+            // The library never appends a gap.
+            let _ = log.wl().append(ready.entries());
+            if let Some(hard_state) = ready.hs() {
+                log.wl().set_hardstate(hard_state.clone());
+            }
+            output.send(ready.take_persisted_messages());
+            let mut light = self.raft.advance(ready);
+            if let Some(commit) = light.commit_index() {
+                self.raft.store().entries.wl().mut_hard_state().commit = commit;
+            }
+            output.send(light.take_messages());
+            self.apply(light.take_committed_entries(), state);
+            self.raft.advance_apply();
+        }
+        output
+    }
+
+    fn take_snapshot(&mut self, snapshot: &Snapshot, state: &mut ControlState) {
+        if snapshot.data.is_empty() {
+            return;
+        }
+        let Ok(decoded) = ControlState::decode(&snapshot.data) else { return };
+        let metadata = snapshot.get_metadata().clone();
+        let log = self.raft.mut_store();
+        if log.entries.wl().apply_snapshot(snapshot.clone()).is_err() {
+            return;
+        }
+        *state = decoded;
+        log.applied = metadata.index;
+        log.members = metadata.conf_state.unwrap_or_default();
+        log.state = snapshot.data.to_vec();
+    }
+
+    fn apply(&mut self, entries: Vec<Entry>, state: &mut ControlState) {
+        let mut joined = Vec::new();
+        for entry in entries {
+            let index = entry.index;
+            if entry.entry_type == EntryType::EntryConfChange as i32 {
+                joined.extend(self.apply_change_of_voters(&entry, state));
+            } else if let Ok(command) = lats_catalog::decode::<Command>(&entry.data) {
+                state.apply(&command);
+            }
+            let log = self.raft.mut_store();
+            log.applied = index;
+            log.state = state.encode();
+            let keep_from = index.saturating_sub(LOG_ENTRIES_KEPT);
+            if index % 128 == 0 && keep_from > log.entries.first_index().unwrap_or(u64::MAX) {
+                let _ = log.entries.wl().compact(keep_from);
+            }
+        }
+        joined.into_iter().for_each(|id| self.drop_former_life(id));
+    }
+
+    /// The id that was added, if one was.
+    fn apply_change_of_voters(&mut self, entry: &Entry, state: &mut ControlState) -> Option<u64> {
+        let change = ConfChange::decode(&entry.data[..]).ok()?;
+        if let Ok(members) = self.raft.apply_conf_change(&change) {
+            let log = self.raft.mut_store();
+            log.entries.wl().set_conf_state(members.clone());
+            log.members = members;
+        }
+        if let Ok(command) = lats_catalog::decode::<Command>(&change.context) {
+            state.apply(&command);
+        }
+        (change.change_type == ConfChangeType::AddNode as i32).then_some(change.node_id)
+    }
+}
+
+impl Output {
+    fn send(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            // A message to ourselves, or one that the library only notes.
+            if message.to == message.from || message.msg_type == MessageType::MsgHup as i32 {
+                continue;
+            }
+            let (from, to) = (message.from, message.to);
+            self.messages.push(Outgoing { from, to, bytes: message.encode_to_vec() });
+        }
+    }
+}
+
+impl Storage for Log {
+    fn initial_state(&self) -> raft::Result<RaftState> {
+        self.entries.initial_state()
+    }
+
+    fn entries(
+        &self,
+        low: u64,
+        high: u64,
+        max_size: impl Into<Option<u64>>,
+        context: GetEntriesContext,
+    ) -> raft::Result<Vec<Entry>> {
+        self.entries.entries(low, high, max_size, context)
+    }
+
+    fn term(&self, index: u64) -> raft::Result<u64> {
+        self.entries.term(index)
+    }
+
+    fn first_index(&self) -> raft::Result<u64> {
+        self.entries.first_index()
+    }
+
+    fn last_index(&self) -> raft::Result<u64> {
+        self.entries.last_index()
+    }
+
+    fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+        let mut snapshot = Snapshot { data: self.state.clone().into(), ..Snapshot::default() };
+        let metadata = snapshot.mut_metadata();
+        metadata.index = self.applied;
+        metadata.term = self.entries.term(self.applied)?;
+        metadata.conf_state = Some(self.members.clone());
+        Ok(snapshot)
+    }
+}

@@ -1,0 +1,137 @@
+//! Installing views and catalogs in the blocks of this node, and knowing where they are installed.
+
+use crate::{Control, Start};
+use lats_base::ViewNumber;
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockRef, Signal,
+    control::{AddressesOrd, CatalogOrd, EverywhereRep, InstallConf, InstalledRep, ViewOrd},
+};
+
+impl Control {
+    /// Tells the blocks and the shell of this node what has changed.
+    pub(crate) fn install(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.joined {
+            if !self.me_alive(ctx) {
+                return;
+            }
+            self.joined = true;
+        }
+        let (view, catalog) = (self.state.view.number, self.state.catalog.version);
+        // The catalog goes first: a view makes replicas, and those are made of tables.
+        if catalog > self.told.1 {
+            let bytes = self.state.catalog.encode();
+            for block in self.blocks.keys() {
+                ctx.send_with(*block, &CatalogOrd { catalog_version: catalog }, &[&bytes]);
+            }
+        }
+        if view > self.told.0 {
+            let bytes = lats_catalog::encode(&self.state.view);
+            for block in self.blocks.keys() {
+                ctx.send_with(*block, &ViewOrd { view }, &[&bytes]);
+            }
+            self.forget_links(ctx);
+            let shell = BlockRef::shell(ctx.node());
+            ctx.send_with(shell, &AddressesOrd { view }, &[&bytes]);
+            self.forget_peers_of_other_lives();
+        }
+        self.told = (view, catalog);
+        self.tell_lease(ctx);
+        if self.blocks.is_empty() {
+            self.installed = self.told;
+            self.report_installed(ctx);
+        }
+    }
+
+    fn forget_peers_of_other_lives(&mut self) {
+        let view = &self.state.view;
+        self.peers.retain(|node, peer| {
+            peer.link || view.incarnation(*node).is_some_and(|l| l == peer.incarnation)
+        });
+        for (node, peer) in &mut self.peers {
+            let life = view.incarnation(*node).unwrap_or_default();
+            if peer.incarnation != life {
+                let link = peer.link;
+                *peer = crate::Peer { incarnation: life, link, ..Default::default() };
+            }
+        }
+    }
+
+    pub(crate) fn on_install_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let conf = signal.body::<InstallConf>();
+        let Some(known) = self.blocks.get_mut(&signal.sender()) else { return };
+        *known = (conf.view, conf.catalog_version);
+        let view = self.blocks.values().map(|k| k.0).min().unwrap_or_default();
+        let catalog = self.blocks.values().map(|k| k.1).min().unwrap_or_default();
+        if (view, catalog) != self.installed {
+            self.installed = (view, catalog);
+            self.report_installed(ctx);
+            self.propose_synced(ctx);
+            self.push_maps(ctx);
+        }
+    }
+
+    fn report_installed(&mut self, ctx: &mut Ctx<'_>) {
+        let (view, catalog_version) = self.installed;
+        match self.leader() {
+            Some(leader) if leader != ctx.node() => {
+                let body = InstalledRep { view, catalog_version };
+                ctx.send(BlockRef::control(leader), &body);
+            }
+            _ => self.count_installed(ctx),
+        }
+    }
+
+    pub(crate) fn on_installed_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let rep = signal.body::<InstalledRep>();
+        let peer = self.peers.entry(signal.sender().node).or_default();
+        peer.installed = (rep.view, rep.catalog_version);
+        self.count_installed(ctx);
+    }
+
+    /// Leader: which catalog has every live data node? Tells all when that grows.
+    pub(crate) fn count_installed(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.is_leader() {
+            return;
+        }
+        let mut least: (ViewNumber, u64) = (ViewNumber::new(u64::MAX), u64::MAX);
+        for node in self.data_nodes() {
+            let known = if node == ctx.node() {
+                self.installed
+            } else {
+                self.peers.get(&node).map(|p| p.installed).unwrap_or_default()
+            };
+            least = (least.0.min(known.0), least.1.min(known.1));
+        }
+        if least.1 == u64::MAX || least.1 <= self.everywhere {
+            return;
+        }
+        self.everywhere = least.1;
+        let body = EverywhereRep { view: least.0, catalog_version: least.1 };
+        let me = ctx.node();
+        for node in self.alive().iter().filter(|n| *n != me) {
+            ctx.send(BlockRef::control(node), &body);
+        }
+        self.answer_changes(ctx);
+    }
+
+    pub(crate) fn on_everywhere_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let rep = signal.body::<EverywhereRep>();
+        self.everywhere = self.everywhere.max(rep.catalog_version);
+        self.answer_changes(ctx);
+    }
+
+    /// The map as clients of this node should use it.
+    pub(crate) fn map(&self) -> lats_catalog::ClusterMap {
+        lats_catalog::ClusterMap {
+            view: self.state.view.clone(),
+            catalog_version: self.installed.1,
+        }
+    }
+
+    /// True once this process was taken in.
+    pub(crate) fn is_member(&self) -> bool {
+        self.joined || matches!(self.start, Start::Found(_))
+    }
+}
+

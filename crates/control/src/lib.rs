@@ -1,0 +1,263 @@
+//! Control: the consensus group, membership, views, leases, and the catalog.
+//!
+//! The control state is replicated by a consensus library ([`consensus`]); what it is and how
+//! commands change it is in [`state`]. Everything that serves data is told by signals.
+//! Protocol: `docs/protocols/membership.md`.
+#![forbid(unsafe_code)]
+
+mod clients;
+mod consensus;
+mod install;
+mod membership;
+mod state;
+
+pub use state::{Command, ControlState, Founding, Status};
+
+use consensus::{Consensus, raft_id};
+use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
+use lats_catalog::Member;
+use lats_kernel::{Block, Ctx, TimerToken};
+use lats_signals::{BlockKind, BlockRef, Signal, SignalNumber, control::RaftOrd};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a node comes into its cluster.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// All founding members start with the same record.
+    Found(Founding),
+    /// Ask a node of a running cluster.
+    Join {
+        /// What this node is.
+        member: Member,
+        /// A node that the shell has a link to.
+        seed: NodeId,
+    },
+}
+
+/// The control block.
+pub struct Control {
+    start: Start,
+    roles_data: bool,
+    consensus: Consensus,
+    state: ControlState,
+    /// The blocks of this node that install views and catalogs, with what they have confirmed.
+    blocks: BTreeMap<BlockRef, (ViewNumber, u64)>,
+    installed: (ViewNumber, u64),
+    told: (ViewNumber, u64),
+    everywhere: u64,
+    peers: BTreeMap<NodeId, Peer>,
+    lease: membership::Lease,
+    epoch: Epoch,
+    became_leader_at: Option<Instant>,
+    synced: BTreeMap<u32, u64>,
+    subscribers: BTreeMap<BlockRef, ViewNumber>,
+    changes: BTreeMap<u64, clients::PendingChange>,
+    joined: bool,
+    started: bool,
+    /// Lives whose process is gone for certain, until a view without them is here.
+    gone: BTreeMap<NodeId, Incarnation>,
+}
+
+/// What is known of another node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peer {
+    incarnation: Incarnation,
+    link: bool,
+    /// When it last renewed its lease here.
+    heard_at: Option<Instant>,
+    /// Until when a lease granted here may be believed by it.
+    granted_until: Instant,
+    /// Our clock, as echoed by it: it followed us then.
+    echoed: Instant,
+    installed: (ViewNumber, u64),
+    /// Leader: signals between it and another data node were lost. It gets no lease any more.
+    doomed: bool,
+}
+
+const TICK: Duration = Duration::from_millis(10);
+const TIMER_TICK: TimerToken = 0;
+const TIMER_CAMPAIGN: TimerToken = 1;
+const TIMER_JOIN: TimerToken = 2;
+const JOIN_RETRY: Duration = Duration::from_millis(100);
+
+impl Control {
+    /// The control block of one life of a node. `blocks`: the coordinators and data managers of
+    /// this node, which install views and catalogs.
+    pub fn new(node: NodeId, incarnation: Incarnation, start: Start, blocks: Vec<BlockRef>) -> Self {
+        let id = raft_id(node, incarnation);
+        let (state, consensus, roles_data) = match &start {
+            Start::Found(founding) => {
+                let state = ControlState::found(founding);
+                let voters = state.view.members.iter().map(|m| raft_id(m.node, m.incarnation));
+                let consensus = Consensus::found(id, voters.collect(), &state);
+                let data = state.view.member(node).is_some_and(|m| m.roles.data);
+                (state, consensus, data)
+            }
+            Start::Join { member, .. } => {
+                (ControlState::default(), Consensus::join(id), member.roles.data)
+            }
+        };
+        Self {
+            joined: matches!(start, Start::Found(_)),
+            start,
+            roles_data,
+            consensus,
+            state,
+            blocks: blocks.into_iter().map(|b| (b, Default::default())).collect(),
+            installed: Default::default(),
+            told: Default::default(),
+            everywhere: 0,
+            peers: BTreeMap::new(),
+            lease: membership::Lease::default(),
+            epoch: Epoch::new(1),
+            became_leader_at: None,
+            synced: BTreeMap::new(),
+            subscribers: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            started: false,
+            gone: BTreeMap::new(),
+        }
+    }
+
+    /// The replicated state as this node knows it.
+    pub fn state(&self) -> &ControlState {
+        &self.state
+    }
+
+    /// True if this node leads the control group.
+    pub fn is_leader(&self) -> bool {
+        self.consensus.is_leader()
+    }
+
+    fn me_alive(&self, ctx: &Ctx<'_>) -> bool {
+        self.state.view.is_alive(ctx.node(), ctx.incarnation())
+    }
+
+    fn leader(&self) -> Option<NodeId> {
+        self.consensus.leader()
+    }
+
+    fn begin(&mut self, ctx: &mut Ctx<'_>) {
+        self.started = true;
+        if let Start::Found(_) = self.start {
+            self.install(ctx);
+            // The first founder stands at once; without this the others would wait for its
+            // election timeout.
+            let first = self.state.view.members.iter().map(|m| m.node).min();
+            if first == Some(ctx.node()) {
+                ctx.after(Duration::from_millis(1), TIMER_CAMPAIGN);
+            }
+        } else {
+            ctx.after(Duration::from_millis(1), TIMER_JOIN);
+        }
+    }
+
+    fn tick(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.started {
+            self.begin(ctx);
+        }
+        self.consensus.tick();
+        self.membership_tick(ctx);
+        self.repropose_changes(ctx);
+        self.run_consensus(ctx);
+        ctx.after(TICK, TIMER_TICK);
+    }
+
+    /// Sends what the consensus library wants sent, and applies what it has agreed on.
+    fn run_consensus(&mut self, ctx: &mut Ctx<'_>) {
+        let was_leader = self.became_leader_at.is_some();
+        let before = (self.state.view.number, self.state.catalog.version);
+        let output = self.consensus.advance(&mut self.state);
+        for message in output.messages {
+            let to = NodeId::new((message.to >> 32) as u16);
+            let body = RaftOrd { from: message.from, to: message.to };
+            ctx.send_with(BlockRef::control(to), &body, &[&message.bytes]);
+        }
+        if self.consensus.is_leader() != was_leader {
+            self.became_leader_at = self.consensus.is_leader().then(|| ctx.now());
+            self.peers.values_mut().for_each(|p| p.echoed = Instant::ZERO);
+            self.pursue_the_gone(ctx);
+        }
+        if before != (self.state.view.number, self.state.catalog.version) {
+            self.install(ctx);
+            self.answer_changes(ctx);
+        }
+    }
+
+    fn on_raft_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<RaftOrd>();
+        if body.to == self.consensus.id() {
+            self.consensus.step(signal.payload());
+            self.run_consensus(ctx);
+        }
+    }
+
+    /// Proposes a command; false if there is no leader to take it.
+    fn propose(&mut self, command: &Command, ctx: &mut Ctx<'_>) -> bool {
+        let taken = self.consensus.propose(command);
+        self.run_consensus(ctx);
+        taken
+    }
+
+    /// The live data nodes, this one too.
+    fn data_nodes(&self) -> BTreeSet<NodeId> {
+        self.state.view.data_nodes().map(|m| m.node).collect()
+    }
+
+    fn alive(&self) -> NodeSet {
+        self.state.view.members.iter().filter(|m| m.alive).map(|m| m.node).collect()
+    }
+}
+
+impl Block for Control {
+    fn handle(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let Some(number) = signal.number() else { return };
+        match number {
+            SignalNumber::RaftOrd => self.on_raft_ord(signal, ctx),
+            SignalNumber::LeaseReq => self.on_lease_req(signal, ctx),
+            SignalNumber::LeaseConf => self.on_lease_conf(signal, ctx),
+            SignalNumber::SuspectRep => self.on_suspect_rep(signal, ctx),
+            SignalNumber::JoinReq => self.on_join_req(signal, ctx),
+            SignalNumber::JoinRef => self.on_join_ref(signal, ctx),
+            SignalNumber::InstalledRep => self.on_installed_rep(signal, ctx),
+            SignalNumber::EverywhereRep => self.on_everywhere_rep(signal, ctx),
+            SignalNumber::InstallConf => self.on_install_conf(signal, ctx),
+            SignalNumber::FragmentsSyncedRep => self.on_fragments_synced_rep(signal, ctx),
+            SignalNumber::LinkUpRep => self.on_link_up_rep(signal, ctx),
+            SignalNumber::LinkDownRep => self.on_link_down_rep(signal, ctx),
+            SignalNumber::MapReq => self.on_map_req(signal, ctx),
+            SignalNumber::CatalogReq => self.on_catalog_req(signal, ctx),
+            SignalNumber::ChangeReq => self.on_change_req(signal, ctx),
+            SignalNumber::StatusReq => self.on_status_req(signal, ctx),
+            SignalNumber::ClientGoneRep => {
+                let slot = signal.body::<lats_signals::control::ClientGoneRep>().slot;
+                self.forget_client(BlockRef::new(ctx.node(), BlockKind::Client, slot as u32));
+            }
+            // Signals of other blocks: a sender of another version, or a client that errs.
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, token: TimerToken, ctx: &mut Ctx<'_>) {
+        match token {
+            TIMER_CAMPAIGN => {
+                if self.leader().is_none() {
+                    self.consensus.campaign();
+                    self.run_consensus(ctx);
+                }
+            }
+            TIMER_JOIN => self.ask_to_join(ctx),
+            _ => self.tick(ctx),
+        }
+    }
+
+    fn on_idle(&mut self, _ctx: &mut Ctx<'_>) {}
+
+    fn leaks(&self) -> Option<String> {
+        (!self.changes.is_empty()).then(|| format!("control holds changes {:?}", self.changes))
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}

@@ -1,0 +1,217 @@
+//! The replicated control state, and the commands that change it. Applying is deterministic: every
+//! member computes the same state from the same log.
+
+use lats_base::{Epoch, Incarnation, NodeId, RefCode, ViewNumber};
+use lats_catalog::{
+    Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig, Group, Member, Replica, View,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// What founds a cluster: the same record on every founding member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Founding {
+    /// What will never change.
+    pub config: ClusterConfig,
+    /// The first members. Data nodes form groups in this order.
+    pub members: Vec<Member>,
+}
+
+/// All that the control group agrees on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ControlState {
+    /// Who may serve what.
+    pub view: View,
+    /// Databases and tables.
+    pub catalog: Catalog,
+    /// What became of the newest catalog changes, by request, so that a repeated request is not
+    /// done twice.
+    pub recent_changes: VecDeque<(u64, Result<u64, ChangeError>)>,
+}
+
+/// What the group agrees to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    /// A process becomes a member; an earlier life of the node is removed.
+    Join(Member),
+    /// A life of a node is over.
+    Remove {
+        /// The node.
+        node: NodeId,
+        /// The life.
+        incarnation: Incarnation,
+    },
+    /// A syncing replica holds every committed row.
+    Synced {
+        /// The node.
+        node: NodeId,
+        /// The life.
+        incarnation: Incarnation,
+        /// The catalog that its fragments were counted by.
+        catalog_version: u64,
+    },
+    /// Change the catalog.
+    Change {
+        /// The client's number for it.
+        request: u64,
+        /// The change.
+        change: Change,
+    },
+}
+
+/// The cluster's state, for a person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The view.
+    pub view: View,
+    /// The newest epoch this node knows.
+    pub epoch: Epoch,
+    /// The leader of the control group, if this node knows one.
+    pub leader: Option<NodeId>,
+    /// The catalog's version.
+    pub catalog_version: u64,
+    /// The node that answers.
+    pub node: NodeId,
+}
+
+const RECENT_CHANGES_MAX: usize = 256;
+
+impl ControlState {
+    /// The state of a new cluster.
+    pub fn found(founding: &Founding) -> Self {
+        let replicas = usize::from(founding.config.replicas.max(1));
+        let data: Vec<NodeId> =
+            founding.members.iter().filter(|m| m.roles.data).map(|m| m.node).collect();
+        let groups = data.chunks(replicas).map(first_group).collect();
+        let mut members = founding.members.clone();
+        members.iter_mut().for_each(|m| {
+            m.alive = true;
+            m.joined_in = ViewNumber::new(1);
+        });
+        let view = View {
+            number: ViewNumber::new(1),
+            config: founding.config.clone(),
+            members,
+            groups,
+        };
+        Self { view, catalog: Catalog::initial(), recent_changes: VecDeque::new() }
+    }
+
+    /// Does what was agreed. A command that does not fit (any more) changes nothing.
+    pub(crate) fn apply(&mut self, command: &Command) {
+        match command {
+            Command::Join(member) => self.join(member),
+            Command::Remove { node, incarnation } => {
+                if self.view.is_alive(*node, *incarnation) {
+                    self.remove(*node);
+                    self.next_view();
+                }
+            }
+            Command::Synced { node, incarnation, catalog_version } => {
+                self.synced(*node, *incarnation, *catalog_version);
+            }
+            Command::Change { request, change } => self.change(*request, change),
+        }
+    }
+
+    fn next_view(&mut self) {
+        self.view.number = ViewNumber::new(self.view.number.get() + 1);
+    }
+
+    fn join(&mut self, member: &Member) {
+        let known = self.view.member(member.node).map(|m| (m.incarnation, m.alive));
+        if known.is_some_and(|(life, _)| life >= member.incarnation) {
+            return;
+        }
+        if known.is_some_and(|(_, alive)| alive) {
+            self.remove(member.node);
+        }
+        self.next_view();
+        let mut member = member.clone();
+        member.alive = true;
+        member.joined_in = self.view.number;
+        self.view.members.retain(|m| m.node != member.node);
+        if member.roles.data
+            && let Some(group) = self.view.groups.iter_mut().find(|g| g.nodes.contains(&member.node))
+        {
+            group.replicas.push(Replica { node: member.node, in_sync: false });
+        }
+        self.view.members.push(member);
+        self.view.members.sort_by_key(|m| m.node);
+    }
+
+    /// VIEW-1: only an in-sync replica becomes primary.
+    fn remove(&mut self, node: NodeId) {
+        if let Some(member) = self.view.members.iter_mut().find(|m| m.node == node) {
+            member.alive = false;
+        }
+        for group in &mut self.view.groups {
+            group.replicas.retain(|r| r.node != node);
+            let in_sync: Vec<NodeId> =
+                group.replicas.iter().filter(|r| r.in_sync).map(|r| r.node).collect();
+            for (slot, primary) in group.primaries.iter_mut().enumerate() {
+                if *primary == node {
+                    let heir = in_sync.get(slot % in_sync.len().max(1));
+                    *primary = heir.copied().unwrap_or_default();
+                }
+            }
+        }
+    }
+
+    fn synced(&mut self, node: NodeId, incarnation: Incarnation, catalog_version: u64) {
+        if !self.view.is_alive(node, incarnation) || self.catalog.version != catalog_version {
+            return;
+        }
+        let replicas = self.view.groups.iter_mut().flat_map(|g| &mut g.replicas);
+        let waiting = replicas.filter(|r| r.node == node && !r.in_sync);
+        let mut changed = false;
+        for replica in waiting {
+            replica.in_sync = true;
+            changed = true;
+        }
+        if changed {
+            self.next_view();
+        }
+    }
+
+    fn change(&mut self, request: u64, change: &Change) {
+        if self.recent_changes.iter().any(|(r, _)| *r == request) {
+            return;
+        }
+        let fragments = self.view.fragments_per_table();
+        let result = self.catalog.apply(change, fragments).map(|()| self.catalog.version);
+        self.recent_changes.push_back((request, result));
+        if self.recent_changes.len() > RECENT_CHANGES_MAX {
+            self.recent_changes.pop_front();
+        }
+    }
+
+    /// What became of a change, if it was made lately.
+    pub(crate) fn change_result(&self, request: u64) -> Option<&Result<u64, ChangeError>> {
+        self.recent_changes.iter().find(|(r, _)| *r == request).map(|(_, result)| result)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        lats_catalog::encode(self)
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, RefCode> {
+        lats_catalog::decode(bytes)
+    }
+}
+
+/// The error of a change that the cluster could not work on.
+pub(crate) fn temporary(message: &str) -> ChangeError {
+    ChangeError { kind: ChangeErrorKind::Temporary, message: message.to_string() }
+}
+
+fn first_group(nodes: &[NodeId]) -> Group {
+    Group {
+        nodes: nodes.to_vec(),
+        replicas: nodes.iter().map(|n| Replica { node: *n, in_sync: true }).collect(),
+        primaries: nodes.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

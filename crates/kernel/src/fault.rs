@@ -1,0 +1,53 @@
+//! Named fault points and planted bugs: armed by the simulator, never by production.
+
+/// Places in the protocols where a simulated node can be made to fail or to err.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Fault {
+    /// The node stops after the primary has executed a batch, before it answers.
+    CrashAfterPrepare,
+    /// The node stops when a backup has stored row images, before it answers.
+    CrashAfterReplicate,
+    /// The coordinator stops when all is prepared, before it has told anyone to commit.
+    CrashBeforeDecide,
+    /// The coordinator stops when the backups are told to commit, before the primaries are.
+    CrashAfterDecide,
+    /// The coordinator stops when the primaries have committed, before the client is answered.
+    CrashBeforeAnswer,
+    /// The node stops in the middle of copying a fragment to a syncing replica.
+    CrashInCopy,
+    /// Planted bug: a backup forgets one row image of a batch but confirms it.
+    BugForgetTentativeRow,
+    /// Planted bug: a backup answers reads from its committed image although a tentative one is
+    /// there.
+    BugReadStaleBackup,
+    /// Planted bug: a coordinator answers the client before the backups have confirmed.
+    BugAnswerEarly,
+    /// Planted bug: take-over aborts what one replica has decided.
+    BugAbortDecided,
+    /// Planted bug: a node serves although its lease has run out.
+    BugIgnoreLease,
+}
+
+/// Which faults are armed in a node, and how often each fires.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    armed: alloc::vec::Vec<(Fault, u64)>,
+}
+
+impl Faults {
+    /// Arms a fault: it fires once in `once_in` visits, on average.
+    pub fn arm(&mut self, fault: Fault, once_in: u64) {
+        self.armed.push((fault, once_in));
+    }
+
+    /// True if nothing is armed, as in production.
+    pub fn is_empty(&self) -> bool {
+        self.armed.is_empty()
+    }
+
+    /// How often the fault fires (once in …), if it is armed.
+    pub(crate) fn rate(&self, fault: Fault) -> Option<u64> {
+        self.armed.iter().find(|(f, _)| *f == fault).map(|(_, rate)| *rate)
+    }
+}

@@ -1,0 +1,42 @@
+//! The kernel: what a block is, what it sees, and the executor that runs blocks.
+//!
+//! The same executor runs under both shells, the runtime and the simulator; neither holds a
+//! protocol decision.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod ctx;
+pub mod executor;
+pub mod fault;
+
+pub use ctx::{Ctx, Outbox, TimerToken};
+pub use executor::{Budget, Executor, Progress};
+pub use fault::{Fault, Faults};
+
+use alloc::string::String;
+use lats_signals::Signal;
+
+/// A deterministic state machine. It owns its state; nothing else can reach it.
+///
+/// The same state, signals, times and seed give the same signals, byte for byte.
+pub trait Block: Send {
+    /// Reacts to one signal, and runs to completion: never waits, and hands long work back to
+    /// itself by a signal.
+    fn handle(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>);
+
+    /// A timer set with [`Ctx::after`] is due.
+    fn on_timer(&mut self, token: TimerToken, ctx: &mut Ctx<'_>);
+
+    /// Called when the executor has run out of signals: the moment to flush lazy batches.
+    fn on_idle(&mut self, ctx: &mut Ctx<'_>);
+
+    /// What is not as it must be when the cluster is at rest: locks, transactions, waiting
+    /// requests. Used by checkers.
+    fn leaks(&self) -> Option<String>;
+
+    /// For checkers that look inside a block.
+    fn as_any(&self) -> &dyn core::any::Any;
+}

@@ -1,0 +1,263 @@
+//! Filling a new replica while service goes on (docs/protocols/rejoin.md).
+//!
+//! From the view that names it, a syncing replica gets every row image, like a backup. What was
+//! there before, the primaries copy: row by row, each when no version is on it that the replica
+//! has not been sent (REJOIN-2).
+
+use crate::Ldm;
+use alloc::{collections::VecDeque, vec::Vec};
+use lats_base::{Duration, FragmentId, Incarnation, NodeId, RefCode, RowId, TableId};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef, Signal,
+    copy::{CopyEndOrd, CopyResumeOrd, CopyRowsConf, CopyRowsOrd, FragmentsSyncedRep},
+    list::{self, Change},
+};
+
+/// The copying from this LDM to one syncing replica.
+pub(crate) struct CopyOut {
+    life: Incarnation,
+    step: u32,
+    /// Fragments that are still to be copied, the current one first.
+    left: VecDeque<(TableId, FragmentId)>,
+    /// The next row id of the current fragment.
+    next_row: u64,
+    /// Rows of the current fragment that had to be passed over.
+    passed_over: Vec<u64>,
+    /// Changes below this number were not sent to the replica when they were made.
+    first_number: u64,
+    /// Everything that was ever queued, so that a new table is queued once.
+    queued: Vec<(TableId, FragmentId)>,
+}
+
+const COPY_BATCH_ROWS: u32 = 256;
+const COPY_BATCH_BYTES: usize = 128 << 10;
+/// How long to leave rows alone that were passed over.
+const COPY_RETRY: Duration = Duration::from_micros(500);
+
+impl Ldm {
+    /// Starts copying to replicas that the view names as syncing, and ends it to others.
+    pub(crate) fn plan_copies(&mut self, ctx: &mut Ctx<'_>) {
+        let view = self.view.clone();
+        let Some((_, group)) = view.group_of_node(ctx.node()) else { return };
+        let targets: Vec<(NodeId, Incarnation)> = group
+            .replicas
+            .iter()
+            .filter(|r| !r.in_sync && r.node != ctx.node())
+            .filter_map(|r| Some((r.node, view.incarnation(r.node)?)))
+            .collect();
+        self.copies.retain(|node, copy| targets.contains(&(*node, copy.life)));
+        for (node, life) in targets {
+            let new = !self.copies.contains_key(&node);
+            let copy = self.copies.entry(node).or_insert_with(|| CopyOut::new(life));
+            let idle = copy.left.is_empty();
+            for table in self.tables.values() {
+                for fragment in table.fragments.keys() {
+                    let at = (table.def.id, *fragment);
+                    let mine = view.primary(*fragment) == Some(ctx.node());
+                    if mine && !copy.queued.contains(&at) {
+                        copy.queued.push(at);
+                        copy.left.push_back(at);
+                    }
+                }
+            }
+            if (new || idle) && !copy.left.is_empty() {
+                self.start_fragment(node);
+                ctx.send(ctx.me(), &CopyResumeOrd { target: u64::from(node.get()) });
+            }
+        }
+        self.report_if_synced(ctx);
+    }
+
+    fn start_fragment(&mut self, target: NodeId) {
+        let Some(copy) = self.copies.get_mut(&target) else { return };
+        let Some((table, fragment)) = copy.left.front().copied() else { return };
+        copy.next_row = 0;
+        copy.passed_over.clear();
+        let numbers = self.tables.get_mut(&table).and_then(|t| t.fragments.get_mut(&fragment));
+        copy.first_number = numbers.map_or(0, |f| f.next_number());
+    }
+
+    pub(crate) fn on_copy_resume_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let target = NodeId::new(signal.body::<CopyResumeOrd>().target as u16);
+        self.copy_step(target, ctx);
+    }
+
+    /// Sends the next rows, or the end of the fragment.
+    fn copy_step(&mut self, target: NodeId, ctx: &mut Ctx<'_>) {
+        let Some(mut copy) = self.copies.remove(&target) else { return };
+        let Some((table, fragment)) = copy.left.front().copied() else {
+            self.copies.insert(target, copy);
+            return;
+        };
+        let (rows, count) = self.collect_rows(&mut copy, table, fragment);
+        let to = BlockRef::ldm(target, self.instance);
+        let view = self.view.number;
+        if count > 0 {
+            copy.step += 1;
+            let body = CopyRowsOrd {
+                view,
+                table,
+                fragment,
+                reserved: 0,
+                row_count: count,
+                step: copy.step,
+            };
+            ctx.send_with(to, &body, &[&rows]);
+            ctx.crash_point(Fault::CrashInCopy);
+        } else if copy.passed_over.is_empty() {
+            copy.left.pop_front();
+            ctx.send(to, &CopyEndOrd { view, table, fragment, reserved: 0 });
+            ctx.send(ctx.me(), &CopyResumeOrd { target: u64::from(target.get()) });
+            self.copies.insert(target, copy);
+            return self.start_fragment(target);
+        } else {
+            ctx.after(COPY_RETRY, COPY_TIMER + u64::from(target.get()));
+        }
+        self.copies.insert(target, copy);
+    }
+
+    /// The next rows that can be copied, as changes; how many.
+    fn collect_rows(
+        &self,
+        copy: &mut CopyOut,
+        table: TableId,
+        fragment: FragmentId,
+    ) -> (Vec<u8>, u32) {
+        let mut out = Vec::new();
+        let mut count = 0;
+        let Some(held) = self.fragment(table, fragment) else { return (out, 0) };
+        let mut again = Vec::new();
+        while count < COPY_BATCH_ROWS && out.len() < COPY_BATCH_BYTES {
+            let id = if copy.next_row < held.row_id_end() {
+                copy.next_row += 1;
+                copy.next_row - 1
+            } else if let Some(id) = copy.passed_over.pop() {
+                id
+            } else {
+                break;
+            };
+            let Some(row) = held.row(RowId::new(id)) else { continue };
+            if row.pending.iter().any(|v| v.number < copy.first_number) {
+                again.push(id);
+                continue;
+            }
+            let Some(image) = row.committed.as_ref() else { continue };
+            let change = Change {
+                table,
+                fragment,
+                deleted: 0,
+                row_id: RowId::new(id),
+                version: row.number,
+                epoch: row.epoch.get(),
+                key_bytes: row.key.len() as u32,
+                row_bytes: image.bytes.len() as u32,
+            };
+            list::push(&mut out, &change, [&row.key, &image.bytes, &[]]);
+            count += 1;
+        }
+        copy.passed_over.append(&mut again);
+        (out, count)
+    }
+
+    pub(crate) fn on_copy_rows_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let ord = signal.body::<CopyRowsOrd>();
+        if self.park_newer(ord.view, signal) {
+            return;
+        }
+        for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
+            self.on_fragment(ord.table, ord.fragment, |f, layout| {
+                if f.makes_room_for_copy(&change, key) {
+                    let epoch = lats_base::Epoch::new(change.epoch);
+                    f.store_copy(change.row_id, change.version, epoch, Some(row), layout);
+                }
+            });
+        }
+        let conf = CopyRowsConf {
+            view: ord.view,
+            table: ord.table,
+            fragment: ord.fragment,
+            reserved: 0,
+            step: ord.step,
+            code: 0,
+        };
+        ctx.send(signal.sender(), &conf);
+    }
+
+    pub(crate) fn on_copy_rows_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let conf = signal.body::<CopyRowsConf>();
+        let target = signal.sender().node;
+        let current = self.copies.get(&target).is_some_and(|c| c.step == conf.step);
+        if current && conf.code == u32::from(RefCode::MemoryFull.number()) {
+            ctx.after(COPY_RETRY, COPY_TIMER + u64::from(target.get()));
+        } else if current {
+            self.copy_step(target, ctx);
+        }
+    }
+
+    pub(crate) fn on_copy_end_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let ord = signal.body::<CopyEndOrd>();
+        if self.park_newer(ord.view, signal) {
+            return;
+        }
+        self.copied.insert((ord.table, ord.fragment));
+        self.report_if_synced(ctx);
+    }
+
+    /// Tells control when every fragment of this LDM has been filled.
+    fn report_if_synced(&mut self, ctx: &mut Ctx<'_>) {
+        let waits = self.view.is_replica_of_own_group(ctx.node());
+        if !waits || self.view.is_in_sync(ctx.node()) || self.tables.is_empty() {
+            return;
+        }
+        let all = self.fragments().all(|(t, f, _)| self.copied.contains(&(t, f)));
+        if all {
+            let body = FragmentsSyncedRep {
+                view: self.view.number,
+                catalog_version: self.catalog_version,
+                instance: self.instance,
+                reserved: 0,
+            };
+            ctx.send(BlockRef::control(ctx.node()), &body);
+        }
+    }
+
+    /// A retry is due.
+    pub(crate) fn on_copy_timer(&mut self, token: u64, ctx: &mut Ctx<'_>) {
+        self.copy_step(NodeId::new((token - COPY_TIMER) as u16), ctx);
+    }
+}
+
+/// Timer tokens from here on are retries of copies, by node.
+pub(crate) const COPY_TIMER: u64 = 1 << 32;
+
+impl CopyOut {
+    fn new(life: Incarnation) -> Self {
+        Self {
+            life,
+            step: 0,
+            left: VecDeque::new(),
+            next_row: 0,
+            passed_over: Vec::new(),
+            first_number: 0,
+            queued: Vec::new(),
+        }
+    }
+}
+
+impl crate::Fragment {
+    /// Prepares the record of a copied row; false if something newer is there already (REJOIN-3).
+    fn makes_room_for_copy(&mut self, change: &Change, key: &[u8]) -> bool {
+        match self.row(change.row_id) {
+            // A newer row got the id, or the key lives on under another id: the copy is history.
+            Some(row) if *row.key != *key => return false,
+            Some(_) => return true,
+            None => {}
+        }
+        if self.find(key).is_some() {
+            return false;
+        }
+        self.create_at(change.row_id, key);
+        true
+    }
+}

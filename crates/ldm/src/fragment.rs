@@ -1,0 +1,402 @@
+//! A fragment: its rows with their versions, the hash index on the primary key, the ordered
+//! indexes. One LDM owns it and is its only writer.
+//!
+//! A row is found by its row id, which the primary gives and which is equal on all replicas. Its
+//! committed image is what others see; tentative and decided versions stand on a stack above it,
+//! in the primary's order. Index entries exist for every version, so a scan looks at an entry's
+//! row and takes it only if the version it may see has that entry's key.
+
+use crate::lock::Lock;
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    vec::Vec,
+};
+use hashbrown::HashTable;
+use lats_base::{Epoch, IndexId, RowId, TransactionId, hash::partition_hash, require};
+use lats_catalog::TableDef;
+use lats_values::RowLayout;
+
+/// A committed row image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The stored row.
+    pub bytes: Box<[u8]>,
+}
+
+/// A version above the committed one.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) transaction: TransactionId,
+    pub(crate) number: u64,
+    /// None: the row is deleted.
+    pub(crate) image: Option<Box<[u8]>>,
+    /// It came from the primary; this node was a backup then.
+    pub(crate) replicated: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) key: Box<[u8]>,
+    pub(crate) committed: Option<Image>,
+    /// The number and epoch of the committed image (or of the deletion).
+    pub(crate) number: u64,
+    pub(crate) epoch: Epoch,
+    pub(crate) pending: Vec<Version>,
+    pub(crate) lock: Option<Box<Lock>>,
+}
+
+impl Row {
+    fn new(key: &[u8]) -> Self {
+        Self {
+            key: key.into(),
+            committed: None,
+            number: 0,
+            epoch: Epoch::default(),
+            pending: Vec::new(),
+            lock: None,
+        }
+    }
+
+    /// The image that the transaction sees at the primary: its own newest, else the committed.
+    pub(crate) fn seen_by(&self, transaction: TransactionId) -> Option<&[u8]> {
+        match self.pending.last() {
+            Some(top) if top.transaction == transaction => top.image.as_deref(),
+            _ => self.committed.as_ref().map(|i| &*i.bytes),
+        }
+    }
+}
+
+struct Index {
+    id: IndexId,
+    /// Its columns and then the primary key's.
+    columns: Vec<u16>,
+    entries: BTreeMap<Box<[u8]>, RowId>,
+}
+
+/// Rows and indexes of one fragment.
+pub struct Fragment {
+    rows: Vec<Option<Row>>,
+    free: BTreeSet<u64>,
+    by_key: HashTable<u64>,
+    indexes: Vec<Index>,
+    next_number: u64,
+    bytes: usize,
+    /// Being filled: deletions leave a mark, so that a late copy cannot bring a row back.
+    pub(crate) syncing: bool,
+}
+
+/// What a row costs beside its images: record, hash entry, ordered entry.
+const ROW_OVERHEAD_BYTES: usize = 160;
+const ENTRY_OVERHEAD_BYTES: usize = 40;
+
+impl Fragment {
+    /// An empty fragment of a table.
+    pub(crate) fn new(def: &TableDef) -> Self {
+        let mut fragment = Self {
+            rows: Vec::new(),
+            free: BTreeSet::new(),
+            by_key: HashTable::new(),
+            indexes: Vec::new(),
+            next_number: 1,
+            bytes: 0,
+            syncing: false,
+        };
+        fragment.add_index(IndexId::new(0), def.primary_key.clone());
+        for index in &def.indexes {
+            fragment.add_index(index.id, Self::index_columns(def, &index.columns));
+        }
+        fragment
+    }
+
+    fn index_columns(def: &TableDef, columns: &[u16]) -> Vec<u16> {
+        columns.iter().chain(&def.primary_key).copied().collect()
+    }
+
+    fn add_index(&mut self, id: IndexId, columns: Vec<u16>) {
+        self.indexes.push(Index { id, columns, entries: BTreeMap::new() });
+    }
+
+    /// Builds the indexes that the definition has and this fragment has not, and drops the others.
+    pub(crate) fn change_indexes(&mut self, def: &TableDef, layout: &RowLayout) {
+        self.indexes.retain(|i| i.id.get() == 0 || def.index(i.id).is_some());
+        for index in &def.indexes {
+            if self.indexes.iter().any(|i| i.id == index.id) {
+                continue;
+            }
+            self.add_index(index.id, Self::index_columns(def, &index.columns));
+            let at = self.indexes.len() - 1;
+            for id in 0..self.rows.len() as u64 {
+                self.enter_all_versions(at, RowId::new(id), layout);
+            }
+        }
+    }
+
+    fn enter_all_versions(&mut self, at: usize, id: RowId, layout: &RowLayout) {
+        let Some(row) = self.rows.get(id.get() as usize).and_then(Option::as_ref) else { return };
+        let index = &mut self.indexes[at];
+        let images = row.pending.iter().filter_map(|v| v.image.as_deref());
+        for image in images.chain(row.committed.as_ref().map(|i| &*i.bytes)) {
+            let mut entry = Vec::new();
+            layout.key_of(image, &index.columns, &mut entry);
+            self.bytes += entry.len() + ENTRY_OVERHEAD_BYTES;
+            index.entries.insert(entry.into(), id);
+        }
+    }
+
+    /// Bytes of rows and indexes, estimated.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The row with this id.
+    pub(crate) fn row(&self, id: RowId) -> Option<&Row> {
+        self.rows.get(id.get() as usize)?.as_ref()
+    }
+
+    pub(crate) fn row_mut(&mut self, id: RowId) -> Option<&mut Row> {
+        self.rows.get_mut(id.get() as usize)?.as_mut()
+    }
+
+    /// The id of the row with this key, if there is a record for it.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<RowId> {
+        let rows = &self.rows;
+        let has_key = |id: &u64| rows[*id as usize].as_ref().is_some_and(|r| *r.key == *key);
+        self.by_key.find(partition_hash(key), has_key).map(|id| RowId::new(*id))
+    }
+
+    /// Ids below this may be in use.
+    pub(crate) fn row_id_end(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// A new record for a key that has none, at a free id that the primary chooses.
+    pub(crate) fn create(&mut self, key: &[u8]) -> RowId {
+        let id = self.free.first().copied().unwrap_or(self.rows.len() as u64);
+        self.create_at(RowId::new(id), key);
+        RowId::new(id)
+    }
+
+    /// A new record at the id that the primary has chosen.
+    pub(crate) fn create_at(&mut self, id: RowId, key: &[u8]) {
+        let at = id.get() as usize;
+        while self.rows.len() <= at {
+            self.free.insert(self.rows.len() as u64);
+            self.rows.push(None);
+        }
+        require!(self.rows[at].is_none(), "row id {id} is taken");
+        self.free.remove(&id.get());
+        self.rows[at] = Some(Row::new(key));
+        self.bytes += key.len() + ROW_OVERHEAD_BYTES;
+        let rows = &self.rows;
+        let hasher = |id: &u64| rows[*id as usize].as_ref().map_or(0, |r| partition_hash(&r.key));
+        self.by_key.insert_unique(partition_hash(key), id.get(), hasher);
+    }
+
+    /// Forgets the record if nothing is left of the row.
+    pub(crate) fn collect(&mut self, id: RowId) {
+        let syncing = self.syncing;
+        let Some(row) = self.row(id) else { return };
+        let locked = row.lock.as_ref().is_some_and(|l| !l.is_free());
+        let deletion_kept = syncing && row.number > 0;
+        if row.committed.is_some() || !row.pending.is_empty() || locked || deletion_kept {
+            return;
+        }
+        let key = core::mem::take(&mut self.rows[id.get() as usize]).map(|r| r.key);
+        if let Some(key) = key {
+            self.bytes -= key.len() + ROW_OVERHEAD_BYTES;
+            let found = self.by_key.find_entry(partition_hash(&key), |i| *i == id.get());
+            require!(found.is_ok(), "row {id} is in the hash index");
+            if let Ok(entry) = found {
+                entry.remove();
+            }
+        }
+        self.free.insert(id.get());
+    }
+
+    /// The whole of a syncing fragment is here: marks of deletions are not needed any more.
+    pub(crate) fn end_sync(&mut self) {
+        self.syncing = false;
+        for id in 0..self.rows.len() as u64 {
+            self.collect(RowId::new(id));
+        }
+    }
+
+    /// The number of the next change; only the primary gives numbers.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number - 1
+    }
+
+    /// Makes sure that numbers given from now on are larger than one that was seen.
+    pub(crate) fn hear_number(&mut self, number: u64) {
+        self.next_number = self.next_number.max(number + 1);
+    }
+
+    /// Puts a version on top of the row's stack.
+    pub(crate) fn push_version(&mut self, id: RowId, version: Version, layout: &RowLayout) {
+        self.hear_number(version.number);
+        if let Some(image) = version.image.as_deref() {
+            self.enter(id, image, layout);
+            self.bytes += image.len();
+        }
+        if let Some(row) = self.row_mut(id) {
+            row.pending.push(version);
+        }
+    }
+
+    /// Takes the version with this number away: it never happened.
+    pub(crate) fn drop_version(&mut self, id: RowId, number: u64, layout: &RowLayout) {
+        let Some(row) = self.row_mut(id) else { return };
+        let Some(at) = row.pending.iter().position(|v| v.number == number) else { return };
+        let version = row.pending.remove(at);
+        if let Some(image) = version.image {
+            self.bytes -= image.len();
+            self.leave(id, &image, layout);
+        }
+        self.collect(id);
+    }
+
+    /// Makes the version with this number the committed one. What stood below it was committed
+    /// before (COMMIT-6): the primary let nobody write above an undecided version.
+    pub(crate) fn commit_version(
+        &mut self,
+        id: RowId,
+        number: u64,
+        epoch: Epoch,
+        layout: &RowLayout,
+    ) {
+        let Some(row) = self.row_mut(id) else { return };
+        let Some(at) = row.pending.iter().position(|v| v.number == number) else { return };
+        let mut passed: Vec<Version> = row.pending.drain(..=at).collect();
+        let newest = passed.pop();
+        let old = row.committed.take();
+        row.number = number;
+        row.epoch = epoch;
+        row.committed = newest.and_then(|v| v.image).map(|bytes| Image { bytes });
+        let gone = passed.into_iter().filter_map(|v| v.image).chain(old.map(|i| i.bytes));
+        for image in gone.collect::<Vec<_>>() {
+            self.bytes -= image.len();
+            self.leave(id, &image, layout);
+        }
+        self.collect(id);
+    }
+
+    /// Stores a copied committed row, unless a newer change is here already.
+    pub(crate) fn store_copy(
+        &mut self,
+        id: RowId,
+        number: u64,
+        epoch: Epoch,
+        bytes: Option<&[u8]>,
+        layout: &RowLayout,
+    ) {
+        self.hear_number(number);
+        let Some(row) = self.row_mut(id) else { return };
+        if row.number >= number {
+            return;
+        }
+        row.number = number;
+        row.epoch = epoch;
+        let old = row.committed.take();
+        row.committed = bytes.map(|b| Image { bytes: b.into() });
+        if let Some(bytes) = bytes {
+            self.bytes += bytes.len();
+            self.enter(id, bytes, layout);
+        }
+        if let Some(old) = old {
+            self.bytes -= old.bytes.len();
+            self.leave(id, &old.bytes, layout);
+        }
+    }
+
+    /// Enters an image's keys into the ordered indexes.
+    fn enter(&mut self, id: RowId, image: &[u8], layout: &RowLayout) {
+        for index in &mut self.indexes {
+            let mut entry = Vec::new();
+            layout.key_of(image, &index.columns, &mut entry);
+            let length = entry.len();
+            if index.entries.insert(entry.into(), id).is_none() {
+                self.bytes += length + ENTRY_OVERHEAD_BYTES;
+            }
+        }
+    }
+
+    /// Takes an image's keys out of the ordered indexes, unless another version has them too.
+    fn leave(&mut self, id: RowId, image: &[u8], layout: &RowLayout) {
+        for at in 0..self.indexes.len() {
+            let mut entry = Vec::new();
+            layout.key_of(image, &self.indexes[at].columns, &mut entry);
+            if self.is_entry_used(at, id, &entry, layout) {
+                continue;
+            }
+            if self.indexes[at].entries.remove(&entry[..]).is_some() {
+                self.bytes -= entry.len() + ENTRY_OVERHEAD_BYTES;
+            }
+        }
+    }
+
+    fn is_entry_used(&self, at: usize, id: RowId, entry: &[u8], layout: &RowLayout) -> bool {
+        let Some(row) = self.row(id) else { return false };
+        let pending = row.pending.iter().filter_map(|v| v.image.as_deref());
+        let mut images = pending.chain(row.committed.as_ref().map(|i| &*i.bytes));
+        let mut other = Vec::new();
+        images.any(|image| {
+            other.clear();
+            layout.key_of(image, &self.indexes[at].columns, &mut other);
+            other == entry
+        })
+    }
+
+    /// The entries of an index from `lower` (included) to `upper` (excluded).
+    pub(crate) fn range(
+        &self,
+        index: IndexId,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+    ) -> Option<impl DoubleEndedIterator<Item = (&[u8], RowId)>> {
+        use core::ops::Bound::{Excluded, Included, Unbounded};
+        let index = self.indexes.iter().find(|i| i.id == index)?;
+        let end = match upper {
+            // The map refuses a range that ends before it starts: an empty one, for us.
+            Some(upper) => Excluded(upper.max(lower)),
+            None => Unbounded,
+        };
+        let entries = index.entries.range::<[u8], _>((Included(lower), end));
+        Some(entries.map(|(key, id)| (&**key, *id)))
+    }
+
+    /// The columns of an index, its own and then the primary key's.
+    pub(crate) fn index_key(&self, index: IndexId) -> Option<&[u16]> {
+        self.indexes.iter().find(|i| i.id == index).map(|i| &i.columns[..])
+    }
+
+    /// The committed rows in row-id order, for checkers: key, image, number.
+    pub fn committed_rows(&self) -> impl Iterator<Item = (RowId, &[u8], &[u8], u64)> {
+        self.rows.iter().enumerate().filter_map(|(id, row)| {
+            let row = row.as_ref()?;
+            let image = row.committed.as_ref()?;
+            Some((RowId::new(id as u64), &*row.key, &*image.bytes, row.number))
+        })
+    }
+
+    /// The number of entries of each ordered index, for checkers.
+    pub fn index_entry_counts(&self) -> impl Iterator<Item = usize> {
+        self.indexes.iter().map(|i| i.entries.len())
+    }
+
+    /// What is left over although nothing goes on.
+    pub(crate) fn leaks(&self) -> Option<String> {
+        self.rows.iter().flatten().find_map(|row| {
+            if !row.pending.is_empty() {
+                return Some(format!("row {:?} has pending versions {:?}", row.key, row.pending));
+            }
+            if row.lock.as_ref().is_some_and(|l| !l.is_free()) {
+                return Some(format!("row {:?} is locked: {:?}", row.key, row.lock));
+            }
+            None
+        })
+    }
+}

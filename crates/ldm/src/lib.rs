@@ -1,0 +1,313 @@
+//! The local data manager: owns fragments of tables; rows, indexes, row locks, the participant's
+//! side of transactions, committed reads, scans, and the copying of replicas.
+//!
+//! Its parts call each other directly; everything else is a signal. Each file is one activity of
+//! `docs/protocols/commit.md`, `read.md` or `rejoin.md`.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod copy;
+mod finish;
+mod fragment;
+mod lock;
+mod prepare;
+mod read;
+mod replicate;
+mod scan;
+mod transaction;
+mod view;
+
+pub use fragment::{Fragment, Image};
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    vec::Vec,
+};
+use lats_base::{
+    Duration, Epoch, FragmentId, Instant, NodeId, RefCode, TableId, TransactionId, ViewNumber,
+};
+use lats_catalog::{Catalog, TableDef, View};
+use lats_kernel::{Block, Ctx, Fault, TimerToken};
+use lats_signals::{BlockRef, Signal, SignalBuffer, SignalNumber};
+use lats_values::RowLayout;
+use transaction::Transaction;
+
+/// A table as this LDM holds it.
+pub(crate) struct Table {
+    pub(crate) def: TableDef,
+    pub(crate) layout: RowLayout,
+    pub(crate) fragments: BTreeMap<FragmentId, Fragment>,
+}
+
+/// What a local data manager may use.
+#[derive(Clone, Copy, Debug)]
+pub struct LdmConfig {
+    /// Bytes of rows and indexes; beyond, inserts and growing updates are refused.
+    pub memory_bytes: usize,
+}
+
+/// The local data manager.
+pub struct Ldm {
+    pub(crate) config: LdmConfig,
+    pub(crate) instance: u32,
+    pub(crate) view: View,
+    pub(crate) catalog_version: u64,
+    pub(crate) tables: BTreeMap<TableId, Table>,
+    pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
+    /// Outcomes of completed transactions, until their clients have surely heard them.
+    pub(crate) outcomes: BTreeMap<TransactionId, (Epoch, Instant)>,
+    /// Transactions whose outcome was asked for and is "never was": refused from then on.
+    pub(crate) refused: BTreeMap<TransactionId, Instant>,
+    pub(crate) scans: BTreeMap<(BlockRef, u64), scan::Scan>,
+    pub(crate) copies: BTreeMap<NodeId, copy::CopyOut>,
+    pub(crate) copied: BTreeSet<(TableId, FragmentId)>,
+    /// Batches that wait for a row lock, by when they give up.
+    pub(crate) waits: BTreeSet<(Instant, TransactionId)>,
+    /// Signals from senders with a newer view than ours.
+    pub(crate) parked: SignalBuffer,
+    pub(crate) lease_until: Instant,
+    pub(crate) epoch: Epoch,
+    pub(crate) memory_bytes: usize,
+    pub(crate) counters: Counters,
+}
+
+/// What an LDM has done, for status and tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Operations executed as primary.
+    pub operations: u64,
+    /// Rows read without locks.
+    pub reads: u64,
+    /// Reads passed on to the primary because the replica could not know the newest version.
+    pub reads_forwarded: u64,
+    /// Rows written as backup.
+    pub replicated: u64,
+    /// Batches that had to wait for a row lock.
+    pub lock_waits: u64,
+}
+
+const TIMER_HOUSEKEEPING: TimerToken = 0;
+const TIMER_LOCK_WAITS: TimerToken = 1;
+/// How long an outcome is kept for a client that does not say it has heard it.
+const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
+const OUTCOMES_MAX: usize = 1 << 20;
+
+impl Ldm {
+    /// An LDM without a view or a catalog: it serves nothing until it gets them.
+    pub fn new(instance: u32, config: LdmConfig) -> Self {
+        Self {
+            config,
+            instance,
+            view: View::default(),
+            catalog_version: 0,
+            tables: BTreeMap::new(),
+            transactions: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            scans: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            copied: BTreeSet::new(),
+            waits: BTreeSet::new(),
+            parked: SignalBuffer::new(),
+            lease_until: Instant::ZERO,
+            epoch: Epoch::default(),
+            memory_bytes: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The fragments it holds, for checkers.
+    pub fn fragments(&self) -> impl Iterator<Item = (TableId, FragmentId, &Fragment)> {
+        self.tables
+            .values()
+            .flat_map(|t| t.fragments.iter().map(|(id, fragment)| (t.def.id, *id, fragment)))
+    }
+
+    /// Bytes of rows and indexes in use.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The view it works in.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(crate) fn fragment(&self, table: TableId, fragment: FragmentId) -> Option<&Fragment> {
+        self.tables.get(&table)?.fragments.get(&fragment)
+    }
+
+    pub(crate) fn fragment_mut(
+        &mut self,
+        table: TableId,
+        fragment: FragmentId,
+    ) -> Option<&mut Fragment> {
+        self.tables.get_mut(&table)?.fragments.get_mut(&fragment)
+    }
+
+    /// True while this node may answer anything (VIEW-3).
+    pub(crate) fn may_serve(&self, ctx: &mut Ctx<'_>) -> bool {
+        ctx.now() < self.lease_until || ctx.fault(Fault::BugIgnoreLease)
+    }
+
+    /// Parks a signal whose sender has installed a view that we have not; true if parked.
+    pub(crate) fn park_newer(&mut self, view: ViewNumber, signal: &Signal<'_>) -> bool {
+        let newer = view > self.view.number;
+        if newer {
+            self.parked.push_signal(signal);
+        }
+        newer
+    }
+
+    /// Moves to a larger epoch when one is heard of.
+    pub(crate) fn hear_epoch(&mut self, epoch: Epoch) {
+        self.epoch = self.epoch.max(epoch);
+    }
+
+    /// True if the signal comes from a removed life of a node: drop it (VIEW-4).
+    fn is_from_the_dead(&self, signal: &Signal<'_>, ctx: &Ctx<'_>) -> bool {
+        let sender = signal.header.sender;
+        if sender.node == ctx.node() || sender.node.get() == 0 {
+            return false;
+        }
+        let current = self.view.member(sender.node).map(|m| (m.alive, m.incarnation.get()));
+        match current {
+            // An unknown or newer life: its view is newer than ours.
+            None => false,
+            Some((alive, life)) => {
+                let theirs = signal.header.incarnation;
+                theirs < life || (theirs == life && !alive)
+            }
+        }
+    }
+
+    fn on_client_gone(&mut self, slot: u64, ctx: &Ctx<'_>) {
+        let client = BlockRef::new(ctx.node(), lats_signals::BlockKind::Client, slot as u32);
+        self.scans.retain(|(reply_to, _), _| *reply_to != client);
+    }
+
+    fn housekeep(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        self.outcomes.retain(|_, (_, since)| now.since(*since) < OUTCOME_KEPT);
+        while self.outcomes.len() > OUTCOMES_MAX {
+            self.outcomes.pop_first();
+        }
+        self.refused.retain(|_, since| now.since(*since) < OUTCOME_KEPT);
+        self.drop_idle_scans(now);
+        ctx.after(Duration::from_millis(1_000), TIMER_HOUSEKEEPING);
+    }
+}
+
+impl Block for Ldm {
+    fn handle(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        if self.is_from_the_dead(signal, ctx) {
+            return;
+        }
+        let Some(number) = signal.number() else { return };
+        match number {
+            SignalNumber::PrepareReq => self.on_prepare_req(signal, ctx),
+            SignalNumber::ReplicateReq => self.on_replicate_req(signal, ctx),
+            SignalNumber::DecideReq => self.on_decide_req(signal, ctx),
+            SignalNumber::CommitReq => self.on_commit_req(signal, ctx),
+            SignalNumber::AbortReq => self.on_abort_req(signal, ctx),
+            SignalNumber::CompleteOrd => self.on_complete_ord(signal, ctx),
+            SignalNumber::OutcomeFindReq => self.on_outcome_find_req(signal, ctx),
+            SignalNumber::ReadReq => self.on_read_req(signal, ctx),
+            SignalNumber::ScanReq => self.on_scan_req(signal, ctx),
+            SignalNumber::ScanNextReq => self.on_scan_next_req(signal, ctx),
+            SignalNumber::ScanResumeOrd => self.on_scan_resume_ord(signal, ctx),
+            SignalNumber::ScanCloseOrd => self.on_scan_close_ord(signal),
+            SignalNumber::CopyRowsOrd => self.on_copy_rows_ord(signal, ctx),
+            SignalNumber::CopyRowsConf => self.on_copy_rows_conf(signal, ctx),
+            SignalNumber::CopyEndOrd => self.on_copy_end_ord(signal, ctx),
+            SignalNumber::CopyResumeOrd => self.on_copy_resume_ord(signal, ctx),
+            SignalNumber::ViewOrd => self.on_view_ord(signal, ctx),
+            SignalNumber::CatalogOrd => self.on_catalog_ord(signal, ctx),
+            SignalNumber::LeaseOrd => {
+                let body = signal.body::<lats_signals::control::LeaseOrd>();
+                self.lease_until = Instant::from_nanos(body.valid_until);
+                self.hear_epoch(body.epoch);
+            }
+            SignalNumber::ClientGoneRep => {
+                let body = signal.body::<lats_signals::control::ClientGoneRep>();
+                self.on_client_gone(body.slot, ctx);
+            }
+            // Signals of other blocks: a sender of another version, or a client that errs.
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, token: TimerToken, ctx: &mut Ctx<'_>) {
+        match token {
+            TIMER_LOCK_WAITS => self.give_up_lock_waits(ctx),
+            copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
+            _ => self.housekeep(ctx),
+        }
+    }
+
+    fn on_idle(&mut self, _ctx: &mut Ctx<'_>) {}
+
+    fn leaks(&self) -> Option<String> {
+        if let Some((id, t)) = self.transactions.iter().next() {
+            return Some(format!("ldm {} holds transaction {id:?}: {t:?}", self.instance));
+        }
+        if !self.waits.is_empty() || !self.parked.is_empty() {
+            return Some(format!("ldm {} holds waits or parked signals", self.instance));
+        }
+        self.fragments().find_map(|(table, id, f)| {
+            f.leaks().map(|leak| format!("ldm {}: table {table}/{id}: {leak}", self.instance))
+        })
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}
+
+/// The text that travels with a refusal: MySQL's error as `SQLSTATE` and message.
+pub(crate) fn error_text(error: &lats_values::SqlError) -> Vec<u8> {
+    let mut text = error.sqlstate.to_vec();
+    text.extend_from_slice(error.message.as_bytes());
+    text
+}
+
+/// Why an operation cannot go on.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) code: RefCode,
+    pub(crate) sql: Option<lats_values::SqlError>,
+}
+
+impl From<RefCode> for Refusal {
+    fn from(code: RefCode) -> Self {
+        Self { code, sql: None }
+    }
+}
+
+impl From<lats_values::SqlError> for Refusal {
+    fn from(sql: lats_values::SqlError) -> Self {
+        Self { code: RefCode::ProgramFailed, sql: Some(sql) }
+    }
+}
+
+impl Refusal {
+    /// MySQL's error number, and the text.
+    pub(crate) fn parts(&self) -> (u32, Vec<u8>) {
+        self.sql.as_ref().map_or((0, Vec::new()), |e| (u32::from(e.errno), error_text(e)))
+    }
+}
+
+/// The tables of a catalog, laid out: used when a catalog is installed.
+pub(crate) fn decode_catalog(bytes: &[u8]) -> Option<Catalog> {
+    Catalog::decode(bytes).ok()
+}

@@ -1,0 +1,111 @@
+//! Row locks: shared and exclusive, with a fair queue. A lock exists only for a row that is locked.
+
+use alloc::{collections::VecDeque, vec::Vec};
+use lats_base::TransactionId;
+
+/// How a row is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockMode {
+    /// Others may share.
+    Shared,
+    /// Nobody else.
+    Exclusive,
+}
+
+/// The lock of one row.
+#[derive(Debug, Default)]
+pub(crate) struct Lock {
+    holders: Vec<(TransactionId, LockMode)>,
+    queue: VecDeque<(TransactionId, LockMode)>,
+}
+
+/// What a request for a lock leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grant {
+    /// The transaction holds it now and did not before.
+    New,
+    /// The transaction holds it already.
+    Held,
+    /// It waits in the queue.
+    Queued,
+    /// The queue is full.
+    Full,
+}
+
+/// Transactions that may wait for one row.
+const QUEUE_MAX: usize = 1_024;
+
+impl Lock {
+    /// Asks for the lock. First come, first served; a holder that wants more goes to the front.
+    pub(crate) fn acquire(&mut self, transaction: TransactionId, mode: LockMode) -> Grant {
+        let held = self.holders.iter().position(|(t, _)| *t == transaction);
+        if let Some(at) = held {
+            let enough = self.holders[at].1 == LockMode::Exclusive || mode == LockMode::Shared;
+            if enough {
+                return Grant::Held;
+            }
+            if self.holders.len() == 1 {
+                self.holders[at].1 = LockMode::Exclusive;
+                return Grant::Held;
+            }
+        } else if self.queue.is_empty() && self.fits(mode) {
+            self.holders.push((transaction, mode));
+            return Grant::New;
+        }
+        if self.queue.len() >= QUEUE_MAX {
+            return Grant::Full;
+        }
+        if held.is_some() {
+            self.queue.push_front((transaction, mode));
+        } else {
+            self.queue.push_back((transaction, mode));
+        }
+        Grant::Queued
+    }
+
+    fn fits(&self, mode: LockMode) -> bool {
+        self.holders.is_empty()
+            || (mode == LockMode::Shared
+                && self.holders.iter().all(|(_, m)| *m == LockMode::Shared))
+    }
+
+    /// Takes the transaction out, as holder and from the queue.
+    pub(crate) fn release(&mut self, transaction: TransactionId) {
+        self.holders.retain(|(t, _)| *t != transaction);
+        self.queue.retain(|(t, _)| *t != transaction);
+    }
+
+    /// Takes the transaction out of the queue only.
+    pub(crate) fn leave_queue(&mut self, transaction: TransactionId) {
+        self.queue.retain(|(t, _)| *t != transaction);
+    }
+
+    /// Grants to the front of the queue what can be granted now; the transactions that may go on.
+    pub(crate) fn grant_next(&mut self) -> Vec<TransactionId> {
+        let mut granted = Vec::new();
+        while let Some((transaction, mode)) = self.queue.front().copied() {
+            let held = self.holders.iter().position(|(t, _)| *t == transaction);
+            match held {
+                Some(at) if self.holders.len() == 1 => self.holders[at].1 = mode,
+                None if self.fits(mode) => self.holders.push((transaction, mode)),
+                Some(_) | None => break,
+            }
+            self.queue.pop_front();
+            granted.push(transaction);
+        }
+        granted
+    }
+
+    /// True if the transaction holds it exclusively.
+    pub(crate) fn is_exclusive(&self, transaction: TransactionId) -> bool {
+        self.holders.contains(&(transaction, LockMode::Exclusive))
+    }
+
+    /// True if nobody holds it or waits for it.
+    pub(crate) fn is_free(&self) -> bool {
+        self.holders.is_empty() && self.queue.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

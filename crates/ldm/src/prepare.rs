@@ -1,0 +1,497 @@
+//! The primary's part of prepare: lock, execute, keep the new version as tentative, send the row
+//! images to the backups (COMMIT-1, COMMIT-2).
+
+use crate::{
+    Ldm, Refusal, Table,
+    fragment::{Fragment, Version},
+    lock::{Grant, Lock, LockMode},
+    transaction::{Op, Transaction, WaitingBatch},
+};
+use alloc::{boxed::Box, vec::Vec};
+use lats_base::{
+    Duration, FragmentId, Incarnation, NodeSet, RefCode, RowId, TableId, TransactionId,
+    limits, require,
+};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef, Signal,
+    commit::{PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
+    list::{self, Change, Operation, OperationKind, Outcome, OutcomeKind},
+};
+use lats_values::Program;
+
+/// A batch in execution: what will be answered and replicated when it is through.
+#[derive(Debug)]
+pub(crate) struct Run {
+    transaction: TransactionId,
+    coordinator: BlockRef,
+    batch: u32,
+    statement: u32,
+    outcomes: Vec<u8>,
+    outcome_count: u32,
+    changes: Vec<u8>,
+    change_count: u32,
+    backups: NodeSet,
+}
+
+enum Step {
+    Done(OutcomeKind, Option<Vec<u8>>),
+    Wait(RowId),
+}
+
+/// An operation and its strings.
+struct Asked<'a> {
+    head: Operation,
+    kind: OperationKind,
+    key: &'a [u8],
+    row: &'a [u8],
+    program: &'a [u8],
+}
+
+impl Ldm {
+    pub(crate) fn on_prepare_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<PrepareReq>();
+        if self.park_newer(req.view, signal) {
+            return;
+        }
+        self.hear_epoch(req.epoch);
+        let run = Run {
+            transaction: req.transaction,
+            coordinator: signal.sender(),
+            batch: req.batch,
+            statement: req.statement,
+            outcomes: Vec::new(),
+            outcome_count: 0,
+            changes: Vec::new(),
+            change_count: 0,
+            backups: NodeSet::EMPTY,
+        };
+        if !self.may_serve(ctx) {
+            return refuse(&run, &RefCode::NotServing.into(), ctx);
+        }
+        if self.refused.contains_key(&req.transaction) {
+            return refuse(&run, &RefCode::TransactionAborted.into(), ctx);
+        }
+        let life = Incarnation::new(signal.header.incarnation);
+        let transaction = self
+            .transactions
+            .entry(req.transaction)
+            .or_insert_with(|| Transaction::new(signal.sender(), life));
+        require!(transaction.decided.is_none());
+        require!(transaction.waiting.is_none());
+        self.go_on(run, signal.payload(), ctx);
+    }
+
+    /// Executes operations until the batch is through, is refused, or meets a locked row.
+    fn go_on(&mut self, mut run: Run, operations: &[u8], ctx: &mut Ctx<'_>) {
+        let mut items = list::items::<Operation>(operations);
+        loop {
+            let rest = items.rest();
+            let Some((head, [key, row, program])) = items.next() else { break };
+            let Some(kind) = OperationKind::from_number(head.kind) else {
+                return self.refuse_run(&run, &RefCode::RequestMalformed.into(), ctx);
+            };
+            let asked = Asked { head, kind, key, row, program };
+            match self.execute(&asked, &mut run, ctx) {
+                Ok(Step::Done(outcome, image)) => run.add_outcome(head.index, outcome, image),
+                Ok(Step::Wait(row)) => {
+                    return self.wait(run, rest, (head.table, head.fragment, row), ctx);
+                }
+                Err(refusal) => return self.refuse_run(&run, &refusal, ctx),
+            }
+        }
+        self.finish_run(&run, ctx);
+    }
+
+    fn refuse_run(&mut self, run: &Run, refusal: &Refusal, ctx: &mut Ctx<'_>) {
+        self.forget_if_empty(run.transaction);
+        refuse(run, refusal, ctx);
+    }
+
+    fn forget_if_empty(&mut self, transaction: TransactionId) {
+        let empty = self
+            .transactions
+            .get(&transaction)
+            .is_some_and(|t| t.ops.is_empty() && t.waiting.is_none());
+        if empty {
+            self.transactions.remove(&transaction);
+        }
+    }
+
+    /// The batch is through: the images go to the backups and the answer to the coordinator.
+    fn finish_run(&mut self, run: &Run, ctx: &mut Ctx<'_>) {
+        let life = self.transactions.get(&run.transaction).map_or(0, |t| t.coordinator_life.get());
+        if run.change_count > 0 {
+            let body = ReplicateReq {
+                transaction: run.transaction,
+                coordinator: run.coordinator,
+                view: self.view.number,
+                batch: run.batch,
+                statement: run.statement,
+                change_count: run.change_count,
+                coordinator_incarnation: life,
+            };
+            for backup in run.backups.iter() {
+                let to = BlockRef::ldm(backup, self.instance);
+                ctx.send_with(to, &body, &[&run.changes]);
+            }
+        }
+        if ctx.crash_point(Fault::CrashAfterPrepare) {
+            return;
+        }
+        self.forget_if_empty(run.transaction);
+        let conf = PrepareConf {
+            transaction: run.transaction,
+            epoch: self.epoch,
+            backups: run.backups,
+            view: self.view.number,
+            batch: run.batch,
+            result_count: run.outcome_count,
+            holds: u32::from(self.transactions.contains_key(&run.transaction)),
+            reserved: 0,
+        };
+        ctx.send_with(run.coordinator, &conf, &[&run.outcomes]);
+    }
+
+    fn execute(
+        &mut self,
+        asked: &Asked<'_>,
+        run: &mut Run,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<Step, Refusal> {
+        self.counters.operations += 1;
+        self.check(asked, ctx)?;
+        let (table, id) = (asked.head.table, asked.head.fragment);
+        if asked.kind == OperationKind::Read {
+            return self.read_in_place(asked, run.transaction);
+        }
+        let fragment = self.fragment_mut(table, id).ok_or(RefCode::StaleView)?;
+        let row = match fragment.find(asked.key) {
+            Some(row) => row,
+            None if matches!(asked.kind, OperationKind::Insert | OperationKind::Write) => {
+                self.create_row(asked)?
+            }
+            None => return Ok(Step::Done(OutcomeKind::Missing, None)),
+        };
+        if !self.lock(asked, row, run)? {
+            return Ok(Step::Wait(row));
+        }
+        self.act(asked, row, run)
+    }
+
+    /// Everything about an operation that can be wrong whatever the row holds.
+    fn check(&self, asked: &Asked<'_>, ctx: &Ctx<'_>) -> Result<(), RefCode> {
+        let head = &asked.head;
+        let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
+        if table.def.schema_version != head.schema_version {
+            return Err(RefCode::SchemaVersionOld);
+        }
+        if self.view.primary(head.fragment) != Some(ctx.node()) {
+            return Err(RefCode::StaleView);
+        }
+        if asked.key.len() > limits::KEY_BYTES_MAX {
+            return Err(RefCode::KeyTooLarge);
+        }
+        if matches!(asked.kind, OperationKind::Insert | OperationKind::Write) {
+            check_row(table, asked.key, asked.row)?;
+        }
+        Ok(())
+    }
+
+    fn create_row(&mut self, asked: &Asked<'_>) -> Result<RowId, RefCode> {
+        if self.memory_bytes > self.config.memory_bytes {
+            return Err(RefCode::MemoryFull);
+        }
+        let (table, fragment) = (asked.head.table, asked.head.fragment);
+        self.on_fragment(table, fragment, |f, _| f.create(asked.key)).ok_or(RefCode::StaleView)
+    }
+
+    /// Runs `work` on a fragment and keeps the count of used memory.
+    pub(crate) fn on_fragment<R>(
+        &mut self,
+        table: TableId,
+        fragment: FragmentId,
+        work: impl FnOnce(&mut Fragment, &lats_values::RowLayout) -> R,
+    ) -> Option<R> {
+        let table = self.tables.get_mut(&table)?;
+        let fragment = table.fragments.get_mut(&fragment)?;
+        let before = fragment.bytes();
+        let result = work(fragment, &table.layout);
+        self.memory_bytes = self.memory_bytes + fragment.bytes() - before;
+        Some(result)
+    }
+
+    /// Locks the row for the transaction; false if it has to wait.
+    fn lock(&mut self, asked: &Asked<'_>, id: RowId, run: &Run) -> Result<bool, RefCode> {
+        let mode = match asked.kind {
+            OperationKind::ReadShared => LockMode::Shared,
+            _ => LockMode::Exclusive,
+        };
+        let (table, fragment) = (asked.head.table, asked.head.fragment);
+        let row = self.fragment_mut(table, fragment).and_then(|f| f.row_mut(id));
+        let row = row.ok_or(RefCode::StaleView)?;
+        let lock = row.lock.get_or_insert_with(|| Box::new(Lock::default()));
+        match lock.acquire(run.transaction, mode) {
+            Grant::Held => Ok(true),
+            Grant::New => {
+                self.note_op(run, (table, fragment, id), 0);
+                Ok(true)
+            }
+            Grant::Queued => Ok(false),
+            Grant::Full => Err(RefCode::LockQueueFull),
+        }
+    }
+
+    fn note_op(&mut self, run: &Run, at: (TableId, FragmentId, RowId), version: u64) {
+        let (table, fragment, row) = at;
+        let op = Op { table, fragment, row, version, statement: run.statement };
+        if let Some(t) = self.transactions.get_mut(&run.transaction) {
+            t.ops.push(op);
+        }
+    }
+
+    /// Does what was asked with a row that the transaction has locked.
+    fn act(&mut self, asked: &Asked<'_>, id: RowId, run: &mut Run) -> Result<Step, Refusal> {
+        let table = self.tables.get(&asked.head.table).ok_or(RefCode::TableUnknown)?;
+        let row = table.fragments.get(&asked.head.fragment).and_then(|f| f.row(id));
+        let seen = row.and_then(|r| r.seen_by(run.transaction));
+        let outcome = decide(asked, table, seen)?;
+        let image = match outcome {
+            Act::Answer(kind, image) => return Ok(Step::Done(kind, image)),
+            Act::Store(image) => Some(image),
+            Act::Delete => None,
+        };
+        let grows = image.as_ref().map_or(0, Vec::len) > seen.map_or(0, <[u8]>::len);
+        if grows && self.memory_bytes > self.config.memory_bytes {
+            return Err(RefCode::MemoryFull.into());
+        }
+        self.store(asked, id, image, run)?;
+        Ok(Step::Done(OutcomeKind::Done, None))
+    }
+
+    fn store(
+        &mut self,
+        asked: &Asked<'_>,
+        id: RowId,
+        image: Option<Vec<u8>>,
+        run: &mut Run,
+    ) -> Result<(), RefCode> {
+        let (table, fragment) = (asked.head.table, asked.head.fragment);
+        let bytes = image.as_deref().unwrap_or_default();
+        let deleted = u16::from(image.is_none());
+        let boxed: Option<Box<[u8]>> = image.as_deref().map(Into::into);
+        let transaction = run.transaction;
+        let number = self
+            .on_fragment(table, fragment, |f, layout| {
+                let number = f.next_number();
+                let version = Version { transaction, number, image: boxed, replicated: false };
+                f.push_version(id, version, layout);
+                number
+            })
+            .ok_or(RefCode::StaleView)?;
+        self.note_op(run, (table, fragment, id), number);
+        let change = Change {
+            table,
+            fragment,
+            deleted,
+            row_id: id,
+            version: number,
+            epoch: 0,
+            key_bytes: asked.key.len() as u32,
+            row_bytes: bytes.len() as u32,
+        };
+        list::push(&mut run.changes, &change, [asked.key, bytes, &[]]);
+        run.change_count += 1;
+        run.backups = self.view.backups(fragment);
+        Ok(())
+    }
+
+    fn read_in_place(
+        &mut self,
+        asked: &Asked<'_>,
+        transaction: TransactionId,
+    ) -> Result<Step, Refusal> {
+        let image = self.committed_read(&asked.head, asked.key, transaction)?;
+        let table = self.tables.get(&asked.head.table).ok_or(RefCode::TableUnknown)?;
+        let (kind, image) = project(table, asked.program, image.as_deref())?;
+        Ok(Step::Done(kind, image))
+    }
+
+    fn wait(
+        &mut self,
+        run: Run,
+        rest: &[u8],
+        row: (TableId, FragmentId, RowId),
+        ctx: &mut Ctx<'_>,
+    ) {
+        self.counters.lock_waits += 1;
+        let span = Duration::from_millis(self.view.config.lock_wait_ms);
+        let gives_up = ctx.now().plus(span);
+        let transaction = run.transaction;
+        self.waits.insert((gives_up, transaction));
+        ctx.after(span, crate::TIMER_LOCK_WAITS);
+        if let Some(t) = self.transactions.get_mut(&transaction) {
+            t.waiting = Some(WaitingBatch { run, rest: rest.to_vec(), row, gives_up });
+        }
+    }
+
+    /// Takes a waiting batch out of its wait; its place in the lock's queue is left.
+    fn take_waiting(&mut self, transaction: TransactionId) -> Option<WaitingBatch> {
+        let waiting = self.transactions.get_mut(&transaction)?.waiting.take()?;
+        self.waits.remove(&(waiting.gives_up, transaction));
+        Some(waiting)
+    }
+
+    /// The lock that a batch waited for is granted: go on.
+    pub(crate) fn resume_batch(&mut self, transaction: TransactionId, ctx: &mut Ctx<'_>) {
+        let Some(waiting) = self.take_waiting(transaction) else { return };
+        self.note_op(&waiting.run, waiting.row, 0);
+        self.go_on(waiting.run, &waiting.rest, ctx);
+    }
+
+    /// Refuses a batch that waits for a lock.
+    pub(crate) fn cancel_wait(
+        &mut self,
+        transaction: TransactionId,
+        code: RefCode,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let Some(waiting) = self.take_waiting(transaction) else { return };
+        let (table, fragment, id) = waiting.row;
+        let row = self.fragment_mut(table, fragment).and_then(|f| f.row_mut(id));
+        let mut granted = Vec::new();
+        if let Some(lock) = row.and_then(|r| r.lock.as_mut()) {
+            lock.leave_queue(transaction);
+            granted = lock.grant_next();
+        }
+        self.on_fragment(table, fragment, |f, _| f.collect(id));
+        self.refuse_run(&waiting.run, &code.into(), ctx);
+        granted.into_iter().for_each(|t| self.resume_batch(t, ctx));
+    }
+
+    pub(crate) fn give_up_lock_waits(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some((gives_up, transaction)) = self.waits.first().copied() {
+            if gives_up > ctx.now() {
+                break;
+            }
+            self.waits.pop_first();
+            self.cancel_wait(transaction, RefCode::LockTimeout, ctx);
+        }
+    }
+}
+
+impl Run {
+    fn add_outcome(&mut self, index: u32, kind: OutcomeKind, image: Option<Vec<u8>>) {
+        push_outcome(&mut self.outcomes, index, kind, image.as_deref());
+        self.outcome_count += 1;
+    }
+}
+
+/// Appends an operation's outcome to an answer.
+pub(crate) fn push_outcome(
+    out: &mut Vec<u8>,
+    index: u32,
+    kind: OutcomeKind,
+    image: Option<&[u8]>,
+) {
+    let row = image.unwrap_or_default();
+    let outcome = Outcome {
+        index,
+        kind: kind as u32,
+        has_row: u32::from(image.is_some()),
+        row_bytes: row.len() as u32,
+    };
+    list::push(out, &outcome, [row, &[], &[]]);
+}
+
+fn refuse(run: &Run, refusal: &Refusal, ctx: &mut Ctx<'_>) {
+    let (errno, text) = refusal.parts();
+    let body = PrepareRef {
+        transaction: run.transaction,
+        batch: run.batch,
+        code: u32::from(refusal.code.number()),
+        backups: NodeSet::EMPTY,
+        errno,
+        reserved: 0,
+    };
+    ctx.send_with(run.coordinator, &body, &[&text]);
+}
+
+/// A row image from outside: it must fit the table, and its key must be the one it came with.
+fn check_row(table: &Table, key: &[u8], row: &[u8]) -> Result<(), RefCode> {
+    if row.len() > limits::ROW_BYTES_MAX {
+        return Err(RefCode::RowTooLarge);
+    }
+    table.layout.validate(row)?;
+    let mut own = Vec::new();
+    table.layout.key_of(row, &table.def.primary_key, &mut own);
+    if own == key { Ok(()) } else { Err(RefCode::RowMalformed) }
+}
+
+enum Act {
+    Answer(OutcomeKind, Option<Vec<u8>>),
+    Store(Vec<u8>),
+    Delete,
+}
+
+/// What an operation does to the image that its transaction sees.
+fn decide(asked: &Asked<'_>, table: &Table, seen: Option<&[u8]>) -> Result<Act, Refusal> {
+    let answer = |kind| Ok(Act::Answer(kind, None));
+    match (asked.kind, seen) {
+        (OperationKind::Insert, Some(_)) => answer(OutcomeKind::Exists),
+        (OperationKind::Insert, None) | (OperationKind::Write, _) => {
+            Ok(Act::Store(asked.row.to_vec()))
+        }
+        (_, None) => answer(OutcomeKind::Missing),
+        (OperationKind::Delete, Some(image)) => {
+            if asked.program.is_empty() || decode(table, asked.program)?.matches(&table.layout, image)? {
+                return Ok(Act::Delete);
+            }
+            answer(OutcomeKind::NotMatched)
+        }
+        (OperationKind::Update, Some(image)) => update(asked, table, image),
+        (OperationKind::Read | OperationKind::ReadShared | OperationKind::ReadExclusive, _) => {
+            let (kind, image) = project(table, asked.program, seen)?;
+            Ok(Act::Answer(kind, image))
+        }
+    }
+}
+
+fn update(asked: &Asked<'_>, table: &Table, image: &[u8]) -> Result<Act, Refusal> {
+    let Some(new) = decode(table, asked.program)?.updated(&table.layout, image)? else {
+        return Ok(Act::Answer(OutcomeKind::NotMatched, None));
+    };
+    if new == image {
+        return Ok(Act::Answer(OutcomeKind::Unchanged, None));
+    }
+    check_row(table, asked.key, &new).map_err(|code| match code {
+        // The program assigned to a column of the primary key.
+        RefCode::RowMalformed => RefCode::ProgramMalformed,
+        other => other,
+    })?;
+    Ok(Act::Store(new))
+}
+
+pub(crate) fn decode(table: &Table, program: &[u8]) -> Result<Program, RefCode> {
+    Program::decode(program, table.layout.columns())
+}
+
+/// The outcome of reading an image through a program's filter and projection.
+pub(crate) fn project(
+    table: &Table,
+    program: &[u8],
+    image: Option<&[u8]>,
+) -> Result<(OutcomeKind, Option<Vec<u8>>), Refusal> {
+    let Some(image) = image else { return Ok((OutcomeKind::Missing, None)) };
+    if program.is_empty() {
+        return Ok((OutcomeKind::Done, Some(image.to_vec())));
+    }
+    let program = decode(table, program)?;
+    if !program.matches(&table.layout, image)? {
+        return Ok((OutcomeKind::NotMatched, None));
+    }
+    let mut out = Vec::new();
+    program.project(&table.layout, image, &mut out);
+    Ok((OutcomeKind::Done, Some(out)))
+}
+

@@ -1,0 +1,146 @@
+//! Committed reads at any replica, without locks (READ-1, READ-2).
+
+use crate::{
+    Ldm, Refusal,
+    prepare::{project, push_outcome},
+};
+use alloc::{collections::BTreeMap, vec::Vec};
+use lats_base::{NodeId, RefCode, TransactionId};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef, Signal,
+    list::{self, Operation, OperationKind, OutcomeKind},
+    query::{ReadConf, ReadReq, ReadRef},
+};
+
+/// How often a read may be passed on before the client has to look at its map again.
+const HOPS_MAX: u32 = 3;
+
+enum Found {
+    Image(OutcomeKind, Option<Vec<u8>>),
+    /// Another replica must answer: this one cannot know the newest version.
+    Ask(NodeId),
+}
+
+impl Ldm {
+    pub(crate) fn on_read_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<ReadReq>();
+        if !self.may_serve(ctx) {
+            return refuse(&req, &RefCode::NotServing.into(), ctx);
+        }
+        let mut outcomes = Vec::new();
+        let mut count = 0;
+        let mut passed: BTreeMap<NodeId, (u32, Vec<u8>)> = BTreeMap::new();
+        for (head, strings) in list::items::<Operation>(signal.payload()) {
+            match self.read_one(&head, strings, req.transaction, ctx) {
+                Ok(Found::Image(kind, image)) => {
+                    push_outcome(&mut outcomes, head.index, kind, image.as_deref());
+                    count += 1;
+                }
+                Ok(Found::Ask(node)) => {
+                    let entry = passed.entry(node).or_default();
+                    entry.0 += 1;
+                    list::push(&mut entry.1, &head, strings);
+                }
+                Err(refusal) => return refuse(&req, &refusal, ctx),
+            }
+        }
+        if !passed.is_empty() && req.hops >= HOPS_MAX {
+            return refuse(&req, &RefCode::StaleView.into(), ctx);
+        }
+        for (node, (operation_count, operations)) in passed {
+            self.counters.reads_forwarded += u64::from(operation_count);
+            let body = ReadReq { operation_count, hops: req.hops + 1, ..req };
+            ctx.send_with(BlockRef::ldm(node, self.instance), &body, &[&operations]);
+        }
+        if count > 0 || req.operation_count == 0 {
+            let body = ReadConf { request: req.request, result_count: count, reserved: 0 };
+            ctx.send_with(req.reply_to, &body, &[&outcomes]);
+        }
+    }
+
+    fn read_one(
+        &mut self,
+        head: &Operation,
+        [key, _, program]: [&[u8]; 3],
+        transaction: TransactionId,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<Found, Refusal> {
+        self.counters.reads += 1;
+        if OperationKind::from_number(head.kind) != Some(OperationKind::Read) {
+            return Err(RefCode::RequestMalformed.into());
+        }
+        let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
+        if table.def.schema_version != head.schema_version {
+            return Err(RefCode::SchemaVersionOld.into());
+        }
+        let primary = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
+        let mine = primary == ctx.node();
+        let stale = ctx.fault(Fault::BugReadStaleBackup);
+        if !mine && !stale && !self.knows_newest(head, key, ctx) {
+            return Ok(Found::Ask(primary));
+        }
+        let image = self.committed_read(head, key, transaction)?;
+        let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
+        let (kind, image) = project(table, program, image.as_deref())?;
+        Ok(Found::Image(kind, image))
+    }
+
+    /// READ-1: a backup knows the newest version that anyone can have seen if it is in sync and
+    /// holds no tentative or decided version of the row.
+    fn knows_newest(&self, head: &Operation, key: &[u8], ctx: &Ctx<'_>) -> bool {
+        let in_sync = self.view.in_sync(head.fragment).contains(ctx.node());
+        let Some(fragment) = self.fragment(head.table, head.fragment) else { return false };
+        let pending = fragment
+            .find(key)
+            .and_then(|id| fragment.row(id))
+            .is_some_and(|row| !row.pending.is_empty());
+        in_sync && !pending
+    }
+
+    /// The image that a committed read sees, at the primary or where [`Self::knows_newest`].
+    pub(crate) fn committed_read(
+        &self,
+        head: &Operation,
+        key: &[u8],
+        transaction: TransactionId,
+    ) -> Result<Option<Vec<u8>>, RefCode> {
+        let fragment = self.fragment(head.table, head.fragment).ok_or(RefCode::StaleView)?;
+        let Some(row) = fragment.find(key).and_then(|id| fragment.row(id)) else {
+            return Ok(None);
+        };
+        Ok(self.visible(row, head.fragment, transaction)?.map(<[u8]>::to_vec))
+    }
+
+    /// What the transaction sees of a row: its own change, else the committed image.
+    ///
+    /// READ-2: the row of a promoted primary may carry a version that is decided but not yet
+    /// committed. It may be shown only when no other replica could forget it.
+    pub(crate) fn visible<'r>(
+        &self,
+        row: &'r crate::fragment::Row,
+        fragment: lats_base::FragmentId,
+        transaction: TransactionId,
+    ) -> Result<Option<&'r [u8]>, RefCode> {
+        let Some(top) = row.pending.last() else { return Ok(row.seen_by(transaction)) };
+        if top.transaction == transaction {
+            return Ok(row.seen_by(transaction));
+        }
+        let decided =
+            self.transactions.get(&top.transaction).is_some_and(|t| t.decided.is_some());
+        if !decided || !top.replicated {
+            return Ok(row.seen_by(transaction));
+        }
+        if self.view.in_sync(fragment).len() > 1 {
+            return Err(RefCode::StaleView);
+        }
+        Ok(top.image.as_deref())
+    }
+}
+
+fn refuse(req: &ReadReq, refusal: &Refusal, ctx: &mut Ctx<'_>) {
+    let (errno, text) = refusal.parts();
+    let body =
+        ReadRef { request: req.request, code: u32::from(refusal.code.number()), errno };
+    ctx.send_with(req.reply_to, &body, &[&text]);
+}

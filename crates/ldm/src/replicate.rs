@@ -1,0 +1,105 @@
+//! The backup's part of prepare: keep the primary's row images as tentative versions (COMMIT-2).
+
+use crate::{Ldm, fragment::Fragment, fragment::Version, transaction::{Op, Transaction}};
+use alloc::{boxed::Box, vec::Vec};
+use lats_base::{Epoch, Incarnation, RowId, require};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    Signal,
+    commit::{ReplicateConf, ReplicateReq},
+    list::{self, Change},
+};
+use lats_values::RowLayout;
+
+impl Ldm {
+    pub(crate) fn on_replicate_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<ReplicateReq>();
+        if self.park_newer(req.view, signal) {
+            return;
+        }
+        let life = Incarnation::new(req.coordinator_incarnation);
+        if !self.view.is_alive(req.coordinator.node, life) {
+            // TAKEOVER-3: this replica has reported what it held of the dead coordinator's
+            // transactions. This one was not fully prepared, so it cannot have been decided.
+            return;
+        }
+        self.transactions
+            .entry(req.transaction)
+            .or_insert_with(|| Transaction::new(req.coordinator, life));
+        let mut forgets = ctx.fault(Fault::BugForgetTentativeRow);
+        for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
+            if !core::mem::take(&mut forgets) {
+                self.hold(&req, &change, key, row);
+            }
+        }
+        if ctx.crash_point(Fault::CrashAfterReplicate) {
+            return;
+        }
+        let conf =
+            ReplicateConf { transaction: req.transaction, batch: req.batch, reserved: 0 };
+        ctx.send(req.coordinator, &conf);
+    }
+
+    /// Puts one row image on its row's stack.
+    fn hold(&mut self, req: &ReplicateReq, change: &Change, key: &[u8], row: &[u8]) {
+        self.counters.replicated += 1;
+        let image: Option<Box<[u8]>> = (change.deleted == 0).then(|| row.into());
+        let version = Version {
+            transaction: req.transaction,
+            number: change.version,
+            image,
+            replicated: true,
+        };
+        let held = self.on_fragment(change.table, change.fragment, |f, layout| {
+            f.place(change.row_id, key, layout);
+            f.push_version(change.row_id, version, layout);
+        });
+        // A table that was dropped meanwhile: the change has nowhere to go and nobody to miss it.
+        if held.is_none() {
+            return;
+        }
+        if let Some(t) = self.transactions.get_mut(&req.transaction) {
+            t.ops.push(Op {
+                table: change.table,
+                fragment: change.fragment,
+                row: change.row_id,
+                version: change.version,
+                statement: req.statement,
+            });
+        }
+    }
+}
+
+impl Fragment {
+    /// Makes a record for the key at the id that the primary chose. What else is there must have
+    /// been deleted at the primary, whose completion has not reached us yet: a newer image for the
+    /// same id or key proves that it committed (COMMIT-6).
+    pub(crate) fn place(&mut self, id: RowId, key: &[u8], layout: &RowLayout) {
+        let at_id = self.row(id).map(|r| *r.key == *key);
+        if at_id == Some(true) {
+            return;
+        }
+        if at_id == Some(false) {
+            self.settle_deleted(id, layout);
+        }
+        if let Some(other) = self.find(key) {
+            self.settle_deleted(other, layout);
+        }
+        self.create_at(id, key);
+    }
+
+    fn settle_deleted(&mut self, id: RowId, layout: &RowLayout) {
+        let numbers: Vec<u64> = self
+            .row(id)
+            .map(|r| r.pending.iter().map(|v| v.number).collect())
+            .unwrap_or_default();
+        if let Some(newest) = numbers.last() {
+            self.commit_version(id, *newest, Epoch::default(), layout);
+        }
+        let gone = self.row(id).is_none_or(|r| r.committed.is_none());
+        require!(gone, "row {id} gives way to a newer one without having been deleted");
+        let syncing = core::mem::take(&mut self.syncing);
+        self.collect(id);
+        self.syncing = syncing;
+    }
+}

@@ -1,0 +1,250 @@
+//! Scans of one fragment by an ordered index: batches by credit, slices that give way (READ-3).
+
+use crate::{Ldm, Refusal};
+use alloc::{boxed::Box, vec::Vec};
+use lats_base::{Duration, FragmentId, IndexId, Instant, RefCode, TableId, TransactionId, limits};
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockRef, Signal,
+    list::{self, FoundRow, Range},
+    query::{
+        SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq, ScanResumeOrd,
+    },
+};
+use lats_values::Program;
+
+/// A scan between two batches.
+pub(crate) struct Scan {
+    transaction: TransactionId,
+    table: TableId,
+    schema_version: u32,
+    fragment: FragmentId,
+    index: IndexId,
+    reverse: bool,
+    /// What is still to be read, in the order in which it will be.
+    ranges: Vec<KeyRange>,
+    program: Option<Program>,
+    left: u64,
+    batch: Vec<u8>,
+    batch_rows: u32,
+    used: Instant,
+}
+
+struct KeyRange {
+    lower: Vec<u8>,
+    upper: Option<Vec<u8>>,
+}
+
+/// Scans that one LDM keeps open.
+const SCANS_MAX: usize = 16_384;
+/// A client that does not ask for more in this time has forgotten its scan.
+const SCAN_IDLE: Duration = Duration::from_millis(60_000);
+
+enum Slice {
+    /// The batch is full or the scan is at its end (`true`).
+    Send(bool),
+    /// The slice is over, the batch is not.
+    GiveWay,
+}
+
+impl Ldm {
+    pub(crate) fn on_scan_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<ScanReq>();
+        match self.open_scan(&req, signal.payload(), ctx) {
+            Ok(scan) => {
+                self.scans.insert((req.reply_to, req.scan), scan);
+                self.run_scan(req.reply_to, req.scan, ctx);
+            }
+            Err(code) => refuse(req.reply_to, req.scan, &code.into(), ctx),
+        }
+    }
+
+    fn open_scan(
+        &self,
+        req: &ScanReq,
+        payload: &[u8],
+        ctx: &mut Ctx<'_>,
+    ) -> Result<Scan, RefCode> {
+        if self.scans.len() >= SCANS_MAX {
+            return Err(RefCode::Overloaded);
+        }
+        let table = self.tables.get(&req.table).ok_or(RefCode::TableUnknown)?;
+        if table.def.schema_version != req.schema_version {
+            return Err(RefCode::SchemaVersionOld);
+        }
+        self.check_scan_place(req.table, req.fragment, ctx)?;
+        let program_at = payload.len() - req.program_bytes as usize;
+        let (ranges, program) = payload.split_at(program_at);
+        let program = match program {
+            [] => None,
+            bytes => Some(crate::prepare::decode(table, bytes)?),
+        };
+        let reverse = req.flags & SCAN_REVERSE != 0;
+        let mut ranges: Vec<KeyRange> = list::items::<Range>(ranges)
+            .map(|(range, [lower, upper, _])| KeyRange {
+                lower: lower.to_vec(),
+                upper: (range.has_upper != 0).then(|| upper.to_vec()),
+            })
+            .collect();
+        // The last one is read first, so that one that is done can be popped.
+        if !reverse {
+            ranges.reverse();
+        }
+        Ok(Scan {
+            transaction: req.transaction,
+            table: req.table,
+            schema_version: req.schema_version,
+            fragment: req.fragment,
+            index: req.index,
+            reverse,
+            ranges,
+            program,
+            left: req.limit,
+            batch: Vec::new(),
+            batch_rows: 0,
+            used: ctx.now(),
+        })
+    }
+
+    /// A scan runs at the primary only, which knows every row's newest version.
+    fn check_scan_place(
+        &self,
+        table: TableId,
+        fragment: FragmentId,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<(), RefCode> {
+        if !self.may_serve(ctx) {
+            return Err(RefCode::NotServing);
+        }
+        if self.view.primary(fragment) != Some(ctx.node()) {
+            return Err(RefCode::StaleView);
+        }
+        self.fragment(table, fragment).map(|_| ()).ok_or(RefCode::StaleView)
+    }
+
+    fn run_scan(&mut self, reply_to: BlockRef, id: u64, ctx: &mut Ctx<'_>) {
+        let Some(mut scan) = self.scans.remove(&(reply_to, id)) else { return };
+        scan.used = ctx.now();
+        let sliced = self
+            .check_scan_place(scan.table, scan.fragment, ctx)
+            .map_err(Refusal::from)
+            .and_then(|()| self.slice(&mut scan));
+        match sliced {
+            Err(refusal) => refuse(reply_to, id, &refusal, ctx),
+            Ok(Slice::GiveWay) => {
+                ctx.send(ctx.me(), &ScanResumeOrd { scan: id, reply_to });
+                self.scans.insert((reply_to, id), scan);
+            }
+            Ok(Slice::Send(done)) => {
+                let body =
+                    ScanConf { scan: id, row_count: scan.batch_rows, done: u32::from(done) };
+                ctx.send_with(reply_to, &body, &[&scan.batch]);
+                scan.batch.clear();
+                scan.batch_rows = 0;
+                if !done {
+                    self.scans.insert((reply_to, id), scan);
+                }
+            }
+        }
+    }
+
+    /// Looks at a slice of rows.
+    fn slice(&self, scan: &mut Scan) -> Result<Slice, Refusal> {
+        let table = self.tables.get(&scan.table).ok_or(RefCode::TableUnknown)?;
+        if table.def.schema_version != scan.schema_version {
+            return Err(RefCode::SchemaVersionOld.into());
+        }
+        let fragment = table.fragments.get(&scan.fragment).ok_or(RefCode::StaleView)?;
+        let columns = fragment.index_key(scan.index).ok_or(RefCode::IndexUnknown)?;
+        let mut looked_at = 0;
+        while let Some(range) = scan.ranges.pop() {
+            let mut entries = fragment
+                .range(scan.index, &range.lower, range.upper.as_deref())
+                .ok_or(RefCode::IndexUnknown)?;
+            loop {
+                let next = if scan.reverse { entries.next_back() } else { entries.next() };
+                let Some((entry, id)) = next else { break };
+                looked_at += 1;
+                let row = fragment.row(id).ok_or(RefCode::StaleView)?;
+                if let Some(image) = self.visible(row, scan.fragment, scan.transaction)? {
+                    let mut own = Vec::new();
+                    table.layout.key_of(image, columns, &mut own);
+                    if own == entry {
+                        take(scan, table, (entry, &row.key), image)?;
+                    }
+                }
+                let full = scan.batch.len() >= limits::SCAN_BATCH_BYTES || scan.left == 0;
+                if full || looked_at >= limits::SCAN_SLICE_ROWS {
+                    let rest = rest_of(&range, entry, scan.reverse);
+                    scan.ranges.push(rest);
+                    return Ok(if full { Slice::Send(scan.left == 0) } else { Slice::GiveWay });
+                }
+            }
+        }
+        Ok(Slice::Send(true))
+    }
+
+    pub(crate) fn on_scan_next_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<ScanNextReq>();
+        if self.scans.contains_key(&(req.reply_to, req.scan)) {
+            self.run_scan(req.reply_to, req.scan, ctx);
+        } else {
+            refuse(req.reply_to, req.scan, &RefCode::ScanUnknown.into(), ctx);
+        }
+    }
+
+    pub(crate) fn on_scan_resume_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<ScanResumeOrd>();
+        self.run_scan(req.reply_to, req.scan, ctx);
+    }
+
+    pub(crate) fn on_scan_close_ord(&mut self, signal: &Signal<'_>) {
+        let req = signal.body::<ScanCloseOrd>();
+        self.scans.remove(&(req.reply_to, req.scan));
+    }
+
+    pub(crate) fn drop_idle_scans(&mut self, now: Instant) {
+        self.scans.retain(|_, s| now.since(s.used) < SCAN_IDLE);
+    }
+}
+
+/// Adds a row to the batch if the filter holds for it.
+fn take(
+    scan: &mut Scan,
+    table: &crate::Table,
+    (entry, key): (&[u8], &Box<[u8]>),
+    image: &[u8],
+) -> Result<(), Refusal> {
+    let mut projected = Vec::new();
+    match &scan.program {
+        Some(program) if !program.matches(&table.layout, image)? => return Ok(()),
+        Some(program) => program.project(&table.layout, image, &mut projected),
+        None => projected.extend_from_slice(image),
+    }
+    let found = FoundRow {
+        index_key_bytes: entry.len() as u32,
+        primary_key_bytes: key.len() as u32,
+        row_bytes: projected.len() as u32,
+        reserved: 0,
+    };
+    list::push(&mut scan.batch, &found, [entry, key, &projected]);
+    scan.batch_rows += 1;
+    scan.left = scan.left.saturating_sub(1);
+    Ok(())
+}
+
+/// What is left of a range when everything up to `entry` was read.
+fn rest_of(range: &KeyRange, entry: &[u8], reverse: bool) -> KeyRange {
+    if reverse {
+        return KeyRange { lower: range.lower.clone(), upper: Some(entry.to_vec()) };
+    }
+    // From the smallest key above `entry`.
+    let lower = entry.iter().copied().chain([0]).collect();
+    KeyRange { lower, upper: range.upper.clone() }
+}
+
+fn refuse(reply_to: BlockRef, scan: u64, refusal: &Refusal, ctx: &mut Ctx<'_>) {
+    let (errno, text) = refusal.parts();
+    let body = ScanRef { scan, code: u32::from(refusal.code.number()), errno };
+    ctx.send_with(reply_to, &body, &[&text]);
+}

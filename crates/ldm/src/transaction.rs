@@ -1,0 +1,54 @@
+//! What a participant knows of a transaction.
+
+use alloc::vec::Vec;
+use lats_base::{Epoch, FragmentId, Incarnation, Instant, RowId, TableId};
+use lats_signals::BlockRef;
+
+/// A transaction at this participant, as primary or backup or both.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    pub(crate) coordinator: BlockRef,
+    pub(crate) coordinator_life: Incarnation,
+    /// The coordinator said: it commits.
+    pub(crate) decided: Option<Epoch>,
+    /// The rows of which this node is primary are visible; backup rows wait for completion.
+    pub(crate) committed: bool,
+    /// In the order in which they were done.
+    pub(crate) ops: Vec<Op>,
+    /// A batch that waits for a row lock.
+    pub(crate) waiting: Option<WaitingBatch>,
+}
+
+/// A row that a transaction has locked or changed here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op {
+    pub(crate) table: TableId,
+    pub(crate) fragment: FragmentId,
+    pub(crate) row: RowId,
+    /// The change's number, or 0 if the row is only locked.
+    pub(crate) version: u64,
+    pub(crate) statement: u32,
+}
+
+/// The rest of a batch that met a locked row.
+#[derive(Debug)]
+pub(crate) struct WaitingBatch {
+    pub(crate) run: crate::prepare::Run,
+    /// The operations from the one that waits on.
+    pub(crate) rest: Vec<u8>,
+    pub(crate) row: (TableId, FragmentId, RowId),
+    pub(crate) gives_up: Instant,
+}
+
+impl Transaction {
+    pub(crate) fn new(coordinator: BlockRef, coordinator_life: Incarnation) -> Self {
+        Self {
+            coordinator,
+            coordinator_life,
+            decided: None,
+            committed: false,
+            ops: Vec::new(),
+            waiting: None,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A new view or catalog: fragments, promotion, orphaned transactions (TAKEOVER-1, TAKEOVER-2).
+
+use crate::{
+    Ldm, Table, decode_catalog,
+    fragment::Fragment,
+    lock::{Lock, LockMode},
+    transaction::Op,
+};
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use lats_base::{Epoch, FragmentId, NodeId, RefCode, TransactionId, require};
+use lats_catalog::View;
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockRef, Signal, SignalBuffer,
+    commit::{
+        TAKE_OVER_COMMITTED, TAKE_OVER_DECIDED, TAKE_OVER_PREPARED, TakeOverEndRep, TakeOverRep,
+    },
+    control::InstallConf,
+};
+
+impl Ldm {
+    pub(crate) fn on_view_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let Ok(view) = lats_catalog::decode::<View>(signal.payload()) else { return };
+        if view.number <= self.view.number {
+            return;
+        }
+        let before = core::mem::replace(&mut self.view, view);
+        self.reconcile_fragments(ctx.node());
+        self.promote(&before, ctx.node());
+        self.report_orphans(ctx);
+        self.plan_copies(ctx);
+        self.confirm_install(ctx);
+        self.replay_parked(ctx);
+    }
+
+    pub(crate) fn on_catalog_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let Some(catalog) = decode_catalog(signal.payload()) else { return };
+        if catalog.version > self.catalog_version {
+            self.install_tables(&catalog);
+            self.catalog_version = catalog.version;
+            self.reconcile_fragments(ctx.node());
+            self.plan_copies(ctx);
+        }
+        self.confirm_install(ctx);
+    }
+
+    fn confirm_install(&self, ctx: &mut Ctx<'_>) {
+        let body =
+            InstallConf { view: self.view.number, catalog_version: self.catalog_version };
+        ctx.send(BlockRef::control(ctx.node()), &body);
+    }
+
+    fn install_tables(&mut self, catalog: &lats_catalog::Catalog) {
+        let gone: Vec<_> =
+            self.tables.keys().filter(|id| !catalog.tables.contains_key(id)).copied().collect();
+        for id in gone {
+            if let Some(table) = self.tables.remove(&id) {
+                let bytes: usize = table.fragments.values().map(Fragment::bytes).sum();
+                self.memory_bytes -= bytes;
+            }
+        }
+        for (id, def) in &catalog.tables {
+            let layout = def.layout();
+            let table = self.tables.entry(*id).or_insert_with(|| Table {
+                def: def.clone(),
+                layout: def.layout(),
+                fragments: BTreeMap::new(),
+            });
+            if table.def.schema_version == def.schema_version {
+                continue;
+            }
+            table.def = def.clone();
+            table.layout = layout;
+            for fragment in table.fragments.values_mut() {
+                let before = fragment.bytes();
+                fragment.change_indexes(&table.def, &table.layout);
+                self.memory_bytes = self.memory_bytes + fragment.bytes() - before;
+            }
+        }
+    }
+
+    /// Creates the fragments of which this node is a replica in the view.
+    fn reconcile_fragments(&mut self, node: NodeId) {
+        let instances = self.view.config.ldm_instances.max(1);
+        let in_sync = self.view.is_in_sync(node);
+        for table in self.tables.values_mut() {
+            for id in 0..table.def.fragment_count {
+                let fragment = FragmentId::new(id);
+                let mine = u32::from(id) % instances == self.instance
+                    && self.view.is_replica(node, fragment);
+                if !mine {
+                    continue;
+                }
+                let held = table.fragments.entry(fragment).or_insert_with(|| {
+                    let mut new = Fragment::new(&table.def);
+                    new.syncing = !in_sync;
+                    new
+                });
+                if held.syncing && in_sync {
+                    held.end_sync();
+                }
+            }
+        }
+    }
+
+    /// Takes over the fragments whose primary this node has become: what transactions hold there
+    /// becomes locked, and what is known to have been committed becomes visible.
+    fn promote(&mut self, before: &View, node: NodeId) {
+        let view = &self.view;
+        let promoted = |f: FragmentId| {
+            view.primary(f) == Some(node) && before.primary(f) != Some(node)
+        };
+        let mut ops: Vec<(TransactionId, Op)> = Vec::new();
+        for (id, t) in &self.transactions {
+            ops.extend(t.ops.iter().filter(|op| promoted(op.fragment)).map(|op| (*id, *op)));
+        }
+        for (_, op) in &ops {
+            self.settle_passed(op);
+        }
+        for (id, op) in &ops {
+            self.lock_promoted(*id, op);
+        }
+    }
+
+    /// COMMIT-6: below the topmost transaction's versions everything is committed.
+    fn settle_passed(&mut self, op: &Op) {
+        let epochs: Vec<(u64, Epoch)> = {
+            let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
+            let Some(row) = row else { return };
+            let Some(top) = row.pending.last().map(|v| v.transaction) else { return };
+            let passed = row.pending.iter().take_while(|v| v.transaction != top);
+            passed
+                .map(|v| {
+                    let t = self.transactions.get(&v.transaction);
+                    (v.number, t.and_then(|t| t.decided).unwrap_or_default())
+                })
+                .collect()
+        };
+        if let Some((number, epoch)) = epochs.last().copied() {
+            self.on_fragment(op.table, op.fragment, |f, layout| {
+                f.commit_version(op.row, number, epoch, layout);
+            });
+        }
+    }
+
+    fn lock_promoted(&mut self, id: TransactionId, op: &Op) {
+        let Some(fragment) = self.fragment_mut(op.table, op.fragment) else { return };
+        let Some(row) = fragment.row_mut(op.row) else { return };
+        if row.pending.last().map(|v| v.transaction) != Some(id) {
+            return;
+        }
+        let lock = row.lock.get_or_insert_with(|| Box::new(Lock::default()));
+        lock.acquire(id, LockMode::Exclusive);
+        require!(lock.is_exclusive(id), "a promoted row has one writer");
+    }
+
+    /// Reports transactions whose coordinator is gone to the coordinators that take over.
+    fn report_orphans(&mut self, ctx: &mut Ctx<'_>) {
+        let view = self.view.clone();
+        let orphans: Vec<TransactionId> = self
+            .transactions
+            .iter()
+            .filter(|(_, t)| !view.is_alive(t.coordinator.node, t.coordinator_life))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in orphans {
+            self.cancel_wait(id, RefCode::NodeFailed, ctx);
+            self.report_orphan(id, &view, ctx);
+        }
+        let body = TakeOverEndRep { view: view.number };
+        for member in view.data_nodes() {
+            for instance in 0..view.config.tc_instances {
+                ctx.send(BlockRef::tc(member.node, instance), &body);
+            }
+        }
+    }
+
+    fn report_orphan(&mut self, id: TransactionId, view: &View, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        let Some(heir) = heir_of(id, view) else { return };
+        t.coordinator = heir;
+        t.coordinator_life = view.incarnation(heir.node).unwrap_or_default();
+        let state = match (t.committed, t.decided) {
+            (true, _) => TAKE_OVER_COMMITTED,
+            (false, Some(_)) => TAKE_OVER_DECIDED,
+            (false, None) => TAKE_OVER_PREPARED,
+        };
+        let body = TakeOverRep {
+            transaction: id,
+            epoch: t.decided.unwrap_or_default(),
+            view: view.number,
+            state,
+            reserved: 0,
+        };
+        ctx.send(heir, &body);
+    }
+
+    fn replay_parked(&mut self, ctx: &mut Ctx<'_>) {
+        let mut parked: SignalBuffer = core::mem::take(&mut self.parked);
+        while let Some(signal) = parked.pop() {
+            lats_kernel::Block::handle(self, &signal, ctx);
+        }
+    }
+}
+
+/// The coordinator that takes a dead one's transaction over: the in-sync node that wins by hash
+/// (rendezvous hashing: another node's death does not move the transaction again).
+fn heir_of(id: TransactionId, view: &View) -> Option<BlockRef> {
+    let weight = |node: NodeId| {
+        let mixed = id.hash() ^ u64::from(node.get()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16
+    };
+    let nodes = view.data_nodes().map(|m| m.node).filter(|n| view.is_in_sync(*n));
+    let node = nodes.max_by_key(|n| (weight(*n), n.get()))?;
+    let instances = u64::from(view.config.tc_instances.max(1));
+    Some(BlockRef::tc(node, (id.hash() % instances) as u32))
+}

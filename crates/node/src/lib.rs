@@ -1,0 +1,114 @@
+//! A node, assembled: which blocks it has and which executor each of them lives in.
+//!
+//! The only crate that knows all blocks. Both shells run what it builds.
+#![forbid(unsafe_code)]
+
+use lats_base::{Incarnation, NodeId};
+use lats_control::{Control, Start};
+use lats_kernel::{Executor, Faults, ctx::Identity};
+use lats_ldm::{Ldm, LdmConfig};
+use lats_signals::{BlockKind, BlockRef};
+use lats_tc::Tc;
+
+pub use lats_control as control;
+pub use lats_ldm as ldm;
+pub use lats_tc as tc;
+
+/// Where the blocks of a node live: one list of blocks per thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The blocks of each thread: kind and instance.
+    pub threads: Vec<Vec<(BlockKind, u32)>>,
+}
+
+/// What a node is made of.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The node.
+    pub node: NodeId,
+    /// This life of its process.
+    pub incarnation: Incarnation,
+    /// How it comes into its cluster.
+    pub start: Start,
+    /// It holds data (else it is a witness, or serves SQL only).
+    pub holds_data: bool,
+    /// LDM instances: the same on all nodes of a cluster.
+    pub ldm_instances: u32,
+    /// TC instances: the same on all nodes of a cluster.
+    pub tc_instances: u32,
+    /// Memory for rows and indexes, in bytes, over all LDM instances.
+    pub memory_bytes: usize,
+    /// Where the blocks live.
+    pub placement: Placement,
+    /// Decides all random choices of its blocks.
+    pub seed: u64,
+    /// Faults to meet; none in production.
+    pub faults: Faults,
+}
+
+impl Placement {
+    /// Everything in one thread.
+    pub fn single(holds_data: bool, tc_instances: u32, ldm_instances: u32) -> Self {
+        let mut blocks = vec![(BlockKind::Control, 0)];
+        if holds_data {
+            blocks.extend((0..tc_instances).map(|i| (BlockKind::Tc, i)));
+            blocks.extend((0..ldm_instances).map(|i| (BlockKind::Ldm, i)));
+        }
+        Self { threads: vec![blocks] }
+    }
+
+    /// Control and coordinators in the first thread, data managers round the others.
+    pub fn pipeline(tc_instances: u32, ldm_instances: u32, threads: usize) -> Self {
+        let mut all = Self::single(true, tc_instances, 0).threads;
+        let others = threads.saturating_sub(1).max(1);
+        all.resize(others + 1, Vec::new());
+        for i in 0..ldm_instances {
+            all[1 + i as usize % others].push((BlockKind::Ldm, i));
+        }
+        Self { threads: all }
+    }
+
+    /// The thread of a block. The shell itself and clients are served by thread 0.
+    pub fn thread_of(&self, receiver: BlockRef) -> Option<usize> {
+        let kind = receiver.kind()?;
+        self.threads.iter().position(|blocks| blocks.contains(&(kind, receiver.instance)))
+    }
+}
+
+/// Builds a node: an executor for each thread of the placement.
+pub fn build(config: &NodeConfig) -> Vec<Executor> {
+    let identity = Identity { node: config.node, incarnation: config.incarnation };
+    let data_blocks: Vec<BlockRef> = config
+        .placement
+        .threads
+        .iter()
+        .flatten()
+        .filter(|(kind, _)| matches!(kind, BlockKind::Tc | BlockKind::Ldm))
+        .map(|(kind, instance)| BlockRef::new(config.node, *kind, *instance))
+        .collect();
+    let ldm = LdmConfig {
+        memory_bytes: config.memory_bytes / config.ldm_instances.max(1) as usize,
+    };
+    let mut executors = Vec::new();
+    for (thread, blocks) in config.placement.threads.iter().enumerate() {
+        let seed = config.seed.wrapping_add(thread as u64);
+        let mut executor = Executor::new(identity, seed, config.faults.clone());
+        for (kind, instance) in blocks {
+            match kind {
+                BlockKind::Control => {
+                    let (node, life) = (config.node, config.incarnation);
+                    let start = config.start.clone();
+                    let control = Control::new(node, life, start, data_blocks.clone());
+                    executor.add(*kind, *instance, Box::new(control));
+                }
+                BlockKind::Tc => executor.add(*kind, *instance, Box::new(Tc::new())),
+                BlockKind::Ldm => {
+                    executor.add(*kind, *instance, Box::new(Ldm::new(*instance, ldm)));
+                }
+                BlockKind::Shell | BlockKind::Client => {}
+            }
+        }
+        executors.push(executor);
+    }
+    executors
+}

@@ -1,0 +1,48 @@
+//! The door for clients: what they send gets its true sender and reply address here, and nothing
+//! that only nodes may send comes through.
+
+use crate::{
+    BlockRef, Malformed, Scope, Signal, SignalBuffer, SignalNumber,
+    buffer::Route,
+    query::{ScanCloseOrd, ScanNextReq, ScanReq},
+    query::ReadReq,
+};
+
+/// Puts a client's signal, which was checked already, into `out` for the blocks of `node`.
+///
+/// # Errors
+/// [`Malformed`] if clients may not send this signal: close the connection.
+pub fn admit(
+    signal: &Signal<'_>,
+    client: BlockRef,
+    incarnation: u32,
+    out: &mut SignalBuffer,
+) -> Result<(), Malformed> {
+    let number = signal.number().ok_or(Malformed("unknown number"))?;
+    if number.scope() != Scope::Client {
+        return Err(Malformed("clients may not send this signal"));
+    }
+    let mut receiver = signal.header.receiver;
+    receiver.node = client.node;
+    let route = Route { sender: client, receiver, incarnation };
+    match number {
+        SignalNumber::ReadReq => {
+            let body = ReadReq { reply_to: client, hops: 0, ..signal.body::<ReadReq>() };
+            out.push(route, &body, &[signal.payload()]);
+        }
+        SignalNumber::ScanReq => {
+            let body = ScanReq { reply_to: client, ..signal.body::<ScanReq>() };
+            out.push(route, &body, &[signal.payload()]);
+        }
+        SignalNumber::ScanNextReq => {
+            let body = ScanNextReq { reply_to: client, ..signal.body::<ScanNextReq>() };
+            out.push(route, &body, &[]);
+        }
+        SignalNumber::ScanCloseOrd => {
+            let body = ScanCloseOrd { reply_to: client, ..signal.body::<ScanCloseOrd>() };
+            out.push(route, &body, &[]);
+        }
+        _ => out.push_rerouted(signal, route),
+    }
+    Ok(())
+}

@@ -1,0 +1,319 @@
+//! Signals of transactions. Protocol: docs/protocols/commit.md.
+
+use crate::{BlockRef, NodeSet, body};
+use lats_base::{Epoch, TransactionId, ViewNumber};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Commit with these operations.
+pub const FLAG_COMMIT: u32 = 1;
+/// Roll the whole transaction back.
+pub const FLAG_ROLLBACK: u32 = 2;
+/// First take back what statements `rollback_to` and later wrote.
+pub const FLAG_ROLLBACK_TO: u32 = 4;
+/// In a confirmation: the transaction is committed.
+pub const FLAG_COMMITTED: u32 = 8;
+
+body! {
+    /// Client → TC: operations of a transaction; payload: [`crate::list::Operation`]s.
+    TcKeyReq {
+        /// The transaction; unknown ones begin here.
+        transaction: TransactionId,
+        /// Given back in the answer.
+        request: u64,
+        /// The client has seen the outcome of all its transactions below this one.
+        answered_below: u64,
+        /// The largest epoch the client has seen.
+        epoch_seen: Epoch,
+        /// The statement these operations belong to; grows within a transaction.
+        statement: u32,
+        /// With `FLAG_ROLLBACK_TO`: the first statement to take back.
+        rollback_to: u32,
+        /// Number of operations.
+        operation_count: u32,
+        /// FLAG_…
+        flags: u32,
+    }
+}
+body! {
+    /// TC → client: done; payload: [`crate::list::Outcome`]s in request order.
+    TcKeyConf {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The request.
+        request: u64,
+        /// The commit epoch, if committed.
+        epoch: Epoch,
+        /// Number of results.
+        result_count: u32,
+        /// `FLAG_COMMITTED` or 0.
+        flags: u32,
+    }
+}
+body! {
+    /// TC → client: refused, and the transaction is rolled back; payload: an error's text.
+    TcKeyRef {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The request.
+        request: u64,
+        /// A `RefCode`.
+        code: u32,
+        /// For `ProgramFailed`: MySQL's error number; else 0.
+        errno: u32,
+    }
+}
+body! {
+    /// Client → TC: what became of a transaction whose coordinator was lost?
+    OutcomeReq {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Given back in the answer.
+        request: u64,
+    }
+}
+/// The outcome of a transaction is committed.
+pub const OUTCOME_COMMITTED: u32 = 1;
+/// The outcome of a transaction is rolled back, or it never was.
+pub const OUTCOME_ABORTED: u32 = 2;
+/// The outcome is being found out: ask again.
+pub const OUTCOME_PENDING: u32 = 3;
+body! {
+    /// TC → client: the outcome.
+    OutcomeConf {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The request.
+        request: u64,
+        /// The commit epoch, if committed.
+        epoch: Epoch,
+        /// OUTCOME_…
+        outcome: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// TC → LDM of the primary: execute and lock; payload: [`crate::list::Operation`]s.
+    PrepareReq {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The view that the coordinator routed by.
+        view: ViewNumber,
+        /// The largest epoch known to the coordinator.
+        epoch: Epoch,
+        /// This batch's number within the transaction.
+        batch: u32,
+        /// The statement it belongs to.
+        statement: u32,
+        /// Number of operations.
+        operation_count: u32,
+        /// Not used yet; zero.
+        flags: u32,
+    }
+}
+body! {
+    /// LDM of the primary → TC: executed; payload: [`crate::list::Outcome`]s.
+    PrepareConf {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The largest epoch known to the participant.
+        epoch: Epoch,
+        /// The replicas that the row images were sent to.
+        backups: NodeSet,
+        /// The participant's view.
+        view: ViewNumber,
+        /// The batch.
+        batch: u32,
+        /// Number of results.
+        result_count: u32,
+        /// 1 if the batch holds locks or changes, so that the participant must hear the end.
+        holds: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// LDM of the primary → TC: not executed; payload: an error's text. What the batch changed
+    /// before stays until the abort that follows.
+    PrepareRef {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The batch.
+        batch: u32,
+        /// A `RefCode`.
+        code: u32,
+        /// The replicas that the batch's row images were sent to; empty.
+        backups: NodeSet,
+        /// For `ProgramFailed`: MySQL's error number; else 0.
+        errno: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// LDM of the primary → LDM of a backup: row images; payload: [`crate::list::Change`]s.
+    ReplicateReq {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Its coordinator.
+        coordinator: BlockRef,
+        /// The primary's view.
+        view: ViewNumber,
+        /// The batch.
+        batch: u32,
+        /// The statement it belongs to.
+        statement: u32,
+        /// Number of changes.
+        change_count: u32,
+        /// The coordinator's life.
+        coordinator_incarnation: u32,
+    }
+}
+body! {
+    /// LDM of a backup → TC: the row images are held.
+    ReplicateConf {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The batch.
+        batch: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// TC → LDM of a backup: the transaction commits.
+    DecideReq {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Its commit epoch.
+        epoch: Epoch,
+        /// The coordinator's view: wait until it is installed.
+        view: ViewNumber,
+    }
+}
+body! {
+    /// LDM of a backup → TC: decided here.
+    DecideConf {
+        /// The transaction.
+        transaction: TransactionId,
+    }
+}
+body! {
+    /// TC → LDM of a primary: make the rows visible and unlock.
+    CommitReq {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Its commit epoch.
+        epoch: Epoch,
+        /// The coordinator's view: wait until it is installed.
+        view: ViewNumber,
+    }
+}
+body! {
+    /// LDM of a primary → TC: visible and unlocked.
+    CommitConf {
+        /// The transaction.
+        transaction: TransactionId,
+    }
+}
+body! {
+    /// TC → LDM of any replica: take back what statements from this one on wrote.
+    AbortReq {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The coordinator's view: wait until it is installed.
+        view: ViewNumber,
+        /// The first statement to take back; 0 ends the whole transaction; `CANCEL_WAIT` only
+        /// refuses a batch that waits for a lock (and is not confirmed).
+        from_statement: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+/// See [`AbortReq::from_statement`].
+pub const CANCEL_WAIT: u32 = u32::MAX;
+body! {
+    /// LDM → TC: taken back.
+    AbortConf {
+        /// The transaction.
+        transaction: TransactionId,
+        /// As in the request.
+        from_statement: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// TC → LDM of any replica, lazily: these transactions are committed everywhere; payload:
+    /// [`CompleteEntry`]s.
+    CompleteOrd {
+        /// Not used yet; zero.
+        reserved: u64,
+    }
+}
+/// A completed transaction.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct CompleteEntry {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// Its commit epoch.
+    pub epoch: Epoch,
+    /// The client has seen the outcome of all its transactions below this one.
+    pub answered_below: u64,
+}
+
+/// The replica has the transaction prepared.
+pub const TAKE_OVER_PREPARED: u32 = 1;
+/// The replica knows that it commits.
+pub const TAKE_OVER_DECIDED: u32 = 2;
+/// The replica has committed it and only keeps its outcome.
+pub const TAKE_OVER_COMMITTED: u32 = 3;
+body! {
+    /// LDM → surviving TC: a transaction whose coordinator is dead.
+    TakeOverRep {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Its commit epoch, if decided.
+        epoch: Epoch,
+        /// The view without the dead coordinator.
+        view: ViewNumber,
+        /// TAKE_OVER_…
+        state: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// LDM → every surviving TC: all its orphaned transactions are reported.
+    TakeOverEndRep {
+        /// The view without the dead coordinators.
+        view: ViewNumber,
+    }
+}
+body! {
+    /// TC → every LDM: do you know this transaction's outcome?
+    OutcomeFindReq {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Given back in the answer.
+        request: u64,
+    }
+}
+body! {
+    /// LDM → TC: what it knows.
+    OutcomeFindConf {
+        /// The transaction.
+        transaction: TransactionId,
+        /// As in the request.
+        request: u64,
+        /// The commit epoch, if committed.
+        epoch: Epoch,
+        /// OUTCOME_…; `OUTCOME_ABORTED` means "nothing known here".
+        outcome: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}

@@ -1,0 +1,259 @@
+//! Signals of control: consensus, views, leases, catalog. Protocol: docs/protocols/membership.md.
+//!
+//! Records of variable shape (view, map, catalog, changes) travel as payloads in the catalog
+//! crate's versioned encoding.
+
+use crate::body;
+use lats_base::{Epoch, ViewNumber};
+
+body! {
+    /// Control → control: a message of the consensus library; payload: its encoding.
+    RaftOrd {
+        /// The sender's consensus id: node and life.
+        from: u64,
+        /// The receiver's consensus id.
+        to: u64,
+    }
+}
+body! {
+    /// Control → leader: renew my lease; also the heartbeat.
+    LeaseReq {
+        /// The sender's clock when it asked, in ns.
+        asked_at: u64,
+        /// The view it has installed.
+        view: ViewNumber,
+        /// Its epoch.
+        epoch: Epoch,
+        /// The catalog version it has installed.
+        catalog_version: u64,
+        /// From the newest `LeaseConf` of this leader, else 0: proves that the sender followed it
+        /// then.
+        leader_clock: u64,
+    }
+}
+body! {
+    /// Leader → control: the lease is renewed, counted from `asked_at`.
+    LeaseConf {
+        /// As in the request.
+        asked_at: u64,
+        /// The lease in ms.
+        lease_ms: u64,
+        /// The leader's epoch.
+        epoch: Epoch,
+        /// The leader's clock, in ns.
+        leader_clock: u64,
+        /// The leader's term.
+        term: u64,
+        /// The catalog version that every serving node has installed.
+        catalog_everywhere: u64,
+    }
+}
+body! {
+    /// Control → leader: a peer seems dead.
+    SuspectRep {
+        /// The peer.
+        node: u64,
+        /// The life of it that is meant.
+        incarnation: u64,
+        /// 1 if its port refuses connections: the process is gone for certain.
+        gone: u64,
+    }
+}
+body! {
+    /// A new process → any control block: take me in; payload: its member record.
+    JoinReq {
+        /// Chosen at random by the process, so that a repeated request is recognised.
+        token: u64,
+    }
+}
+body! {
+    /// Control → the new process: you are in; payload: the join answer.
+    JoinConf {
+        /// As in the request.
+        token: u64,
+    }
+}
+body! {
+    /// Control → the new process: not now, or never; payload: why.
+    JoinRef {
+        /// As in the request.
+        token: u64,
+        /// A `RefCode`.
+        code: u64,
+    }
+}
+body! {
+    /// Control → leader: this view and catalog are installed in all my blocks.
+    InstalledRep {
+        /// The view.
+        view: ViewNumber,
+        /// The catalog's version.
+        catalog_version: u64,
+    }
+}
+body! {
+    /// Leader → control: every serving node has installed these.
+    EverywhereRep {
+        /// The view.
+        view: ViewNumber,
+        /// The catalog's version.
+        catalog_version: u64,
+    }
+}
+body! {
+    /// Client → control: where is what?
+    MapReq {
+        /// Given back in the answer.
+        request: u64,
+        /// The view the client knows; an answer comes only when there is a newer one (0: at once).
+        known_view: ViewNumber,
+    }
+}
+body! {
+    /// Control → client: the map; payload: the cluster map. Also sent unasked when it changes.
+    MapConf {
+        /// The request, or 0.
+        request: u64,
+        /// The view.
+        view: ViewNumber,
+        /// The catalog's version.
+        catalog_version: u64,
+    }
+}
+body! {
+    /// Client → control: the catalog?
+    CatalogReq {
+        /// Given back in the answer.
+        request: u64,
+    }
+}
+body! {
+    /// Control → client: payload: the catalog.
+    CatalogConf {
+        /// The request.
+        request: u64,
+        /// Its version.
+        catalog_version: u64,
+    }
+}
+body! {
+    /// Client → control: change the catalog; payload: the change.
+    ChangeReq {
+        /// Given back in the answer. Chosen at random, so that a repeated request is recognised.
+        request: u64,
+    }
+}
+body! {
+    /// Control → client: the change is made, and every serving node has it.
+    ChangeConf {
+        /// The request.
+        request: u64,
+        /// The catalog's version.
+        catalog_version: u64,
+    }
+}
+body! {
+    /// Control → client: the change is refused; payload: a change error, or nothing.
+    ChangeRef {
+        /// The request.
+        request: u64,
+        /// A `RefCode`.
+        code: u64,
+    }
+}
+body! {
+    /// Client → control: the cluster's state, for a person.
+    StatusReq {
+        /// Given back in the answer.
+        request: u64,
+    }
+}
+body! {
+    /// Control → client: payload: the status record.
+    StatusConf {
+        /// The request.
+        request: u64,
+    }
+}
+body! {
+    /// Control → blocks of the same node: install this view; payload: the view.
+    ViewOrd {
+        /// The view.
+        view: ViewNumber,
+    }
+}
+body! {
+    /// Control → blocks of the same node: install this catalog; payload: the catalog.
+    CatalogOrd {
+        /// Its version.
+        catalog_version: u64,
+    }
+}
+body! {
+    /// Block → control of the same node: installed.
+    InstallConf {
+        /// The view installed last.
+        view: ViewNumber,
+        /// The catalog installed last.
+        catalog_version: u64,
+    }
+}
+body! {
+    /// Control → blocks of the same node: you may serve until then.
+    LeaseOrd {
+        /// On this node's clock, in ns; `u64::MAX` without end, 0 not at all.
+        valid_until: u64,
+        /// The largest epoch known.
+        epoch: Epoch,
+    }
+}
+body! {
+    /// Shell → control: a link to a peer is up.
+    LinkUpRep {
+        /// The peer.
+        node: u64,
+        /// Its life.
+        incarnation: u64,
+    }
+}
+body! {
+    /// Shell → control: a link to a peer is down.
+    LinkDownRep {
+        /// The peer.
+        node: u64,
+        /// The life that the link was to; 0 if none was ever up.
+        incarnation: u64,
+        /// 1 if its port refuses connections: the process is gone for certain.
+        gone: u64,
+    }
+}
+body! {
+    /// Shell → blocks: a client's connection is gone.
+    ClientGoneRep {
+        /// The connection's slot.
+        slot: u64,
+    }
+}
+body! {
+    /// Control → shell: close the links to this life of a peer.
+    CloseLinkOrd {
+        /// The peer.
+        node: u64,
+        /// The life that was removed.
+        incarnation: u64,
+    }
+}
+body! {
+    /// Control → shell: these are the cluster's nodes; payload: the view. Keep links to them.
+    AddressesOrd {
+        /// The view.
+        view: ViewNumber,
+    }
+}
+body! {
+    /// Control → shell: end the process; payload: why.
+    StopOrd {
+        /// The exit status.
+        status: u64,
+    }
+}

@@ -1,0 +1,73 @@
+//! Signals that fill a new replica. Protocol: docs/protocols/rejoin.md.
+
+use crate::body;
+use lats_base::{FragmentId, TableId, ViewNumber};
+
+body! {
+    /// LDM of a primary → LDM of a syncing replica: committed rows; payload:
+    /// [`crate::list::Change`]s.
+    CopyRowsOrd {
+        /// The primary's view.
+        view: ViewNumber,
+        /// The table.
+        table: TableId,
+        /// The fragment.
+        fragment: FragmentId,
+        /// Not used yet; zero.
+        reserved: u16,
+        /// Number of rows.
+        row_count: u32,
+        /// The copy's step; given back in the answer.
+        step: u32,
+    }
+}
+body! {
+    /// LDM of a syncing replica → LDM of the primary: stored; send more.
+    CopyRowsConf {
+        /// As in the order.
+        view: ViewNumber,
+        /// The table.
+        table: TableId,
+        /// The fragment.
+        fragment: FragmentId,
+        /// Not used yet; zero.
+        reserved: u16,
+        /// As in the order.
+        step: u32,
+        /// A `RefCode` if the rows could not be stored, else 0.
+        code: u32,
+    }
+}
+body! {
+    /// LDM of a primary → LDM of a syncing replica: the fragment is whole.
+    CopyEndOrd {
+        /// The primary's view.
+        view: ViewNumber,
+        /// The table.
+        table: TableId,
+        /// The fragment.
+        fragment: FragmentId,
+        /// Not used yet; zero.
+        reserved: u16,
+    }
+}
+body! {
+    /// LDM → control of the same node: every fragment of this LDM is whole.
+    FragmentsSyncedRep {
+        /// The view in which they became whole.
+        view: ViewNumber,
+        /// The catalog that they were counted by.
+        catalog_version: u64,
+        /// The LDM's instance.
+        instance: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// LDM to itself: go on with the copying.
+    CopyResumeOrd {
+        /// The node that is copied to.
+        target: u64,
+    }
+}

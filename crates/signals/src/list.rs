@@ -1,0 +1,257 @@
+//! Lists inside payloads: a fixed head per item, its byte strings behind it, padded to 8 bytes.
+
+use alloc::vec::Vec;
+use lats_base::{FragmentId, RowId, TableId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The fixed part of a list's item, which knows how long its byte strings are.
+pub trait Item: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {
+    /// Bytes of each of its strings, in order.
+    fn strings(&self) -> [usize; 3];
+}
+
+macro_rules! item {
+    ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $ty:ty,)* }, $($s:ident),*) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable,
+            KnownLayout,
+        )]
+        #[repr(C)]
+        pub struct $name {
+            $($(#[$fdoc])* pub $field: $ty,)*
+        }
+        impl Item for $name {
+            fn strings(&self) -> [usize; 3] {
+                let mut strings = [0; 3];
+                let given = [$(self.$s as usize),*];
+                strings[..given.len()].copy_from_slice(&given);
+                strings
+            }
+        }
+    };
+}
+
+item!(
+    /// An operation on one row: key, row image, program.
+    Operation {
+        /// The table.
+        table: TableId,
+        /// The version of its definition that the sender knows.
+        schema_version: u32,
+        /// The fragment that the key is in; filled in by the coordinator.
+        fragment: FragmentId,
+        /// What to do: an [`OperationKind`] as number.
+        kind: u16,
+        /// Bytes of the encoded key.
+        key_bytes: u32,
+        /// Bytes of the row image; 0 unless insert or write.
+        row_bytes: u32,
+        /// Bytes of the program; 0 for none.
+        program_bytes: u32,
+        /// Its place among the client's request's operations.
+        index: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    },
+    key_bytes, row_bytes, program_bytes
+);
+
+item!(
+    /// A row's new image, from its primary to the other replicas.
+    Change {
+        /// The table.
+        table: TableId,
+        /// The row's fragment.
+        fragment: FragmentId,
+        /// 1 if the row is gone with this change, else 0.
+        deleted: u16,
+        /// The row's id, given by the primary.
+        row_id: RowId,
+        /// The change's number in its fragment: grows with each.
+        version: u64,
+        /// The epoch of a copied row's last change; 0 while the change is tentative.
+        epoch: u64,
+        /// Bytes of the encoded key.
+        key_bytes: u32,
+        /// Bytes of the row image.
+        row_bytes: u32,
+    },
+    key_bytes, row_bytes
+);
+
+item!(
+    /// The result of one operation: the projected row, or an error's text.
+    Outcome {
+        /// Its place among the request's operations.
+        index: u32,
+        /// An [`OutcomeKind`] as number.
+        kind: u32,
+        /// 1 if a row image follows (it may be empty).
+        has_row: u32,
+        /// Bytes of the row image.
+        row_bytes: u32,
+    },
+    row_bytes
+);
+
+item!(
+    /// A row that a scan found: index key, primary key, projected row.
+    FoundRow {
+        /// Bytes of its key in the scanned index.
+        index_key_bytes: u32,
+        /// Bytes of its primary key.
+        primary_key_bytes: u32,
+        /// Bytes of the projected row image.
+        row_bytes: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    },
+    index_key_bytes, primary_key_bytes, row_bytes
+);
+
+item!(
+    /// A range of keys.
+    Range {
+        /// Bytes of the first key; included. Empty: from the start.
+        lower_bytes: u32,
+        /// Bytes of the end; excluded.
+        upper_bytes: u32,
+        /// 1 if there is an end.
+        has_upper: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    },
+    lower_bytes, upper_bytes
+);
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum OperationKind {
+    /// Read without lock.
+    Read = 1,
+    /// Read with a shared lock.
+    ReadShared = 2,
+    /// Read with an exclusive lock.
+    ReadExclusive = 3,
+    /// Store a new row.
+    Insert = 4,
+    /// Run the program on the row.
+    Update = 5,
+    /// Store the row whether it exists or not.
+    Write = 6,
+    /// Delete the row.
+    Delete = 7,
+}
+
+impl OperationKind {
+    /// The kind with this number.
+    pub fn from_number(number: u16) -> Option<Self> {
+        Some(match number {
+            1 => Self::Read,
+            2 => Self::ReadShared,
+            3 => Self::ReadExclusive,
+            4 => Self::Insert,
+            5 => Self::Update,
+            6 => Self::Write,
+            7 => Self::Delete,
+            _ => return None,
+        })
+    }
+
+    /// True if it may change the row.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Insert | Self::Update | Self::Write | Self::Delete)
+    }
+}
+
+/// What became of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum OutcomeKind {
+    /// It was done.
+    Done = 0,
+    /// The row has these values already.
+    Unchanged = 1,
+    /// There is no such row.
+    Missing = 2,
+    /// The filter is false for the row.
+    NotMatched = 3,
+    /// An insert found the key taken.
+    Exists = 4,
+}
+
+impl OutcomeKind {
+    /// The kind with this number.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Some(match number {
+            0 => Self::Done,
+            1 => Self::Unchanged,
+            2 => Self::Missing,
+            3 => Self::NotMatched,
+            4 => Self::Exists,
+            _ => return None,
+        })
+    }
+}
+
+/// Appends an item and its strings, padded to 8 bytes.
+pub fn push<I: Item>(out: &mut Vec<u8>, item: &I, strings: [&[u8]; 3]) {
+    let lengths = item.strings();
+    lats_base::require!((0..3).all(|i| lengths[i] == strings[i].len()));
+    out.extend_from_slice(item.as_bytes());
+    strings.iter().for_each(|s| out.extend_from_slice(s));
+    out.resize(out.len().next_multiple_of(8), 0);
+}
+
+/// Walks a list.
+#[derive(Clone, Debug)]
+pub struct Items<'a, I> {
+    rest: &'a [u8],
+    item: core::marker::PhantomData<I>,
+}
+
+/// The items of a payload that was checked at the door.
+pub fn items<I: Item>(payload: &[u8]) -> Items<'_, I> {
+    Items { rest: payload, item: core::marker::PhantomData }
+}
+
+impl<'a, I: Item> Iterator for Items<'a, I> {
+    type Item = (I, [&'a [u8]; 3]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (item, strings, rest) = split(self.rest)?;
+        self.rest = rest;
+        Some((item, strings))
+    }
+}
+
+impl<'a, I> Items<'a, I> {
+    /// What has not been walked yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+type Split<'a, I> = (I, [&'a [u8]; 3], &'a [u8]);
+
+fn split<I: Item>(bytes: &[u8]) -> Option<Split<'_, I>> {
+    let (item, mut rest) = I::read_from_prefix(bytes).ok()?;
+    let mut strings: [&[u8]; 3] = [&[]; 3];
+    let mut used = core::mem::size_of::<I>();
+    for (string, length) in strings.iter_mut().zip(item.strings()) {
+        (*string, rest) = rest.split_at_checked(length)?;
+        used += length;
+    }
+    let padding = used.next_multiple_of(8) - used;
+    rest = rest.get(padding..)?;
+    Some((item, strings, rest))
+}
+
+/// True if the payload holds exactly `count` whole items.
+pub(crate) fn check<I: Item>(payload: &[u8], count: u32) -> bool {
+    let mut walked = items::<I>(payload);
+    let found = walked.by_ref().count();
+    found == count as usize && walked.rest.is_empty()
+}

@@ -1,0 +1,200 @@
+//! The table of all signals: numbers, sizes, who may send them; and the check at the door.
+
+use crate::{HEADER_BYTES, Header, Signal, commit, control, copy, list, query};
+use core::mem::size_of;
+use lats_base::limits;
+
+/// Who may send a signal to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Blocks of the same node and its shell.
+    Local,
+    /// Nodes of the cluster.
+    Node,
+    /// Clients, and SQL sessions, as well.
+    Client,
+}
+
+/// Bytes that no correct sender can have sent. The connection they came from is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "malformed signal: {}", self.0)
+    }
+}
+
+macro_rules! signals {
+    ($($number:literal $name:ident, $module:ident, $scope:ident;)+) => {
+        /// The number of each signal. A number is never reused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum SignalNumber {
+            $(
+                #[doc = concat!("See `", stringify!($module), "::", stringify!($name), "`.")]
+                $name = $number,
+            )+
+        }
+
+        impl SignalNumber {
+            /// The signal with this number, if this version knows it.
+            pub fn from_number(number: u16) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$name),)+
+                    _ => None,
+                }
+            }
+
+            /// Bytes of its fixed body.
+            pub fn body_bytes(self) -> usize {
+                match self {
+                    $(Self::$name => size_of::<$module::$name>(),)+
+                }
+            }
+
+            /// Who may send it.
+            pub fn scope(self) -> Scope {
+                match self {
+                    $(Self::$name => Scope::$scope,)+
+                }
+            }
+        }
+    };
+}
+
+signals! {
+    // Transactions: docs/protocols/commit.md.
+    1 TcKeyReq, commit, Client;
+    2 TcKeyConf, commit, Node;
+    3 TcKeyRef, commit, Node;
+    4 OutcomeReq, commit, Client;
+    5 OutcomeConf, commit, Node;
+    10 PrepareReq, commit, Node;
+    11 PrepareConf, commit, Node;
+    12 PrepareRef, commit, Node;
+    13 ReplicateReq, commit, Node;
+    14 ReplicateConf, commit, Node;
+    15 DecideReq, commit, Node;
+    16 DecideConf, commit, Node;
+    17 CommitReq, commit, Node;
+    18 CommitConf, commit, Node;
+    19 AbortReq, commit, Node;
+    20 AbortConf, commit, Node;
+    21 CompleteOrd, commit, Node;
+    22 TakeOverRep, commit, Node;
+    23 TakeOverEndRep, commit, Node;
+    24 OutcomeFindReq, commit, Node;
+    25 OutcomeFindConf, commit, Node;
+    // Reads and scans: docs/protocols/read.md.
+    40 ReadReq, query, Client;
+    41 ReadConf, query, Node;
+    42 ReadRef, query, Node;
+    43 ScanReq, query, Client;
+    44 ScanNextReq, query, Client;
+    45 ScanCloseOrd, query, Client;
+    46 ScanConf, query, Node;
+    47 ScanRef, query, Node;
+    48 ScanResumeOrd, query, Local;
+    // Copying a replica: docs/protocols/rejoin.md.
+    60 CopyRowsOrd, copy, Node;
+    61 CopyRowsConf, copy, Node;
+    62 CopyEndOrd, copy, Node;
+    63 FragmentsSyncedRep, copy, Local;
+    64 CopyResumeOrd, copy, Local;
+    // Control: docs/protocols/membership.md.
+    80 RaftOrd, control, Node;
+    81 LeaseReq, control, Node;
+    82 LeaseConf, control, Node;
+    83 SuspectRep, control, Node;
+    84 JoinReq, control, Node;
+    85 JoinConf, control, Node;
+    86 JoinRef, control, Node;
+    88 InstalledRep, control, Node;
+    90 MapReq, control, Client;
+    91 MapConf, control, Node;
+    92 CatalogReq, control, Client;
+    93 CatalogConf, control, Node;
+    94 ChangeReq, control, Client;
+    95 ChangeConf, control, Node;
+    96 ChangeRef, control, Node;
+    97 StatusReq, control, Client;
+    98 StatusConf, control, Node;
+    100 ViewOrd, control, Local;
+    101 CatalogOrd, control, Local;
+    102 LeaseOrd, control, Local;
+    103 LinkUpRep, control, Local;
+    104 LinkDownRep, control, Local;
+    105 ClientGoneRep, control, Local;
+    106 CloseLinkOrd, control, Local;
+    107 AddressesOrd, control, Local;
+    108 StopOrd, control, Local;
+    110 EverywhereRep, control, Node;
+    109 InstallConf, control, Local;
+}
+
+/// Checks a header before the rest has arrived; gives the signal's length in bytes.
+///
+/// # Errors
+/// [`Malformed`] for a number, version or length that no correct sender uses.
+pub(crate) fn check_header(header: &Header) -> Result<usize, Malformed> {
+    let number = SignalNumber::from_number(header.number).ok_or(Malformed("unknown number"))?;
+    if header.version != 1 {
+        return Err(Malformed("unknown layout version"));
+    }
+    let length = header.length_bytes as usize;
+    if length > limits::SIGNAL_BYTES_MAX {
+        return Err(Malformed("too long"));
+    }
+    let content = HEADER_BYTES + number.body_bytes() + header.payload_bytes as usize;
+    if content.next_multiple_of(8) != length {
+        return Err(Malformed("the length does not fit the body and payload"));
+    }
+    Ok(length)
+}
+
+/// Checks the lists inside a signal's payload, so that blocks can walk them without looking back.
+///
+/// # Errors
+/// [`Malformed`] if a list does not fill its payload exactly.
+pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
+    let payload = signal.payload();
+    let fits = match signal.number() {
+        Some(SignalNumber::TcKeyReq) => {
+            list::check::<list::Operation>(payload, signal.body::<commit::TcKeyReq>().operation_count)
+        }
+        Some(SignalNumber::PrepareReq) => list::check::<list::Operation>(
+            payload,
+            signal.body::<commit::PrepareReq>().operation_count,
+        ),
+        Some(SignalNumber::ReadReq) => {
+            list::check::<list::Operation>(payload, signal.body::<query::ReadReq>().operation_count)
+        }
+        Some(SignalNumber::ReplicateReq) => list::check::<list::Change>(
+            payload,
+            signal.body::<commit::ReplicateReq>().change_count,
+        ),
+        Some(SignalNumber::CopyRowsOrd) => {
+            list::check::<list::Change>(payload, signal.body::<copy::CopyRowsOrd>().row_count)
+        }
+        Some(SignalNumber::TcKeyConf) => {
+            list::check::<list::Outcome>(payload, signal.body::<commit::TcKeyConf>().result_count)
+        }
+        Some(SignalNumber::PrepareConf) => {
+            list::check::<list::Outcome>(payload, signal.body::<commit::PrepareConf>().result_count)
+        }
+        Some(SignalNumber::ReadConf) => {
+            list::check::<list::Outcome>(payload, signal.body::<query::ReadConf>().result_count)
+        }
+        Some(SignalNumber::ScanConf) => {
+            list::check::<list::FoundRow>(payload, signal.body::<query::ScanConf>().row_count)
+        }
+        Some(SignalNumber::ScanReq) => query::check_scan(signal),
+        Some(SignalNumber::CompleteOrd) => {
+            payload.len() % size_of::<commit::CompleteEntry>() == 0
+        }
+        Some(_) => true,
+        None => false,
+    };
+    if fits { Ok(()) } else { Err(Malformed("the payload's list does not fit")) }
+}

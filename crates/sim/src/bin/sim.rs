@@ -1,0 +1,191 @@
+//! `cargo xtask sim`: runs seeds, prints the failing ones.
+
+use clap::Parser;
+use lats_kernel::Fault;
+use lats_sim::{Options, Outcome, run};
+use std::time::Duration;
+
+/// Runs simulated clusters, each decided by a seed. Exit status 1 if any fails.
+#[derive(Parser)]
+struct Args {
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 100)]
+    seeds: u64,
+    /// Run for so many minutes instead of a number of seeds.
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// The first seed (or the only one, with `--seeds 1`); drawn from the clock if not given.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Run each seed twice and compare.
+    #[arg(long)]
+    twice: bool,
+    /// Plant a bug: every run should fail.
+    #[arg(long)]
+    bug: Option<String>,
+    /// Print what happens.
+    #[arg(long, short)]
+    verbose: bool,
+    /// Threads.
+    #[arg(long, default_value_t = 2)]
+    jobs: u64,
+}
+
+/// The planted bugs, by name.
+const BUGS: [(&str, Fault); 4] = [
+    ("forget-tentative-row", Fault::BugForgetTentativeRow),
+    ("read-stale-backup", Fault::BugReadStaleBackup),
+    ("answer-early", Fault::BugAnswerEarly),
+    ("abort-decided", Fault::BugAbortDecided),
+];
+
+#[derive(Default)]
+struct Totals {
+    runs: u64,
+    commits: u64,
+    aborts: u64,
+    reads: u64,
+    signals: u64,
+    unknown: u64,
+    views: u64,
+    failures: Vec<(u64, String)>,
+}
+
+impl Totals {
+    fn add(&mut self, seed: u64, outcome: Outcome) {
+        self.runs += 1;
+        self.commits += outcome.commits;
+        self.aborts += outcome.aborts;
+        self.reads += outcome.reads;
+        self.signals += outcome.signals;
+        self.unknown += outcome.unknown;
+        self.views += outcome.views.saturating_sub(1);
+        if let Some(failure) = outcome.failure {
+            self.failures.push((seed, failure));
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.commits += other.commits;
+        self.aborts += other.aborts;
+        self.reads += other.reads;
+        self.signals += other.signals;
+        self.unknown += other.unknown;
+        self.views += other.views;
+        self.failures.extend(other.failures);
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a command-line tool")]
+#[expect(clippy::disallowed_methods, reason = "the clock draws a fresh seed and ends the run")]
+fn main() -> std::process::ExitCode {
+    let args = Args::parse();
+    let started = std::time::Instant::now();
+    let drawn = || {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.map_or(1, |t| t.as_micros() as u64 % 1_000_000_000)
+    };
+    let first = args.seed.unwrap_or_else(drawn);
+    let bug = match args.bug.as_deref() {
+        None => None,
+        Some(name) => match BUGS.iter().find(|(n, _)| *n == name) {
+            Some((_, fault)) => Some(*fault),
+            None => {
+                println!("no such bug: {name}; there are: {:?}", BUGS.map(|(n, _)| n));
+                return std::process::ExitCode::from(2);
+            }
+        },
+    };
+    println!("sim: seeds from {first}; repeat one with `cargo xtask sim --seeds 1 --seed N -v`");
+    let end = args.minutes.map(|m| started + Duration::from_secs(60 * m));
+    let jobs = args.jobs.max(1);
+    let mut totals = Totals::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs)
+            .map(|job| {
+                let args = &args;
+                scope.spawn(move || {
+                    let mut own = Totals::default();
+                    let mut index = job;
+                    loop {
+                        let over = match end {
+                            Some(end) => std::time::Instant::now() >= end,
+                            None => index >= args.seeds,
+                        };
+                        if over {
+                            return own;
+                        }
+                        let seed = first.wrapping_add(index);
+                        index += jobs;
+                        own.add(seed, one(seed, bug, args));
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            match worker.join() {
+                Ok(own) => totals.merge(own),
+                Err(_) => totals.failures.push((0, "a worker panicked".to_string())),
+            }
+        }
+    });
+    report(&mut totals, started.elapsed())
+}
+
+/// Runs a seed; a panic inside a node is a failure of the run.
+fn one(seed: u64, bug: Option<Fault>, args: &Args) -> Outcome {
+    let options = Options { seed, bug, verbose: args.verbose };
+    let caught = std::panic::catch_unwind(|| run(&options));
+    let mut outcome = caught.unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()));
+        failed(format!("panic: {}", text.unwrap_or_default()))
+    });
+    if args.twice && outcome.failure.is_none() {
+        let again = run(&options);
+        if again.digest != outcome.digest {
+            outcome.failure = Some("the same seed gave another run".to_string());
+        }
+    }
+    outcome
+}
+
+fn failed(failure: String) -> Outcome {
+    Outcome {
+        failure: Some(failure),
+        digest: 0,
+        signals: 0,
+        commits: 0,
+        aborts: 0,
+        reads: 0,
+        unknown: 0,
+        views: 0,
+        virtual_ms: 0,
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a command-line tool")]
+fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
+    totals.failures.sort();
+    for (seed, failure) in &totals.failures {
+        println!("seed {seed} FAILED: {failure}");
+        println!("    repeat: cargo xtask sim --seeds 1 --seed {seed} -v");
+    }
+    println!(
+        "sim: {} runs, {} failed; {} commits, {} refused, {} reads checked, {} view changes, \
+         {} unknown outcomes, {} signals in {:.1} s",
+        totals.runs,
+        totals.failures.len(),
+        totals.commits,
+        totals.aborts,
+        totals.reads,
+        totals.views,
+        totals.unknown,
+        totals.signals,
+        took.as_secs_f64()
+    );
+    std::process::ExitCode::from(u8::from(!totals.failures.is_empty()))
+}

@@ -1,0 +1,204 @@
+//! What must hold when a run has come to rest. One function per property.
+
+use crate::{clients::Ledger, world::World};
+use lats_base::{FragmentId, NodeId, TableId};
+use lats_catalog::View;
+use lats_node::{control::Control, ldm::Ldm};
+use lats_signals::BlockKind;
+use std::collections::BTreeMap;
+
+/// The newest view that a live node has.
+pub fn newest_view(world: &World) -> Option<View> {
+    let views = world.nodes.values().flat_map(|n| &n.executors).filter_map(|e| {
+        let control = e.block(BlockKind::Control, 0)?.as_any().downcast_ref::<Control>()?;
+        Some(control.state().view.clone())
+    });
+    views.max_by_key(|v| v.number)
+}
+
+fn ldms(world: &World, node: NodeId) -> Vec<&Ldm> {
+    let Some(n) = world.nodes.get(&node) else { return Vec::new() };
+    let instances = 0..n.config.ldm_instances;
+    instances
+        .filter_map(|i| {
+            let executor = n.executors.iter().find(|e| e.hosts(BlockKind::Ldm, i))?;
+            executor.block(BlockKind::Ldm, i)?.as_any().downcast_ref::<Ldm>()
+        })
+        .collect()
+}
+
+type Rows = BTreeMap<(u64, Vec<u8>), (Vec<u8>, u64)>;
+
+/// The committed rows of a node: by row id and key, image and version.
+fn rows(world: &World, node: NodeId) -> BTreeMap<(TableId, FragmentId), Rows> {
+    let mut all = BTreeMap::new();
+    for (table, id, fragment) in ldms(world, node).into_iter().flat_map(Ldm::fragments) {
+        let rows = fragment
+            .committed_rows()
+            .map(|(row, key, image, number)| ((row.get(), key.to_vec()), (image.to_vec(), number)))
+            .collect();
+        all.insert((table, id), rows);
+    }
+    all
+}
+
+/// After the faults: every node is a member, and every replica is in sync.
+pub fn whole(world: &World) -> Result<(), String> {
+    let view = newest_view(world).ok_or("no node lives")?;
+    for (id, node) in &world.nodes {
+        if !node.is_alive() || !view.is_alive(*id, node.life()) {
+            return Err(format!("node {id} is not a member of view {}", view.number));
+        }
+        if node.config.holds_data && !view.is_in_sync(*id) {
+            return Err(format!("node {id} is not in sync in view {}", view.number));
+        }
+    }
+    Ok(())
+}
+
+/// All in-sync replicas of a fragment hold the same rows, in the same places.
+pub fn replicas_equal(world: &World) -> Result<(), String> {
+    let view = newest_view(world).ok_or("no node lives")?;
+    for group in &view.groups {
+        let mut first: Option<(NodeId, BTreeMap<_, _>)> = None;
+        for replica in group.replicas.iter().filter(|r| r.in_sync) {
+            let own = rows(world, replica.node);
+            let Some((other, theirs)) = &first else {
+                first = Some((replica.node, own));
+                continue;
+            };
+            for (place, rows) in &own {
+                let expected = theirs.get(place);
+                if expected != Some(rows) {
+                    return Err(difference(*other, replica.node, *place, expected, rows));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn difference(
+    a: NodeId,
+    b: NodeId,
+    (table, fragment): (TableId, FragmentId),
+    of_a: Option<&Rows>,
+    of_b: &Rows,
+) -> String {
+    let empty = Rows::new();
+    let of_a = of_a.unwrap_or(&empty);
+    let only_a = of_a.iter().find(|(k, v)| of_b.get(*k) != Some(*v));
+    let only_b = of_b.iter().find(|(k, v)| of_a.get(*k) != Some(*v));
+    format!(
+        "table {table} fragment {fragment}: node {a} has {} rows, node {b} has {}; first \
+         difference {only_a:?} / {only_b:?}",
+        of_a.len(),
+        of_b.len()
+    )
+}
+
+/// Every ordered index has one entry per row.
+pub fn indexes_match(world: &World) -> Result<(), String> {
+    for node in world.nodes.keys() {
+        for (table, id, fragment) in ldms(world, *node).into_iter().flat_map(Ldm::fragments) {
+            let rows = fragment.committed_rows().count();
+            if let Some(entries) = fragment.index_entry_counts().find(|e| *e != rows) {
+                return Err(format!(
+                    "node {node}: table {table} fragment {id}: {entries} index entries for {rows} rows"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// No locks, transactions, waits or queued work are left.
+pub fn nothing_left(world: &World) -> Result<(), String> {
+    for (id, node) in &world.nodes {
+        if let Some(leak) = node.executors.iter().find_map(|e| e.leaks()) {
+            return Err(format!("node {id}: {leak}"));
+        }
+    }
+    Ok(())
+}
+
+/// What clients were told is what is there: nothing acknowledged is lost, nothing that was rolled
+/// back is there, nothing is half applied.
+pub fn ledger_holds(world: &World, ledger: &Ledger) -> Result<(), String> {
+    let view = newest_view(world).ok_or("no node lives")?;
+    let mut balances: BTreeMap<i64, i64> = BTreeMap::new();
+    let mut history: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    let mut registers: BTreeMap<i64, i64> = BTreeMap::new();
+    for node in world.nodes.keys() {
+        for ((table, fragment), rows) in rows(world, *node) {
+            if view.primary(fragment) != Some(*node) {
+                continue;
+            }
+            for (image, _) in rows.values() {
+                if table == ledger.accounts.id {
+                    let row = ledger.accounts.numbers(image);
+                    balances.insert(row[0], row[1]);
+                } else if table == ledger.history.id {
+                    let row = ledger.history.numbers(image);
+                    history.insert(row[0], row);
+                } else if table == ledger.registers.id {
+                    let row = ledger.registers.numbers(image);
+                    registers.insert(row[0], row[1]);
+                }
+            }
+        }
+    }
+    promises_kept(ledger, &history)?;
+    balances_add_up(ledger, &balances, &history)?;
+    registers_hold(ledger, &registers)
+}
+
+fn promises_kept(ledger: &Ledger, history: &BTreeMap<i64, Vec<i64>>) -> Result<(), String> {
+    for (row, committed) in &ledger.told {
+        match (committed, history.contains_key(row)) {
+            (true, false) => return Err(format!("transfer {row} was acknowledged and is lost")),
+            (false, true) => return Err(format!("transfer {row} was refused and is there")),
+            _ => {}
+        }
+    }
+    let untold = history.keys().find(|row| {
+        !ledger.told.contains_key(row) && !ledger.unknown.contains(row)
+    });
+    untold.map_or(Ok(()), |row| Err(format!("transfer {row} is there, but nobody made it")))
+}
+
+fn balances_add_up(
+    ledger: &Ledger,
+    balances: &BTreeMap<i64, i64>,
+    history: &BTreeMap<i64, Vec<i64>>,
+) -> Result<(), String> {
+    let mut expected: BTreeMap<i64, i64> =
+        (0..ledger.account_count).map(|account| (account, 0)).collect();
+    for row in history.values() {
+        *expected.entry(row[1]).or_default() -= row[3];
+        *expected.entry(row[2]).or_default() += row[3];
+    }
+    if &expected == balances {
+        return Ok(());
+    }
+    let wrong = expected.iter().find(|(account, sum)| balances.get(account) != Some(sum));
+    Err(format!(
+        "balances do not follow from the history: expected {wrong:?}, found {:?}",
+        wrong.and_then(|(account, _)| balances.get(account))
+    ))
+}
+
+fn registers_hold(ledger: &Ledger, registers: &BTreeMap<i64, i64>) -> Result<(), String> {
+    for register in 0..ledger.register_count {
+        let at = register as usize;
+        let value = registers.get(&register).copied().unwrap_or(0);
+        if value < ledger.acknowledged[at] {
+            let newest = ledger.acknowledged[at];
+            return Err(format!("register {register} holds {value}; {newest} was acknowledged"));
+        }
+        if ledger.refused[at].contains(&value) {
+            return Err(format!("register {register} holds {value}, which was refused"));
+        }
+    }
+    Ok(())
+}

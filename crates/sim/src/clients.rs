@@ -1,0 +1,344 @@
+//! The simulated clients: transfers between accounts, registers with one writer each, and readers
+//! of these at any replica. They keep the ledger that the checkers compare with.
+
+use crate::tables::Numbers;
+use lats_base::{ClientId, Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, prng::Prng};
+use lats_client::{
+    api::{LockMode, RowOutcome, RowResult},
+    core::{Answer, ClientCore, Then, Ticket},
+};
+use std::collections::BTreeMap;
+
+/// What a run writes to and what it has promised.
+#[derive(Debug)]
+pub struct Ledger {
+    /// Accounts: id, balance.
+    pub accounts: Numbers,
+    /// History: id, source, target, amount.
+    pub history: Numbers,
+    /// Registers: id, value.
+    pub registers: Numbers,
+    /// How many accounts there are.
+    pub account_count: i64,
+    /// How many registers there are.
+    pub register_count: i64,
+    /// History rows by what the client was told: true committed, false rolled back.
+    pub told: BTreeMap<i64, bool>,
+    /// History rows of which the client was told that the outcome is unknown.
+    pub unknown: Vec<i64>,
+    /// Per register: the newest value that was acknowledged, and the newest that was attempted.
+    pub acknowledged: Vec<i64>,
+    /// See `acknowledged`.
+    pub attempted: Vec<i64>,
+    /// Values whose write was surely rolled back: nobody may ever see them.
+    pub refused: Vec<Vec<i64>>,
+    /// Per register: the newest value that a finished read has returned.
+    pub seen: Vec<i64>,
+    /// What was found wrong while the run went on.
+    pub violations: Vec<String>,
+    /// Committed transactions.
+    pub commits: u64,
+    /// Refused transactions.
+    pub aborts: u64,
+    /// Finished reads.
+    pub reads: u64,
+}
+
+/// A simulated client.
+pub struct SimClient {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Its state machine.
+    pub core: ClientCore,
+    random: Prng,
+    doing: Doing,
+    next_row: i64,
+    value: i64,
+    epoch: Epoch,
+    /// It starts nothing new.
+    pub stopped: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Doing {
+    Nothing,
+    /// The first part of a transfer in two steps.
+    Locking { sequence: u64, row: i64, from: i64, to: i64, amount: i64, ticket: Ticket },
+    Finishing { row: i64, ticket: Ticket },
+    RollingBack { row: i64, ticket: Ticket },
+    Writing { register: i64, value: i64, ticket: Ticket },
+    Reading { register: i64, floor: i64, ticket: Ticket },
+}
+
+impl Ledger {
+    /// A ledger for tables that will get these ids.
+    pub fn new(first_table: u32, account_count: i64, register_count: i64) -> Self {
+        let registers = register_count as usize;
+        Self {
+            accounts: Numbers::new(first_table, "accounts", &["id", "balance"], None),
+            history: Numbers::new(
+                first_table + 1,
+                "history",
+                &["id", "source", "target", "amount"],
+                Some(1),
+            ),
+            registers: Numbers::new(first_table + 2, "registers", &["id", "value"], None),
+            account_count,
+            register_count,
+            told: BTreeMap::new(),
+            unknown: Vec::new(),
+            acknowledged: vec![0; registers],
+            attempted: vec![0; registers],
+            refused: vec![Vec::new(); registers],
+            seen: vec![0; registers],
+            violations: Vec::new(),
+            commits: 0,
+            aborts: 0,
+            reads: 0,
+        }
+    }
+
+    fn violate(&mut self, what: String) {
+        if self.violations.len() < 20 {
+            self.violations.push(what);
+        }
+    }
+
+    /// A read of a register has returned `value`; it began when `floor` was known.
+    fn check_read(&mut self, register: i64, value: i64, floor: i64) {
+        let at = register as usize;
+        self.reads += 1;
+        if value < floor {
+            self.violate(format!(
+                "register {register}: read {value}, although {floor} was seen or acknowledged \
+                 before the read began"
+            ));
+        }
+        if value > self.attempted[at] || self.refused[at].contains(&value) {
+            self.violate(format!("register {register}: read {value}, which was never committed"));
+        }
+        self.seen[at] = self.seen[at].max(value);
+    }
+
+    fn floor(&self, register: i64) -> i64 {
+        let at = register as usize;
+        self.acknowledged[at].max(self.seen[at])
+    }
+}
+
+impl SimClient {
+    /// A client; those with a home prefer that node.
+    pub fn new(number: u32, home: Option<NodeId>, seed: u64) -> Self {
+        Self {
+            number,
+            core: ClientCore::new(ClientId::new(u64::from(number)), home),
+            random: Prng::new(seed),
+            doing: Doing::Nothing,
+            next_row: 1,
+            value: 0,
+            epoch: Epoch::default(),
+            stopped: false,
+        }
+    }
+
+    /// True if nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.doing, Doing::Nothing) && self.core.pending() == 0
+    }
+
+    /// What it waits for, for a person.
+    pub fn describe(&self) -> String {
+        format!("client {}: {:?}, {} pending", self.number, self.doing, self.core.pending())
+    }
+
+    /// Goes on: takes answers, starts the next thing.
+    pub fn act(&mut self, now: Instant, ledger: &mut Ledger) {
+        self.core.tick(now);
+        while let Some((ticket, answer)) = self.core.next_answer() {
+            self.on_answer(ticket, answer, ledger);
+        }
+        if matches!(self.doing, Doing::Nothing) && !self.stopped && self.core.is_ready() {
+            self.start(ledger);
+        }
+    }
+
+    /// How long it waits before it acts again.
+    pub fn pause(&mut self) -> Duration {
+        Duration::from_micros(self.random.between(50, 3_000))
+    }
+
+    fn start(&mut self, ledger: &mut Ledger) {
+        match self.random.below(10) {
+            0..4 => self.start_transfer(ledger),
+            4..6 => self.start_write(ledger),
+            _ => self.start_read(ledger),
+        }
+    }
+
+    fn start_transfer(&mut self, ledger: &mut Ledger) {
+        let row = i64::from(self.number) * 1_000_000 + self.next_row;
+        self.next_row += 1;
+        let from = self.random.below(ledger.account_count as u64) as i64;
+        let to = (from + 1 + self.random.below(ledger.account_count as u64 - 1) as i64)
+            % ledger.account_count;
+        let amount = self.random.between(1, 100) as i64;
+        let sequence = self.core.begin();
+        if self.random.chance(1, 2) {
+            let ticket = self.finish_transfer(ledger, sequence, (row, from, to, amount));
+            self.doing = Doing::Finishing { row, ticket };
+            return;
+        }
+        let locks = [
+            ledger.accounts.read(from, LockMode::Exclusive),
+            ledger.accounts.read(to, LockMode::Shared),
+        ];
+        let ticket = self.core.step(sequence, &locks, Then::GoOn);
+        self.doing = Doing::Locking { sequence, row, from, to, amount, ticket };
+    }
+
+    fn finish_transfer(
+        &mut self,
+        ledger: &Ledger,
+        sequence: u64,
+        (row, from, to, amount): (i64, i64, i64, i64),
+    ) -> Ticket {
+        let operations = [
+            ledger.accounts.add(from, 1, -amount),
+            ledger.accounts.add(to, 1, amount),
+            ledger.history.insert(&[row, from, to, amount]),
+        ];
+        self.core.step(sequence, &operations, Then::Commit)
+    }
+
+    fn start_write(&mut self, ledger: &mut Ledger) {
+        // Each client writes the registers that are its own, so that their order is known.
+        let register = i64::from(self.number - 1);
+        if register >= ledger.register_count {
+            return self.start_read(ledger);
+        }
+        self.value += 1;
+        let value = self.value;
+        ledger.attempted[register as usize] = value;
+        let sequence = self.core.begin();
+        let write = [ledger.registers.write(&[register, value])];
+        let ticket = self.core.step(sequence, &write, Then::Commit);
+        self.doing = Doing::Writing { register, value, ticket };
+    }
+
+    fn start_read(&mut self, ledger: &mut Ledger) {
+        let register = self.random.below(ledger.register_count as u64) as i64;
+        let floor = ledger.floor(register);
+        let ticket = self.core.read(vec![ledger.registers.read(register, LockMode::Committed)]);
+        self.doing = Doing::Reading { register, floor, ticket };
+    }
+
+    fn on_answer(&mut self, ticket: Ticket, answer: Answer, ledger: &mut Ledger) {
+        let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
+        let awaited = match &doing {
+            Doing::Nothing => None,
+            Doing::Locking { ticket, .. }
+            | Doing::Finishing { ticket, .. }
+            | Doing::RollingBack { ticket, .. }
+            | Doing::Writing { ticket, .. }
+            | Doing::Reading { ticket, .. } => Some(*ticket),
+        };
+        if awaited != Some(ticket) {
+            self.doing = doing;
+            return;
+        }
+        self.check_answer(&answer, ledger);
+        match doing {
+            Doing::Nothing => {}
+            Doing::Locking { sequence, row, from, to, amount, .. } => {
+                self.after_locking(sequence, (row, from, to, amount), &answer, ledger);
+            }
+            Doing::Finishing { row, .. } => self.after_transfer(row, &answer, ledger),
+            Doing::RollingBack { row, .. } => {
+                ledger.told.insert(row, false);
+            }
+            Doing::Writing { register, value, .. } => {
+                Self::after_write(register, value, &answer, ledger);
+            }
+            Doing::Reading { register, floor, .. } => {
+                if let Answer::Rows { results, .. } = &answer {
+                    let value = results[0].row.as_deref().map(|r| ledger.registers.numbers(r)[1]);
+                    ledger.check_read(register, value.unwrap_or(0), floor);
+                }
+            }
+        }
+    }
+
+    /// What holds for every answer.
+    fn check_answer(&mut self, answer: &Answer, ledger: &mut Ledger) {
+        match answer {
+            Answer::Rows { committed: Some(receipt), .. } => {
+                if receipt.epoch < self.epoch {
+                    ledger.violate(format!(
+                        "client {}: epoch {} after {}",
+                        self.number, receipt.epoch, self.epoch
+                    ));
+                }
+                self.epoch = receipt.epoch;
+            }
+            Answer::Failed(e) if e.class() == ErrorClass::Permanent => {
+                ledger.violate(format!("client {}: permanent error: {e}", self.number));
+            }
+            _ => {}
+        }
+    }
+
+    fn after_locking(
+        &mut self,
+        sequence: u64,
+        transfer: (i64, i64, i64, i64),
+        answer: &Answer,
+        ledger: &mut Ledger,
+    ) {
+        let row = transfer.0;
+        if !matches!(answer, Answer::Rows { .. }) {
+            ledger.aborts += 1;
+            ledger.told.insert(row, false);
+            return;
+        }
+        if self.random.chance(1, 6) {
+            let ticket = self.core.step(sequence, &[], Then::RollBack);
+            self.doing = Doing::RollingBack { row, ticket };
+            return;
+        }
+        let ticket = self.finish_transfer(ledger, sequence, transfer);
+        self.doing = Doing::Finishing { row, ticket };
+    }
+
+    fn after_transfer(&mut self, row: i64, answer: &Answer, ledger: &mut Ledger) {
+        match answer {
+            Answer::Rows { results, committed: Some(_) } => {
+                ledger.commits += 1;
+                ledger.told.insert(row, true);
+                let done = |r: &RowResult| r.outcome == RowOutcome::Done;
+                if !results.iter().all(done) {
+                    ledger.violate(format!("transfer {row}: an operation was not done: {results:?}"));
+                }
+            }
+            Answer::Failed(e) if e.code == RefCode::OutcomeUnknown => ledger.unknown.push(row),
+            _ => {
+                ledger.aborts += 1;
+                ledger.told.insert(row, false);
+            }
+        }
+    }
+
+    fn after_write(register: i64, value: i64, answer: &Answer, ledger: &mut Ledger) {
+        let at = register as usize;
+        match answer {
+            Answer::Rows { committed: Some(_), .. } => {
+                ledger.commits += 1;
+                ledger.acknowledged[at] = ledger.acknowledged[at].max(value);
+            }
+            Answer::Failed(e) if e.code == RefCode::OutcomeUnknown => {}
+            _ => {
+                ledger.aborts += 1;
+                ledger.refused[at].push(value);
+            }
+        }
+    }
+}

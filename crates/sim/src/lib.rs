@@ -1,0 +1,16 @@
+//! The simulator: a whole cluster with its clients in one thread and virtual time.
+//!
+//! One seed decides everything: delays, orders, crashes, restarts, cut and reset links, pauses,
+//! placement of blocks, what clients do. The node code is the code that production runs; the
+//! simulator is the other shell. Checkers watch each run; see `docs/testing.md`.
+#![forbid(unsafe_code)]
+
+pub mod checkers;
+pub mod clients;
+pub mod faults;
+pub mod network;
+pub mod run;
+pub mod tables;
+pub mod world;
+
+pub use run::{Options, Outcome, run};

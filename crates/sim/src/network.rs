@@ -1,0 +1,127 @@
+//! Links: streams of signals that stay in order, are late, are held by cuts, and end by resets.
+
+use lats_base::{Duration, Instant, NodeId, prng::Prng};
+use std::collections::BTreeMap;
+
+/// One end of a link: a node, or a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// A node.
+    Node(NodeId),
+    /// A client, by its number.
+    Client(u32),
+}
+
+/// A connection between two ends.
+#[derive(Clone, Debug, Default)]
+pub struct Link {
+    /// Grows with each new connection; what was sent over an older one is lost.
+    pub generation: u64,
+    /// It is open.
+    pub open: bool,
+    /// Packets of each direction are held until the cut is healed.
+    pub cut: [bool; 2],
+    last_arrival: [Instant; 2],
+    held: [Vec<Vec<u8>>; 2],
+}
+
+/// All links.
+#[derive(Debug, Default)]
+pub struct Network {
+    links: BTreeMap<(End, End), Link>,
+}
+
+/// What becomes of a packet.
+pub enum Fate {
+    /// It arrives then, over that connection.
+    Arrives(Instant, u64),
+    /// It waits for the cut to be healed, or is lost.
+    Held,
+}
+
+fn ordered(a: End, b: End) -> ((End, End), usize) {
+    if a <= b { ((a, b), 0) } else { ((b, a), 1) }
+}
+
+impl Network {
+    /// The link between two ends.
+    pub fn link(&mut self, a: End, b: End) -> &mut Link {
+        self.links.entry(ordered(a, b).0).or_default()
+    }
+
+    /// Opens a new connection.
+    pub fn open(&mut self, a: End, b: End) -> u64 {
+        let link = self.link(a, b);
+        link.generation += 1;
+        link.open = true;
+        link.held = Default::default();
+        link.generation
+    }
+
+    /// Ends the connection; packets on their way are lost.
+    pub fn close(&mut self, a: End, b: End) -> bool {
+        let link = self.link(a, b);
+        let was = link.open;
+        link.open = false;
+        link.generation += 1;
+        link.held = Default::default();
+        was
+    }
+
+    /// Sends a packet.
+    pub fn send(
+        &mut self,
+        from: End,
+        to: End,
+        now: Instant,
+        random: &mut Prng,
+        packet: &[u8],
+    ) -> Fate {
+        let (key, direction) = ordered(from, to);
+        let link = self.links.entry(key).or_default();
+        if !link.open {
+            return Fate::Held;
+        }
+        if link.cut[direction] {
+            link.held[direction].push(packet.to_vec());
+            return Fate::Held;
+        }
+        let arrival = now.plus(delay(random)).max(link.last_arrival[direction]);
+        link.last_arrival[direction] = arrival;
+        Fate::Arrives(arrival, link.generation)
+    }
+
+    /// Cuts one or both directions.
+    pub fn cut(&mut self, a: End, b: End, both: bool) {
+        let direction = ordered(a, b).1;
+        let link = self.link(a, b);
+        link.cut[direction] = true;
+        link.cut[1 - direction] |= both;
+    }
+
+    /// Heals a cut; what was held goes on now: sender, receiver, packet.
+    pub fn heal(&mut self, a: End, b: End) -> Vec<(End, End, Vec<u8>)> {
+        let ((first, second), _) = ordered(a, b);
+        let link = self.link(a, b);
+        link.cut = [false, false];
+        let held = std::mem::take(&mut link.held);
+        let [there, back] = held;
+        let there = there.into_iter().map(|p| (first, second, p));
+        there.chain(back.into_iter().map(|p| (second, first, p))).collect()
+    }
+
+    /// True if packets can pass in both directions.
+    pub fn is_whole(&mut self, a: End, b: End) -> bool {
+        let link = self.link(a, b);
+        link.open && link.cut == [false, false]
+    }
+}
+
+/// Mostly tens of microseconds, sometimes milliseconds.
+fn delay(random: &mut Prng) -> Duration {
+    if random.chance(1, 100) {
+        Duration::from_micros(random.between(500, 8_000))
+    } else {
+        Duration::from_micros(random.between(15, 120))
+    }
+}

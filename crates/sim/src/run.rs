@@ -1,0 +1,356 @@
+//! One run: found a cluster, load it, disturb it, let it come to rest, check it.
+
+use crate::{
+    checkers,
+    clients::{Ledger, SimClient},
+    faults::{self, Menu},
+    network::End,
+    world::{Event, ForClient, Shape, World},
+};
+use lats_base::{Duration, Instant, NodeId, prng::Prng};
+use lats_client::core::{Answer, Then};
+use lats_kernel::{Fault, Faults};
+
+/// What to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Decides everything else.
+    pub seed: u64,
+    /// A planted bug that some checker must find.
+    pub bug: Option<Fault>,
+    /// Print what happens.
+    pub verbose: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The first thing that was found wrong.
+    pub failure: Option<String>,
+    /// Equal for equal seeds.
+    pub digest: u64,
+    /// Signals delivered.
+    pub signals: u64,
+    /// Transactions committed.
+    pub commits: u64,
+    /// Transactions refused.
+    pub aborts: u64,
+    /// Reads checked.
+    pub reads: u64,
+    /// Outcomes that clients were not told although the cluster lived.
+    pub unknown: u64,
+    /// Views that the run went through.
+    pub views: u64,
+    /// Virtual time, in ms.
+    pub virtual_ms: u64,
+}
+
+struct Run {
+    world: World,
+    clients: Vec<SimClient>,
+    ledger: Ledger,
+    verbose: bool,
+}
+
+/// The table ids that a new cluster gives first.
+const FIRST_TABLE: u32 = 2;
+/// How long a cluster may take to become whole after the last fault, in virtual ms.
+const HEAL_MS: u64 = 30_000;
+
+/// Runs a seed.
+pub fn run(options: &Options) -> Outcome {
+    let mut random = Prng::new(options.seed);
+    let shape = draw_shape(&mut random);
+    let mut faults = draw_faults(&mut random);
+    if let Some(bug) = options.bug {
+        faults = Faults::default();
+        faults.arm(bug, 20);
+    }
+    let mut world = World::new(&shape, random.next_u64(), faults);
+    let client_count = random.between(2, 6) as u32;
+    world.client_count = client_count;
+    let clients = (1..=client_count)
+        .map(|number| {
+            let node = NodeId::new(1 + (number as u16 - 1) % shape.data_nodes);
+            let home = random.chance(2, 3).then_some(node);
+            SimClient::new(number, home, random.next_u64())
+        })
+        .collect();
+    let ledger = Ledger::new(FIRST_TABLE, random.between(4, 30) as i64, client_count.into());
+    let mut run = Run { world, clients, ledger, verbose: options.verbose };
+    if options.verbose {
+        run.say(&format!("{shape:?}"));
+    }
+    let failure = run.go(&shape, &mut random).err();
+    Outcome {
+        failure: failure.or_else(|| run.ledger.violations.first().cloned()),
+        digest: run.world.digest,
+        signals: run.world.delivered,
+        commits: run.ledger.commits,
+        aborts: run.ledger.aborts,
+        reads: run.ledger.reads,
+        unknown: run.ledger.unknown.len() as u64,
+        views: checkers::newest_view(&run.world).map_or(0, |v| v.number.get()),
+        virtual_ms: run.world.now.as_nanos() / 1_000_000,
+    }
+}
+
+fn draw_shape(random: &mut Prng) -> Shape {
+    let (data_nodes, replicas) = match random.below(8) {
+        0..5 => (2, 2),
+        5 => (3, 3),
+        6 => (4, 2),
+        _ => (2, 2),
+    };
+    let ldm_instances = random.between(1, 3) as u32;
+    Shape {
+        data_nodes,
+        replicas,
+        ldm_instances,
+        tc_instances: random.between(1, 2) as u32,
+        threads: random.between(1, 3) as usize,
+    }
+}
+
+/// Crash points inside the protocols, armed rarely: the plan of disturbances does the rest.
+fn draw_faults(random: &mut Prng) -> Faults {
+    let points = [
+        Fault::CrashAfterPrepare,
+        Fault::CrashAfterReplicate,
+        Fault::CrashBeforeDecide,
+        Fault::CrashAfterDecide,
+        Fault::CrashBeforeAnswer,
+        Fault::CrashInCopy,
+    ];
+    let mut faults = Faults::default();
+    if random.chance(1, 3) {
+        let point = points[random.below(points.len() as u64) as usize];
+        faults.arm(point, random.between(300, 2_000));
+    }
+    faults
+}
+
+impl Run {
+    fn go(&mut self, shape: &Shape, random: &mut Prng) -> Result<(), String> {
+        self.connect_clients();
+        self.create_tables()?;
+        self.fill_accounts()?;
+        for number in 1..=self.clients.len() as u32 {
+            self.world.at(Duration::from_millis(1), Event::Client(number));
+        }
+        let menu = Menu::draw(random);
+        let count = random.between(1, 4);
+        let length_ms = faults::plan(&mut self.world, menu, count, shape.data_nodes, random);
+        self.run_for(Duration::from_millis(length_ms + 300))?;
+        self.heal();
+        self.come_to_rest()?;
+        checkers::nothing_left(&self.world)?;
+        checkers::replicas_equal(&self.world)?;
+        checkers::indexes_match(&self.world)?;
+        checkers::ledger_holds(&self.world, &self.ledger)
+    }
+
+    fn say(&self, what: &str) {
+        #[expect(clippy::print_stdout, reason = "the verbose mode of a command-line tool")]
+        if self.verbose {
+            println!("{:>10} us  {what}", self.world.now.as_nanos() / 1_000);
+        }
+    }
+
+    fn connect_clients(&mut self) {
+        let nodes: Vec<NodeId> = self.data_nodes();
+        for number in 1..=self.clients.len() as u32 {
+            for node in &nodes {
+                let link = Event::Connect(End::Client(number), End::Node(*node));
+                self.world.at(Duration::ZERO, link);
+            }
+        }
+    }
+
+    fn data_nodes(&self) -> Vec<NodeId> {
+        let data = self.world.nodes.iter().filter(|(_, n)| n.config.holds_data);
+        data.map(|(id, _)| *id).collect()
+    }
+
+    /// Runs until a client's request is answered.
+    fn wait_for(&mut self, client: usize, ticket: u64) -> Result<Answer, String> {
+        let end = self.world.now.plus(Duration::from_millis(20_000));
+        while self.world.now < end {
+            let step = self.world.now.plus(Duration::from_millis(1));
+            self.run_until(step)?;
+            let now = self.world.now;
+            self.clients[client].core.tick(now);
+            self.flush(client);
+            while let Some((answered, answer)) = self.clients[client].core.next_answer() {
+                if answered == ticket {
+                    return Ok(answer);
+                }
+            }
+        }
+        Err(format!("request {ticket} was not answered: {}", self.clients[client].describe()))
+    }
+
+    fn create_tables(&mut self) -> Result<(), String> {
+        while !self.clients[0].core.is_ready() {
+            let step = self.world.now.plus(Duration::from_millis(1));
+            self.run_until(step)?;
+            if self.world.now > Instant::from_nanos(20_000_000_000) {
+                return Err("the cluster does not get going".to_string());
+            }
+        }
+        let creations = [
+            self.ledger.accounts.creation(),
+            self.ledger.history.creation(),
+            self.ledger.registers.creation(),
+        ];
+        for (number, creation) in creations.into_iter().enumerate() {
+            let ticket = self.clients[0].core.change(1_000 + number as u64, creation);
+            self.flush(0);
+            match self.wait_for(0, ticket)? {
+                Answer::Changed(Ok(_)) => {}
+                other => return Err(format!("CREATE TABLE: {other:?}")),
+            }
+        }
+        for client in 0..self.clients.len() {
+            let ticket = self.clients[client].core.fetch_catalog();
+            self.flush(client);
+            self.wait_for(client, ticket)?;
+        }
+        Ok(())
+    }
+
+    fn fill_accounts(&mut self) -> Result<(), String> {
+        for _ in 0..200 {
+            let count = self.ledger.account_count;
+            let inserts: Vec<_> =
+                (0..count).map(|id| self.ledger.accounts.write(&[id, 0])).collect();
+            let core = &mut self.clients[0].core;
+            let sequence = core.begin();
+            let ticket = core.step(sequence, &inserts, Then::Commit);
+            self.flush(0);
+            if let Answer::Rows { committed: Some(_), .. } = self.wait_for(0, ticket)? {
+                return Ok(());
+            }
+        }
+        Err("the accounts could not be filled".to_string())
+    }
+
+    fn run_for(&mut self, span: Duration) -> Result<(), String> {
+        let end = self.world.now.plus(span);
+        self.run_until(end)
+    }
+
+    fn run_until(&mut self, end: Instant) -> Result<(), String> {
+        while let Some(event) = self.world.next_event(end) {
+            self.happen(event);
+            self.serve_clients();
+            if let Some(violation) = self.ledger.violations.first() {
+                return Err(violation.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Wake(node, thread) => self.world.on_wake(node, thread),
+            Event::Arrive { from, to, generation, packet } => {
+                self.world.on_arrive(from, to, generation, packet);
+            }
+            Event::Cross { node, life, thread, packet } => {
+                self.world.on_cross(node, life, thread, &packet);
+            }
+            Event::Notice { end, other, life, gone } => {
+                self.world.on_notice(end, other, life, gone);
+            }
+            Event::Connect(a, b) => self.world.on_connect(a, b),
+            Event::Client(number) => self.let_client_act(number),
+            Event::Disturb(disturbance) => {
+                self.say(&format!("{disturbance:?}"));
+                self.world.disturb(disturbance);
+            }
+        }
+    }
+
+    fn let_client_act(&mut self, number: u32) {
+        let index = number as usize - 1;
+        let client = &mut self.clients[index];
+        client.act(self.world.now, &mut self.ledger);
+        let pause = client.pause();
+        self.flush(index);
+        self.world.at(pause, Event::Client(number));
+    }
+
+    fn flush(&mut self, index: usize) {
+        let number = self.clients[index].number;
+        let mut outgoing = std::mem::take(self.clients[index].core.outgoing());
+        while let Some(signal) = outgoing.pop() {
+            let to = End::Node(signal.header.receiver.node);
+            self.world.transmit(End::Client(number), to, signal.bytes());
+        }
+    }
+
+    /// Gives clients their packets and news of links.
+    fn serve_clients(&mut self) {
+        for news in std::mem::take(&mut self.world.for_clients) {
+            let number = match &news {
+                ForClient::Packet(n, _) | ForClient::Up(n, _) | ForClient::Down(n, _) => *n,
+            };
+            let index = number as usize - 1;
+            let core = &mut self.clients[index].core;
+            match news {
+                ForClient::Up(_, node) => core.link_up(node),
+                ForClient::Down(_, node) => core.link_down(node),
+                ForClient::Packet(_, packet) => {
+                    if let Ok(Some(signal)) = lats_signals::buffer::parse(&packet) {
+                        core.receive(&signal);
+                    }
+                }
+            }
+            self.flush(index);
+        }
+    }
+
+    /// The end of all faults: dead nodes start again, links are whole, nothing more is armed.
+    fn heal(&mut self) {
+        self.say("faults end");
+        self.world.disarm();
+        let ids: Vec<NodeId> = self.world.nodes.keys().copied().collect();
+        for node in self.world.nodes.values_mut() {
+            node.paused_until = Instant::ZERO;
+            node.config.faults = Faults::default();
+        }
+        for a in &ids {
+            for b in ids.iter().filter(|b| *b > a) {
+                self.world.disturb(faults::Disturbance::Heal(*a, *b));
+                self.world.at(Duration::ZERO, Event::Connect(End::Node(*a), End::Node(*b)));
+            }
+        }
+        self.clients.iter_mut().for_each(|c| c.stopped = true);
+    }
+
+    /// Runs until the cluster is whole and the clients have all their answers.
+    fn come_to_rest(&mut self) -> Result<(), String> {
+        let end = self.world.now.plus(Duration::from_millis(HEAL_MS));
+        let mut state = Err("not looked at".to_string());
+        while self.world.now < end {
+            self.run_for(Duration::from_millis(200))?;
+            let dead: Vec<NodeId> = self
+                .world
+                .nodes
+                .iter()
+                .filter(|(_, n)| !n.is_alive())
+                .map(|(id, _)| *id)
+                .collect();
+            dead.into_iter().for_each(|n| self.world.restart(n));
+            state = checkers::whole(&self.world);
+            if let Some(busy) = self.clients.iter().find(|c| !c.is_idle()) {
+                state = Err(busy.describe());
+            }
+            if state.is_ok() {
+                return self.run_for(Duration::from_millis(500));
+            }
+        }
+        state.map_err(|why| format!("{HEAL_MS} ms after the last fault: {why}"))
+    }
+}

@@ -1,0 +1,135 @@
+//! The tables of the simulated load: accounts, the history of transfers, registers.
+
+use lats_base::{FragmentId, IndexId, TableId};
+use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef};
+use lats_client::api::{LockMode, RowOp, RowOpKind};
+use lats_values::{
+    BinaryOp, ColumnType, Expr, Program, RowLayout, TypeKind, Value, encode_key_value,
+};
+
+/// A table of BIGINT columns; the first is the primary key.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    /// Its id in the catalog.
+    pub id: TableId,
+    name: &'static str,
+    columns: &'static [&'static str],
+    index: Option<u16>,
+    layout: RowLayout,
+}
+
+impl Numbers {
+    /// A table that is yet to be created.
+    pub fn new(
+        id: u32,
+        name: &'static str,
+        columns: &'static [&'static str],
+        index: Option<u16>,
+    ) -> Self {
+        let types = vec![Self::column_type(); columns.len()];
+        Self { id: TableId::new(id), name, columns, index, layout: RowLayout::new(&types) }
+    }
+
+    fn column_type() -> ColumnType {
+        ColumnType::new(TypeKind::BigInt).not_null()
+    }
+
+    /// The change that creates it.
+    pub fn creation(&self) -> Change {
+        let columns = self
+            .columns
+            .iter()
+            .map(|name| ColumnDef {
+                name: (*name).to_string(),
+                column_type: Self::column_type(),
+                default: DefaultValue::None,
+                auto_increment: false,
+                on_update_now: false,
+                hidden: false,
+            })
+            .collect();
+        let indexes = self.index.map(|column| IndexDef {
+            id: IndexId::new(1),
+            name: "by_column".to_string(),
+            columns: vec![column],
+        });
+        let table = TableDef {
+            id: TableId::new(0),
+            schema_version: 0,
+            database: "test".to_string(),
+            name: self.name.to_string(),
+            columns,
+            primary_key: vec![0],
+            indexes: indexes.into_iter().collect(),
+            fragment_count: 0,
+            comment: String::new(),
+        };
+        Change::CreateTable { table, if_not_exists: true }
+    }
+
+    /// The encoded key of a row.
+    pub fn key(&self, id: i64) -> Vec<u8> {
+        let mut key = Vec::new();
+        encode_key_value(&Self::column_type(), &Value::Int(id), &mut key);
+        key
+    }
+
+    /// The stored image of a row.
+    pub fn row(&self, values: &[i64]) -> Vec<u8> {
+        let values: Vec<Value> = values.iter().map(|v| Value::Int(*v)).collect();
+        let mut row = Vec::new();
+        let encoded = self.layout.encode(&values, &mut row);
+        assert!(encoded.is_ok(), "numbers fit");
+        row
+    }
+
+    /// The numbers in a stored image.
+    pub fn numbers(&self, row: &[u8]) -> Vec<i64> {
+        let number = |v: Value| match v {
+            Value::Int(n) => n,
+            other => panic!("a number, not {other:?}"),
+        };
+        self.layout.decode(row).into_iter().map(number).collect()
+    }
+
+    fn op(&self, kind: RowOpKind, id: i64, row: Vec<u8>, program: Vec<u8>) -> RowOp {
+        RowOp { table: self.id, schema_version: 1, kind, key: self.key(id), row, program }
+    }
+
+    /// Reads a row.
+    pub fn read(&self, id: i64, lock: LockMode) -> RowOp {
+        self.op(RowOpKind::Read(lock), id, Vec::new(), Vec::new())
+    }
+
+    /// Inserts a row.
+    pub fn insert(&self, values: &[i64]) -> RowOp {
+        self.op(RowOpKind::Insert, values[0], self.row(values), Vec::new())
+    }
+
+    /// Stores a row.
+    pub fn write(&self, values: &[i64]) -> RowOp {
+        self.op(RowOpKind::Write, values[0], self.row(values), Vec::new())
+    }
+
+    /// Deletes a row.
+    pub fn delete(&self, id: i64) -> RowOp {
+        self.op(RowOpKind::Delete, id, Vec::new(), Vec::new())
+    }
+
+    /// Adds to a column of a row, in the data node.
+    pub fn add(&self, id: i64, column: u16, amount: i64) -> RowOp {
+        let sum = Expr::Binary {
+            op: BinaryOp::Add,
+            left: Box::new(Expr::Column(column)),
+            right: Box::new(Expr::Literal(Value::Int(amount))),
+        };
+        let program = Program { assignments: vec![(column, sum)], ..Program::default() };
+        self.op(RowOpKind::Update, id, Vec::new(), program.encode())
+    }
+
+    /// The fragment of a row, of `count`.
+    pub fn fragment(&self, id: i64, count: u16) -> FragmentId {
+        let bucket = lats_base::hash::bucket_of(lats_base::hash::partition_hash(&self.key(id)));
+        FragmentId::new((bucket % u32::from(count)) as u16)
+    }
+}

@@ -1,0 +1,541 @@
+//! The simulated cluster: nodes, their executors, and the events that move them.
+
+use crate::network::{End, Fate, Network};
+use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
+use lats_catalog::{ClusterConfig, Member, Roles};
+use lats_kernel::{Budget, Executor, Faults};
+use lats_node::{
+    NodeConfig, Placement, build,
+    control::{Founding, Start},
+};
+use lats_signals::{
+    BlockKind, BlockRef, Signal, SignalBuffer, SignalNumber,
+    buffer::{Route, parse},
+    control::{ClientGoneRep, CloseLinkOrd, LinkDownRep, LinkUpRep},
+};
+use std::collections::BTreeMap;
+
+/// What happens at some instant.
+#[derive(Debug)]
+pub enum Event {
+    /// A thread of a node looks at its mailbox and timers.
+    Wake(NodeId, usize),
+    /// A packet arrives.
+    Arrive { from: End, to: End, generation: u64, packet: Vec<u8> },
+    /// A signal passes between threads of a node.
+    Cross { node: NodeId, life: Incarnation, thread: usize, packet: Vec<u8> },
+    /// An end notices that its connection to the other is closed.
+    Notice { end: End, other: End, life: Incarnation, gone: bool },
+    /// Two ends connect, if both are there.
+    Connect(End, End),
+    /// A client acts.
+    Client(u32),
+    /// A planned disturbance.
+    Disturb(crate::faults::Disturbance),
+}
+
+/// A node, alive or not.
+pub struct SimNode {
+    /// What it is built from.
+    pub config: NodeConfig,
+    /// Its threads; empty while it is dead.
+    pub executors: Vec<Executor>,
+    /// It does nothing before this.
+    pub paused_until: Instant,
+    next_wake: Vec<Option<Instant>>,
+    last_cross: BTreeMap<(usize, usize), Instant>,
+}
+
+impl SimNode {
+    /// True while its process runs.
+    pub fn is_alive(&self) -> bool {
+        !self.executors.is_empty()
+    }
+
+    /// This life of it.
+    pub fn life(&self) -> Incarnation {
+        self.config.incarnation
+    }
+}
+
+/// The shape of a simulated cluster.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Data nodes.
+    pub data_nodes: u16,
+    /// Replicas of each group.
+    pub replicas: u16,
+    /// LDM instances.
+    pub ldm_instances: u32,
+    /// TC instances.
+    pub tc_instances: u32,
+    /// Threads of each data node.
+    pub threads: usize,
+}
+
+/// The simulated cluster.
+pub struct World {
+    /// Virtual time.
+    pub now: Instant,
+    /// All choices of the world.
+    pub random: Prng,
+    /// The nodes.
+    pub nodes: BTreeMap<NodeId, SimNode>,
+    /// The links.
+    pub network: Network,
+    /// Packets for clients: taken by their owner.
+    pub for_clients: Vec<ForClient>,
+    /// What each client is connected to, by client.
+    pub client_count: u32,
+    events: BTreeMap<(Instant, u64), Event>,
+    event_count: u64,
+    faults: Faults,
+    /// Digest of everything that was delivered: equal for equal seeds.
+    pub digest: u64,
+    /// Signals delivered.
+    pub delivered: u64,
+    /// Nodes that ended themselves, and why.
+    pub stops: Vec<(NodeId, String)>,
+}
+
+/// News for a client.
+pub enum ForClient {
+    /// A packet from a node.
+    Packet(u32, Vec<u8>),
+    /// The link to a node is up.
+    Up(u32, NodeId),
+    /// The link to a node is gone.
+    Down(u32, NodeId),
+}
+
+impl World {
+    /// A cluster that is about to be founded at time zero.
+    pub fn new(shape: &Shape, seed: u64, faults: Faults) -> Self {
+        let mut world = Self {
+            now: Instant::from_nanos(1_000_000_000),
+            random: Prng::new(seed),
+            nodes: BTreeMap::new(),
+            network: Network::default(),
+            for_clients: Vec::new(),
+            client_count: 0,
+            events: BTreeMap::new(),
+            event_count: 0,
+            faults,
+            digest: 0,
+            delivered: 0,
+            stops: Vec::new(),
+        };
+        let founding = founding(shape);
+        for member in &founding.members {
+            let config = world.config(shape, member, Start::Found(founding.clone()));
+            world.add_node(config);
+        }
+        let ids: Vec<NodeId> = world.nodes.keys().copied().collect();
+        for a in &ids {
+            for b in ids.iter().filter(|b| *b > a) {
+                world.at(Duration::ZERO, Event::Connect(End::Node(*a), End::Node(*b)));
+            }
+        }
+        world
+    }
+
+    fn config(&mut self, shape: &Shape, member: &Member, start: Start) -> NodeConfig {
+        let placement = match (member.roles.data, shape.threads) {
+            (false, _) | (_, 1) => {
+                Placement::single(member.roles.data, shape.tc_instances, shape.ldm_instances)
+            }
+            (true, threads) => {
+                Placement::pipeline(shape.tc_instances, shape.ldm_instances, threads)
+            }
+        };
+        NodeConfig {
+            node: member.node,
+            incarnation: member.incarnation,
+            start,
+            holds_data: member.roles.data,
+            ldm_instances: shape.ldm_instances,
+            tc_instances: shape.tc_instances,
+            memory_bytes: 64 << 20,
+            placement,
+            seed: self.random.next_u64(),
+            faults: self.faults.clone(),
+        }
+    }
+
+    fn add_node(&mut self, config: NodeConfig) {
+        let executors = build(&config);
+        let threads = executors.len();
+        let node = config.node;
+        self.nodes.insert(
+            node,
+            SimNode {
+                config,
+                executors,
+                paused_until: Instant::ZERO,
+                next_wake: vec![None; threads],
+                last_cross: BTreeMap::new(),
+            },
+        );
+        (0..threads).for_each(|t| self.wake(node, t, Duration::ZERO));
+    }
+
+    /// Plans an event.
+    pub fn at(&mut self, span: Duration, event: Event) {
+        self.at_instant(self.now.plus(span), event);
+    }
+
+    fn at_instant(&mut self, when: Instant, event: Event) {
+        self.event_count += 1;
+        self.events.insert((when.max(self.now), self.event_count), event);
+    }
+
+    /// The next event, if it happens before `end`; virtual time moves to it.
+    pub fn next_event(&mut self, end: Instant) -> Option<Event> {
+        let entry = self.events.first_entry()?;
+        if entry.key().0 > end {
+            self.now = end;
+            return None;
+        }
+        let ((when, _), event) = entry.remove_entry();
+        self.now = when;
+        Some(event)
+    }
+
+    fn wake(&mut self, node: NodeId, thread: usize, span: Duration) {
+        let when = self.now.plus(span);
+        let Some(n) = self.nodes.get_mut(&node) else { return };
+        let Some(planned) = n.next_wake.get_mut(thread) else { return };
+        if planned.is_none_or(|p| p > when) {
+            *planned = Some(when);
+            self.at_instant(when, Event::Wake(node, thread));
+        }
+    }
+
+    /// Lets a thread work.
+    pub fn on_wake(&mut self, node: NodeId, thread: usize) {
+        let now = self.now;
+        let budget = Budget { signals: self.random.between(1, 40) as usize };
+        let Some(n) = self.nodes.get_mut(&node) else { return };
+        if n.next_wake.get(thread).copied().flatten() != Some(now) {
+            return;
+        }
+        n.next_wake[thread] = None;
+        if n.paused_until > now {
+            let wait = n.paused_until.since(now);
+            return self.wake(node, thread, wait);
+        }
+        let Some(executor) = n.executors.get_mut(thread) else { return };
+        let progress = executor.step(now, budget);
+        let mut outgoing = std::mem::take(executor.outgoing());
+        let timer = executor.next_timer();
+        while let Some(signal) = outgoing.pop() {
+            self.route(node, thread, &signal);
+        }
+        if progress.crashed {
+            return self.kill(node);
+        }
+        if let Some(timer) = timer {
+            self.wake(node, thread, timer.since(now));
+        }
+        if progress.more {
+            let busy = Duration::from_nanos(self.random.between(500, 20_000));
+            self.wake(node, thread, busy);
+        }
+    }
+
+    fn route(&mut self, node: NodeId, thread: usize, signal: &Signal<'_>) {
+        let to = signal.header.receiver;
+        let local = to.node == node || to.node.get() == 0;
+        match to.kind() {
+            Some(BlockKind::Client) if local => {
+                self.transmit(End::Node(node), End::Client(to.instance), signal.bytes());
+            }
+            Some(BlockKind::Shell) if local => self.on_shell_signal(node, signal),
+            _ if local => self.cross(node, thread, signal),
+            _ => self.transmit(End::Node(node), End::Node(to.node), signal.bytes()),
+        }
+    }
+
+    /// Between threads: in order, a little late.
+    fn cross(&mut self, node: NodeId, from: usize, signal: &Signal<'_>) {
+        let span = Duration::from_nanos(self.random.between(200, 30_000));
+        let when = self.now.plus(span);
+        let Some(n) = self.nodes.get_mut(&node) else { return };
+        let Some(thread) = n.config.placement.thread_of(signal.header.receiver) else { return };
+        let last = n.last_cross.entry((from, thread)).or_default();
+        *last = when.max(*last);
+        let (when, life) = (*last, n.config.incarnation);
+        let packet = signal.bytes().to_vec();
+        self.at_instant(when, Event::Cross { node, life, thread, packet });
+    }
+
+    /// A signal from another thread has arrived.
+    pub fn on_cross(&mut self, node: NodeId, life: Incarnation, thread: usize, packet: &[u8]) {
+        let same = self.nodes.get(&node).is_some_and(|n| n.life() == life && n.is_alive());
+        if same {
+            self.deliver_to_thread(node, thread, packet);
+        }
+    }
+
+    fn deliver_to_thread(&mut self, node: NodeId, thread: usize, packet: &[u8]) {
+        self.delivered += 1;
+        let mixed = lats_base::hash::partition_hash(packet) ^ self.now.as_nanos();
+        self.digest = self.digest.rotate_left(5).wrapping_mul(0x100_0000_01b3) ^ mixed;
+        let Some(n) = self.nodes.get_mut(&node) else { return };
+        let Some(executor) = n.executors.get_mut(thread) else { return };
+        if let Ok(Some(signal)) = parse(packet) {
+            executor.mailbox().push_signal(&signal);
+        }
+        let wait = Duration::from_nanos(self.random.between(200, 5_000));
+        self.wake(node, thread, wait);
+    }
+
+    /// Sends a packet over a link.
+    pub fn transmit(&mut self, from: End, to: End, packet: &[u8]) {
+        let fate = self.network.send(from, to, self.now, &mut self.random, packet);
+        if let Fate::Arrives(when, generation) = fate {
+            let packet = packet.to_vec();
+            self.at_instant(when, Event::Arrive { from, to, generation, packet });
+        }
+    }
+
+    /// A packet has arrived.
+    pub fn on_arrive(&mut self, from: End, to: End, generation: u64, packet: Vec<u8>) {
+        if self.network.link(from, to).generation != generation {
+            return;
+        }
+        match (from, to) {
+            (_, End::Client(client)) => self.for_clients.push(ForClient::Packet(client, packet)),
+            (End::Client(client), End::Node(node)) => self.enter(client, node, &packet),
+            (End::Node(_), End::Node(node)) => {
+                if let Ok(Some(signal)) = parse(&packet) {
+                    self.deliver(node, &signal);
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, node: NodeId, signal: &Signal<'_>) {
+        let Some(n) = self.nodes.get(&node).filter(|n| n.is_alive()) else { return };
+        let receiver = signal.header.receiver;
+        if receiver.kind() == Some(BlockKind::Client) {
+            return self.transmit(End::Node(node), End::Client(receiver.instance), signal.bytes());
+        }
+        if let Some(thread) = n.config.placement.thread_of(receiver) {
+            self.deliver_to_thread(node, thread, signal.bytes());
+        }
+    }
+
+    /// What a client sends goes through the same door as in production.
+    fn enter(&mut self, client: u32, node: NodeId, packet: &[u8]) {
+        let Some(life) = self.nodes.get(&node).map(SimNode::life) else { return };
+        let Ok(Some(signal)) = parse(packet) else { return };
+        let sender = BlockRef::new(node, BlockKind::Client, client);
+        let mut out = SignalBuffer::new();
+        if lats_signals::admit(&signal, sender, life.get(), &mut out).is_ok() {
+            while let Some(signal) = out.pop() {
+                self.deliver(node, &signal);
+            }
+        }
+    }
+
+    fn on_shell_signal(&mut self, node: NodeId, signal: &Signal<'_>) {
+        match signal.number() {
+            Some(SignalNumber::CloseLinkOrd) => {
+                let body = signal.body::<CloseLinkOrd>();
+                let other = NodeId::new(body.node as u16);
+                let life = self.nodes.get(&other).map(SimNode::life);
+                // Only the connection to the life that is meant.
+                if life.is_some_and(|l| l.get() == body.incarnation as u32) {
+                    self.disconnect(End::Node(node), End::Node(other), false);
+                }
+            }
+            Some(SignalNumber::StopOrd) => {
+                let why = String::from_utf8_lossy(signal.payload()).into_owned();
+                self.stops.push((node, why));
+                self.kill(node);
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the control block of a node something about a link.
+    pub fn tell_control<B: lats_signals::Body>(&mut self, node: NodeId, body: &B) {
+        self.tell(node, BlockRef::control(node), body);
+    }
+
+    fn tell<B: lats_signals::Body>(&mut self, node: NodeId, to: BlockRef, body: &B) {
+        let Some(n) = self.nodes.get(&node).filter(|n| n.is_alive()) else { return };
+        let route = Route {
+            sender: BlockRef::shell(node),
+            receiver: to,
+            incarnation: n.life().get(),
+        };
+        let mut buffer = SignalBuffer::new();
+        buffer.push(route, body, &[]);
+        if let Some(signal) = buffer.pop() {
+            self.deliver(node, &signal);
+        }
+    }
+
+    /// Connects two ends, if they live and are not connected.
+    pub fn on_connect(&mut self, a: End, b: End) {
+        let up = |e: End| match e {
+            End::Node(n) => self.nodes.get(&n).is_some_and(SimNode::is_alive),
+            End::Client(_) => true,
+        };
+        if !up(a) || !up(b) || self.network.link(a, b).open {
+            return;
+        }
+        if self.network.link(a, b).cut != [false, false] {
+            // A cut network takes no new connections.
+            return self.at(Duration::from_millis(20), Event::Connect(a, b));
+        }
+        self.network.open(a, b);
+        self.note_up(a, b);
+        self.note_up(b, a);
+    }
+
+    fn note_up(&mut self, end: End, other: End) {
+        match (end, other) {
+            (End::Node(node), End::Node(peer)) => {
+                let life = self.nodes.get(&peer).map(SimNode::life).unwrap_or_default();
+                let body = LinkUpRep {
+                    node: u64::from(peer.get()),
+                    incarnation: u64::from(life.get()),
+                };
+                self.tell_control(node, &body);
+            }
+            (End::Client(client), End::Node(node)) => {
+                self.for_clients.push(ForClient::Up(client, node));
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends a connection; both ends notice it after a while and connect again if they can.
+    pub fn disconnect(&mut self, a: End, b: End, gone: bool) {
+        let life = |w: &Self, e: End| match e {
+            End::Node(n) => w.nodes.get(&n).map(SimNode::life).unwrap_or_default(),
+            End::Client(_) => Incarnation::default(),
+        };
+        let (life_a, life_b) = (life(self, a), life(self, b));
+        if !self.network.close(a, b) {
+            return;
+        }
+        let (first, second) =
+            (self.random.between(50, 3_000), self.random.between(50, 3_000));
+        let notice = |end, other, life| Event::Notice { end, other, life, gone };
+        self.at(Duration::from_micros(first), notice(a, b, life_b));
+        self.at(Duration::from_micros(second), notice(b, a, life_a));
+        self.at(Duration::from_millis(5), Event::Connect(a, b));
+    }
+
+    /// An end notices that a connection is closed.
+    pub fn on_notice(&mut self, end: End, other: End, life: Incarnation, gone: bool) {
+        match (end, other) {
+            (End::Node(node), End::Node(peer)) => {
+                let body = LinkDownRep {
+                    node: u64::from(peer.get()),
+                    incarnation: u64::from(life.get()),
+                    gone: u64::from(gone),
+                };
+                self.tell_control(node, &body);
+            }
+            (End::Client(client), End::Node(node)) => {
+                self.for_clients.push(ForClient::Down(client, node));
+            }
+            (End::Node(node), End::Client(client)) => {
+                let Some(n) = self.nodes.get(&node) else { return };
+                let blocks: Vec<BlockRef> = n
+                    .config
+                    .placement
+                    .threads
+                    .iter()
+                    .flatten()
+                    .map(|(kind, instance)| BlockRef::new(node, *kind, *instance))
+                    .collect();
+                let body = ClientGoneRep { slot: u64::from(client) };
+                blocks.into_iter().for_each(|b| self.tell(node, b, &body));
+            }
+            (End::Client(_), End::Client(_)) => {}
+        }
+    }
+
+    /// Ends a process at once.
+    pub fn kill(&mut self, node: NodeId) {
+        let Some(n) = self.nodes.get_mut(&node) else { return };
+        if !n.is_alive() {
+            return;
+        }
+        n.executors.clear();
+        n.next_wake.iter_mut().for_each(|w| *w = None);
+        let others: Vec<End> = self
+            .nodes
+            .keys()
+            .filter(|o| **o != node)
+            .map(|o| End::Node(*o))
+            .chain((1..=self.client_count).map(End::Client))
+            .collect();
+        others.into_iter().for_each(|o| self.disconnect(End::Node(node), o, true));
+    }
+
+    /// Starts a new life of a dead node; it joins.
+    pub fn restart(&mut self, node: NodeId) {
+        let seed = self.nodes.iter().find(|(id, n)| **id != node && n.is_alive());
+        let Some(seed) = seed.map(|(id, _)| *id) else { return };
+        let Some(n) = self.nodes.get(&node).filter(|n| !n.is_alive()) else { return };
+        let mut config = n.config.clone();
+        config.incarnation = Incarnation::new(config.incarnation.get() + 1);
+        let member = Member {
+            node,
+            incarnation: config.incarnation,
+            roles: Roles { data: config.holds_data, sql: config.holds_data },
+            ..Member::default()
+        };
+        config.start = Start::Join { member, seed };
+        config.seed = self.random.next_u64();
+        self.add_node(config);
+        let others: Vec<End> = self
+            .nodes
+            .keys()
+            .filter(|o| **o != node)
+            .map(|o| End::Node(*o))
+            .chain((1..=self.client_count).map(End::Client))
+            .collect();
+        for other in others {
+            self.at(Duration::from_millis(1), Event::Connect(End::Node(node), other));
+        }
+    }
+
+    /// From now on nothing goes wrong by itself.
+    pub fn disarm(&mut self) {
+        self.faults = Faults::default();
+    }
+}
+
+fn founding(shape: &Shape) -> Founding {
+    let data = 1..=shape.data_nodes;
+    // Two nodes need a third voter; more have a majority of their own.
+    let witness = (shape.data_nodes < 3).then_some(shape.data_nodes + 1);
+    let member = |node: u16, holds_data: bool| Member {
+        node: NodeId::new(node),
+        incarnation: Incarnation::new(1),
+        roles: Roles { data: holds_data, sql: holds_data },
+        ..Member::default()
+    };
+    Founding {
+        config: ClusterConfig {
+            cluster_id: 1,
+            replicas: shape.replicas,
+            ldm_instances: shape.ldm_instances,
+            tc_instances: shape.tc_instances,
+            lease_ms: 300,
+            lock_wait_ms: 100,
+        },
+        members: data
+            .map(|n| member(n, true))
+            .chain(witness.map(|n| member(n, false)))
+            .collect(),
+    }
+}

@@ -1,0 +1,314 @@
+//! Which index a WHERE condition is answered by, and which ranges of it.
+//!
+//! The choice of the index is made once, when a statement is planned, from the shape of its
+//! condition. The ranges are computed when it runs, from its values. A value that does not order
+//! like the column (text against a number, say) makes the index useless for that run: the whole
+//! table is scanned with the whole condition as its filter.
+
+mod bounds;
+
+use crate::table::Table;
+use lats_base::IndexId;
+use lats_client::api::{KeyRange, PRIMARY_INDEX};
+use lats_values::{BinaryOp, Expr, SqlError, Value};
+
+pub use bounds::{ByteRange, Ranges};
+
+/// More ranges than this are not worth computing; fewer index columns are used instead.
+const RANGES_MAX: usize = 16_384;
+
+/// What a condition says about one column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Constraint {
+    /// It equals one of these.
+    Points(Vec<Expr>),
+    /// It lies between these; a bound has a flag for "or equal".
+    Range {
+        /// From here.
+        lower: Option<(Expr, bool)>,
+        /// To here.
+        upper: Option<(Expr, bool)>,
+    },
+    /// It is NULL.
+    Null,
+    /// All of these hold.
+    All(Vec<Constraint>),
+    /// One of these holds.
+    Any(Vec<Constraint>),
+}
+
+/// How rows are found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// The index.
+    pub index: IndexId,
+    /// Its leading columns that the condition constrains.
+    pub columns: Vec<(u16, Constraint)>,
+    /// All columns of the primary key equal given values.
+    pub is_key_lookup: bool,
+    /// What is left of the condition when the ranges say exactly what the constraints say.
+    pub residual: Option<Expr>,
+    /// The whole condition.
+    pub filter: Option<Expr>,
+    /// Leading columns that equal a single value each, so that they do not matter for the order.
+    pub fixed: usize,
+}
+
+/// The rows to read in one run of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// These keys.
+    Keys(Vec<Vec<u8>>),
+    /// These ranges.
+    Ranges(Vec<KeyRange>),
+}
+
+impl Access {
+    /// Chooses the index for a condition.
+    pub fn choose(table: &Table, filter: Option<Expr>) -> Self {
+        let conjuncts = filter.as_ref().map(conjuncts).unwrap_or_default();
+        let constraints: Vec<Option<(u16, Constraint)>> =
+            conjuncts.iter().map(|c| constraint(c)).collect();
+        let mut best = Vec::new();
+        let (mut best_index, mut best_score) = (PRIMARY_INDEX, (0, 0));
+        for (index, columns) in indexes(table) {
+            let used = leading(&columns, &constraints);
+            let points = used.iter().take_while(|(_, c)| is_points(c)).count();
+            let all_of_key = index == PRIMARY_INDEX && points == columns.len();
+            let score = (if all_of_key { usize::MAX } else { points }, used.len());
+            if score > best_score {
+                (best, best_index, best_score) = (used, index, score);
+            }
+        }
+        let used: Vec<u16> = best.iter().map(|(column, _)| *column).collect();
+        let left: Vec<Expr> = conjuncts
+            .iter()
+            .zip(&constraints)
+            .filter(|(_, c)| !matches!(c, Some((column, _)) if used.contains(column)))
+            .map(|(conjunct, _)| (*conjunct).clone())
+            .collect();
+        let fixed = best.iter().take_while(|(_, c)| is_single(c)).count();
+        Self {
+            index: best_index,
+            is_key_lookup: best_score.0 == usize::MAX,
+            columns: best,
+            residual: crate::bind::balanced(left, BinaryOp::And),
+            filter,
+            fixed,
+        }
+    }
+
+    /// True if scanning in the index's order gives the rows in this order.
+    pub fn gives_order(&self, table: &Table, order: &[(u16, bool)]) -> bool {
+        let Some((_, descending)) = order.first() else { return true };
+        if order.iter().any(|(_, other)| other != descending) {
+            return false;
+        }
+        let Some((_, mut columns)) = indexes(table).find(|(id, _)| *id == self.index) else {
+            return false;
+        };
+        if self.index != PRIMARY_INDEX {
+            columns.extend(&table.def.primary_key);
+        }
+        let fixed: Vec<u16> = columns.iter().take(self.fixed).copied().collect();
+        let mut rest = columns.into_iter().skip(self.fixed);
+        order.iter().filter(|(column, _)| !fixed.contains(column)).all(|(column, _)| {
+            rest.next() == Some(*column)
+        })
+    }
+
+    /// For a condition that constrains no index: an index that gives this order, if there is one.
+    pub fn order_by_index(&mut self, table: &Table, order: &[(u16, bool)]) {
+        if !self.columns.is_empty() {
+            return;
+        }
+        for (index, _) in indexes(table) {
+            let candidate = Self { index, ..self.clone() };
+            if candidate.gives_order(table, order) {
+                *self = candidate;
+                return;
+            }
+        }
+    }
+
+    /// The rows to read, and the condition to check on them.
+    ///
+    /// # Errors
+    /// What computing the values gives.
+    pub fn resolve(
+        &self,
+        table: &Table,
+        externals: &[Value],
+    ) -> Result<(Target, Option<&Expr>), SqlError> {
+        let mut prefixes = vec![Vec::new()];
+        let mut exact = true;
+        let mut ranges: Option<Vec<KeyRange>> = None;
+        for (column, constraint) in &self.columns {
+            let found = bounds::ranges(table, *column, constraint, externals)?;
+            let Some(found) = found else {
+                exact = false;
+                break;
+            };
+            if prefixes.len().saturating_mul(found.list.len()) > RANGES_MAX {
+                exact = false;
+                break;
+            }
+            if !found.points {
+                ranges = Some(bounds::combine(&prefixes, &found.list));
+                break;
+            }
+            prefixes = bounds::extend(&prefixes, &found.list);
+        }
+        // Constraints after the first range, or after one that could not be used, are not in the
+        // ranges: only a plan that used all of its columns may leave them out of the filter.
+        let filter = if exact { self.residual.as_ref() } else { self.filter.as_ref() };
+        if ranges.is_none() && exact && self.is_key_lookup {
+            prefixes.sort_unstable();
+            prefixes.dedup();
+            return Ok((Target::Keys(prefixes), filter));
+        }
+        let ranges = ranges.unwrap_or_else(|| bounds::prefix_ranges(&prefixes));
+        Ok((Target::Ranges(bounds::merge(ranges)), filter))
+    }
+}
+
+/// The table's indexes with their columns; the primary key's first.
+fn indexes(table: &Table) -> impl Iterator<Item = (IndexId, Vec<u16>)> + '_ {
+    let secondary = table.def.indexes.iter().map(|i| (i.id, i.columns.clone()));
+    std::iter::once((PRIMARY_INDEX, table.def.primary_key.clone())).chain(secondary)
+}
+
+/// The constraints on the leading columns of an index: points, then at most one of another kind.
+fn leading(
+    columns: &[u16],
+    constraints: &[Option<(u16, Constraint)>],
+) -> Vec<(u16, Constraint)> {
+    let mut used = Vec::new();
+    for column in columns {
+        let mut own: Vec<Constraint> = constraints
+            .iter()
+            .flatten()
+            .filter(|(of, _)| of == column)
+            .map(|(_, constraint)| constraint.clone())
+            .collect();
+        let constraint = match own.len() {
+            0 => break,
+            1 => own.remove(0),
+            _ => Constraint::All(own),
+        };
+        let points = is_points(&constraint);
+        used.push((*column, constraint));
+        if !points {
+            break;
+        }
+    }
+    used
+}
+
+fn is_points(constraint: &Constraint) -> bool {
+    matches!(constraint, Constraint::Points(_))
+}
+
+fn is_single(constraint: &Constraint) -> bool {
+    matches!(constraint, Constraint::Points(list) if list.len() == 1)
+}
+
+/// The terms of an AND.
+pub fn conjuncts(filter: &Expr) -> Vec<&Expr> {
+    match filter {
+        Expr::Binary { op: BinaryOp::And, left, right } => {
+            let mut all = conjuncts(left);
+            all.extend(conjuncts(right));
+            all
+        }
+        other => vec![other],
+    }
+}
+
+fn is_value(expr: &Expr) -> bool {
+    crate::expr::is_constant(expr) && !has_collate(expr)
+}
+
+/// An explicit collation decides how a comparison is made, so that the column's index is no help.
+fn has_collate(expr: &Expr) -> bool {
+    matches!(expr, Expr::Collate { .. }) || crate::expr::children(expr).into_iter().any(has_collate)
+}
+
+fn constraint(expr: &Expr) -> Option<(u16, Constraint)> {
+    match expr {
+        Expr::Binary { op: BinaryOp::Or, left, right } => {
+            let (column, left) = constraint(left)?;
+            let (other, right) = constraint(right)?;
+            (column == other).then(|| (column, either(left, right)))
+        }
+        Expr::Binary { op, left, right } => match (&**left, &**right) {
+            (Expr::Column(column), value) if is_column(*column) && is_value(value) => {
+                Some((*column, comparison(*op, value)?))
+            }
+            (value, Expr::Column(column)) if is_column(*column) && is_value(value) => {
+                Some((*column, comparison(flipped(*op), value)?))
+            }
+            _ => None,
+        },
+        Expr::Between { arg, low, high, negated: false } => match &**arg {
+            Expr::Column(column) if is_column(*column) && is_value(low) && is_value(high) => {
+                let lower = Some(((**low).clone(), true));
+                let upper = Some(((**high).clone(), true));
+                Some((*column, Constraint::Range { lower, upper }))
+            }
+            _ => None,
+        },
+        Expr::In { arg, list, negated: false } => match &**arg {
+            Expr::Column(column) if is_column(*column) && list.iter().all(is_value) => {
+                Some((*column, Constraint::Points(list.clone())))
+            }
+            _ => None,
+        },
+        Expr::IsNull { arg, negated: false } => match &**arg {
+            Expr::Column(column) if is_column(*column) => Some((*column, Constraint::Null)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_column(number: u16) -> bool {
+    number < crate::expr::AGGREGATE_BASE
+}
+
+fn either(left: Constraint, right: Constraint) -> Constraint {
+    match (left, right) {
+        (Constraint::Points(mut a), Constraint::Points(b)) => {
+            a.extend(b);
+            Constraint::Points(a)
+        }
+        (Constraint::Any(mut a), b) => {
+            a.push(b);
+            Constraint::Any(a)
+        }
+        (a, b) => Constraint::Any(vec![a, b]),
+    }
+}
+
+fn comparison(op: BinaryOp, value: &Expr) -> Option<Constraint> {
+    let bound = |inclusive| Some((value.clone(), inclusive));
+    Some(match op {
+        BinaryOp::Equal => Constraint::Points(vec![value.clone()]),
+        BinaryOp::Less => Constraint::Range { lower: None, upper: bound(false) },
+        BinaryOp::LessOrEqual => Constraint::Range { lower: None, upper: bound(true) },
+        BinaryOp::Greater => Constraint::Range { lower: bound(false), upper: None },
+        BinaryOp::GreaterOrEqual => Constraint::Range { lower: bound(true), upper: None },
+        _ => return None,
+    })
+}
+
+fn flipped(op: BinaryOp) -> BinaryOp {
+    match op {
+        BinaryOp::Less => BinaryOp::Greater,
+        BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+        BinaryOp::Greater => BinaryOp::Less,
+        BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+        other => other,
+    }
+}
+

@@ -1,0 +1,213 @@
+//! Calls of functions: aggregates, those that take their value from the session, and the rest.
+
+use super::{AggregateCall, Binder};
+use crate::error;
+use crate::expr::External;
+use lats_values::{AggregateKind, Expr, Function, SqlError, Value};
+use sqlparser::ast::{
+    self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart,
+};
+
+enum Argument<'a> {
+    Star,
+    Expr(&'a ast::Expr),
+}
+
+impl Binder<'_> {
+    pub(super) fn function(&mut self, function: &ast::Function) -> Result<Expr, SqlError> {
+        let name = match function.name.0.as_slice() {
+            [ObjectNamePart::Identifier(ident)] => ident.value.to_ascii_uppercase(),
+            _ => return Err(error::not_supported(&format!("function {}", function.name))),
+        };
+        if function.over.is_some() {
+            return Err(error::not_supported("window functions"));
+        }
+        if function.filter.is_some()
+            || function.null_treatment.is_some()
+            || !function.within_group.is_empty()
+            || function.uses_odbc_syntax
+            || !matches!(function.parameters, FunctionArguments::None)
+        {
+            return Err(error::not_supported(&format!("this form of {name}")));
+        }
+        let (arguments, distinct) = arguments(&name, &function.args)?;
+        if let Some(kind) = aggregate_kind(&name) {
+            return self.aggregate_call(&name, kind, &arguments, distinct);
+        }
+        if distinct {
+            return Err(error::syntax(&format!("DISTINCT in {name}")));
+        }
+        let mut plain = Vec::with_capacity(arguments.len());
+        for argument in &arguments {
+            match argument {
+                Argument::Expr(expr) => plain.push(*expr),
+                Argument::Star => return Err(error::syntax(&format!("* in {name}"))),
+            }
+        }
+        if let Some(found) = self.session_function(&name, &plain)? {
+            return Ok(found);
+        }
+        self.value_function(&name, &plain)
+    }
+
+    fn aggregate_call(
+        &mut self,
+        name: &str,
+        kind: AggregateKind,
+        arguments: &[Argument<'_>],
+        distinct: bool,
+    ) -> Result<Expr, SqlError> {
+        let call = match (kind, arguments) {
+            (AggregateKind::Count, [Argument::Star]) if !distinct => {
+                AggregateCall { kind: AggregateKind::CountStar, distinct, arg: None }
+            }
+            (_, [Argument::Expr(expr)]) => {
+                // An aggregate within an aggregate is refused.
+                let allowed = std::mem::replace(&mut self.aggregates_allowed, false);
+                let arg = self.bind(expr);
+                self.aggregates_allowed = allowed;
+                AggregateCall { kind, distinct, arg: Some(arg?) }
+            }
+            (AggregateKind::Count, [_, _, ..]) if distinct => {
+                return Err(error::not_supported("COUNT(DISTINCT a, b)"));
+            }
+            _ => return Err(error::syntax(&format!("arguments of {name}"))),
+        };
+        self.aggregate(call)
+    }
+
+    /// Functions whose value is the same for the whole statement.
+    fn session_function(
+        &mut self,
+        name: &str,
+        args: &[&ast::Expr],
+    ) -> Result<Option<Expr>, SqlError> {
+        let external = match (name, args) {
+            ("NOW" | "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" | "UTC_TIMESTAMP", _) => {
+                External::Now(precision(name, args)?)
+            }
+            ("SYSDATE", []) => External::Now(0),
+            ("CURDATE" | "CURRENT_DATE" | "UTC_DATE", []) => External::CurrentDate,
+            ("CURTIME" | "CURRENT_TIME" | "UTC_TIME", _) => {
+                External::CurrentTime(precision(name, args)?)
+            }
+            ("UNIX_TIMESTAMP", []) => External::UnixTime,
+            ("LAST_INSERT_ID", []) => External::LastInsertId,
+            ("LAST_INSERT_ID", _) => return Err(error::not_supported("LAST_INSERT_ID(expr)")),
+            ("ROW_COUNT", []) => External::RowCount,
+            ("CONNECTION_ID", []) => External::ConnectionId,
+            ("DATABASE" | "SCHEMA", []) => External::Database,
+            ("USER" | "CURRENT_USER" | "SESSION_USER" | "SYSTEM_USER", []) => External::User,
+            ("VERSION", []) => {
+                External::SystemVariable { global: true, name: "version".to_owned() }
+            }
+            ("VALUES", [column]) => return self.values_call(column).map(Some),
+            ("FOUND_ROWS" | "RAND" | "UUID" | "SLEEP" | "UUID_SHORT" | "GET_LOCK", _) => {
+                return Err(error::not_supported(&format!("function {name}")));
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(self.external(external)))
+    }
+
+    fn values_call(&mut self, column: &ast::Expr) -> Result<Expr, SqlError> {
+        let name = match column {
+            ast::Expr::Identifier(ident) => &ident.value,
+            ast::Expr::CompoundIdentifier(parts) => match parts.last() {
+                Some(ident) => &ident.value,
+                None => return Err(error::syntax("near VALUES")),
+            },
+            _ => return Err(error::syntax("near VALUES")),
+        };
+        if self.values_base.is_none() {
+            return Err(error::not_supported("VALUES() outside ON DUPLICATE KEY UPDATE"));
+        }
+        self.values_column(name).ok_or_else(|| error::unknown_column(name, self.clause))
+    }
+
+    /// A function that computes from its arguments alone.
+    pub(super) fn value_function(
+        &mut self,
+        name: &str,
+        args: &[&ast::Expr],
+    ) -> Result<Expr, SqlError> {
+        match (name, args) {
+            ("DATE_ADD" | "ADDDATE", [date, ast::Expr::Interval(interval)]) => {
+                return self.add_interval(date, interval, false);
+            }
+            ("DATE_SUB" | "SUBDATE", [date, ast::Expr::Interval(interval)]) => {
+                return self.add_interval(date, interval, true);
+            }
+            _ => {}
+        }
+        let Some(function) = Function::from_name(name) else {
+            return Err(error::unknown_function(name));
+        };
+        let args: Result<Vec<Expr>, SqlError> = args.iter().map(|a| self.bind(a)).collect();
+        self.call(function, name, args?)
+    }
+
+    /// A call, once its argument count has been checked.
+    pub(super) fn call(
+        &mut self,
+        function: Function,
+        name: &str,
+        args: Vec<Expr>,
+    ) -> Result<Expr, SqlError> {
+        let (fewest, most) = function.arity();
+        if !(fewest..=most).contains(&args.len()) {
+            return Err(error::wrong_argument_count(name));
+        }
+        Ok(Expr::Call { function, args })
+    }
+}
+
+fn arguments<'a>(
+    name: &str,
+    args: &'a FunctionArguments,
+) -> Result<(Vec<Argument<'a>>, bool), SqlError> {
+    let list = match args {
+        FunctionArguments::None => return Ok((Vec::new(), false)),
+        FunctionArguments::Subquery(_) => return Err(error::not_supported("subqueries")),
+        FunctionArguments::List(list) => list,
+    };
+    if !list.clauses.is_empty() {
+        return Err(error::not_supported(&format!("clauses in {name}")));
+    }
+    let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    let mut found = Vec::with_capacity(list.args.len());
+    for arg in &list.args {
+        found.push(match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Argument::Expr(expr),
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => Argument::Star,
+            _ => return Err(error::not_supported(&format!("arguments of {name}"))),
+        });
+    }
+    Ok((found, distinct))
+}
+
+fn aggregate_kind(name: &str) -> Option<AggregateKind> {
+    Some(match name {
+        "COUNT" => AggregateKind::Count,
+        "SUM" => AggregateKind::Sum,
+        "MIN" => AggregateKind::Min,
+        "MAX" => AggregateKind::Max,
+        "AVG" => AggregateKind::Avg,
+        _ => return None,
+    })
+}
+
+fn precision(name: &str, args: &[&ast::Expr]) -> Result<u8, SqlError> {
+    match args {
+        [] => Ok(0),
+        [ast::Expr::Value(value)] => match super::literal(&value.value)? {
+            Value::Int(digits @ 0..=6) => Ok(u8::try_from(digits).unwrap_or(6)),
+            _ => Err(error::make(
+                1426,
+                "42000",
+                &format!("Too-big precision specified for '{name}'. Maximum is 6."),
+            )),
+        },
+        _ => Err(error::wrong_argument_count(name)),
+    }
+}

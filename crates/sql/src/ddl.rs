@@ -1,0 +1,443 @@
+//! CREATE, DROP and TRUNCATE: changes of the catalog.
+
+mod columns;
+
+use crate::error::{self, Failure, change_error};
+use crate::session::{Done, Outcome, Session};
+use crate::store::Store;
+use crate::table::{find, single_name, split_name};
+use lats_base::{TableId, limits};
+use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef};
+use lats_values::{Collation, ColumnType, SqlError, TypeKind};
+use sqlparser::ast::{self, ObjectType, SchemaName, Statement, TableConstraint};
+
+/// Indexes other than B-trees do not exist; these names are taken as MySQL's other engines do.
+fn is_btree(kind: Option<&ast::IndexType>) -> bool {
+    matches!(kind, None | Some(ast::IndexType::BTree | ast::IndexType::Hash))
+}
+
+impl<S: Store> Session<S> {
+    async fn change(&mut self, change: Change, dropping: bool) -> Result<Outcome, Failure> {
+        // DDL commits what is open, as in MySQL.
+        self.commit().await?;
+        match self.shared.store.change(change).await? {
+            Ok(()) => Ok(Done::nothing()),
+            Err(refused) => Err(change_error(&refused, dropping).into()),
+        }
+    }
+
+    pub(crate) async fn create_database(
+        &mut self,
+        statement: &Statement,
+    ) -> Result<Outcome, Failure> {
+        let (name, if_not_exists) = match statement {
+            Statement::CreateDatabase { db_name, if_not_exists, .. } => {
+                (single_name(db_name)?, *if_not_exists)
+            }
+            Statement::CreateSchema {
+                schema_name: SchemaName::Simple(name), if_not_exists, ..
+            } => (single_name(name)?, *if_not_exists),
+            _ => return Err(error::not_supported("this form of CREATE SCHEMA").into()),
+        };
+        check_name(&name, 1102, "database")?;
+        if crate::show::is_virtual_database(&name) {
+            let text = format!("Access denied to database '{name}'");
+            return Err(error::make(1044, "42000", &text).into());
+        }
+        if if_not_exists && self.shared.store.catalog().has_database(&name) {
+            let text = format!("Can't create database '{name}'; database exists");
+            self.add_warnings(vec![error::make(1007, "HY000", &text)]);
+        }
+        self.change(Change::CreateDatabase { name, if_not_exists }, false).await.map(one_row)
+    }
+
+    pub(crate) async fn create_table(
+        &mut self,
+        create: &ast::CreateTable,
+    ) -> Result<Outcome, Failure> {
+        refuse_odd(create)?;
+        let (database, name) = split_name(&create.name, self.database.as_deref())?;
+        check_name(&name, 1103, "table")?;
+        let catalog = self.shared.store.catalog();
+        if !catalog.has_database(&database) {
+            return Err(error::unknown_database(&database).into());
+        }
+        if create.if_not_exists && catalog.table(&database, &name).is_some() {
+            let text = format!("Table '{name}' already exists");
+            self.add_warnings(vec![error::make(1050, "42S01", &text)]);
+        }
+        let table = table_def(create, database, name)?;
+        let if_not_exists = create.if_not_exists;
+        self.change(Change::CreateTable { table, if_not_exists }, false).await
+    }
+
+    pub(crate) async fn create_index(
+        &mut self,
+        create: &ast::CreateIndex,
+    ) -> Result<Outcome, Failure> {
+        if create.unique {
+            return Err(error::not_supported("unique indexes").into());
+        }
+        let odd = create.concurrently
+            || create.if_not_exists
+            || !create.include.is_empty()
+            || create.nulls_distinct.is_some()
+            || !create.with.is_empty()
+            || create.predicate.is_some()
+            || !create.alter_options.is_empty()
+            || !is_btree(create.using.as_ref());
+        if odd {
+            return Err(error::not_supported("this form of CREATE INDEX").into());
+        }
+        let Some(name) = &create.name else {
+            return Err(error::syntax("CREATE INDEX needs a name").into());
+        };
+        let name = single_name(name)?;
+        let (database, table) = split_name(&create.table_name, self.database.as_deref())?;
+        let catalog = self.shared.store.catalog();
+        let def = find(&catalog, &database, &table)?;
+        if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&name)) {
+            return Err(duplicate_index(&name).into());
+        }
+        let columns = index_columns(&create.columns, &def.columns)?;
+        self.change(Change::CreateIndex { database, table, name, columns }, false).await
+    }
+
+    pub(crate) async fn drop_object(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
+        let Statement::Drop { object_type, if_exists, names, temporary: false, .. } = statement
+        else {
+            return Err(error::not_supported("DROP TEMPORARY").into());
+        };
+        match object_type {
+            ObjectType::Table => self.drop_tables(names, *if_exists).await,
+            ObjectType::Schema | ObjectType::Database => {
+                let [name] = names.as_slice() else {
+                    return Err(error::syntax("near DROP DATABASE").into());
+                };
+                let name = single_name(name)?;
+                if *if_exists && !self.shared.store.catalog().has_database(&name) {
+                    let text = format!("Can't drop database '{name}'; database doesn't exist");
+                    self.add_warnings(vec![error::make(1008, "HY000", &text)]);
+                }
+                let change =
+                    Change::DropDatabase { name: name.clone(), if_exists: *if_exists };
+                let outcome = self.change(change, true).await?;
+                if self.database.as_deref() == Some(&name) {
+                    self.database = None;
+                }
+                Ok(outcome)
+            }
+            other => Err(error::not_supported(&format!("DROP {other}")).into()),
+        }
+    }
+
+    async fn drop_tables(
+        &mut self,
+        names: &[ast::ObjectName],
+        if_exists: bool,
+    ) -> Result<Outcome, Failure> {
+        let mut tables = Vec::with_capacity(names.len());
+        for name in names {
+            tables.push(split_name(name, self.database.as_deref())?);
+        }
+        let catalog = self.shared.store.catalog();
+        let missing: Vec<String> = tables
+            .iter()
+            .filter(|(database, table)| catalog.table(database, table).is_none())
+            .map(|(database, table)| format!("{database}.{table}"))
+            .collect();
+        if !missing.is_empty() {
+            let text = format!("Unknown table '{}'", missing.join(","));
+            let unknown = error::make(1051, "42S02", &text);
+            if !if_exists {
+                return Err(unknown.into());
+            }
+            self.add_warnings(vec![unknown]);
+        }
+        for (database, name) in tables {
+            self.change(Change::DropTable { database, name, if_exists }, true).await?;
+        }
+        Ok(Done::nothing())
+    }
+
+    pub(crate) async fn truncate(&mut self, truncate: &ast::Truncate) -> Result<Outcome, Failure> {
+        let [target] = truncate.table_names.as_slice() else {
+            return Err(error::syntax("near TRUNCATE").into());
+        };
+        if truncate.partitions.is_some()
+            || truncate.if_exists
+            || truncate.identity.is_some()
+            || truncate.cascade.is_some()
+            || truncate.on_cluster.is_some()
+            || target.only
+            || target.has_asterisk
+        {
+            return Err(error::not_supported("this form of TRUNCATE").into());
+        }
+        let (database, name) = split_name(&target.name, self.database.as_deref())?;
+        find(&self.shared.store.catalog(), &database, &name)?;
+        self.change(Change::TruncateTable { database, name }, false).await
+    }
+}
+
+fn one_row(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Done(done) => Outcome::Done(Done { affected_rows: 1, ..done }),
+        other => other,
+    }
+}
+
+fn check_name(name: &str, errno: u16, what: &str) -> Result<(), SqlError> {
+    if name.is_empty() || name.ends_with(' ') || name.contains(['/', '\0']) {
+        return Err(error::make(errno, "42000", &format!("Incorrect {what} name '{name}'")));
+    }
+    if name.chars().count() > 64 {
+        return Err(error::make(1059, "42000", &format!("Identifier name '{name}' is too long")));
+    }
+    Ok(())
+}
+
+fn duplicate_index(name: &str) -> SqlError {
+    error::make(1061, "42000", &format!("Duplicate key name '{name}'"))
+}
+
+fn refuse_odd(create: &ast::CreateTable) -> Result<(), SqlError> {
+    if create.temporary || create.global.is_some() {
+        return Err(error::not_supported("TEMPORARY tables"));
+    }
+    if create.query.is_some() {
+        return Err(error::not_supported("CREATE TABLE … SELECT"));
+    }
+    if create.like.is_some() {
+        return Err(error::not_supported("CREATE TABLE … LIKE"));
+    }
+    if create.partition_by.is_some() || create.partition_of.is_some() {
+        return Err(error::not_supported("PARTITION BY"));
+    }
+    let odd = create.or_replace
+        || create.external
+        || create.dynamic
+        || create.transient
+        || create.volatile
+        || create.iceberg
+        || create.clone.is_some()
+        || create.without_rowid
+        || create.on_commit.is_some()
+        || create.on_cluster.is_some()
+        || create.primary_key.is_some()
+        || create.order_by.is_some()
+        || create.cluster_by.is_some()
+        || create.clustered_by.is_some()
+        || create.inherits.is_some()
+        || create.for_values.is_some()
+        || create.strict;
+    if odd { Err(error::not_supported("this form of CREATE TABLE")) } else { Ok(()) }
+}
+
+fn table_def(
+    create: &ast::CreateTable,
+    database: String,
+    name: String,
+) -> Result<TableDef, SqlError> {
+    let options = columns::table_options(&create.table_options)?;
+    let mut table = TableDef {
+        id: TableId::new(0),
+        schema_version: 0,
+        database,
+        name,
+        columns: Vec::with_capacity(create.columns.len()),
+        primary_key: Vec::new(),
+        indexes: Vec::new(),
+        fragment_count: 0,
+        comment: options.comment,
+    };
+    let mut inline_key = false;
+    for (column, at) in create.columns.iter().zip(0u16..) {
+        let (def, is_key) = columns::column_def(column, options.collation)?;
+        if table.column(&def.name).is_some() {
+            let text = format!("Duplicate column name '{}'", def.name);
+            return Err(error::make(1060, "42S21", &text));
+        }
+        table.columns.push(def);
+        if is_key {
+            if std::mem::replace(&mut inline_key, true) {
+                return Err(multiple_keys());
+            }
+            table.primary_key = vec![at];
+        }
+    }
+    if table.columns.is_empty() {
+        return Err(error::make(1113, "42000", "A table must have at least 1 column"));
+    }
+    if table.columns.len() >= limits::COLUMNS_MAX {
+        return Err(error::make(1117, "HY000", "Too many columns"));
+    }
+    for constraint in &create.constraints {
+        add_constraint(&mut table, constraint)?;
+    }
+    finish_keys(&mut table)?;
+    Ok(table)
+}
+
+fn multiple_keys() -> SqlError {
+    error::make(1068, "42000", "Multiple primary key defined")
+}
+
+fn add_constraint(table: &mut TableDef, constraint: &TableConstraint) -> Result<(), SqlError> {
+    match constraint {
+        TableConstraint::PrimaryKey(key) => {
+            if !table.primary_key.is_empty() {
+                return Err(multiple_keys());
+            }
+            if !is_btree(key.index_type.as_ref()) || key.characteristics.is_some() {
+                return Err(error::not_supported("this form of PRIMARY KEY"));
+            }
+            table.primary_key = index_columns(&key.columns, &table.columns)?;
+            Ok(())
+        }
+        TableConstraint::Index(index) => {
+            if !is_btree(index.index_type.as_ref()) {
+                return Err(error::not_supported("this form of INDEX"));
+            }
+            let columns = index_columns(&index.columns, &table.columns)?;
+            let name = match &index.name {
+                Some(name) => name.value.clone(),
+                None => free_index_name(table, &columns),
+            };
+            if table.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&name)) {
+                return Err(duplicate_index(&name));
+            }
+            let number = u16::try_from(table.indexes.len() + 1).unwrap_or(u16::MAX);
+            if usize::from(number) > limits::INDEXES_MAX {
+                let text = format!("Too many keys specified; max {} keys allowed", limits::INDEXES_MAX);
+                return Err(error::make(1069, "42000", &text));
+            }
+            table.indexes.push(IndexDef { id: lats_base::IndexId::new(number), name, columns });
+            Ok(())
+        }
+        TableConstraint::Unique(_) => Err(error::not_supported("UNIQUE keys")),
+        TableConstraint::ForeignKey(_) => Err(error::not_supported("FOREIGN KEY")),
+        TableConstraint::Check(_) => Err(error::not_supported("CHECK constraints")),
+        TableConstraint::FulltextOrSpatial(_) => {
+            Err(error::not_supported("FULLTEXT and SPATIAL indexes"))
+        }
+        other => Err(error::not_supported(&other.to_string())),
+    }
+}
+
+/// MySQL names an index after its first column, and counts from 2 where that is taken.
+fn free_index_name(table: &TableDef, columns: &[u16]) -> String {
+    let first = columns.first().and_then(|c| table.columns.get(usize::from(*c)));
+    let base = first.map_or("key", |c| c.name.as_str());
+    let taken = |name: &str| table.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(name));
+    if !taken(base) {
+        return base.to_owned();
+    }
+    let mut number = 2;
+    while taken(&format!("{base}_{number}")) {
+        number += 1;
+    }
+    format!("{base}_{number}")
+}
+
+fn index_columns(list: &[ast::IndexColumn], columns: &[ColumnDef]) -> Result<Vec<u16>, SqlError> {
+    let mut found = Vec::with_capacity(list.len());
+    for part in list {
+        let options = &part.column.options;
+        let ast::Expr::Identifier(name) = &part.column.expr else {
+            return Err(error::not_supported("index prefixes and expressions in indexes"));
+        };
+        if options.asc == Some(false) || options.nulls_first.is_some() {
+            return Err(error::not_supported("descending indexes"));
+        }
+        let at = columns.iter().position(|c| c.name.eq_ignore_ascii_case(&name.value));
+        let Some(at) = at.and_then(|at| u16::try_from(at).ok()) else {
+            let text = format!("Key column '{}' doesn't exist in table", name.value);
+            return Err(error::make(1072, "42000", &text));
+        };
+        if found.contains(&at) {
+            let text = format!("Duplicate column name '{}'", name.value);
+            return Err(error::make(1060, "42S21", &text));
+        }
+        check_key_column(&columns[usize::from(at)])?;
+        found.push(at);
+    }
+    if found.len() > limits::KEY_COLUMNS_MAX {
+        let text =
+            format!("Too many key parts specified; max {} parts allowed", limits::KEY_COLUMNS_MAX);
+        return Err(error::make(1070, "42000", &text));
+    }
+    Ok(found)
+}
+
+fn check_key_column(column: &ColumnDef) -> Result<(), SqlError> {
+    match column.column_type.kind {
+        TypeKind::TinyText
+        | TypeKind::Text
+        | TypeKind::MediumText
+        | TypeKind::LongText
+        | TypeKind::TinyBlob
+        | TypeKind::Blob
+        | TypeKind::MediumBlob
+        | TypeKind::LongBlob => {
+            let text = format!(
+                "BLOB/TEXT column '{}' used in key specification without a key length",
+                column.name
+            );
+            Err(error::make(1170, "42000", &text))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn finish_keys(table: &mut TableDef) -> Result<(), SqlError> {
+    let automatic: Vec<u16> = table
+        .columns
+        .iter()
+        .zip(0u16..)
+        .filter(|(c, _)| c.auto_increment)
+        .map(|(_, at)| at)
+        .collect();
+    let leads_key = |at: &u16| {
+        table.primary_key.first() == Some(at)
+            || table.indexes.iter().any(|i| i.columns.first() == Some(at))
+    };
+    if automatic.len() > 1 || !automatic.iter().all(leads_key) {
+        let text = "Incorrect table definition; there can be only one auto column and it must be \
+                    defined as a key";
+        return Err(error::make(1075, "42000", text));
+    }
+    if table.primary_key.is_empty() {
+        if !automatic.is_empty() {
+            return Err(error::not_supported("AUTO_INCREMENT without a primary key"));
+        }
+        let at = u16::try_from(table.columns.len()).unwrap_or(u16::MAX);
+        table.columns.push(hidden_key());
+        table.primary_key = vec![at];
+    }
+    for at in table.primary_key.clone() {
+        let column = &mut table.columns[usize::from(at)];
+        column.column_type.nullable = false;
+        if column.default == DefaultValue::Literal(lats_values::Value::Null) {
+            let text = "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, \
+                        use UNIQUE instead";
+            return Err(error::make(1171, "42000", text));
+        }
+    }
+    Ok(())
+}
+
+fn hidden_key() -> ColumnDef {
+    let column_type = ColumnType {
+        collation: Collation::Binary,
+        ..ColumnType::new(TypeKind::BigInt).unsigned().not_null()
+    };
+    ColumnDef {
+        name: "$latsdb_key".to_owned(),
+        column_type,
+        default: DefaultValue::None,
+        auto_increment: false,
+        on_update_now: false,
+        hidden: true,
+    }
+}

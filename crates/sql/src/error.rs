@@ -1,0 +1,220 @@
+//! MySQL's errors: numbers, states and texts; and how refusals of the cluster become such errors.
+
+use lats_base::{ErrorClass, RefCode};
+use lats_catalog::{ChangeError, ChangeErrorKind};
+use lats_client::api::StoreError;
+use lats_values::SqlError;
+
+/// Why a statement stopped, before it is known whether it can be run again.
+#[derive(Debug)]
+pub enum Failure {
+    /// The statement is at fault.
+    Sql(SqlError),
+    /// The cluster refused.
+    Store(StoreError),
+    /// The client is gone: nobody wants an answer.
+    Gone(std::io::Error),
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Gone(error)
+    }
+}
+
+impl Failure {
+    /// True if the same statement may succeed when it is run again, and nothing happened.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Store(error) => {
+                error.class() == ErrorClass::Temporary
+                    && !matches!(error.code, RefCode::LockTimeout | RefCode::MemoryFull)
+            }
+            Self::Sql(_) | Self::Gone(_) => false,
+        }
+    }
+
+    /// The error that the client sees.
+    pub fn into_sql(self) -> SqlError {
+        match self {
+            Self::Sql(error) => error,
+            Self::Store(error) => store_error(&error),
+            Self::Gone(error) => make(1158, "08S01", &error.to_string()),
+        }
+    }
+}
+
+/// An error with this number, state and text.
+pub fn make(errno: u16, sqlstate: &str, message: &str) -> SqlError {
+    let mut state = *b"HY000";
+    if let Ok(given) = <[u8; 5]>::try_from(sqlstate.as_bytes()) {
+        state = given;
+    }
+    SqlError { errno, sqlstate: state, message: message.to_owned() }
+}
+
+/// 1235: something that LatsDB does not have yet.
+pub fn not_supported(what: &str) -> SqlError {
+    make(1235, "42000", &format!("This version of LatsDB doesn't yet support '{what}'"))
+}
+
+/// 1064: the text is not SQL.
+pub fn syntax(message: &str) -> SqlError {
+    make(
+        1064,
+        "42000",
+        &format!(
+            "You have an error in your SQL syntax; check the manual that corresponds to your \
+             MySQL server version for the right syntax to use: {message}"
+        ),
+    )
+}
+
+/// 1065: a statement of nothing but blanks and comments.
+pub fn empty_query() -> SqlError {
+    make(1065, "42000", "Query was empty")
+}
+
+/// 1046: a table without a database, and none is selected.
+pub fn no_database() -> SqlError {
+    make(1046, "3D000", "No database selected")
+}
+
+/// 1049: no such database.
+pub fn unknown_database(name: &str) -> SqlError {
+    make(1049, "42000", &format!("Unknown database '{name}'"))
+}
+
+/// 1146: no such table.
+pub fn unknown_table(database: &str, table: &str) -> SqlError {
+    make(1146, "42S02", &format!("Table '{database}.{table}' doesn't exist"))
+}
+
+/// 1054: no such column.
+pub fn unknown_column(name: &str, clause: &str) -> SqlError {
+    make(1054, "42S22", &format!("Unknown column '{name}' in '{clause}'"))
+}
+
+/// 1305: no such function.
+pub fn unknown_function(name: &str) -> SqlError {
+    make(1305, "42000", &format!("FUNCTION {name} does not exist"))
+}
+
+/// 1582: a function that takes other arguments.
+pub fn wrong_argument_count(name: &str) -> SqlError {
+    make(
+        1582,
+        "42000",
+        &format!("Incorrect parameter count in the call to native function '{name}'"),
+    )
+}
+
+/// 1193: no such variable.
+pub fn unknown_variable(name: &str) -> SqlError {
+    make(1193, "HY000", &format!("Unknown system variable '{name}'"))
+}
+
+/// 1231: a value that the variable does not take.
+pub fn wrong_variable_value(name: &str, value: &str) -> SqlError {
+    make(1231, "42000", &format!("Variable '{name}' can't be set to the value of '{value}'"))
+}
+
+/// 1062: the key is taken.
+pub fn duplicate_entry(key: &str, table: &str) -> SqlError {
+    make(1062, "23000", &format!("Duplicate entry '{key}' for key '{table}.PRIMARY'"))
+}
+
+/// 1364: a column that must be given.
+pub fn no_default(column: &str) -> SqlError {
+    make(1364, "HY000", &format!("Field '{column}' doesn't have a default value"))
+}
+
+/// 1048: NULL for a column that does not take it.
+pub fn null_not_allowed(column: &str) -> SqlError {
+    make(1048, "23000", &format!("Column '{column}' cannot be null"))
+}
+
+/// 1136: a row of the wrong length.
+pub fn value_count(row: usize) -> SqlError {
+    make(1136, "21S01", &format!("Column count doesn't match value count at row {row}"))
+}
+
+/// 1038: a statement that wants to hold too much.
+pub fn out_of_statement_memory() -> SqlError {
+    make(
+        1038,
+        "HY001",
+        "Out of memory for this statement (256 MiB); ask for fewer rows, or in an index's order",
+    )
+}
+
+/// 1213: the transaction was rolled back before.
+pub fn transaction_lost() -> SqlError {
+    make(
+        1213,
+        "40001",
+        "The transaction was rolled back by an earlier error; send ROLLBACK and begin it again",
+    )
+}
+
+/// The client's view of a refusal of the cluster.
+pub fn store_error(error: &StoreError) -> SqlError {
+    if let Some(sql) = &error.sql {
+        return sql.clone();
+    }
+    let text = error.code.to_string();
+    match error.code {
+        RefCode::LockTimeout | RefCode::LockQueueFull => make(
+            1205,
+            "HY000",
+            &format!("Lock wait timeout exceeded; try restarting transaction: {text}"),
+        ),
+        RefCode::MemoryFull => make(1114, "HY000", &format!("The table is full: {text}")),
+        RefCode::NodeFailed
+        | RefCode::TransactionAborted
+        | RefCode::TransactionUnknown
+        | RefCode::CoordinatorFailed => {
+            make(1213, "40001", &format!("Transaction rolled back, try restarting it: {text}"))
+        }
+        RefCode::OutcomeUnknown => {
+            make(1297, "HY000", &format!("The outcome of the transaction is not known: {text}"))
+        }
+        RefCode::RowTooLarge => make(1118, "42000", &format!("Row size too large: {text}")),
+        RefCode::KeyTooLarge => {
+            make(1071, "42000", &format!("Specified key was too long: {text}"))
+        }
+        RefCode::KeyExists => make(1022, "23000", &format!("Can't write; duplicate key: {text}")),
+        code if code.class() == ErrorClass::Temporary => {
+            make(1297, "HY000", &format!("Got temporary error: {text}"))
+        }
+        _ => make(1296, "HY000", &format!("Got error from the cluster: {text}")),
+    }
+}
+
+/// The client's view of a refused change of the catalog. `dropping` a missing table has a number
+/// of its own.
+pub fn change_error(error: &ChangeError, dropping: bool) -> SqlError {
+    let (errno, state) = match error.kind {
+        ChangeErrorKind::DatabaseExists => (1007, "HY000"),
+        ChangeErrorKind::DatabaseMissing => (1008, "HY000"),
+        ChangeErrorKind::DatabaseUnknown => (1049, "42000"),
+        ChangeErrorKind::TableExists => (1050, "42S01"),
+        ChangeErrorKind::TableMissing if dropping => (1051, "42S02"),
+        ChangeErrorKind::TableMissing => (1146, "42S02"),
+        ChangeErrorKind::NotSupported => (1235, "42000"),
+        ChangeErrorKind::Temporary => (1297, "HY000"),
+    };
+    make(errno, state, &error.message)
+}

@@ -1,0 +1,77 @@
+//! Running plans against the store.
+
+pub mod insert;
+pub mod select;
+pub mod sequence;
+pub mod write;
+
+use crate::error;
+use crate::expr::RowSource;
+use crate::plan::Limit;
+use lats_client::api::{RowOp, RowOpKind};
+use lats_values::{EvalContext, Expr, SqlError, Value};
+
+use crate::table::Table;
+
+/// Bytes of operations that one request carries at most: well below what a signal may have.
+pub(crate) const REQUEST_BYTES_MAX: usize = 1 << 20;
+
+/// An operation on a table.
+pub(crate) fn operation(table: &Table, kind: RowOpKind, key: Vec<u8>) -> RowOp {
+    RowOp {
+        table: table.def.id,
+        schema_version: table.def.schema_version,
+        kind,
+        key,
+        row: Vec::new(),
+        program: Vec::new(),
+    }
+}
+
+/// LIMIT's numbers: rows to leave out, rows to give.
+pub(crate) fn limits(limit: &Limit, externals: &[Value]) -> Result<(u64, u64), SqlError> {
+    let offset = limit.offset.as_ref().map(|e| row_count(e, externals)).transpose()?;
+    let count = limit.count.as_ref().map(|e| row_count(e, externals)).transpose()?;
+    Ok((offset.unwrap_or(0), count.unwrap_or(u64::MAX)))
+}
+
+fn row_count(expr: &Expr, externals: &[Value]) -> Result<u64, SqlError> {
+    let source = RowSource::constant(externals);
+    match lats_values::eval(expr, &source, &mut EvalContext::new(false))? {
+        Value::UInt(count) => Ok(count),
+        Value::Int(count) if count >= 0 => Ok(count.unsigned_abs()),
+        // Clients that write parameters as text.
+        Value::Text(text, _) if text.parse::<u64>().is_ok() => {
+            Ok(text.parse().unwrap_or(u64::MAX))
+        }
+        _ => Err(error::make(1210, "HY000", "Incorrect arguments to LIMIT")),
+    }
+}
+
+/// Cuts operations into requests.
+pub(crate) struct Chunks {
+    operations: std::iter::Peekable<std::vec::IntoIter<RowOp>>,
+}
+
+impl Chunks {
+    pub(crate) fn new(operations: Vec<RowOp>) -> Self {
+        Self { operations: operations.into_iter().peekable() }
+    }
+
+    /// The next request's operations, and whether they are the last.
+    pub(crate) fn next_chunk(&mut self) -> Option<(Vec<RowOp>, bool)> {
+        let mut chunk = Vec::new();
+        let mut bytes = 0;
+        while let Some(next) = self.operations.peek() {
+            let size = next.key.len() + next.row.len() + next.program.len() + 64;
+            let full = chunk.len() >= lats_base::limits::OPERATIONS_PER_REQUEST_MAX
+                || bytes + size > REQUEST_BYTES_MAX;
+            if full && !chunk.is_empty() {
+                return Some((chunk, false));
+            }
+            bytes += size;
+            chunk.extend(self.operations.next());
+        }
+        (!chunk.is_empty()).then_some((chunk, true))
+    }
+}

@@ -1,0 +1,344 @@
+//! INSERT and REPLACE.
+
+use super::{Chunks, operation};
+use crate::error::{self, Failure};
+use crate::expr::RowSource;
+use crate::plan::insert::{Cell, InsertPlan, OnConflict};
+use crate::session::{Done, Outcome, Session};
+use crate::store::Store;
+use crate::table::Table;
+use lats_catalog::DefaultValue;
+use lats_client::api::{RowOp, RowOpKind, RowOutcome};
+use lats_values::{ConvertContext, EvalContext, Expr, Program, SqlError, TypeKind, Value};
+
+#[derive(Default)]
+struct Counts {
+    affected: u64,
+    duplicates: u64,
+}
+
+/// 1062 for the row whose key is taken.
+pub(crate) fn duplicate(table: &Table, row: &[u8]) -> SqlError {
+    let parts: Vec<String> = table
+        .def
+        .primary_key
+        .iter()
+        .map(|column| table.layout.value(row, *column).to_display())
+        .collect();
+    error::duplicate_entry(&parts.join("-"), &table.def.name)
+}
+
+impl<S: Store> Session<S> {
+    pub(crate) async fn insert(
+        &mut self,
+        plan: &InsertPlan,
+        externals: &[Value],
+    ) -> Result<Outcome, Failure> {
+        let mut rows = self.compute_rows(plan, externals)?;
+        let generated = self.fill_sequence(plan, &mut rows).await?;
+        let mut images = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let mut image = Vec::with_capacity(128);
+            plan.table.layout.encode(row, &mut image)?;
+            images.push(image);
+        }
+        drop(rows);
+        let mark = self.statement_mark();
+        let records = images.len();
+        match self.insert_images(plan, images, externals).await {
+            Ok(counts) => Ok(Outcome::Done(Done {
+                affected_rows: counts.affected,
+                last_insert_id: generated.unwrap_or(0),
+                info: self.insert_info(records, &counts),
+            })),
+            Err(failure) => {
+                self.undo_statement(mark).await;
+                Err(failure)
+            }
+        }
+    }
+
+    fn insert_info(&self, records: usize, counts: &Counts) -> String {
+        if records == 1 {
+            return String::new();
+        }
+        let (duplicates, warnings) = (counts.duplicates, self.warnings.len());
+        format!("Records: {records}  Duplicates: {duplicates}  Warnings: {warnings}")
+    }
+
+    fn compute_rows(
+        &mut self,
+        plan: &InsertPlan,
+        externals: &[Value],
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
+        let source = RowSource::constant(externals);
+        let mut rows = Vec::with_capacity(plan.rows.len());
+        let mut warnings = std::mem::take(&mut self.warnings);
+        for (cells, number) in plan.rows.iter().zip(1u64..) {
+            let mut row = Vec::with_capacity(plan.sources.len());
+            for (from, at) in plan.sources.iter().zip(0u16..) {
+                let cell = from.and_then(|from| cells.get(from));
+                let value = match cell {
+                    Some(Cell::Expr(expr)) => {
+                        let value = given(plan, expr, &source, &mut warnings)?;
+                        stored(plan, at, value, number, &mut warnings)?
+                    }
+                    Some(Cell::Default) | None => self.default_value(plan, at, &mut warnings)?,
+                };
+                row.push(value);
+            }
+            rows.push(row);
+        }
+        self.warnings = warnings;
+        Ok(rows)
+    }
+
+    fn default_value(
+        &self,
+        plan: &InsertPlan,
+        at: u16,
+        warnings: &mut Vec<SqlError>,
+    ) -> Result<Value, SqlError> {
+        let def = &plan.table.def.columns[usize::from(at)];
+        match &def.default {
+            DefaultValue::Literal(value) => Ok(value.clone()),
+            DefaultValue::Now => Ok(self.now(def.column_type.kind.fsp())),
+            DefaultValue::None if generates(plan, at) || def.column_type.nullable => {
+                Ok(Value::Null)
+            }
+            DefaultValue::None => {
+                let error = error::no_default(&def.name);
+                match implicit_default(plan, at) {
+                    Some(value) if !plan.strict => {
+                        lats_values::error::push_warning(warnings, error);
+                        Ok(value)
+                    }
+                    _ => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Gives AUTO_INCREMENT columns their values; the first one generated.
+    async fn fill_sequence(
+        &mut self,
+        plan: &InsertPlan,
+        rows: &mut [Vec<Value>],
+    ) -> Result<Option<u64>, Failure> {
+        let numbered = plan.table.def.columns.iter().zip(0u16..);
+        let column = numbered.filter(|(_, at)| generates(plan, *at)).map(|(_, at)| at).next();
+        let Some(column) = column else { return Ok(None) };
+        let def = &plan.table.def.columns[usize::from(column)];
+        let zero_counts =
+            self.variables.get("sql_mode").to_display().contains("NO_AUTO_VALUE_ON_ZERO");
+        let wanted = |value: &Value| match value {
+            Value::Null => true,
+            Value::Int(0) | Value::UInt(0) => !zero_counts,
+            _ => false,
+        };
+        let at = usize::from(column);
+        let missing = rows.iter().filter(|row| wanted(&row[at])).count() as u64;
+        let given = rows.iter().filter_map(|row| match &row[at] {
+            Value::Int(value) => u64::try_from(*value).ok(),
+            Value::UInt(value) => Some(*value),
+            _ => None,
+        });
+        if let Some(highest) = given.max().filter(|highest| *highest > 0) {
+            self.observe(plan.table.def.id, highest).await?;
+        }
+        if missing == 0 {
+            return Ok(None);
+        }
+        let values = self.generate(plan.table.def.id, missing).await?;
+        let first = values.first().copied();
+        let mut values = values.into_iter();
+        for (row, number) in rows.iter_mut().zip(1u64..) {
+            if wanted(&row[at])
+                && let Some(value) = values.next()
+            {
+                row[at] = stored(plan, column, Value::UInt(value), number, &mut self.warnings)
+                    .map_err(|_| sequence_is_used_up())?;
+            }
+        }
+        Ok(first.filter(|_| !def.hidden))
+    }
+
+    async fn insert_images(
+        &mut self,
+        plan: &InsertPlan,
+        images: Vec<Vec<u8>>,
+        externals: &[Value],
+    ) -> Result<Counts, Failure> {
+        let table = &plan.table;
+        let operations: Vec<RowOp> = images
+            .into_iter()
+            .map(|row| RowOp {
+                row: row.clone(),
+                ..operation(table, RowOpKind::Insert, table.key_of(&row))
+            })
+            .collect();
+        // A taken key is no error of the store: what was inserted beside it must not be committed
+        // before the outcomes are known, unless such rows are only left out.
+        let single = operations.len() == 1;
+        let settled = match plan.conflict {
+            OnConflict::Ignore => true,
+            OnConflict::Error => single,
+            OnConflict::Replace | OnConflict::Update(_) => false,
+        };
+        let mut counts = Counts::default();
+        let mut chunks = Chunks::new(operations);
+        while let Some((chunk, last)) = chunks.next_chunk() {
+            let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
+            let results = self.run_operations(chunk, last && settled).await?;
+            let mut taken = Vec::new();
+            for (result, row) in results.iter().zip(rows) {
+                match result.outcome {
+                    RowOutcome::Exists => taken.push(row),
+                    _ => counts.affected += 1,
+                }
+            }
+            self.resolve_taken(plan, taken, externals, &mut counts).await?;
+        }
+        self.finish_statement().await?;
+        Ok(counts)
+    }
+
+    async fn resolve_taken(
+        &mut self,
+        plan: &InsertPlan,
+        taken: Vec<Vec<u8>>,
+        externals: &[Value],
+        counts: &mut Counts,
+    ) -> Result<(), Failure> {
+        let table = &plan.table;
+        let Some(first) = taken.first() else { return Ok(()) };
+        counts.duplicates += taken.len() as u64;
+        let operations: Vec<RowOp> = match &plan.conflict {
+            OnConflict::Error => return Err(duplicate(table, first).into()),
+            OnConflict::Ignore => {
+                let warnings = taken.iter().map(|row| duplicate(table, row)).collect();
+                self.add_warnings(warnings);
+                return Ok(());
+            }
+            OnConflict::Replace => taken
+                .into_iter()
+                .map(|row| RowOp {
+                    row: row.clone(),
+                    ..operation(table, RowOpKind::Write, table.key_of(&row))
+                })
+                .collect(),
+            OnConflict::Update(assignments) => taken
+                .into_iter()
+                .map(|row| RowOp {
+                    program: update_program(plan, assignments, &row, externals),
+                    ..operation(table, RowOpKind::Update, table.key_of(&row))
+                })
+                .collect(),
+        };
+        let mut chunks = Chunks::new(operations);
+        while let Some((chunk, _)) = chunks.next_chunk() {
+            for result in self.run_operations(chunk, false).await? {
+                counts.affected += match result.outcome {
+                    RowOutcome::Unchanged => u64::from(self.client.found_rows),
+                    _ => 2,
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sequence_is_used_up() -> SqlError {
+    error::make(1467, "HY000", "Failed to read auto-increment value from storage engine")
+}
+
+/// The update of ON DUPLICATE KEY UPDATE for one new row.
+fn update_program(
+    plan: &InsertPlan,
+    assignments: &[(u16, Expr)],
+    row: &[u8],
+    externals: &[Value],
+) -> Vec<u8> {
+    let columns = plan.table.types.len();
+    let bound = |expr: &Expr| {
+        let with_row = crate::expr::map_columns(expr, &|number| {
+            let at = usize::from(number).checked_sub(columns).filter(|at| *at < columns)?;
+            let at = u16::try_from(at).ok()?;
+            Some(Expr::Literal(plan.table.layout.value(row, at)))
+        });
+        crate::expr::with_externals(&with_row, externals)
+    };
+    Program {
+        filter: None,
+        assignments: assignments.iter().map(|(column, expr)| (*column, bound(expr))).collect(),
+        projection: None,
+        strict: plan.strict,
+    }
+    .encode()
+}
+
+/// True for columns that are filled from the table's sequence.
+fn generates(plan: &InsertPlan, at: u16) -> bool {
+    let def = &plan.table.def.columns[usize::from(at)];
+    def.auto_increment || def.hidden
+}
+
+fn given(
+    plan: &InsertPlan,
+    expr: &Expr,
+    source: &RowSource<'_>,
+    warnings: &mut Vec<SqlError>,
+) -> Result<Value, SqlError> {
+    if let Expr::Literal(value) = expr {
+        return Ok(value.clone());
+    }
+    let mut context = EvalContext::new(plan.strict);
+    let value = lats_values::eval(expr, source, &mut context)?;
+    for warning in context.warnings {
+        lats_values::error::push_warning(warnings, warning);
+    }
+    Ok(value)
+}
+
+/// The value as the column stores it.
+fn stored(
+    plan: &InsertPlan,
+    at: u16,
+    value: Value,
+    row: u64,
+    warnings: &mut Vec<SqlError>,
+) -> Result<Value, SqlError> {
+    let def = &plan.table.def.columns[usize::from(at)];
+    if value.is_null() {
+        if def.column_type.nullable || generates(plan, at) {
+            return Ok(Value::Null);
+        }
+        let error = error::null_not_allowed(&def.name);
+        return match implicit_default(plan, at) {
+            Some(value) if !plan.strict && matches!(plan.conflict, OnConflict::Ignore) => {
+                lats_values::error::push_warning(warnings, error);
+                Ok(value)
+            }
+            _ => Err(error),
+        };
+    }
+    let mut context = ConvertContext::new(plan.strict, &def.name, row);
+    let value = lats_values::convert_to_column(value, &def.column_type, &mut context)?;
+    for warning in context.warnings {
+        lats_values::error::push_warning(warnings, warning);
+    }
+    Ok(value)
+}
+
+/// What a NOT NULL column without a default gets outside strict mode.
+fn implicit_default(plan: &InsertPlan, at: u16) -> Option<Value> {
+    let column = plan.table.types.get(usize::from(at))?;
+    let from = match column.kind {
+        kind if kind.is_temporal() => return None,
+        kind if kind.is_text() || kind.is_bytes() => Value::text(""),
+        TypeKind::Year => Value::UInt(0),
+        _ => Value::Int(0),
+    };
+    let mut context = ConvertContext::new(false, "", 1);
+    lats_values::convert_to_column(from, column, &mut context).ok()
+}

@@ -1,0 +1,283 @@
+//! UPDATE and DELETE.
+
+use super::{Chunks, limits, operation};
+use crate::access::Target;
+use crate::error::{self, Failure};
+use crate::expr::{RowSource, with_externals};
+use crate::plan::select::encode_program;
+use crate::plan::write::WritePlan;
+use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session};
+use crate::store::Store;
+use lats_client::api::{LockMode, RowOp, RowOpKind, RowOutcome, Scan};
+use lats_values::{EvalContext, Expr, Program, Value};
+
+#[derive(Default)]
+struct Counts {
+    matched: u64,
+    changed: u64,
+}
+
+impl<S: Store> Session<S> {
+    pub(crate) async fn write(
+        &mut self,
+        plan: &WritePlan,
+        externals: &[Value],
+    ) -> Result<Outcome, Failure> {
+        let mark = self.statement_mark();
+        match self.write_rows(plan, externals).await {
+            Ok(counts) => Ok(self.write_outcome(plan, &counts)),
+            Err(failure) => {
+                self.undo_statement(mark).await;
+                Err(failure)
+            }
+        }
+    }
+
+    fn write_outcome(&self, plan: &WritePlan, counts: &Counts) -> Outcome {
+        if plan.assignments.is_none() {
+            return Outcome::Done(Done { affected_rows: counts.changed, ..Done::default() });
+        }
+        let affected =
+            if self.client.found_rows { counts.matched } else { counts.changed };
+        let info = format!(
+            "Rows matched: {}  Changed: {}  Warnings: {}",
+            counts.matched,
+            counts.changed,
+            self.warnings.len()
+        );
+        Outcome::Done(Done { affected_rows: affected, last_insert_id: 0, info })
+    }
+
+    async fn write_rows(
+        &mut self,
+        plan: &WritePlan,
+        externals: &[Value],
+    ) -> Result<Counts, Failure> {
+        let (_, limit) = limits(&plan.limit, externals)?;
+        let (target, filter) = plan.access.resolve(&plan.table, externals)?;
+        let (keys, filter) = match target {
+            Target::Keys(keys) if limit >= keys.len() as u64 => (keys, filter),
+            Target::Keys(keys) => {
+                let ranges = keys
+                    .iter()
+                    .map(|key| lats_client::api::KeyRange {
+                        lower: key.clone(),
+                        upper: lats_values::next_prefix(key),
+                    })
+                    .collect();
+                let keys = self.collect_keys(plan, ranges, filter, externals).await?;
+                (keys, plan.access.filter.as_ref())
+            }
+            Target::Ranges(ranges) => {
+                let keys = self.collect_keys(plan, ranges, filter, externals).await?;
+                (keys, plan.access.filter.as_ref())
+            }
+        };
+        if plan.by_image {
+            return self.write_images(plan, keys, filter, externals).await;
+        }
+        let program = match &plan.program {
+            Some(program) if filter == plan.access.residual.as_ref() => program.clone(),
+            _ => plan.row_program(filter.cloned(), externals),
+        };
+        let kind = match plan.assignments {
+            Some(_) => RowOpKind::Update,
+            None => RowOpKind::Delete,
+        };
+        let operations = keys
+            .into_iter()
+            .map(|key| RowOp { program: program.clone(), ..operation(&plan.table, kind, key) })
+            .collect();
+        self.write_operations(operations).await
+    }
+
+    async fn write_operations(&mut self, operations: Vec<RowOp>) -> Result<Counts, Failure> {
+        let mut counts = Counts::default();
+        let mut chunks = Chunks::new(operations);
+        while let Some((chunk, last)) = chunks.next_chunk() {
+            for result in self.run_operations(chunk, last).await? {
+                match result.outcome {
+                    RowOutcome::Done => {
+                        counts.matched += 1;
+                        counts.changed += 1;
+                    }
+                    RowOutcome::Unchanged => counts.matched += 1,
+                    RowOutcome::Missing | RowOutcome::NotMatched | RowOutcome::Exists => {}
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The primary keys of the rows that a condition holds for, at most LIMIT of them.
+    async fn collect_keys(
+        &mut self,
+        plan: &WritePlan,
+        ranges: Vec<lats_client::api::KeyRange>,
+        filter: Option<&Expr>,
+        externals: &[Value],
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        let (_, limit) = limits(&plan.limit, externals)?;
+        if ranges.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let sorts = !plan.order.is_empty() && !plan.ordered_scan && limit != u64::MAX;
+        let filter = filter.map(|f| with_externals(f, externals));
+        let projection = if sorts { None } else { Some(Vec::new()) };
+        let scan = Scan {
+            table: plan.table.def.id,
+            schema_version: plan.table.def.schema_version,
+            index: plan.access.index,
+            ranges,
+            ordered: plan.ordered_scan,
+            reverse: plan.ordered_scan && plan.order.first().is_some_and(|(_, desc)| *desc),
+            program: encode_program(filter, projection),
+            limit: (limit != u64::MAX && !sorts).then_some(limit),
+        };
+        let mut running = self.start_scan(scan);
+        let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
+        let mut bytes = 0usize;
+        while let Some(rows) = running.next().await? {
+            for row in rows {
+                bytes += row.primary_key.len() + 64;
+                let order = if sorts { order_values(plan, &row.row, externals)? } else { vec![] };
+                found.push((order, row.primary_key));
+            }
+            if bytes > STATEMENT_BYTES_MAX {
+                return Err(error::out_of_statement_memory().into());
+            }
+            if !sorts && found.len() as u64 >= limit {
+                break;
+            }
+        }
+        if sorts {
+            let descending: Vec<bool> = plan.order.iter().map(|(_, d)| *d).collect();
+            found.sort_by(|a, b| super::select::compare_rows(&a.0, &b.0, &descending));
+        }
+        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(found.into_iter().map(|(_, key)| key).collect())
+    }
+
+    /// Updates whose new rows are computed here: rows are locked and read, then written.
+    async fn write_images(
+        &mut self,
+        plan: &WritePlan,
+        keys: Vec<Vec<u8>>,
+        filter: Option<&Expr>,
+        externals: &[Value],
+    ) -> Result<Counts, Failure> {
+        let table = &plan.table;
+        let filter = filter.map(|f| with_externals(f, externals));
+        let read = encode_program(filter.clone(), None);
+        let reads: Vec<RowOp> = keys
+            .into_iter()
+            .map(|key| RowOp {
+                program: read.clone(),
+                ..operation(table, RowOpKind::Read(LockMode::Exclusive), key)
+            })
+            .collect();
+        let program = Program {
+            filter: None,
+            assignments: plan
+                .assignments
+                .iter()
+                .flatten()
+                .map(|(column, expr)| (*column, with_externals(expr, externals)))
+                .collect(),
+            projection: None,
+            strict: plan.strict,
+        };
+        let mut counts = Counts::default();
+        let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
+        let mut chunks = Chunks::new(reads);
+        let mut bytes = 0;
+        while let Some((chunk, _)) = chunks.next_chunk() {
+            for result in self.run_operations(chunk, false).await? {
+                let Some(old) = result.row else { continue };
+                counts.matched += 1;
+                let Some(new) = program.updated(&table.layout, &old)? else { continue };
+                if new == old {
+                    continue;
+                }
+                counts.changed += 1;
+                let new = self.touch(plan, new)?;
+                bytes += new.len() * 2;
+                if bytes > STATEMENT_BYTES_MAX {
+                    return Err(error::out_of_statement_memory().into());
+                }
+                let (before, after) = (table.key_of(&old), table.key_of(&new));
+                let moved = before != after;
+                let kind = if moved { RowOpKind::Insert } else { RowOpKind::Write };
+                if moved {
+                    deletes.push(operation(table, RowOpKind::Delete, before));
+                }
+                inserts.push(RowOp { row: new, ..operation(table, kind, after) });
+            }
+        }
+        deletes.extend(inserts);
+        self.replace_rows(plan, deletes).await?;
+        Ok(counts)
+    }
+
+    /// Sets the columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
+    fn touch(&self, plan: &WritePlan, row: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        let assigned = |at: u16| plan.assignments.iter().flatten().any(|(c, _)| *c == at);
+        let table = &plan.table;
+        let touched: Vec<(u16, u8)> = table
+            .def
+            .columns
+            .iter()
+            .zip(0u16..)
+            .filter(|(def, at)| def.on_update_now && !assigned(*at))
+            .map(|(def, at)| (at, def.column_type.kind.fsp()))
+            .collect();
+        if touched.is_empty() {
+            return Ok(row);
+        }
+        let mut values = table.layout.decode(&row);
+        for (at, fsp) in touched {
+            if let Some(value) = values.get_mut(usize::from(at)) {
+                *value = self.now(fsp);
+            }
+        }
+        let mut out = Vec::with_capacity(row.len());
+        table.layout.encode(&values, &mut out)?;
+        Ok(out)
+    }
+
+    async fn replace_rows(
+        &mut self,
+        plan: &WritePlan,
+        operations: Vec<RowOp>,
+    ) -> Result<(), Failure> {
+        let mut chunks = Chunks::new(operations);
+        while let Some((chunk, _)) = chunks.next_chunk() {
+            let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
+            for (result, row) in self.run_operations(chunk, false).await?.iter().zip(rows) {
+                if result.outcome == RowOutcome::Exists {
+                    return Err(super::insert::duplicate(&plan.table, &row).into());
+                }
+            }
+        }
+        self.finish_statement().await
+    }
+}
+
+fn order_values(
+    plan: &WritePlan,
+    row: &[u8],
+    externals: &[Value],
+) -> Result<Vec<Value>, Failure> {
+    let source = RowSource {
+        layout: Some(&plan.table.layout),
+        row: Some(row),
+        positions: &[],
+        aggregates: &[],
+        externals,
+    };
+    let mut values = Vec::with_capacity(plan.order.len());
+    for (expr, _) in &plan.order {
+        values.push(lats_values::eval(expr, &source, &mut EvalContext::new(false))?);
+    }
+    Ok(values)
+}

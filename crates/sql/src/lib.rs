@@ -1,0 +1,26 @@
+//! MySQL sessions over the cluster: parsing, planning, running statements, and the connections of
+//! clients.
+//!
+//! A statement's way: [`parse`] makes tokens and the parser library's tree of them, [`bind`] and
+//! [`plan`] make a plan for the catalog, [`access`] chooses an index, [`exec`] runs the plan against
+//! a [`store::Store`]. Values are computed and compared by `lats_values` only.
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod bind;
+mod ddl;
+pub mod error;
+pub mod exec;
+pub mod expr;
+pub mod parse;
+pub mod plan;
+pub mod session;
+pub mod set;
+pub mod show;
+pub mod store;
+pub mod table;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod variables;

@@ -1,0 +1,252 @@
+//! From text to statements: tokens, the parser library, and guards before it.
+
+use crate::error;
+use lats_values::SqlError;
+use sqlparser::ast::Statement;
+use sqlparser::dialect::MySqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+/// Operators in a row within one list item. The library's trees for longer chains are so deep that
+/// walking them would need more stack than a thread has.
+const CHAIN_MAX: usize = 2_000;
+
+/// A statement's text as tokens, without blanks and comments.
+pub struct Tokens {
+    /// The tokens.
+    pub list: Vec<TokenWithSpan>,
+    line_starts: Vec<usize>,
+}
+
+impl Tokens {
+    /// Splits the text.
+    ///
+    /// # Errors
+    /// 1064 for text that has no tokens of SQL, 1065 for no text.
+    pub fn new(text: &str) -> Result<Self, SqlError> {
+        let dialect = MySqlDialect {};
+        let mut list = Tokenizer::new(&dialect, text)
+            .tokenize_with_location()
+            .map_err(|e| error::syntax(&e.to_string()))?;
+        list.retain(|t| !matches!(t.token, Token::Whitespace(_)));
+        while matches!(list.last().map(|t| &t.token), Some(Token::SemiColon | Token::EOF)) {
+            list.pop();
+        }
+        if list.is_empty() {
+            return Err(error::empty_query());
+        }
+        check_chains(&list)?;
+        let line_starts = std::iter::once(0)
+            .chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1))
+            .collect();
+        Ok(Self { list, line_starts })
+    }
+
+    /// The word at this position, in upper case; empty if there is none.
+    pub fn word(&self, at: usize) -> String {
+        match self.list.get(at).map(|t| &t.token) {
+            Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+            _ => String::new(),
+        }
+    }
+
+    /// True if the words from this position on are these (upper case).
+    pub fn words_are(&self, at: usize, words: &[&str]) -> bool {
+        words.iter().enumerate().all(|(i, word)| self.word(at + i) == *word)
+    }
+
+    /// Where in the text a location of a token is.
+    pub fn offset(&self, text: &str, location: Location) -> usize {
+        let line = usize::try_from(location.line).unwrap_or(1).saturating_sub(1);
+        let start = self.line_starts.get(line).copied().unwrap_or(text.len());
+        let column = usize::try_from(location.column).unwrap_or(1).saturating_sub(1);
+        let rest = text.get(start..).unwrap_or("");
+        rest.char_indices().nth(column).map_or(text.len(), |(at, _)| start + at)
+    }
+
+    /// Parses the tokens as one statement.
+    ///
+    /// # Errors
+    /// 1064.
+    pub fn parse(&self, text: &str) -> Result<Statement, SqlError> {
+        let dialect = MySqlDialect {};
+        let mut parser = Parser::new(&dialect).with_tokens_with_locations(self.list.clone());
+        let statement = parser.parse_statement().map_err(|e| parse_error(&e))?;
+        let next = parser.peek_token();
+        if next.token != Token::EOF {
+            let near = self.offset(text, next.span.start);
+            let near: String = text.get(near..).unwrap_or("").chars().take(80).collect();
+            return Err(error::syntax(&format!("near '{near}'")));
+        }
+        Ok(statement)
+    }
+
+    /// Parses the tokens between these positions as an expression.
+    ///
+    /// # Errors
+    /// 1064.
+    pub fn parse_expr(&self, from: usize, to: usize) -> Result<sqlparser::ast::Expr, SqlError> {
+        let dialect = MySqlDialect {};
+        let rest = self.list.get(from..to).unwrap_or(&[]).to_vec();
+        let mut parser = Parser::new(&dialect).with_tokens_with_locations(rest);
+        let expr = parser.parse_expr().map_err(|e| parse_error(&e))?;
+        match parser.peek_token().token {
+            Token::EOF => Ok(expr),
+            other => Err(error::syntax(&format!("near '{other}'"))),
+        }
+    }
+
+    /// The texts of the select list's items, as MySQL names unnamed columns.
+    pub fn select_items(&self, text: &str) -> Vec<String> {
+        let mut items = Vec::new();
+        let mut at = 1;
+        while matches!(self.word(at).as_str(), "DISTINCT" | "ALL" | "SQL_NO_CACHE" | "DISTINCTROW") {
+            at += 1;
+        }
+        let mut start = at;
+        let mut depth = 0usize;
+        while let Some(token) = self.list.get(at) {
+            match &token.token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                Token::Comma if depth == 0 => {
+                    items.push(self.text_between(text, start, at));
+                    start = at + 1;
+                }
+                Token::Word(_) if depth == 0 && self.ends_select_list(at) => break,
+                _ => {}
+            }
+            at += 1;
+        }
+        items.push(self.text_between(text, start, at));
+        items
+    }
+
+    fn ends_select_list(&self, at: usize) -> bool {
+        matches!(
+            self.word(at).as_str(),
+            "FROM" | "LIMIT" | "WHERE" | "ORDER" | "GROUP" | "HAVING" | "UNION" | "INTO"
+        )
+    }
+
+    fn text_between(&self, text: &str, from: usize, to: usize) -> String {
+        let (Some(first), Some(last)) =
+            (self.list.get(from), to.checked_sub(1).and_then(|at| self.list.get(at)))
+        else {
+            return String::new();
+        };
+        let (start, end) =
+            (self.offset(text, first.span.start), self.offset(text, last.span.end));
+        text.get(start..end).unwrap_or("").trim().to_owned()
+    }
+}
+
+fn parse_error(error: &ParserError) -> SqlError {
+    match error {
+        ParserError::RecursionLimitExceeded => {
+            error::make(1436, "HY000", "Thread stack overrun: the statement is nested too deeply")
+        }
+        ParserError::TokenizerError(text) | ParserError::ParserError(text) => error::syntax(text),
+    }
+}
+
+fn check_chains(list: &[TokenWithSpan]) -> Result<(), SqlError> {
+    let mut chain = 0usize;
+    for token in list {
+        match &token.token {
+            Token::Comma | Token::SemiColon => chain = 0,
+            Token::Word(word) if word.quote_style.is_none() => {
+                chain += usize::from(!matches!(word.value.as_str(), "") && is_operator(&word.value));
+            }
+            Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) => {}
+            Token::LParen | Token::RParen | Token::Period => {}
+            _ => chain += 1,
+        }
+        if chain > CHAIN_MAX {
+            let text = "Thread stack overrun: too many operators in one expression";
+            return Err(error::make(1436, "HY000", text));
+        }
+    }
+    Ok(())
+}
+
+fn is_operator(word: &str) -> bool {
+    const OPERATORS: [&str; 16] = [
+        "AND", "OR", "XOR", "NOT", "LIKE", "IN", "BETWEEN", "IS", "DIV", "MOD", "COLLATE", "UNION",
+        "REGEXP", "RLIKE", "BINARY", "JOIN",
+    ];
+    OPERATORS.iter().any(|o| o.eq_ignore_ascii_case(word))
+}
+
+/// Splits a text at the semicolons between statements; blank statements are left out.
+pub fn split_statements(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
+    let mut parts = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b';' => {
+                parts.push(&text[start..at]);
+                at += 1;
+                start = at;
+            }
+            quote @ (b'\'' | b'"' | b'`') => at = end_of_quoted(bytes, at, quote),
+            b'#' => at = end_of_line(bytes, at),
+            b'-' if bytes[at..].starts_with(b"-- ") => at = end_of_line(bytes, at),
+            b'/' if bytes[at..].starts_with(b"/*") => at = end_of_comment(bytes, at),
+            _ => at += 1,
+        }
+    }
+    parts.push(&text[start..]);
+    parts.retain(|part| !part.trim().is_empty());
+    parts
+}
+
+fn end_of_quoted(bytes: &[u8], start: usize, quote: u8) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() {
+        if bytes[at] == b'\\' && quote != b'`' {
+            at += 2;
+        } else if bytes[at] == quote {
+            return at + 1;
+        } else {
+            at += 1;
+        }
+    }
+    bytes.len()
+}
+
+fn end_of_line(bytes: &[u8], start: usize) -> usize {
+    bytes[start..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| start + at + 1)
+}
+
+fn end_of_comment(bytes: &[u8], start: usize) -> usize {
+    let body = start + 2;
+    let found = bytes[body.min(bytes.len())..].windows(2).position(|w| w == b"*/");
+    found.map_or(bytes.len(), |at| body + at + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_at_semicolons_outside_quotes_and_comments() {
+        let text = "a 'x;\\';y'; b /* ; */ `;` ; # ;\n c -- ;\n;;";
+        let parts: Vec<&str> = split_statements(text).into_iter().map(str::trim).collect();
+        assert_eq!(parts, ["a 'x;\\';y'", "b /* ; */ `;`", "# ;\n c -- ;"]);
+    }
+
+    #[test]
+    fn names_of_select_items_are_their_texts() {
+        let text = "SELECT DISTINCT 1 +  1, f(a, b) , 'ü,' FROM t";
+        let tokens = Tokens::new(text).unwrap();
+        assert_eq!(tokens.select_items(text), ["1 +  1", "f(a, b)", "'ü,'"]);
+    }
+
+    #[test]
+    fn long_chains_are_refused() {
+        let text = format!("SELECT 1{}", "+1".repeat(5_000));
+        assert_eq!(Tokens::new(&text).err().map(|e| e.errno), Some(1436));
+    }
+}

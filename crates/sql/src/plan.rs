@@ -1,0 +1,111 @@
+//! Plans: statements bound to the catalog, ready to run many times with other values.
+
+pub mod insert;
+pub mod select;
+pub mod write;
+
+use crate::expr::External;
+use lats_values::{ColumnType, Expr};
+use std::sync::Arc;
+
+/// A statement that is ready to run.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What to do.
+    pub plan: Plan,
+    /// The values that it takes from outside.
+    pub externals: Vec<External>,
+    /// Number of `?`.
+    pub parameters: u16,
+    /// The catalog that it was bound to.
+    pub catalog_version: u64,
+}
+
+/// What a statement does.
+#[derive(Debug)]
+pub enum Plan {
+    /// SELECT.
+    Select(Box<select::SelectPlan>),
+    /// INSERT and REPLACE.
+    Insert(Box<insert::InsertPlan>),
+    /// UPDATE and DELETE.
+    Write(Box<write::WritePlan>),
+    /// SHOW and its like.
+    Show(Box<crate::show::Show>),
+    /// SET.
+    Set(Vec<crate::set::Setting>),
+    /// Everything that needs no plan.
+    Other(Box<sqlparser::ast::Statement>),
+}
+
+/// What a client is told about a column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnMeta {
+    /// The database of its table.
+    pub database: String,
+    /// The alias of its table.
+    pub table: String,
+    /// The table.
+    pub org_table: String,
+    /// Its name in the result.
+    pub name: String,
+    /// Its name in the table; empty for expressions.
+    pub org_name: String,
+    /// Its type.
+    pub column_type: ColumnType,
+    /// It is in the primary key.
+    pub primary_key: bool,
+    /// An index begins with it.
+    pub indexed: bool,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+}
+
+impl ColumnMeta {
+    /// For an expression.
+    pub fn expression(name: &str, column_type: ColumnType) -> Self {
+        Self {
+            database: String::new(),
+            table: String::new(),
+            org_table: String::new(),
+            name: name.to_owned(),
+            org_name: String::new(),
+            column_type,
+            primary_key: false,
+            indexed: false,
+            auto_increment: false,
+        }
+    }
+
+    /// For a table's column.
+    pub fn column(table: &crate::table::Table, alias: &str, at: u16, name: &str) -> Self {
+        let def = table.def.columns.get(usize::from(at));
+        Self {
+            database: table.def.database.clone(),
+            table: alias.to_owned(),
+            org_table: table.def.name.clone(),
+            org_name: def.map_or_else(String::new, |c| c.name.clone()),
+            primary_key: table.def.primary_key.contains(&at),
+            indexed: table.def.indexes.iter().any(|i| i.columns.first() == Some(&at)),
+            auto_increment: def.is_some_and(|c| c.auto_increment),
+            ..Self::expression(
+                name,
+                table.types.get(usize::from(at)).cloned().unwrap_or_else(|| {
+                    ColumnType::new(lats_values::TypeKind::BigInt)
+                }),
+            )
+        }
+    }
+}
+
+/// The columns of a result.
+pub type Columns = Arc<[ColumnMeta]>;
+
+/// LIMIT and OFFSET.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limit {
+    /// Rows at most.
+    pub count: Option<Expr>,
+    /// Rows left out before.
+    pub offset: Option<Expr>,
+}

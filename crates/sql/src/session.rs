@@ -1,0 +1,495 @@
+//! A session: what one client's connection remembers between statements, and how a statement runs.
+
+mod cache;
+mod control;
+mod settings;
+mod transaction;
+
+use crate::bind::Binder;
+use crate::error::{self, Failure};
+use crate::expr::External;
+use crate::parse::Tokens;
+use crate::plan::select::Context;
+use crate::plan::{Columns, Plan, Prepared};
+use crate::store::Store;
+use crate::variables::{UserVariables, Variables};
+use cache::PlanCache;
+use lats_base::TableId;
+use lats_values::{DateTime, SqlError, Value};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use transaction::Savepoint;
+
+/// How long a statement outside a transaction is run again after temporary errors.
+const RETRY_TOTAL: Duration = Duration::from_secs(5);
+/// Bytes that one statement may hold in sorts and groups.
+pub(crate) const STATEMENT_BYTES_MAX: usize = 256 << 20;
+/// Prepared statements of one session.
+const STATEMENTS_MAX: usize = 16_382;
+
+/// Where a statement's rows go.
+pub trait Sink: Send {
+    /// The result's columns; comes once, before its rows.
+    fn begin(&mut self, columns: &Columns);
+    /// A row.
+    ///
+    /// # Errors
+    /// A value that cannot be sent as its column's type.
+    fn row(&mut self, values: &[Value]) -> Result<(), SqlError>;
+    /// Gives what was gathered a chance to leave.
+    fn flush(&mut self) -> impl Future<Output = std::io::Result<()>> + Send;
+    /// True once the client may have seen something of the result.
+    fn has_begun(&self) -> bool;
+}
+
+/// What a statement did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It gave rows, which went to the sink.
+    Rows,
+    /// It gave none.
+    Done(Done),
+}
+
+/// What a statement without rows did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Rows changed.
+    pub affected_rows: u64,
+    /// The first generated AUTO_INCREMENT value, or 0.
+    pub last_insert_id: u64,
+    /// A line for people.
+    pub info: String,
+}
+
+impl Done {
+    /// Nothing to tell.
+    pub fn nothing() -> Outcome {
+        Outcome::Done(Self::default())
+    }
+}
+
+/// What the sessions of a process share.
+pub struct Shared<S> {
+    /// The cluster.
+    pub store: S,
+    /// Microseconds since 1970.
+    pub now_micros: fn() -> i64,
+    /// Global variables.
+    globals: Mutex<Variables>,
+    /// Cached ranges of AUTO_INCREMENT values.
+    pub(crate) sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
+}
+
+impl<S: Store> Shared<S> {
+    /// For the sessions of a process.
+    pub fn new(store: S, now_micros: fn() -> i64) -> Self {
+        Self {
+            store,
+            now_micros,
+            globals: Mutex::new(Variables::default()),
+            sequences: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    fn globals(&self) -> std::sync::MutexGuard<'_, Variables> {
+        self.globals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who a session is for.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    /// CONNECTION_ID().
+    pub connection_id: u32,
+    /// The account's name.
+    pub user: String,
+    /// Where the client connects from.
+    pub host: String,
+    /// Affected rows count the rows found (CLIENT_FOUND_ROWS).
+    pub found_rows: bool,
+}
+
+/// A prepared statement.
+struct Statement {
+    text: Arc<str>,
+    prepared: Arc<Prepared>,
+}
+
+/// What a client is told of a statement that it prepared.
+#[derive(Clone, Debug)]
+pub struct PreparedInfo {
+    /// Its number.
+    pub id: u32,
+    /// Number of `?`.
+    pub parameters: u16,
+    /// Columns of its result; empty if it gives none.
+    pub columns: Columns,
+}
+
+/// A session.
+pub struct Session<S: Store> {
+    pub(crate) shared: Arc<Shared<S>>,
+    pub(crate) client: Client,
+    pub(crate) database: Option<String>,
+    pub(crate) variables: Variables,
+    user_variables: UserVariables,
+    pub(crate) transaction: Option<S::Transaction>,
+    /// BEGIN came, and neither COMMIT nor ROLLBACK.
+    explicit: bool,
+    /// The transaction was rolled back, and the client may not know.
+    doomed: bool,
+    savepoints: Vec<Savepoint>,
+    pub(crate) next_read_only: Option<bool>,
+    read_only: bool,
+    isolation_next: Option<String>,
+    isolation: String,
+    pub(crate) warnings: Vec<SqlError>,
+    pub(crate) last_insert_id: u64,
+    row_count: i64,
+    statement_micros: i64,
+    plans: PlanCache,
+    statements: BTreeMap<u32, Statement>,
+    next_statement: u32,
+}
+
+impl<S: Store> Session<S> {
+    /// A fresh session.
+    pub fn new(shared: Arc<Shared<S>>, client: Client) -> Self {
+        let variables = shared.globals().clone();
+        Self {
+            shared,
+            client,
+            database: None,
+            variables,
+            user_variables: UserVariables::default(),
+            transaction: None,
+            explicit: false,
+            doomed: false,
+            savepoints: Vec::new(),
+            next_read_only: None,
+            read_only: false,
+            isolation_next: None,
+            isolation: String::new(),
+            warnings: Vec::new(),
+            last_insert_id: 0,
+            row_count: 0,
+            statement_micros: 0,
+            plans: PlanCache::default(),
+            statements: BTreeMap::new(),
+            next_statement: 1,
+        }
+    }
+
+    /// The current database.
+    pub fn database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
+    /// Warnings of the last statement.
+    pub fn warning_count(&self) -> u16 {
+        u16::try_from(self.warnings.len()).unwrap_or(u16::MAX)
+    }
+
+    /// Selects a database.
+    ///
+    /// # Errors
+    /// 1049.
+    pub fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
+        if !crate::show::is_virtual_database(name) && !self.shared.store.catalog().has_database(name)
+        {
+            return Err(error::unknown_database(name));
+        }
+        self.database = Some(name.to_owned());
+        self.plans.clear();
+        Ok(())
+    }
+
+    /// Runs one statement.
+    ///
+    /// # Errors
+    /// The client's error, or that it is gone.
+    pub async fn query<K: Sink>(&mut self, text: &str, sink: &mut K) -> Result<Outcome, Failure> {
+        self.run(text, None, &[], sink).await
+    }
+
+    /// Prepares a statement.
+    ///
+    /// # Errors
+    /// As the statement itself would give.
+    pub fn prepare(&mut self, text: &str) -> Result<PreparedInfo, SqlError> {
+        if self.statements.len() >= STATEMENTS_MAX {
+            let text = "Can't create more than max_prepared_stmt_count statements";
+            return Err(error::make(1461, "42000", text));
+        }
+        let prepared = Arc::new(self.plan(text)?);
+        let id = self.next_statement;
+        self.next_statement = self.next_statement.wrapping_add(1).max(1);
+        let nulls = vec![Value::Null; prepared.externals.len()];
+        let columns = match &prepared.plan {
+            Plan::Select(plan) => plan.columns_with(&nulls),
+            Plan::Show(show) => show.columns(),
+            _ => Columns::from([]),
+        };
+        let parameters = prepared.parameters;
+        self.statements.insert(id, Statement { text: Arc::from(text), prepared });
+        Ok(PreparedInfo { id, parameters, columns })
+    }
+
+    /// Number of `?` in a prepared statement.
+    pub fn parameter_count(&self, id: u32) -> Option<u16> {
+        self.statements.get(&id).map(|s| s.prepared.parameters)
+    }
+
+    /// Runs a prepared statement.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; 1243 for an unknown number.
+    pub async fn execute<K: Sink>(
+        &mut self,
+        id: u32,
+        parameters: &[Value],
+        sink: &mut K,
+    ) -> Result<Outcome, Failure> {
+        let Some(statement) = self.statements.get(&id) else {
+            let text = format!("Unknown prepared statement handler ({id}) given to EXECUTE");
+            return Err(error::make(1243, "HY000", &text).into());
+        };
+        let text = Arc::clone(&statement.text);
+        self.run(&text, Some(id), parameters, sink).await
+    }
+
+    /// Forgets a prepared statement.
+    pub fn close_statement(&mut self, id: u32) {
+        self.statements.remove(&id);
+    }
+
+    /// Binds a statement.
+    fn plan(&self, text: &str) -> Result<Prepared, SqlError> {
+        let catalog = self.shared.store.catalog();
+        let tokens = Tokens::new(text)?;
+        let mode = self.variables.get("sql_mode").to_display();
+        let context = Context {
+            catalog: &catalog,
+            database: self.database.as_deref(),
+            text,
+            tokens: &tokens,
+            full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
+            strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
+        };
+        let (plan, externals, parameters) = plan_statement(&context)?;
+        Ok(Prepared { plan, externals, parameters, catalog_version: catalog.version })
+    }
+
+    fn lookup(&mut self, text: &str, id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
+        let version = self.shared.store.catalog().version;
+        let known = match id {
+            Some(id) => self.statements.get(&id).map(|s| Arc::clone(&s.prepared)),
+            None => self.plans.get(text),
+        };
+        if let Some(known) = known
+            && known.catalog_version == version
+        {
+            return Ok(known);
+        }
+        let prepared = Arc::new(self.plan(text)?);
+        match id.and_then(|id| self.statements.get_mut(&id)) {
+            Some(statement) => statement.prepared = Arc::clone(&prepared),
+            None if matches!(prepared.plan, Plan::Other(_) | Plan::Set(_) | Plan::Show(_)) => {}
+            None => self.plans.insert(text, Arc::clone(&prepared)),
+        }
+        Ok(prepared)
+    }
+
+    async fn run<K: Sink>(
+        &mut self,
+        text: &str,
+        id: Option<u32>,
+        parameters: &[Value],
+        sink: &mut K,
+    ) -> Result<Outcome, Failure> {
+        self.statement_micros = (self.shared.now_micros)();
+        let mut wait = Duration::from_millis(2);
+        let mut waited = Duration::ZERO;
+        loop {
+            let prepared = match self.lookup(text, id) {
+                Ok(prepared) => prepared,
+                Err(error) => return Err(self.fail(error.into()).await),
+            };
+            let alone = self.is_alone();
+            let failure = match self.run_prepared(&prepared, parameters, sink).await {
+                Ok(outcome) => {
+                    self.note(&outcome);
+                    return Ok(outcome);
+                }
+                Err(failure) => failure,
+            };
+            let again = failure.is_temporary() && alone && !sink.has_begun();
+            if !again || waited >= RETRY_TOTAL {
+                return Err(self.fail(failure).await);
+            }
+            self.transaction = None;
+            tokio::time::sleep(wait).await;
+            waited += wait;
+            wait = (wait * 2).min(Duration::from_millis(200));
+        }
+    }
+
+    async fn run_prepared<K: Sink>(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value],
+        sink: &mut K,
+    ) -> Result<Outcome, Failure> {
+        if parameters.len() != usize::from(prepared.parameters) {
+            let text = "Incorrect arguments to mysqld_stmt_execute";
+            return Err(error::make(1210, "HY000", text).into());
+        }
+        if self.doomed && !ends_transaction(&prepared.plan) {
+            return Err(error::transaction_lost().into());
+        }
+        let externals = self.externals(&prepared.externals, parameters);
+        let keeps_warnings =
+            matches!(&prepared.plan, Plan::Show(show) if show.reads_diagnostics());
+        if !keeps_warnings {
+            self.warnings.clear();
+        }
+        match &prepared.plan {
+            Plan::Select(plan) => self.select(plan, &externals, sink).await,
+            Plan::Insert(plan) => {
+                self.check_writable()?;
+                self.insert(plan, &externals).await
+            }
+            Plan::Write(plan) => {
+                self.check_writable()?;
+                self.write(plan, &externals).await
+            }
+            Plan::Show(show) => self.show(show, sink).await,
+            Plan::Set(settings) => {
+                self.set(settings, &externals).await?;
+                Ok(Done::nothing())
+            }
+            Plan::Other(statement) => self.other(statement).await,
+        }
+    }
+
+    fn note(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Rows => self.row_count = -1,
+            Outcome::Done(done) => {
+                self.row_count = i64::try_from(done.affected_rows).unwrap_or(i64::MAX);
+                if done.last_insert_id != 0 {
+                    self.last_insert_id = done.last_insert_id;
+                }
+            }
+        }
+    }
+
+    fn externals(&self, wanted: &[External], parameters: &[Value]) -> Vec<Value> {
+        wanted.iter().map(|external| self.external(external, parameters)).collect()
+    }
+
+    fn external(&self, external: &External, parameters: &[Value]) -> Value {
+        match external {
+            External::Parameter(at) => {
+                parameters.get(usize::from(*at)).cloned().unwrap_or(Value::Null)
+            }
+            External::Now(fsp) => self.now(*fsp),
+            External::CurrentDate => match self.moment(0) {
+                Some(moment) => Value::Date(moment.date),
+                None => Value::Null,
+            },
+            External::CurrentTime(fsp) => match self.moment(*fsp) {
+                Some(moment) => Value::Time(moment.time()),
+                None => Value::Null,
+            },
+            External::UnixTime => Value::Int(self.statement_micros.div_euclid(1_000_000)),
+            External::LastInsertId => Value::UInt(self.last_insert_id),
+            External::RowCount => Value::Int(self.row_count),
+            External::ConnectionId => Value::UInt(u64::from(self.client.connection_id)),
+            External::Database => match &self.database {
+                Some(name) => Value::text(name),
+                None => Value::Null,
+            },
+            External::User => {
+                Value::text(&format!("{}@{}", self.client.user, self.client.host))
+            }
+            External::UserVariable(name) => {
+                self.user_variables.get(name).cloned().unwrap_or(Value::Null)
+            }
+            External::SystemVariable { global: true, name } => self.shared.globals().get(name),
+            External::SystemVariable { global: false, name } => match name.as_str() {
+                "warning_count" => Value::Int(i64::from(self.warning_count())),
+                "last_insert_id" | "identity" => Value::UInt(self.last_insert_id),
+                _ => self.variables.get(name),
+            },
+        }
+    }
+
+    /// When the statement began.
+    pub(crate) fn now(&self, fsp: u8) -> Value {
+        self.moment(fsp).map_or(Value::Null, Value::DateTime)
+    }
+
+    fn moment(&self, fsp: u8) -> Option<DateTime> {
+        let step = 10_i64.pow(6 - u32::from(fsp.min(6)));
+        DateTime::from_unix_micros(self.statement_micros.div_euclid(step) * step, fsp)
+    }
+
+    /// What a session that begins now would have.
+    pub(crate) fn global_variables(&self) -> Variables {
+        self.shared.globals().clone()
+    }
+}
+
+fn ends_transaction(plan: &Plan) -> bool {
+    use sqlparser::ast::Statement as S;
+    matches!(plan, Plan::Other(statement)
+        if matches!(**statement, S::Rollback { savepoint: None, .. } | S::Commit { .. }))
+}
+
+type Planned = (Plan, Vec<External>, u16);
+
+fn plan_statement(context: &Context<'_>) -> Result<Planned, SqlError> {
+    use sqlparser::ast::Statement as S;
+    let tokens = context.tokens;
+    match tokens.word(0).as_str() {
+        "SET" => {
+            let (settings, externals, parameters) = crate::set::plan(tokens)?;
+            return Ok((Plan::Set(settings), externals, parameters));
+        }
+        "SHOW" | "DESCRIBE" | "DESC" | "KILL" | "EXPLAIN" | "FLUSH" | "HANDLER" | "CALL"
+        | "XA" | "LOAD" | "GRANT" | "REVOKE" | "OPTIMIZE" | "REPAIR" | "CHECK" | "HELP" => {
+            let show = crate::show::parse(context)?;
+            return Ok((Plan::Show(Box::new(show)), Vec::new(), 0));
+        }
+        _ => {}
+    }
+    match tokens.parse(context.text)? {
+        S::Query(query) => {
+            let (plan, externals, parameters) = crate::plan::select::plan(&query, context)?;
+            Ok((Plan::Select(Box::new(plan)), externals, parameters))
+        }
+        S::Insert(insert) => {
+            let (plan, externals, parameters) = crate::plan::insert::plan(&insert, context)?;
+            Ok((Plan::Insert(Box::new(plan)), externals, parameters))
+        }
+        S::Update(update) => {
+            let (plan, externals, parameters) = crate::plan::write::plan_update(&update, context)?;
+            Ok((Plan::Write(Box::new(plan)), externals, parameters))
+        }
+        S::Delete(delete) => {
+            let (plan, externals, parameters) = crate::plan::write::plan_delete(&delete, context)?;
+            Ok((Plan::Write(Box::new(plan)), externals, parameters))
+        }
+        other => {
+            let binder = Binder::new(None, "").with_placeholders(tokens);
+            if binder.parameters > 0 {
+                return Err(error::not_supported("? in this statement"));
+            }
+            Ok((Plan::Other(Box::new(other)), Vec::new(), 0))
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Transactions of a session: when they begin, what they survive.
+
+use super::Session;
+use crate::error::{self, Failure, store_error};
+use crate::store::{Store, StoreTransaction};
+use lats_base::RefCode;
+use lats_client::api::{RowOp, RowResult, Scan, StoreError};
+use lats_values::SqlError;
+
+/// A savepoint that the client named.
+pub(super) struct Savepoint {
+    pub(super) name: String,
+    pub(super) mark: Option<u32>,
+}
+
+impl<S: Store> Session<S> {
+    /// True if statements do not commit by themselves.
+    pub fn in_transaction(&self) -> bool {
+        self.explicit || !self.autocommit()
+    }
+
+    /// True if a transaction is open, for the client's status.
+    pub fn transaction_is_open(&self) -> bool {
+        self.explicit || self.transaction.is_some()
+    }
+
+    /// True if nothing was done in the open transaction, so that its first statement can be run
+    /// again.
+    pub(super) fn is_alone(&self) -> bool {
+        let started = self.transaction.as_ref().is_some_and(StoreTransaction::is_started);
+        !started && self.savepoints.is_empty() && !self.doomed
+    }
+
+    /// The `autocommit` variable.
+    pub fn autocommit(&self) -> bool {
+        self.variables.get("autocommit") != lats_values::Value::Int(0)
+    }
+
+    /// Refuses writes in read-only transactions.
+    pub(crate) fn check_writable(&self) -> Result<(), SqlError> {
+        if self.read_only {
+            let text = "Cannot execute statement in a READ ONLY transaction.";
+            return Err(error::make(1792, "25006", text));
+        }
+        Ok(())
+    }
+
+    /// True if plain reads take shared locks, as REPEATABLE READ does here.
+    pub(crate) fn reads_repeatably(&self) -> bool {
+        self.in_transaction() && {
+            let isolation = match self.isolation.is_empty() {
+                true => self.variables.get("transaction_isolation").to_display(),
+                false => self.isolation.clone(),
+            };
+            isolation == "REPEATABLE-READ"
+        }
+    }
+
+    /// The transaction of this statement, begun if need be.
+    pub(crate) fn open(&mut self) -> &mut S::Transaction {
+        let store = &self.shared.store;
+        self.transaction.get_or_insert_with(|| store.begin())
+    }
+
+    /// A mark before a statement's writes, to come back to when it fails.
+    pub(crate) fn statement_mark(&mut self) -> Option<u32> {
+        if !self.in_transaction() {
+            return None;
+        }
+        Some(self.open().savepoint())
+    }
+
+    /// Runs operations in the statement's transaction. With `last`, the statement's transaction
+    /// commits with them if the session commits by itself.
+    pub(crate) async fn run_operations(
+        &mut self,
+        operations: Vec<RowOp>,
+        last: bool,
+    ) -> Result<Vec<RowResult>, Failure> {
+        let commit = last && !self.in_transaction();
+        let results = self.open().execute(operations, commit).await;
+        if commit || results.is_err() {
+            // Committed, or rolled back by the error.
+            self.transaction = None;
+        }
+        Ok(results?)
+    }
+
+    /// Commits the statement's transaction if the session commits by itself.
+    pub(crate) async fn finish_statement(&mut self) -> Result<(), Failure> {
+        if self.in_transaction() {
+            return Ok(());
+        }
+        if let Some(transaction) = self.transaction.take() {
+            transaction.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Committed reads: in the open transaction if it has something of its own to see.
+    pub(crate) async fn read_rows(
+        &mut self,
+        operations: Vec<RowOp>,
+    ) -> Result<Vec<RowResult>, Failure> {
+        if let Some(transaction) = &mut self.transaction
+            && transaction.is_started()
+        {
+            let results = transaction.execute(operations, false).await;
+            if results.is_err() {
+                self.transaction = None;
+            }
+            return Ok(results?);
+        }
+        Ok(self.shared.store.read(operations).await?)
+    }
+
+    /// Starts a scan where [`Session::read_rows`] would read.
+    pub(crate) fn start_scan(&mut self, scan: Scan) -> Running<S> {
+        if let Some(transaction) = &mut self.transaction
+            && transaction.is_started()
+        {
+            return Running::Own(transaction.scan(scan));
+        }
+        Running::Free(self.shared.store.scan(scan))
+    }
+
+    /// Settles what a failed statement leaves behind, and gives the client's error.
+    pub(super) async fn fail(&mut self, failure: Failure) -> Failure {
+        self.row_count = -1;
+        let failure = match failure {
+            Failure::Store(error) => Failure::Sql(self.lost(&error)),
+            other => other,
+        };
+        if !self.in_transaction() {
+            // Dropping rolls back what a statement that commits by itself had begun.
+            self.transaction = None;
+        }
+        if let Failure::Sql(error) = &failure {
+            self.warnings = vec![error.clone()];
+        }
+        failure
+    }
+
+    /// Takes back a failed statement's writes within a transaction that goes on.
+    pub(crate) async fn undo_statement(&mut self, mark: Option<u32>) {
+        let (Some(mark), Some(transaction)) = (mark, &mut self.transaction) else { return };
+        if transaction.rollback_to(mark).await.is_err() {
+            self.transaction = None;
+            self.doomed = true;
+        }
+    }
+
+    /// After an error of the store the transaction is gone. With 1213 the client expects that;
+    /// after any other error it would go on writing in what it takes for the same transaction, so
+    /// everything but ROLLBACK is refused.
+    fn lost(&mut self, error: &StoreError) -> SqlError {
+        let sql = store_error(error);
+        if !self.in_transaction() || error.code == RefCode::RowMalformed {
+            return sql;
+        }
+        let before = self.transaction.take().is_some() || self.explicit || !self.autocommit();
+        self.savepoints.clear();
+        if sql.errno == 1213 {
+            self.end();
+        } else {
+            self.doomed = before;
+        }
+        sql
+    }
+
+    pub(super) fn end(&mut self) {
+        self.explicit = false;
+        self.doomed = false;
+        self.read_only = false;
+        self.isolation.clear();
+        self.savepoints.clear();
+        self.transaction = None;
+    }
+
+    /// BEGIN.
+    pub(super) async fn begin(&mut self, read_only: Option<bool>) -> Result<(), Failure> {
+        self.commit().await?;
+        self.explicit = true;
+        let next = self.next_read_only.take();
+        let default = self.variables.get("transaction_read_only") == lats_values::Value::Int(1);
+        self.read_only = read_only.or(next).unwrap_or(default);
+        self.isolation = self.isolation_next.take().unwrap_or_default();
+        Ok(())
+    }
+
+    /// COMMIT.
+    ///
+    /// # Errors
+    /// 1213 if the transaction was rolled back before.
+    pub async fn commit(&mut self) -> Result<(), Failure> {
+        let doomed = self.doomed;
+        let transaction = self.transaction.take();
+        self.end();
+        if doomed {
+            return Err(error::transaction_lost().into());
+        }
+        if let Some(transaction) = transaction {
+            transaction.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// ROLLBACK.
+    pub async fn rollback(&mut self) {
+        let transaction = self.transaction.take();
+        self.end();
+        if let Some(transaction) = transaction {
+            transaction.rollback().await;
+        }
+    }
+
+    pub(super) fn set_savepoint(&mut self, name: &str) {
+        if !self.in_transaction() {
+            return;
+        }
+        let mark = Some(self.open().savepoint());
+        self.savepoints.retain(|s| !s.name.eq_ignore_ascii_case(name));
+        self.savepoints.push(Savepoint { name: name.to_owned(), mark });
+    }
+
+    pub(super) async fn rollback_to(&mut self, name: &str) -> Result<(), Failure> {
+        let at = self.find_savepoint(name)?;
+        self.savepoints.truncate(at + 1);
+        let mark = self.savepoints.last().and_then(|s| s.mark);
+        if let (Some(mark), Some(transaction)) = (mark, &mut self.transaction) {
+            transaction.rollback_to(mark).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn release_savepoint(&mut self, name: &str) -> Result<(), SqlError> {
+        let at = self.find_savepoint(name)?;
+        self.savepoints.truncate(at);
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize, SqlError> {
+        let found = self.savepoints.iter().position(|s| s.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            error::make(1305, "42000", &format!("SAVEPOINT {name} does not exist"))
+        })
+    }
+}
+
+/// A scan in a transaction or outside.
+pub(crate) enum Running<S: Store> {
+    /// Within the session's transaction.
+    Own(<S::Transaction as StoreTransaction>::Scan),
+    /// Outside any.
+    Free(S::Scan),
+}
+
+impl<S: Store> Running<S> {
+    /// The next rows; none at the end.
+    pub(crate) async fn next(
+        &mut self,
+    ) -> Result<Option<Vec<lats_client::api::ScanRow>>, StoreError> {
+        use crate::store::StoreScan;
+        match self {
+            Self::Own(scan) => scan.next().await,
+            Self::Free(scan) => scan.next().await,
+        }
+    }
+}

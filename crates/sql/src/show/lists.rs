@@ -1,0 +1,192 @@
+//! What SHOW lists that is not in the catalog.
+
+use super::{Rows, Subject, number_type, text_type};
+use crate::error::Failure;
+use crate::session::Session;
+use crate::store::Store;
+use crate::variables::Variables;
+use lats_values::{Collation, ColumnType, Value};
+
+pub(super) const TRIGGERS: [&str; 11] = [
+    "Trigger", "Event", "Table", "Statement", "Timing", "Created", "sql_mode", "Definer",
+    "character_set_client", "collation_connection", "Database Collation",
+];
+pub(super) const EVENTS: [&str; 15] = [
+    "Db", "Name", "Definer", "Time zone", "Type", "Execute at", "Interval value", "Interval field",
+    "Starts", "Ends", "Status", "Originator", "character_set_client", "collation_connection",
+    "Database Collation",
+];
+pub(super) const ROUTINES: [&str; 11] = [
+    "Db", "Name", "Type", "Definer", "Modified", "Created", "Security_type", "Comment",
+    "character_set_client", "collation_connection", "Database Collation",
+];
+pub(super) const OPEN_TABLES: [&str; 4] = ["Database", "Table", "In_use", "Name_locked"];
+
+/// The columns of what is shown. `#` marks a number.
+pub(super) fn columns(subject: &Subject) -> Vec<(String, ColumnType)> {
+    let names: Vec<String> = match subject {
+        Subject::Variables { .. } | Subject::Status => list(&["Variable_name", "Value"]),
+        Subject::Databases => list(&["Database"]),
+        Subject::Tables { database, full } => {
+            let mut names = vec![format!("Tables_in_{database}")];
+            if *full {
+                names.push("Table_type".to_owned());
+            }
+            names
+        }
+        Subject::Columns { full: false, .. } => {
+            list(&["Field", "Type", "Null", "Key", "Default", "Extra"])
+        }
+        Subject::Columns { full: true, .. } => list(&[
+            "Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges",
+            "Comment",
+        ]),
+        Subject::CreateTable { .. } => list(&["Table", "Create Table"]),
+        Subject::CreateDatabase { .. } => list(&["Database", "Create Database"]),
+        Subject::Index { .. } => list(&[
+            "Table", "#Non_unique", "Key_name", "#Seq_in_index", "Column_name", "Collation",
+            "#Cardinality", "#Sub_part", "Packed", "Null", "Index_type", "Comment",
+            "Index_comment", "Visible", "Expression",
+        ]),
+        Subject::TableStatus { .. } => list(&[
+            "Name", "Engine", "#Version", "Row_format", "#Rows", "#Avg_row_length", "#Data_length",
+            "#Max_data_length", "#Index_length", "#Data_free", "#Auto_increment", "Create_time",
+            "Update_time", "Check_time", "Collation", "#Checksum", "Create_options", "Comment",
+        ]),
+        Subject::Engines => {
+            list(&["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"])
+        }
+        Subject::Collation => {
+            list(&["Collation", "Charset", "#Id", "Default", "Compiled", "#Sortlen", "Pad_attribute"])
+        }
+        Subject::Charset => list(&["Charset", "Description", "Default collation", "#Maxlen"]),
+        Subject::Warnings { .. } => list(&["Level", "#Code", "Message"]),
+        Subject::ProcessList => {
+            list(&["#Id", "User", "Host", "db", "Command", "#Time", "State", "Info"])
+        }
+        Subject::Plugins => list(&["Name", "Status", "Type", "Library", "License"]),
+        Subject::Privileges => list(&["Privilege", "Context", "Comment"]),
+        Subject::Grants => list(&["Grants"]),
+        Subject::Empty(names) => list(names),
+    };
+    let typed = |name: String| match name.strip_prefix('#') {
+        Some(number) => (number.to_owned(), number_type()),
+        None => (name, text_type()),
+    };
+    names.into_iter().map(typed).collect()
+}
+
+fn list(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+pub(super) fn texts(values: &[&str]) -> Vec<Value> {
+    values.iter().map(|value| Value::text(value)).collect()
+}
+
+impl<S: Store> Session<S> {
+    pub(super) fn shown(&self, subject: &Subject) -> Result<Rows, Failure> {
+        let rows = match subject {
+            Subject::Variables { global } => self.show_variables(*global),
+            Subject::Status => status(),
+            Subject::Engines => vec![texts(&[
+                "LatsDB",
+                "DEFAULT",
+                "Replicated in-memory tables",
+                "YES",
+                "NO",
+                "YES",
+            ])],
+            Subject::Collation => collations(),
+            Subject::Charset => charsets(),
+            Subject::Warnings { errors_only } => self.show_warnings(*errors_only),
+            Subject::ProcessList => self.show_processes(),
+            Subject::Grants => vec![texts(&[&format!(
+                "GRANT ALL PRIVILEGES ON *.* TO `{}`@`{}`",
+                self.client.user, self.client.host
+            )])],
+            Subject::Plugins | Subject::Privileges | Subject::Empty(_) => Vec::new(),
+            other => self.show_catalog(other)?,
+        };
+        Ok(Rows { columns: columns(subject), rows })
+    }
+
+    fn show_variables(&self, global: bool) -> Vec<Vec<Value>> {
+        let fresh = self.global_variables();
+        let source = if global { &fresh } else { &self.variables };
+        let row = |name: &'static str| texts(&[name, &source.shown(name)]);
+        Variables::names().into_iter().map(row).collect()
+    }
+
+    fn show_warnings(&self, errors_only: bool) -> Vec<Vec<Value>> {
+        let level = |errno: u16| match errno {
+            1051 | 1062 | 1265 | 1264 | 1292 | 1365 | 1364 | 1366 | 1048 => "Warning",
+            1007 | 1008 | 1050 => "Note",
+            _ => "Error",
+        };
+        self.warnings
+            .iter()
+            .map(|w| (level(w.errno), w))
+            .filter(|(level, _)| !errors_only || *level == "Error")
+            .map(|(level, w)| {
+                let code = Value::UInt(u64::from(w.errno));
+                vec![Value::text(level), code, Value::text(&w.message)]
+            })
+            .collect()
+    }
+
+    fn show_processes(&self) -> Vec<Vec<Value>> {
+        let database = self.database.as_deref().map_or(Value::Null, Value::text);
+        vec![vec![
+            Value::UInt(u64::from(self.client.connection_id)),
+            Value::text(&self.client.user),
+            Value::text(&self.client.host),
+            database,
+            Value::text("Query"),
+            Value::UInt(0),
+            Value::text("executing"),
+            Value::text("SHOW PROCESSLIST"),
+        ]]
+    }
+}
+
+fn status() -> Vec<Vec<Value>> {
+    ["Compression", "Ssl_cipher", "Ssl_version"]
+        .iter()
+        .map(|name| texts(&[name, if *name == "Compression" { "OFF" } else { "" }]))
+        .collect()
+}
+
+fn collations() -> Vec<Vec<Value>> {
+    Collation::ALL
+        .iter()
+        .map(|c| {
+            let default = matches!(c, Collation::Utf8mb4_0900AiCi | Collation::Binary);
+            let pad = if c.pads_space() { "PAD SPACE" } else { "NO PAD" };
+            vec![
+                Value::text(c.name()),
+                Value::text(c.charset()),
+                Value::UInt(u64::from(c.id())),
+                Value::text(if default { "Yes" } else { "" }),
+                Value::text("Yes"),
+                Value::UInt(if default { 0 } else { 1 }),
+                Value::text(pad),
+            ]
+        })
+        .collect()
+}
+
+fn charsets() -> Vec<Vec<Value>> {
+    let row = |name, description, collation, bytes| {
+        vec![
+            Value::text(name),
+            Value::text(description),
+            Value::text(collation),
+            Value::UInt(bytes),
+        ]
+    };
+    vec![
+        row("binary", "Binary pseudo charset", "binary", 1),
+        row("utf8mb4", "UTF-8 Unicode", "utf8mb4_0900_ai_ci", 4),
+    ]
+}

@@ -1,0 +1,215 @@
+//! What SHOW tells of databases and tables.
+
+use super::{Subject, default_text, key_text, lists::texts, now_text};
+use crate::error::{self, Failure};
+use crate::session::Session;
+use crate::store::Store;
+use crate::table::find;
+use lats_catalog::{ColumnDef, DefaultValue, SYSTEM_DATABASE, TableDef};
+use lats_values::{Collation, Value};
+use std::fmt::Write as _;
+
+impl<S: Store> Session<S> {
+    pub(super) fn show_catalog(&self, subject: &Subject) -> Result<Vec<Vec<Value>>, Failure> {
+        let catalog = self.shared.store.catalog();
+        let known = |database: &str| {
+            if catalog.has_database(database) || super::is_virtual_database(database) {
+                Ok(())
+            } else {
+                Err(error::unknown_database(database))
+            }
+        };
+        Ok(match subject {
+            Subject::Databases => {
+                let mut names: Vec<&str> = catalog.databases.iter().map(String::as_str).collect();
+                names.push("information_schema");
+                names.sort_unstable();
+                names.dedup();
+                names.into_iter().map(|name| texts(&[name])).collect()
+            }
+            Subject::Tables { database, full } => {
+                known(database)?;
+                let of = catalog.tables.values().filter(|t| t.database == *database);
+                let mut names: Vec<&str> = of.map(|t| t.name.as_str()).collect();
+                names.sort_unstable();
+                let row = |name| match full {
+                    true => texts(&[name, "BASE TABLE"]),
+                    false => texts(&[name]),
+                };
+                names.into_iter().map(row).collect()
+            }
+            Subject::Columns { database, table, full } => {
+                show_columns(find(&catalog, database, table)?, *full)
+            }
+            Subject::CreateTable { database, table } => {
+                let def = find(&catalog, database, table)?;
+                vec![texts(&[table, &create_table(def)])]
+            }
+            Subject::CreateDatabase { database } => {
+                known(database)?;
+                let text = format!(
+                    "CREATE DATABASE `{database}` /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE \
+                     utf8mb4_0900_ai_ci */"
+                );
+                vec![texts(&[database, &text])]
+            }
+            Subject::Index { database, table } => show_index(find(&catalog, database, table)?),
+            Subject::TableStatus { database } => {
+                known(database)?;
+                let of = catalog.tables.values().filter(|t| t.database == *database);
+                let mut rows: Vec<&TableDef> = of.collect();
+                rows.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+                rows.into_iter().map(table_status).collect()
+            }
+            _ => Vec::new(),
+        })
+    }
+}
+
+fn visible(table: &TableDef) -> impl Iterator<Item = (&ColumnDef, u16)> {
+    table.columns.iter().zip(0u16..).filter(|(column, _)| !column.hidden)
+}
+
+fn extra(column: &ColumnDef) -> String {
+    let mut words = Vec::new();
+    if column.auto_increment {
+        words.push("auto_increment".to_owned());
+    }
+    if column.default == DefaultValue::Now {
+        words.push("DEFAULT_GENERATED".to_owned());
+    }
+    if column.on_update_now {
+        words.push(format!("on update {}", now_text(column)));
+    }
+    words.join(" ")
+}
+
+fn show_columns(table: &TableDef, full: bool) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for (column, at) in visible(table) {
+        let kind = &column.column_type;
+        let mut row = texts(&[&column.name, &kind.sql_name()]);
+        if full {
+            row.push(match kind.kind.is_text() {
+                true => Value::text(kind.collation.name()),
+                false => Value::Null,
+            });
+        }
+        row.push(Value::text(if kind.nullable { "YES" } else { "NO" }));
+        row.push(Value::text(key_text(table, at)));
+        row.push(default_text(column).map_or(Value::Null, |text| Value::text(&text)));
+        row.push(Value::text(&extra(column)));
+        if full {
+            row.push(Value::text("select,insert,update,references"));
+            row.push(Value::text(""));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+fn show_index(table: &TableDef) -> Vec<Vec<Value>> {
+    let hidden = |at: &u16| table.columns.get(usize::from(*at)).is_some_and(|c| c.hidden);
+    let primary = (!table.primary_key.iter().any(hidden))
+        .then_some(("PRIMARY", 0, &table.primary_key));
+    let secondary = table.indexes.iter().map(|i| (i.name.as_str(), 1, &i.columns));
+    let mut rows = Vec::new();
+    for (name, non_unique, columns) in primary.into_iter().chain(secondary) {
+        for (at, number) in columns.iter().zip(1u64..) {
+            let Some(column) = table.columns.get(usize::from(*at)) else { continue };
+            let mut row = vec![
+                Value::text(&table.name),
+                Value::UInt(non_unique),
+                Value::text(name),
+                Value::UInt(number),
+                Value::text(&column.name),
+                Value::text("A"),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+            ];
+            row.push(Value::text(if column.column_type.nullable { "YES" } else { "" }));
+            row.extend(texts(&["BTREE", "", "", "YES"]));
+            row.push(Value::Null);
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn table_status(table: &TableDef) -> Vec<Value> {
+    let mut row = texts(&[&table.name, "LatsDB"]);
+    row.push(Value::UInt(10));
+    row.push(Value::text("Fixed"));
+    row.extend(std::iter::repeat_n(Value::Null, 10));
+    row.push(Value::text(Collation::default().name()));
+    row.push(Value::Null);
+    row.push(Value::text(""));
+    row.push(Value::text(&table.comment));
+    row
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+fn text_literal(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+fn names(table: &TableDef, columns: &[u16]) -> String {
+    let name = |at: &u16| table.columns.get(usize::from(*at)).map_or(String::new(), |c| quoted(&c.name));
+    columns.iter().map(name).collect::<Vec<_>>().join(",")
+}
+
+/// The statement that makes the table again.
+fn create_table(table: &TableDef) -> String {
+    let mut lines: Vec<String> = visible(table).map(|(column, _)| column_line(column)).collect();
+    let hidden = |at: &u16| table.columns.get(usize::from(*at)).is_some_and(|c| c.hidden);
+    if !table.primary_key.iter().any(hidden) {
+        lines.push(format!("  PRIMARY KEY ({})", names(table, &table.primary_key)));
+    }
+    for index in &table.indexes {
+        lines.push(format!("  KEY {} ({})", quoted(&index.name), names(table, &index.columns)));
+    }
+    let mut text = format!("CREATE TABLE {} (\n{}\n)", quoted(&table.name), lines.join(",\n"));
+    text.push_str(" ENGINE=LatsDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci");
+    if !table.comment.is_empty() {
+        let _ = write!(text, " COMMENT={}", text_literal(&table.comment));
+    }
+    text
+}
+
+fn column_line(column: &ColumnDef) -> String {
+    let kind = &column.column_type;
+    let mut line = format!("  {} {}", quoted(&column.name), kind.sql_name());
+    if kind.kind.is_text() && kind.collation != Collation::default() {
+        let _ = write!(line, " CHARACTER SET utf8mb4 COLLATE {}", kind.collation.name());
+    }
+    if !kind.nullable {
+        line.push_str(" NOT NULL");
+    }
+    match &column.default {
+        DefaultValue::Literal(Value::Null) => line.push_str(" DEFAULT NULL"),
+        DefaultValue::None if kind.nullable => line.push_str(" DEFAULT NULL"),
+        DefaultValue::None => {}
+        DefaultValue::Literal(value) => {
+            let _ = write!(line, " DEFAULT {}", text_literal(&value.to_display()));
+        }
+        DefaultValue::Now => {
+            let _ = write!(line, " DEFAULT {}", now_text(column));
+        }
+    }
+    if column.on_update_now {
+        let _ = write!(line, " ON UPDATE {}", now_text(column));
+    }
+    if column.auto_increment {
+        line.push_str(" AUTO_INCREMENT");
+    }
+    line
+}
+
+/// Tables that only the cluster itself writes.
+pub(crate) fn is_system(database: &str) -> bool {
+    database == SYSTEM_DATABASE
+}

@@ -1,0 +1,94 @@
+//! What the SQL layer needs from the cluster. The native client provides it; tests have one in
+//! memory.
+
+use lats_base::TableId;
+use lats_catalog::{Catalog, Change, ChangeError};
+use lats_client::api::{Committed, RowOp, RowResult, Scan, ScanRow, StoreError};
+use std::{future::Future, ops::Range, sync::Arc};
+
+/// A cluster, or what stands for one.
+pub trait Store: Clone + Send + Sync + 'static {
+    /// A transaction.
+    type Transaction: StoreTransaction;
+    /// A running scan.
+    type Scan: StoreScan;
+
+    /// The newest catalog this process knows.
+    fn catalog(&self) -> Arc<Catalog>;
+
+    /// Makes a change of the catalog; done when every serving node has it, and then
+    /// [`Store::catalog`] shows it.
+    fn change(
+        &self,
+        change: Change,
+    ) -> impl Future<Output = Result<Result<(), ChangeError>, StoreError>> + Send;
+
+    /// Begins a transaction. Costs nothing until its first operation.
+    fn begin(&self) -> Self::Transaction;
+
+    /// Committed reads outside any transaction, at the nearest replicas. One result per operation.
+    fn read(
+        &self,
+        reads: Vec<RowOp>,
+    ) -> impl Future<Output = Result<Vec<RowResult>, StoreError>> + Send;
+
+    /// A scan outside any transaction.
+    fn scan(&self, scan: Scan) -> Self::Scan;
+
+    /// Reserves `count` values of a table's sequence. Never gives a value twice.
+    fn reserve_sequence(
+        &self,
+        table: TableId,
+        count: u64,
+    ) -> impl Future<Output = Result<Range<u64>, StoreError>> + Send;
+
+    /// Makes the table's sequence go on above `value`.
+    fn raise_sequence(
+        &self,
+        table: TableId,
+        value: u64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// A transaction in progress. Dropping it rolls it back.
+pub trait StoreTransaction: Send {
+    /// A running scan.
+    type Scan: StoreScan;
+
+    /// Runs a statement's operations, and commits with them if asked. One result per operation.
+    /// After an error the transaction is rolled back.
+    fn execute(
+        &mut self,
+        operations: Vec<RowOp>,
+        commit: bool,
+    ) -> impl Future<Output = Result<Vec<RowResult>, StoreError>> + Send;
+
+    /// A scan that sees this transaction's own writes.
+    fn scan(&mut self, scan: Scan) -> Self::Scan;
+
+    /// A mark to come back to. Locks taken later are kept by [`Self::rollback_to`].
+    fn savepoint(&mut self) -> u32;
+
+    /// Takes back everything written since the mark.
+    fn rollback_to(
+        &mut self,
+        savepoint: u32,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Commits. A transaction without operations commits at once.
+    fn commit(self) -> impl Future<Output = Result<Committed, StoreError>> + Send;
+
+    /// Rolls back.
+    fn rollback(self) -> impl Future<Output = ()> + Send;
+
+    /// True once it holds operations.
+    fn is_started(&self) -> bool;
+}
+
+/// A stream of a scan's rows.
+pub trait StoreScan: Send {
+    /// The next rows; `None` at the end.
+    fn next(
+        &mut self,
+    ) -> impl Future<Output = Result<Option<Vec<ScanRow>>, StoreError>> + Send;
+}

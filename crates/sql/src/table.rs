@@ -1,0 +1,113 @@
+//! Tables as plans hold them.
+
+use crate::error;
+use lats_catalog::{Catalog, TableDef};
+use lats_values::{ColumnType, RowLayout, SqlError};
+use sqlparser::ast::{ObjectName, ObjectNamePart};
+use std::sync::Arc;
+
+/// A table's definition with what is derived from it.
+#[derive(Debug)]
+pub struct Table {
+    /// The definition.
+    pub def: TableDef,
+    /// The columns' types.
+    pub types: Vec<ColumnType>,
+    /// The layout of its rows.
+    pub layout: RowLayout,
+}
+
+impl Table {
+    /// From the catalog's definition.
+    pub fn new(def: &TableDef) -> Self {
+        let types: Vec<ColumnType> = def.columns.iter().map(|c| c.column_type.clone()).collect();
+        Self { def: def.clone(), layout: RowLayout::new(&types), types }
+    }
+
+    /// Positions of the columns that `*` stands for.
+    pub fn visible(&self) -> impl Iterator<Item = u16> + '_ {
+        let numbered = self.def.columns.iter().enumerate();
+        numbered.filter(|(_, c)| !c.hidden).filter_map(|(at, _)| u16::try_from(at).ok())
+    }
+
+    /// A visible column's position.
+    pub fn column(&self, name: &str) -> Option<u16> {
+        self.def.column(name).filter(|at| !self.def.columns[usize::from(*at)].hidden)
+    }
+
+    /// A column's name.
+    pub fn column_name(&self, at: u16) -> &str {
+        self.def.columns.get(usize::from(at)).map_or("", |c| &c.name)
+    }
+
+    /// The encoded primary key of a row image.
+    pub fn key_of(&self, row: &[u8]) -> Vec<u8> {
+        let mut key = Vec::with_capacity(16);
+        self.layout.key_of(row, &self.def.primary_key, &mut key);
+        key
+    }
+}
+
+/// `name` or `database.name` as the parser gives it.
+///
+/// # Errors
+/// 1046 without a database, 1064 for more parts.
+pub fn split_name(
+    name: &ObjectName,
+    database: Option<&str>,
+) -> Result<(String, String), SqlError> {
+    let mut parts = Vec::with_capacity(2);
+    for part in &name.0 {
+        match part {
+            ObjectNamePart::Identifier(ident) => parts.push(ident.value.as_str()),
+            ObjectNamePart::Function(_) => return Err(error::syntax("near a function's name")),
+        }
+    }
+    match parts.as_slice() {
+        [table] => {
+            let database = database.ok_or_else(error::no_database)?;
+            Ok((database.to_owned(), (*table).to_owned()))
+        }
+        [database, table] => Ok(((*database).to_owned(), (*table).to_owned())),
+        _ => Err(error::syntax(&format!("near '{name}'"))),
+    }
+}
+
+/// A name of one part.
+///
+/// # Errors
+/// 1064 for more parts.
+pub fn single_name(name: &ObjectName) -> Result<String, SqlError> {
+    match name.0.as_slice() {
+        [ObjectNamePart::Identifier(ident)] => Ok(ident.value.clone()),
+        _ => Err(error::syntax(&format!("near '{name}'"))),
+    }
+}
+
+/// Finds a table.
+///
+/// # Errors
+/// 1046, 1049, 1146.
+pub fn find_table(
+    catalog: &Catalog,
+    name: &ObjectName,
+    database: Option<&str>,
+) -> Result<Arc<Table>, SqlError> {
+    let (database, table) = split_name(name, database)?;
+    find(catalog, &database, &table).map(|def| Arc::new(Table::new(def)))
+}
+
+/// Finds a table's definition.
+///
+/// # Errors
+/// 1049, 1146.
+pub fn find<'a>(
+    catalog: &'a Catalog,
+    database: &str,
+    table: &str,
+) -> Result<&'a TableDef, SqlError> {
+    if !catalog.has_database(database) {
+        return Err(error::unknown_database(database));
+    }
+    catalog.table(database, table).ok_or_else(|| error::unknown_table(database, table))
+}

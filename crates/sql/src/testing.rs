@@ -1,0 +1,457 @@
+//! A store in memory, for tests: one table of rows per table, undo lists for transactions, and
+//! refusals on demand.
+
+use crate::plan::Columns;
+use crate::session::{Client, Outcome, Session, Shared, Sink};
+use crate::store::{Store, StoreScan, StoreTransaction};
+use lats_base::{RefCode, TableId};
+use lats_catalog::{Catalog, Change, ChangeError};
+use lats_client::api::{
+    Committed, LockMode, PRIMARY_INDEX, RowOp, RowOpKind, RowOutcome, RowResult, Scan, ScanRow,
+    StoreError,
+};
+use lats_values::{Program, SqlError, Value};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+type Undo = (TableId, Vec<u8>, Option<Vec<u8>>);
+
+#[derive(Default)]
+pub struct Inner {
+    catalog: Arc<Catalog>,
+    tables: BTreeMap<TableId, Rows>,
+    sequences: BTreeMap<TableId, u64>,
+    /// Errors that the next requests get.
+    pub refuse: VecDeque<RefCode>,
+    /// Requests with operations, commits and scans, as lines.
+    pub log: Vec<String>,
+}
+
+#[derive(Clone)]
+pub struct Memory(Arc<Mutex<Inner>>);
+
+impl Memory {
+    pub fn new() -> Self {
+        let inner = Inner { catalog: Arc::new(Catalog::initial()), ..Inner::default() };
+        Self(Arc::new(Mutex::new(inner)))
+    }
+
+    pub fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap()
+    }
+}
+
+impl Inner {
+    fn refused(&mut self) -> Result<(), StoreError> {
+        match self.refuse.pop_front() {
+            Some(code) => Err(code.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn put(&mut self, table: TableId, key: &[u8], row: Option<Vec<u8>>, undo: &mut Vec<Undo>) {
+        let rows = self.tables.entry(table).or_default();
+        let before = match row {
+            Some(row) => rows.insert(key.to_vec(), row),
+            None => rows.remove(key),
+        };
+        undo.push((table, key.to_vec(), before));
+    }
+
+    fn run(&mut self, op: &RowOp, undo: &mut Vec<Undo>) -> Result<RowResult, StoreError> {
+        let catalog = Arc::clone(&self.catalog);
+        let def = catalog.tables.get(&op.table).ok_or(RefCode::TableUnknown)?;
+        if def.schema_version != op.schema_version {
+            return Err(RefCode::SchemaVersionOld.into());
+        }
+        let layout = def.layout();
+        let program = decode(&op.program, &layout)?;
+        let old = self.tables.entry(op.table).or_default().get(&op.key).cloned();
+        let failed = |sql: SqlError| StoreError { code: RefCode::ProgramFailed, sql: Some(sql) };
+        let just = |outcome| Ok(RowResult { outcome, row: None });
+        if !op.row.is_empty() {
+            layout.validate(&op.row).map_err(StoreError::from)?;
+            let mut key = Vec::new();
+            layout.key_of(&op.row, &def.primary_key, &mut key);
+            assert_eq!(key, op.key, "the key of the row");
+        }
+        match (op.kind, old) {
+            (RowOpKind::Insert, Some(_)) => just(RowOutcome::Exists),
+            (RowOpKind::Insert | RowOpKind::Write, _) => {
+                self.put(op.table, &op.key, Some(op.row.clone()), undo);
+                just(RowOutcome::Done)
+            }
+            (_, None) => just(RowOutcome::Missing),
+            (RowOpKind::Read(_), Some(row)) => {
+                if !program.matches(&layout, &row).map_err(failed)? {
+                    return just(RowOutcome::NotMatched);
+                }
+                let mut out = Vec::new();
+                program.project(&layout, &row, &mut out);
+                Ok(RowResult { outcome: RowOutcome::Done, row: Some(out) })
+            }
+            (RowOpKind::Update, Some(row)) => {
+                let Some(new) = program.updated(&layout, &row).map_err(failed)? else {
+                    return just(RowOutcome::NotMatched);
+                };
+                if new == row {
+                    return just(RowOutcome::Unchanged);
+                }
+                self.put(op.table, &op.key, Some(new), undo);
+                just(RowOutcome::Done)
+            }
+            (RowOpKind::Delete, Some(row)) => {
+                if !program.matches(&layout, &row).map_err(failed)? {
+                    return just(RowOutcome::NotMatched);
+                }
+                self.put(op.table, &op.key, None, undo);
+                just(RowOutcome::Done)
+            }
+        }
+    }
+
+    fn scan(&mut self, scan: &Scan) -> Result<Vec<ScanRow>, StoreError> {
+        self.refused()?;
+        self.log.push(format!("scan {} x{}", scan.index, scan.ranges.len()));
+        let catalog = Arc::clone(&self.catalog);
+        let def = catalog.tables.get(&scan.table).ok_or(RefCode::TableUnknown)?;
+        let layout = def.layout();
+        let program = decode(&scan.program, &layout)?;
+        let mut found = Vec::new();
+        for (primary_key, row) in self.tables.entry(scan.table).or_default().iter() {
+            let mut index_key = Vec::new();
+            if scan.index == PRIMARY_INDEX {
+                index_key.clone_from(primary_key);
+            } else {
+                let index = def.index(scan.index).ok_or(RefCode::IndexUnknown)?;
+                layout.key_of(row, &index.columns, &mut index_key);
+                index_key.extend_from_slice(primary_key);
+            }
+            let within = scan.ranges.iter().any(|range| {
+                index_key >= range.lower && range.upper.as_ref().is_none_or(|u| index_key < *u)
+            });
+            let failed =
+                |sql: SqlError| StoreError { code: RefCode::ProgramFailed, sql: Some(sql) };
+            if within && program.matches(&layout, row).map_err(failed)? {
+                let mut out = Vec::new();
+                program.project(&layout, row, &mut out);
+                found.push(ScanRow { index_key, primary_key: primary_key.clone(), row: out });
+            }
+        }
+        found.sort_by(|a, b| a.index_key.cmp(&b.index_key));
+        if scan.reverse {
+            found.reverse();
+        }
+        found.truncate(scan.limit.map_or(usize::MAX, |l| l as usize));
+        Ok(found)
+    }
+}
+
+fn decode(bytes: &[u8], layout: &lats_values::RowLayout) -> Result<Program, StoreError> {
+    if bytes.is_empty() {
+        return Ok(Program::default());
+    }
+    Program::decode(bytes, layout.columns()).map_err(StoreError::from)
+}
+
+pub struct MemoryScan(Result<VecDeque<ScanRow>, StoreError>);
+
+impl StoreScan for MemoryScan {
+    async fn next(&mut self) -> Result<Option<Vec<ScanRow>>, StoreError> {
+        match &mut self.0 {
+            Err(error) => Err(error.clone()),
+            Ok(rows) if rows.is_empty() => Ok(None),
+            Ok(rows) => Ok(Some(rows.drain(..rows.len().min(3)).collect())),
+        }
+    }
+}
+
+pub struct MemoryTransaction {
+    store: Memory,
+    undo: Vec<Undo>,
+    started: bool,
+    over: bool,
+}
+
+impl MemoryTransaction {
+    fn undo_to(&mut self, mark: usize) {
+        let mut inner = self.store.inner();
+        while self.undo.len() > mark {
+            let Some((table, key, before)) = self.undo.pop() else { return };
+            let rows = inner.tables.entry(table).or_default();
+            match before {
+                Some(row) => rows.insert(key, row),
+                None => rows.remove(&key),
+            };
+        }
+    }
+}
+
+impl Drop for MemoryTransaction {
+    fn drop(&mut self) {
+        self.undo_to(0);
+    }
+}
+
+impl StoreTransaction for MemoryTransaction {
+    type Scan = MemoryScan;
+
+    async fn execute(
+        &mut self,
+        operations: Vec<RowOp>,
+        commit: bool,
+    ) -> Result<Vec<RowResult>, StoreError> {
+        assert!(operations.len() <= lats_base::limits::OPERATIONS_PER_REQUEST_MAX);
+        if self.over {
+            return Err(RefCode::TransactionAborted.into());
+        }
+        self.started = true;
+        let mut results = Vec::new();
+        let refused = {
+            let mut inner = self.store.inner();
+            let line = format!("execute {}{}", operations.len(), if commit { " commit" } else { "" });
+            inner.log.push(line);
+            inner.refused()
+        };
+        let mut failure = refused.err();
+        for op in &operations {
+            if failure.is_some() {
+                break;
+            }
+            let outcome = self.store.inner().run(op, &mut self.undo);
+            match outcome {
+                Ok(result) => results.push(result),
+                Err(error) => failure = Some(error),
+            }
+        }
+        if let Some(error) = failure {
+            self.undo_to(0);
+            self.over = true;
+            return Err(error);
+        }
+        if commit {
+            self.undo.clear();
+        }
+        Ok(results)
+    }
+
+    fn scan(&mut self, scan: Scan) -> MemoryScan {
+        MemoryScan(self.store.inner().scan(&scan).map(Into::into))
+    }
+
+    fn savepoint(&mut self) -> u32 {
+        self.undo.len() as u32
+    }
+
+    async fn rollback_to(&mut self, savepoint: u32) -> Result<(), StoreError> {
+        if self.over {
+            return Err(RefCode::TransactionAborted.into());
+        }
+        self.undo_to(savepoint as usize);
+        Ok(())
+    }
+
+    async fn commit(mut self) -> Result<Committed, StoreError> {
+        self.store.inner().log.push("commit".to_owned());
+        self.store.inner().refused()?;
+        self.undo.clear();
+        Ok(Committed::default())
+    }
+
+    async fn rollback(self) {}
+
+    fn is_started(&self) -> bool {
+        self.started
+    }
+}
+
+impl Store for Memory {
+    type Transaction = MemoryTransaction;
+    type Scan = MemoryScan;
+
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.inner().catalog)
+    }
+
+    async fn change(&self, change: Change) -> Result<Result<(), ChangeError>, StoreError> {
+        let mut inner = self.inner();
+        let mut catalog = (*inner.catalog).clone();
+        if let Err(error) = catalog.apply(&change, 2) {
+            return Ok(Err(error));
+        }
+        if let Change::CreateIndex { database, table, .. } = &change {
+            // The table may have come back under a new id.
+            let old = inner.catalog.table(database, table).map(|t| t.id);
+            let new = catalog.table(database, table).map(|t| t.id);
+            if let (Some(old), Some(new)) = (old, new)
+                && let Some(rows) = inner.tables.remove(&old)
+            {
+                inner.tables.insert(new, rows);
+            }
+        }
+        inner.catalog = Arc::new(catalog);
+        Ok(Ok(()))
+    }
+
+    fn begin(&self) -> MemoryTransaction {
+        MemoryTransaction { store: self.clone(), undo: Vec::new(), started: false, over: false }
+    }
+
+    async fn read(&self, reads: Vec<RowOp>) -> Result<Vec<RowResult>, StoreError> {
+        let mut inner = self.inner();
+        inner.log.push(format!("read {}", reads.len()));
+        inner.refused()?;
+        let mut none = Vec::new();
+        assert!(reads.iter().all(|r| r.kind == RowOpKind::Read(LockMode::Committed)));
+        reads.iter().map(|read| inner.run(read, &mut none)).collect()
+    }
+
+    fn scan(&self, scan: Scan) -> MemoryScan {
+        MemoryScan(self.inner().scan(&scan).map(Into::into))
+    }
+
+    async fn reserve_sequence(
+        &self,
+        table: TableId,
+        count: u64,
+    ) -> Result<Range<u64>, StoreError> {
+        let mut inner = self.inner();
+        let next = inner.sequences.entry(table).or_insert(1);
+        let range = *next..*next + count;
+        *next = range.end;
+        Ok(range)
+    }
+
+    async fn raise_sequence(&self, table: TableId, value: u64) -> Result<(), StoreError> {
+        let mut inner = self.inner();
+        let next = inner.sequences.entry(table).or_insert(1);
+        *next = (*next).max(value + 1);
+        Ok(())
+    }
+}
+
+/// Keeps what a statement gave.
+#[derive(Default)]
+pub struct Kept {
+    pub columns: Option<Columns>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Sink for Kept {
+    fn begin(&mut self, columns: &Columns) {
+        assert!(self.columns.is_none(), "columns come once");
+        self.columns = Some(Arc::clone(columns));
+    }
+
+    fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
+        let columns = self.columns.as_ref().expect("columns come first");
+        assert_eq!(columns.len(), values.len());
+        self.rows.push(values.to_vec());
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.columns.is_some()
+    }
+}
+
+fn now() -> i64 {
+    1_700_000_000_123_456
+}
+
+/// A session and its store.
+pub struct Desk {
+    pub store: Memory,
+    pub shared: Arc<Shared<Memory>>,
+    pub session: Session<Memory>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        let store = Memory::new();
+        let shared = Arc::new(Shared::new(store.clone(), now));
+        let session = Session::new(Arc::clone(&shared), client());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        let mut desk = Self { store, shared, session, runtime };
+        assert_eq!(desk.run("CREATE DATABASE IF NOT EXISTS test"), "ok 1");
+        assert_eq!(desk.run("USE test"), "ok 0");
+        desk
+    }
+
+    /// Runs statements and prints what came of the last: rows as `a|b;c|d`, or `ok N`, or
+    /// `ERROR number text`.
+    pub fn run(&mut self, text: &str) -> String {
+        let mut last = String::new();
+        for statement in crate::parse::split_statements(text) {
+            let mut kept = Kept::default();
+            let result = self.runtime.block_on(self.session.query(statement, &mut kept));
+            last = shown(result.map_err(crate::error::Failure::into_sql), &kept);
+        }
+        last
+    }
+
+    /// Prepares and runs a statement.
+    pub fn execute(&mut self, text: &str, parameters: &[Value]) -> String {
+        let info = match self.session.prepare(text) {
+            Ok(info) => info,
+            Err(error) => return shown(Err(error), &Kept::default()),
+        };
+        self.again(info.id, parameters)
+    }
+
+    pub fn again(&mut self, id: u32, parameters: &[Value]) -> String {
+        let mut kept = Kept::default();
+        let result = self.runtime.block_on(self.session.execute(id, parameters, &mut kept));
+        shown(result.map_err(crate::error::Failure::into_sql), &kept)
+    }
+
+    /// Runs a table of statements and what is to come of them, one pair in two lines.
+    pub fn check(&mut self, script: &str) {
+        let mut lines = script.lines().map(str::trim).filter(|l| !l.is_empty());
+        while let Some(statement) = lines.next() {
+            let wanted = lines.next().unwrap_or("").strip_prefix("=> ").unwrap_or("");
+            let found = self.run(statement);
+            let fits = match wanted.strip_suffix('…') {
+                Some(prefix) => found.starts_with(prefix),
+                None => found == wanted,
+            };
+            assert!(fits, "\n{statement}\nwanted: {wanted}\nfound:  {found}");
+        }
+    }
+
+    pub fn columns(&mut self, text: &str) -> Columns {
+        let mut kept = Kept::default();
+        let result = self.runtime.block_on(self.session.query(text, &mut kept));
+        result.expect("a result");
+        kept.columns.expect("columns")
+    }
+}
+
+pub fn client() -> Client {
+    Client { connection_id: 7, user: "root".into(), host: "localhost".into(), found_rows: false }
+}
+
+fn shown(result: Result<Outcome, SqlError>, kept: &Kept) -> String {
+    let row = |row: &Vec<Value>| {
+        row.iter().map(Value::to_display).collect::<Vec<_>>().join("|")
+    };
+    match result {
+        Ok(Outcome::Rows) => {
+            assert!(kept.columns.is_some());
+            kept.rows.iter().map(row).collect::<Vec<_>>().join(";")
+        }
+        Ok(Outcome::Done(done)) => format!("ok {}", done.affected_rows),
+        Err(error) => format!("ERROR {} {}", error.errno, error.message),
+    }
+}

@@ -1,0 +1,8 @@
+//! Statements in, rows or errors out.
+
+mod clients;
+mod dml;
+mod queries;
+mod refusals;
+mod schema;
+mod transactions;

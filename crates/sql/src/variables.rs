@@ -1,0 +1,326 @@
+//! System variables: their names, defaults, and what they may be set to.
+
+use crate::error;
+use lats_base::map::Map;
+use lats_values::{SqlError, Value};
+use std::collections::BTreeMap;
+
+/// The default `sql_mode`, as MySQL 8.4 has it.
+pub const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
+                            ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+/// What the server calls itself.
+pub const VERSION: &str = lats_mysql_wire::SERVER_VERSION;
+/// The comment beside it.
+pub const VERSION_COMMENT: &str = "LatsDB";
+/// Bytes of the largest request.
+pub const MAX_ALLOWED_PACKET: i64 = 64 << 20;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Cannot be set.
+    Fixed,
+    /// A whole number.
+    Number,
+    /// ON or OFF.
+    Switch,
+    /// Text.
+    Text,
+    /// A character set that we can speak.
+    Charset,
+    /// A collation.
+    Collation,
+    /// `sql_mode`.
+    Mode,
+    /// An isolation level.
+    Isolation,
+    /// Only UTC.
+    Zone,
+}
+
+#[derive(Clone, Copy)]
+enum Default {
+    Number(i64),
+    Text(&'static str),
+    Null,
+}
+
+struct Variable {
+    name: &'static str,
+    default: Default,
+    kind: Kind,
+}
+
+const fn number(name: &'static str, default: i64) -> Variable {
+    Variable { name, default: Default::Number(default), kind: Kind::Number }
+}
+
+const fn switch(name: &'static str, on: bool) -> Variable {
+    Variable { name, default: Default::Number(on as i64), kind: Kind::Switch }
+}
+
+const fn text(name: &'static str, default: &'static str, kind: Kind) -> Variable {
+    Variable { name, default: Default::Text(default), kind }
+}
+
+const fn fixed(name: &'static str, default: i64) -> Variable {
+    Variable { name, default: Default::Number(default), kind: Kind::Fixed }
+}
+
+/// Ascending by name.
+const VARIABLES: &[Variable] = &[
+    number("auto_increment_increment", 1),
+    number("auto_increment_offset", 1),
+    switch("autocommit", true),
+    switch("big_tables", false),
+    number("bulk_insert_buffer_size", 8_388_608),
+    text("character_set_client", "utf8mb4", Kind::Charset),
+    text("character_set_connection", "utf8mb4", Kind::Charset),
+    text("character_set_database", "utf8mb4", Kind::Charset),
+    text("character_set_filesystem", "binary", Kind::Fixed),
+    text("character_set_results", "utf8mb4", Kind::Charset),
+    text("character_set_server", "utf8mb4", Kind::Charset),
+    text("character_set_system", "utf8mb3", Kind::Fixed),
+    text("collation_connection", "utf8mb4_0900_ai_ci", Kind::Collation),
+    text("collation_database", "utf8mb4_0900_ai_ci", Kind::Collation),
+    text("collation_server", "utf8mb4_0900_ai_ci", Kind::Collation),
+    text("completion_type", "NO_CHAIN", Kind::Text),
+    number("connect_timeout", 10),
+    text("default_collation_for_utf8mb4", "utf8mb4_0900_ai_ci", Kind::Collation),
+    text("default_storage_engine", "LatsDB", Kind::Text),
+    number("default_week_format", 0),
+    number("div_precision_increment", 4),
+    switch("explicit_defaults_for_timestamp", true),
+    switch("foreign_key_checks", true),
+    number("group_concat_max_len", 1_024),
+    text("have_ssl", "DISABLED", Kind::Fixed),
+    text("hostname", "localhost", Kind::Fixed),
+    text("init_connect", "", Kind::Text),
+    number("innodb_lock_wait_timeout", 50),
+    switch("innodb_read_only", false),
+    number("interactive_timeout", 28_800),
+    text("lc_messages", "en_US", Kind::Text),
+    text("lc_time_names", "en_US", Kind::Text),
+    text("license", "Apache-2.0", Kind::Fixed),
+    number("lock_wait_timeout", 31_536_000),
+    fixed("lower_case_file_system", 0),
+    fixed("lower_case_table_names", 0),
+    number("max_allowed_packet", MAX_ALLOWED_PACKET),
+    number("max_connections", 4_096),
+    number("max_execution_time", 0),
+    number("net_buffer_length", 16_384),
+    number("net_read_timeout", 30),
+    number("net_write_timeout", 60),
+    switch("performance_schema", false),
+    fixed("port", 4_306),
+    fixed("protocol_version", 10),
+    number("query_cache_size", 0),
+    text("query_cache_type", "OFF", Kind::Text),
+    switch("read_only", false),
+    switch("session_track_schema", true),
+    text("session_track_system_variables", "*", Kind::Text),
+    switch("sql_auto_is_null", false),
+    switch("sql_big_selects", true),
+    switch("sql_log_bin", true),
+    text("sql_mode", SQL_MODE, Kind::Mode),
+    switch("sql_notes", true),
+    switch("sql_quote_show_create", true),
+    switch("sql_require_primary_key", false),
+    switch("sql_safe_updates", false),
+    number("sql_select_limit", i64::MAX),
+    switch("sql_warnings", false),
+    text("storage_engine", "LatsDB", Kind::Text),
+    switch("super_read_only", false),
+    text("system_time_zone", "UTC", Kind::Fixed),
+    text("time_zone", "SYSTEM", Kind::Zone),
+    text("transaction_isolation", "READ-COMMITTED", Kind::Isolation),
+    switch("transaction_read_only", false),
+    text("tx_isolation", "READ-COMMITTED", Kind::Isolation),
+    switch("tx_read_only", false),
+    switch("unique_checks", true),
+    text("version", VERSION, Kind::Fixed),
+    text("version_comment", VERSION_COMMENT, Kind::Fixed),
+    text("version_compile_machine", "x86_64", Kind::Fixed),
+    text("version_compile_os", "Linux", Kind::Fixed),
+    number("wait_timeout", 28_800),
+    Variable { name: "warning_count", default: Default::Number(0), kind: Kind::Fixed },
+    Variable { name: "error_count", default: Default::Number(0), kind: Kind::Fixed },
+    Variable { name: "last_insert_id", default: Default::Number(0), kind: Kind::Fixed },
+    Variable { name: "identity", default: Default::Number(0), kind: Kind::Fixed },
+    Variable { name: "proxy_user", default: Default::Null, kind: Kind::Fixed },
+];
+
+fn find(name: &str) -> Option<&'static Variable> {
+    VARIABLES.iter().find(|v| v.name == name)
+}
+
+/// True if there is a variable with this name (in lower case).
+pub fn is_known(name: &str) -> bool {
+    find(name).is_some()
+}
+
+/// Values of variables that differ from their defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    changed: BTreeMap<&'static str, Value>,
+}
+
+impl Variables {
+    /// A variable's value.
+    pub fn get(&self, name: &str) -> Value {
+        if let Some(value) = self.changed.get(name) {
+            return value.clone();
+        }
+        match find(name).map(|v| v.default) {
+            Some(Default::Number(number)) => Value::Int(number),
+            Some(Default::Text(text)) => Value::text(text),
+            Some(Default::Null) | None => Value::Null,
+        }
+    }
+
+    /// A variable's value as `SHOW VARIABLES` prints it.
+    pub fn shown(&self, name: &str) -> String {
+        let value = self.get(name);
+        match (find(name).map(|v| v.kind), &value) {
+            (Some(Kind::Switch), Value::Int(0)) => "OFF".to_owned(),
+            (Some(Kind::Switch), Value::Int(_)) => "ON".to_owned(),
+            (_, Value::Null) => String::new(),
+            _ => value.to_display(),
+        }
+    }
+
+    /// Names of all variables, ascending.
+    pub fn names() -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = VARIABLES.iter().map(|v| v.name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Sets a variable; none for its default. Gives what it was set to.
+    ///
+    /// # Errors
+    /// 1193 for unknown names, 1238 for those that cannot be set, 1231 for other values.
+    pub fn set(&mut self, name: &str, value: Option<&Value>) -> Result<Value, SqlError> {
+        let variable = find(name).ok_or_else(|| error::unknown_variable(name))?;
+        if matches!(variable.kind, Kind::Fixed) {
+            let text = format!("Variable '{name}' is a read only variable");
+            return Err(error::make(1238, "HY000", &text));
+        }
+        match value {
+            None => {
+                self.changed.remove(variable.name);
+            }
+            Some(value) => {
+                let checked = check(variable, value)?;
+                for alias in aliases(variable.name) {
+                    self.changed.insert(alias, checked.clone());
+                }
+            }
+        }
+        Ok(self.get(name))
+    }
+}
+
+fn aliases(name: &'static str) -> Vec<&'static str> {
+    match name {
+        "transaction_isolation" | "tx_isolation" => vec!["transaction_isolation", "tx_isolation"],
+        "transaction_read_only" | "tx_read_only" => vec!["transaction_read_only", "tx_read_only"],
+        other => vec![other],
+    }
+}
+
+fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
+    let shown = value.to_display();
+    let wrong = || error::wrong_variable_value(variable.name, &shown);
+    match variable.kind {
+        Kind::Fixed => Err(wrong()),
+        Kind::Number => match value {
+            Value::Int(_) | Value::UInt(_) => Ok(value.clone()),
+            _ => Err(error::make(
+                1232,
+                "42000",
+                &format!("Incorrect argument type to variable '{}'", variable.name),
+            )),
+        },
+        Kind::Switch => match shown.to_ascii_uppercase().as_str() {
+            "1" | "ON" | "TRUE" => Ok(Value::Int(1)),
+            "0" | "OFF" | "FALSE" => Ok(Value::Int(0)),
+            _ => Err(wrong()),
+        },
+        Kind::Text => Ok(Value::text(&shown)),
+        Kind::Charset if value.is_null() => Ok(Value::Null),
+        Kind::Charset => charset(&shown).map(Value::text),
+        Kind::Collation => {
+            crate::bind::collation_named(&shown)?;
+            Ok(Value::text(&shown.to_ascii_lowercase()))
+        }
+        Kind::Mode => sql_mode(&shown).map(|mode| Value::text(&mode)),
+        Kind::Isolation => match shown.to_ascii_uppercase().replace(' ', "-").as_str() {
+            "READ-UNCOMMITTED" => Ok(Value::text("READ-UNCOMMITTED")),
+            "READ-COMMITTED" => Ok(Value::text("READ-COMMITTED")),
+            "REPEATABLE-READ" => Ok(Value::text("REPEATABLE-READ")),
+            "SERIALIZABLE" => Err(error::not_supported("ISOLATION LEVEL SERIALIZABLE")),
+            _ => Err(wrong()),
+        },
+        Kind::Zone => match shown.to_ascii_uppercase().as_str() {
+            "SYSTEM" | "UTC" | "+00:00" | "+0:00" => Ok(Value::text(&shown)),
+            _ => Err(error::not_supported("time zones other than UTC")),
+        },
+    }
+}
+
+/// The character set by its name, if it is one whose texts we can take as they are.
+///
+/// # Errors
+/// 1115 for unknown names, 1235 for others.
+pub fn charset(name: &str) -> Result<&'static str, SqlError> {
+    match name.to_ascii_lowercase().as_str() {
+        "utf8mb4" => Ok("utf8mb4"),
+        "utf8" | "utf8mb3" => Ok("utf8mb3"),
+        "binary" => Ok("binary"),
+        "ascii" => Ok("ascii"),
+        "latin1" | "cp1252" | "gbk" | "sjis" | "ucs2" | "utf16" | "utf32" | "latin2" => {
+            Err(error::not_supported(&format!("character set {name}; use utf8mb4")))
+        }
+        _ => Err(error::make(1115, "42000", &format!("Unknown character set: '{name}'"))),
+    }
+}
+
+/// Modes that change nothing here, or what they change is done.
+const MODES: [&str; 12] = [
+    "ONLY_FULL_GROUP_BY",
+    "STRICT_TRANS_TABLES",
+    "STRICT_ALL_TABLES",
+    "NO_ZERO_IN_DATE",
+    "NO_ZERO_DATE",
+    "ERROR_FOR_DIVISION_BY_ZERO",
+    "NO_ENGINE_SUBSTITUTION",
+    "NO_AUTO_VALUE_ON_ZERO",
+    "NO_UNSIGNED_SUBTRACTION",
+    "ALLOW_INVALID_DATES",
+    "NO_DIR_IN_CREATE",
+    "TRADITIONAL",
+];
+
+fn sql_mode(text: &str) -> Result<String, SqlError> {
+    let mut modes = Vec::new();
+    for mode in text.split(',').map(|m| m.trim().to_ascii_uppercase()) {
+        match mode.as_str() {
+            "" => {}
+            "NO_UNSIGNED_SUBTRACTION" | "ALLOW_INVALID_DATES" => {
+                return Err(error::not_supported(&format!("sql_mode {mode}")));
+            }
+            "TRADITIONAL" => modes.extend(SQL_MODE.split(',').map(str::to_owned)),
+            known if MODES.contains(&known) => modes.push(mode),
+            "ANSI" | "ANSI_QUOTES" | "PIPES_AS_CONCAT" | "NO_BACKSLASH_ESCAPES"
+            | "IGNORE_SPACE" | "REAL_AS_FLOAT" | "HIGH_NOT_PRECEDENCE"
+            | "PAD_CHAR_TO_FULL_LENGTH" | "TIME_TRUNCATE_FRACTIONAL" => {
+                return Err(error::not_supported(&format!("sql_mode {mode}")));
+            }
+            _ => return Err(error::wrong_variable_value("sql_mode", &mode)),
+        }
+    }
+    Ok(modes.join(","))
+}
+
+/// User variables.
+pub type UserVariables = Map<String, Value>;

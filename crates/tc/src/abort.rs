@@ -1,0 +1,110 @@
+//! Giving up, as a whole or back to a savepoint (ABORT-1, ABORT-2).
+
+use crate::{
+    Tc,
+    transaction::{Refusal, State},
+};
+use lats_base::{RefCode, TransactionId};
+use lats_kernel::Ctx;
+use lats_signals::{
+    Signal,
+    commit::{AbortConf, AbortReq, FLAG_ROLLBACK, TcKeyRef},
+};
+
+impl Tc {
+    /// Rolls the transaction back, unless it is decided already. What is under way is awaited
+    /// first (ABORT-1): an abort must not overtake a row image on its way to a backup.
+    pub(crate) fn abort(&mut self, id: TransactionId, refusal: Refusal, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        match t.state {
+            State::Idle | State::Preparing | State::RollingBack => {
+                t.state = State::Settling;
+                t.refusal = Some(refusal);
+                self.cancel_waits(id, ctx);
+                self.when_settled(id, ctx);
+            }
+            State::Aborted => self.finish_abort(id, ctx),
+            State::Deciding | State::Committing | State::Settling | State::Aborting => {}
+        }
+    }
+
+    /// All that was under way has been answered: tell everyone.
+    pub(crate) fn start_abort(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        self.counters.aborts += 1;
+        let view = self.view.number;
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        t.state = State::Aborting;
+        t.waiting = t.participants.keys().copied().collect();
+        let body = AbortReq { transaction: id, view, from_statement: 0, reserved: 0 };
+        t.waiting.iter().for_each(|to| ctx.send(*to, &body));
+        self.when_aborted(id, ctx);
+    }
+
+    /// Takes back what statements from `statement` on did.
+    pub(crate) fn roll_back_to(&mut self, id: TransactionId, statement: u32, ctx: &mut Ctx<'_>) {
+        let view = self.view.number;
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        t.state = State::RollingBack;
+        t.waiting = t.participants.keys().copied().collect();
+        // Statement 0 would mean the whole transaction; a client's statements start at 1.
+        let from_statement = statement.max(1);
+        let body = AbortReq { transaction: id, view, from_statement, reserved: 0 };
+        t.waiting.iter().for_each(|to| ctx.send(*to, &body));
+        self.when_aborted(id, ctx);
+    }
+
+    pub(crate) fn on_abort_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let conf = signal.body::<AbortConf>();
+        let Some(t) = self.transactions.get_mut(&conf.transaction) else { return };
+        let awaited = match t.state {
+            State::Aborting => conf.from_statement == 0,
+            State::RollingBack => conf.from_statement != 0,
+            _ => false,
+        };
+        if awaited {
+            t.waiting.remove(&signal.sender());
+            self.when_aborted(conf.transaction, ctx);
+        }
+    }
+
+    pub(crate) fn when_aborted(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        if !t.waiting.is_empty() {
+            return;
+        }
+        match t.state {
+            State::RollingBack => {
+                t.state = State::Idle;
+                self.answer(id, false, ctx);
+            }
+            State::Aborting if t.client.is_some() && t.request.is_none() => {
+                // ABORT-2: the client hears of it when it asks for the next thing.
+                t.state = State::Aborted;
+                t.participants.clear();
+            }
+            State::Aborting => self.finish_abort(id, ctx),
+            _ => {}
+        }
+    }
+
+    /// Tells the client, and forgets the transaction.
+    pub(crate) fn finish_abort(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        let asked =
+            self.transactions.get(&id).and_then(|t| t.request.as_ref()).map(|r| (r.id, r.flags));
+        if let Some((_, flags)) = asked
+            && flags & FLAG_ROLLBACK != 0
+        {
+            self.answer(id, false, ctx);
+        }
+        let Some(t) = self.transactions.remove(&id) else { return };
+        let (Some(request), Some(client)) = (t.request, t.client) else { return };
+        let refusal = t.refusal.unwrap_or_else(|| RefCode::TransactionAborted.into());
+        let body = TcKeyRef {
+            transaction: id,
+            request: request.id,
+            code: refusal.code,
+            errno: refusal.errno,
+        };
+        ctx.send_with(client, &body, &[&refusal.text]);
+    }
+}

@@ -1,0 +1,210 @@
+//! The transaction coordinator: routes operations to primaries, runs prepare, decide, commit and
+//! complete, takes over from dead coordinators, and tells clients the outcome.
+//!
+//! Each file is one activity of `docs/protocols/commit.md`.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod abort;
+mod commit;
+mod outcome;
+mod prepare;
+mod request;
+mod takeover;
+mod transaction;
+mod view;
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    vec::Vec,
+};
+use lats_base::{Duration, Epoch, Instant, TableId, TransactionId, ViewNumber};
+use lats_catalog::View;
+use lats_kernel::{Block, Ctx, TimerToken};
+use lats_signals::{
+    BlockRef, Signal, SignalBuffer, SignalNumber,
+    commit::{CompleteEntry, CompleteOrd},
+    control::LeaseOrd,
+};
+use transaction::Transaction;
+use zerocopy::IntoBytes;
+
+/// How a table's rows are spread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableRoute {
+    pub(crate) fragment_count: u16,
+}
+
+/// The transaction coordinator.
+pub struct Tc {
+    pub(crate) view: View,
+    pub(crate) catalog_version: u64,
+    pub(crate) tables: BTreeMap<TableId, TableRoute>,
+    pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
+    pub(crate) lease_until: Instant,
+    pub(crate) epoch: Epoch,
+    /// Completions that have not been sent yet, by participant.
+    pub(crate) completions: BTreeMap<BlockRef, Vec<u8>>,
+    pub(crate) takeover: takeover::TakeOver,
+    pub(crate) queries: BTreeMap<u64, outcome::Query>,
+    pub(crate) next_query: u64,
+    pub(crate) parked: SignalBuffer,
+    pub(crate) counters: Counters,
+}
+
+/// What a coordinator has done, for status and tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Transactions rolled back, for whatever reason.
+    pub aborts: u64,
+    /// Transactions of dead coordinators that were resolved here.
+    pub taken_over: u64,
+}
+
+/// Completions wait for company no longer than the executor is busy, and never above this.
+const COMPLETION_BYTES_MAX: usize = 32 << 10;
+
+impl Default for Tc {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tc {
+    /// A coordinator without a view: it refuses everything until it gets one.
+    pub fn new() -> Self {
+        Self {
+            view: View::default(),
+            catalog_version: 0,
+            tables: BTreeMap::new(),
+            transactions: BTreeMap::new(),
+            lease_until: Instant::ZERO,
+            epoch: Epoch::default(),
+            completions: BTreeMap::new(),
+            takeover: takeover::TakeOver::default(),
+            queries: BTreeMap::new(),
+            next_query: 1,
+            parked: SignalBuffer::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    pub(crate) fn may_serve(&self, ctx: &Ctx<'_>) -> bool {
+        ctx.now() < self.lease_until
+    }
+
+    pub(crate) fn hear_epoch(&mut self, epoch: Epoch) {
+        self.epoch = self.epoch.max(epoch);
+    }
+
+    /// Parks a signal whose sender has installed a view that we have not; true if parked.
+    pub(crate) fn park_newer(&mut self, view: ViewNumber, signal: &Signal<'_>) -> bool {
+        let newer = view > self.view.number;
+        if newer {
+            self.parked.push_signal(signal);
+        }
+        newer
+    }
+
+    /// Every LDM of every live data node.
+    pub(crate) fn all_ldms(&self) -> BTreeSet<BlockRef> {
+        let instances = self.view.config.ldm_instances;
+        let nodes = self.view.data_nodes().map(|m| m.node);
+        nodes.flat_map(|n| (0..instances).map(move |i| BlockRef::ldm(n, i))).collect()
+    }
+
+    /// Queues the news that a transaction is committed everywhere (COMMIT-5).
+    pub(crate) fn queue_completion(
+        &mut self,
+        participant: BlockRef,
+        entry: &CompleteEntry,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let queued = self.completions.entry(participant).or_default();
+        queued.extend_from_slice(entry.as_bytes());
+        if queued.len() >= COMPLETION_BYTES_MAX {
+            let entries = core::mem::take(queued);
+            ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
+        }
+    }
+
+    fn is_from_the_dead(&self, signal: &Signal<'_>, ctx: &Ctx<'_>) -> bool {
+        let sender = signal.header.sender;
+        if sender.node == ctx.node() || sender.node.get() == 0 {
+            return false;
+        }
+        self.view.member(sender.node).is_some_and(|m| {
+            let theirs = signal.header.incarnation;
+            theirs < m.incarnation.get() || (theirs == m.incarnation.get() && !m.alive)
+        })
+    }
+}
+
+impl Block for Tc {
+    fn handle(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        if self.is_from_the_dead(signal, ctx) {
+            return;
+        }
+        let Some(number) = signal.number() else { return };
+        match number {
+            SignalNumber::TcKeyReq => self.on_tc_key_req(signal, ctx),
+            SignalNumber::PrepareConf => self.on_prepare_conf(signal, ctx),
+            SignalNumber::PrepareRef => self.on_prepare_ref(signal, ctx),
+            SignalNumber::ReplicateConf => self.on_replicate_conf(signal, ctx),
+            SignalNumber::DecideConf => self.on_decide_conf(signal, ctx),
+            SignalNumber::CommitConf => self.on_commit_conf(signal, ctx),
+            SignalNumber::AbortConf => self.on_abort_conf(signal, ctx),
+            SignalNumber::TakeOverRep => self.on_take_over_rep(signal),
+            SignalNumber::TakeOverEndRep => self.on_take_over_end_rep(signal, ctx),
+            SignalNumber::OutcomeReq => self.on_outcome_req(signal, ctx),
+            SignalNumber::OutcomeFindConf => self.on_outcome_find_conf(signal, ctx),
+            SignalNumber::ViewOrd => self.on_view_ord(signal, ctx),
+            SignalNumber::CatalogOrd => self.on_catalog_ord(signal, ctx),
+            SignalNumber::ClientGoneRep => self.on_client_gone_rep(signal, ctx),
+            SignalNumber::LeaseOrd => {
+                let body = signal.body::<LeaseOrd>();
+                self.lease_until = Instant::from_nanos(body.valid_until);
+                self.hear_epoch(body.epoch);
+            }
+            // Signals of other blocks: a sender of another version, or a client that errs.
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, _token: TimerToken, ctx: &mut Ctx<'_>) {
+        self.drop_old_queries(ctx);
+        ctx.after(Duration::from_millis(1_000), 0);
+    }
+
+    fn on_idle(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some((participant, entries)) = self.completions.pop_first() {
+            if !entries.is_empty() {
+                ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
+            }
+        }
+    }
+
+    fn leaks(&self) -> Option<String> {
+        if let Some((id, t)) = self.transactions.iter().next() {
+            return Some(format!("tc holds transaction {id:?}: {t:?}"));
+        }
+        (!self.completions.is_empty() || !self.parked.is_empty())
+            .then(|| "tc holds completions or parked signals".into())
+    }
+
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+}

@@ -1,0 +1,148 @@
+//! Prepare: collect the answers of primaries and backups (COMMIT-1, COMMIT-2).
+
+use crate::{
+    Tc,
+    request::commits,
+    transaction::{Refusal, State},
+};
+use lats_base::{RefCode, TransactionId};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef, Signal,
+    commit::{
+        AbortReq, CANCEL_WAIT, PrepareConf, PrepareRef, ReplicateConf,
+    },
+    list::{self, Outcome, OutcomeKind},
+};
+
+impl Tc {
+    pub(crate) fn on_prepare_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let conf = signal.body::<PrepareConf>();
+        if self.park_newer(conf.view, signal) {
+            return;
+        }
+        self.hear_epoch(conf.epoch);
+        // Of the replicas it was sent to, those that have died since will not answer.
+        let same_life = self.view.data_nodes().filter(|m| m.joined_in <= conf.view);
+        let alive = same_life.map(|m| m.node).collect();
+        let Some(t) = self.transactions.get_mut(&conf.transaction) else { return };
+        let Some(batch) = t.batches.get_mut(&conf.batch) else { return };
+        t.epoch = t.epoch.max(conf.epoch);
+        batch.executed = true;
+        batch.backups = conf.backups.and(alive);
+        let early = batch.early;
+        early.iter().for_each(|n| {
+            batch.backups.remove(n);
+        });
+        let done = list::items::<Outcome>(signal.payload())
+            .filter(|(o, _)| o.kind == OutcomeKind::Done as u32)
+            .count();
+        let participant = t.participants.entry(batch.primary).or_default();
+        participant.primary |= conf.holds != 0;
+        participant.only_locks |= batch.reads_with_lock || done < batch.operations as usize;
+        let instance = batch.primary.instance;
+        for node in conf.backups.and(alive).iter() {
+            t.participants.entry(BlockRef::ldm(node, instance)).or_default().backup = true;
+        }
+        if let Some(request) = &mut t.request {
+            request.outcomes.extend_from_slice(signal.payload());
+            request.outcome_count += conf.result_count;
+        }
+        self.forget_settled(conf.transaction, conf.batch, ctx);
+    }
+
+    pub(crate) fn on_replicate_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let conf = signal.body::<ReplicateConf>();
+        let Some(t) = self.transactions.get_mut(&conf.transaction) else { return };
+        let Some(batch) = t.batches.get_mut(&conf.batch) else { return };
+        let node = signal.sender().node;
+        if batch.executed {
+            batch.backups.remove(node);
+        } else {
+            batch.early.insert(node);
+        }
+        t.participants.entry(signal.sender()).or_default().backup = true;
+        self.forget_settled(conf.transaction, conf.batch, ctx);
+    }
+
+    pub(crate) fn on_prepare_ref(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<PrepareRef>();
+        let Some(t) = self.transactions.get_mut(&body.transaction) else { return };
+        let Some(batch) = t.batches.remove(&body.batch) else { return };
+        // What the batch did before it was refused is still there.
+        t.participants.entry(batch.primary).or_default().primary = true;
+        let refusal =
+            Refusal { code: body.code, errno: body.errno, text: signal.payload().to_vec() };
+        if t.state == State::Preparing {
+            self.abort(body.transaction, refusal, ctx);
+        } else {
+            self.when_settled(body.transaction, ctx);
+        }
+    }
+
+    fn forget_settled(&mut self, id: TransactionId, batch: u32, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        if t.batches.get(&batch).is_some_and(|b| b.is_settled()) {
+            t.batches.remove(&batch);
+            self.when_settled(id, ctx);
+        }
+    }
+
+    /// Goes on when all that was sent has been answered.
+    pub(crate) fn when_settled(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        if !t.batches.is_empty() {
+            return;
+        }
+        match t.state {
+            State::Preparing if t.request.as_ref().is_some_and(commits) => {
+                if ctx.crash_point(Fault::CrashBeforeDecide) {
+                    return;
+                }
+                self.decide(id, ctx);
+            }
+            State::Preparing => {
+                t.state = State::Idle;
+                self.answer(id, false, ctx);
+                self.forget_if_untouched(id);
+            }
+            State::Settling => self.start_abort(id, ctx),
+            State::Idle
+            | State::RollingBack
+            | State::Deciding
+            | State::Committing
+            | State::Aborting
+            | State::Aborted => {}
+        }
+    }
+
+    /// A transaction that holds nothing anywhere needs no end.
+    fn forget_if_untouched(&mut self, id: TransactionId) {
+        let untouched = self
+            .transactions
+            .get(&id)
+            .is_some_and(|t| t.participants.values().all(|p| !p.primary && !p.backup));
+        if untouched {
+            self.transactions.remove(&id);
+        }
+    }
+
+    /// Makes the batches that wait for locks answer at once.
+    pub(crate) fn cancel_waits(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get(&id) else { return };
+        let body = AbortReq {
+            transaction: id,
+            view: self.view.number,
+            from_statement: CANCEL_WAIT,
+            reserved: 0,
+        };
+        for batch in t.batches.values().filter(|b| !b.executed) {
+            ctx.send(batch.primary, &body);
+        }
+    }
+
+    /// The refusal of transactions that lost a node they needed.
+    pub(crate) fn node_failed() -> Refusal {
+        RefCode::NodeFailed.into()
+    }
+}

@@ -1,0 +1,190 @@
+//! A client's request: route its operations to the primaries of their rows.
+
+use crate::{
+    Tc,
+    transaction::{Batch, Request, State, Transaction},
+};
+use alloc::{collections::BTreeMap, vec::Vec};
+use lats_base::{NodeSet, RefCode, TransactionId, hash, limits};
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockKind, BlockRef, Signal,
+    commit::{
+        FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PrepareReq, TcKeyConf,
+        TcKeyRef, TcKeyReq,
+    },
+    control::ClientGoneRep,
+    list::{self, Operation, OperationKind},
+};
+
+/// Operations for one primary.
+#[derive(Default)]
+struct Part {
+    count: u32,
+    operations: Vec<u8>,
+    reads_with_lock: bool,
+}
+
+impl Tc {
+    pub(crate) fn on_tc_key_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<TcKeyReq>();
+        let client = signal.sender();
+        self.hear_epoch(req.epoch_seen);
+        if let Err(code) = self.admit(&req, client, ctx) {
+            return refuse(client, &req, code, ctx);
+        }
+        let id = req.transaction;
+        let t = self.transactions.entry(id).or_insert_with(|| Transaction::new(Some(client)));
+        t.answered_below = req.answered_below;
+        t.request = Some(Request {
+            id: req.request,
+            flags: req.flags,
+            outcomes: Vec::new(),
+            outcome_count: 0,
+        });
+        if t.state == State::Aborted {
+            return self.finish_abort(id, ctx);
+        }
+        if req.flags & FLAG_ROLLBACK != 0 {
+            return self.abort(id, RefCode::TransactionAborted.into(), ctx);
+        }
+        if req.flags & FLAG_ROLLBACK_TO != 0 {
+            return self.roll_back_to(id, req.rollback_to, ctx);
+        }
+        self.send_parts(&req, signal.payload(), ctx);
+    }
+
+    /// What can be wrong with a request before anything is done for it.
+    fn admit(&self, req: &TcKeyReq, client: BlockRef, ctx: &Ctx<'_>) -> Result<(), RefCode> {
+        let operations = req.operation_count as usize;
+        let ends = req.flags & (FLAG_ROLLBACK | FLAG_ROLLBACK_TO) != 0;
+        if req.transaction.is_none()
+            || operations > limits::OPERATIONS_PER_REQUEST_MAX
+            || (ends && operations > 0)
+        {
+            return Err(RefCode::RequestMalformed);
+        }
+        if !self.may_serve(ctx) {
+            return Err(RefCode::NotServing);
+        }
+        let Some(t) = self.transactions.get(&req.transaction) else {
+            let full = self.transactions.len() >= limits::TRANSACTIONS_PER_COORDINATOR_MAX;
+            return if full { Err(RefCode::TransactionLimit) } else { Ok(()) };
+        };
+        if t.client != Some(client) || !matches!(t.state, State::Idle | State::Aborted) {
+            return Err(RefCode::RequestMalformed);
+        }
+        if t.operations + operations > limits::OPERATIONS_PER_TRANSACTION_MAX {
+            return Err(RefCode::OperationLimit);
+        }
+        Ok(())
+    }
+
+    fn send_parts(&mut self, req: &TcKeyReq, payload: &[u8], ctx: &mut Ctx<'_>) {
+        let id = req.transaction;
+        let parts = match self.split(payload) {
+            Ok(parts) => parts,
+            Err(code) => return self.abort(id, code.into(), ctx),
+        };
+        let (view, epoch) = (self.view.number, self.epoch);
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        t.state = State::Preparing;
+        t.operations += req.operation_count as usize;
+        for (primary, part) in parts {
+            let batch = t.next_batch;
+            t.next_batch += 1;
+            t.batches.insert(
+                batch,
+                Batch {
+                    primary,
+                    operations: part.count,
+                    reads_with_lock: part.reads_with_lock,
+                    executed: false,
+                    backups: NodeSet::EMPTY,
+                    early: NodeSet::EMPTY,
+                },
+            );
+            let body = PrepareReq {
+                transaction: id,
+                view,
+                epoch,
+                batch,
+                statement: req.statement,
+                operation_count: part.count,
+                flags: 0,
+            };
+            ctx.send_with(primary, &body, &[&part.operations]);
+        }
+        self.when_settled(id, ctx);
+    }
+
+    /// Sorts operations by the local data manager of their row's primary.
+    fn split(&self, payload: &[u8]) -> Result<BTreeMap<BlockRef, Part>, RefCode> {
+        let mut parts: BTreeMap<BlockRef, Part> = BTreeMap::new();
+        let instances = self.view.config.ldm_instances.max(1);
+        for (index, (mut head, strings)) in list::items::<Operation>(payload).enumerate() {
+            let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
+            let kind = OperationKind::from_number(head.kind).ok_or(RefCode::RequestMalformed)?;
+            let bucket = hash::bucket_of(hash::partition_hash(strings[0]));
+            let fragment = (bucket % u32::from(table.fragment_count.max(1))) as u16;
+            head.fragment = lats_base::FragmentId::new(fragment);
+            head.index = index as u32;
+            let node = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
+            let primary = BlockRef::ldm(node, u32::from(fragment) % instances);
+            let part = parts.entry(primary).or_default();
+            part.count += 1;
+            part.reads_with_lock |=
+                matches!(kind, OperationKind::ReadShared | OperationKind::ReadExclusive);
+            list::push(&mut part.operations, &head, strings);
+        }
+        Ok(parts)
+    }
+
+    /// Answers the request that is being worked on.
+    pub(crate) fn answer(&mut self, id: TransactionId, committed: bool, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        let (Some(request), Some(client)) = (t.request.take(), t.client) else { return };
+        let conf = TcKeyConf {
+            transaction: id,
+            request: request.id,
+            epoch: t.epoch,
+            result_count: request.outcome_count,
+            flags: if committed { FLAG_COMMITTED } else { 0 },
+        };
+        ctx.send_with(client, &conf, &[&request.outcomes]);
+    }
+
+    pub(crate) fn on_client_gone_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let slot = signal.body::<ClientGoneRep>().slot;
+        let client = BlockRef::new(ctx.node(), BlockKind::Client, slot as u32);
+        let orphans: Vec<TransactionId> = self
+            .transactions
+            .iter()
+            .filter(|(_, t)| t.client == Some(client))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in orphans {
+            if let Some(t) = self.transactions.get_mut(&id) {
+                t.client = None;
+            }
+            self.abort(id, RefCode::TransactionAborted.into(), ctx);
+        }
+        self.queries.retain(|_, q| q.client != client);
+    }
+}
+
+/// Refuses a request that has not touched its transaction.
+fn refuse(client: BlockRef, req: &TcKeyReq, code: RefCode, ctx: &mut Ctx<'_>) {
+    let body = TcKeyRef {
+        transaction: req.transaction,
+        request: req.request,
+        code: u32::from(code.number()),
+        errno: 0,
+    };
+    ctx.send(client, &body);
+}
+
+/// True if a request commits when it is through.
+pub(crate) fn commits(request: &Request) -> bool {
+    request.flags & FLAG_COMMIT != 0
+}

@@ -1,0 +1,119 @@
+//! What a coordinator knows of a transaction.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+use lats_base::{Epoch, NodeSet, RefCode};
+use lats_signals::BlockRef;
+
+/// Started → Preparing → Deciding → Committing; or Settling → Aborting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Waits for its client.
+    Idle,
+    /// Operations are under way.
+    Preparing,
+    /// A statement is being taken back.
+    RollingBack,
+    /// The backups are being told that it commits: there is no way back from here (COMMIT-3).
+    Deciding,
+    /// The primaries are being told to make it visible.
+    Committing,
+    /// It will be rolled back as soon as all that is under way has been answered (ABORT-1).
+    Settling,
+    /// The participants are being told to take it back.
+    Aborting,
+    /// It is rolled back, and its client does not know yet.
+    Aborted,
+}
+
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    pub(crate) state: State,
+    /// Its client; none once it is gone, or when the transaction was taken over.
+    pub(crate) client: Option<BlockRef>,
+    pub(crate) answered_below: u64,
+    pub(crate) epoch: Epoch,
+    pub(crate) operations: usize,
+    pub(crate) participants: BTreeMap<BlockRef, Participant>,
+    /// Batches that are not answered by everyone yet.
+    pub(crate) batches: BTreeMap<u32, Batch>,
+    pub(crate) next_batch: u32,
+    /// Participants whose answer the state waits for.
+    pub(crate) waiting: BTreeSet<BlockRef>,
+    pub(crate) request: Option<Request>,
+    /// Why it is rolled back.
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// A local data manager that has to hear the end of the transaction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Participant {
+    /// It executed operations as primary.
+    pub(crate) primary: bool,
+    /// It holds row images as backup.
+    pub(crate) backup: bool,
+    /// It holds locks for rows that no backup has images of.
+    pub(crate) only_locks: bool,
+}
+
+/// Operations sent to one primary.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) primary: BlockRef,
+    pub(crate) operations: u32,
+    pub(crate) reads_with_lock: bool,
+    /// The primary has answered.
+    pub(crate) executed: bool,
+    /// Backups whose answer is missing.
+    pub(crate) backups: NodeSet,
+    /// Backups that have answered before the primary.
+    pub(crate) early: NodeSet,
+}
+
+/// The client's request that is being worked on.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: u64,
+    pub(crate) flags: u32,
+    pub(crate) outcomes: Vec<u8>,
+    pub(crate) outcome_count: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) code: u32,
+    pub(crate) errno: u32,
+    pub(crate) text: Vec<u8>,
+}
+
+impl From<RefCode> for Refusal {
+    fn from(code: RefCode) -> Self {
+        Self { code: u32::from(code.number()), errno: 0, text: Vec::new() }
+    }
+}
+
+impl Transaction {
+    pub(crate) fn new(client: Option<BlockRef>) -> Self {
+        Self {
+            state: State::Idle,
+            client,
+            answered_below: 0,
+            epoch: Epoch::default(),
+            operations: 0,
+            participants: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            next_batch: 1,
+            waiting: BTreeSet::new(),
+            request: None,
+            refusal: None,
+        }
+    }
+}
+
+impl Batch {
+    pub(crate) fn is_settled(&self) -> bool {
+        self.executed && self.backups.is_empty()
+    }
+}

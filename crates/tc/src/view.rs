@@ -1,0 +1,115 @@
+//! A new view or catalog: what it means for the transactions under way (FAIL-1 to FAIL-4).
+
+use crate::{TableRoute, Tc, transaction::State};
+use alloc::{collections::BTreeSet, vec::Vec};
+use lats_base::{NodeId, TransactionId};
+use lats_catalog::{Catalog, View};
+use lats_kernel::Ctx;
+use lats_signals::{BlockRef, Signal, control::InstallConf};
+
+impl Tc {
+    pub(crate) fn on_view_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let Ok(view) = lats_catalog::decode::<View>(signal.payload()) else { return };
+        if view.number <= self.view.number {
+            return;
+        }
+        let before = core::mem::replace(&mut self.view, view);
+        let dead: BTreeSet<NodeId> = before
+            .members
+            .iter()
+            .filter(|m| m.alive && !self.view.is_alive(m.node, m.incarnation))
+            .map(|m| m.node)
+            .collect();
+        if !dead.is_empty() {
+            self.completions.retain(|to, _| !dead.contains(&to.node));
+            let ids: Vec<TransactionId> = self.transactions.keys().copied().collect();
+            ids.into_iter().for_each(|id| self.lose_nodes(id, &dead, ctx));
+            self.lose_nodes_in_queries(&dead, ctx);
+        }
+        self.resolve_when_reported(ctx);
+        self.confirm_install(ctx);
+        let mut parked = core::mem::take(&mut self.parked);
+        while let Some(signal) = parked.pop() {
+            lats_kernel::Block::handle(self, &signal, ctx);
+        }
+    }
+
+    pub(crate) fn on_catalog_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let Ok(catalog) = Catalog::decode(signal.payload()) else { return };
+        if catalog.version > self.catalog_version {
+            self.catalog_version = catalog.version;
+            self.tables = catalog
+                .tables
+                .values()
+                .map(|t| (t.id, TableRoute { fragment_count: t.fragment_count }))
+                .collect();
+        }
+        self.confirm_install(ctx);
+    }
+
+    fn confirm_install(&self, ctx: &mut Ctx<'_>) {
+        let body =
+            InstallConf { view: self.view.number, catalog_version: self.catalog_version };
+        ctx.send(BlockRef::control(ctx.node()), &body);
+    }
+
+    /// What the loss of nodes means for one transaction.
+    fn lose_nodes(&mut self, id: TransactionId, dead: &BTreeSet<NodeId>, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        let is_dead = |at: &BlockRef| dead.contains(&at.node);
+        let lost_primary = t.participants.iter().any(|(at, p)| p.primary && is_dead(at));
+        // FAIL-1: locks without row images died with their primary.
+        let lost_locks =
+            t.participants.iter().any(|(at, p)| p.primary && p.only_locks && is_dead(at));
+        // FAIL-2: nobody will answer for a batch whose primary died before it did.
+        let lost_batch = t.batches.values().any(|b| !b.executed && is_dead(&b.primary));
+        t.participants.retain(|at, _| !is_dead(at));
+        t.waiting.retain(|at| !is_dead(at));
+        t.batches.retain(|_, b| b.executed || !is_dead(&b.primary));
+        for batch in t.batches.values_mut() {
+            dead.iter().for_each(|n| {
+                batch.backups.remove(*n);
+            });
+        }
+        t.batches.retain(|_, b| !b.is_settled());
+        let state = t.state;
+        if lost_batch {
+            // Its row images may be anywhere.
+            let everyone = self.all_ldms();
+            let Some(t) = self.transactions.get_mut(&id) else { return };
+            everyone.into_iter().for_each(|l| {
+                t.participants.entry(l).or_default().backup = true;
+            });
+        } else if lost_primary
+            && let Some(t) = self.transactions.get_mut(&id)
+        {
+            // FAIL-3: backups have become primaries of some of its rows.
+            t.participants.values_mut().filter(|p| p.backup).for_each(|p| p.primary = true);
+        }
+        self.go_on_after_loss(id, state, lost_batch || lost_locks, ctx);
+    }
+
+    fn go_on_after_loss(
+        &mut self,
+        id: TransactionId,
+        state: State,
+        must_abort: bool,
+        ctx: &mut Ctx<'_>,
+    ) {
+        match state {
+            State::Idle | State::Preparing | State::RollingBack if must_abort => {
+                self.abort(id, Self::node_failed(), ctx);
+            }
+            State::Idle | State::Aborted => {}
+            State::Preparing | State::Settling => self.when_settled(id, ctx),
+            State::RollingBack | State::Aborting => self.when_aborted(id, ctx),
+            State::Deciding => self.when_decided(id, ctx),
+            State::Committing => {
+                // FAIL-4: whoever is primary now must make the rows visible.
+                let Some(t) = self.transactions.get(&id) else { return };
+                let everyone = t.participants.keys().copied().collect();
+                self.send_commit(id, everyone, ctx);
+            }
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! Expressions over the columns of a row: their tree, and how they are computed.
+
+mod arithmetic;
+mod logic;
+mod numbers;
+mod print;
+pub(crate) mod result;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use arithmetic::{integer_result, modulo, negate};
+pub(crate) use numbers::{to_decimal, to_double, to_integer, to_number};
+pub use result::result_type;
+
+use crate::{
+    Collation, ColumnType, Function, RowLayout, SqlError, Value, convert, error::push_warning,
+    functions,
+};
+use alloc::{boxed::Box, vec::Vec};
+use serde::{Deserialize, Serialize};
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Expr {
+    /// A value.
+    Literal(Value),
+    /// A column of the row, counted from 0.
+    Column(u16),
+    /// `-a`, `NOT a`, `~a`.
+    Unary {
+        /// Which.
+        op: UnaryOp,
+        /// Its operand.
+        arg: Box<Expr>,
+    },
+    /// `a + b` and the like.
+    Binary {
+        /// Which.
+        op: BinaryOp,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+    },
+    /// `a IS [NOT] NULL`.
+    IsNull {
+        /// Operand.
+        arg: Box<Expr>,
+        /// With NOT.
+        negated: bool,
+    },
+    /// `a [NOT] BETWEEN low AND high`.
+    Between {
+        /// Operand.
+        arg: Box<Expr>,
+        /// Lower bound.
+        low: Box<Expr>,
+        /// Upper bound.
+        high: Box<Expr>,
+        /// With NOT.
+        negated: bool,
+    },
+    /// `a [NOT] IN (…)`.
+    In {
+        /// Operand.
+        arg: Box<Expr>,
+        /// The list.
+        list: Vec<Expr>,
+        /// With NOT.
+        negated: bool,
+    },
+    /// `a [NOT] LIKE pattern [ESCAPE '…']`.
+    Like {
+        /// Operand.
+        arg: Box<Expr>,
+        /// Pattern.
+        pattern: Box<Expr>,
+        /// `None`: the backslash, MySQL's default; `Some('\0')`: no escape at all.
+        escape: Option<char>,
+        /// With NOT.
+        negated: bool,
+    },
+    /// `CASE …`.
+    Case {
+        /// What the branches are compared with; without it they are conditions.
+        operand: Option<Box<Expr>>,
+        /// WHEN and THEN.
+        branches: Vec<(Expr, Expr)>,
+        /// ELSE.
+        otherwise: Option<Box<Expr>>,
+    },
+    /// `CAST(a AS type)`. BIGINT stands for SIGNED and UNSIGNED, LONGTEXT for CHAR without length,
+    /// LONGBLOB for BINARY without length.
+    Cast {
+        /// Operand.
+        arg: Box<Expr>,
+        /// The type.
+        to: ColumnType,
+    },
+    /// A built-in function.
+    Call {
+        /// Which.
+        function: Function,
+        /// Its arguments.
+        args: Vec<Expr>,
+    },
+    /// `a COLLATE name`.
+    Collate {
+        /// Operand.
+        arg: Box<Expr>,
+        /// The collation.
+        collation: Collation,
+    },
+}
+
+/// Operators with one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UnaryOp {
+    /// `-`.
+    Minus,
+    /// `NOT`.
+    Not,
+    /// `~`.
+    BitNot,
+}
+
+/// Operators with two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BinaryOp {
+    /// `+`.
+    Add,
+    /// `-`.
+    Subtract,
+    /// `*`.
+    Multiply,
+    /// `/`.
+    Divide,
+    /// `DIV`.
+    IntDivide,
+    /// `%`.
+    Modulo,
+    /// `=`.
+    Equal,
+    /// `<=>`.
+    NullSafeEqual,
+    /// `<>`.
+    NotEqual,
+    /// `<`.
+    Less,
+    /// `<=`.
+    LessOrEqual,
+    /// `>`.
+    Greater,
+    /// `>=`.
+    GreaterOrEqual,
+    /// `AND`.
+    And,
+    /// `OR`.
+    Or,
+    /// `XOR`.
+    Xor,
+    /// `&`.
+    BitAnd,
+    /// `|`.
+    BitOr,
+    /// `^`.
+    BitXor,
+    /// `<<`.
+    ShiftLeft,
+    /// `>>`.
+    ShiftRight,
+}
+
+/// Where an expression finds the values of columns.
+pub trait ColumnSource {
+    /// The value of a column; NULL when there is no such column.
+    fn column(&self, index: u16) -> Value;
+}
+
+impl ColumnSource for [Value] {
+    fn column(&self, index: u16) -> Value {
+        self.get(usize::from(index)).cloned().unwrap_or(Value::Null)
+    }
+}
+
+impl ColumnSource for &[Value] {
+    fn column(&self, index: u16) -> Value {
+        (**self).column(index)
+    }
+}
+
+impl ColumnSource for Vec<Value> {
+    fn column(&self, index: u16) -> Value {
+        self.as_slice().column(index)
+    }
+}
+
+/// A stored row as a source of columns.
+#[derive(Clone, Copy, Debug)]
+pub struct RowView<'a> {
+    /// How the row is stored.
+    pub layout: &'a RowLayout,
+    /// Its bytes.
+    pub row: &'a [u8],
+}
+
+impl ColumnSource for RowView<'_> {
+    fn column(&self, index: u16) -> Value {
+        self.layout.value(self.row, index)
+    }
+}
+
+/// What computing needs beside the row, and the warnings that it leaves.
+#[derive(Clone, Debug, Default)]
+pub struct EvalContext {
+    /// Whether a warning about data is an error, as in a statement that changes rows.
+    pub strict: bool,
+    /// Warnings, at most 64.
+    pub warnings: Vec<SqlError>,
+    depth: usize,
+}
+
+impl EvalContext {
+    /// Without warnings yet.
+    pub fn new(strict: bool) -> Self {
+        Self { strict, warnings: Vec::new(), depth: 0 }
+    }
+
+    /// Keeps a warning, or fails with it when strict.
+    pub fn warn(&mut self, warning: SqlError) -> Result<(), SqlError> {
+        if self.strict {
+            return Err(warning);
+        }
+        self.note(warning);
+        Ok(())
+    }
+
+    /// Keeps a warning that is never an error.
+    pub fn note(&mut self, warning: SqlError) {
+        push_warning(&mut self.warnings, warning);
+    }
+
+    /// The warning of a division by zero, and its result.
+    pub(crate) fn division_by_zero(&mut self) -> Result<Value, SqlError> {
+        self.warn(SqlError::division_by_zero())?;
+        Ok(Value::Null)
+    }
+}
+
+/// Deepest tree that is computed. Parsers stop far earlier; long chains of AND, OR, + and the like
+/// are walked in a loop and do not count.
+const DEPTH_MAX: usize = 512;
+
+/// Computes an expression.
+pub fn eval(expr: &Expr, row: &dyn ColumnSource, ctx: &mut EvalContext) -> Result<Value, SqlError> {
+    if ctx.depth >= DEPTH_MAX {
+        return Err(SqlError::not_supported("expressions nested that deep"));
+    }
+    ctx.depth += 1;
+    let result = eval_node(expr, row, ctx);
+    ctx.depth -= 1;
+    result
+}
+
+fn eval_node(
+    expr: &Expr,
+    row: &dyn ColumnSource,
+    ctx: &mut EvalContext,
+) -> Result<Value, SqlError> {
+    match expr {
+        Expr::Literal(value) => Ok(value.clone()),
+        Expr::Column(index) => Ok(row.column(*index)),
+        Expr::Unary { op, arg } => unary(*op, arg, row, ctx),
+        Expr::Binary { op, left, right } => binary(*op, left, right, row, ctx),
+        Expr::IsNull { arg, negated } => {
+            Ok(Value::bool(eval(arg, row, ctx)?.is_null() != *negated))
+        }
+        Expr::Between { arg, low, high, negated } => {
+            logic::between(arg, low, high, row, ctx).map(|truth| logic::value_of(truth, *negated))
+        }
+        Expr::In { arg, list, negated } => {
+            logic::in_list(arg, list, row, ctx).map(|truth| logic::value_of(truth, *negated))
+        }
+        Expr::Like { arg, pattern, escape, negated } => {
+            logic::like(arg, pattern, *escape, row, ctx)
+                .map(|truth| logic::value_of(truth, *negated))
+        }
+        Expr::Case { operand, branches, otherwise } => {
+            case(operand.as_deref(), branches, otherwise.as_deref(), row, ctx)
+        }
+        Expr::Cast { arg, to } => convert::cast(eval(arg, row, ctx)?, to, ctx),
+        Expr::Call { function, args } => call(*function, args, row, ctx),
+        Expr::Collate { arg, collation } => collate(eval(arg, row, ctx)?, *collation),
+    }
+}
+
+fn unary(
+    op: UnaryOp,
+    arg: &Expr,
+    row: &dyn ColumnSource,
+    ctx: &mut EvalContext,
+) -> Result<Value, SqlError> {
+    let value = eval(arg, row, ctx)?;
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    match op {
+        UnaryOp::Minus => negate(&value, arg, ctx),
+        UnaryOp::Not => Ok(logic::value_of(logic::truth(&value, ctx)?, true)),
+        UnaryOp::BitNot => Ok(Value::UInt(!(to_integer(&value, ctx)? as u64))),
+    }
+}
+
+fn binary(
+    op: BinaryOp,
+    left: &Expr,
+    right: &Expr,
+    row: &dyn ColumnSource,
+    ctx: &mut EvalContext,
+) -> Result<Value, SqlError> {
+    use BinaryOp::{And, Or, Xor};
+    if matches!(op, And | Or) {
+        return logic::chain(op, left, right, row, ctx).map(|truth| logic::value_of(truth, false));
+    }
+    let (first, rest) = arithmetic::spine(op, left);
+    let mut value = eval(first, row, ctx)?;
+    for (op, operand, so_far) in rest {
+        let other = eval(operand, row, ctx)?;
+        value = arithmetic::compute(op, &value, &other, (so_far, operand), ctx)?;
+    }
+    let other = eval(right, row, ctx)?;
+    if op == Xor {
+        return logic::xor(&value, &other, ctx);
+    }
+    if logic::is_comparison(op) {
+        return logic::comparison(op, (&value, left), (&other, right), ctx);
+    }
+    arithmetic::compute(op, &value, &other, (left, right), ctx)
+}
+
+fn case(
+    operand: Option<&Expr>,
+    branches: &[(Expr, Expr)],
+    otherwise: Option<&Expr>,
+    row: &dyn ColumnSource,
+    ctx: &mut EvalContext,
+) -> Result<Value, SqlError> {
+    let subject = operand.map(|expr| eval(expr, row, ctx).map(|v| (v, expr))).transpose()?;
+    for (when, then) in branches {
+        let value = eval(when, row, ctx)?;
+        let chosen = match &subject {
+            Some((subject, expr)) => logic::equal((subject, expr), (&value, when), ctx)?,
+            None => logic::truth(&value, ctx)?,
+        };
+        if chosen == Some(true) {
+            return eval(then, row, ctx);
+        }
+    }
+    otherwise.map_or(Ok(Value::Null), |expr| eval(expr, row, ctx))
+}
+
+fn call(
+    function: Function,
+    args: &[Expr],
+    row: &dyn ColumnSource,
+    ctx: &mut EvalContext,
+) -> Result<Value, SqlError> {
+    match (function, args) {
+        (Function::If, [condition, then, otherwise]) => {
+            let condition = eval(condition, row, ctx)?;
+            let chosen = logic::truth(&condition, ctx)? == Some(true);
+            eval(if chosen { then } else { otherwise }, row, ctx)
+        }
+        (Function::IfNull | Function::Coalesce, [_, ..]) => {
+            for arg in args {
+                let value = eval(arg, row, ctx)?;
+                if !value.is_null() {
+                    return Ok(value);
+                }
+            }
+            Ok(Value::Null)
+        }
+        (Function::NullIf, [a, b]) => {
+            let (x, y) = (eval(a, row, ctx)?, eval(b, row, ctx)?);
+            let same = logic::equal((&x, a), (&y, b), ctx)? == Some(true);
+            Ok(if same { Value::Null } else { x })
+        }
+        _ => {
+            let mut values = Vec::with_capacity(args.len());
+            for arg in args {
+                values.push(eval(arg, row, ctx)?);
+            }
+            functions::call(function, &values, ctx)
+        }
+    }
+}
+
+fn collate(value: Value, collation: Collation) -> Result<Value, SqlError> {
+    Ok(match value {
+        Value::Text(text, _) if collation == Collation::Binary => Value::Bytes(text.into_bytes()),
+        Value::Text(text, _) => Value::Text(text, collation),
+        Value::Null | Value::Bytes(_) => value,
+        other => Value::Text(other.to_display(), collation),
+    })
+}
+
+/// Whether a row passes a condition: NULL does not.
+pub fn is_true(
+    expr: &Expr,
+    row: &dyn ColumnSource,
+    ctx: &mut EvalContext,
+) -> Result<bool, SqlError> {
+    let value = eval(expr, row, ctx)?;
+    Ok(logic::truth(&value, ctx)? == Some(true))
+}

@@ -1,0 +1,292 @@
+//! Tables of expressions and what MySQL 8.4 gives for them.
+
+mod functions;
+pub mod parser;
+
+use super::*;
+use parser::{parse, run};
+use std::{format, string::String, vec, vec::Vec};
+
+/// Runs a table; the warnings' numbers stand behind the value.
+pub fn check(table: &[(&str, &str)]) {
+    let wrong: Vec<String> = table
+        .iter()
+        .filter_map(|(text, expected)| {
+            let found = run(text, false);
+            (found != *expected).then(|| format!("{text}\n  gives    {found}\n  expected {expected}"))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn arithmetic() {
+    check(&[
+        ("1 + 1", "2"),
+        ("7 / 2", "3.5000"),
+        ("1 / 3", "0.3333"),
+        ("2 / 3", "0.6667"),
+        ("1 / 3 * 3", "1.0000"),
+        ("1 / 3 / 7", "0.04761905"),
+        ("10.5 / 3.25", "3.23077"),
+        ("1 / 0", "NULL [1365]"),
+        ("1 % 0", "NULL [1365]"),
+        ("1 DIV 0", "NULL [1365]"),
+        ("7 DIV 2", "3"),
+        ("-7 DIV 2", "-3"),
+        ("7.5 DIV 2", "3"),
+        ("-7 % 3", "-1"),
+        ("7 % -3", "1"),
+        ("7.5 % 2", "1.5"),
+        ("5.5e0 % 2", "1.5"),
+        ("1.5 + 1", "2.5"),
+        ("1.50 + 1.5", "3.00"),
+        ("1.1 * 1.1", "1.21"),
+        ("0.1 + 0.2", "0.3"),
+        ("0.1e0 + 0.2e0", "0.30000000000000004"),
+        ("'10abc' + 5", "15 [1292]"),
+        ("'abc' + 5", "5 [1292]"),
+        ("' 7 ' + 1", "8"),
+        ("'1e2' + 0", "100"),
+        ("'3' * '4'", "12"),
+        ("NULL + 1", "NULL"),
+        ("9223372036854775807 + 1", "ERROR 1690: BIGINT value is out of range in '(9223372036854775807 + 1)'"),
+        ("9223372036854775807 * 2", "ERROR 1690: BIGINT value is out of range in '(9223372036854775807 * 2)'"),
+        ("18446744073709551615 + 0", "18446744073709551615"),
+        ("18446744073709551615 + 1", "ERROR 1690: BIGINT UNSIGNED value is out of range in '(18446744073709551615 + 1)'"),
+        ("CAST(1 AS UNSIGNED) - 2", "ERROR 1690: BIGINT UNSIGNED value is out of range in '(cast(1 as bigint unsigned) - 2)'"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("-18446744073709551615", "-18446744073709551615"),
+        ("-9223372036854775808 DIV -1", "ERROR 1690: BIGINT value is out of range in '(-(9223372036854775808) DIV -(1))'"),
+        ("1e308 * 10", "ERROR 1690: DOUBLE value is out of range in '(1e308 * 10)'"),
+        ("12345678901234567890123 + 1", "12345678901234567890124"),
+        ("-1 & 255", "255"),
+        ("~0", "18446744073709551615"),
+        ("1 << 63", "9223372036854775808"),
+        ("1 << 64", "0"),
+        ("5 ^ 1", "4"),
+        ("2.5 | 0", "3"),
+        ("DATE'2024-01-31' + 1", "20240132"),
+        ("TIMESTAMP'2024-01-31 10:11:12.5' + 0", "20240131101112.5"),
+        ("TIME'-10:11:12' + 0", "-101112"),
+        ("-'5'", "-5"),
+    ]);
+}
+
+#[test]
+fn comparisons() {
+    check(&[
+        ("'a' = 'A'", "1"),
+        ("'a' = 'á'", "1"),
+        ("'a' = 'a '", "0"),
+        ("'a' = 'A' COLLATE utf8mb4_bin", "0"),
+        ("'a' = 'a ' COLLATE utf8mb4_bin", "1"),
+        ("'ß' = 'ss'", "1"),
+        ("'ß' = 's' COLLATE utf8mb4_general_ci", "1"),
+        ("X'61' = 'A'", "0"),
+        ("'a' < 'b'", "1"),
+        ("'10' < '9'", "1"),
+        ("'10' < 9", "0"),
+        ("'abc' = 0", "1 [1292]"),
+        ("1 = 1.0", "1"),
+        ("1 = '1.0'", "1"),
+        ("9007199254740993 = 9007199254740992.0", "0"),
+        ("9007199254740993 = '9007199254740993'", "1"),
+        ("9223372036854775807 < 18446744073709551615", "1"),
+        ("-1 < 18446744073709551615", "1"),
+        ("0.1 = 0.1e0", "1"),
+        ("NULL = NULL", "NULL"),
+        ("NULL <=> NULL", "1"),
+        ("1 <=> NULL", "0"),
+        ("1 <> 2", "1"),
+        ("DATE'2024-01-31' = '2024-1-31'", "1"),
+        ("DATE'2024-01-31' = '20240131'", "1"),
+        ("DATE'2024-01-31' < '2024-01-31 00:00:01'", "1"),
+        ("DATE'2024-01-31' = 20240131", "1"),
+        ("TIMESTAMP'2024-01-31 00:00:00' = 20240131", "1"),
+        ("DATE'2024-01-31' = TIMESTAMP'2024-01-31 00:00:00'", "1"),
+        ("DATE'2024-01-31' = 'abc'", "ERROR 1525: Incorrect DATE value: 'abc'"),
+        ("TIME'10:00:00' = '10:00'", "1"),
+        ("TIME'10:00:00' < 110000", "1"),
+        ("2 BETWEEN 1 AND 3", "1"),
+        ("2 NOT BETWEEN 1 AND 3", "0"),
+        ("2 BETWEEN NULL AND 1", "0"),
+        ("2 BETWEEN NULL AND 3", "NULL"),
+        ("1 IN (2, NULL)", "NULL"),
+        ("1 IN (1, NULL)", "1"),
+        ("1 NOT IN (2, 3)", "1"),
+        ("'A' IN ('b', 'a')", "1"),
+        ("NULL IN (1)", "NULL"),
+    ]);
+}
+
+#[test]
+fn conditions() {
+    check(&[
+        ("1 AND NULL", "NULL"),
+        ("0 AND NULL", "0"),
+        ("NULL AND 0", "0"),
+        ("1 OR NULL", "1"),
+        ("0 OR NULL", "NULL"),
+        ("NOT NULL", "NULL"),
+        ("NOT 0", "1"),
+        ("NOT '0abc'", "1 [1292]"),
+        ("1 XOR 1", "0"),
+        ("1 XOR NULL", "NULL"),
+        ("0 AND 1/0", "0"),
+        ("1 OR 1/0", "1"),
+        ("'0.5' AND 1", "1"),
+        ("NULL IS NULL", "1"),
+        ("1 IS NOT NULL", "1"),
+        ("CASE 2 WHEN 1 THEN 'a' WHEN 2 THEN 'b' END", "b"),
+        ("CASE WHEN NULL THEN 'a' ELSE 'c' END", "c"),
+        ("CASE NULL WHEN NULL THEN 1 ELSE 2 END", "2"),
+        ("CASE 1 WHEN 2 THEN 3 END", "NULL"),
+    ]);
+}
+
+#[test]
+fn like() {
+    check(&[
+        ("'abc' LIKE 'A%'", "1"),
+        ("'abc' LIKE 'a_c'", "1"),
+        ("'abc' LIKE 'a_'", "0"),
+        ("'a%c' LIKE 'a\\%c'", "1"),
+        ("'abc' LIKE 'a\\%c'", "0"),
+        ("'abc' LIKE '%b%'", "1"),
+        ("'abcbd' LIKE '%b_'", "1"),
+        ("'' LIKE '%'", "1"),
+        ("'' LIKE '_'", "0"),
+        ("'á' LIKE 'A'", "1"),
+        ("'abc' COLLATE utf8mb4_bin LIKE 'A%'", "0"),
+        ("X'61' LIKE 'A'", "0"),
+        ("123 LIKE '1%'", "1"),
+        ("NULL LIKE 'a'", "NULL"),
+        ("'abc' NOT LIKE 'abc'", "0"),
+        ("'a ' LIKE 'a'", "0"),
+    ]);
+}
+
+#[test]
+fn casts() {
+    check(&[
+        ("CAST('10abc' AS SIGNED)", "10 [1292]"),
+        ("CAST('1.5' AS SIGNED)", "1 [1292]"),
+        ("CAST(1.5 AS SIGNED)", "2"),
+        ("CAST(-1.5 AS SIGNED)", "-2"),
+        ("CAST(2.5e0 AS SIGNED)", "2"),
+        ("CAST(-1 AS UNSIGNED)", "18446744073709551615"),
+        ("CAST(18446744073709551615 AS SIGNED)", "-1"),
+        ("CAST(1e20 AS SIGNED)", "9223372036854775807"),
+        ("CAST('1.555' AS DECIMAL(5,2))", "1.56"),
+        ("CAST(12345 AS DECIMAL(4,1))", "999.9 [1264]"),
+        ("CAST('abc' AS CHAR(2))", "ab [1292]"),
+        ("CAST(1.50 AS CHAR)", "1.50"),
+        ("CAST('a' AS BINARY(3)) = X'610000'", "1"),
+        ("CAST('2024-02-30' AS DATE)", "NULL [1292]"),
+        ("CAST('2024-2-3' AS DATE)", "2024-02-03"),
+        ("CAST('0000-00-00' AS DATE)", "NULL [1292]"),
+        ("CAST('240203' AS DATE)", "2024-02-03"),
+        ("CAST(20240203 AS DATETIME)", "2024-02-03 00:00:00"),
+        ("CAST('2024-02-03T04:05:06.789' AS DATETIME(1))", "2024-02-03 04:05:06.8"),
+        ("CAST('2024-02-03 04:05:06.5' AS DATETIME)", "2024-02-03 04:05:07"),
+        ("CAST('1:2:3' AS TIME)", "01:02:03"),
+        ("CAST('900:00:00' AS TIME)", "838:59:59 [1292]"),
+        ("CAST('1 2:3' AS TIME)", "26:03:00"),
+        ("CAST(101112 AS TIME)", "10:11:12"),
+        ("CAST(NULL AS SIGNED)", "NULL"),
+    ]);
+}
+
+#[test]
+fn strict_mode_turns_warnings_about_data_into_errors() {
+    for (text, expected) in [
+        ("1 / 0", "ERROR 1365: Division by 0"),
+        ("'10abc' + 5", "ERROR 1292: Truncated incorrect DOUBLE value: '10abc'"),
+        ("CAST('x' AS DATE)", "ERROR 1292: Incorrect datetime value: 'x'"),
+        ("'5' + 5", "10"),
+    ] {
+        assert_eq!(run(text, true), expected, "{text}");
+    }
+}
+
+#[test]
+fn warnings_are_bounded() {
+    let mut ctx = EvalContext::new(false);
+    let expr = parse("1 / 0");
+    for _ in 0..1000 {
+        eval(&expr, &Vec::new(), &mut ctx).unwrap();
+    }
+    assert_eq!(ctx.warnings.len(), 64);
+}
+
+#[test]
+fn long_chains_need_no_deep_stack() {
+    for (op, expected) in [(BinaryOp::Or, "1"), (BinaryOp::Add, "20000")] {
+        let mut expr = Expr::Literal(Value::Int(i64::from(op == BinaryOp::Add)));
+        for _ in 1..20_000 {
+            let right = Box::new(Expr::Literal(Value::Int(1)));
+            expr = Expr::Binary { op, left: Box::new(expr), right };
+        }
+        let value = eval(&expr, &Vec::new(), &mut EvalContext::new(false)).unwrap();
+        assert_eq!(value.to_display(), expected);
+        // Dropping it would recurse.
+        core::mem::forget(expr);
+    }
+}
+
+#[test]
+fn columns_are_read_from_rows() {
+    let types = [
+        ColumnType::new(crate::TypeKind::Int),
+        ColumnType::new(crate::TypeKind::VarChar { chars: 10 }).collated(Collation::Utf8mb4Bin),
+    ];
+    let layout = RowLayout::new(&types);
+    let mut row = Vec::new();
+    let text = Value::Text(String::from("abc"), Collation::Utf8mb4Bin);
+    layout.encode(&[Value::Int(7), text], &mut row).unwrap();
+    let view = RowView { layout: &layout, row: &row };
+    let mut ctx = EvalContext::new(false);
+    for (text, expected) in [
+        ("c0 + 1", "8"),
+        ("c1 = 'ABC'", "0"),
+        ("c1 = 'ABC' COLLATE utf8mb4_0900_ai_ci", "1"),
+        ("c9 IS NULL", "1"),
+    ] {
+        assert_eq!(eval(&parse(text), &view, &mut ctx).unwrap().to_display(), expected, "{text}");
+    }
+}
+
+#[test]
+fn result_types() {
+    let columns = vec![
+        ColumnType::new(crate::TypeKind::Int),
+        ColumnType::new(crate::TypeKind::BigInt).unsigned(),
+        ColumnType::new(crate::TypeKind::Decimal { precision: 10, scale: 2 }),
+        ColumnType::new(crate::TypeKind::VarChar { chars: 20 }),
+        ColumnType::new(crate::TypeKind::DateTime { fsp: 3 }),
+        ColumnType::new(crate::TypeKind::Double),
+    ];
+    for (text, expected) in [
+        ("c0", "int"),
+        ("c0 + 1", "bigint"),
+        ("c0 + c1", "bigint unsigned"),
+        ("c0 / 2", "decimal(14,4)"),
+        ("c2 + 1", "decimal(22,2)"),
+        ("c2 * c2", "decimal(20,4)"),
+        ("c0 + c5", "double"),
+        ("c3 + 1", "double"),
+        ("c0 = 1", "bigint"),
+        ("CONCAT(c3, 'ab')", "varchar(22)"),
+        ("IF(c0, 1, 1.5)", "decimal(20,1)"),
+        ("COALESCE(c4, DATE'2024-01-01')", "datetime(3)"),
+        ("IFNULL(c0, 'a')", "varchar(11)"),
+        ("DATE_ADD(c4, INTERVAL 1 DAY)", "datetime(3)"),
+        ("~c0", "bigint unsigned"),
+        ("CAST(c3 AS SIGNED)", "bigint"),
+        ("LENGTH(c3)", "bigint"),
+        ("ROUND(c2, 1)", "decimal(10,1)"),
+    ] {
+        assert_eq!(result_type(&parse(text), &columns).sql_name(), expected, "{text}");
+    }
+}

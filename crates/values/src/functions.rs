@@ -1,0 +1,260 @@
+//! The built-in functions: their names, and where each is computed.
+
+mod date;
+mod math;
+mod names;
+mod result;
+mod strings;
+#[cfg(test)]
+mod tests;
+
+pub use names::IntervalUnit;
+pub(crate) use result::result_type;
+
+use crate::{EvalContext, SqlError, Value};
+use serde::{Deserialize, Serialize};
+
+/// Longest result of a function, in bytes. A row is far shorter, so a longer text is a mistake.
+pub const RESULT_BYTES_MAX: usize = 4 << 20;
+
+/// A built-in function. None reads a clock: the SQL layer puts the statement's time in as a
+/// literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Function {
+    /// `ABS(x)`.
+    Abs,
+    /// `CEIL(x)`.
+    Ceil,
+    /// `FLOOR(x)`.
+    Floor,
+    /// `ROUND(x[, places])`.
+    Round,
+    /// `TRUNCATE(x, places)`.
+    Truncate,
+    /// `MOD(a, b)`.
+    Mod,
+    /// `SIGN(x)`.
+    Sign,
+    /// `POW(x, y)`.
+    Pow,
+    /// `SQRT(x)`.
+    Sqrt,
+    /// `EXP(x)`.
+    Exp,
+    /// `LN(x)`.
+    Ln,
+    /// `LOG([base, ]x)`.
+    Log,
+    /// `LOG2(x)`.
+    Log2,
+    /// `LOG10(x)`.
+    Log10,
+    /// `PI()`.
+    Pi,
+    /// `SIN(x)`.
+    Sin,
+    /// `COS(x)`.
+    Cos,
+    /// `TAN(x)`.
+    Tan,
+    /// `ASIN(x)`.
+    Asin,
+    /// `ACOS(x)`.
+    Acos,
+    /// `ATAN(x[, y])`.
+    Atan,
+    /// `DEGREES(x)`.
+    Degrees,
+    /// `RADIANS(x)`.
+    Radians,
+    /// `BIT_COUNT(x)`.
+    BitCount,
+    /// `CRC32(x)`.
+    Crc32,
+    /// `GREATEST(a, b, …)`.
+    Greatest,
+    /// `LEAST(a, b, …)`.
+    Least,
+    /// `IF(condition, a, b)`.
+    If,
+    /// `IFNULL(a, b)`.
+    IfNull,
+    /// `NULLIF(a, b)`.
+    NullIf,
+    /// `COALESCE(a, …)`.
+    Coalesce,
+    /// `ISNULL(x)`.
+    IsNull,
+    /// `CONCAT(a, …)`.
+    Concat,
+    /// `CONCAT_WS(separator, a, …)`.
+    ConcatWs,
+    /// `LENGTH(x)`: bytes.
+    Length,
+    /// `BIT_LENGTH(x)`.
+    BitLength,
+    /// `CHAR_LENGTH(x)`.
+    CharLength,
+    /// `LOWER(x)`.
+    Lower,
+    /// `UPPER(x)`.
+    Upper,
+    /// `LEFT(x, n)`.
+    Left,
+    /// `RIGHT(x, n)`.
+    Right,
+    /// `SUBSTRING(x, from[, length])`.
+    Substring,
+    /// `SUBSTRING_INDEX(x, delimiter, count)`.
+    SubstringIndex,
+    /// `TRIM([what])` at both ends: `(x[, what])`.
+    Trim,
+    /// At the start.
+    LTrim,
+    /// At the end.
+    RTrim,
+    /// `REPLACE(x, from, to)`.
+    Replace,
+    /// `INSERT(x, position, length, new)`.
+    Insert,
+    /// `REVERSE(x)`.
+    Reverse,
+    /// `REPEAT(x, n)`.
+    Repeat,
+    /// `LPAD(x, length, pad)`.
+    Lpad,
+    /// `RPAD(x, length, pad)`.
+    Rpad,
+    /// `LOCATE(what, x[, from])`.
+    Locate,
+    /// `INSTR(x, what)`.
+    Instr,
+    /// `HEX(x)`.
+    Hex,
+    /// `UNHEX(x)`.
+    Unhex,
+    /// `BIN(x)`.
+    Bin,
+    /// `OCT(x)`.
+    Oct,
+    /// `CONV(x, from, to)`.
+    Conv,
+    /// `CHAR(n, …)`.
+    Char,
+    /// `ORD(x)`.
+    Ord,
+    /// `QUOTE(x)`.
+    Quote,
+    /// `FORMAT(x, decimals)`.
+    Format,
+    /// `STRCMP(a, b)`.
+    Strcmp,
+    /// `FIELD(x, a, …)`.
+    Field,
+    /// `ELT(n, a, …)`.
+    Elt,
+    /// `FIND_IN_SET(x, list)`.
+    FindInSet,
+    /// `ASCII(x)`.
+    Ascii,
+    /// `SPACE(n)`.
+    Space,
+    /// `DATE(x)`.
+    Date,
+    /// `TIME(x)`.
+    Time,
+    /// `TIMESTAMP(x)`.
+    Timestamp,
+    /// `YEAR(x)`.
+    Year,
+    /// `QUARTER(x)`.
+    Quarter,
+    /// `MONTH(x)`.
+    Month,
+    /// `MONTHNAME(x)`.
+    MonthName,
+    /// `DAYOFMONTH(x)`.
+    Day,
+    /// `DAYNAME(x)`.
+    DayName,
+    /// `HOUR(x)`.
+    Hour,
+    /// `MINUTE(x)`.
+    Minute,
+    /// `SECOND(x)`.
+    Second,
+    /// `MICROSECOND(x)`.
+    Microsecond,
+    /// `DAYOFWEEK(x)`: 1 is Sunday.
+    DayOfWeek,
+    /// `WEEKDAY(x)`: 0 is Monday.
+    Weekday,
+    /// `DAYOFYEAR(x)`.
+    DayOfYear,
+    /// `WEEK(x[, mode])`.
+    Week,
+    /// `YEARWEEK(x[, mode])`.
+    YearWeek,
+    /// `LAST_DAY(x)`.
+    LastDay,
+    /// `TO_DAYS(x)`.
+    ToDays,
+    /// `FROM_DAYS(n)`.
+    FromDays,
+    /// `MAKEDATE(year, day)`.
+    MakeDate,
+    /// `TIME_TO_SEC(x)`.
+    TimeToSec,
+    /// `SEC_TO_TIME(x)`.
+    SecToTime,
+    /// `DATEDIFF(a, b)`.
+    DateDiff,
+    /// `TIMEDIFF(a, b)`.
+    TimeDiff,
+    /// `DATE_ADD(x, INTERVAL amount unit)`: `(x, amount)`.
+    DateAdd {
+        /// The unit.
+        unit: IntervalUnit,
+    },
+    /// `DATE_SUB(x, INTERVAL amount unit)`: `(x, amount)`.
+    DateSub {
+        /// The unit.
+        unit: IntervalUnit,
+    },
+    /// `TIMESTAMPDIFF(unit, from, to)`: `(from, to)`.
+    TimestampDiff {
+        /// The unit.
+        unit: IntervalUnit,
+    },
+    /// `EXTRACT(unit FROM x)`: `(x)`.
+    Extract {
+        /// The unit.
+        unit: IntervalUnit,
+    },
+    /// `DATE_FORMAT(x, format)`.
+    DateFormat,
+    /// `UNIX_TIMESTAMP(x)`.
+    UnixTimestamp,
+    /// `FROM_UNIXTIME(x)`.
+    FromUnixtime,
+}
+
+/// Computes a function of values. Those that must not compute all their arguments (`IF`, `IFNULL`,
+/// `COALESCE`) never come here.
+pub(crate) fn call(
+    function: Function,
+    args: &[Value],
+    ctx: &mut EvalContext,
+) -> Result<Value, SqlError> {
+    let (low, high) = function.arity();
+    if args.len() < low || args.len() > high {
+        return Err(SqlError::wrong_argument_count(function.name()));
+    }
+    if function.is_math() {
+        math::call(function, args, ctx)
+    } else if function.is_date() {
+        date::call(function, args, ctx)
+    } else {
+        strings::call(function, args, ctx)
+    }
+}

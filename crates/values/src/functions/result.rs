@@ -1,0 +1,153 @@
+//! The types of the functions' results.
+
+use super::Function;
+use crate::{
+    Collation, ColumnType, Expr, TypeKind, Value,
+    expr::result::{arithmetic, bigint, chars_of, common, text_type},
+};
+
+/// The type of a function's result, by the types of its arguments.
+pub(crate) fn result_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnType {
+    use Function as F;
+    let first = || types.first().cloned().unwrap_or_else(bigint);
+    match function {
+        F::If => nullable(common(types.iter().skip(1).cloned())),
+        F::IfNull | F::Coalesce => {
+            let united = common(types.iter().cloned());
+            ColumnType { nullable: types.iter().all(|t| t.nullable), ..united }
+        }
+        F::Greatest | F::Least => nullable(common(types.iter().cloned())),
+        F::NullIf => nullable(first()),
+        F::Abs | F::Ceil | F::Floor | F::Round | F::Truncate => rounded(function, args, &first()),
+        F::Mod => match types {
+            [a, b] => arithmetic(crate::BinaryOp::Modulo, a, b),
+            _ => bigint(),
+        },
+        _ if function.is_math() => math_type(function),
+        _ if function.is_date() => date_type(function, args, types),
+        _ => string_type(function, types),
+    }
+}
+
+fn nullable(of: ColumnType) -> ColumnType {
+    ColumnType { nullable: true, ..of }
+}
+
+fn math_type(function: Function) -> ColumnType {
+    match function {
+        Function::Sign | Function::BitCount => bigint(),
+        Function::Crc32 => bigint().unsigned(),
+        _ => ColumnType::new(TypeKind::Double),
+    }
+}
+
+/// Whole numbers and doubles keep their class; decimals lose digits behind the point.
+fn rounded(function: Function, args: &[Expr], of: &ColumnType) -> ColumnType {
+    let kind = match of.kind {
+        kind if kind.is_integer() || kind == TypeKind::Year || kind == TypeKind::Date => {
+            let whole = bigint();
+            return if of.unsigned { whole.unsigned() } else { whole };
+        }
+        TypeKind::Decimal { precision, scale } => {
+            let whole = precision.saturating_sub(scale);
+            let scale = match (function, args.get(1)) {
+                (Function::Abs, _) => return nullable(of.clone()),
+                (Function::Ceil | Function::Floor, _) if whole < 18 => return bigint(),
+                (Function::Ceil | Function::Floor, _) => 0,
+                (_, Some(Expr::Literal(Value::Int(places)))) => {
+                    (*places).clamp(0, scale.into()) as u8
+                }
+                (_, Some(_)) => scale,
+                (_, None) => 0,
+            };
+            let precision = (whole + u8::from(function == Function::Round) + scale).clamp(1, 65);
+            TypeKind::Decimal { precision, scale }
+        }
+        _ => TypeKind::Double,
+    };
+    ColumnType::new(kind)
+}
+
+fn date_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnType {
+    use Function as F;
+    let fsp = types.iter().map(|t| t.kind.fsp()).max().unwrap_or(0);
+    let text_fsp = if types.first().is_some_and(|t| t.kind.is_text()) { 6 } else { fsp };
+    ColumnType::new(match function {
+        F::Date | F::LastDay | F::FromDays | F::MakeDate => TypeKind::Date,
+        F::Time | F::TimeDiff | F::SecToTime => TypeKind::Time { fsp: text_fsp },
+        F::Timestamp => TypeKind::DateTime { fsp: text_fsp },
+        F::FromUnixtime => TypeKind::DateTime {
+            fsp: match types.first().map(|t| t.kind) {
+                Some(TypeKind::Decimal { scale, .. }) => scale.min(6),
+                Some(kind) if kind.is_integer() => 0,
+                _ => 6,
+            },
+        },
+        F::UnixTimestamp if fsp > 0 => TypeKind::Decimal { precision: 11 + fsp, scale: fsp },
+        F::MonthName | F::DayName => return text_type(9),
+        F::DateFormat => return text_type(255),
+        F::DateAdd { unit } | F::DateSub { unit } => match types.first().map(|t| t.kind) {
+            Some(TypeKind::Date) if !unit.has_time() => TypeKind::Date,
+            Some(kind) if kind.is_temporal() => {
+                let fsp = if unit.has_micros() { 6 } else { amount_fsp(args, kind.fsp()) };
+                match kind {
+                    TypeKind::Time { .. } => TypeKind::Time { fsp },
+                    _ => TypeKind::DateTime { fsp },
+                }
+            }
+            _ => return text_type(29),
+        },
+        _ => return bigint(),
+    })
+}
+
+/// `INTERVAL 1.5 SECOND` adds a fraction.
+fn amount_fsp(args: &[Expr], base: u8) -> u8 {
+    match args.get(1) {
+        Some(Expr::Literal(Value::Decimal(amount))) => base.max(amount.shown_scale().min(6)),
+        _ => base,
+    }
+}
+
+fn string_type(function: Function, types: &[ColumnType]) -> ColumnType {
+    use Function as F;
+    let widths = || types.iter().map(|t| usize::from(chars_of(t)));
+    let first = || widths().next().unwrap_or(0);
+    let chars = match function {
+        F::IsNull
+        | F::Length
+        | F::BitLength
+        | F::CharLength
+        | F::Ascii
+        | F::Ord
+        | F::Strcmp
+        | F::Field
+        | F::FindInSet
+        | F::Locate
+        | F::Instr => return bigint(),
+        F::Unhex => {
+            return ColumnType::new(TypeKind::VarBinary { bytes: (first() / 2 + 1) as u16 });
+        }
+        F::Char => {
+            let bytes = (types.len() * 4).min(16_383) as u16;
+            return ColumnType::new(TypeKind::VarBinary { bytes });
+        }
+        F::Hex => return text_type(first() * 2),
+        F::Bin | F::Oct | F::Conv => return text_type(64),
+        F::Format => return text_type(first() + 40),
+        F::Concat | F::ConcatWs | F::Insert | F::Replace => widths().sum(),
+        F::Quote => first() * 2 + 2,
+        F::Repeat | F::Space | F::Lpad | F::Rpad => 16_384,
+        F::Elt => widths().skip(1).max().unwrap_or(0),
+        _ => first(),
+    };
+    if types.iter().any(|t| t.kind.is_bytes()) {
+        return ColumnType::new(match u16::try_from(chars) {
+            Ok(bytes) => TypeKind::VarBinary { bytes },
+            Err(_) => TypeKind::LongBlob,
+        });
+    }
+    let collations = types.iter().filter(|t| t.kind.is_text()).map(|t| t.collation);
+    let collation = collations.reduce(crate::compare::common_collation);
+    text_type(chars).collated(collation.unwrap_or(Collation::default()))
+}

@@ -1,0 +1,152 @@
+//! Functions between numbers and text: HEX, CONV, FORMAT, CHAR and QUOTE.
+
+use super::{Form, Outcome, plain};
+use crate::{
+    EvalContext, Function, SqlError, Value,
+    expr::{to_decimal, to_integer},
+    text,
+};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) -> Outcome {
+    match (function, args) {
+        (Function::Hex, [value]) => hex(value, ctx),
+        (Function::Unhex, [value]) => Ok(unhex(&value.as_bytes().unwrap_or_default())),
+        (Function::Bin, [value]) => {
+            let bits = to_integer(value, ctx)? as u64;
+            Ok(plain(format!("{bits:b}")))
+        }
+        (Function::Oct, [value]) => {
+            let bits = to_integer(value, ctx)? as u64;
+            Ok(plain(format!("{bits:o}")))
+        }
+        (Function::Conv, [value, from, to]) => {
+            let (from, to) = (to_integer(from, ctx)?, to_integer(to, ctx)?);
+            Ok(conv(&value.to_display(), from, to))
+        }
+        (Function::Format, [value, places]) => format_number(value, places, ctx),
+        (Function::Quote, [value]) => Ok(quote(value)),
+        _ => Err(SqlError::wrong_argument_count(function.name())),
+    }
+}
+
+fn hex(value: &Value, ctx: &mut EvalContext) -> Outcome {
+    if value.is_string() || value.is_temporal() {
+        return Ok(plain(text::hex(&value.as_bytes().unwrap_or_default())));
+    }
+    let bits = to_integer(value, ctx)? as u64;
+    Ok(plain(format!("{bits:X}")))
+}
+
+/// An odd number of digits has a zero before it; anything but digits gives NULL.
+fn unhex(bytes: &[u8]) -> Value {
+    let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
+    let mut out = Vec::with_capacity(bytes.len() / 2 + 1);
+    let (odd, pairs) = bytes.split_at(bytes.len() % 2);
+    for byte in odd {
+        match digit(*byte) {
+            Some(low) => out.push(low),
+            None => return Value::Null,
+        }
+    }
+    for pair in pairs.chunks_exact(2) {
+        match pair {
+            [a, b] => match (digit(*a), digit(*b)) {
+                (Some(high), Some(low)) => out.push(high << 4 | low),
+                _ => return Value::Null,
+            },
+            _ => return Value::Null,
+        }
+    }
+    Value::Bytes(out)
+}
+
+/// Bases 2 to 36; a negative base to convert to gives a signed result.
+fn conv(text: &str, from: i128, to: i128) -> Value {
+    let base = |b: i128| u32::try_from(b.abs()).ok().filter(|b| (2..=36).contains(b));
+    let (Some(source), Some(target)) = (base(from), base(to)) else { return Value::Null };
+    let text = text.trim_start();
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut value = 0_u64;
+    for digit in digits.chars().map_while(|c| c.to_digit(source)) {
+        let next = value.checked_mul(source.into()).and_then(|v| v.checked_add(digit.into()));
+        value = next.unwrap_or(u64::MAX);
+        if value == u64::MAX {
+            break;
+        }
+    }
+    if negative {
+        value = value.wrapping_neg();
+    }
+    let signed = to < 0 && (value as i64) < 0;
+    let mut rest = if signed { value.wrapping_neg() } else { value };
+    let mut out = Vec::new();
+    loop {
+        let digit = (rest % u64::from(target)) as u32;
+        out.push(char::from_digit(digit, target).unwrap_or('0').to_ascii_uppercase());
+        rest /= u64::from(target);
+        if rest == 0 {
+            break;
+        }
+    }
+    if signed {
+        out.push('-');
+    }
+    plain(out.into_iter().rev().collect())
+}
+
+/// `1,234,567.80`.
+fn format_number(value: &Value, places: &Value, ctx: &mut EvalContext) -> Outcome {
+    let places = to_integer(places, ctx)?.clamp(0, 30) as u8;
+    let text = to_decimal(value, ctx)?.round(places).to_string();
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text.as_str()),
+    };
+    let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let mut out = String::from(sign);
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    Ok(plain(out))
+}
+
+fn quote(value: &Value) -> Value {
+    let form = Form::of([value].into_iter());
+    let mut out = Vec::from(['\'']);
+    for c in form.chars(value) {
+        match c {
+            '\'' | '\\' => out.extend(['\\', c]),
+            '\0' => out.extend(['\\', '0']),
+            '\u{1a}' => out.extend(['\\', 'Z']),
+            _ => out.push(c),
+        }
+    }
+    out.push('\'');
+    form.value(out)
+}
+
+/// `CHAR(77, 121)`: the bytes of the numbers, without leading zeros; NULLs are left out.
+pub(super) fn char_of(args: &[Value], ctx: &mut EvalContext) -> Outcome {
+    let mut out = Vec::new();
+    for arg in args.iter().filter(|a| !a.is_null()) {
+        let bytes = (to_integer(arg, ctx)? as u32).to_be_bytes();
+        let skip = bytes.iter().position(|b| *b != 0).unwrap_or(3);
+        out.extend(bytes.iter().skip(skip));
+    }
+    Ok(Value::Bytes(out))
+}

@@ -1,0 +1,41 @@
+//! SQL values: the one place of LatsDB where they are stored, compared, coerced and computed.
+//!
+//! The reference is MySQL 8.4 with its default `sql_mode`. Pure: no clock, no thread, no randomness.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod aggregate;
+pub mod collation;
+pub mod compare;
+pub mod convert;
+pub mod decimal;
+pub mod error;
+pub mod expr;
+pub mod functions;
+pub mod key;
+pub mod program;
+pub mod row;
+pub mod temporal;
+pub mod text;
+pub mod types;
+pub mod value;
+
+pub use aggregate::{Accumulator, AggregateKind};
+pub use compare::{compare, group_key, sort_order};
+pub use convert::{ConvertContext, cast, convert_to_column, present};
+pub use decimal::Decimal;
+pub use error::SqlError;
+pub use expr::{
+    BinaryOp, ColumnSource, EvalContext, Expr, RowView, UnaryOp, eval, is_true, result_type,
+};
+pub use functions::{Function, IntervalUnit};
+pub use key::{encode_key_value, next_prefix};
+pub use program::Program;
+pub use row::RowLayout;
+pub use temporal::{Date, DateTime, Time};
+pub use text::{format_double, format_float};
+pub use types::{Collation, ColumnType, TypeKind};
+pub use value::Value;

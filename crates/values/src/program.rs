@@ -1,0 +1,104 @@
+//! What data nodes run: a filter, an update, a projection; and their encoding.
+//!
+//! Trees travel as lists of nodes in postfix order, so that reading one from outside needs no
+//! recursion and its depth is checked before it exists.
+
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use crate::{
+    ColumnType, ConvertContext, EvalContext, Expr, RowLayout, SqlError, Value, convert_to_column,
+    eval, expr::RowView, is_true,
+};
+use alloc::{format, vec::Vec};
+use lats_base::{RefCode, limits};
+use serde::{Deserialize, Serialize};
+
+/// A filter, an update and a projection, each of which may be missing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// Rows for which this is not true are passed over.
+    pub filter: Option<Expr>,
+    /// Columns and their new values, in order; later ones see what earlier ones set.
+    pub assignments: Vec<(u16, Expr)>,
+    /// The columns that are sent, in this order; all of them when missing.
+    pub projection: Option<Vec<u16>>,
+    /// Whether warnings about data are errors.
+    pub strict: bool,
+}
+
+impl Program {
+    /// The bytes that [`Self::decode`] reads. Chains of AND and OR are made as flat as they can be.
+    pub fn encode(&self) -> Vec<u8> {
+        wire::encode(self)
+    }
+
+    /// Reads and checks a program from outside: size, depth, columns, argument counts.
+    pub fn decode(bytes: &[u8], columns: &[ColumnType]) -> Result<Self, RefCode> {
+        if bytes.len() > limits::PROGRAM_BYTES_MAX {
+            return Err(RefCode::ProgramMalformed);
+        }
+        wire::decode(bytes, columns).ok_or(RefCode::ProgramMalformed)
+    }
+
+    /// Whether the row passes the filter.
+    pub fn matches(&self, layout: &RowLayout, row: &[u8]) -> Result<bool, SqlError> {
+        let Some(filter) = &self.filter else { return Ok(true) };
+        is_true(filter, &RowView { layout, row }, &mut EvalContext::new(self.strict))
+    }
+
+    /// The row after the assignments, maybe the same; `None` when it does not pass the filter.
+    pub fn updated(&self, layout: &RowLayout, row: &[u8]) -> Result<Option<Vec<u8>>, SqlError> {
+        if !self.matches(layout, row)? {
+            return Ok(None);
+        }
+        let mut values = layout.decode(row);
+        for (column, expr) in &self.assignments {
+            let value = self.assigned(layout, *column, expr, &values)?;
+            if let Some(slot) = values.get_mut(usize::from(*column)) {
+                *slot = value;
+            }
+        }
+        let mut out = Vec::with_capacity(row.len());
+        layout.encode(&values, &mut out)?;
+        Ok(Some(out))
+    }
+
+    fn assigned(
+        &self,
+        layout: &RowLayout,
+        column: u16,
+        expr: &Expr,
+        values: &[Value],
+    ) -> Result<Value, SqlError> {
+        let Some(kind) = layout.columns().get(usize::from(column)) else {
+            return Ok(Value::Null);
+        };
+        let value = eval(expr, &values, &mut EvalContext::new(self.strict))?;
+        // Names live in the catalog; who asked puts them in.
+        let name = format!("column {}", u32::from(column) + 1);
+        let mut ctx = ConvertContext::new(self.strict, &name, 1);
+        if value.is_null() {
+            return match (kind.nullable, self.strict) {
+                (true, _) => Ok(Value::Null),
+                (false, true) => Err(SqlError::null_not_allowed(&name)),
+                (false, false) => Ok(crate::convert::implicit_default(kind)),
+            };
+        }
+        convert_to_column(value, kind, &mut ctx)
+    }
+
+    /// Appends the projected row, in the layout of the projected columns.
+    pub fn project(&self, layout: &RowLayout, row: &[u8], out: &mut Vec<u8>) {
+        let Some(columns) = &self.projection else {
+            out.extend_from_slice(row);
+            return;
+        };
+        let kinds: Vec<ColumnType> =
+            columns.iter().filter_map(|c| layout.columns().get(usize::from(*c)).cloned()).collect();
+        let values: Vec<Value> = columns.iter().map(|c| layout.value(row, *c)).collect();
+        // Columns of a valid row fit their own types, and `decode` allows each of them only once.
+        let _ = RowLayout::new(&kinds).encode(&values, out);
+    }
+}

@@ -1,0 +1,217 @@
+//! The stored row: one version byte, a bitmap of NULLs, columns of fixed width at fixed places,
+//! the ends of the variable ones, then their bytes. Any column is found without reading the others.
+
+mod cells;
+pub(crate) use cells::{integer_bits, integer_range};
+#[cfg(test)]
+mod tests;
+
+use crate::{ColumnType, SqlError, Value, key};
+use alloc::vec::Vec;
+use lats_base::{RefCode, limits};
+
+/// First byte of every row; another format gets another number.
+const FORMAT: u8 = 1;
+
+/// Where a column's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Fixed {
+        offset: usize,
+        width: usize,
+    },
+    /// The how-manieth variable column.
+    Variable(usize),
+}
+
+/// How the rows of a table are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowLayout {
+    columns: Vec<ColumnType>,
+    places: Vec<Place>,
+    variable_count: usize,
+    /// Where the end offsets begin.
+    ends_start: usize,
+    /// Where the variable bytes begin.
+    heap_start: usize,
+}
+
+impl RowLayout {
+    /// The layout of rows with these columns.
+    pub fn new(columns: &[ColumnType]) -> Self {
+        let mut offset = 1 + columns.len().div_ceil(8);
+        let mut variable_count = 0;
+        let mut places = Vec::with_capacity(columns.len());
+        for column in columns {
+            places.push(match column.kind.fixed_width() {
+                Some(width) => {
+                    offset += width;
+                    Place::Fixed { offset: offset - width, width }
+                }
+                None => {
+                    variable_count += 1;
+                    Place::Variable(variable_count - 1)
+                }
+            });
+        }
+        let heap_start = offset + 2 * variable_count;
+        Self { columns: columns.to_vec(), places, variable_count, ends_start: offset, heap_start }
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[ColumnType] {
+        &self.columns
+    }
+
+    /// Appends the row of these values, which must be of the columns' types.
+    pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let start = out.len();
+        let result = self.encode_parts(values, start, out);
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+
+    fn encode_parts(
+        &self,
+        values: &[Value],
+        start: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        if values.len() != self.columns.len() {
+            return Err(mismatch());
+        }
+        out.push(FORMAT);
+        let mut bitmap = alloc::vec![0_u8; self.columns.len().div_ceil(8)];
+        for (index, value) in values.iter().enumerate() {
+            if value.is_null()
+                && let Some(byte) = bitmap.get_mut(index / 8)
+            {
+                *byte |= 1 << (index % 8);
+            }
+        }
+        out.extend_from_slice(&bitmap);
+        for ((column, place), value) in self.columns.iter().zip(&self.places).zip(values) {
+            if let Place::Fixed { width, .. } = place {
+                cells::put(column, value, *width, out).ok_or_else(mismatch)?;
+            }
+        }
+        let ends = out.len();
+        out.resize(ends + 2 * self.variable_count, 0);
+        for (place, value) in self.places.iter().zip(values) {
+            let Place::Variable(number) = place else { continue };
+            match value {
+                Value::Null => {}
+                Value::Text(text, _) => out.extend_from_slice(text.as_bytes()),
+                Value::Bytes(bytes) => out.extend_from_slice(bytes),
+                _ => return Err(mismatch()),
+            }
+            let length = out.len() - start;
+            if length > limits::ROW_BYTES_MAX {
+                return Err(SqlError::row_too_large());
+            }
+            let end = u16::try_from(length - self.heap_start).map_err(|_| mismatch())?;
+            let at = ends + 2 * number;
+            if let Some(slot) = out.get_mut(at..at + 2) {
+                slot.copy_from_slice(&end.to_le_bytes());
+            }
+        }
+        if out.len() - start > limits::ROW_BYTES_MAX {
+            return Err(SqlError::row_too_large());
+        }
+        Ok(())
+    }
+
+    /// Checks a row that comes from outside. Afterwards every column of it reads as what it is.
+    pub fn validate(&self, row: &[u8]) -> Result<(), RefCode> {
+        if row.len() > limits::ROW_BYTES_MAX {
+            return Err(RefCode::RowTooLarge);
+        }
+        let ok = row.first() == Some(&FORMAT)
+            && row.len() >= self.heap_start
+            && self.spare_bits_clear(row)
+            && self.ends_ordered(row)
+            && (0..self.columns.len()).all(|index| self.column_valid(row, index));
+        if ok { Ok(()) } else { Err(RefCode::RowMalformed) }
+    }
+
+    fn spare_bits_clear(&self, row: &[u8]) -> bool {
+        let used = self.columns.len() % 8;
+        used == 0 || row.get(self.columns.len().div_ceil(8)).is_some_and(|b| b >> used == 0)
+    }
+
+    fn ends_ordered(&self, row: &[u8]) -> bool {
+        let mut before = 0;
+        for number in 0..self.variable_count {
+            match self.end_of(row, number) {
+                Some(end) if end >= before => before = end,
+                _ => return false,
+            }
+        }
+        self.heap_start + before == row.len()
+    }
+
+    fn column_valid(&self, row: &[u8], index: usize) -> bool {
+        let Some(column) = self.columns.get(index) else { return false };
+        let Some(bytes) = self.bytes_of(row, index) else { return false };
+        if self.null_at(row, index) {
+            return column.nullable && bytes.iter().all(|b| *b == 0);
+        }
+        cells::is_valid(column, bytes)
+    }
+
+    fn end_of(&self, row: &[u8], number: usize) -> Option<usize> {
+        let at = self.ends_start + 2 * number;
+        let bytes = row.get(at..at + 2)?;
+        Some(usize::from(u16::from_le_bytes(bytes.try_into().ok()?)))
+    }
+
+    fn bytes_of<'r>(&self, row: &'r [u8], index: usize) -> Option<&'r [u8]> {
+        match *self.places.get(index)? {
+            Place::Fixed { offset, width } => row.get(offset..offset + width),
+            Place::Variable(number) => {
+                let start = if number == 0 { 0 } else { self.end_of(row, number - 1)? };
+                let end = self.end_of(row, number)?;
+                row.get(self.heap_start + start..self.heap_start + end)
+            }
+        }
+    }
+
+    fn null_at(&self, row: &[u8], index: usize) -> bool {
+        row.get(1 + index / 8).is_none_or(|byte| byte >> (index % 8) & 1 == 1)
+    }
+
+    /// Whether the column is NULL; a column that is not there is.
+    pub fn is_null(&self, row: &[u8], column: u16) -> bool {
+        self.null_at(row, usize::from(column))
+    }
+
+    /// The column's value; NULL for a column that is not there.
+    pub fn value(&self, row: &[u8], column: u16) -> Value {
+        let index = usize::from(column);
+        match (self.columns.get(index), self.bytes_of(row, index)) {
+            (Some(column), Some(bytes)) if !self.null_at(row, index) => cells::get(column, bytes),
+            _ => Value::Null,
+        }
+    }
+
+    /// Appends the order-preserving encoding of these columns.
+    pub fn key_of(&self, row: &[u8], columns: &[u16], out: &mut Vec<u8>) {
+        for column in columns {
+            if let Some(kind) = self.columns.get(usize::from(*column)) {
+                key::encode_key_value(kind, &self.value(row, *column), out);
+            }
+        }
+    }
+
+    /// All values.
+    pub fn decode(&self, row: &[u8]) -> Vec<Value> {
+        (0..self.columns.len()).map(|index| self.value(row, index as u16)).collect()
+    }
+}
+
+/// The caller gave values of other types than the columns': a mistake inside LatsDB.
+fn mismatch() -> SqlError {
+    SqlError::new(1815, *b"HY000", alloc::string::String::from("Internal error: row type mismatch"))
+}
