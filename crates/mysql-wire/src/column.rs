@@ -29,8 +29,6 @@ pub(crate) mod type_code {
     pub(crate) const BIT: u8 = 16;
     pub(crate) const JSON: u8 = 245;
     pub(crate) const NEWDECIMAL: u8 = 246;
-    pub(crate) const ENUM: u8 = 247;
-    pub(crate) const SET: u8 = 248;
     pub(crate) const TINY_BLOB: u8 = 249;
     pub(crate) const MEDIUM_BLOB: u8 = 250;
     pub(crate) const LONG_BLOB: u8 = 251;
@@ -219,8 +217,7 @@ fn type_flags(column: &ColumnType) -> ColumnFlags {
 /// Appends the payload of a ColumnDefinition41 packet.
 pub(crate) fn put_column(out: &mut Vec<u8>, column: &ColumnInfo) {
     let wire = WireType::of(&column.column_type);
-    let names =
-        [&column.schema, &column.table, &column.org_table, &column.name, &column.org_name];
+    let names = [&column.schema, &column.table, &column.org_table, &column.name, &column.org_name];
     put_lenenc_bytes(out, b"def");
     for name in names {
         put_lenenc_bytes(out, name.as_bytes());

@@ -34,7 +34,7 @@ pub enum Command<'a> {
     ChangeUser(ChangeUser<'a>),
     /// A fresh session of the same user.
     ResetConnection,
-    /// 0: allow several statements in a query; 1: do not. Answered by EOF.
+    /// 0: allow several statements in a query; 1: do not. Answered by `result_end`.
     SetOption(u16),
     /// Prepare a statement, in the client's character set.
     StmtPrepare(&'a [u8]),
@@ -62,7 +62,7 @@ pub enum Command<'a> {
     },
     /// Kill the connection with this id.
     ProcessKill(u32),
-    /// Write debugging information to the server's log. Answered by EOF.
+    /// Write debugging information to the server's log. Answered by `result_end`.
     Debug,
     /// A command that the server does not serve, by its number.
     Unknown(u8),

@@ -207,6 +207,7 @@ fn read_types(reader: &mut Reader<'_>, count: u16) -> Result<Vec<ParameterType>,
 /// Whether clients may bind this type: the rest exists only inside MySQL's own files.
 fn is_bindable(type_code: u8) -> bool {
     matches!(type_code, code::DECIMAL..=code::YEAR | code::VARCHAR | code::BIT)
+        // JSON to GEOMETRY: decimals, enumerations and strings of every kind.
         || matches!(type_code, code::JSON..=code::GEOMETRY)
 }
 

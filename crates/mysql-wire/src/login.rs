@@ -94,8 +94,7 @@ impl Login {
             response: &response.auth_response,
             account: account(&response.user),
         };
-        let (exchange, outcome) =
-            Authentication::start(self.greeting.nonce, &request, writer);
+        let (exchange, outcome) = Authentication::start(self.greeting.nonce, &request, writer);
         self.conclude(outcome, Box::new(response), Box::new(exchange))
     }
 

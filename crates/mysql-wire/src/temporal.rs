@@ -12,7 +12,7 @@ const HOURS_MAX: u32 = 838;
 
 /// Appends a DATE.
 pub(crate) fn put_date(out: &mut Vec<u8>, date: &Date) {
-    if is_zero(date) {
+    if date.is_zero() {
         out.push(0);
     } else {
         out.push(4);
@@ -56,10 +56,6 @@ fn put_date_fields(out: &mut Vec<u8>, date: &Date) {
     out.extend_from_slice(&[date.month, date.day]);
 }
 
-fn is_zero(date: &Date) -> bool {
-    date.year == 0 && date.month == 0 && date.day == 0
-}
-
 /// Reads a DATE; a time of day behind it is dropped, as MySQL drops it.
 pub(crate) fn read_date(reader: &mut Reader<'_>) -> Result<Option<Date>, WireError> {
     Ok(read_date_time(reader)?.map(|moment| moment.date))
@@ -83,12 +79,10 @@ pub(crate) fn read_date_time(reader: &mut Reader<'_>) -> Result<Option<DateTime>
     if length >= 11 {
         micros = fields.u32()?;
     }
-    let valid = year <= 9999 && month <= 12 && day <= 31 && hour <= 23;
-    if !valid || !is_clock(minute, second, micros) {
-        return Ok(None);
-    }
-    let date = Date { year, month, day };
-    Ok(Some(DateTime { date, hour, minute, second, micros, fsp: shown_digits(micros) }))
+    let clock = hour <= 23 && is_clock(minute, second, micros);
+    let date = Date::new(year, month, day).filter(|_| clock);
+    let fsp = shown_digits(micros);
+    Ok(date.map(|date| DateTime { date, hour, minute, second, micros, fsp }))
 }
 
 /// Reads a TIME. `None` means that its numbers are no time.
@@ -115,6 +109,8 @@ pub(crate) fn read_time(reader: &mut Reader<'_>) -> Result<Option<Time>, WireErr
         (hours, minutes, seconds, micros) = (HOURS_MAX, 59, 59, 0);
     }
     let fsp = shown_digits(micros);
+    // There is no negative zero.
+    negative &= (hours, minutes, seconds, micros) != (0, 0, 0, 0);
     Ok(Some(Time { negative, hours: hours as u16, minutes, seconds, micros, fsp }))
 }
 

@@ -111,7 +111,8 @@ impl PacketWriter {
         self.err(error.errno(), &error.sqlstate(), &error.to_string());
     }
 
-    /// An EOF packet, whatever the client asked for. Results end with [`Self::result_end`].
+    /// An EOF packet, whatever the client asked for. Results, COM_SET_OPTION and COM_DEBUG end with
+    /// [`Self::result_end`].
     pub fn eof(&mut self, status: StatusFlags, warnings: u16) {
         self.packet(|out| {
             out.push(EOF_MARKER);

@@ -246,10 +246,10 @@ impl Decimal {
     #[must_use]
     pub fn at_place(&self, place: i64, round: bool) -> Self {
         if let Ok(scale) = u8::try_from(place) {
-            return self.rescaled(scale.min(self.shown), round);
+            return self.rescaled(scale, round);
         }
         if place > 0 {
-            return self.rescaled(self.shown, round);
+            return self.rescaled(SCALE_MAX, round);
         }
         let zeros = place.unsigned_abs().min(100) as usize;
         let digits = self.digits.scaled_down(usize::from(self.scale) + zeros, round);

@@ -6,7 +6,7 @@ mod numbers;
 mod print;
 pub(crate) mod result;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use arithmetic::{integer_result, modulo, negate};
 pub(crate) use numbers::{to_decimal, to_double, to_integer, to_number};
@@ -249,7 +249,7 @@ impl EvalContext {
 
 /// Deepest tree that is computed. Parsers stop far earlier; long chains of AND, OR, + and the like
 /// are walked in a loop and do not count.
-const DEPTH_MAX: usize = 512;
+const DEPTH_MAX: usize = 192;
 
 /// Computes an expression.
 pub fn eval(expr: &Expr, row: &dyn ColumnSource, ctx: &mut EvalContext) -> Result<Value, SqlError> {
@@ -387,8 +387,16 @@ fn call(
         }
         _ => {
             let mut values = Vec::with_capacity(args.len());
+            let mut bytes = 0_usize;
             for arg in args {
-                values.push(eval(arg, row, ctx)?);
+                let value = eval(arg, row, ctx)?;
+                if value.is_string() {
+                    bytes = bytes.saturating_add(value.as_bytes().map_or(0, |b| b.len()));
+                }
+                if bytes > 4 * functions::RESULT_BYTES_MAX {
+                    return Err(SqlError::result_too_long(&function.name().to_ascii_lowercase()));
+                }
+                values.push(value);
             }
             functions::call(function, &values, ctx)
         }

@@ -250,11 +250,17 @@ pub(crate) fn call(
     if args.len() < low || args.len() > high {
         return Err(SqlError::wrong_argument_count(function.name()));
     }
-    if function.is_math() {
+    let result = if function.is_math() {
         math::call(function, args, ctx)
     } else if function.is_date() {
         date::call(function, args, ctx)
     } else {
         strings::call(function, args, ctx)
+    }?;
+    // Calls inside calls must not grow without bound.
+    if result.is_string() && result.as_bytes().is_some_and(|b| b.len() > RESULT_BYTES_MAX) {
+        ctx.warn(SqlError::result_too_long(&function.name().to_ascii_lowercase()))?;
+        return Ok(Value::Null);
     }
+    Ok(result)
 }

@@ -19,11 +19,13 @@ pub mod key;
 pub mod program;
 pub mod row;
 pub mod temporal;
+#[cfg(test)]
+mod testing;
 pub mod text;
 pub mod types;
 pub mod value;
 
-pub use aggregate::{Accumulator, AggregateKind};
+pub use aggregate::{Accumulator, AggregateKind, result_type as aggregate_result_type};
 pub use compare::{compare, group_key, sort_order};
 pub use convert::{ConvertContext, cast, convert_to_column, present};
 pub use decimal::Decimal;

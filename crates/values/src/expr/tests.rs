@@ -13,7 +13,8 @@ pub fn check(table: &[(&str, &str)]) {
         .iter()
         .filter_map(|(text, expected)| {
             let found = run(text, false);
-            (found != *expected).then(|| format!("{text}\n  gives    {found}\n  expected {expected}"))
+            (found != *expected)
+                .then(|| format!("{text}\n  gives    {found}\n  expected {expected}"))
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -50,14 +51,29 @@ fn arithmetic() {
         ("'1e2' + 0", "100"),
         ("'3' * '4'", "12"),
         ("NULL + 1", "NULL"),
-        ("9223372036854775807 + 1", "ERROR 1690: BIGINT value is out of range in '(9223372036854775807 + 1)'"),
-        ("9223372036854775807 * 2", "ERROR 1690: BIGINT value is out of range in '(9223372036854775807 * 2)'"),
+        (
+            "9223372036854775807 + 1",
+            "ERROR 1690: BIGINT value is out of range in '(9223372036854775807 + 1)'",
+        ),
+        (
+            "9223372036854775807 * 2",
+            "ERROR 1690: BIGINT value is out of range in '(9223372036854775807 * 2)'",
+        ),
         ("18446744073709551615 + 0", "18446744073709551615"),
-        ("18446744073709551615 + 1", "ERROR 1690: BIGINT UNSIGNED value is out of range in '(18446744073709551615 + 1)'"),
-        ("CAST(1 AS UNSIGNED) - 2", "ERROR 1690: BIGINT UNSIGNED value is out of range in '(cast(1 as bigint unsigned) - 2)'"),
+        (
+            "18446744073709551615 + 1",
+            "ERROR 1690: BIGINT UNSIGNED value is out of range in '(18446744073709551615 + 1)'",
+        ),
+        (
+            "CAST(1 AS UNSIGNED) - 2",
+            "ERROR 1690: BIGINT UNSIGNED value is out of range in '(cast(1 as bigint unsigned) - 2)'",
+        ),
         ("-9223372036854775808", "-9223372036854775808"),
         ("-18446744073709551615", "-18446744073709551615"),
-        ("-9223372036854775808 DIV -1", "ERROR 1690: BIGINT value is out of range in '(-(9223372036854775808) DIV -(1))'"),
+        (
+            "-9223372036854775808 DIV -1",
+            "ERROR 1690: BIGINT value is out of range in '(-(9223372036854775808) DIV -(1))'",
+        ),
         ("1e308 * 10", "ERROR 1690: DOUBLE value is out of range in '(1e308 * 10)'"),
         ("12345678901234567890123 + 1", "12345678901234567890124"),
         ("-1 & 255", "255"),
@@ -233,6 +249,21 @@ fn long_chains_need_no_deep_stack() {
         // Dropping it would recurse.
         core::mem::forget(expr);
     }
+}
+
+#[test]
+fn nested_expressions_stop_before_the_stack_does() {
+    let nested = |levels: usize| {
+        let mut expr = Expr::Literal(Value::Int(1));
+        for _ in 0..levels {
+            let list = vec![expr];
+            let arg = Box::new(Expr::Call { function: Function::Concat, args: list });
+            expr = Expr::In { arg, list: vec![Expr::Literal(Value::Int(1))], negated: false };
+        }
+        eval(&expr, &Vec::new(), &mut EvalContext::new(false))
+    };
+    assert_eq!(nested(90), Ok(Value::Int(1)));
+    assert_eq!(nested(1_000).map_err(|e| e.errno), Err(1235));
 }
 
 #[test]

@@ -142,6 +142,21 @@ impl Function {
         found.map(|e| e.function)
     }
 
+    /// Every function, with one unit for those of intervals.
+    #[cfg(test)]
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let units = UNITS.iter().flat_map(|(unit, _)| {
+            let unit = *unit;
+            [
+                Self::DateAdd { unit },
+                Self::DateSub { unit },
+                Self::TimestampDiff { unit },
+                Self::Extract { unit },
+            ]
+        });
+        ENTRIES.iter().map(|e| e.function).chain(units)
+    }
+
     fn entry(self) -> Option<&'static Entry> {
         ENTRIES.iter().find(|e| e.function == self)
     }

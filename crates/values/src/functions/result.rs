@@ -54,9 +54,7 @@ fn rounded(function: Function, args: &[Expr], of: &ColumnType) -> ColumnType {
                 (Function::Abs, _) => return nullable(of.clone()),
                 (Function::Ceil | Function::Floor, _) if whole < 18 => return bigint(),
                 (Function::Ceil | Function::Floor, _) => 0,
-                (_, Some(Expr::Literal(Value::Int(places)))) => {
-                    (*places).clamp(0, scale.into()) as u8
-                }
+                (_, Some(Expr::Literal(Value::Int(places)))) => (*places).clamp(0, 30) as u8,
                 (_, Some(_)) => scale,
                 (_, None) => 0,
             };

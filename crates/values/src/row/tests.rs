@@ -1,1 +1,106 @@
+//! Rows keep their values, and bytes from outside are refused or read safely.
 
+use super::*;
+use crate::{TypeKind, testing};
+use lats_base::prng::Prng;
+
+#[test]
+fn rows_keep_values_of_every_type() {
+    let types = testing::all_types();
+    let layout = RowLayout::new(&types);
+    let mut random = Prng::new(1);
+    for _ in 0..500 {
+        let values: Vec<Value> = types.iter().map(|t| testing::value(t, &mut random)).collect();
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row).unwrap();
+        layout.validate(&row).unwrap();
+        for (found, expected) in layout.decode(&row).iter().zip(&values) {
+            let same = matches!(
+                (found, expected),
+                (Value::Double(a), Value::Double(b)) if a.to_bits() == b.to_bits()
+            );
+            assert!(same || found == expected, "{found:?} {expected:?}");
+        }
+        assert_eq!(values[0].is_null(), layout.is_null(&row, 0));
+    }
+}
+
+#[test]
+fn changed_bytes_never_panic_and_what_is_valid_reads_back_the_same() {
+    let types = testing::all_types();
+    let layout = RowLayout::new(&types);
+    let mut random = Prng::new(2);
+    let values: Vec<Value> = types.iter().map(|t| testing::value(t, &mut random)).collect();
+    let mut good = Vec::new();
+    layout.encode(&values, &mut good).unwrap();
+    let mut valid = 0;
+    for _ in 0..20_000 {
+        let mut row = good.clone();
+        for _ in 0..random.between(1, 3) {
+            let at = random.below(row.len() as u64) as usize;
+            row[at] = random.next_u64() as u8;
+        }
+        if random.chance(1, 10) {
+            row.truncate(random.below(row.len() as u64) as usize);
+        }
+        let decoded = layout.decode(&row);
+        if layout.validate(&row).is_ok() {
+            valid += 1;
+            let mut again = Vec::new();
+            layout.encode(&decoded, &mut again).unwrap();
+            assert_eq!(layout.validate(&again), Ok(()));
+        }
+    }
+    assert!(valid > 100);
+}
+
+#[test]
+fn validation_refuses() {
+    let layout = RowLayout::new(&[
+        ColumnType::new(TypeKind::Int).not_null(),
+        ColumnType::new(TypeKind::VarChar { chars: 2 }),
+    ]);
+    let mut row = Vec::new();
+    layout.encode(&[Value::Int(5), Value::text("ab")], &mut row).unwrap();
+    assert_eq!(row, [1, 0, 5, 0, 0, 0, 2, 0, b'a', b'b']);
+    assert_eq!(layout.validate(&row), Ok(()));
+    for (why, at, byte) in [
+        ("format", 0, 2),
+        ("NULL in NOT NULL", 1, 1),
+        ("spare bits", 1, 4),
+        ("end", 6, 3),
+        ("not UTF-8", 8, 0xff),
+    ] {
+        let mut bad = row.clone();
+        bad[at] = byte;
+        assert_eq!(layout.validate(&bad), Err(RefCode::RowMalformed), "{why}");
+    }
+    let mut long = row.clone();
+    long[6] = 3;
+    long.push(b'c');
+    assert_eq!(layout.validate(&long), Err(RefCode::RowMalformed));
+}
+
+#[test]
+fn rows_that_are_too_large_are_refused() {
+    let layout = RowLayout::new(&[ColumnType::new(TypeKind::LongText)]);
+    for length in [limits::ROW_BYTES_MAX - 3, limits::ROW_BYTES_MAX, 70_000] {
+        let mut out = Vec::from([9]);
+        let text = Value::text(&"x".repeat(length));
+        assert_eq!(layout.encode(&[text], &mut out).unwrap_err().errno, 1118);
+        assert_eq!(out, [9]);
+    }
+}
+
+#[test]
+fn keys_come_from_rows() {
+    let types = [ColumnType::new(TypeKind::Int), ColumnType::new(TypeKind::VarChar { chars: 5 })];
+    let layout = RowLayout::new(&types);
+    let values = [Value::Int(5), Value::text("ab")];
+    let (mut row, mut key, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    layout.encode(&values, &mut row).unwrap();
+    layout.key_of(&row, &[1, 0], &mut key);
+    key::encode_key_value(&types[1], &values[1], &mut expected);
+    key::encode_key_value(&types[0], &values[0], &mut expected);
+    assert_eq!(key, expected);
+}

@@ -221,12 +221,8 @@ impl Parser {
                 assert!(self.sign(")"));
                 inner
             }
-            Token::Sign(s) if s == "-" => {
-                Expr::Unary { op: UnaryOp::Minus, arg: self.boxed(12) }
-            }
-            Token::Sign(s) if s == "~" => {
-                Expr::Unary { op: UnaryOp::BitNot, arg: self.boxed(12) }
-            }
+            Token::Sign(s) if s == "-" => Expr::Unary { op: UnaryOp::Minus, arg: self.boxed(12) },
+            Token::Sign(s) if s == "~" => Expr::Unary { op: UnaryOp::BitNot, arg: self.boxed(12) },
             Token::Word(word) => self.named(&word),
             other => panic!("{other:?}"),
         }
