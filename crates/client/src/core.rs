@@ -112,6 +112,11 @@ impl ClientCore {
         &mut self.outgoing
     }
 
+    /// What time it is, for requests that are made now.
+    pub fn set_time(&mut self, now: Instant) {
+        self.now = now;
+    }
+
     /// The next finished request.
     pub fn next_answer(&mut self) -> Option<(Ticket, Answer)> {
         self.answers.pop_front()

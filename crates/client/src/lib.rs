@@ -1,7 +1,9 @@
 //! The native client of LatsDB.
 //!
-//! [`api`] is what it can be asked, [`core`] is how it works, without any I/O.
+//! [`api`] is what it can be asked, [`core`] is how it works, without any I/O, and
+//! [`net`] is the asynchronous client around it.
 #![forbid(unsafe_code)]
 
 pub mod api;
 pub mod core;
+pub mod net;

@@ -63,6 +63,17 @@ pub enum Target {
     Ranges(Vec<KeyRange>),
 }
 
+/// What one run of a statement reads.
+pub struct Resolved<'a> {
+    /// The rows to read.
+    pub target: Target,
+    /// The condition to check on them.
+    pub filter: Option<&'a Expr>,
+    /// The ranges say exactly what the constraints say, so that the columns that were planned to
+    /// be fixed are, and the index gives the order that was planned.
+    pub exact: bool,
+}
+
 impl Access {
     /// Chooses the index for a condition.
     pub fn choose(table: &Table, filter: Option<Expr>) -> Self {
@@ -112,9 +123,10 @@ impl Access {
         }
         let fixed: Vec<u16> = columns.iter().take(self.fixed).copied().collect();
         let mut rest = columns.into_iter().skip(self.fixed);
-        order.iter().filter(|(column, _)| !fixed.contains(column)).all(|(column, _)| {
-            rest.next() == Some(*column)
-        })
+        order
+            .iter()
+            .filter(|(column, _)| !fixed.contains(column))
+            .all(|(column, _)| rest.next() == Some(*column))
     }
 
     /// For a condition that constrains no index: an index that gives this order, if there is one.
@@ -135,11 +147,7 @@ impl Access {
     ///
     /// # Errors
     /// What computing the values gives.
-    pub fn resolve(
-        &self,
-        table: &Table,
-        externals: &[Value],
-    ) -> Result<(Target, Option<&Expr>), SqlError> {
+    pub fn resolve(&self, table: &Table, externals: &[Value]) -> Result<Resolved<'_>, SqlError> {
         let mut prefixes = vec![Vec::new()];
         let mut exact = true;
         let mut ranges: Option<Vec<KeyRange>> = None;
@@ -165,10 +173,10 @@ impl Access {
         if ranges.is_none() && exact && self.is_key_lookup {
             prefixes.sort_unstable();
             prefixes.dedup();
-            return Ok((Target::Keys(prefixes), filter));
+            return Ok(Resolved { target: Target::Keys(prefixes), filter, exact });
         }
         let ranges = ranges.unwrap_or_else(|| bounds::prefix_ranges(&prefixes));
-        Ok((Target::Ranges(bounds::merge(ranges)), filter))
+        Ok(Resolved { target: Target::Ranges(bounds::merge(ranges)), filter, exact })
     }
 }
 
@@ -179,10 +187,7 @@ fn indexes(table: &Table) -> impl Iterator<Item = (IndexId, Vec<u16>)> + '_ {
 }
 
 /// The constraints on the leading columns of an index: points, then at most one of another kind.
-fn leading(
-    columns: &[u16],
-    constraints: &[Option<(u16, Constraint)>],
-) -> Vec<(u16, Constraint)> {
+fn leading(columns: &[u16], constraints: &[Option<(u16, Constraint)>]) -> Vec<(u16, Constraint)> {
     let mut used = Vec::new();
     for column in columns {
         let mut own: Vec<Constraint> = constraints
@@ -311,4 +316,3 @@ fn flipped(op: BinaryOp) -> BinaryOp {
         other => other,
     }
 }
-

@@ -5,7 +5,7 @@ mod columns;
 use crate::error::{self, Failure, change_error};
 use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
-use crate::table::{find, single_name, split_name};
+use crate::table::{check_not_system, find, single_name, split_name};
 use lats_base::{TableId, limits};
 use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef};
 use lats_values::{Collation, ColumnType, SqlError, TypeKind};
@@ -31,19 +31,28 @@ impl<S: Store> Session<S> {
         statement: &Statement,
     ) -> Result<Outcome, Failure> {
         let (name, if_not_exists) = match statement {
-            Statement::CreateDatabase { db_name, if_not_exists, .. } => {
+            Statement::CreateDatabase {
+                db_name,
+                if_not_exists,
+                default_charset,
+                default_collation,
+                ..
+            } => {
+                check_database_defaults(default_charset.as_deref(), default_collation.as_deref())?;
                 (single_name(db_name)?, *if_not_exists)
             }
             Statement::CreateSchema {
-                schema_name: SchemaName::Simple(name), if_not_exists, ..
+                schema_name: SchemaName::Simple(name),
+                if_not_exists,
+                with: None,
+                options: None,
+                default_collate_spec: None,
+                clone: None,
             } => (single_name(name)?, *if_not_exists),
             _ => return Err(error::not_supported("this form of CREATE SCHEMA").into()),
         };
         check_name(&name, 1102, "database")?;
-        if crate::show::is_virtual_database(&name) {
-            let text = format!("Access denied to database '{name}'");
-            return Err(error::make(1044, "42000", &text).into());
-        }
+        check_not_system(&name)?;
         if if_not_exists && self.shared.store.catalog().has_database(&name) {
             let text = format!("Can't create database '{name}'; database exists");
             self.add_warnings(vec![error::make(1007, "HY000", &text)]);
@@ -58,6 +67,7 @@ impl<S: Store> Session<S> {
         refuse_odd(create)?;
         let (database, name) = split_name(&create.name, self.database.as_deref())?;
         check_name(&name, 1103, "table")?;
+        check_not_system(&database)?;
         let catalog = self.shared.store.catalog();
         if !catalog.has_database(&database) {
             return Err(error::unknown_database(&database).into());
@@ -68,7 +78,18 @@ impl<S: Store> Session<S> {
         }
         let table = table_def(create, database, name)?;
         let if_not_exists = create.if_not_exists;
-        self.change(Change::CreateTable { table, if_not_exists }, false).await
+        let start = columns::table_options(&create.table_options)?.auto_increment;
+        let place = (table.database.clone(), table.name.clone());
+        let existed = catalog.table(&place.0, &place.1).is_some();
+        let outcome = self.change(Change::CreateTable { table, if_not_exists }, false).await?;
+        if let Some(last) = start.and_then(|start| start.checked_sub(1)).filter(|last| *last > 0)
+            && !existed
+        {
+            let catalog = self.shared.store.catalog();
+            let id = find(&catalog, &place.0, &place.1)?.id;
+            self.observe(id, last).await?;
+        }
+        Ok(outcome)
     }
 
     pub(crate) async fn create_index(
@@ -94,6 +115,7 @@ impl<S: Store> Session<S> {
         };
         let name = single_name(name)?;
         let (database, table) = split_name(&create.table_name, self.database.as_deref())?;
+        check_not_system(&database)?;
         let catalog = self.shared.store.catalog();
         let def = find(&catalog, &database, &table)?;
         if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&name)) {
@@ -115,12 +137,12 @@ impl<S: Store> Session<S> {
                     return Err(error::syntax("near DROP DATABASE").into());
                 };
                 let name = single_name(name)?;
+                check_not_system(&name)?;
                 if *if_exists && !self.shared.store.catalog().has_database(&name) {
                     let text = format!("Can't drop database '{name}'; database doesn't exist");
                     self.add_warnings(vec![error::make(1008, "HY000", &text)]);
                 }
-                let change =
-                    Change::DropDatabase { name: name.clone(), if_exists: *if_exists };
+                let change = Change::DropDatabase { name: name.clone(), if_exists: *if_exists };
                 let outcome = self.change(change, true).await?;
                 if self.database.as_deref() == Some(&name) {
                     self.database = None;
@@ -139,6 +161,9 @@ impl<S: Store> Session<S> {
         let mut tables = Vec::with_capacity(names.len());
         for name in names {
             tables.push(split_name(name, self.database.as_deref())?);
+        }
+        for (database, _) in &tables {
+            check_not_system(database)?;
         }
         let catalog = self.shared.store.catalog();
         let missing: Vec<String> = tables
@@ -175,9 +200,22 @@ impl<S: Store> Session<S> {
             return Err(error::not_supported("this form of TRUNCATE").into());
         }
         let (database, name) = split_name(&target.name, self.database.as_deref())?;
+        check_not_system(&database)?;
         find(&self.shared.store.catalog(), &database, &name)?;
         self.change(Change::TruncateTable { database, name }, false).await
     }
+}
+
+/// Databases have no defaults of their own yet: only those of the server are taken.
+fn check_database_defaults(charset: Option<&str>, collation: Option<&str>) -> Result<(), SqlError> {
+    let charset = charset.map(|name| crate::bind::charset_collation(name.trim_matches('\'')));
+    let collation = collation.map(|name| crate::bind::collation_named(name.trim_matches('\'')));
+    for found in charset.into_iter().chain(collation) {
+        if found? != Collation::default() {
+            return Err(error::not_supported("databases with a collation of their own"));
+        }
+    }
+    Ok(())
 }
 
 fn one_row(outcome: Outcome) -> Outcome {
@@ -309,7 +347,8 @@ fn add_constraint(table: &mut TableDef, constraint: &TableConstraint) -> Result<
             }
             let number = u16::try_from(table.indexes.len() + 1).unwrap_or(u16::MAX);
             if usize::from(number) > limits::INDEXES_MAX {
-                let text = format!("Too many keys specified; max {} keys allowed", limits::INDEXES_MAX);
+                let text =
+                    format!("Too many keys specified; max {} keys allowed", limits::INDEXES_MAX);
                 return Err(error::make(1069, "42000", &text));
             }
             table.indexes.push(IndexDef { id: lats_base::IndexId::new(number), name, columns });
@@ -417,6 +456,7 @@ fn finish_keys(table: &mut TableDef) -> Result<(), SqlError> {
     }
     for at in table.primary_key.clone() {
         let column = &mut table.columns[usize::from(at)];
+        check_key_column(column)?;
         column.column_type.nullable = false;
         if column.default == DefaultValue::Literal(lats_values::Value::Null) {
             let text = "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, \

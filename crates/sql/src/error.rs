@@ -39,8 +39,10 @@ impl Failure {
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Store(error) => {
-                error.class() == ErrorClass::Temporary
-                    && !matches!(error.code, RefCode::LockTimeout | RefCode::MemoryFull)
+                // A table or index that is unknown was dropped or made again: the plan is old.
+                let old = matches!(error.code, RefCode::TableUnknown | RefCode::IndexUnknown);
+                let slow = matches!(error.code, RefCode::LockTimeout | RefCode::MemoryFull);
+                old || (error.class() == ErrorClass::Temporary && !slow)
             }
             Self::Sql(_) | Self::Gone(_) => false,
         }
@@ -192,9 +194,7 @@ pub fn store_error(error: &StoreError) -> SqlError {
             make(1297, "HY000", &format!("The outcome of the transaction is not known: {text}"))
         }
         RefCode::RowTooLarge => make(1118, "42000", &format!("Row size too large: {text}")),
-        RefCode::KeyTooLarge => {
-            make(1071, "42000", &format!("Specified key was too long: {text}"))
-        }
+        RefCode::KeyTooLarge => make(1071, "42000", &format!("Specified key was too long: {text}")),
         RefCode::KeyExists => make(1022, "23000", &format!("Can't write; duplicate key: {text}")),
         code if code.class() == ErrorClass::Temporary => {
             make(1297, "HY000", &format!("Got temporary error: {text}"))

@@ -5,7 +5,7 @@ pub mod select;
 pub mod sequence;
 pub mod write;
 
-use crate::error;
+use crate::error::{self, Failure};
 use crate::expr::RowSource;
 use crate::plan::Limit;
 use lats_client::api::{RowOp, RowOpKind};
@@ -41,9 +41,7 @@ fn row_count(expr: &Expr, externals: &[Value]) -> Result<u64, SqlError> {
         Value::UInt(count) => Ok(count),
         Value::Int(count) if count >= 0 => Ok(count.unsigned_abs()),
         // Clients that write parameters as text.
-        Value::Text(text, _) if text.parse::<u64>().is_ok() => {
-            Ok(text.parse().unwrap_or(u64::MAX))
-        }
+        Value::Text(text, _) if text.parse::<u64>().is_ok() => Ok(text.parse().unwrap_or(u64::MAX)),
         _ => Err(error::make(1210, "HY000", "Incorrect arguments to LIMIT")),
     }
 }
@@ -73,5 +71,30 @@ impl Chunks {
             chunk.extend(self.operations.next());
         }
         (!chunk.is_empty()).then_some((chunk, true))
+    }
+}
+
+/// Programs know columns by their numbers only: puts the names into an error's text.
+pub(crate) fn with_column_names(failure: Failure, table: &Table) -> Failure {
+    let renamed = |text: &str| {
+        let (before, rest) = text.split_once("'column ")?;
+        let (number, after) = rest.split_once('\'')?;
+        let at = number.parse::<u16>().ok()?.checked_sub(1)?;
+        Some(format!("{before}'{}'{after}", table.column_name(at)))
+    };
+    match failure {
+        Failure::Sql(mut error) => {
+            error.message = renamed(&error.message).unwrap_or(error.message);
+            Failure::Sql(error)
+        }
+        Failure::Store(mut error) => {
+            if let Some(sql) = &mut error.sql
+                && let Some(text) = renamed(&sql.message)
+            {
+                sql.message = text;
+            }
+            Failure::Store(error)
+        }
+        gone => gone,
     }
 }

@@ -89,12 +89,9 @@ pub fn map_columns(expr: &Expr, replace: &dyn Fn(u16) -> Option<Expr>) -> Expr {
             Expr::Binary { op: *op, left: boxed(left), right: boxed(right) }
         }
         Expr::IsNull { arg, negated } => Expr::IsNull { arg: boxed(arg), negated: *negated },
-        Expr::Between { arg, low, high, negated } => Expr::Between {
-            arg: boxed(arg),
-            low: boxed(low),
-            high: boxed(high),
-            negated: *negated,
-        },
+        Expr::Between { arg, low, high, negated } => {
+            Expr::Between { arg: boxed(arg), low: boxed(low), high: boxed(high), negated: *negated }
+        }
         Expr::In { arg, list, negated } => {
             Expr::In { arg: boxed(arg), list: list.iter().map(map).collect(), negated: *negated }
         }
@@ -111,7 +108,7 @@ pub fn map_columns(expr: &Expr, replace: &dyn Fn(u16) -> Option<Expr>) -> Expr {
         },
         Expr::Cast { arg, to } => Expr::Cast { arg: boxed(arg), to: to.clone() },
         Expr::Call { function, args } => {
-            Expr::Call { function: function.clone(), args: args.iter().map(map).collect() }
+            Expr::Call { function: *function, args: args.iter().map(map).collect() }
         }
         Expr::Collate { arg, collation } => {
             Expr::Collate { arg: boxed(arg), collation: *collation }

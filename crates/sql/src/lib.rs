@@ -8,6 +8,7 @@
 
 pub mod access;
 pub mod bind;
+pub mod connection;
 mod ddl;
 pub mod error;
 pub mod exec;

@@ -7,9 +7,11 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
-/// Operators in a row within one list item. The library's trees for longer chains are so deep that
-/// walking them would need more stack than a thread has.
-const CHAIN_MAX: usize = 2_000;
+/// Tokens in a row within one list item, parentheses left out. The library makes trees of chains of
+/// operators that are as deep as the chain is long, and walking deep trees needs stack.
+const CHAIN_MAX: usize = 5_000;
+/// Set operations in a statement, for the same reason.
+const SETS_MAX: usize = 500;
 
 /// A statement's text as tokens, without blanks and comments.
 pub struct Tokens {
@@ -39,13 +41,27 @@ impl Tokens {
         let line_starts = std::iter::once(0)
             .chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1))
             .collect();
-        Ok(Self { list, line_starts })
+        let mut tokens = Self { list, line_starts };
+        tokens.rewrite_share_lock();
+        Ok(tokens)
+    }
+
+    /// `LOCK IN SHARE MODE` is the old way to say `FOR SHARE`, which the library knows.
+    fn rewrite_share_lock(&mut self) {
+        let Some(at) = self.list.len().checked_sub(4) else { return };
+        if self.words_are(at, &["LOCK", "IN", "SHARE", "MODE"]) {
+            self.list[at].token = Token::make_keyword("FOR");
+            self.list[at + 1].token = Token::make_keyword("SHARE");
+            self.list.truncate(at + 2);
+        }
     }
 
     /// The word at this position, in upper case; empty if there is none.
     pub fn word(&self, at: usize) -> String {
         match self.list.get(at).map(|t| &t.token) {
-            Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+            Some(Token::Word(word)) if word.quote_style.is_none() => {
+                word.value.to_ascii_uppercase()
+            }
             _ => String::new(),
         }
     }
@@ -100,7 +116,8 @@ impl Tokens {
     pub fn select_items(&self, text: &str) -> Vec<String> {
         let mut items = Vec::new();
         let mut at = 1;
-        while matches!(self.word(at).as_str(), "DISTINCT" | "ALL" | "SQL_NO_CACHE" | "DISTINCTROW") {
+        while matches!(self.word(at).as_str(), "DISTINCT" | "ALL" | "SQL_NO_CACHE" | "DISTINCTROW")
+        {
             at += 1;
         }
         let mut start = at;
@@ -135,8 +152,7 @@ impl Tokens {
         else {
             return String::new();
         };
-        let (start, end) =
-            (self.offset(text, first.span.start), self.offset(text, last.span.end));
+        let (start, end) = (self.offset(text, first.span.start), self.offset(text, last.span.end));
         text.get(start..end).unwrap_or("").trim().to_owned()
     }
 }
@@ -151,18 +167,26 @@ fn parse_error(error: &ParserError) -> SqlError {
 }
 
 fn check_chains(list: &[TokenWithSpan]) -> Result<(), SqlError> {
-    let mut chain = 0usize;
+    let mut levels = vec![0usize];
+    let mut sets = 0usize;
     for token in list {
         match &token.token {
-            Token::Comma | Token::SemiColon => chain = 0,
-            Token::Word(word) if word.quote_style.is_none() => {
-                chain += usize::from(!matches!(word.value.as_str(), "") && is_operator(&word.value));
+            Token::LParen => levels.push(0),
+            Token::RParen if levels.len() > 1 => {
+                levels.pop();
             }
-            Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) => {}
-            Token::LParen | Token::RParen | Token::Period => {}
-            _ => chain += 1,
+            Token::Comma => {
+                if let Some(level) = levels.last_mut() {
+                    *level = 0;
+                }
+            }
+            // Set operations make one tree of lists: commas do not end it.
+            Token::Word(word) if is_set_operator(&word.value) => sets += 1,
+            _ => {}
         }
-        if chain > CHAIN_MAX {
+        let Some(level) = levels.last_mut() else { continue };
+        *level += 1;
+        if *level > CHAIN_MAX || sets > SETS_MAX {
             let text = "Thread stack overrun: too many operators in one expression";
             return Err(error::make(1436, "HY000", text));
         }
@@ -170,12 +194,9 @@ fn check_chains(list: &[TokenWithSpan]) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn is_operator(word: &str) -> bool {
-    const OPERATORS: [&str; 16] = [
-        "AND", "OR", "XOR", "NOT", "LIKE", "IN", "BETWEEN", "IS", "DIV", "MOD", "COLLATE", "UNION",
-        "REGEXP", "RLIKE", "BINARY", "JOIN",
-    ];
-    OPERATORS.iter().any(|o| o.eq_ignore_ascii_case(word))
+fn is_set_operator(word: &str) -> bool {
+    const OPERATORS: [&str; 4] = ["UNION", "EXCEPT", "INTERSECT", "MINUS"];
+    OPERATORS.iter().any(|operator| operator.eq_ignore_ascii_case(word))
 }
 
 /// Splits a text at the semicolons between statements; blank statements are left out.

@@ -90,9 +90,11 @@ impl ColumnMeta {
             auto_increment: def.is_some_and(|c| c.auto_increment),
             ..Self::expression(
                 name,
-                table.types.get(usize::from(at)).cloned().unwrap_or_else(|| {
-                    ColumnType::new(lats_values::TypeKind::BigInt)
-                }),
+                table
+                    .types
+                    .get(usize::from(at))
+                    .cloned()
+                    .unwrap_or_else(|| ColumnType::new(lats_values::TypeKind::BigInt)),
             )
         }
     }

@@ -115,7 +115,11 @@ pub struct Client {
 /// A prepared statement.
 struct Statement {
     text: Arc<str>,
+    /// The database that its names are looked up in: the current one when it was prepared.
+    database: Option<String>,
     prepared: Arc<Prepared>,
+    /// Made for another `sql_mode`.
+    stale: bool,
 }
 
 /// What a client is told of a statement that it prepared.
@@ -198,7 +202,8 @@ impl<S: Store> Session<S> {
     /// # Errors
     /// 1049.
     pub fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
-        if !crate::show::is_virtual_database(name) && !self.shared.store.catalog().has_database(name)
+        if !crate::show::is_virtual_database(name)
+            && !self.shared.store.catalog().has_database(name)
         {
             return Err(error::unknown_database(name));
         }
@@ -224,7 +229,7 @@ impl<S: Store> Session<S> {
             let text = "Can't create more than max_prepared_stmt_count statements";
             return Err(error::make(1461, "42000", text));
         }
-        let prepared = Arc::new(self.plan(text)?);
+        let prepared = Arc::new(self.plan(text, self.database.as_deref())?);
         let id = self.next_statement;
         self.next_statement = self.next_statement.wrapping_add(1).max(1);
         let nulls = vec![Value::Null; prepared.externals.len()];
@@ -234,7 +239,9 @@ impl<S: Store> Session<S> {
             _ => Columns::from([]),
         };
         let parameters = prepared.parameters;
-        self.statements.insert(id, Statement { text: Arc::from(text), prepared });
+        let database = self.database.clone();
+        let statement = Statement { text: Arc::from(text), database, prepared, stale: false };
+        self.statements.insert(id, statement);
         Ok(PreparedInfo { id, parameters, columns })
     }
 
@@ -266,14 +273,22 @@ impl<S: Store> Session<S> {
         self.statements.remove(&id);
     }
 
+    /// Plans are made for a `sql_mode`: all are made again.
+    fn forget_plans(&mut self) {
+        self.plans.clear();
+        for statement in self.statements.values_mut() {
+            statement.stale = true;
+        }
+    }
+
     /// Binds a statement.
-    fn plan(&self, text: &str) -> Result<Prepared, SqlError> {
+    fn plan(&self, text: &str, database: Option<&str>) -> Result<Prepared, SqlError> {
         let catalog = self.shared.store.catalog();
         let tokens = Tokens::new(text)?;
         let mode = self.variables.get("sql_mode").to_display();
         let context = Context {
             catalog: &catalog,
-            database: self.database.as_deref(),
+            database,
             text,
             tokens: &tokens,
             full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
@@ -285,20 +300,24 @@ impl<S: Store> Session<S> {
 
     fn lookup(&mut self, text: &str, id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
         let version = self.shared.store.catalog().version;
-        let known = match id {
-            Some(id) => self.statements.get(&id).map(|s| Arc::clone(&s.prepared)),
-            None => self.plans.get(text),
+        let current = |prepared: &Arc<Prepared>| prepared.catalog_version == version;
+        let Some(statement) = id.and_then(|id| self.statements.get(&id)) else {
+            if let Some(known) = self.plans.get(text).filter(current) {
+                return Ok(known);
+            }
+            let prepared = Arc::new(self.plan(text, self.database.as_deref())?);
+            if matches!(prepared.plan, Plan::Select(_) | Plan::Insert(_) | Plan::Write(_)) {
+                self.plans.insert(text, Arc::clone(&prepared));
+            }
+            return Ok(prepared);
         };
-        if let Some(known) = known
-            && known.catalog_version == version
-        {
-            return Ok(known);
+        if !statement.stale && current(&statement.prepared) {
+            return Ok(Arc::clone(&statement.prepared));
         }
-        let prepared = Arc::new(self.plan(text)?);
-        match id.and_then(|id| self.statements.get_mut(&id)) {
-            Some(statement) => statement.prepared = Arc::clone(&prepared),
-            None if matches!(prepared.plan, Plan::Other(_) | Plan::Set(_) | Plan::Show(_)) => {}
-            None => self.plans.insert(text, Arc::clone(&prepared)),
+        let prepared = Arc::new(self.plan(text, statement.database.as_deref())?);
+        if let Some(statement) = id.and_then(|id| self.statements.get_mut(&id)) {
+            statement.prepared = Arc::clone(&prepared);
+            statement.stale = false;
         }
         Ok(prepared)
     }
@@ -348,11 +367,11 @@ impl<S: Store> Session<S> {
             return Err(error::make(1210, "HY000", text).into());
         }
         if self.doomed && !ends_transaction(&prepared.plan) {
+            self.end();
             return Err(error::transaction_lost().into());
         }
         let externals = self.externals(&prepared.externals, parameters);
-        let keeps_warnings =
-            matches!(&prepared.plan, Plan::Show(show) if show.reads_diagnostics());
+        let keeps_warnings = matches!(&prepared.plan, Plan::Show(show) if show.reads_diagnostics());
         if !keeps_warnings {
             self.warnings.clear();
         }
@@ -413,9 +432,7 @@ impl<S: Store> Session<S> {
                 Some(name) => Value::text(name),
                 None => Value::Null,
             },
-            External::User => {
-                Value::text(&format!("{}@{}", self.client.user, self.client.host))
-            }
+            External::User => Value::text(&format!("{}@{}", self.client.user, self.client.host)),
             External::UserVariable(name) => {
                 self.user_variables.get(name).cloned().unwrap_or(Value::Null)
             }
@@ -460,8 +477,8 @@ fn plan_statement(context: &Context<'_>) -> Result<Planned, SqlError> {
             let (settings, externals, parameters) = crate::set::plan(tokens)?;
             return Ok((Plan::Set(settings), externals, parameters));
         }
-        "SHOW" | "DESCRIBE" | "DESC" | "KILL" | "EXPLAIN" | "FLUSH" | "HANDLER" | "CALL"
-        | "XA" | "LOAD" | "GRANT" | "REVOKE" | "OPTIMIZE" | "REPAIR" | "CHECK" | "HELP" => {
+        "SHOW" | "DESCRIBE" | "DESC" | "KILL" | "EXPLAIN" | "FLUSH" | "HANDLER" | "CALL" | "XA"
+        | "LOAD" | "GRANT" | "REVOKE" | "OPTIMIZE" | "REPAIR" | "CHECK" | "HELP" => {
             let show = crate::show::parse(context)?;
             return Ok((Plan::Show(Box::new(show)), Vec::new(), 0));
         }

@@ -159,10 +159,26 @@ fn transaction(
         Setting::System(scope.clone(), name.to_owned(), Some(Expr::Literal(value)))
     };
     let known: [(&[&str], &str, Value); 6] = [
-        (&["ISOLATION", "LEVEL", "READ", "COMMITTED"], "transaction_isolation", Value::text("READ-COMMITTED")),
-        (&["ISOLATION", "LEVEL", "READ", "UNCOMMITTED"], "transaction_isolation", Value::text("READ-UNCOMMITTED")),
-        (&["ISOLATION", "LEVEL", "REPEATABLE", "READ"], "transaction_isolation", Value::text("REPEATABLE-READ")),
-        (&["ISOLATION", "LEVEL", "SERIALIZABLE"], "transaction_isolation", Value::text("SERIALIZABLE")),
+        (
+            &["ISOLATION", "LEVEL", "READ", "COMMITTED"],
+            "transaction_isolation",
+            Value::text("READ-COMMITTED"),
+        ),
+        (
+            &["ISOLATION", "LEVEL", "READ", "UNCOMMITTED"],
+            "transaction_isolation",
+            Value::text("READ-UNCOMMITTED"),
+        ),
+        (
+            &["ISOLATION", "LEVEL", "REPEATABLE", "READ"],
+            "transaction_isolation",
+            Value::text("REPEATABLE-READ"),
+        ),
+        (
+            &["ISOLATION", "LEVEL", "SERIALIZABLE"],
+            "transaction_isolation",
+            Value::text("SERIALIZABLE"),
+        ),
         (&["READ", "ONLY"], "transaction_read_only", Value::Int(1)),
         (&["READ", "WRITE"], "transaction_read_only", Value::Int(0)),
     ];

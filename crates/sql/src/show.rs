@@ -105,11 +105,7 @@ struct Words {
     full: bool,
 }
 
-fn subject(
-    context: &Context<'_>,
-    at: usize,
-    words: &Words,
-) -> Result<(Subject, usize), SqlError> {
+fn subject(context: &Context<'_>, at: usize, words: &Words) -> Result<(Subject, usize), SqlError> {
     let tokens = context.tokens;
     let full = words.full;
     let (first, second) = (tokens.word(at), tokens.word(at + 1));
@@ -258,10 +254,7 @@ fn plain_name(tokens: &Tokens, at: usize) -> Result<(Name, usize), SqlError> {
     Ok(((None, first), at + 1))
 }
 
-fn name(
-    context: &Context<'_>,
-    at: usize,
-) -> Result<((String, String), usize), SqlError> {
+fn name(context: &Context<'_>, at: usize) -> Result<((String, String), usize), SqlError> {
     let ((database, table), at) = plain_name(context.tokens, at)?;
     let database = match database {
         Some(database) => database,
@@ -271,10 +264,7 @@ fn name(
 }
 
 /// `FROM table [FROM database]`.
-fn table_of(
-    context: &Context<'_>,
-    at: usize,
-) -> Result<((String, String), usize), SqlError> {
+fn table_of(context: &Context<'_>, at: usize) -> Result<((String, String), usize), SqlError> {
     let tokens = context.tokens;
     if !matches!(tokens.word(at).as_str(), "FROM" | "IN") {
         return Err(error::syntax("near SHOW"));

@@ -88,7 +88,5 @@ pub trait StoreTransaction: Send {
 /// A stream of a scan's rows.
 pub trait StoreScan: Send {
     /// The next rows; `None` at the end.
-    fn next(
-        &mut self,
-    ) -> impl Future<Output = Result<Option<Vec<ScanRow>>, StoreError>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<ScanRow>>, StoreError>> + Send;
 }

@@ -1,7 +1,7 @@
 //! Tables as plans hold them.
 
 use crate::error;
-use lats_catalog::{Catalog, TableDef};
+use lats_catalog::{Catalog, SYSTEM_DATABASE, TableDef};
 use lats_values::{ColumnType, RowLayout, SqlError};
 use sqlparser::ast::{ObjectName, ObjectNamePart};
 use std::sync::Arc;
@@ -52,10 +52,7 @@ impl Table {
 ///
 /// # Errors
 /// 1046 without a database, 1064 for more parts.
-pub fn split_name(
-    name: &ObjectName,
-    database: Option<&str>,
-) -> Result<(String, String), SqlError> {
+pub fn split_name(name: &ObjectName, database: Option<&str>) -> Result<(String, String), SqlError> {
     let mut parts = Vec::with_capacity(2);
     for part in &name.0 {
         match part {
@@ -106,8 +103,23 @@ pub fn find<'a>(
     database: &str,
     table: &str,
 ) -> Result<&'a TableDef, SqlError> {
+    if crate::show::is_virtual_database(database) {
+        return Err(error::not_supported(&format!("{database}.{table}; use SHOW")));
+    }
     if !catalog.has_database(database) {
         return Err(error::unknown_database(database));
     }
     catalog.table(database, table).ok_or_else(|| error::unknown_table(database, table))
+}
+
+/// Refuses changes of the tables that only the cluster itself writes.
+///
+/// # Errors
+/// 1044.
+pub fn check_not_system(database: &str) -> Result<(), SqlError> {
+    if database == SYSTEM_DATABASE || crate::show::is_virtual_database(database) {
+        let text = format!("Access denied to database '{database}'");
+        return Err(error::make(1044, "42000", &text));
+    }
+    Ok(())
 }

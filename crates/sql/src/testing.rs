@@ -211,7 +211,8 @@ impl StoreTransaction for MemoryTransaction {
         let mut results = Vec::new();
         let refused = {
             let mut inner = self.store.inner();
-            let line = format!("execute {}{}", operations.len(), if commit { " commit" } else { "" });
+            let line =
+                format!("execute {}{}", operations.len(), if commit { " commit" } else { "" });
             inner.log.push(line);
             inner.refused()
         };
@@ -312,11 +313,7 @@ impl Store for Memory {
         MemoryScan(self.inner().scan(&scan).map(Into::into))
     }
 
-    async fn reserve_sequence(
-        &self,
-        table: TableId,
-        count: u64,
-    ) -> Result<Range<u64>, StoreError> {
+    async fn reserve_sequence(&self, table: TableId, count: u64) -> Result<Range<u64>, StoreError> {
         let mut inner = self.inner();
         let next = inner.sequences.entry(table).or_insert(1);
         let range = *next..*next + count;
@@ -361,14 +358,13 @@ impl Sink for Kept {
     }
 }
 
-fn now() -> i64 {
+pub fn now() -> i64 {
     1_700_000_000_123_456
 }
 
 /// A session and its store.
 pub struct Desk {
     pub store: Memory,
-    pub shared: Arc<Shared<Memory>>,
     pub session: Session<Memory>,
     runtime: tokio::runtime::Runtime,
 }
@@ -377,13 +373,13 @@ impl Desk {
     pub fn new() -> Self {
         let store = Memory::new();
         let shared = Arc::new(Shared::new(store.clone(), now));
-        let session = Session::new(Arc::clone(&shared), client());
+        let session = Session::new(shared, client());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
             .build()
             .expect("a runtime");
-        let mut desk = Self { store, shared, session, runtime };
+        let mut desk = Self { store, session, runtime };
         assert_eq!(desk.run("CREATE DATABASE IF NOT EXISTS test"), "ok 1");
         assert_eq!(desk.run("USE test"), "ok 0");
         desk
@@ -443,9 +439,7 @@ pub fn client() -> Client {
 }
 
 fn shown(result: Result<Outcome, SqlError>, kept: &Kept) -> String {
-    let row = |row: &Vec<Value>| {
-        row.iter().map(Value::to_display).collect::<Vec<_>>().join("|")
-    };
+    let row = |row: &Vec<Value>| row.iter().map(Value::to_display).collect::<Vec<_>>().join("|");
     match result {
         Ok(Outcome::Rows) => {
             assert!(kept.columns.is_some());

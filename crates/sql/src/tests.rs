@@ -1,6 +1,7 @@
 //! Statements in, rows or errors out.
 
 mod clients;
+mod connection;
 mod dml;
 mod queries;
 mod refusals;

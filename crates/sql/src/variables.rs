@@ -311,9 +311,15 @@ fn sql_mode(text: &str) -> Result<String, SqlError> {
             }
             "TRADITIONAL" => modes.extend(SQL_MODE.split(',').map(str::to_owned)),
             known if MODES.contains(&known) => modes.push(mode),
-            "ANSI" | "ANSI_QUOTES" | "PIPES_AS_CONCAT" | "NO_BACKSLASH_ESCAPES"
-            | "IGNORE_SPACE" | "REAL_AS_FLOAT" | "HIGH_NOT_PRECEDENCE"
-            | "PAD_CHAR_TO_FULL_LENGTH" | "TIME_TRUNCATE_FRACTIONAL" => {
+            "ANSI"
+            | "ANSI_QUOTES"
+            | "PIPES_AS_CONCAT"
+            | "NO_BACKSLASH_ESCAPES"
+            | "IGNORE_SPACE"
+            | "REAL_AS_FLOAT"
+            | "HIGH_NOT_PRECEDENCE"
+            | "PAD_CHAR_TO_FULL_LENGTH"
+            | "TIME_TRUNCATE_FRACTIONAL" => {
                 return Err(error::not_supported(&format!("sql_mode {mode}")));
             }
             _ => return Err(error::wrong_variable_value("sql_mode", &mode)),

@@ -128,8 +128,10 @@ impl Resolver<'_> {
 
     fn range(&self, lower: Option<&(Expr, bool)>, upper: Option<&(Expr, bool)>) -> Found {
         let nothing = Ok(Some(Vec::new()));
-        let mut range =
-            ByteRange { lower: next_prefix(&self.encode(&Value::Null)).unwrap_or_default(), upper: None };
+        let mut range = ByteRange {
+            lower: next_prefix(&self.encode(&Value::Null)).unwrap_or_default(),
+            upper: None,
+        };
         if let Some((value, inclusive)) = lower {
             match self.place(value)? {
                 Place::At(value) if *inclusive => range.lower = self.encode(&value),
@@ -201,12 +203,10 @@ impl Resolver<'_> {
         let (floor, ceiling) = match value {
             Value::Int(value) => (i128::from(*value), i128::from(*value)),
             Value::UInt(value) => (i128::from(*value), i128::from(*value)),
-            Value::Decimal(value) => {
-                match (value.floor().to_i128(), value.ceil().to_i128()) {
-                    (Some(floor), Some(ceiling)) => (floor, ceiling),
-                    _ => return Place::Elsewhere,
-                }
-            }
+            Value::Decimal(value) => match (value.floor().to_i128(), value.ceil().to_i128()) {
+                (Some(floor), Some(ceiling)) => (floor, ceiling),
+                _ => return Place::Elsewhere,
+            },
             other => match real(other) {
                 Some(number) if number.abs() < EXACT_DOUBLE => {
                     (number.floor() as i128, number.ceil() as i128)
@@ -336,7 +336,7 @@ fn intersection(a: &ByteRange, b: &ByteRange) -> Option<ByteRange> {
         (Some(a), Some(b)) => Some(a.min(b).clone()),
         (one, other) => one.as_ref().or(other.as_ref()).cloned(),
     };
-    (!upper.as_ref().is_some_and(|upper| *upper <= lower)).then_some(ByteRange { lower, upper })
+    upper.as_ref().is_none_or(|upper| *upper > lower).then_some(ByteRange { lower, upper })
 }
 
 /// Every prefix followed by every point.

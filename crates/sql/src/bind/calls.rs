@@ -141,7 +141,7 @@ impl Binder<'_> {
             _ => {}
         }
         let Some(function) = Function::from_name(name) else {
-            return Err(error::unknown_function(name));
+            return Err(error::unknown_function(&name.to_ascii_lowercase()));
         };
         let args: Result<Vec<Expr>, SqlError> = args.iter().map(|a| self.bind(a)).collect();
         self.call(function, name, args?)

@@ -63,9 +63,8 @@ pub(super) fn number(text: &str) -> Result<Value, SqlError> {
 fn hex(digits: &str) -> Result<Value, SqlError> {
     let padded = if digits.len() % 2 == 1 { format!("0{digits}") } else { digits.to_owned() };
     let pairs = padded.as_bytes().chunks(2);
-    let bytes: Option<Vec<u8>> = pairs
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect();
+    let bytes: Option<Vec<u8>> =
+        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
     bytes.map(Value::Bytes).ok_or_else(|| error::syntax(&format!("near '{digits}'")))
 }
 

@@ -122,11 +122,7 @@ impl Binder<'_> {
         balanced(terms?, bound).ok_or_else(|| error::syntax("near an operator"))
     }
 
-    pub(super) fn unary(
-        &mut self,
-        op: UnaryOperator,
-        expr: &ast::Expr,
-    ) -> Result<Expr, SqlError> {
+    pub(super) fn unary(&mut self, op: UnaryOperator, expr: &ast::Expr) -> Result<Expr, SqlError> {
         let op = match op {
             UnaryOperator::Plus => return self.bind(expr),
             UnaryOperator::Minus => UnaryOp::Minus,
@@ -210,9 +206,7 @@ impl Binder<'_> {
         }
         let escape = match escape.map(|v| &v.value) {
             None => None,
-            Some(
-                ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text),
-            ) => {
+            Some(ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text)) => {
                 let mut chars = text.chars();
                 match (chars.next(), chars.next()) {
                     (Some(only), None) => Some(only),

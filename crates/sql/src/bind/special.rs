@@ -133,7 +133,11 @@ fn typed_string(typed: &ast::TypedString) -> Result<Expr, SqlError> {
     let cast = Expr::Cast { arg: Box::new(Expr::Literal(text)), to: ColumnType::new(kind) };
     let mut context = EvalContext::new(false);
     let none: &[Value] = &[];
-    match lats_values::eval(&cast, &crate::expr::ValuesSource { row: none, externals: none }, &mut context)? {
+    match lats_values::eval(
+        &cast,
+        &crate::expr::ValuesSource { row: none, externals: none },
+        &mut context,
+    )? {
         Value::Null => {
             Err(error::make(1525, "HY000", &format!("Incorrect {name} value: '{shown}'")))
         }

@@ -15,6 +15,8 @@ use sqlparser::tokenizer::Token;
 pub(super) struct TableOptions {
     pub(super) collation: Collation,
     pub(super) comment: String,
+    /// Where the sequence starts.
+    pub(super) auto_increment: Option<u64>,
 }
 
 pub(super) fn table_options(options: &CreateTableOptions) -> Result<TableOptions, SqlError> {
@@ -32,7 +34,6 @@ pub(super) fn table_options(options: &CreateTableOptions) -> Result<TableOptions
             SqlOption::NamedParenthesizedList(list)
                 if list.key.value.eq_ignore_ascii_case("ENGINE") && list.values.is_empty() => {}
             SqlOption::KeyValue { key, value } => key_value(&key.value, value, &mut found)?,
-            SqlOption::Ident(_) => {}
             other => return Err(error::not_supported(&format!("table option {other}"))),
         }
     }
@@ -69,7 +70,11 @@ fn key_value(key: &str, value: &ast::Expr, found: &mut TableOptions) -> Result<(
             found.comment = word;
             Ok(())
         }
-        "AUTO_INCREMENT" if word == "1" || word == "0" => Ok(()),
+        "AUTO_INCREMENT" => {
+            let start = word.parse::<u64>().map_err(|_| error::syntax("near AUTO_INCREMENT"))?;
+            found.auto_increment = Some(start);
+            Ok(())
+        }
         other => Err(error::not_supported(&format!("table option {other}"))),
     }
 }
@@ -179,10 +184,8 @@ fn default_value(expr: &ast::Expr, def: &ColumnDef) -> Result<DefaultValue, SqlE
         let fits = matches!(def.column_type.kind, K::DateTime { .. } | K::Timestamp { .. });
         return if fits { Ok(DefaultValue::Now) } else { Err(invalid()) };
     }
-    let literal = matches!(
-        expr,
-        ast::Expr::Value(_) | ast::Expr::UnaryOp { .. } | ast::Expr::TypedString(_)
-    );
+    let literal =
+        matches!(expr, ast::Expr::Value(_) | ast::Expr::UnaryOp { .. } | ast::Expr::TypedString(_));
     if !literal {
         return Err(error::not_supported("expressions as default values"));
     }
@@ -201,11 +204,19 @@ fn default_value(expr: &ast::Expr, def: &ColumnDef) -> Result<DefaultValue, SqlE
     }
     if matches!(
         def.column_type.kind,
-        K::TinyText | K::Text | K::MediumText | K::LongText | K::TinyBlob | K::Blob | K::MediumBlob
+        K::TinyText
+            | K::Text
+            | K::MediumText
+            | K::LongText
+            | K::TinyBlob
+            | K::Blob
+            | K::MediumBlob
             | K::LongBlob
     ) {
-        let text =
-            format!("BLOB, TEXT, GEOMETRY or JSON column '{}' can't have a default value", def.name);
+        let text = format!(
+            "BLOB, TEXT, GEOMETRY or JSON column '{}' can't have a default value",
+            def.name
+        );
         return Err(error::make(1101, "42000", &text));
     }
     let mut context = ConvertContext::new(true, &def.name, 1);

@@ -34,6 +34,7 @@ impl<S: Store> Session<S> {
         plan: &InsertPlan,
         externals: &[Value],
     ) -> Result<Outcome, Failure> {
+        let table = &plan.table;
         let mut rows = self.compute_rows(plan, externals)?;
         let generated = self.fill_sequence(plan, &mut rows).await?;
         let mut images = Vec::with_capacity(rows.len());
@@ -53,7 +54,7 @@ impl<S: Store> Session<S> {
             })),
             Err(failure) => {
                 self.undo_statement(mark).await;
-                Err(failure)
+                Err(super::with_column_names(failure, table))
             }
         }
     }
@@ -149,9 +150,8 @@ impl<S: Store> Session<S> {
         if missing == 0 {
             return Ok(None);
         }
-        let values = self.generate(plan.table.def.id, missing).await?;
-        let first = values.first().copied();
-        let mut values = values.into_iter();
+        let first = self.generate(plan.table.def.id, missing).await?;
+        let mut values = first..;
         for (row, number) in rows.iter_mut().zip(1u64..) {
             if wanted(&row[at])
                 && let Some(value) = values.next()
@@ -160,7 +160,7 @@ impl<S: Store> Session<S> {
                     .map_err(|_| sequence_is_used_up())?;
             }
         }
-        Ok(first.filter(|_| !def.hidden))
+        Ok(Some(first).filter(|_| !def.hidden))
     }
 
     async fn insert_images(

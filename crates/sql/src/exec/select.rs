@@ -71,13 +71,19 @@ impl<S: Store> Session<S> {
         collector: &mut Collector<'_>,
         sink: &mut K,
     ) -> Result<(), Failure> {
-        let (target, filter) = plan.access.resolve(table, collector.externals())?;
+        let resolved = plan.access.resolve(table, collector.externals())?;
+        let filter = resolved.filter;
+        if !resolved.exact && plan.access.fixed > 0 {
+            collector.must_sort();
+        }
         let locking = lock != LockMode::Committed;
-        let (keys, filter) = match target {
+        let (keys, filter) = match resolved.target {
             Target::Keys(keys) => (keys, filter),
             Target::Ranges(ranges) if !locking => {
-                let scan = scan(plan, table, ranges, self.program(plan, filter, collector));
-                return self.read_scan(plan, scan, collector, sink).await;
+                let program = self.program(plan, filter, collector);
+                let mut scan = scan(plan, table, ranges, program);
+                scan.limit = collector.scan_limit();
+                return self.read_scan(scan, collector, sink).await;
             }
             Target::Ranges(ranges) => {
                 let filter = filter.map(|f| with_externals(f, collector.externals()));
@@ -142,7 +148,6 @@ impl<S: Store> Session<S> {
 
     async fn read_scan<K: Sink>(
         &mut self,
-        plan: &SelectPlan,
         scan: Scan,
         collector: &mut Collector<'_>,
         sink: &mut K,
@@ -157,7 +162,7 @@ impl<S: Store> Session<S> {
                     return Ok(());
                 }
             }
-            if !plan.buffers() {
+            if !collector.buffers() {
                 send(collector, sink)?;
                 sink.flush().await?;
             }

@@ -18,6 +18,18 @@ pub struct Cached {
     floor: u64,
 }
 
+impl Cached {
+    fn take(&mut self, count: u64) -> Option<u64> {
+        let first = self.next;
+        let after = first.checked_add(count)?;
+        if after > self.end {
+            return None;
+        }
+        self.next = after;
+        Some(first)
+    }
+}
+
 impl<S: Store> Shared<S> {
     fn cached<T>(&self, table: TableId, work: impl FnOnce(&mut Cached) -> T) -> T {
         let mut all = self.sequences.lock().unwrap_or_else(PoisonError::into_inner);
@@ -26,34 +38,26 @@ impl<S: Store> Shared<S> {
 }
 
 impl<S: Store> Session<S> {
-    /// `count` values that nobody else gets, ascending, not always in a row.
-    pub(crate) async fn generate(
-        &mut self,
-        table: TableId,
-        count: u64,
-    ) -> Result<Vec<u64>, Failure> {
-        let mut values = Vec::new();
-        loop {
-            self.shared.cached(table, |cached| {
-                while cached.next < cached.end && (values.len() as u64) < count {
-                    values.push(cached.next);
-                    cached.next += 1;
-                }
-            });
-            let missing = count - values.len() as u64;
-            if missing == 0 {
-                return Ok(values);
-            }
-            let range = self.shared.store.reserve_sequence(table, missing.max(RESERVED)).await?;
-            self.shared.cached(table, |cached| {
-                cached.floor = cached.floor.max(range.end.saturating_sub(1));
-                // Another session may have reserved in the meantime: the later range is kept.
-                if range.start >= cached.end {
-                    cached.next = range.start.max(1);
-                    cached.end = range.end;
-                }
-            });
+    /// The first of `count` values in a row that nobody else gets. They must be in a row: clients
+    /// compute the keys of a multi-row INSERT from the first.
+    pub(crate) async fn generate(&mut self, table: TableId, count: u64) -> Result<u64, Failure> {
+        let cached = self.shared.cached(table, |cached| cached.take(count));
+        if let Some(first) = cached {
+            return Ok(first);
         }
+        let wanted = count.max(RESERVED).saturating_add(1);
+        let range = self.shared.store.reserve_sequence(table, wanted).await?;
+        let first = range.start.max(1);
+        self.shared.cached(table, |cached| {
+            cached.floor = cached.floor.max(range.end.saturating_sub(1));
+            let rest = first.saturating_add(count);
+            // Another session may have reserved in the meantime: the later range is kept.
+            if rest >= cached.end {
+                cached.next = rest;
+                cached.end = range.end.max(rest);
+            }
+        });
+        Ok(first)
     }
 
     /// Values that were given explicitly are not generated later.

@@ -28,7 +28,7 @@ impl<S: Store> Session<S> {
             Ok(counts) => Ok(self.write_outcome(plan, &counts)),
             Err(failure) => {
                 self.undo_statement(mark).await;
-                Err(failure)
+                Err(super::with_column_names(failure, &plan.table))
             }
         }
     }
@@ -37,8 +37,7 @@ impl<S: Store> Session<S> {
         if plan.assignments.is_none() {
             return Outcome::Done(Done { affected_rows: counts.changed, ..Done::default() });
         }
-        let affected =
-            if self.client.found_rows { counts.matched } else { counts.changed };
+        let affected = if self.client.found_rows { counts.matched } else { counts.changed };
         let info = format!(
             "Rows matched: {}  Changed: {}  Warnings: {}",
             counts.matched,
@@ -54,8 +53,11 @@ impl<S: Store> Session<S> {
         externals: &[Value],
     ) -> Result<Counts, Failure> {
         let (_, limit) = limits(&plan.limit, externals)?;
-        let (target, filter) = plan.access.resolve(&plan.table, externals)?;
-        let (keys, filter) = match target {
+        let resolved = plan.access.resolve(&plan.table, externals)?;
+        let filter = resolved.filter;
+        // Columns that were planned to be fixed may not be: then the scan gives no order.
+        let ordered = plan.ordered_scan && (resolved.exact || plan.access.fixed == 0);
+        let (keys, filter) = match resolved.target {
             Target::Keys(keys) if limit >= keys.len() as u64 => (keys, filter),
             Target::Keys(keys) => {
                 let ranges = keys
@@ -65,11 +67,11 @@ impl<S: Store> Session<S> {
                         upper: lats_values::next_prefix(key),
                     })
                     .collect();
-                let keys = self.collect_keys(plan, ranges, filter, externals).await?;
+                let keys = self.collect_keys(plan, (ranges, ordered), filter, externals).await?;
                 (keys, plan.access.filter.as_ref())
             }
             Target::Ranges(ranges) => {
-                let keys = self.collect_keys(plan, ranges, filter, externals).await?;
+                let keys = self.collect_keys(plan, (ranges, ordered), filter, externals).await?;
                 (keys, plan.access.filter.as_ref())
             }
         };
@@ -113,7 +115,7 @@ impl<S: Store> Session<S> {
     async fn collect_keys(
         &mut self,
         plan: &WritePlan,
-        ranges: Vec<lats_client::api::KeyRange>,
+        (ranges, ordered): (Vec<lats_client::api::KeyRange>, bool),
         filter: Option<&Expr>,
         externals: &[Value],
     ) -> Result<Vec<Vec<u8>>, Failure> {
@@ -121,7 +123,7 @@ impl<S: Store> Session<S> {
         if ranges.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        let sorts = !plan.order.is_empty() && !plan.ordered_scan && limit != u64::MAX;
+        let sorts = !plan.order.is_empty() && !ordered && limit != u64::MAX;
         let filter = filter.map(|f| with_externals(f, externals));
         let projection = if sorts { None } else { Some(Vec::new()) };
         let scan = Scan {
@@ -129,8 +131,8 @@ impl<S: Store> Session<S> {
             schema_version: plan.table.def.schema_version,
             index: plan.access.index,
             ranges,
-            ordered: plan.ordered_scan,
-            reverse: plan.ordered_scan && plan.order.first().is_some_and(|(_, desc)| *desc),
+            ordered,
+            reverse: ordered && plan.order.first().is_some_and(|(_, desc)| *desc),
             program: encode_program(filter, projection),
             limit: (limit != u64::MAX && !sorts).then_some(limit),
         };
@@ -263,11 +265,7 @@ impl<S: Store> Session<S> {
     }
 }
 
-fn order_values(
-    plan: &WritePlan,
-    row: &[u8],
-    externals: &[Value],
-) -> Result<Vec<Value>, Failure> {
+fn order_values(plan: &WritePlan, row: &[u8], externals: &[Value]) -> Result<Vec<Value>, Failure> {
     let source = RowSource {
         layout: Some(&plan.table.layout),
         row: Some(row),

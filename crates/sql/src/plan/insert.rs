@@ -4,7 +4,7 @@ use super::select::Context;
 use crate::bind::Binder;
 use crate::error;
 use crate::expr::External;
-use crate::table::{Table, find_table, single_name, split_name};
+use crate::table::{Table, check_not_system, find_table, single_name, split_name};
 use lats_values::{Expr, SqlError};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -59,6 +59,7 @@ pub fn plan(
         return Err(error::not_supported("INSERT INTO a function"));
     };
     let table = find_table(context.catalog, name, context.database)?;
+    check_not_system(&table.def.database)?;
     let mut columns: Vec<u16> = Vec::with_capacity(insert.columns.len());
     for column in &insert.columns {
         columns.push(target(&table, column)?);
@@ -200,11 +201,7 @@ fn cell(expr: &ast::Expr, binder: &mut Binder<'_>) -> Result<Cell, SqlError> {
 
 type Bound = (OnConflict, Vec<External>, u16);
 
-fn on_conflict(
-    insert: &ast::Insert,
-    table: &Table,
-    values: Binder<'_>,
-) -> Result<Bound, SqlError> {
+fn on_conflict(insert: &ast::Insert, table: &Table, values: Binder<'_>) -> Result<Bound, SqlError> {
     let (externals, parameters) = (values.externals, values.parameters);
     let plain = |conflict| Ok((conflict, externals.clone(), parameters));
     match &insert.on {
@@ -218,7 +215,7 @@ fn on_conflict(
             binder.parameters = parameters;
             binder.values_base = u16::try_from(table.types.len()).ok();
             if let Some(alias) = &insert.insert_alias {
-                if alias.col_aliases.is_some() {
+                if alias.col_aliases.as_ref().is_some_and(|list| !list.is_empty()) {
                     return Err(error::not_supported("column aliases"));
                 }
                 binder.values_alias = Some(single_name(&alias.row_alias)?);

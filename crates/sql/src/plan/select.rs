@@ -89,11 +89,6 @@ pub struct Context<'a> {
 }
 
 impl SelectPlan {
-    /// True if rows cannot be passed on as they come.
-    pub fn buffers(&self) -> bool {
-        self.grouping.is_some() || self.sorts()
-    }
-
     /// True if rows must be sorted.
     pub fn sorts(&self) -> bool {
         !self.order.is_empty() && !self.ordered_scan
@@ -123,10 +118,9 @@ impl SelectPlan {
             (Expr::Column(at), Some(table)) if usize::from(*at) < table.types.len() => {
                 ColumnMeta::column(table, &self.alias, *at, &output.name)
             }
-            (expr, _) => ColumnMeta::expression(
-                &output.name,
-                type_of(expr, types, &aggregates, externals),
-            ),
+            (expr, _) => {
+                ColumnMeta::expression(&output.name, type_of(expr, types, &aggregates, externals))
+            }
         };
         self.outputs.iter().map(meta).collect()
     }
@@ -151,9 +145,9 @@ pub fn plan<'a>(
     let select = check::only_select(query)?;
     check::plain_select(select)?;
     let (table, alias) = from_table(select, context)?;
-    let mut binder =
-        Binder::new(table.as_deref(), &alias).with_placeholders(context.tokens);
-    let filter = select.selection.as_ref().map(|e| binder.bind_in("where clause", e)).transpose()?;
+    let mut binder = Binder::new(table.as_deref(), &alias).with_placeholders(context.tokens);
+    let filter =
+        select.selection.as_ref().map(|e| binder.bind_in("where clause", e)).transpose()?;
     let outputs = outputs(select, context, &mut binder)?;
     let keys = group_keys(&select.group_by, &outputs, &mut binder)?;
     let having = having(select, &outputs, &mut binder)?;
@@ -349,10 +343,11 @@ fn star(binder: &Binder<'_>, outputs: &mut Vec<Output>) -> Result<(), SqlError> 
     let Some(table) = binder.table else {
         return Err(error::make(1096, "HY000", "No tables used"));
     };
-    outputs.extend(table.visible().map(|at| Output {
-        expr: Expr::Column(at),
-        name: table.column_name(at).to_owned(),
-    }));
+    outputs.extend(
+        table
+            .visible()
+            .map(|at| Output { expr: Expr::Column(at), name: table.column_name(at).to_owned() }),
+    );
     Ok(())
 }
 
@@ -493,10 +488,7 @@ pub fn order_list(
     Ok(order)
 }
 
-fn limit(
-    clause: Option<&ast::LimitClause>,
-    binder: &mut Binder<'_>,
-) -> Result<Limit, SqlError> {
+fn limit(clause: Option<&ast::LimitClause>, binder: &mut Binder<'_>) -> Result<Limit, SqlError> {
     let (count, offset) = match clause {
         None => (None, None),
         Some(ast::LimitClause::LimitOffset { limit, offset, limit_by }) => {

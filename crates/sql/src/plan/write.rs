@@ -6,7 +6,7 @@ use crate::access::Access;
 use crate::bind::Binder;
 use crate::error;
 use crate::expr::{External, has_externals};
-use crate::table::{Table, find_table};
+use crate::table::{Table, check_not_system, find_table};
 use lats_values::{Expr, Program, SqlError};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -78,6 +78,7 @@ pub fn plan_update(
     }
     let (name, alias) = table_name(table)?;
     let table = find_table(context.catalog, name, context.database)?;
+    check_not_system(&table.def.database)?;
     let alias = alias.unwrap_or_else(|| table.def.name.clone());
     let mut binder = Binder::new(Some(&table), &alias).with_placeholders(context.tokens);
     let mut bound = Vec::with_capacity(assignments.len());
@@ -86,9 +87,12 @@ pub fn plan_update(
         bound.push((column, update_value(&table, column, &assignment.value, &mut binder)?));
     }
     let keyed = bound.iter().any(|(column, _)| table.def.primary_key.contains(column));
-    let touched = table.def.columns.iter().zip(0u16..).any(|(def, at)| {
-        def.on_update_now && !bound.iter().any(|(column, _)| *column == at)
-    });
+    let touched = table
+        .def
+        .columns
+        .iter()
+        .zip(0u16..)
+        .any(|(def, at)| def.on_update_now && !bound.iter().any(|(column, _)| *column == at));
     let clauses = Clauses { selection: selection.as_ref(), order_by, limit: limit.as_ref() };
     let (access, order, limit) = clauses.bind(&table, &mut binder)?;
     let plan = WritePlan {
@@ -137,6 +141,7 @@ pub fn plan_delete(
     };
     let (name, alias) = table_name(from)?;
     let table = find_table(context.catalog, name, context.database)?;
+    check_not_system(&table.def.database)?;
     let alias = alias.unwrap_or_else(|| table.def.name.clone());
     let mut binder = Binder::new(Some(&table), &alias).with_placeholders(context.tokens);
     let clauses = Clauses { selection: selection.as_ref(), order_by, limit: limit.as_ref() };

@@ -64,7 +64,7 @@ impl<S: Store> Session<S> {
                     self.commit().await?;
                 }
                 if name == "sql_mode" {
-                    self.plans.clear();
+                    self.forget_plans();
                 }
             }
         }

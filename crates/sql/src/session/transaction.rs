@@ -3,7 +3,6 @@
 use super::Session;
 use crate::error::{self, Failure, store_error};
 use crate::store::{Store, StoreTransaction};
-use lats_base::RefCode;
 use lats_client::api::{RowOp, RowResult, Scan, StoreError};
 use lats_values::SqlError;
 
@@ -152,18 +151,18 @@ impl<S: Store> Session<S> {
 
     /// After an error of the store the transaction is gone. With 1213 the client expects that;
     /// after any other error it would go on writing in what it takes for the same transaction, so
-    /// everything but ROLLBACK is refused.
+    /// its next statement gets 1213, unless that is ROLLBACK.
     fn lost(&mut self, error: &StoreError) -> SqlError {
         let sql = store_error(error);
-        if !self.in_transaction() || error.code == RefCode::RowMalformed {
+        if !self.in_transaction() {
             return sql;
         }
-        let before = self.transaction.take().is_some() || self.explicit || !self.autocommit();
+        self.transaction = None;
         self.savepoints.clear();
         if sql.errno == 1213 {
             self.end();
         } else {
-            self.doomed = before;
+            self.doomed = true;
         }
         sql
     }
@@ -241,9 +240,7 @@ impl<S: Store> Session<S> {
 
     fn find_savepoint(&self, name: &str) -> Result<usize, SqlError> {
         let found = self.savepoints.iter().position(|s| s.name.eq_ignore_ascii_case(name));
-        found.ok_or_else(|| {
-            error::make(1305, "42000", &format!("SAVEPOINT {name} does not exist"))
-        })
+        found.ok_or_else(|| error::make(1305, "42000", &format!("SAVEPOINT {name} does not exist")))
     }
 }
 

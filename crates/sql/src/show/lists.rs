@@ -8,76 +8,131 @@ use crate::variables::Variables;
 use lats_values::{Collation, ColumnType, Value};
 
 pub(super) const TRIGGERS: [&str; 11] = [
-    "Trigger", "Event", "Table", "Statement", "Timing", "Created", "sql_mode", "Definer",
-    "character_set_client", "collation_connection", "Database Collation",
+    "Trigger",
+    "Event",
+    "Table",
+    "Statement",
+    "Timing",
+    "Created",
+    "sql_mode",
+    "Definer",
+    "character_set_client",
+    "collation_connection",
+    "Database Collation",
 ];
 pub(super) const EVENTS: [&str; 15] = [
-    "Db", "Name", "Definer", "Time zone", "Type", "Execute at", "Interval value", "Interval field",
-    "Starts", "Ends", "Status", "Originator", "character_set_client", "collation_connection",
+    "Db",
+    "Name",
+    "Definer",
+    "Time zone",
+    "Type",
+    "Execute at",
+    "Interval value",
+    "Interval field",
+    "Starts",
+    "Ends",
+    "Status",
+    "Originator",
+    "character_set_client",
+    "collation_connection",
     "Database Collation",
 ];
 pub(super) const ROUTINES: [&str; 11] = [
-    "Db", "Name", "Type", "Definer", "Modified", "Created", "Security_type", "Comment",
-    "character_set_client", "collation_connection", "Database Collation",
+    "Db",
+    "Name",
+    "Type",
+    "Definer",
+    "Modified",
+    "Created",
+    "Security_type",
+    "Comment",
+    "character_set_client",
+    "collation_connection",
+    "Database Collation",
+];
+const FULL_COLUMNS: [&str; 9] =
+    ["Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment"];
+const INDEX: [&str; 15] = [
+    "Table",
+    "#Non_unique",
+    "Key_name",
+    "#Seq_in_index",
+    "Column_name",
+    "Collation",
+    "#Cardinality",
+    "#Sub_part",
+    "Packed",
+    "Null",
+    "Index_type",
+    "Comment",
+    "Index_comment",
+    "Visible",
+    "Expression",
+];
+const TABLE_STATUS: [&str; 18] = [
+    "Name",
+    "Engine",
+    "#Version",
+    "Row_format",
+    "#Rows",
+    "#Avg_row_length",
+    "#Data_length",
+    "#Max_data_length",
+    "#Index_length",
+    "#Data_free",
+    "#Auto_increment",
+    "Create_time",
+    "Update_time",
+    "Check_time",
+    "Collation",
+    "#Checksum",
+    "Create_options",
+    "Comment",
 ];
 pub(super) const OPEN_TABLES: [&str; 4] = ["Database", "Table", "In_use", "Name_locked"];
 
-/// The columns of what is shown. `#` marks a number.
+/// The columns of what is shown.
 pub(super) fn columns(subject: &Subject) -> Vec<(String, ColumnType)> {
-    let names: Vec<String> = match subject {
-        Subject::Variables { .. } | Subject::Status => list(&["Variable_name", "Value"]),
-        Subject::Databases => list(&["Database"]),
-        Subject::Tables { database, full } => {
-            let mut names = vec![format!("Tables_in_{database}")];
-            if *full {
-                names.push("Table_type".to_owned());
-            }
-            names
+    if let Subject::Tables { database, full } = subject {
+        let mut columns = vec![(format!("Tables_in_{database}"), text_type())];
+        if *full {
+            columns.push(("Table_type".to_owned(), text_type()));
         }
-        Subject::Columns { full: false, .. } => {
-            list(&["Field", "Type", "Null", "Key", "Default", "Extra"])
-        }
-        Subject::Columns { full: true, .. } => list(&[
-            "Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges",
-            "Comment",
-        ]),
-        Subject::CreateTable { .. } => list(&["Table", "Create Table"]),
-        Subject::CreateDatabase { .. } => list(&["Database", "Create Database"]),
-        Subject::Index { .. } => list(&[
-            "Table", "#Non_unique", "Key_name", "#Seq_in_index", "Column_name", "Collation",
-            "#Cardinality", "#Sub_part", "Packed", "Null", "Index_type", "Comment",
-            "Index_comment", "Visible", "Expression",
-        ]),
-        Subject::TableStatus { .. } => list(&[
-            "Name", "Engine", "#Version", "Row_format", "#Rows", "#Avg_row_length", "#Data_length",
-            "#Max_data_length", "#Index_length", "#Data_free", "#Auto_increment", "Create_time",
-            "Update_time", "Check_time", "Collation", "#Checksum", "Create_options", "Comment",
-        ]),
-        Subject::Engines => {
-            list(&["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"])
-        }
-        Subject::Collation => {
-            list(&["Collation", "Charset", "#Id", "Default", "Compiled", "#Sortlen", "Pad_attribute"])
-        }
-        Subject::Charset => list(&["Charset", "Description", "Default collation", "#Maxlen"]),
-        Subject::Warnings { .. } => list(&["Level", "#Code", "Message"]),
-        Subject::ProcessList => {
-            list(&["#Id", "User", "Host", "db", "Command", "#Time", "State", "Info"])
-        }
-        Subject::Plugins => list(&["Name", "Status", "Type", "Library", "License"]),
-        Subject::Privileges => list(&["Privilege", "Context", "Comment"]),
-        Subject::Grants => list(&["Grants"]),
-        Subject::Empty(names) => list(names),
-    };
-    let typed = |name: String| match name.strip_prefix('#') {
+        return columns;
+    }
+    let typed = |name: &&str| match name.strip_prefix('#') {
         Some(number) => (number.to_owned(), number_type()),
-        None => (name, text_type()),
+        None => ((*name).to_owned(), text_type()),
     };
-    names.into_iter().map(typed).collect()
+    names(subject).iter().map(typed).collect()
 }
 
-fn list(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
+/// The names of the columns; `#` marks a number.
+fn names(subject: &Subject) -> &'static [&'static str] {
+    match subject {
+        Subject::Variables { .. } | Subject::Status => &["Variable_name", "Value"],
+        Subject::Databases => &["Database"],
+        Subject::Tables { .. } => &[],
+        Subject::Columns { full: false, .. } => {
+            &["Field", "Type", "Null", "Key", "Default", "Extra"]
+        }
+        Subject::Columns { full: true, .. } => &FULL_COLUMNS,
+        Subject::CreateTable { .. } => &["Table", "Create Table"],
+        Subject::CreateDatabase { .. } => &["Database", "Create Database"],
+        Subject::Index { .. } => &INDEX,
+        Subject::TableStatus { .. } => &TABLE_STATUS,
+        Subject::Engines => &["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"],
+        Subject::Collation => {
+            &["Collation", "Charset", "#Id", "Default", "Compiled", "#Sortlen", "Pad_attribute"]
+        }
+        Subject::Charset => &["Charset", "Description", "Default collation", "#Maxlen"],
+        Subject::Warnings { .. } => &["Level", "#Code", "Message"],
+        Subject::ProcessList => &["#Id", "User", "Host", "db", "Command", "#Time", "State", "Info"],
+        Subject::Plugins => &["Name", "Status", "Type", "Library", "License"],
+        Subject::Privileges => &["Privilege", "Context", "Comment"],
+        Subject::Grants => &["Grants"],
+        Subject::Empty(names) => names,
+    }
 }
 
 pub(super) fn texts(values: &[&str]) -> Vec<Value> {

@@ -5,7 +5,7 @@ use crate::error::{self, Failure};
 use crate::session::Session;
 use crate::store::Store;
 use crate::table::find;
-use lats_catalog::{ColumnDef, DefaultValue, SYSTEM_DATABASE, TableDef};
+use lats_catalog::{ColumnDef, DefaultValue, TableDef};
 use lats_values::{Collation, Value};
 use std::fmt::Write as _;
 
@@ -110,8 +110,8 @@ fn show_columns(table: &TableDef, full: bool) -> Vec<Vec<Value>> {
 
 fn show_index(table: &TableDef) -> Vec<Vec<Value>> {
     let hidden = |at: &u16| table.columns.get(usize::from(*at)).is_some_and(|c| c.hidden);
-    let primary = (!table.primary_key.iter().any(hidden))
-        .then_some(("PRIMARY", 0, &table.primary_key));
+    let primary =
+        (!table.primary_key.iter().any(hidden)).then_some(("PRIMARY", 0, &table.primary_key));
     let secondary = table.indexes.iter().map(|i| (i.name.as_str(), 1, &i.columns));
     let mut rows = Vec::new();
     for (name, non_unique, columns) in primary.into_iter().chain(secondary) {
@@ -158,7 +158,8 @@ fn text_literal(text: &str) -> String {
 }
 
 fn names(table: &TableDef, columns: &[u16]) -> String {
-    let name = |at: &u16| table.columns.get(usize::from(*at)).map_or(String::new(), |c| quoted(&c.name));
+    let name =
+        |at: &u16| table.columns.get(usize::from(*at)).map_or(String::new(), |c| quoted(&c.name));
     columns.iter().map(name).collect::<Vec<_>>().join(",")
 }
 
@@ -207,9 +208,4 @@ fn column_line(column: &ColumnDef) -> String {
         line.push_str(" AUTO_INCREMENT");
     }
     line
-}
-
-/// Tables that only the cluster itself writes.
-pub(crate) fn is_system(database: &str) -> bool {
-    database == SYSTEM_DATABASE
 }

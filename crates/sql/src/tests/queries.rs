@@ -189,11 +189,36 @@ fn prepared_statements() {
 #[test]
 fn names_of_columns() {
     let mut desk = people();
-    let columns = desk.columns("SELECT id, p.Name, age+ 1, 'x', COUNT(*) n FROM people p GROUP BY id");
+    let columns =
+        desk.columns("SELECT id, p.Name, age+ 1, 'x', COUNT(*) n FROM people p GROUP BY id");
     let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["id", "Name", "age+ 1", "x", "n"]);
     assert_eq!((columns[1].table.as_str(), columns[1].org_table.as_str()), ("p", "people"));
     assert_eq!((columns[1].org_name.as_str(), columns[0].primary_key), ("name", true));
     assert_eq!(columns[2].column_type.sql_name(), "bigint");
     assert_eq!(columns[4].column_type.sql_name(), "bigint");
+}
+
+#[test]
+fn an_index_that_a_value_cannot_use_gives_no_order() {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(9), a INT, KEY ca (c, a))");
+    desk.run("INSERT INTO t VALUES (1, '05', 9), (2, '5', 3), (3, '5.0', 1), (4, '6', 0)");
+    assert_eq!(desk.run("SELECT id FROM t WHERE c = 5 ORDER BY a"), "3;2;1");
+    assert_eq!(desk.run("SELECT id FROM t WHERE c = 5 ORDER BY a LIMIT 1"), "3");
+    assert_eq!(desk.run("UPDATE t SET a = 50 WHERE c = 5 ORDER BY a LIMIT 1"), "ok 1");
+    assert_eq!(desk.run("SELECT id FROM t WHERE a = 50"), "3");
+    assert_eq!(desk.run("SELECT id FROM t WHERE c = '5' ORDER BY a"), "2");
+}
+
+#[test]
+fn prepared_statements_keep_their_database() {
+    let mut desk = people();
+    let id = desk.session.prepare("SELECT name FROM people WHERE id = 1").unwrap().id;
+    desk.run(
+        "CREATE DATABASE other; USE other; CREATE TABLE people (id INT PRIMARY KEY, name INT)",
+    );
+    assert_eq!(desk.again(id, &[]), "Ann");
+    desk.run("SET sql_mode = ''");
+    assert_eq!(desk.again(id, &[]), "Ann");
 }

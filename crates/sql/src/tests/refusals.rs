@@ -1,1 +1,128 @@
-//! Tests.
+//! What is refused, and with which number.
+
+use crate::testing::Desk;
+
+#[test]
+fn not_supported_yet() {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE t (id INT PRIMARY KEY, k INT); INSERT INTO t VALUES (1, 1)");
+    let statements = [
+        "SELECT * FROM t a JOIN t b ON a.id = b.id",
+        "SELECT * FROM t, t b",
+        "SELECT (SELECT 1)",
+        "SELECT * FROM (SELECT 1) x",
+        "SELECT * FROM t WHERE id IN (SELECT 1)",
+        "SELECT * FROM t WHERE EXISTS (SELECT 1)",
+        "SELECT 1 UNION SELECT 2",
+        "WITH x AS (SELECT 1) SELECT * FROM t",
+        "SELECT ROW_NUMBER() OVER () FROM t",
+        "SELECT SQL_CALC_FOUND_ROWS * FROM t",
+        "SELECT id FROM t GROUP BY id WITH ROLLUP",
+        "SELECT k FROM t WHERE (id, k) = (1, 1)",
+        "SELECT 1 || 2",
+        "SELECT 1 XOR 1",
+        "SELECT 6 DIV 2 + 1",
+        "SELECT 'a' REGEXP 'a'",
+        "SELECT RAND()",
+        "INSERT INTO t SELECT * FROM t",
+        "CREATE TABLE u (id INT PRIMARY KEY, a INT UNIQUE)",
+        "CREATE TABLE u (id INT PRIMARY KEY, a INT, UNIQUE KEY (a))",
+        "CREATE TABLE u (id INT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES t (id))",
+        "CREATE TABLE u (id INT PRIMARY KEY, a INT REFERENCES t (id))",
+        "CREATE TABLE u (id INT PRIMARY KEY, a INT CHECK (a > 1))",
+        "CREATE TABLE u (id INT PRIMARY KEY, a INT AS (id + 1))",
+        "CREATE TABLE u (id INT PRIMARY KEY, a JSON)",
+        "CREATE TABLE u (id INT PRIMARY KEY, a ENUM('a','b'))",
+        "CREATE TABLE u (id INT PRIMARY KEY) PARTITION BY HASH (id)",
+        "CREATE TABLE u LIKE t",
+        "CREATE TABLE u AS SELECT 1",
+        "CREATE TEMPORARY TABLE u (id INT PRIMARY KEY)",
+        "CREATE UNIQUE INDEX i ON t (k)",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.k = 1",
+        "ALTER TABLE t ADD COLUMN c INT",
+        "DELETE a FROM t a",
+        "UPDATE t, t b SET t.k = 1",
+        "EXPLAIN SELECT 1",
+        "KILL 1",
+        "CALL p()",
+        "LOCK TABLES t READ",
+        "SELECT * FROM information_schema.tables",
+        "SET time_zone = '+02:00'",
+        "SET sql_mode = 'ANSI_QUOTES'",
+    ];
+    for statement in statements {
+        let found = desk.run(statement);
+        let fits = found.starts_with("ERROR 1235") || found.starts_with("ERROR 1064");
+        assert!(fits, "{statement}: {found}");
+    }
+    assert_eq!(desk.run("SELECT * FROM t"), "1|1");
+}
+
+#[test]
+fn names_and_syntax() {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE t (id INT PRIMARY KEY, k INT)");
+    desk.check(
+        "SELEC 1
+         => ERROR 1064 You have an error in your SQL syntax;…
+         SELECT 1 2 3
+         => ERROR 1064 …
+         SELECT 'abc
+         => ERROR 1064 …
+         /* nothing */
+         => ERROR 1065 Query was empty
+         SELECT nope FROM t
+         => ERROR 1054 Unknown column 'nope' in 'field list'
+         SELECT id FROM t WHERE nope = 1
+         => ERROR 1054 Unknown column 'nope' in 'where clause'
+         SELECT id FROM t ORDER BY nope
+         => ERROR 1054 Unknown column 'nope' in 'order clause'
+         SELECT id FROM t GROUP BY nope
+         => ERROR 1054 Unknown column 'nope' in 'group statement'
+         SELECT u.id FROM t
+         => ERROR 1054 Unknown column 'u.id' in 'field list'
+         SELECT u.* FROM t
+         => ERROR 1051 Unknown table 'u'
+         SELECT nope(1)
+         => ERROR 1305 FUNCTION nope does not exist
+         SELECT ABS(1, 2)
+         => ERROR 1582 Incorrect parameter count in the call to native function 'ABS'
+         SELECT @@nope
+         => ERROR 1193 Unknown system variable 'nope'
+         SET nope = 1
+         => ERROR 1193 Unknown system variable 'nope'
+         SET version = 1
+         => ERROR 1238 Variable 'version' is a read only variable
+         SET autocommit = 7
+         => ERROR 1231 Variable 'autocommit' can't be set to the value of '7'
+         SELECT * FROM t LIMIT -1
+         => ERROR 1064 …
+         SELECT * FROM t LIMIT k
+         => ERROR 1064 …",
+    );
+}
+
+#[test]
+fn hostile_texts_end_in_errors() {
+    let mut desk = Desk::new();
+    let texts = [
+        format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)),
+        format!("SELECT {}1", "-".repeat(100_000)),
+        format!("SELECT {}1", "NOT ".repeat(100_000)),
+        format!("SELECT 1{}", " OR 1".repeat(100_000)),
+        format!("SELECT {}1", "CASE WHEN ".repeat(10_000)),
+        format!("SELECT {}", "f(".repeat(10_000)),
+        format!("SELECT 1{}", " + f(1, 2)".repeat(100_000)),
+        format!("SELECT 1{}", "+1".repeat(2_400)),
+        format!("SELECT 1, 1{}", " UNION SELECT 1, 1".repeat(100_000)),
+        format!("SELECT 1{}", " AT TIME ZONE 'a'".repeat(100_000)),
+        format!("SELECT 1{}", " IS NULL".repeat(1_600)),
+        format!("SELECT 1{}", " = 1".repeat(2_400)),
+    ];
+    for text in texts {
+        assert!(desk.run(&text).starts_with("ERROR"), "{}", &text[..20]);
+    }
+    let long = format!("SELECT 1 FROM dual WHERE 1 = 1{}", " AND 1 = 1".repeat(900));
+    assert_eq!(desk.run(&long), "1");
+}

@@ -1,1 +1,162 @@
-//! Tests.
+//! Transactions, retries, and what errors do to them.
+
+use crate::testing::Desk;
+use lats_base::RefCode;
+
+fn desk() -> Desk {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE t (id INT PRIMARY KEY, k INT); INSERT INTO t VALUES (1, 1), (2, 2)");
+    desk
+}
+
+#[test]
+fn commit_and_rollback() {
+    desk().check(
+        "BEGIN
+         => ok 0
+         UPDATE t SET k = 10 WHERE id = 1
+         => ok 1
+         SELECT k FROM t WHERE id = 1
+         => 10
+         ROLLBACK
+         => ok 0
+         SELECT k FROM t WHERE id = 1
+         => 1
+         START TRANSACTION
+         => ok 0
+         INSERT INTO t VALUES (3, 3)
+         => ok 1
+         INSERT INTO t VALUES (4, 4), (1, 1)
+         => ERROR 1062 Duplicate entry '1' for key 't.PRIMARY'
+         COMMIT
+         => ok 0
+         SELECT id FROM t
+         => 1;2;3
+         SET autocommit = 0
+         => ok 0
+         DELETE FROM t WHERE id = 3
+         => ok 1
+         ROLLBACK
+         => ok 0
+         DELETE FROM t WHERE id = 2
+         => ok 1
+         SET autocommit = 1
+         => ok 0
+         ROLLBACK
+         => ok 0
+         SELECT id FROM t
+         => 1;3",
+    );
+}
+
+#[test]
+fn savepoints() {
+    desk().check(
+        "BEGIN
+         => ok 0
+         UPDATE t SET k = 5 WHERE id = 1
+         => ok 1
+         SAVEPOINT a
+         => ok 0
+         UPDATE t SET k = 6 WHERE id = 1
+         => ok 1
+         ROLLBACK TO SAVEPOINT a
+         => ok 0
+         SELECT k FROM t WHERE id = 1
+         => 5
+         RELEASE SAVEPOINT a
+         => ok 0
+         ROLLBACK TO a
+         => ERROR 1305 SAVEPOINT a does not exist
+         COMMIT
+         => ok 0
+         SELECT k FROM t WHERE id = 1
+         => 5
+         START TRANSACTION READ ONLY
+         => ok 0
+         DELETE FROM t
+         => ERROR 1792 Cannot execute statement in a READ ONLY transaction.
+         ROLLBACK
+         => ok 0",
+    );
+}
+
+#[test]
+fn temporary_errors_outside_transactions_are_retried() {
+    let mut desk = desk();
+    desk.store.inner().refuse.extend([RefCode::NodeFailed, RefCode::StaleView]);
+    assert_eq!(desk.run("UPDATE t SET k = k + 1 WHERE id = 1"), "ok 1");
+    desk.store.inner().refuse.extend([RefCode::NotServing]);
+    assert_eq!(desk.run("SELECT k FROM t WHERE id = 1"), "2");
+    desk.store.inner().refuse.extend([RefCode::SchemaVersionOld]);
+    assert_eq!(desk.run("SELECT COUNT(*) FROM t"), "2");
+    desk.store.inner().refuse.extend([RefCode::OutcomeUnknown]);
+    assert!(desk.run("DELETE FROM t WHERE id = 1").starts_with("ERROR 1297 The outcome"));
+    desk.store.inner().refuse.extend([RefCode::LockTimeout]);
+    assert!(desk.run("DELETE FROM t WHERE id = 1").starts_with("ERROR 1205"));
+    desk.store.inner().refuse.extend([RefCode::MemoryFull]);
+    assert!(desk.run("INSERT INTO t VALUES (9, 9)").starts_with("ERROR 1114"));
+    desk.store.inner().refuse.extend([RefCode::NotServing; 200]);
+    assert!(desk.run("SELECT k FROM t WHERE id = 1").starts_with("ERROR 1297"));
+}
+
+#[test]
+fn errors_within_transactions() {
+    let mut desk = desk();
+    desk.run("BEGIN; UPDATE t SET k = 9 WHERE id = 1");
+    desk.store.inner().refuse.push_back(RefCode::NodeFailed);
+    assert!(desk.run("UPDATE t SET k = 9 WHERE id = 2").starts_with("ERROR 1213"));
+    assert!(!desk.session.in_transaction());
+    assert_eq!(desk.run("SELECT id, k FROM t"), "1|1;2|2");
+    desk.run("BEGIN; UPDATE t SET k = 9 WHERE id = 1");
+    desk.store.inner().refuse.push_back(RefCode::LockTimeout);
+    assert!(desk.run("UPDATE t SET k = 9 WHERE id = 2").starts_with("ERROR 1205"));
+    assert!(desk.run("UPDATE t SET k = 9 WHERE id = 2").starts_with("ERROR 1213"));
+    assert_eq!(desk.run("COMMIT"), "ok 0");
+    assert_eq!(desk.run("SELECT id, k FROM t"), "1|1;2|2");
+    desk.run("BEGIN; UPDATE t SET k = 9 WHERE id = 1");
+    assert!(desk.run("UPDATE t SET k = 1 << 40 WHERE id = 2").starts_with("ERROR 1264"));
+    assert!(desk.run("COMMIT").starts_with("ERROR 1213"));
+    assert_eq!(desk.run("SELECT id, k FROM t"), "1|1;2|2");
+    // The first statement of a transaction can be run again.
+    desk.run("BEGIN");
+    desk.store.inner().refuse.push_back(RefCode::NodeFailed);
+    assert_eq!(
+        desk.run("UPDATE t SET k = 9 WHERE id = 2; COMMIT; SELECT k FROM t WHERE id = 2"),
+        "9"
+    );
+}
+
+#[test]
+fn locking_reads() {
+    let mut desk = desk();
+    desk.check(
+        "SELECT k FROM t WHERE id = 1 FOR UPDATE
+         => 1
+         BEGIN
+         => ok 0
+         SELECT k FROM t WHERE id = 1 FOR SHARE
+         => 1
+         SELECT id FROM t WHERE k > 0 ORDER BY k DESC LIMIT 1 FOR UPDATE
+         => 2
+         SELECT k FROM t WHERE id = 1 LOCK IN SHARE MODE
+         => 1
+         COMMIT
+         => ok 0
+         SELECT k FROM t FOR UPDATE SKIP LOCKED
+         => ERROR 1235 …
+         SET TRANSACTION ISOLATION LEVEL REPEATABLE READ
+         => ok 0
+         BEGIN
+         => ok 0
+         SELECT k FROM t WHERE id = 1
+         => 1
+         COMMIT
+         => ok 0
+         SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE
+         => ERROR 1235 …
+         SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
+         => ok 0",
+    );
+    assert!(desk.store.inner().log.iter().any(|l| l == "execute 1 commit"));
+}

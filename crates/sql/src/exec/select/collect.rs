@@ -35,6 +35,7 @@ pub(super) struct Collector<'a> {
     seen: Map<Vec<u8>, ()>,
     sorted: Vec<Sorted>,
     descending: Vec<bool>,
+    sorts: bool,
     columns: Columns,
     pending: Vec<Vec<Value>>,
     bytes: usize,
@@ -58,6 +59,7 @@ impl<'a> Collector<'a> {
             seen: Map::default(),
             sorted: Vec::new(),
             descending: plan.order.iter().map(|(_, descending)| *descending).collect(),
+            sorts: plan.sorts(),
             columns: plan.columns_with(externals),
             pending: Vec::new(),
             bytes: 0,
@@ -70,6 +72,22 @@ impl<'a> Collector<'a> {
 
     pub(super) fn columns(&self) -> Columns {
         Columns::clone(&self.columns)
+    }
+
+    /// No more rows than this are needed of a scan that filters.
+    pub(super) fn scan_limit(&self) -> Option<u64> {
+        let all = self.buffers() || self.plan.distinct || self.left == u64::MAX;
+        (!all).then(|| self.skip.saturating_add(self.left))
+    }
+
+    /// The scan does not give the order after all.
+    pub(super) fn must_sort(&mut self) {
+        self.sorts = !self.plan.order.is_empty();
+    }
+
+    /// True if rows cannot be passed on as they come.
+    pub(super) fn buffers(&self) -> bool {
+        self.plan.grouping.is_some() || self.sorts
     }
 
     pub(super) fn pending(&self) -> &[Vec<Value>] {
@@ -103,7 +121,7 @@ impl<'a> Collector<'a> {
         }
         let source = source(self.plan, self.externals, Some(image), &[]);
         let row = output(self.plan, &self.columns, &source, &mut self.context)?;
-        let order = order_values(self.plan, &source, &mut self.context)?;
+        let order = order_values(self.plan, self.sorts, &source, &mut self.context)?;
         self.emit(row, order)
     }
 
@@ -112,7 +130,7 @@ impl<'a> Collector<'a> {
         if let Some(grouping) = &self.plan.grouping {
             self.finish_groups(grouping)?;
         }
-        if self.plan.sorts() {
+        if self.sorts {
             self.sort();
             for sorted in std::mem::take(&mut self.sorted) {
                 self.deliver(sorted.row);
@@ -138,7 +156,7 @@ impl<'a> Collector<'a> {
                 return Ok(false);
             }
         }
-        if !self.plan.sorts() {
+        if !self.sorts {
             return Ok(self.deliver(row));
         }
         self.bytes += row_bytes(&row) + row_bytes(&order);
@@ -229,7 +247,7 @@ impl<'a> Collector<'a> {
                 continue;
             }
             let row = output(self.plan, &self.columns, &source, &mut self.context)?;
-            let order = order_values(self.plan, &source, &mut self.context)?;
+            let order = order_values(self.plan, self.sorts, &source, &mut self.context)?;
             if self.emit(row, order)? {
                 break;
             }
@@ -295,10 +313,11 @@ fn value(
 
 fn order_values(
     plan: &SelectPlan,
+    sorts: bool,
     source: &RowSource<'_>,
     context: &mut EvalContext,
 ) -> Result<Vec<Value>, SqlError> {
-    if !plan.sorts() {
+    if !sorts {
         return Ok(Vec::new());
     }
     plan.order.iter().map(|(expr, _)| value(expr, source, context)).collect()

@@ -150,17 +150,25 @@ pub fn grouping(plan: &SelectPlan, full_group_by: bool) -> Result<(), SqlError> 
         let Some(column) = free_column(expr, &grouping.keys) else { continue };
         let name = column_name(plan, column);
         if grouping.keys.is_empty() {
-            return Err(error::make(1140, "42000", &format!(
-                "In aggregated query without GROUP BY, expression #{place} of {clause} contains \
+            return Err(error::make(
+                1140,
+                "42000",
+                &format!(
+                    "In aggregated query without GROUP BY, expression #{place} of {clause} contains \
                  nonaggregated column '{name}'; this is incompatible with \
                  sql_mode=only_full_group_by"
-            )));
+                ),
+            ));
         }
-        return Err(error::make(1055, "42000", &format!(
-            "Expression #{place} of {clause} is not in GROUP BY clause and contains nonaggregated \
+        return Err(error::make(
+            1055,
+            "42000",
+            &format!(
+                "Expression #{place} of {clause} is not in GROUP BY clause and contains nonaggregated \
              column '{name}' which is not functionally dependent on columns in GROUP BY clause; \
              this is incompatible with sql_mode=only_full_group_by"
-        )));
+            ),
+        ));
     }
     Ok(())
 }
@@ -205,10 +213,14 @@ pub fn distinct_order(plan: &SelectPlan) -> Result<(), SqlError> {
     });
     match outside {
         None => Ok(()),
-        Some(at) => Err(error::make(3065, "HY000", &format!(
-            "Expression #{} of ORDER BY clause is not in SELECT list, references column which is \
+        Some(at) => Err(error::make(
+            3065,
+            "HY000",
+            &format!(
+                "Expression #{} of ORDER BY clause is not in SELECT list, references column which is \
              not in SELECT list; this is incompatible with DISTINCT",
-            at + 1
-        ))),
+                at + 1
+            ),
+        )),
     }
 }

@@ -1,0 +1,365 @@
+//! The asynchronous client: many concurrent requests over one link per node.
+
+mod scan;
+mod tcp;
+mod transaction;
+
+pub use scan::ScanStream;
+pub use transaction::Transaction;
+
+use crate::{
+    api::{RowOp, RowResult, Scan, StoreError},
+    core::{Answer, ClientCore, Ticket},
+};
+use lats_base::{ClientId, Instant, NodeId, RefCode};
+use lats_catalog::{Catalog, Change, ChangeError, ClusterMap};
+use lats_signals::buffer::parse;
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
+};
+use tokio::sync::{Notify, oneshot};
+
+/// Something that carries signals to one node. What comes back is given to [`Client::feed`].
+pub trait Wire: Send + Sync {
+    /// Sends a whole signal; false if there is no room for it now.
+    fn send(&self, signal: &[u8]) -> bool;
+    /// Called after a few signals were sent.
+    fn flush(&self);
+}
+
+/// A client of a cluster. Clones share its links.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    catalog: RwLock<Arc<Catalog>>,
+    /// The map or the links have changed.
+    changed: Notify,
+    clock: fn() -> Instant,
+    random: Mutex<lats_base::prng::Prng>,
+    options: ClientOptions,
+}
+
+/// How a client finds its cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ClientOptions {
+    /// Addresses of nodes to start from.
+    pub addresses: Vec<SocketAddr>,
+    /// The cluster it must be, or 0.
+    pub cluster_id: u64,
+    /// The node whose process this client lives in; it is preferred for everything.
+    pub home: Option<NodeId>,
+    /// Decides the client's id and other random numbers: must differ between clients.
+    pub seed: u64,
+}
+
+struct State {
+    core: ClientCore,
+    waiters: BTreeMap<Ticket, oneshot::Sender<Answer>>,
+    wires: BTreeMap<NodeId, Outlet>,
+}
+
+struct Outlet {
+    wire: Arc<dyn Wire>,
+    /// Signals that had no room.
+    backlog: Vec<u8>,
+}
+
+/// Requests are refused while so much waits for one node.
+const BACKLOG_BYTES_MAX: usize = 64 << 20;
+const TICK: Duration = Duration::from_millis(5);
+
+impl Client {
+    /// A client that connects to the cluster in the background. Must be called within a tokio
+    /// runtime. `clock` is a monotonic clock.
+    pub fn start(options: ClientOptions, clock: fn() -> Instant) -> Self {
+        let mut random = lats_base::prng::Prng::new(options.seed);
+        let id = ClientId::new(random.next_u64() | 1);
+        let state = State {
+            core: ClientCore::new(id, options.home),
+            waiters: BTreeMap::new(),
+            wires: BTreeMap::new(),
+        };
+        let inner = Inner {
+            state: Mutex::new(state),
+            catalog: RwLock::new(Arc::new(Catalog::default())),
+            changed: Notify::new(),
+            clock,
+            random: Mutex::new(random),
+            options,
+        };
+        let client = Self { inner: Arc::new(inner) };
+        tokio::spawn(client.clone().keep_time());
+        tokio::spawn(client.clone().keep_links());
+        tokio::spawn(client.clone().keep_catalog());
+        client
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere does not make the state wrong: each change of it is complete.
+        let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.core.set_time((self.inner.clock)());
+        state
+    }
+
+    /// Waits until the client knows the cluster's map and catalog, or gives up.
+    ///
+    /// # Errors
+    /// [`RefCode::NotServing`] if that takes longer than `patience`.
+    pub async fn ready(&self, patience: Duration) -> Result<(), StoreError> {
+        let wait = async {
+            loop {
+                if self.state().core.is_ready() && self.catalog().version > 0 {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(patience, wait).await.map_err(|_| RefCode::NotServing.into())
+    }
+
+    /// The newest catalog that this client knows.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.catalog.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The newest map that this client knows.
+    pub fn map(&self) -> ClusterMap {
+        self.state().core.map().clone()
+    }
+
+    /// A random number.
+    pub fn random(&self) -> u64 {
+        self.inner.random.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+    }
+
+    /// Runs `work` on the state machine and sends what it wants sent.
+    fn with<R>(&self, work: impl FnOnce(&mut ClientCore) -> R) -> R {
+        let mut state = self.state();
+        let result = work(&mut state.core);
+        state.pump();
+        result
+    }
+
+    /// Makes a request and returns where its answer will come.
+    fn request(&self, work: impl FnOnce(&mut ClientCore) -> Ticket) -> oneshot::Receiver<Answer> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.state();
+        let crowded = state.wires.values().any(|w| w.backlog.len() > BACKLOG_BYTES_MAX);
+        if crowded {
+            let _ = sender.send(Answer::Failed(RefCode::Overloaded.into()));
+            return receiver;
+        }
+        let ticket = work(&mut state.core);
+        state.waiters.insert(ticket, sender);
+        state.pump();
+        receiver
+    }
+
+    async fn ask(&self, work: impl FnOnce(&mut ClientCore) -> Ticket) -> Answer {
+        answer_of(self.request(work)).await
+    }
+
+    /// Committed reads outside any transaction, at the nearest replicas.
+    ///
+    /// # Errors
+    /// As the data nodes or the routing refuse.
+    pub async fn read(&self, operations: Vec<RowOp>) -> Result<Vec<RowResult>, StoreError> {
+        match self.ask(|core| core.read(operations)).await {
+            Answer::Rows { results, .. } => Ok(results),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Begins a transaction. It costs nothing until its first operation.
+    pub fn begin(&self) -> Transaction {
+        let sequence = self.with(ClientCore::begin);
+        Transaction::new(self.clone(), sequence)
+    }
+
+    /// A scan outside any transaction.
+    pub fn scan(&self, scan: Scan) -> ScanStream {
+        ScanStream::new(self.clone(), scan, None)
+    }
+
+    /// Changes the catalog; done when every serving node has the change, and this client too.
+    ///
+    /// # Errors
+    /// The outer error when the cluster could not be asked; the inner when it refuses.
+    pub async fn change(&self, change: Change) -> Result<Result<(), ChangeError>, StoreError> {
+        let number = self.random();
+        match self.ask(|core| core.change(number, change)).await {
+            Answer::Changed(Ok(_)) => {
+                self.fetch_catalog().await?;
+                Ok(Ok(()))
+            }
+            Answer::Changed(Err(error)) => Ok(Err(error)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Reads the catalog anew.
+    ///
+    /// # Errors
+    /// When no node answers.
+    pub async fn fetch_catalog(&self) -> Result<(), StoreError> {
+        match self.ask(ClientCore::fetch_catalog).await {
+            Answer::Catalog(catalog) => {
+                let mut known =
+                    self.inner.catalog.write().unwrap_or_else(PoisonError::into_inner);
+                if catalog.version > known.version {
+                    *known = Arc::new(*catalog);
+                }
+                Ok(())
+            }
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The cluster's status record, encoded (see `lats_control::Status`).
+    ///
+    /// # Errors
+    /// When no node answers.
+    pub async fn status(&self) -> Result<Vec<u8>, StoreError> {
+        match self.ask(ClientCore::fetch_status).await {
+            Answer::Status(bytes) => Ok(bytes),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// A link to a node is up.
+    pub fn attach(&self, node: NodeId, wire: Arc<dyn Wire>) {
+        let mut state = self.state();
+        state.wires.insert(node, Outlet { wire, backlog: Vec::new() });
+        state.core.link_up(node);
+        state.pump();
+        drop(state);
+        self.inner.changed.notify_waiters();
+    }
+
+    /// A link to a node is gone.
+    pub fn detach(&self, node: NodeId) {
+        let mut state = self.state();
+        state.wires.remove(&node);
+        state.core.link_down(node);
+        state.pump();
+    }
+
+    fn is_attached(&self, node: NodeId) -> bool {
+        self.state().wires.contains_key(&node)
+    }
+
+    /// Takes whole signals that have come from a node; how many bytes they were.
+    ///
+    /// # Errors
+    /// [`RefCode::RequestMalformed`] if these bytes are no signals: close the link.
+    pub fn feed(&self, bytes: &[u8]) -> Result<usize, RefCode> {
+        let mut used = 0;
+        let mut state = self.state();
+        let before = state.core.map().clone();
+        loop {
+            match parse(&bytes[used..]) {
+                Ok(Some(signal)) => {
+                    state.core.receive(&signal);
+                    used += signal.bytes().len();
+                }
+                Ok(None) => break,
+                Err(_) => return Err(RefCode::RequestMalformed),
+            }
+        }
+        state.pump();
+        let changed = before.view.number != state.core.map().view.number
+            || before.catalog_version != state.core.map().catalog_version;
+        drop(state);
+        if changed {
+            self.inner.changed.notify_waiters();
+        }
+        Ok(used)
+    }
+
+    async fn keep_time(self) {
+        loop {
+            tokio::time::sleep(TICK).await;
+            let mut state = self.state();
+            if state.core.pending() > 0 || state.wires.values().any(|w| !w.backlog.is_empty()) {
+                let now = (self.inner.clock)();
+                state.core.tick(now);
+                state.pump();
+            }
+        }
+    }
+
+    /// Reads the catalog whenever the cluster has a newer one.
+    async fn keep_catalog(self) {
+        loop {
+            let changed = self.inner.changed.notified();
+            let newest = self.state().core.map().catalog_version;
+            if newest > self.catalog().version && self.fetch_catalog().await.is_ok() {
+                continue;
+            }
+            let _ = tokio::time::timeout(Duration::from_millis(100), changed).await;
+        }
+    }
+}
+
+impl State {
+    /// Sends what is to be sent and hands out what was answered.
+    fn pump(&mut self) {
+        let mut outgoing = std::mem::take(self.core.outgoing());
+        let mut touched: Vec<NodeId> = Vec::new();
+        while let Some(signal) = outgoing.pop() {
+            let node = signal.header.receiver.node;
+            let Some(outlet) = self.wires.get_mut(&node) else { continue };
+            if !outlet.backlog.is_empty() || !outlet.wire.send(signal.bytes()) {
+                outlet.backlog.extend_from_slice(signal.bytes());
+            }
+            if !touched.contains(&node) {
+                touched.push(node);
+            }
+        }
+        outgoing.compact();
+        *self.core.outgoing() = outgoing;
+        for (node, outlet) in &mut self.wires {
+            if outlet.push_backlog() || touched.contains(node) {
+                outlet.wire.flush();
+            }
+        }
+        while let Some((ticket, answer)) = self.core.next_answer() {
+            if let Some(waiter) = self.waiters.remove(&ticket) {
+                // Whoever asked may have gone.
+                let _ = waiter.send(answer);
+            }
+        }
+    }
+}
+
+impl Outlet {
+    fn push_backlog(&mut self) -> bool {
+        let mut sent = 0;
+        while let Ok(Some(signal)) = parse(&self.backlog[sent..]) {
+            if !self.wire.send(signal.bytes()) {
+                break;
+            }
+            sent += signal.bytes().len();
+        }
+        self.backlog.drain(..sent);
+        sent > 0
+    }
+}
+
+async fn answer_of(receiver: oneshot::Receiver<Answer>) -> Answer {
+    receiver.await.unwrap_or_else(|_| Answer::Failed(RefCode::NotServing.into()))
+}
+
+fn unexpected(answer: Answer) -> StoreError {
+    match answer {
+        Answer::Failed(error) => error,
+        _ => RefCode::Unrecognised.into(),
+    }
+}

@@ -1,0 +1,120 @@
+//! Links over TCP: to the addresses given, and to every data node of the map.
+
+use super::{Client, Wire};
+use lats_base::NodeId;
+use lats_signals::hello::{HELLO_BYTES, Hello};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf},
+    sync::Notify,
+};
+
+struct TcpWire {
+    buffer: Mutex<Vec<u8>>,
+    written: Notify,
+}
+
+const BUFFER_BYTES_MAX: usize = 16 << 20;
+const RETRY: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_millis(2_000);
+
+impl Wire for TcpWire {
+    fn send(&self, signal: &[u8]) -> bool {
+        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        if buffer.len() + signal.len() > BUFFER_BYTES_MAX {
+            return false;
+        }
+        buffer.extend_from_slice(signal);
+        true
+    }
+
+    fn flush(&self) {
+        self.written.notify_one();
+    }
+}
+
+impl Client {
+    /// Keeps links to all data nodes.
+    pub(super) async fn keep_links(self) {
+        loop {
+            for address in self.missing_links() {
+                let client = self.clone();
+                // One at a time: there are few nodes, and a dead one refuses at once.
+                let _ = tokio::time::timeout(PATIENCE, client.connect(address)).await;
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    fn missing_links(&self) -> Vec<SocketAddr> {
+        let map = self.map();
+        let known = map.view.data_nodes().filter(|m| Some(m.node) != self.inner.options.home);
+        let missing: Vec<SocketAddr> = known
+            .filter(|m| !self.is_attached(m.node))
+            .filter_map(|m| m.native_address.parse().ok())
+            .collect();
+        let lost = self.state().wires.is_empty() && self.inner.options.home.is_none();
+        if lost { self.inner.options.addresses.clone() } else { missing }
+    }
+
+    async fn connect(self, address: SocketAddr) -> std::io::Result<()> {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let own = Hello::client(self.random(), self.inner.options.cluster_id);
+        stream.write_all(own.to_bytes()).await?;
+        let mut bytes = [0; HELLO_BYTES];
+        stream.read_exact(&mut bytes).await?;
+        let hello = Hello::read(&bytes).filter(|h| h.refusal == 0);
+        let Some(hello) = hello else {
+            return Err(std::io::Error::other("the node refuses this client"));
+        };
+        let node = NodeId::new(hello.node);
+        if self.is_attached(node) {
+            return Ok(());
+        }
+        let wire = Arc::new(TcpWire { buffer: Mutex::new(Vec::new()), written: Notify::new() });
+        let (reader, writer) = stream.into_split();
+        self.attach(node, wire.clone());
+        tokio::spawn(async move {
+            // Whichever ends first ends the link.
+            tokio::select! {
+                _ = self.read_from(reader) => {}
+                _ = write_to(writer, &wire) => {}
+            }
+            self.detach(node);
+        });
+        Ok(())
+    }
+
+    async fn read_from(&self, mut reader: OwnedReadHalf) -> std::io::Result<()> {
+        let mut bytes = Vec::with_capacity(64 << 10);
+        while reader.read_buf(&mut bytes).await? > 0 {
+            match self.feed(&bytes) {
+                Ok(used) => {
+                    bytes.drain(..used);
+                }
+                Err(_) => return Ok(()),
+            }
+            if bytes.capacity() - bytes.len() < 16 << 10 {
+                bytes.reserve(64 << 10);
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn write_to(mut writer: OwnedWriteHalf, wire: &TcpWire) -> std::io::Result<()> {
+    loop {
+        let bytes = std::mem::take(&mut *wire.buffer.lock().unwrap_or_else(PoisonError::into_inner));
+        if bytes.is_empty() {
+            wire.written.notified().await;
+        } else {
+            writer.write_all(&bytes).await?;
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! A transaction of the asynchronous client.
+
+use super::{Client, ScanStream, answer_of, unexpected};
+use crate::{
+    api::{Committed, RowOp, RowResult, Scan, StoreError},
+    core::{Answer, ClientCore, Then},
+};
+use lats_base::RefCode;
+
+/// A transaction in progress. Dropping it rolls it back.
+pub struct Transaction {
+    client: Client,
+    sequence: u64,
+    /// It is committed, rolled back or refused.
+    ended: bool,
+}
+
+impl Transaction {
+    pub(super) fn new(client: Client, sequence: u64) -> Self {
+        Self { client, sequence, ended: false }
+    }
+
+    /// Runs operations, and commits with them if asked. One result per operation; none at all if
+    /// the commit came about but its answer was lost with its coordinator.
+    ///
+    /// # Errors
+    /// After an error the transaction is rolled back.
+    pub async fn execute(
+        &mut self,
+        operations: &[RowOp],
+        commit: bool,
+    ) -> Result<(Vec<RowResult>, Option<Committed>), StoreError> {
+        let then = if commit { Then::Commit } else { Then::GoOn };
+        self.step(operations, then).await
+    }
+
+    async fn step(
+        &mut self,
+        operations: &[RowOp],
+        then: Then,
+    ) -> Result<(Vec<RowResult>, Option<Committed>), StoreError> {
+        if self.ended {
+            return Err(RefCode::TransactionAborted.into());
+        }
+        let sequence = self.sequence;
+        // A request that is dropped half-way must not be followed by a rollback of its own:
+        // `ended` is set for as long as an answer is awaited.
+        self.ended = true;
+        let receiver = self.client.request(|core| core.step(sequence, operations, then));
+        match answer_of(receiver).await {
+            Answer::Rows { results, committed } => {
+                self.ended = matches!(then, Then::Commit | Then::RollBack);
+                Ok((results, committed))
+            }
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// A scan that sees this transaction's own writes.
+    pub fn scan(&mut self, scan: Scan) -> ScanStream {
+        let own = self.is_started().then_some(self.sequence);
+        ScanStream::new(self.client.clone(), scan, own)
+    }
+
+    /// A mark to come back to.
+    pub fn savepoint(&mut self) -> u32 {
+        let sequence = self.sequence;
+        self.client.with(|core| core.next_statement(sequence))
+    }
+
+    /// Takes back everything written since the mark.
+    ///
+    /// # Errors
+    /// After an error the transaction is rolled back.
+    pub async fn rollback_to(&mut self, savepoint: u32) -> Result<(), StoreError> {
+        if !self.is_started() {
+            return Ok(());
+        }
+        self.step(&[], Then::RollBackTo(savepoint)).await.map(|_| ())
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    /// After an error the transaction is rolled back, unless its outcome is unknown.
+    pub async fn commit(mut self) -> Result<Committed, StoreError> {
+        if !self.is_started() && !self.ended {
+            return Ok(Committed::default());
+        }
+        let (_, committed) = self.step(&[], Then::Commit).await?;
+        committed.ok_or_else(|| RefCode::Unrecognised.into())
+    }
+
+    /// Rolls back.
+    pub async fn rollback(mut self) {
+        if self.is_started() && !self.ended {
+            // Refused or not: it is rolled back.
+            let _ = self.step(&[], Then::RollBack).await;
+        }
+    }
+
+    /// True once it holds operations.
+    pub fn is_started(&self) -> bool {
+        let sequence = self.sequence;
+        self.client.with(|core: &mut ClientCore| core.is_started(sequence))
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let sequence = self.sequence;
+        if !self.ended && self.is_started() {
+            // Nobody waits for the answer.
+            drop(self.client.request(|core| core.step(sequence, &[], Then::RollBack)));
+        } else if !self.ended {
+            self.client.with(|core| core.forget(sequence));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Bounded single-producer, single-consumer rings of bytes that carry whole signals.
+//!
+//! The producer writes behind `tail` and publishes by moving it; the consumer reads up to `tail`
+//! and gives space back by moving `head`. Both only grow; positions are taken modulo the capacity.
+//! A signal is published whole or not at all, so what the consumer finds are whole signals.
+//! Checked with loom: `cargo test -p lats-runtime --features loom ring` (see docs/testing.md).
+#![allow(unsafe_code, reason = "the memory between the two ends is shared without a lock")]
+
+#[cfg(feature = "loom")]
+use loom::{
+    cell::UnsafeCell,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+#[cfg(not(feature = "loom"))]
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+#[cfg(not(feature = "loom"))]
+#[derive(Debug)]
+struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(feature = "loom"))]
+impl<T> UnsafeCell<T> {
+    fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+    fn with<R>(&self, work: impl FnOnce(*const T) -> R) -> R {
+        work(self.0.get())
+    }
+    fn with_mut<R>(&self, work: impl FnOnce(*mut T) -> R) -> R {
+        work(self.0.get())
+    }
+}
+
+/// Eight bytes: signals are multiples of it.
+type Word = u64;
+const WORD: usize = 8;
+
+struct Shared {
+    words: Box<[UnsafeCell<Word>]>,
+    head: AtomicUsize,
+    tail: AtomicUsize,
+}
+
+// SAFETY: a word is written by the producer only while it is outside `head..tail`, and read by the
+// consumer only while it is inside; the release stores and acquire loads of the two positions order
+// these accesses. There is one producer and one consumer: neither end can be cloned.
+unsafe impl Sync for Shared {}
+// SAFETY: as above; the words themselves are plain data.
+unsafe impl Send for Shared {}
+
+/// The writing end.
+pub struct Producer {
+    shared: Arc<Shared>,
+}
+
+/// The reading end.
+pub struct Consumer {
+    shared: Arc<Shared>,
+}
+
+/// A ring of so many bytes: a multiple of 8.
+pub fn ring(capacity_bytes: usize) -> (Producer, Consumer) {
+    let words = (0..capacity_bytes / WORD).map(|_| UnsafeCell::new(0)).collect();
+    let shared =
+        Arc::new(Shared { words, head: AtomicUsize::new(0), tail: AtomicUsize::new(0) });
+    (Producer { shared: shared.clone() }, Consumer { shared })
+}
+
+impl Producer {
+    /// Publishes a whole signal (a multiple of 8 bytes); false if there is no room for it now.
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
+        let shared = &*self.shared;
+        let count = bytes.len() / WORD;
+        let tail = shared.tail.load(Ordering::Relaxed);
+        let head = shared.head.load(Ordering::Acquire);
+        if shared.words.len() - (tail - head) < count {
+            return false;
+        }
+        for (at, chunk) in bytes.chunks_exact(WORD).enumerate() {
+            let mut word = [0; WORD];
+            word.copy_from_slice(chunk);
+            let cell = &shared.words[(tail + at) % shared.words.len()];
+            // SAFETY: the word is outside head..tail, so only the producer touches it.
+            cell.with_mut(|p| unsafe { *p = Word::from_le_bytes(word) });
+        }
+        shared.tail.store(tail + count, Ordering::Release);
+        true
+    }
+}
+
+impl Consumer {
+    /// Appends everything that was published to `out`; true if there was anything.
+    pub fn pop_all(&mut self, out: &mut Vec<u8>) -> bool {
+        let shared = &*self.shared;
+        let head = shared.head.load(Ordering::Relaxed);
+        let tail = shared.tail.load(Ordering::Acquire);
+        for at in head..tail {
+            let cell = &shared.words[at % shared.words.len()];
+            // SAFETY: the word is inside head..tail, so the producer does not touch it.
+            let word = cell.with(|p| unsafe { *p });
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        shared.head.store(tail, Ordering::Release);
+        tail > head
+    }
+
+    /// True if something was published.
+    pub fn is_ready(&self) -> bool {
+        self.shared.head.load(Ordering::Relaxed) != self.shared.tail.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests;

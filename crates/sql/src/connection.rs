@@ -1,0 +1,284 @@
+//! A client's connection: bytes in, statements run, bytes out.
+//!
+//! Each connection is one task. A panic in it ends that task: its transaction is rolled back and
+//! its socket closed, and no other connection notices.
+
+mod commands;
+mod sink;
+
+use crate::session::{Client, Session, Shared};
+use crate::store::Store;
+use crate::variables::MAX_ALLOWED_PACKET;
+use lats_mysql_wire::{
+    AccountPassword, Capabilities, Command, HandshakeResponse, Login, LoginOutcome, Nonce,
+    OkPacket, Packet, PacketDecoder, PacketWriter, StatementParameters, StatusFlags, WireError,
+};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+/// How long a client may take to log in.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes that are read at once.
+const READ_BYTES: usize = 16 << 10;
+/// The one account there is; it has no password, and listeners are on loopback only.
+const ACCOUNT: &str = "root";
+
+/// What a connection is told about itself.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// CONNECTION_ID().
+    pub connection_id: u32,
+    /// Randomness for the login's challenge.
+    pub random: [u8; 20],
+    /// Where the client connects from.
+    pub host: String,
+}
+
+/// Serves clients of a listener until accepting fails for good. `random` gives fresh randomness
+/// for each connection.
+///
+/// # Errors
+/// What the listener says.
+pub async fn listen<S: Store>(
+    shared: Arc<Shared<S>>,
+    listener: TcpListener,
+    random: fn() -> [u8; 20],
+) -> io::Result<()> {
+    let next_id = AtomicU32::new(1);
+    let places = Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX));
+    loop {
+        let (socket, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, or a client that left at once: others may still come.
+                tracing::warn!(%error, "accepting a client failed");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let options = Options {
+            connection_id: next_id.fetch_add(1, Ordering::Relaxed),
+            random: random(),
+            host: if peer.ip().is_loopback() { "localhost".into() } else { peer.ip().to_string() },
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            tokio::spawn(refuse(socket));
+            continue;
+        };
+        // Requests and replies are small: waiting to fill packets would only delay them.
+        let _ = socket.set_nodelay(true);
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            let id = options.connection_id;
+            if let Err(error) = serve(shared, socket, options).await {
+                tracing::debug!(connection = id, %error, "a client's connection ended");
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn refuse<T: AsyncWrite + Unpin>(mut io: T) {
+    let mut writer = PacketWriter::new();
+    writer.err(1040, b"08004", "Too many connections");
+    let _ = io.write_all(writer.bytes()).await;
+    let _ = io.shutdown().await;
+}
+
+/// Serves one client until it leaves.
+///
+/// # Errors
+/// What reading and writing gives. A client that breaks the protocol is told so and left.
+pub async fn serve<S, T>(shared: Arc<Shared<S>>, io: T, options: Options) -> io::Result<()>
+where
+    S: Store,
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let mut wire = Wire {
+        io,
+        decoder: PacketDecoder::new(),
+        writer: PacketWriter::new(),
+        buffer: vec![0; READ_BYTES].into_boxed_slice(),
+    };
+    let nonce = Nonce::from_random(options.random);
+    let login = wire.login(nonce, &options);
+    let response = match tokio::time::timeout(LOGIN_TIMEOUT, login).await {
+        Ok(response) => response?,
+        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+    };
+    let Some(response) = response else { return Ok(()) };
+    let mut connection = Connection::new(wire, shared, nonce, &options, &response);
+    connection.start(&response).await?;
+    connection.run().await
+}
+
+/// The socket with its codec.
+struct Wire<T> {
+    io: T,
+    decoder: PacketDecoder,
+    writer: PacketWriter,
+    buffer: Box<[u8]>,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire<T> {
+    async fn send(&mut self) -> io::Result<()> {
+        if !self.writer.bytes().is_empty() {
+            self.io.write_all(self.writer.bytes()).await?;
+            self.io.flush().await?;
+            self.writer.clear();
+        }
+        Ok(())
+    }
+
+    /// The next packet; none when the client closes, or has lost the thread and was told so.
+    async fn receive(&mut self) -> io::Result<Option<Packet>> {
+        loop {
+            match self.decoder.next_packet() {
+                Ok(Some(packet)) => return Ok(Some(packet)),
+                Ok(None) => {}
+                Err(error) => {
+                    self.leave(&error).await?;
+                    return Ok(None);
+                }
+            }
+            let count = self.io.read(&mut self.buffer).await?;
+            match self.buffer.get(..count) {
+                Some(bytes) if count > 0 => self.decoder.feed(bytes),
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    async fn leave(&mut self, error: &WireError) -> io::Result<()> {
+        self.writer.start_reply(0);
+        self.writer.wire_err(error);
+        self.send().await?;
+        self.io.shutdown().await
+    }
+
+    async fn login(
+        &mut self,
+        nonce: Nonce,
+        options: &Options,
+    ) -> io::Result<Option<Box<HandshakeResponse>>> {
+        let mut login = Login::new(options.connection_id, nonce, &options.host);
+        login.greet(&mut self.writer);
+        self.send().await?;
+        loop {
+            let Some(packet) = self.receive().await? else { return Ok(None) };
+            match login.on_packet(&packet, account, &mut self.writer) {
+                LoginOutcome::Continue => self.send().await?,
+                LoginOutcome::Accepted(response) => return Ok(Some(response)),
+                LoginOutcome::Refused => {
+                    self.send().await?;
+                    self.io.shutdown().await?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+fn account(name: &str) -> Option<AccountPassword> {
+    (name == ACCOUNT).then_some(AccountPassword::Empty)
+}
+
+/// What is kept of a prepared statement besides the session's part.
+struct Bound {
+    parameters: StatementParameters,
+    /// An error of COM_STMT_SEND_LONG_DATA, which has no reply of its own.
+    failure: Option<WireError>,
+}
+
+struct Connection<S: Store, T> {
+    wire: Wire<T>,
+    shared: Arc<Shared<S>>,
+    session: Session<S>,
+    client: Client,
+    nonce: Nonce,
+    capabilities: Capabilities,
+    multi_statements: bool,
+    statements: BTreeMap<u32, Bound>,
+}
+
+impl<S, T> Connection<S, T>
+where
+    S: Store,
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    fn new(
+        wire: Wire<T>,
+        shared: Arc<Shared<S>>,
+        nonce: Nonce,
+        options: &Options,
+        response: &HandshakeResponse,
+    ) -> Self {
+        let capabilities = response.capabilities;
+        let client = Client {
+            connection_id: options.connection_id,
+            user: response.user.clone(),
+            host: options.host.clone(),
+            found_rows: capabilities.contains(Capabilities::FOUND_ROWS),
+        };
+        Self {
+            wire,
+            session: Session::new(Arc::clone(&shared), client.clone()),
+            shared,
+            client,
+            nonce,
+            capabilities,
+            multi_statements: capabilities.contains(Capabilities::MULTI_STATEMENTS),
+            statements: BTreeMap::new(),
+        }
+    }
+
+    /// Selects the database that the login named, and says OK.
+    async fn start(&mut self, response: &HandshakeResponse) -> io::Result<()> {
+        let limit = usize::try_from(MAX_ALLOWED_PACKET).unwrap_or(usize::MAX);
+        self.wire.decoder.enter_command_phase(limit);
+        if let Some(database) = response.database.as_deref().filter(|name| !name.is_empty())
+            && let Err(error) = self.session.use_database(database)
+        {
+            self.wire.writer.err(error.errno, &error.sqlstate, &error.message);
+            self.wire.send().await?;
+            return Err(io::Error::other(error.message));
+        }
+        self.ok();
+        self.wire.send().await
+    }
+
+    async fn run(&mut self) -> io::Result<()> {
+        while let Some(packet) = self.wire.receive().await? {
+            self.wire.writer.start_reply(packet.sequence);
+            match Command::parse(&packet.payload, self.capabilities) {
+                Ok(Command::Quit) => break,
+                Ok(command) => self.command(command).await?,
+                Err(error) => self.wire.writer.wire_err(&error),
+            }
+            self.wire.send().await?;
+        }
+        self.session.rollback().await;
+        Ok(())
+    }
+
+    fn status(&self) -> StatusFlags {
+        StatusFlags::NONE
+            .with(StatusFlags::AUTOCOMMIT, self.session.autocommit())
+            .with(StatusFlags::IN_TRANS, self.session.transaction_is_open())
+    }
+
+    fn ok(&mut self) {
+        let status = self.status();
+        self.wire.writer.ok(&OkPacket { status, ..OkPacket::default() });
+    }
+
+    fn err(&mut self, error: &lats_values::SqlError) {
+        self.wire.writer.err(error.errno, &error.sqlstate, &error.message);
+    }
+}

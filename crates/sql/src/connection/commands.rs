@@ -1,0 +1,284 @@
+//! What a client asks for, command by command.
+
+use super::sink::{WireSink, column_infos};
+use super::{Bound, Connection, account};
+use crate::error::{self, Failure};
+use crate::session::{Outcome, Session, Sink};
+use crate::store::Store;
+use lats_mysql_wire::command::ChangeUser;
+use lats_mysql_wire::{
+    AuthOutcome, Authentication, AuthenticationRequest, Command, ExecuteRequest, OkPacket,
+    StatementParameters, StatusFlags,
+};
+use lats_values::{Collation, SqlError, Value};
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Bytes of parameters sent ahead that a statement may hold.
+const LONG_DATA_BYTES_MAX: usize = 64 << 20;
+
+/// A statement to run: its text, or a prepared statement's number and parameters.
+enum Request<'a> {
+    Text(&'a str),
+    Prepared(u32, Vec<Value>),
+}
+
+impl<S, T> Connection<S, T>
+where
+    S: Store,
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    pub(super) async fn command(&mut self, command: Command<'_>) -> io::Result<()> {
+        match command {
+            Command::Query(bytes) => return self.query(bytes).await,
+            Command::StmtExecute(request) => return self.execute(&request).await,
+            Command::StmtPrepare(bytes) => self.prepare(bytes),
+            Command::StmtSendLongData { statement_id, parameter, data } => {
+                self.long_data(statement_id, parameter, data);
+            }
+            Command::StmtClose(id) => {
+                self.session.close_statement(id);
+                self.statements.remove(&id);
+            }
+            Command::StmtReset(id) => self.reset_statement(id),
+            Command::InitDb(name) => match self.session.use_database(name) {
+                Ok(()) => self.ok(),
+                Err(error) => self.err(&error),
+            },
+            Command::FieldList { table, .. } => return self.field_list(table).await,
+            Command::Ping => self.ok(),
+            Command::Statistics => self.wire.writer.statistics("LatsDB is serving"),
+            Command::ChangeUser(change) => return self.change_user(&change).await,
+            Command::ResetConnection => {
+                self.session.rollback().await;
+                let database = self.session.database().map(str::to_owned);
+                self.fresh_session(database.as_deref());
+            }
+            Command::SetOption(option) => {
+                self.multi_statements = option == 0;
+                let status = self.status();
+                self.wire.writer.eof(status, 0);
+            }
+            Command::Debug => {
+                let status = self.status();
+                self.wire.writer.eof(status, 0);
+            }
+            Command::ProcessKill(_) => self.err(&error::not_supported("KILL")),
+            Command::StmtFetch { .. } => {
+                self.err(&error::make(1421, "HY000", "The statement has no open cursor."));
+            }
+            Command::Quit | Command::Unknown(_) => {
+                self.err(&error::make(1047, "08S01", "Unknown command"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn query(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let text = match utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                self.err(&error);
+                return Ok(());
+            }
+        };
+        if !self.multi_statements || !text.contains(';') {
+            return self.statement(Request::Text(text), false).await.map(drop);
+        }
+        let statements = crate::parse::split_statements(text);
+        let Some((last, before)) = statements.split_last() else {
+            return self.statement(Request::Text(text), false).await.map(drop);
+        };
+        for statement in before {
+            if !self.statement(Request::Text(statement), true).await? {
+                return Ok(());
+            }
+        }
+        self.statement(Request::Text(last), false).await.map(drop)
+    }
+
+    /// Runs a statement and writes its answer; false if it failed.
+    async fn statement(&mut self, request: Request<'_>, more: bool) -> io::Result<bool> {
+        let status = self.status().with(StatusFlags::MORE_RESULTS, more);
+        let mut sink = WireSink {
+            io: &mut self.wire.io,
+            writer: &mut self.wire.writer,
+            binary: matches!(request, Request::Prepared(..)),
+            status,
+            types: Vec::new(),
+            begun: false,
+        };
+        let result = match &request {
+            Request::Text(text) => self.session.query(text, &mut sink).await,
+            Request::Prepared(id, parameters) => {
+                self.session.execute(*id, parameters, &mut sink).await
+            }
+        };
+        let status = self.status().with(StatusFlags::MORE_RESULTS, more);
+        let warnings = self.session.warning_count();
+        match result {
+            Ok(Outcome::Rows) => self.wire.writer.result_end(status, warnings),
+            Ok(Outcome::Done(done)) => self.wire.writer.ok(&OkPacket {
+                affected_rows: done.affected_rows,
+                last_insert_id: done.last_insert_id,
+                status,
+                warnings,
+                info: &done.info,
+            }),
+            Err(Failure::Gone(error)) => return Err(error),
+            Err(failure) => {
+                self.err(&failure.into_sql());
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn prepare(&mut self, bytes: &[u8]) {
+        match utf8(bytes).and_then(|text| self.session.prepare(text)) {
+            Err(error) => self.err(&error),
+            Ok(info) => {
+                let parameters = StatementParameters::new(info.parameters, Collation::default());
+                self.statements.insert(info.id, Bound { parameters, failure: None });
+                let columns = column_infos(&info.columns);
+                let status = self.status();
+                self.wire.writer.prepare_ok(info.id, info.parameters, &columns, status, 0);
+            }
+        }
+    }
+
+    async fn execute(&mut self, request: &ExecuteRequest<'_>) -> io::Result<()> {
+        let id = request.statement_id;
+        let Some(bound) = self.statements.get_mut(&id) else {
+            self.err(&unknown_statement(id));
+            return Ok(());
+        };
+        let values = match bound.failure.take() {
+            None => bound.parameters.bind(request.bindings),
+            Some(failure) => {
+                bound.parameters.reset();
+                Err(failure)
+            }
+        };
+        match values {
+            // A client that asks for a cursor takes all rows at once as well.
+            Ok(values) => self.statement(Request::Prepared(id, values), false).await.map(drop),
+            Err(error) => {
+                self.wire.writer.wire_err(&error);
+                Ok(())
+            }
+        }
+    }
+
+    fn long_data(&mut self, id: u32, parameter: u16, data: &[u8]) {
+        let Some(bound) = self.statements.get_mut(&id) else { return };
+        let appended = bound.parameters.append_long_data(parameter, data, LONG_DATA_BYTES_MAX);
+        if let Err(failure) = appended {
+            bound.failure = Some(failure);
+        }
+    }
+
+    fn reset_statement(&mut self, id: u32) {
+        match self.statements.get_mut(&id) {
+            None => self.err(&unknown_statement(id)),
+            Some(bound) => {
+                bound.parameters.reset();
+                bound.failure = None;
+                self.ok();
+            }
+        }
+    }
+
+    fn fresh_session(&mut self, database: Option<&str>) {
+        self.session = Session::new(Arc::clone(&self.shared), self.client.clone());
+        self.statements.clear();
+        match database.map(|name| self.session.use_database(name)) {
+            Some(Err(error)) => self.err(&error),
+            _ => self.ok(),
+        }
+    }
+
+    async fn change_user(&mut self, change: &ChangeUser<'_>) -> io::Result<()> {
+        self.session.rollback().await;
+        let host = self.client.host.clone();
+        let request = AuthenticationRequest {
+            user: change.user,
+            host: &host,
+            plugin: change.plugin,
+            response: change.auth_response,
+            account: account(change.user),
+        };
+        let (mut exchange, mut outcome) =
+            Authentication::start(self.nonce, &request, &mut self.wire.writer);
+        while outcome == AuthOutcome::Continue {
+            let expected = self.wire.writer.next_sequence();
+            self.wire.send().await?;
+            self.wire.decoder.expect_sequence(expected);
+            let Some(packet) = self.wire.receive().await? else {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            };
+            self.wire.writer.start_reply(packet.sequence);
+            outcome = exchange.on_answer(&packet.payload, &mut self.wire.writer);
+        }
+        if outcome != AuthOutcome::Accepted {
+            self.wire.send().await?;
+            return Err(io::Error::other("the client's new login was refused"));
+        }
+        self.client.user = change.user.to_owned();
+        self.fresh_session(change.database);
+        Ok(())
+    }
+
+    async fn field_list(&mut self, table: &str) -> io::Result<()> {
+        let text = format!("SELECT * FROM `{}` LIMIT 0", table.replace('`', "``"));
+        let mut columns = OnlyColumns::default();
+        match self.session.query(&text, &mut columns).await {
+            Err(Failure::Gone(error)) => return Err(error),
+            Err(failure) => self.err(&failure.into_sql()),
+            Ok(_) => {
+                for column in columns.0.iter().flat_map(|columns| columns.iter()) {
+                    let info = super::sink::column_info(column);
+                    self.wire.writer.field_list_column(&info, None);
+                }
+                let status = self.status();
+                self.wire.writer.result_end(status, 0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes the columns of a result without its rows.
+#[derive(Default)]
+struct OnlyColumns(Option<crate::plan::Columns>);
+
+impl Sink for OnlyColumns {
+    fn begin(&mut self, columns: &crate::plan::Columns) {
+        self.0 = Some(Arc::clone(columns));
+    }
+
+    fn row(&mut self, _: &[Value]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
+    std::str::from_utf8(bytes).map_err(|e| {
+        let rest = bytes.get(e.valid_up_to()..).unwrap_or(bytes);
+        SqlError::invalid_utf8(rest)
+    })
+}
+
+fn unknown_statement(id: u32) -> SqlError {
+    let text = format!("Unknown prepared statement handler ({id}) given to mysqld_stmt_execute");
+    error::make(1243, "HY000", &text)
+}

@@ -1,0 +1,78 @@
+//! Rows on their way to the client.
+
+use crate::error;
+use crate::plan::{ColumnMeta, Columns};
+use crate::session::Sink;
+use lats_mysql_wire::{ColumnFlags, ColumnInfo, PacketWriter, StatusFlags};
+use lats_values::{ColumnType, SqlError, Value};
+use std::io;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+/// Gathered bytes are sent from here on.
+const SEND_BYTES: usize = 64 << 10;
+
+/// Writes rows as packets.
+pub(super) struct WireSink<'a, T> {
+    pub(super) io: &'a mut T,
+    pub(super) writer: &'a mut PacketWriter,
+    /// For prepared statements.
+    pub(super) binary: bool,
+    pub(super) status: StatusFlags,
+    pub(super) types: Vec<ColumnType>,
+    pub(super) begun: bool,
+}
+
+/// How a column looks on the wire.
+pub(super) fn column_info(column: &ColumnMeta) -> ColumnInfo {
+    ColumnInfo {
+        schema: column.database.clone(),
+        table: column.table.clone(),
+        org_table: column.org_table.clone(),
+        name: column.name.clone(),
+        org_name: column.org_name.clone(),
+        column_type: column.column_type.clone(),
+        flags: ColumnFlags::NONE
+            .with(ColumnFlags::PRIMARY_KEY, column.primary_key)
+            .with(ColumnFlags::PART_KEY, column.primary_key || column.indexed)
+            .with(ColumnFlags::MULTIPLE_KEY, column.indexed)
+            .with(ColumnFlags::AUTO_INCREMENT, column.auto_increment),
+    }
+}
+
+pub(super) fn column_infos(columns: &Columns) -> Vec<ColumnInfo> {
+    columns.iter().map(column_info).collect()
+}
+
+impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
+    fn begin(&mut self, columns: &Columns) {
+        self.begun = true;
+        self.types = columns.iter().map(|column| column.column_type.clone()).collect();
+        self.writer.column_count(columns.len());
+        for column in columns.iter() {
+            self.writer.column(&column_info(column));
+        }
+        self.writer.columns_end(self.status, 0);
+    }
+
+    fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
+        if !self.binary {
+            self.writer.text_row(values);
+            return Ok(());
+        }
+        self.writer
+            .binary_row(values, &self.types)
+            .map_err(|error| error::make(error.errno(), "HY000", &error.to_string()))
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        if self.writer.bytes().len() >= SEND_BYTES {
+            self.io.write_all(self.writer.bytes()).await?;
+            self.writer.clear();
+        }
+        Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun
+    }
+}
