@@ -1,1 +1,63 @@
-fn main() {}
+//! `latsdb`: the one binary. Starts clusters and nodes, shows their state, runs SQL.
+#![expect(clippy::print_stdout, reason = "a command-line tool")]
+
+mod cluster_file;
+mod node;
+mod ports;
+mod random;
+mod shell;
+mod start;
+mod status;
+mod stop;
+mod store;
+mod supervisor;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// LatsDB: a replicated in-memory database that speaks the MySQL protocol.
+#[derive(Parser)]
+#[command(name = "latsdb", version, arg_required_else_help = true)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a whole cluster on this machine and keep it running.
+    Start(start::StartArgs),
+    /// Stop a cluster that `start` runs.
+    Stop(stop::StopArgs),
+    /// Show the state of a cluster.
+    Status(status::StatusArgs),
+    /// Run SQL statements.
+    Sql(shell::SqlArgs),
+    /// Run one node (what `start` does for each).
+    Node(node::NodeArgs),
+}
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env()
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
+        )
+        .with_writer(std::io::stderr)
+        .init();
+    let done = match Args::parse().command {
+        Command::Start(args) => start::run(&args),
+        Command::Stop(args) => stop::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Sql(args) => shell::run(&args),
+        Command::Node(args) => node::run(&args),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            // One line for scripts: what happened, and what to do.
+            eprintln!("latsdb: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `cluster.json` in the data directory: what `start` has founded there, for the other commands.
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+/// A cluster on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClusterFile {
+    /// Version of this file's format.
+    pub(crate) format: u32,
+    /// Tells clusters apart.
+    pub(crate) cluster_id: u64,
+    pub(crate) replicas: u16,
+    /// LDM and TC instances of every node.
+    pub(crate) ldm_instances: u32,
+    pub(crate) tc_instances: u32,
+    /// Memory for rows and indexes of each data node, in MiB.
+    pub(crate) memory_mib: usize,
+    pub(crate) nodes: Vec<NodeEntry>,
+}
+
+/// A node of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NodeEntry {
+    pub(crate) node_id: u16,
+    /// It holds data and serves SQL; else it is a witness.
+    pub(crate) data: bool,
+    pub(crate) native_address: SocketAddr,
+    pub(crate) sql_address: Option<SocketAddr>,
+}
+
+const FORMAT: u32 = 1;
+
+impl ClusterFile {
+    pub(crate) fn path(data_dir: &Path) -> PathBuf {
+        data_dir.join("cluster.json")
+    }
+
+    pub(crate) fn new(cluster_id: u64, replicas: u16, nodes: Vec<NodeEntry>) -> Self {
+        Self {
+            format: FORMAT,
+            cluster_id,
+            replicas,
+            ldm_instances: 1,
+            tc_instances: 1,
+            memory_mib: 0,
+            nodes,
+        }
+    }
+
+    /// Reads the file of a data directory.
+    pub(crate) fn read(data_dir: &Path) -> anyhow::Result<Self> {
+        let path = Self::path(data_dir);
+        let text = std::fs::read_to_string(&path).with_context(|| {
+            format!(
+                "there is no cluster in {} (no readable cluster.json); name its directory with \
+                 --data-dir, or start one with `latsdb start`",
+                data_dir.display()
+            )
+        })?;
+        let file: Self = serde_json::from_str(&text).with_context(|| {
+            format!("{} is damaged, or not a LatsDB file", path.display())
+        })?;
+        if file.format != FORMAT {
+            bail!(
+                "{} has format {}; this version of LatsDB reads format {FORMAT}",
+                path.display(),
+                file.format
+            );
+        }
+        Ok(file)
+    }
+
+    /// Writes the file, whole or not at all.
+    pub(crate) fn write(&self, data_dir: &Path) -> anyhow::Result<()> {
+        let path = Self::path(data_dir);
+        let fresh = path.with_extension("new");
+        std::fs::write(&fresh, serde_json::to_vec_pretty(self)?)
+            .and_then(|()| std::fs::rename(&fresh, &path))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    pub(crate) fn node(&self, node_id: u16) -> Option<&NodeEntry> {
+        self.nodes.iter().find(|n| n.node_id == node_id)
+    }
+
+    /// The addresses where native clients can begin.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.nodes.iter().filter(|n| n.data).map(|n| n.native_address).collect()
+    }
+
+    /// The founding record of the control group: the same for all its founders.
+    pub(crate) fn founding(&self) -> lats_node::control::Founding {
+        use lats_base::{Incarnation, NodeId};
+        use lats_catalog::{ClusterConfig, Member, Roles};
+        let member = |n: &NodeEntry| Member {
+            node: NodeId::new(n.node_id),
+            incarnation: Incarnation::new(1),
+            roles: Roles { data: n.data, sql: n.data },
+            native_address: n.native_address.to_string(),
+            sql_address: n.sql_address.map(|a| a.to_string()).unwrap_or_default(),
+            ..Member::default()
+        };
+        lats_node::control::Founding {
+            config: ClusterConfig {
+                cluster_id: self.cluster_id,
+                replicas: self.replicas,
+                ldm_instances: self.ldm_instances,
+                tc_instances: self.tc_instances,
+                lease_ms: LEASE_MS,
+                lock_wait_ms: LOCK_WAIT_MS,
+            },
+            members: self.nodes.iter().map(member).collect(),
+        }
+    }
+}
+
+/// Three missed renewals of 100 ms.
+const LEASE_MS: u64 = 300;
+/// Until deadlocks are found by looking for them, this is how long one lasts.
+const LOCK_WAIT_MS: u64 = 1_000;

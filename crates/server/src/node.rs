@@ -1,0 +1,204 @@
+//! `latsdb node`: one node in this process: the data node's threads, and SQL sessions beside them.
+
+use crate::{
+    cluster_file::{ClusterFile, NodeEntry},
+    ports, random,
+    store::ClusterStore,
+};
+use anyhow::{Context, bail};
+use lats_base::{Incarnation, NodeId};
+use lats_catalog::{Member, Roles};
+use lats_client::net::{Client, ClientOptions, Wire};
+use lats_node::{NodeConfig, Placement, control::Start};
+use lats_runtime::{Port, RuntimeConfig, clock, port::port};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use tokio::sync::Notify;
+
+/// Run one node of a cluster whose `cluster.json` is in the data directory.
+#[derive(clap::Args)]
+pub(crate) struct NodeArgs {
+    /// The cluster's directory.
+    #[arg(long, default_value = "./latsdb-data")]
+    data_dir: PathBuf,
+    /// Which node of the cluster this is.
+    #[arg(long)]
+    node_id: u16,
+    /// Found the cluster together with the other nodes, instead of joining it.
+    #[arg(long)]
+    found: bool,
+    /// The id that the cluster must have (a check against a wrong directory).
+    #[arg(long)]
+    cluster_id: Option<u64>,
+    /// Threads for the data manager beside the first one; 0: everything in one thread.
+    #[arg(long, default_value_t = 0)]
+    data_threads: usize,
+}
+
+/// The port as the client's link to its own node.
+struct PortWire(Port);
+
+impl Wire for PortWire {
+    fn send(&self, signal: &[u8]) -> bool {
+        self.0.send(signal)
+    }
+
+    fn flush(&self) {
+        self.0.ring();
+    }
+}
+
+pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
+    let cluster = ClusterFile::read(&args.data_dir)?;
+    if args.cluster_id.is_some_and(|id| id != cluster.cluster_id) {
+        bail!(
+            "{} belongs to another cluster (id {}); name the right directory with --data-dir",
+            args.data_dir.display(),
+            cluster.cluster_id
+        );
+    }
+    let entry = cluster
+        .node(args.node_id)
+        .with_context(|| format!("the cluster has no node {}", args.node_id))?
+        .clone();
+    let native = ports::bind(entry.native_address, "nodes and native clients")?;
+    let sql = entry.sql_address.map(|a| ports::bind(a, "MySQL clients")).transpose()?;
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("lats-sql")
+        .enable_all()
+        .build()
+        .context("cannot start the threads for SQL")?;
+    let arrived = Arc::new(Notify::new());
+    let mut runtime = runtime_config(args, &cluster, &entry, native);
+    if let Some(listener) = sql {
+        let notify = arrived.clone();
+        let (own, end) = port(Arc::new(move || notify.notify_one()))?;
+        runtime.ports.push(end);
+        let serving = serve_sql(own, arrived, NodeId::new(args.node_id), listener);
+        tokio.spawn(serving);
+    }
+    let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
+    tracing::info!(node = args.node_id, native = %entry.native_address, "node started");
+    tokio.spawn(end_on_signal());
+    let stopped = running.wait();
+    tracing::warn!(node = args.node_id, "node stops: {}", stopped.why);
+    std::process::exit(stopped.status);
+}
+
+fn runtime_config(
+    args: &NodeArgs,
+    cluster: &ClusterFile,
+    entry: &NodeEntry,
+    listener: std::net::TcpListener,
+) -> RuntimeConfig {
+    let node = NodeId::new(entry.node_id);
+    let others = cluster.nodes.iter().filter(|n| n.node_id != entry.node_id);
+    let peers: Vec<_> =
+        others.map(|n| (NodeId::new(n.node_id), n.native_address)).collect();
+    let incarnation = if args.found { Incarnation::new(1) } else { fresh_incarnation() };
+    let start = if args.found {
+        Start::Found(cluster.founding())
+    } else {
+        let member = Member {
+            node,
+            incarnation,
+            roles: Roles { data: entry.data, sql: entry.data },
+            native_address: entry.native_address.to_string(),
+            sql_address: entry.sql_address.map(|a| a.to_string()).unwrap_or_default(),
+            pid: std::process::id(),
+            ..Member::default()
+        };
+        Start::Join { member, seeds: peers.iter().map(|(n, _)| *n).collect() }
+    };
+    let (tc, ldm) = (cluster.tc_instances, cluster.ldm_instances);
+    let placement = if entry.data && args.data_threads > 0 {
+        Placement::pipeline(tc, ldm, args.data_threads + 1)
+    } else {
+        Placement::single(entry.data, tc, ldm)
+    };
+    RuntimeConfig {
+        node: NodeConfig {
+            node,
+            incarnation,
+            start,
+            holds_data: entry.data,
+            ldm_instances: ldm,
+            tc_instances: tc,
+            memory_bytes: cluster.memory_mib << 20,
+            placement,
+            seed: random::number(),
+            faults: Default::default(),
+        },
+        cluster_id: cluster.cluster_id,
+        listener,
+        peers,
+        ports: Vec::new(),
+    }
+}
+
+/// A number larger than that of any earlier life: tenths of a second since 2025.
+fn fresh_incarnation() -> Incarnation {
+    const START_MICROS: i64 = 1_735_689_600_000_000;
+    let tenths = (clock::unix_micros() - START_MICROS) / 100_000;
+    Incarnation::new(u32::try_from(tenths.max(2)).unwrap_or(u32::MAX))
+}
+
+/// Serves MySQL clients over the node in this process.
+async fn serve_sql(
+    own: Port,
+    arrived: Arc<Notify>,
+    node: NodeId,
+    listener: std::net::TcpListener,
+) {
+    let options =
+        ClientOptions { home: Some(node), seed: random::number(), ..ClientOptions::default() };
+    let client = Client::start(options, clock::now);
+    let wire = Arc::new(PortWire(own));
+    client.attach(node, wire.clone());
+    tokio::spawn(feed_from_port(client.clone(), wire, arrived));
+    while client.ready(Duration::from_secs(5)).await.is_err() {
+        tracing::info!("SQL waits for the cluster to serve");
+    }
+    let bound = listener
+        .set_nonblocking(true)
+        .and_then(|()| tokio::net::TcpListener::from_std(listener));
+    match bound {
+        Ok(listener) => {
+            let store = ClusterStore::new(client);
+            let shared = Arc::new(lats_sql::session::Shared::new(store, clock::unix_micros));
+            let ended = lats_sql::connection::listen(shared, listener, random::nonce).await;
+            if let Err(error) = ended {
+                tracing::error!(%error, "this node does not take MySQL clients any more");
+            }
+        }
+        Err(error) => tracing::error!(%error, "cannot serve MySQL clients"),
+    }
+}
+
+async fn feed_from_port(client: Client, wire: Arc<PortWire>, arrived: Arc<Notify>) {
+    let mut bytes = Vec::new();
+    loop {
+        while wire.0.receive(&mut bytes) {
+            if let Err(code) = client.feed(&bytes) {
+                tracing::error!(%code, "a signal from the own node cannot be read");
+            }
+            bytes.clear();
+        }
+        arrived.notified().await;
+    }
+}
+
+/// SIGTERM and SIGINT end the process; its peers go on without it.
+async fn end_on_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut int)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+    std::process::exit(0);
+}

@@ -1,0 +1,233 @@
+//! `latsdb start`: found a cluster on this machine and keep it running.
+
+use crate::{
+    cluster_file::{ClusterFile, NodeEntry},
+    ports, random,
+    supervisor::{self, Supervisor},
+};
+use anyhow::{Context, bail};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+    time::Duration,
+};
+
+/// Start a whole cluster on this machine: one process per node, supervised.
+#[derive(clap::Args, Clone)]
+pub(crate) struct StartArgs {
+    /// Data nodes.
+    #[arg(long, default_value_t = 2)]
+    nodes: u16,
+    /// Replicas of each row (1 to 4); a divisor of the number of nodes.
+    #[arg(long, default_value_t = 2)]
+    replicas: u16,
+    /// Where the cluster keeps its files.
+    #[arg(long, default_value = "./latsdb-data")]
+    data_dir: PathBuf,
+    /// Node i serves MySQL clients on this port + i - 1.
+    #[arg(long, default_value_t = 4306)]
+    sql_port: u16,
+    /// Nodes and native clients: this port + i - 1 (default: the SQL port + 100).
+    #[arg(long)]
+    native_port: Option<u16>,
+    /// Memory for rows and indexes of each node, in MiB (default: a quarter of the machine's).
+    #[arg(long)]
+    memory_mib: Option<usize>,
+    /// Keep nothing on disk. (Rows are not kept on disk yet in any case.)
+    #[arg(long)]
+    ephemeral: bool,
+    /// Return when the cluster serves; it goes on in the background.
+    #[arg(long)]
+    detach: bool,
+    /// Do not start nodes again that have died.
+    #[arg(long)]
+    no_restart: bool,
+    /// How long to wait before a dead node is started again, in ms.
+    #[arg(long, default_value_t = 1_000)]
+    restart_delay_ms: u64,
+    /// Threads for the data manager of each node beside the first one; 0: one thread for all.
+    #[arg(long, default_value_t = 0)]
+    data_threads: usize,
+}
+
+/// How long a cluster may take to serve.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
+    check(args)?;
+    if args.detach {
+        return detach(args);
+    }
+    let cluster = prepare(args)?;
+    let mut supervisor = Supervisor::new(&args.data_dir, cluster, args.data_threads)?;
+    println!(
+        "latsdb: starting {} data node(s), {} replica(s) of each row, in {}",
+        args.nodes,
+        args.replicas,
+        args.data_dir.display()
+    );
+    supervisor.start_all()?;
+    supervisor.wait_until_serving(PATIENCE)?;
+    println!("latsdb: the cluster serves. Connect with");
+    println!("    mariadb -h 127.0.0.1 -P {} -u root", args.sql_port);
+    println!("    latsdb status --data-dir {}", args.data_dir.display());
+    let restart = (!args.no_restart).then(|| Duration::from_millis(args.restart_delay_ms));
+    supervisor.supervise(restart)
+}
+
+fn check(args: &StartArgs) -> anyhow::Result<()> {
+    if !(1..=4).contains(&args.replicas) {
+        bail!("--replicas must be 1 to 4");
+    }
+    if args.nodes == 0 || args.nodes > 48 || args.nodes % args.replicas != 0 {
+        bail!(
+            "--nodes must be 1 to 48 and a multiple of --replicas ({}): each node group has that \
+             many nodes",
+            args.replicas
+        );
+    }
+    let last = u32::from(args.sql_port) + u32::from(args.nodes);
+    let native = u32::from(native_port(args)) + u32::from(args.nodes) + 1;
+    if last > 65_535 || native > 65_535 || args.sql_port == 0 {
+        bail!("--sql-port {} leaves no room for the ports of all nodes", args.sql_port);
+    }
+    Ok(())
+}
+
+fn native_port(args: &StartArgs) -> u16 {
+    args.native_port.unwrap_or_else(|| args.sql_port.saturating_add(100))
+}
+
+/// Makes the directory and its `cluster.json`.
+fn prepare(args: &StartArgs) -> anyhow::Result<ClusterFile> {
+    let nodes = entries(args);
+    check_directory(&args.data_dir, args)?;
+    let mut wanted: Vec<(SocketAddr, &str)> =
+        nodes.iter().map(|n| (n.native_address, "nodes and native clients")).collect();
+    wanted.extend(nodes.iter().filter_map(|n| Some((n.sql_address?, "MySQL clients"))));
+    ports::check_free(&wanted)?;
+    std::fs::create_dir_all(&args.data_dir)
+        .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
+    let mut cluster = ClusterFile::new(random::number() | 1, args.replicas, nodes);
+    cluster.memory_mib = args.memory_mib.unwrap_or_else(default_memory_mib);
+    cluster.write(&args.data_dir)?;
+    Ok(cluster)
+}
+
+fn entries(args: &StartArgs) -> Vec<NodeEntry> {
+    let native = native_port(args);
+    // Two nodes need a third voter; a single one decides alone.
+    let witness = args.nodes == 2;
+    let count = args.nodes + u16::from(witness);
+    (1..=count)
+        .map(|node_id| {
+            let data = node_id <= args.nodes;
+            NodeEntry {
+                node_id,
+                data,
+                native_address: ports::loopback(native + node_id - 1),
+                sql_address: data.then(|| ports::loopback(args.sql_port + node_id - 1)),
+            }
+        })
+        .collect()
+}
+
+/// Refuses directories that are in use, or that are something else.
+fn check_directory(data_dir: &Path, args: &StartArgs) -> anyhow::Result<()> {
+    if !data_dir.exists() {
+        return Ok(());
+    }
+    let mut files = std::fs::read_dir(data_dir)
+        .with_context(|| format!("{} cannot be read as a directory", data_dir.display()))?;
+    if !ClusterFile::path(data_dir).exists() {
+        if files.next().is_none() {
+            return Ok(());
+        }
+        bail!(
+            "{} holds something else than a LatsDB cluster; name an empty or new directory with \
+             --data-dir",
+            data_dir.display()
+        );
+    }
+    let former = ClusterFile::read(data_dir)?;
+    if let Some(pid) = supervisor::running(data_dir) {
+        bail!(
+            "a cluster runs in {} already (process {pid}); stop it with `latsdb stop --data-dir \
+             {}`, or name another directory",
+            data_dir.display(),
+            data_dir.display()
+        );
+    }
+    if former.replicas != args.replicas || former.nodes != entries(args) {
+        bail!(
+            "{} is the directory of another cluster ({} nodes, {} replicas, first port {}); start \
+             it with its own options, or name another directory with --data-dir",
+            data_dir.display(),
+            former.nodes.iter().filter(|n| n.data).count(),
+            former.replicas,
+            former.nodes.first().map(|n| n.native_address.port()).unwrap_or_default()
+        );
+    }
+    println!(
+        "latsdb: {} was used before. Rows are not kept on disk yet: the cluster starts empty.",
+        data_dir.display()
+    );
+    Ok(())
+}
+
+fn default_memory_mib() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:"))
+        .and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<usize>().ok());
+    (kib.unwrap_or(4 << 20) / 1_024 / 4).max(256)
+}
+
+/// Starts the supervisor in the background and waits until the cluster serves.
+fn detach(args: &StartArgs) -> anyhow::Result<ExitCode> {
+    use std::os::unix::process::CommandExt;
+    // What can be wrong is said here, where it is seen; the background process checks again.
+    check_directory(&args.data_dir, args)?;
+    let nodes = entries(args);
+    let all = nodes.iter().flat_map(|n| [Some(n.native_address), n.sql_address]).flatten();
+    ports::check_free(&all.map(|a| (a, "the cluster")).collect::<Vec<_>>())?;
+    std::fs::create_dir_all(&args.data_dir)
+        .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
+    // The directory must stay empty until the supervisor looks at it, or hold a cluster.
+    let log_path = log_beside(&args.data_dir);
+    let log = std::fs::File::create(&log_path)
+        .with_context(|| format!("cannot write {}", log_path.display()))?;
+    let arguments = std::env::args_os().skip(1).filter(|a| a != "--detach");
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .context("cannot start the supervisor")?;
+    let ready = supervisor::serving_file(&args.data_dir);
+    let tries = PATIENCE.as_millis() / 20;
+    for _ in 0..tries {
+        if let Some(status) = child.try_wait()? {
+            let text = std::fs::read_to_string(&log_path).unwrap_or_default();
+            let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
+            bail!("the cluster did not start ({status}): {last} (see {})", log_path.display());
+        }
+        let serves = std::fs::read_to_string(&ready).ok();
+        if serves.is_some_and(|pid| pid.trim() == child.id().to_string()) {
+            println!("latsdb: the cluster serves; its log is {}", log_path.display());
+            return Ok(ExitCode::SUCCESS);
+        }
+        supervisor::pause(Duration::from_millis(20));
+    }
+    bail!("the cluster did not serve within {PATIENCE:?}; see {}", log_path.display())
+}
+
+fn log_beside(data_dir: &Path) -> PathBuf {
+    let mut name = data_dir.file_name().unwrap_or_default().to_os_string();
+    name.push(".log");
+    data_dir.with_file_name(name)
+}

@@ -1,0 +1,160 @@
+//! `latsdb status`.
+
+use crate::{cluster_file::ClusterFile, random};
+use anyhow::Context;
+use lats_catalog::Member;
+use lats_client::net::{Client, ClientOptions};
+use lats_node::control::Status;
+use lats_runtime::clock;
+use serde_json::{Value, json};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+/// Show the state of a cluster.
+#[derive(clap::Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which cluster.
+#[derive(clap::Args)]
+pub(crate) struct Target {
+    /// The cluster's directory.
+    #[arg(long, default_value = "./latsdb-data")]
+    data_dir: PathBuf,
+    /// The native address of one of its nodes, instead of a directory.
+    #[arg(long)]
+    address: Option<SocketAddr>,
+}
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Target {
+    /// A client of the cluster. Call it within a tokio runtime.
+    pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
+        let (addresses, cluster_id) = match self.address {
+            Some(address) => (vec![address], 0),
+            None => {
+                let cluster = ClusterFile::read(&self.data_dir)?;
+                (cluster.addresses(), cluster.cluster_id)
+            }
+        };
+        let shown = format!("{addresses:?}");
+        let options =
+            ClientOptions { addresses, cluster_id, seed: random::number(), home: None };
+        let client = Client::start(options, clock::now);
+        client
+            .ready(PATIENCE)
+            .await
+            .with_context(|| format!("no node of the cluster answers at {shown}; does it run?"))?;
+        Ok(client)
+    }
+}
+
+pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let status = tokio.block_on(async {
+        let client = args.target.connect().await?;
+        let bytes = client.status().await.context("the cluster does not tell its state")?;
+        let decoded = lats_catalog::decode::<Status>(&bytes);
+        decoded.map_err(|code| anyhow::anyhow!("the status cannot be read: {code}"))
+    })?;
+    let record = as_json(&status);
+    if args.json {
+        println!("{record:#}");
+    } else {
+        print_table(&status, &record);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(status: &Status) -> Value {
+    let nodes: Vec<Value> = status.view.members.iter().map(|m| node_json(status, m)).collect();
+    json!({
+        "view": status.view.number.get(),
+        // Completeness and durability of epochs come with durability on disk.
+        "epoch": {"current": status.epoch.get(), "complete": null, "durable": null},
+        "leader": status.leader.map(|n| n.get()),
+        "catalog_version": status.catalog_version,
+        "nodes": nodes,
+    })
+}
+
+fn node_json(status: &Status, member: &Member) -> Value {
+    let view = &status.view;
+    let group = view.group_of_node(member.node).map(|(id, _)| id.get());
+    let in_sync = member.alive && view.is_in_sync(member.node);
+    let roles: Vec<&str> = match (member.roles.data, member.roles.sql) {
+        (false, false) => vec!["witness"],
+        (data, sql) => [("data", data), ("sql", sql)]
+            .into_iter()
+            .filter_map(|(name, has)| has.then_some(name))
+            .collect(),
+    };
+    let state = match (member.alive, member.roles.data, in_sync) {
+        (false, _, _) => "down",
+        (true, false, _) | (true, true, true) => "serving",
+        (true, true, false) => "syncing",
+    };
+    json!({
+        "node_id": member.node.get(),
+        "pid": pid_of(member),
+        "roles": roles,
+        "state": state,
+        "node_group": group,
+        "in_sync": in_sync,
+        "native_address": member.native_address,
+        "sql_address": member.sql_address,
+    })
+}
+
+/// The process that listens on the node's port, as this machine knows it. A founder's record is the
+/// same on all nodes and so holds no pid.
+fn pid_of(member: &Member) -> Option<u32> {
+    if member.pid != 0 {
+        return Some(member.pid);
+    }
+    let wanted = format!("--node-id\0{}\0", member.node.get());
+    let entries = std::fs::read_dir("/proc").ok()?;
+    let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let port = member.native_address.rsplit(':').next().and_then(|p| p.parse::<u16>().ok())?;
+    pids.into_iter().find(|pid| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.contains("latsdb\0node\0") && line.contains(&wanted) && listens_for(&line, port)
+    })
+}
+
+/// True if the node process with this command line belongs to the cluster with this port.
+fn listens_for(command_line: &str, port: u16) -> bool {
+    let mut words = command_line.split('\0');
+    let directory = words.by_ref().skip_while(|w| *w != "--data-dir").nth(1);
+    let cluster = directory.and_then(|d| ClusterFile::read(std::path::Path::new(d)).ok());
+    cluster.is_some_and(|c| c.nodes.iter().any(|n| n.native_address.port() == port))
+}
+
+fn print_table(status: &Status, record: &Value) {
+    println!(
+        "view {}  epoch {}  leader {}  catalog {}",
+        status.view.number,
+        status.epoch,
+        status.leader.map_or("none".to_string(), |n| n.to_string()),
+        status.catalog_version
+    );
+    println!("{:>4}  {:<9} {:<12} {:>5}  {:<21} {:<21}", "node", "state", "roles", "group", "native", "sql");
+    for node in record["nodes"].as_array().into_iter().flatten() {
+        let roles: Vec<&str> =
+            node["roles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        println!(
+            "{:>4}  {:<9} {:<12} {:>5}  {:<21} {:<21}",
+            node["node_id"],
+            node["state"].as_str().unwrap_or_default(),
+            roles.join("+"),
+            node["node_group"].as_u64().map_or("-".to_string(), |g| g.to_string()),
+            node["native_address"].as_str().unwrap_or_default(),
+            node["sql_address"].as_str().unwrap_or_default(),
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! The cluster as the SQL layer sees it: the native client behind the SQL crate's traits.
+
+use lats_base::{RefCode, TableId};
+use lats_catalog::{Catalog, Change, ChangeError, SEQUENCES_TABLE, TableDef};
+use lats_client::{
+    api::{Committed, LockMode, RowOp, RowOpKind, RowOutcome, RowResult, Scan, ScanRow, StoreError},
+    net::{Client, ScanStream, Transaction},
+};
+use lats_sql::store::{Store, StoreScan, StoreTransaction};
+use lats_values::{BinaryOp, Expr, Program, Value, encode_key_value};
+use std::{ops::Range, sync::Arc};
+
+/// A cluster that SQL sessions work on.
+#[derive(Clone)]
+pub(crate) struct ClusterStore {
+    client: Client,
+}
+
+/// A transaction of a SQL session.
+pub(crate) struct ClusterTransaction {
+    transaction: Transaction,
+}
+
+/// A scan of a SQL session.
+pub(crate) struct ClusterScan {
+    stream: ScanStream,
+}
+
+impl ClusterStore {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Adds to a sequence and reads it, or founds it.
+    async fn advance(&self, table: TableId, count: u64) -> Result<Option<u64>, StoreError> {
+        let catalog = self.client.catalog();
+        let sequences = Sequences::of(&catalog)?;
+        let sum = Expr::Binary {
+            op: BinaryOp::Add,
+            left: Box::new(Expr::Column(1)),
+            right: Box::new(Expr::Literal(Value::UInt(count))),
+        };
+        let add = Program { assignments: vec![(1, sum)], ..Program::default() };
+        let operations = [
+            sequences.op(RowOpKind::Update, table, Vec::new(), add.encode()),
+            sequences.op(RowOpKind::Read(LockMode::Exclusive), table, Vec::new(), Vec::new()),
+        ];
+        let mut transaction = self.client.begin();
+        let (results, _) = transaction.execute(&operations, true).await?;
+        match &results[..] {
+            [RowResult { outcome: RowOutcome::Done, .. }, RowResult { row: Some(row), .. }] => {
+                Ok(Some(sequences.next_value(row)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn found(&self, table: TableId, next: u64) -> Result<bool, StoreError> {
+        let catalog = self.client.catalog();
+        let sequences = Sequences::of(&catalog)?;
+        let row = sequences.row(table, next)?;
+        let insert = [sequences.op(RowOpKind::Insert, table, row, Vec::new())];
+        let mut transaction = self.client.begin();
+        let (results, _) = transaction.execute(&insert, true).await?;
+        Ok(results.first().is_some_and(|r| r.outcome == RowOutcome::Done))
+    }
+}
+
+/// The table of sequences.
+struct Sequences<'a> {
+    def: &'a TableDef,
+}
+
+impl<'a> Sequences<'a> {
+    fn of(catalog: &'a Catalog) -> Result<Self, RefCode> {
+        let def = catalog.tables.get(&SEQUENCES_TABLE).ok_or(RefCode::NotServing)?;
+        Ok(Self { def })
+    }
+
+    fn op(&self, kind: RowOpKind, table: TableId, row: Vec<u8>, program: Vec<u8>) -> RowOp {
+        let mut key = Vec::new();
+        let id = Value::UInt(u64::from(table.get()));
+        encode_key_value(&self.def.columns[0].column_type, &id, &mut key);
+        RowOp {
+            table: SEQUENCES_TABLE,
+            schema_version: self.def.schema_version,
+            kind,
+            key,
+            row,
+            program,
+        }
+    }
+
+    fn row(&self, table: TableId, next: u64) -> Result<Vec<u8>, StoreError> {
+        let mut row = Vec::new();
+        let values = [Value::UInt(u64::from(table.get())), Value::UInt(next)];
+        let encoded = self.def.layout().encode(&values, &mut row);
+        encoded.map_err(|sql| StoreError { code: RefCode::ProgramFailed, sql: Some(sql) })?;
+        Ok(row)
+    }
+
+    fn next_value(&self, row: &[u8]) -> u64 {
+        match self.def.layout().value(row, 1) {
+            Value::UInt(next) => next,
+            _ => 0,
+        }
+    }
+}
+
+impl Store for ClusterStore {
+    type Transaction = ClusterTransaction;
+    type Scan = ClusterScan;
+
+    fn catalog(&self) -> Arc<Catalog> {
+        self.client.catalog()
+    }
+
+    async fn change(&self, change: Change) -> Result<Result<(), ChangeError>, StoreError> {
+        self.client.change(change).await
+    }
+
+    fn begin(&self) -> Self::Transaction {
+        ClusterTransaction { transaction: self.client.begin() }
+    }
+
+    async fn read(&self, reads: Vec<RowOp>) -> Result<Vec<RowResult>, StoreError> {
+        self.client.read(reads).await
+    }
+
+    fn scan(&self, scan: Scan) -> Self::Scan {
+        ClusterScan { stream: self.client.scan(scan) }
+    }
+
+    async fn reserve_sequence(
+        &self,
+        table: TableId,
+        count: u64,
+    ) -> Result<Range<u64>, StoreError> {
+        loop {
+            if let Some(next) = self.advance(table, count).await? {
+                return Ok(next.saturating_sub(count)..next);
+            }
+            if self.found(table, 1 + count).await? {
+                return Ok(1..1 + count);
+            }
+        }
+    }
+
+    async fn raise_sequence(&self, table: TableId, value: u64) -> Result<(), StoreError> {
+        let next = value.saturating_add(1);
+        let catalog = self.client.catalog();
+        let sequences = Sequences::of(&catalog)?;
+        let lower = Expr::Binary {
+            op: BinaryOp::Less,
+            left: Box::new(Expr::Column(1)),
+            right: Box::new(Expr::Literal(Value::UInt(next))),
+        };
+        let raise = Program {
+            filter: Some(lower),
+            assignments: vec![(1, Expr::Literal(Value::UInt(next)))],
+            ..Program::default()
+        };
+        let update = [sequences.op(RowOpKind::Update, table, Vec::new(), raise.encode())];
+        loop {
+            let mut transaction = self.client.begin();
+            let (results, _) = transaction.execute(&update, true).await?;
+            let missing = results.first().is_some_and(|r| r.outcome == RowOutcome::Missing);
+            if !missing || self.found(table, next).await? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl StoreTransaction for ClusterTransaction {
+    type Scan = ClusterScan;
+
+    async fn execute(
+        &mut self,
+        operations: Vec<RowOp>,
+        commit: bool,
+    ) -> Result<Vec<RowResult>, StoreError> {
+        let count = operations.len();
+        let (results, _) = self.transaction.execute(&operations, commit).await?;
+        if results.len() < count {
+            // Committed, but the answer was lost with the coordinator. A session's coordinator is
+            // its own node, so this session is about to end as well.
+            return Err(RefCode::OutcomeUnknown.into());
+        }
+        Ok(results)
+    }
+
+    fn scan(&mut self, scan: Scan) -> Self::Scan {
+        ClusterScan { stream: self.transaction.scan(scan) }
+    }
+
+    fn savepoint(&mut self) -> u32 {
+        self.transaction.savepoint()
+    }
+
+    async fn rollback_to(&mut self, savepoint: u32) -> Result<(), StoreError> {
+        self.transaction.rollback_to(savepoint).await
+    }
+
+    async fn commit(self) -> Result<Committed, StoreError> {
+        self.transaction.commit().await
+    }
+
+    async fn rollback(self) {
+        self.transaction.rollback().await;
+    }
+
+    fn is_started(&self) -> bool {
+        self.transaction.is_started()
+    }
+}
+
+impl StoreScan for ClusterScan {
+    async fn next(&mut self) -> Result<Option<Vec<ScanRow>>, StoreError> {
+        self.stream.next().await
+    }
+}
