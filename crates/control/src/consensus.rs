@@ -7,7 +7,7 @@ use crate::state::{Command, ControlState};
 use lats_base::{Incarnation, NodeId};
 use prost::Message as _;
 use raft::{
-    Config, GetEntriesContext, RaftState, RawNode, Storage,
+    Config, GetEntriesContext, RaftState, RawNode, SnapshotStatus, Storage,
     eraftpb::{
         ConfChange, ConfChangeType, ConfState, Entry, EntryType, Message, MessageType, Snapshot,
     },
@@ -29,6 +29,7 @@ pub(crate) struct Outgoing {
 #[derive(Default)]
 pub(crate) struct Output {
     pub(crate) messages: Vec<Outgoing>,
+    snapshots_to: Vec<u64>,
 }
 
 pub(crate) struct Consensus {
@@ -112,10 +113,6 @@ impl Consensus {
         (id != raft::INVALID_ID).then(|| NodeId::new((id >> 32) as u16))
     }
 
-    pub(crate) fn leader_id(&self) -> u64 {
-        self.raft.raft.leader_id
-    }
-
     pub(crate) fn term(&self) -> u64 {
         self.raft.raft.term
     }
@@ -133,12 +130,16 @@ impl Consensus {
         let _ = self.raft.campaign();
     }
 
-    /// The leader's process is gone for certain: forget it, so that this node may vote at once.
-    pub(crate) fn leader_is_gone(&mut self) {
-        let term = self.raft.raft.term;
-        self.raft.raft.become_follower(term, raft::INVALID_ID);
-        // Votes are refused while a leader was heard of lately; the elapsed time counts from here,
-        // but without a leader it is not looked at.
+    /// The process of this life is gone for certain: if it led, forget it, so that this node may
+    /// vote and stand at once. (Votes are refused while a leader is known and was heard of
+    /// lately.) True if it led.
+    pub(crate) fn forget_leader(&mut self, node: NodeId, incarnation: Incarnation) -> bool {
+        let led = self.raft.raft.leader_id == raft_id(node, incarnation);
+        if led {
+            let term = self.raft.raft.term;
+            self.raft.raft.become_follower(term, raft::INVALID_ID);
+        }
+        led
     }
 
     /// A received message. One that makes no sense is dropped by the library.
@@ -149,37 +150,35 @@ impl Consensus {
     }
 
     /// Proposes a command, through the leader wherever it is; false if none is known.
+    ///
+    /// The voters are the members (VIEW-6): joining and removal are changes of both at once. One
+    /// such change at a time: the library drops a second one, and whoever wants it asks again.
     pub(crate) fn propose(&mut self, command: &Command) -> bool {
         let bytes = lats_catalog::encode(command);
-        match command {
+        let change = match command {
             Command::Join(member) => {
-                let change = ConfChange {
-                    change_type: ConfChangeType::AddNode as i32,
-                    node_id: raft_id(member.node, member.incarnation),
-                    context: bytes,
-                    ..ConfChange::default()
-                };
-                self.raft.propose_conf_change(Vec::new(), change).is_ok()
+                (ConfChangeType::AddNode, raft_id(member.node, member.incarnation))
             }
-            Command::Remove { .. } | Command::Synced { .. } | Command::Change { .. } => {
-                self.raft.propose(Vec::new(), bytes).is_ok()
+            Command::Remove { node, incarnation } => {
+                (ConfChangeType::RemoveNode, raft_id(*node, *incarnation))
             }
-        }
+            Command::Synced { .. } | Command::Change { .. } => {
+                return self.raft.propose(Vec::new(), bytes).is_ok();
+            }
+        };
+        let change = ConfChange {
+            change_type: change.0 as i32,
+            node_id: change.1,
+            context: bytes,
+            ..ConfChange::default()
+        };
+        self.raft.propose_conf_change(Vec::new(), change).is_ok()
     }
 
-    /// Takes a former life of a node out of the voters. The leader does this when a new life of the
-    /// same node has joined.
-    fn drop_former_life(&mut self, of: u64) {
-        let voters = &self.raft.store().members.voters;
-        let former = voters.iter().find(|v| **v >> 32 == of >> 32 && **v < of).copied();
-        if let (Some(former), true) = (former, self.is_leader()) {
-            let change = ConfChange {
-                change_type: ConfChangeType::RemoveNode as i32,
-                node_id: former,
-                ..ConfChange::default()
-            };
-            let _ = self.raft.propose_conf_change(Vec::new(), change);
-        }
+    /// True if a change of the voters can be proposed now: this node leads, and the last one is
+    /// through.
+    pub(crate) fn may_change_voters(&self) -> bool {
+        self.is_leader() && !self.raft.raft.has_pending_conf()
     }
 
     /// Lets the library work off what has come in.
@@ -205,8 +204,17 @@ impl Consensus {
             output.send(light.take_messages());
             self.apply(light.take_committed_entries(), state);
             self.raft.advance_apply();
+            self.settle_snapshots(&mut output);
         }
         output
+    }
+
+    /// The library sends a peer nothing more before it hears what became of a snapshot. It is
+    /// called sent at once: if it was lost, the peer refuses what follows and gets another one.
+    fn settle_snapshots(&mut self, output: &mut Output) {
+        for to in std::mem::take(&mut output.snapshots_to) {
+            self.raft.report_snapshot(to, SnapshotStatus::Finish);
+        }
     }
 
     fn take_snapshot(&mut self, snapshot: &Snapshot, state: &mut ControlState) {
@@ -226,11 +234,10 @@ impl Consensus {
     }
 
     fn apply(&mut self, entries: Vec<Entry>, state: &mut ControlState) {
-        let mut joined = Vec::new();
         for entry in entries {
             let index = entry.index;
             if entry.entry_type == EntryType::EntryConfChange as i32 {
-                joined.extend(self.apply_change_of_voters(&entry, state));
+                self.apply_change_of_voters(&entry, state);
             } else if let Ok(command) = lats_catalog::decode::<Command>(&entry.data) {
                 state.apply(&command);
             }
@@ -242,12 +249,10 @@ impl Consensus {
                 let _ = log.entries.wl().compact(keep_from);
             }
         }
-        joined.into_iter().for_each(|id| self.drop_former_life(id));
     }
 
-    /// The id that was added, if one was.
-    fn apply_change_of_voters(&mut self, entry: &Entry, state: &mut ControlState) -> Option<u64> {
-        let change = ConfChange::decode(&entry.data[..]).ok()?;
+    fn apply_change_of_voters(&mut self, entry: &Entry, state: &mut ControlState) {
+        let Ok(change) = ConfChange::decode(&entry.data[..]) else { return };
         if let Ok(members) = self.raft.apply_conf_change(&change) {
             let log = self.raft.mut_store();
             log.entries.wl().set_conf_state(members.clone());
@@ -256,7 +261,6 @@ impl Consensus {
         if let Ok(command) = lats_catalog::decode::<Command>(&change.context) {
             state.apply(&command);
         }
-        (change.change_type == ConfChangeType::AddNode as i32).then_some(change.node_id)
     }
 }
 
@@ -268,6 +272,9 @@ impl Output {
                 continue;
             }
             let (from, to) = (message.from, message.to);
+            if message.msg_type == MessageType::MsgSnapshot as i32 {
+                self.snapshots_to.push(to);
+            }
             self.messages.push(Outgoing { from, to, bytes: message.encode_to_vec() });
         }
     }

@@ -16,6 +16,8 @@ impl Control {
                 return;
             }
             self.joined = true;
+        } else if !self.me_alive(ctx) {
+            return self.leave("the cluster has removed this node; a new process can join", ctx);
         }
         let (view, catalog) = (self.state.view.number, self.state.catalog.version);
         // The catalog goes first: a view makes replicas, and those are made of tables.
@@ -33,7 +35,7 @@ impl Control {
             self.forget_links(ctx);
             let shell = BlockRef::shell(ctx.node());
             ctx.send_with(shell, &AddressesOrd { view }, &[&bytes]);
-            self.forget_peers_of_other_lives();
+            self.meet_new_lives(ctx);
         }
         self.told = (view, catalog);
         self.tell_lease(ctx);
@@ -43,18 +45,36 @@ impl Control {
         }
     }
 
-    fn forget_peers_of_other_lives(&mut self) {
-        let view = &self.state.view;
-        self.peers.retain(|node, peer| {
-            peer.link || view.incarnation(*node).is_some_and(|l| l == peer.incarnation)
-        });
-        for (node, peer) in &mut self.peers {
-            let life = view.incarnation(*node).unwrap_or_default();
-            if peer.incarnation != life {
-                let link = peer.link;
-                *peer = crate::Peer { incarnation: life, link, ..Default::default() };
+    /// What was known of a former life does not hold for the next one, which starts its time now.
+    fn meet_new_lives(&mut self, ctx: &Ctx<'_>) {
+        let now = ctx.now();
+        for member in self.state.view.members.iter().filter(|m| m.alive) {
+            let peer = self.peers.entry(member.node).or_default();
+            if peer.incarnation != member.incarnation {
+                *peer = crate::Peer {
+                    incarnation: member.incarnation,
+                    link: peer.link,
+                    had_link: peer.had_link,
+                    lost_link: peer.lost_link,
+                    heard_at: Some(now),
+                    fresh_at: now,
+                    ..Default::default()
+                };
             }
         }
+        let view = &self.state.view;
+        for peer in self.peers.values_mut() {
+            peer.doomed_for = peer.doomed_for.filter(|(node, life)| view.is_alive(*node, *life));
+        }
+    }
+
+    /// True once there has been a link to every other data node (VIEW-7). Founders wait for this;
+    /// for the others the leader has seen to it.
+    pub(crate) fn had_all_links(&self, ctx: &Ctx<'_>) -> bool {
+        let others = self.state.view.data_nodes().filter(|m| m.node != ctx.node());
+        others.into_iter().all(|m| {
+            self.peers.get(&m.node).is_some_and(|p| p.had_link >= m.incarnation)
+        })
     }
 
     pub(crate) fn on_install_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

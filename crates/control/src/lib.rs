@@ -8,6 +8,8 @@
 mod clients;
 mod consensus;
 mod install;
+mod join;
+mod links;
 mod membership;
 mod state;
 
@@ -29,8 +31,8 @@ pub enum Start {
     Join {
         /// What this node is.
         member: Member,
-        /// A node that the shell has a link to.
-        seed: NodeId,
+        /// Nodes that the shell tries to link to.
+        seeds: Vec<NodeId>,
     },
 }
 
@@ -56,25 +58,42 @@ pub struct Control {
     started: bool,
     /// Lives whose process is gone for certain, until a view without them is here.
     gone: BTreeMap<NodeId, Incarnation>,
+    campaign_planned: bool,
+    /// The shell was told to end the process.
+    leaving: bool,
+    ticked_at: Instant,
+    beat_at: Instant,
+    synced_told_at: Instant,
 }
 
 /// What is known of another node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peer {
+    /// The life that the view names.
     incarnation: Incarnation,
-    link: bool,
-    /// When it last renewed its lease here.
+    /// The life that there is a link to; 0 for none.
+    link: Incarnation,
+    /// The newest life that there ever was a link to.
+    had_link: Incarnation,
+    /// The newest life that signals were lost to, or from, because a link to it was closed.
+    lost_link: Incarnation,
+    /// Leader: our newest clock that it has echoed as a member: it lived and heard us then.
     heard_at: Option<Instant>,
-    /// Until when a lease granted here may be believed by it.
+    /// Leader: until when a lease granted here may be believed by it.
     granted_until: Instant,
-    /// Our clock, as echoed by it: it followed us then.
+    /// Leader: our clock, as echoed by it: it followed us then.
     echoed: Instant,
     installed: (ViewNumber, u64),
-    /// Leader: signals between it and another data node were lost. It gets no lease any more.
-    doomed: bool,
+    /// Leader: signals between it and this life of another data node were lost. While that one
+    /// lives, it gets no lease any more.
+    doomed_for: Option<(NodeId, Incarnation)>,
+    /// Its clock in its newest heartbeat.
+    clock: u64,
+    /// Our clock, as echoed by its heartbeats: packets passed both ways then.
+    fresh_at: Instant,
 }
 
-const TICK: Duration = Duration::from_millis(10);
+pub(crate) const TICK: Duration = Duration::from_millis(10);
 const TIMER_TICK: TimerToken = 0;
 const TIMER_CAMPAIGN: TimerToken = 1;
 const TIMER_JOIN: TimerToken = 2;
@@ -116,6 +135,11 @@ impl Control {
             changes: BTreeMap::new(),
             started: false,
             gone: BTreeMap::new(),
+            campaign_planned: false,
+            leaving: false,
+            ticked_at: Instant::ZERO,
+            beat_at: Instant::ZERO,
+            synced_told_at: Instant::ZERO,
         }
     }
 
@@ -145,6 +169,7 @@ impl Control {
             // election timeout.
             let first = self.state.view.members.iter().map(|m| m.node).min();
             if first == Some(ctx.node()) {
+                self.campaign_planned = true;
                 ctx.after(Duration::from_millis(1), TIMER_CAMPAIGN);
             }
         } else {
@@ -175,7 +200,11 @@ impl Control {
         }
         if self.consensus.is_leader() != was_leader {
             self.became_leader_at = self.consensus.is_leader().then(|| ctx.now());
-            self.peers.values_mut().for_each(|p| p.echoed = Instant::ZERO);
+            for peer in self.peers.values_mut() {
+                peer.echoed = Instant::ZERO;
+                peer.heard_at = None;
+                peer.doomed_for = None;
+            }
             self.pursue_the_gone(ctx);
         }
         if before != (self.state.view.number, self.state.catalog.version) {
@@ -204,6 +233,10 @@ impl Control {
         self.state.view.data_nodes().map(|m| m.node).collect()
     }
 
+    fn holds_data(&self, node: NodeId) -> bool {
+        self.state.view.member(node).is_some_and(|m| m.roles.data)
+    }
+
     fn alive(&self) -> NodeSet {
         self.state.view.members.iter().filter(|m| m.alive).map(|m| m.node).collect()
     }
@@ -216,6 +249,7 @@ impl Block for Control {
             SignalNumber::RaftOrd => self.on_raft_ord(signal, ctx),
             SignalNumber::LeaseReq => self.on_lease_req(signal, ctx),
             SignalNumber::LeaseConf => self.on_lease_conf(signal, ctx),
+            SignalNumber::HeartbeatOrd => self.on_heartbeat_ord(signal),
             SignalNumber::SuspectRep => self.on_suspect_rep(signal, ctx),
             SignalNumber::JoinReq => self.on_join_req(signal, ctx),
             SignalNumber::JoinRef => self.on_join_ref(signal, ctx),
@@ -240,12 +274,7 @@ impl Block for Control {
 
     fn on_timer(&mut self, token: TimerToken, ctx: &mut Ctx<'_>) {
         match token {
-            TIMER_CAMPAIGN => {
-                if self.leader().is_none() {
-                    self.consensus.campaign();
-                    self.run_consensus(ctx);
-                }
-            }
+            TIMER_CAMPAIGN => self.campaign(ctx),
             TIMER_JOIN => self.ask_to_join(ctx),
             _ => self.tick(ctx),
         }

@@ -1,16 +1,11 @@
-//! Who lives: links, leases, suspicion, joining (VIEW-2, VIEW-3, LEASE-1 to LEASE-3).
+//! Who may serve, and who has been silent for too long (VIEW-2, LEASE-1 to LEASE-4).
 
-use crate::{Control, JOIN_RETRY, Start, TIMER_CAMPAIGN, TIMER_JOIN, state::Command};
-use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId, RefCode};
-use lats_catalog::Member;
+use crate::{Control, TICK, state::Command};
+use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
-    control::{
-        CloseLinkOrd, JoinRef, JoinReq, LeaseConf, LeaseOrd, LeaseReq,
-        LinkDownRep, LinkUpRep, StopOrd, SuspectRep,
-    },
-    copy::FragmentsSyncedRep,
+    control::{CloseLinkOrd, LeaseConf, LeaseOrd, LeaseReq},
 };
 
 /// This node's right to serve.
@@ -19,17 +14,32 @@ pub(crate) struct Lease {
     /// Until when, on this node's clock.
     until: Instant,
     asked_at: Instant,
+    /// When the newest answer came.
+    answered_at: Instant,
+    /// The newest answer granted nothing: the leader was not sure of its own place.
+    refused: bool,
     /// The clock of the leader that answered last, to be echoed, and its term.
     leader_clock: u64,
     leader_term: u64,
-    told: Instant,
 }
 
 /// How often the lease is renewed; the lease must survive two lost renewals.
-const RENEW: Duration = Duration::from_millis(50);
+pub(crate) const RENEW: Duration = Duration::from_millis(50);
+/// Without an answer for so long a node asks everybody whether it is still a member.
+const UNANSWERED: Duration = Duration::from_millis(150);
+/// A node whose tick is so late was paused.
+const PAUSED: Duration = Duration::from_millis(100);
+/// The synced replica tells again that it is, until the view says so.
+const SYNCED_RETRY: Duration = Duration::from_millis(100);
 
 impl Control {
     pub(crate) fn membership_tick(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        if now.since(self.ticked_at) > PAUSED {
+            // What peers sent meanwhile is still to be read: they get their time again.
+            self.peers.values_mut().for_each(|p| p.fresh_at = now);
+        }
+        self.ticked_at = now;
         if !self.joined || !self.me_alive(ctx) {
             return;
         }
@@ -37,62 +47,83 @@ impl Control {
             self.epoch = Epoch::new(self.epoch.get() + 1);
             self.renew_own_lease(ctx);
             self.remove_the_silent(ctx);
-        } else if ctx.now().since(self.lease.asked_at) >= RENEW {
-            self.ask_for_lease(ctx);
+        } else {
+            let wait = if self.lease.refused { TICK } else { RENEW };
+            if now.since(self.lease.asked_at) >= wait {
+                self.ask_for_lease(ctx);
+            }
         }
+        self.watch_links(ctx);
         self.pursue_the_gone(ctx);
+        if now.since(self.synced_told_at) >= SYNCED_RETRY {
+            self.propose_synced(ctx);
+        }
         self.tell_lease(ctx);
     }
 
     fn ask_for_lease(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(leader) = self.leader() else { return };
-        self.lease.asked_at = ctx.now();
+        let now = ctx.now();
+        self.lease.asked_at = now;
         let same_term = self.lease.leader_term == self.consensus.term();
         let body = LeaseReq {
-            asked_at: ctx.now().as_nanos(),
+            asked_at: now.as_nanos(),
             view: self.installed.0,
             epoch: self.epoch,
             catalog_version: self.installed.1,
             leader_clock: if same_term { self.lease.leader_clock } else { 0 },
         };
-        ctx.send(BlockRef::control(leader), &body);
+        let leader = self.leader();
+        if now.since(self.lease.answered_at) <= UNANSWERED
+            && let Some(leader) = leader
+        {
+            return ctx.send(BlockRef::control(leader), &body);
+        }
+        // Who was removed is not told so by the consensus group, which has forgotten it. Anybody
+        // can tell.
+        let me = ctx.node();
+        for node in self.alive().iter().filter(|n| *n != me) {
+            ctx.send(BlockRef::control(node), &body);
+        }
     }
 
-    /// Leader: a member lives and wants to go on serving.
+    /// A member lives and wants to go on serving. Only the leader grants; anybody can tell a node
+    /// that it is no member any more.
     pub(crate) fn on_lease_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<LeaseReq>();
         let node = signal.sender().node;
         let life = Incarnation::new(signal.header.incarnation);
+        if self.is_over(node, life) {
+            return self.tell_over(node, life, ctx);
+        }
         self.epoch = self.epoch.max(req.epoch);
-        if !self.is_leader() {
+        if !self.is_leader() || !self.state.view.is_alive(node, life) {
             return;
         }
-        if !self.state.view.is_alive(node, life) {
-            // It was removed and does not know it.
-            let body = JoinRef { token: 0, code: u64::from(RefCode::StaleView.number()) };
-            ctx.send(BlockRef::control(node), &body);
-            return;
-        }
-        let now = ctx.now();
-        let lease_ms = self.state.view.config.lease_ms;
-        let own_lease = self.lease.until;
-        let everywhere = self.everywhere;
-        let term = self.consensus.term();
+        let (now, term, everywhere) = (ctx.now(), self.consensus.term(), self.everywhere);
+        let lease = Duration::from_millis(self.state.view.config.lease_ms);
+        let echo = Instant::from_nanos(req.leader_clock);
         let peer = self.peers.entry(node).or_default();
-        if peer.doomed {
+        if peer.doomed_for.is_some() {
             return;
         }
-        peer.incarnation = life;
-        peer.heard_at = Some(now);
-        peer.echoed = peer.echoed.max(Instant::from_nanos(req.leader_clock));
         peer.installed = (req.view, req.catalog_version);
-        // LEASE-2: a leader that may have been replaced grants nothing. (Its very first grants
-        // carry no lease: they only start the echo.)
-        let granted_ms = if now < own_lease { lease_ms } else { 0 };
-        peer.granted_until = peer.granted_until.max(now.plus(Duration::from_millis(granted_ms)));
+        peer.echoed = peer.echoed.max(echo);
+        // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
+        // place for ever.
+        let hears = now.since(peer.echoed) <= lease;
+        if hears {
+            peer.heard_at = peer.heard_at.max(Some(peer.echoed));
+        }
+        self.renew_own_lease(ctx);
+        // LEASE-2: a leader that may have been replaced grants nothing.
+        let sure = now < self.lease.until;
+        let granted = if hears && sure { lease } else { Duration::ZERO };
+        if let Some(peer) = self.peers.get_mut(&node).filter(|_| granted > Duration::ZERO) {
+            peer.granted_until = peer.granted_until.max(now.plus(granted));
+        }
         let body = LeaseConf {
             asked_at: req.asked_at,
-            lease_ms: granted_ms,
+            lease_ms: granted.as_millis(),
             epoch: self.epoch,
             leader_clock: now.as_nanos(),
             term,
@@ -108,8 +139,13 @@ impl Control {
         if self.is_leader() || conf.term != self.consensus.term() {
             return;
         }
-        let first = self.lease.leader_term != conf.term || conf.lease_ms == 0;
-        self.lease.leader_clock = conf.leader_clock;
+        let first = self.lease.leader_term != conf.term;
+        self.lease.answered_at = ctx.now();
+        self.lease.refused = conf.lease_ms == 0;
+        self.lease.leader_clock = self.lease.leader_clock.max(conf.leader_clock);
+        if first {
+            self.lease.leader_clock = conf.leader_clock;
+        }
         self.lease.leader_term = conf.term;
         // LEASE-1: counted from when it was asked for.
         let until = Instant::from_nanos(conf.asked_at).plus(Duration::from_millis(conf.lease_ms));
@@ -156,8 +192,11 @@ impl Control {
             .view
             .group_of_node(ctx.node())
             .is_some_and(|(_, g)| g.replicas.len() == 1 && g.replicas[0].node == ctx.node());
-        let until = if alone { Instant::from_nanos(u64::MAX) } else { self.lease.until };
-        self.lease.told = until;
+        let until = match (self.had_all_links(ctx), alone) {
+            (false, _) => Instant::ZERO,
+            (true, true) => Instant::from_nanos(u64::MAX),
+            (true, false) => self.lease.until,
+        };
         let body = LeaseOrd { valid_until: until.as_nanos(), epoch: self.epoch };
         for block in self.blocks.keys() {
             ctx.send(*block, &body);
@@ -176,116 +215,37 @@ impl Control {
         }
         let me = ctx.node();
         for node in self.alive().iter().filter(|n| *n != me) {
+            // A witness serves nothing that somebody could take over, and keeps its vote.
+            if !self.holds_data(node) || self.is_last_in_sync(node) {
+                continue;
+            }
             let peer = self.peers.entry(node).or_default();
             let heard = peer.heard_at.unwrap_or(leader_since);
             let silent = now.since(heard) > lease && now >= peer.granted_until;
             if silent {
-                self.remove(node, ctx);
+                return self.remove(node, ctx);
             }
         }
     }
 
-    fn remove(&mut self, node: NodeId, ctx: &mut Ctx<'_>) {
-        let Some(incarnation) = self.state.view.incarnation(node) else { return };
-        self.propose(&Command::Remove { node, incarnation }, ctx);
-    }
-
-    pub(crate) fn on_link_up_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let body = signal.body::<LinkUpRep>();
-        let node = NodeId::new(body.node as u16);
-        let peer = self.peers.entry(node).or_default();
-        peer.link = true;
-        if !self.joined {
-            self.ask_to_join(ctx);
-        }
-    }
-
-    /// A link is closed. That alone proves nothing; a port that refuses does.
-    pub(crate) fn on_link_down_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let body = signal.body::<LinkDownRep>();
-        let node = NodeId::new(body.node as u16);
-        self.peers.entry(node).or_default().link = false;
-        let life = self.state.view.incarnation(node);
-        // The refusal is about the life that we had a link to, or the one that we know of.
-        let same = body.incarnation == 0 || life.is_some_and(|l| l.get() == body.incarnation as u32);
-        let Some(life) = life.filter(|_| same) else { return };
-        if body.gone != 0 {
-            self.gone.insert(node, life);
-            if self.leader() == Some(node) {
-                self.consensus.leader_is_gone();
-                // A data node stands at once; the witness only if nobody does.
-                let patience = if self.roles_data { 0 } else { 15 };
-                ctx.after(Duration::from_millis(patience), TIMER_CAMPAIGN);
-            }
-            self.pursue_the_gone(ctx);
-        } else if body.incarnation != 0 && self.roles_data && self.holds_data(node) {
-            self.suspect(node, life, ctx);
-        }
-    }
-
-    fn holds_data(&self, node: NodeId) -> bool {
-        self.state.view.member(node).is_some_and(|m| m.roles.data)
-    }
-
-    /// Sees to it that members whose process is gone leave the view, whoever leads.
-    pub(crate) fn pursue_the_gone(&mut self, ctx: &mut Ctx<'_>) {
+    /// True if nobody else has the data of this node: a view without it would lose them (VIEW-1).
+    pub(crate) fn is_last_in_sync(&self, node: NodeId) -> bool {
         let view = &self.state.view;
-        self.gone.retain(|node, life| view.is_alive(*node, *life));
-        for (node, life) in self.gone.clone() {
-            if self.is_leader() {
-                self.remove(node, ctx);
-            } else if let Some(leader) = self.leader().filter(|l| *l != node) {
-                let body = SuspectRep {
-                    node: u64::from(node.get()),
-                    incarnation: u64::from(life.get()),
-                    gone: 1,
-                };
-                ctx.send(BlockRef::control(leader), &body);
-            }
+        let others = |g: &lats_catalog::Group| {
+            g.replicas.iter().any(|r| r.in_sync && r.node != node)
+        };
+        view.is_in_sync(node) && view.group_of_node(node).is_none_or(|(_, g)| !others(g))
+    }
+
+    /// Leader: proposes a view without this node.
+    pub(crate) fn remove(&mut self, node: NodeId, ctx: &mut Ctx<'_>) {
+        let Some(incarnation) = self.state.view.incarnation(node) else { return };
+        if self.consensus.may_change_voters() {
+            self.propose(&Command::Remove { node, incarnation }, ctx);
         }
     }
 
-    /// VIEW-5: signals between two data nodes were lost with their link, so one of them has to go.
-    fn suspect(&mut self, node: NodeId, life: Incarnation, ctx: &mut Ctx<'_>) {
-        match self.leader() {
-            Some(leader) if leader == ctx.node() => self.doom(node, ctx.node()),
-            Some(leader) => {
-                let body = SuspectRep {
-                    node: u64::from(node.get()),
-                    incarnation: u64::from(life.get()),
-                    gone: 0,
-                };
-                ctx.send(BlockRef::control(leader), &body);
-            }
-            None => {}
-        }
-    }
-
-    /// Leader: of the two ends of a lost link, the one that is not the leader gets no lease any
-    /// more, and is removed when its last one has run out. The first complaint counts.
-    fn doom(&mut self, suspect: NodeId, complainer: NodeId) {
-        if self.peers.get(&complainer).is_some_and(|p| p.doomed) {
-            return;
-        }
-        let victim = if self.leader() == Some(suspect) { complainer } else { suspect };
-        self.peers.entry(victim).or_default().doomed = true;
-    }
-
-    pub(crate) fn on_suspect_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let body = signal.body::<SuspectRep>();
-        let node = NodeId::new(body.node as u16);
-        let same = self.state.view.incarnation(node).map(|l| u64::from(l.get()));
-        if !self.is_leader() || same != Some(body.incarnation) {
-            return;
-        }
-        if body.gone != 0 {
-            self.remove(node, ctx);
-        } else {
-            self.doom(node, signal.sender().node);
-        }
-    }
-
-    /// Leader, right after winning an election: those that were found gone before are removed now.
+    /// A view without them is installed: their links are closed.
     pub(crate) fn forget_links(&self, ctx: &mut Ctx<'_>) {
         let dead = self.state.view.members.iter().filter(|m| !m.alive);
         for member in dead {
@@ -294,74 +254,6 @@ impl Control {
                 incarnation: u64::from(member.incarnation.get()),
             };
             ctx.send(BlockRef::shell(ctx.node()), &body);
-        }
-    }
-
-    pub(crate) fn ask_to_join(&mut self, ctx: &mut Ctx<'_>) {
-        let Start::Join { member, seed } = &self.start else { return };
-        if self.joined {
-            return;
-        }
-        let token = u64::from(member.incarnation.get());
-        let bytes = lats_catalog::encode(member);
-        ctx.send_with(BlockRef::control(*seed), &JoinReq { token }, &[&bytes]);
-        ctx.after(JOIN_RETRY, TIMER_JOIN);
-    }
-
-    pub(crate) fn on_join_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let req = signal.body::<JoinReq>();
-        let Ok(member) = lats_catalog::decode::<Member>(signal.payload()) else { return };
-        let known = self.state.view.member(member.node).map(|m| m.incarnation);
-        if self.state.view.is_alive(member.node, member.incarnation) {
-            return;
-        }
-        if known.is_none_or(|life| life >= member.incarnation) {
-            let code = if known.is_none() { RefCode::WrongCluster } else { RefCode::StaleView };
-            let body = JoinRef { token: req.token, code: u64::from(code.number()) };
-            return ctx.send(BlockRef::control(member.node), &body);
-        }
-        self.propose(&Command::Join(member), ctx);
-    }
-
-    /// We are not a member (any more): the process ends, and its next life joins.
-    pub(crate) fn on_join_ref(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let body = signal.body::<JoinRef>();
-        let removed = body.token == 0 && self.joined;
-        let refused = body.token == u64::from(ctx.incarnation().get());
-        if removed || refused {
-            let code = RefCode::from_number(body.code as u16);
-            let why = if removed {
-                "the cluster has removed this node; a new process can join again".to_string()
-            } else {
-                format!("the cluster does not take this node in: {code}")
-            };
-            let stop = StopOrd { status: 3 };
-            ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[why.as_bytes()]);
-        }
-    }
-
-    /// All fragments of one of our data managers are filled.
-    pub(crate) fn on_fragments_synced_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let rep = signal.body::<FragmentsSyncedRep>();
-        self.synced.insert(rep.instance, rep.catalog_version);
-        self.propose_synced(ctx);
-    }
-
-    pub(crate) fn propose_synced(&mut self, ctx: &mut Ctx<'_>) {
-        let version = self.state.catalog.version;
-        let instances = self.state.view.config.ldm_instances;
-        let all = (0..instances).all(|i| self.synced.get(&i) == Some(&version));
-        let waits = self.joined
-            && self.me_alive(ctx)
-            && self.state.view.is_replica_of_own_group(ctx.node())
-            && !self.state.view.is_in_sync(ctx.node());
-        if all && waits && instances > 0 {
-            let command = Command::Synced {
-                node: ctx.node(),
-                incarnation: ctx.incarnation(),
-                catalog_version: version,
-            };
-            self.propose(&command, ctx);
         }
     }
 }

@@ -72,6 +72,11 @@ impl Executor {
         self.set_timer(at, Instant::ZERO, 0);
     }
 
+    /// Arms other faults than before.
+    pub fn arm(&mut self, faults: Faults) {
+        self.faults = faults;
+    }
+
     /// Who the node is.
     pub fn identity(&self) -> Identity {
         self.identity

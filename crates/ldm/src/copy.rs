@@ -162,7 +162,7 @@ impl Ldm {
 
     pub(crate) fn on_copy_rows_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let ord = signal.body::<CopyRowsOrd>();
-        if self.park_newer(ord.view, signal) {
+        if self.park_newer(ord.view, signal) || self.park_unknown_table(ord.table, signal) {
             return;
         }
         for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
@@ -197,7 +197,7 @@ impl Ldm {
 
     pub(crate) fn on_copy_end_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let ord = signal.body::<CopyEndOrd>();
-        if self.park_newer(ord.view, signal) {
+        if self.park_newer(ord.view, signal) || self.park_unknown_table(ord.table, signal) {
             return;
         }
         self.copied.insert((ord.table, ord.fragment));

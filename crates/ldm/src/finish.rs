@@ -2,12 +2,12 @@
 
 use crate::{Ldm, transaction::{Op, Transaction}};
 use alloc::vec::Vec;
-use lats_base::{Epoch, RefCode, TransactionId};
+use lats_base::{Epoch, RefCode, TransactionId, require};
 use lats_kernel::Ctx;
 use lats_signals::{
     Signal,
     commit::{
-        AbortConf, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteEntry, DecideConf,
+        ABORT_AS_BACKUP, AbortConf, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteEntry, DecideConf,
         DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeFindConf,
         OutcomeFindReq,
     },
@@ -104,35 +104,58 @@ impl Ldm {
             return self.cancel_wait(req.transaction, RefCode::TransactionAborted, ctx);
         }
         if let Some(t) = self.transactions.remove(&req.transaction) {
-            self.take_back(req.transaction, t, req.from_statement, ctx);
+            require!(t.decided.is_none(), "ABORT-4: what is decided stays");
+            let id = req.transaction;
+            if req.part == ABORT_AS_BACKUP {
+                self.take_back_as_backup(id, t, req.from_statement, ctx);
+            } else {
+                self.take_back(id, t, req.from_statement, ctx);
+            }
         }
         let conf = AbortConf {
             transaction: req.transaction,
             from_statement: req.from_statement,
-            reserved: 0,
+            part: req.part,
         };
         ctx.send(signal.sender(), &conf);
     }
 
-    /// Takes back what statements from `from` on changed; from 0: everything, with the locks.
-    pub(crate) fn take_back(
+    /// Takes back what statements from `from` on changed in rows of which this node is a backup.
+    fn take_back_as_backup(
         &mut self,
         id: TransactionId,
         mut t: Transaction,
         from: u32,
-        ctx: &mut Ctx<'_>,
+        ctx: &Ctx<'_>,
     ) {
-        for op in t.ops.iter().rev().filter(|op| op.version != 0 && op.statement >= from) {
-            self.on_fragment(op.table, op.fragment, |f, layout| {
-                f.drop_version(op.row, op.version, layout);
-            });
+        let node = ctx.node();
+        let (gone, kept): (Vec<Op>, Vec<Op>) = t.ops.iter().partition(|op| {
+            op.statement >= from && self.view.primary(op.fragment) != Some(node)
+        });
+        self.drop_versions(&gone, from);
+        t.ops = kept;
+        if from > 0 || !t.ops.is_empty() {
+            self.transactions.insert(id, t);
         }
+    }
+
+    /// Takes back what statements from `from` on changed; from 0: everything, with the locks.
+    fn take_back(&mut self, id: TransactionId, mut t: Transaction, from: u32, ctx: &mut Ctx<'_>) {
+        self.drop_versions(&t.ops, from);
         if from == 0 {
             return self.unlock(id, &t.ops, ctx);
         }
         // Locks stay until the end of the transaction, as MySQL's do.
         t.ops.iter_mut().filter(|op| op.statement >= from).for_each(|op| op.version = 0);
         self.transactions.insert(id, t);
+    }
+
+    fn drop_versions(&mut self, ops: &[Op], from: u32) {
+        for op in ops.iter().rev().filter(|op| op.version != 0 && op.statement >= from) {
+            self.on_fragment(op.table, op.fragment, |f, layout| {
+                f.drop_version(op.row, op.version, layout);
+            });
+        }
     }
 
     pub(crate) fn on_outcome_find_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

@@ -68,7 +68,11 @@ pub struct Ldm {
     pub(crate) copied: BTreeSet<(TableId, FragmentId)>,
     /// Batches that wait for a row lock, by when they give up.
     pub(crate) waits: BTreeSet<(Instant, TransactionId)>,
-    /// Signals from senders with a newer view than ours.
+    /// Lives to which a link was lost: what comes from them has gaps (VIEW-5).
+    pub(crate) severed: BTreeMap<NodeId, u32>,
+    /// Tables from this id on are newer than our catalog.
+    pub(crate) next_table: TableId,
+    /// Signals from senders with a newer view or catalog than ours.
     pub(crate) parked: SignalBuffer,
     pub(crate) lease_until: Instant,
     pub(crate) epoch: Epoch,
@@ -113,6 +117,8 @@ impl Ldm {
             copies: BTreeMap::new(),
             copied: BTreeSet::new(),
             waits: BTreeSet::new(),
+            severed: BTreeMap::new(),
+            next_table: TableId::new(0),
             parked: SignalBuffer::new(),
             lease_until: Instant::ZERO,
             epoch: Epoch::default(),
@@ -169,26 +175,41 @@ impl Ldm {
         newer
     }
 
+    /// Parks a signal about a table that our catalog does not have yet; true if parked.
+    pub(crate) fn park_unknown_table(&mut self, table: TableId, signal: &Signal<'_>) -> bool {
+        let newer = table >= self.next_table;
+        if newer {
+            self.parked.push_signal(signal);
+        }
+        newer
+    }
+
     /// Moves to a larger epoch when one is heard of.
     pub(crate) fn hear_epoch(&mut self, epoch: Epoch) {
         self.epoch = self.epoch.max(epoch);
     }
 
-    /// True if the signal comes from a removed life of a node: drop it (VIEW-4).
+    /// True if the signal comes from a removed life of a node, or from one that signals were lost
+    /// of: drop it (VIEW-4, VIEW-5).
     fn is_from_the_dead(&self, signal: &Signal<'_>, ctx: &Ctx<'_>) -> bool {
         let sender = signal.header.sender;
         if sender.node == ctx.node() || sender.node.get() == 0 {
             return false;
         }
+        let theirs = signal.header.incarnation;
+        let severed = self.severed.get(&sender.node).is_some_and(|life| theirs <= *life);
         let current = self.view.member(sender.node).map(|m| (m.alive, m.incarnation.get()));
         match current {
             // An unknown or newer life: its view is newer than ours.
-            None => false,
-            Some((alive, life)) => {
-                let theirs = signal.header.incarnation;
-                theirs < life || (theirs == life && !alive)
-            }
+            None => severed,
+            Some((alive, life)) => severed || theirs < life || (theirs == life && !alive),
         }
+    }
+
+    fn on_link_down(&mut self, signal: &Signal<'_>) {
+        let body = signal.body::<lats_signals::control::LinkDownRep>();
+        let life = self.severed.entry(NodeId::new(body.node as u16)).or_default();
+        *life = (*life).max(body.incarnation as u32);
     }
 
     fn on_client_gone(&mut self, slot: u64, ctx: &Ctx<'_>) {
@@ -238,6 +259,7 @@ impl Block for Ldm {
                 self.lease_until = Instant::from_nanos(body.valid_until);
                 self.hear_epoch(body.epoch);
             }
+            SignalNumber::LinkDownRep => self.on_link_down(signal),
             SignalNumber::ClientGoneRep => {
                 let body = signal.body::<lats_signals::control::ClientGoneRep>();
                 self.on_client_gone(body.slot, ctx);

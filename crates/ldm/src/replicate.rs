@@ -17,6 +17,10 @@ impl Ldm {
         if self.park_newer(req.view, signal) {
             return;
         }
+        let newest = list::items::<Change>(signal.payload()).map(|(c, _)| c.table).max();
+        if newest.is_some_and(|table| self.park_unknown_table(table, signal)) {
+            return;
+        }
         let life = Incarnation::new(req.coordinator_incarnation);
         if !self.view.is_alive(req.coordinator.node, life) {
             // TAKEOVER-3: this replica has reported what it held of the dead coordinator's
@@ -94,6 +98,7 @@ impl Fragment {
             .map(|r| r.pending.iter().map(|v| v.number).collect())
             .unwrap_or_default();
         if let Some(newest) = numbers.last() {
+            // ABORT-3: it was not rolled back, or the backups would have heard so first.
             self.commit_version(id, *newest, Epoch::default(), layout);
         }
         let gone = self.row(id).is_none_or(|r| r.committed.is_none());

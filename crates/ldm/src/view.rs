@@ -7,7 +7,7 @@ use crate::{
     transaction::Op,
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
-use lats_base::{Epoch, FragmentId, NodeId, RefCode, TransactionId, require};
+use lats_base::{Epoch, FragmentId, NodeId, RefCode, TableId, TransactionId, require};
 use lats_catalog::View;
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -38,10 +38,12 @@ impl Ldm {
         if catalog.version > self.catalog_version {
             self.install_tables(&catalog);
             self.catalog_version = catalog.version;
+            self.next_table = TableId::new(catalog.next_table_id);
             self.reconcile_fragments(ctx.node());
             self.plan_copies(ctx);
         }
         self.confirm_install(ctx);
+        self.replay_parked(ctx);
     }
 
     fn confirm_install(&self, ctx: &mut Ctx<'_>) {

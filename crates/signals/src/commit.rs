@@ -217,7 +217,8 @@ body! {
     }
 }
 body! {
-    /// TC → LDM of any replica: take back what statements from this one on wrote.
+    /// TC → LDM of any replica: take back what statements from this one on wrote. Backups first,
+    /// then primaries (ABORT-3).
     AbortReq {
         /// The transaction.
         transaction: TransactionId,
@@ -226,12 +227,16 @@ body! {
         /// The first statement to take back; 0 ends the whole transaction; `CANCEL_WAIT` only
         /// refuses a batch that waits for a lock (and is not confirmed).
         from_statement: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// ABORT_…
+        part: u32,
     }
 }
 /// See [`AbortReq::from_statement`].
 pub const CANCEL_WAIT: u32 = u32::MAX;
+/// Take back rows of which the receiver is a backup: this comes first (ABORT-3).
+pub const ABORT_AS_BACKUP: u32 = 1;
+/// Take back the rest, and unlock it.
+pub const ABORT_AS_PRIMARY: u32 = 2;
 body! {
     /// LDM → TC: taken back.
     AbortConf {
@@ -239,8 +244,8 @@ body! {
         transaction: TransactionId,
         /// As in the request.
         from_statement: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// As in the request.
+        part: u32,
     }
 }
 body! {

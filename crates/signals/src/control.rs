@@ -3,7 +3,7 @@
 //! Records of variable shape (view, map, catalog, changes) travel as payloads in the catalog
 //! crate's versioned encoding.
 
-use crate::body;
+use crate::{NodeSet, body};
 use lats_base::{Epoch, ViewNumber};
 
 body! {
@@ -49,7 +49,16 @@ body! {
     }
 }
 body! {
-    /// Control → leader: a peer seems dead.
+    /// Control of a data node → control of every other: packets pass between us.
+    HeartbeatOrd {
+        /// The sender's clock, in ns.
+        clock: u64,
+        /// The newest clock of the receiver that the sender has heard; 0 for none.
+        echo: u64,
+    }
+}
+body! {
+    /// Control → leader: a peer seems dead, or signals between us were lost.
     SuspectRep {
         /// The peer.
         node: u64,
@@ -62,8 +71,10 @@ body! {
 body! {
     /// A new process → any control block: take me in; payload: its member record.
     JoinReq {
-        /// Chosen at random by the process, so that a repeated request is recognised.
+        /// Its life, so that the answer to a former life is not taken for ours.
         token: u64,
+        /// The nodes that it has links to.
+        linked: NodeSet,
     }
 }
 body! {
@@ -74,7 +85,7 @@ body! {
     }
 }
 body! {
-    /// Control → the new process: not now, or never; payload: why.
+    /// Control → a process: it is not a member, and this life of it cannot become one any more.
     JoinRef {
         /// As in the request.
         token: u64,
@@ -217,13 +228,15 @@ body! {
     }
 }
 body! {
-    /// Shell → control: a link to a peer is down.
+    /// Shell → all blocks: a link to a peer is down. Comes before anything that a later link to the
+    /// same peer brings.
     LinkDownRep {
         /// The peer.
         node: u64,
-        /// The life that the link was to; 0 if none was ever up.
+        /// The life that the link was to.
         incarnation: u64,
-        /// 1 if its port refuses connections: the process is gone for certain.
+        /// 1 if its port refuses connections, or a later life of it is there: that process is gone
+        /// for certain.
         gone: u64,
     }
 }

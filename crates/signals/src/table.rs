@@ -129,8 +129,9 @@ signals! {
     106 CloseLinkOrd, control, Local;
     107 AddressesOrd, control, Local;
     108 StopOrd, control, Local;
-    110 EverywhereRep, control, Node;
     109 InstallConf, control, Local;
+    110 EverywhereRep, control, Node;
+    111 HeartbeatOrd, control, Node;
 }
 
 /// Checks a header before the rest has arrived; gives the signal's length in bytes.

@@ -8,10 +8,10 @@ use lats_signals::BlockKind;
 use std::collections::BTreeMap;
 
 /// The newest view that a live node has.
-pub fn newest_view(world: &World) -> Option<View> {
+pub fn newest_view(world: &World) -> Option<&View> {
     let views = world.nodes.values().flat_map(|n| &n.executors).filter_map(|e| {
         let control = e.block(BlockKind::Control, 0)?.as_any().downcast_ref::<Control>()?;
-        Some(control.state().view.clone())
+        Some(&control.state().view)
     });
     views.max_by_key(|v| v.number)
 }

@@ -9,16 +9,18 @@ use lats_base::{Duration, NodeId, prng::Prng};
 /// Something that goes wrong, or comes right again.
 #[derive(Clone, Copy, Debug)]
 pub enum Disturbance {
-    /// A process ends at once.
-    Kill(NodeId),
-    /// Its next life starts.
+    /// A process ends at once; its next life starts after so many ms.
+    Kill(NodeId, u64),
+    /// The next life of a dead process starts.
     Restart(NodeId),
-    /// A process does nothing for a while, in ms.
+    /// A process does nothing for so many ms.
     Pause(NodeId, u64),
-    /// A connection breaks; what was under way on it is lost.
+    /// A connection between nodes breaks; what was under way on it is lost.
     Reset(NodeId, NodeId),
-    /// Packets between two nodes stay away, in one or both directions.
-    Cut(NodeId, NodeId, bool),
+    /// A connection of a client breaks.
+    ClientReset(u32, NodeId),
+    /// Packets between two nodes stay away for so many ms, in one or both directions.
+    Cut(NodeId, NodeId, bool, u64),
     /// They come through again.
     Heal(NodeId, NodeId),
 }
@@ -32,6 +34,8 @@ pub struct Menu {
     pub pauses: bool,
     /// Broken connections.
     pub resets: bool,
+    /// Broken connections of clients.
+    pub client_resets: bool,
     /// Cuts.
     pub cuts: bool,
 }
@@ -43,91 +47,115 @@ impl Menu {
             kills: random.chance(3, 4),
             pauses: random.chance(1, 3),
             resets: random.chance(1, 4),
+            client_resets: random.chance(1, 3),
             cuts: random.chance(1, 3),
         }
     }
 }
 
-/// Plans disturbances from `start` on, in turns that leave the cluster time to become whole: one
-/// node of a group at a time, as a two-replica cluster must survive.
-pub fn plan(world: &mut World, menu: Menu, count: u64, data_nodes: u16, random: &mut Prng) -> u64 {
+/// Plans disturbances; gives the time of the last one, in ms. Each waits until the cluster can
+/// bear it.
+pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64 {
     let mut at_ms = 300;
-    let all = world.nodes.len() as u16;
+    let all = world.nodes.len() as u64;
+    let clients = u64::from(world.client_count);
     for _ in 0..count {
-        at_ms += random.between(50, 600);
-        let victim = NodeId::new(random.between(1, u64::from(data_nodes)) as u16);
-        let other = NodeId::new(random.between(1, u64::from(all)) as u16);
-        let kind = random.below(4);
-        let mut at = |ms: u64, d: Disturbance| {
-            world.at(Duration::from_millis(ms), Event::Disturb(d));
-        };
-        match kind {
-            0 if menu.kills => {
-                at(at_ms, Disturbance::Kill(victim));
-                at_ms += random.between(20, 400);
-                at(at_ms, Disturbance::Restart(victim));
-            }
-            1 if menu.pauses => {
-                let span = random.between(20, 900);
-                at(at_ms, Disturbance::Pause(victim, span));
-                at_ms += span;
-            }
-            2 if menu.resets && other != victim => at(at_ms, Disturbance::Reset(victim, other)),
+        at_ms += random.between(50, 2_100);
+        let victim = NodeId::new(random.between(1, all) as u16);
+        let other = NodeId::new(random.between(1, all) as u16);
+        let disturbance = match random.below(5) {
+            0 if menu.kills => Disturbance::Kill(victim, random.between(20, 1_000)),
+            1 if menu.pauses => Disturbance::Pause(victim, random.between(20, 900)),
+            2 if menu.resets && other != victim => Disturbance::Reset(victim, other),
             3 if menu.cuts && other != victim => {
                 let both = random.chance(2, 3);
-                at(at_ms, Disturbance::Cut(victim, other, both));
-                at_ms += random.between(50, 1_200);
-                at(at_ms, Disturbance::Heal(victim, other));
+                Disturbance::Cut(victim, other, both, random.between(50, 1_200))
             }
-            _ => {}
-        }
-        at_ms += 1_500;
+            4 if menu.client_resets => {
+                Disturbance::ClientReset(random.between(1, clients) as u32, victim)
+            }
+            _ => continue,
+        };
+        world.at(Duration::from_millis(at_ms), Event::Disturb(disturbance));
     }
     at_ms
 }
 
+/// How long a disturbance waits when the cluster cannot bear it now.
+const POSTPONED: Duration = Duration::from_millis(50);
+
 impl World {
-    /// True if the cluster can lose this node: every group it is in has another in-sync replica,
-    /// as some live node sees it, and a majority of the voters is left.
-    fn can_lose(&self, node: NodeId) -> bool {
+    /// True if the cluster can lose one of these nodes: all others are full members that can talk
+    /// to each other, so that they hold all data and a majority of the votes.
+    pub(crate) fn can_lose(&self, one_of: &[NodeId]) -> bool {
         let Some(view) = crate::checkers::newest_view(self) else { return false };
-        let group = view.group_of_node(node);
-        let group_lives = group.is_none_or(|(_, g)| {
-            g.replicas.iter().any(|r| {
-                r.node != node
-                    && r.in_sync
-                    && self.nodes.get(&r.node).is_some_and(|n| n.is_alive())
+        let others: Vec<NodeId> =
+            self.nodes.keys().copied().filter(|n| !one_of.contains(n)).collect();
+        let whole = |id: &NodeId| {
+            self.nodes.get(id).is_some_and(|n| {
+                n.is_alive()
+                    && n.paused_until <= self.now
+                    && view.is_alive(*id, n.life())
+                    && (!n.config.holds_data || view.is_in_sync(*id))
             })
-        });
-        let whole = self.nodes.values().filter(|n| n.is_alive() && n.paused_until <= self.now);
-        let majority = whole.count() > self.nodes.len() / 2 + 1 || self.nodes.len() < 3;
-        group_lives && (majority || self.nodes.values().all(|n| n.is_alive()))
+        };
+        let linked = |a: &NodeId| {
+            let nearer = others.iter().filter(|b| *b > a);
+            nearer.into_iter().all(|b| self.network.is_whole(End::Node(*a), End::Node(*b)))
+        };
+        others.iter().all(|n| whole(n) && linked(n)) && one_of.iter().any(|n| self.holds_on(*n))
     }
 
-    /// Lets a disturbance happen.
-    pub fn disturb(&mut self, disturbance: Disturbance) {
+    /// True if there is something to lose.
+    fn holds_on(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(|n| n.is_alive() && n.paused_until <= self.now)
+    }
+
+    /// True if the cluster, as a whole, is one that survives the disturbance.
+    fn can_bear(&self, disturbance: Disturbance) -> bool {
         match disturbance {
-            Disturbance::Kill(node) if self.can_lose(node) => self.kill(node),
-            Disturbance::Kill(_) => {}
+            Disturbance::Kill(node, _) | Disturbance::Pause(node, _) => self.can_lose(&[node]),
+            // One of both will have to go; which one, the cluster decides.
+            Disturbance::Reset(a, b) | Disturbance::Cut(a, b, _, _) => {
+                self.can_lose(&[a]) && self.can_lose(&[b])
+            }
+            Disturbance::Restart(_) | Disturbance::Heal(..) | Disturbance::ClientReset(..) => true,
+        }
+    }
+
+    /// Lets a disturbance happen, or puts it off; true if it happened.
+    pub fn disturb(&mut self, disturbance: Disturbance) -> bool {
+        if !self.can_bear(disturbance) {
+            if !self.calm {
+                self.at(POSTPONED, Event::Disturb(disturbance));
+            }
+            return false;
+        }
+        match disturbance {
+            Disturbance::Kill(node, ms) => {
+                self.kill(node);
+                self.at(Duration::from_millis(ms), Event::Disturb(Disturbance::Restart(node)));
+            }
             Disturbance::Restart(node) => self.restart(node),
             Disturbance::Pause(node, ms) => {
                 let until = self.now.plus(Duration::from_millis(ms));
-                if self.can_lose(node)
-                    && let Some(n) = self.nodes.get_mut(&node)
-                {
+                if let Some(n) = self.nodes.get_mut(&node) {
                     n.paused_until = until;
                 }
             }
-            Disturbance::Reset(a, b) => self.disconnect(End::Node(a), End::Node(b), false),
-            Disturbance::Cut(a, b, both) => {
-                if self.can_lose(a) && self.can_lose(b) {
-                    self.network.cut(End::Node(a), End::Node(b), both);
-                }
+            Disturbance::Reset(a, b) => self.disconnect(End::Node(a), End::Node(b)),
+            Disturbance::ClientReset(client, node) => {
+                self.disconnect(End::Client(client), End::Node(node));
+            }
+            Disturbance::Cut(a, b, both, ms) => {
+                self.network.cut(End::Node(a), End::Node(b), both);
+                self.at(Duration::from_millis(ms), Event::Disturb(Disturbance::Heal(a, b)));
             }
             Disturbance::Heal(a, b) => {
                 let held = self.network.heal(End::Node(a), End::Node(b));
                 held.into_iter().for_each(|(from, to, packet)| self.transmit(from, to, &packet));
             }
         }
+        true
     }
 }

@@ -1,6 +1,6 @@
 //! Links: streams of signals that stay in order, are late, are held by cuts, and end by resets.
 
-use lats_base::{Duration, Instant, NodeId, prng::Prng};
+use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use std::collections::BTreeMap;
 
 /// One end of a link: a node, or a client.
@@ -21,6 +21,12 @@ pub struct Link {
     pub open: bool,
     /// Packets of each direction are held until the cut is healed.
     pub cut: [bool; 2],
+    /// The lives that the newest connection was between; 0 for clients.
+    pub lives: [Incarnation; 2],
+    /// Each end knows that the newest connection is closed.
+    pub noticed: [bool; 2],
+    /// Each end has found the other's process gone since.
+    pub refused: [bool; 2],
     last_arrival: [Instant; 2],
     held: [Vec<Vec<u8>>; 2],
 }
@@ -35,11 +41,12 @@ pub struct Network {
 pub enum Fate {
     /// It arrives then, over that connection.
     Arrives(Instant, u64),
-    /// It waits for the cut to be healed, or is lost.
+    /// It waits for the cut to be healed, or is lost with its link.
     Held,
 }
 
-fn ordered(a: End, b: End) -> ((End, End), usize) {
+/// The two ends in order, and which of them `a` is.
+pub fn ordered(a: End, b: End) -> ((End, End), usize) {
     if a <= b { ((a, b), 0) } else { ((b, a), 1) }
 }
 
@@ -49,13 +56,15 @@ impl Network {
         self.links.entry(ordered(a, b).0).or_default()
     }
 
-    /// Opens a new connection.
-    pub fn open(&mut self, a: End, b: End) -> u64 {
-        let link = self.link(a, b);
+    /// Opens a new connection between these lives.
+    pub fn open(&mut self, a: (End, Incarnation), b: (End, Incarnation)) {
+        let link = self.link(a.0, b.0);
         link.generation += 1;
         link.open = true;
         link.held = Default::default();
-        link.generation
+        link.lives = if a.0 <= b.0 { [a.1, b.1] } else { [b.1, a.1] };
+        link.noticed = [false; 2];
+        link.refused = [false; 2];
     }
 
     /// Ends the connection; packets on their way are lost.
@@ -111,9 +120,8 @@ impl Network {
     }
 
     /// True if packets can pass in both directions.
-    pub fn is_whole(&mut self, a: End, b: End) -> bool {
-        let link = self.link(a, b);
-        link.open && link.cut == [false, false]
+    pub fn is_whole(&self, a: End, b: End) -> bool {
+        self.links.get(&ordered(a, b).0).is_some_and(|l| l.open && l.cut == [false, false])
     }
 }
 

@@ -61,12 +61,14 @@ const HEAL_MS: u64 = 30_000;
 pub fn run(options: &Options) -> Outcome {
     let mut random = Prng::new(options.seed);
     let shape = draw_shape(&mut random);
-    let mut faults = draw_faults(&mut random);
+    let mut crash_points = draw_crash_points(&mut random);
+    let mut bugs = Faults::default();
     if let Some(bug) = options.bug {
-        faults = Faults::default();
-        faults.arm(bug, 20);
+        bugs.arm(bug, 20);
+        crash_points.arm(bug, 20);
     }
-    let mut world = World::new(&shape, random.next_u64(), faults);
+    let mut world = World::new(&shape, random.next_u64(), bugs);
+    world.crash_points = crash_points;
     let client_count = random.between(2, 6) as u32;
     world.client_count = client_count;
     let clients = (1..=client_count)
@@ -81,7 +83,7 @@ pub fn run(options: &Options) -> Outcome {
     if options.verbose {
         run.say(&format!("{shape:?}"));
     }
-    let failure = run.go(&shape, &mut random).err();
+    let failure = run.go(&mut random).err();
     Outcome {
         failure: failure.or_else(|| run.ledger.violations.first().cloned()),
         digest: run.world.digest,
@@ -113,7 +115,7 @@ fn draw_shape(random: &mut Prng) -> Shape {
 }
 
 /// Crash points inside the protocols, armed rarely: the plan of disturbances does the rest.
-fn draw_faults(random: &mut Prng) -> Faults {
+fn draw_crash_points(random: &mut Prng) -> Faults {
     let points = [
         Fault::CrashAfterPrepare,
         Fault::CrashAfterReplicate,
@@ -131,7 +133,7 @@ fn draw_faults(random: &mut Prng) -> Faults {
 }
 
 impl Run {
-    fn go(&mut self, shape: &Shape, random: &mut Prng) -> Result<(), String> {
+    fn go(&mut self, random: &mut Prng) -> Result<(), String> {
         self.connect_clients();
         self.create_tables()?;
         self.fill_accounts()?;
@@ -139,8 +141,8 @@ impl Run {
             self.world.at(Duration::from_millis(1), Event::Client(number));
         }
         let menu = Menu::draw(random);
-        let count = random.between(1, 4);
-        let length_ms = faults::plan(&mut self.world, menu, count, shape.data_nodes, random);
+        let count = random.between(1, 8);
+        let length_ms = faults::plan(&mut self.world, menu, count, random);
         self.run_for(Duration::from_millis(length_ms + 300))?;
         self.heal();
         self.come_to_rest()?;
@@ -243,6 +245,9 @@ impl Run {
     fn run_until(&mut self, end: Instant) -> Result<(), String> {
         while let Some(event) = self.world.next_event(end) {
             self.happen(event);
+            while let Some((node, why)) = self.world.stops.pop() {
+                self.say(&format!("node {node} ended itself: {why}"));
+            }
             self.serve_clients();
             if let Some(violation) = self.ledger.violations.first() {
                 return Err(violation.clone());
@@ -260,14 +265,15 @@ impl Run {
             Event::Cross { node, life, thread, packet } => {
                 self.world.on_cross(node, life, thread, &packet);
             }
-            Event::Notice { end, other, life, gone } => {
-                self.world.on_notice(end, other, life, gone);
+            Event::Notice { end, other, generation } => {
+                self.world.on_notice(end, other, generation);
             }
             Event::Connect(a, b) => self.world.on_connect(a, b),
             Event::Client(number) => self.let_client_act(number),
             Event::Disturb(disturbance) => {
-                self.say(&format!("{disturbance:?}"));
-                self.world.disturb(disturbance);
+                if self.world.disturb(disturbance) {
+                    self.say(&format!("{disturbance:?}"));
+                }
             }
         }
     }
@@ -314,11 +320,10 @@ impl Run {
     /// The end of all faults: dead nodes start again, links are whole, nothing more is armed.
     fn heal(&mut self) {
         self.say("faults end");
-        self.world.disarm();
+        self.world.calm = true;
         let ids: Vec<NodeId> = self.world.nodes.keys().copied().collect();
         for node in self.world.nodes.values_mut() {
             node.paused_until = Instant::ZERO;
-            node.config.faults = Faults::default();
         }
         for a in &ids {
             for b in ids.iter().filter(|b| *b > a) {
@@ -335,14 +340,6 @@ impl Run {
         let mut state = Err("not looked at".to_string());
         while self.world.now < end {
             self.run_for(Duration::from_millis(200))?;
-            let dead: Vec<NodeId> = self
-                .world
-                .nodes
-                .iter()
-                .filter(|(_, n)| !n.is_alive())
-                .map(|(id, _)| *id)
-                .collect();
-            dead.into_iter().for_each(|n| self.world.restart(n));
             state = checkers::whole(&self.world);
             if let Some(busy) = self.clients.iter().find(|c| !c.is_idle()) {
                 state = Err(busy.describe());

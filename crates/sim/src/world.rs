@@ -1,6 +1,9 @@
 //! The simulated cluster: nodes, their executors, and the events that move them.
 
-use crate::network::{End, Fate, Network};
+use crate::{
+    faults::Disturbance,
+    network::{End, Fate, Network, ordered},
+};
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use lats_catalog::{ClusterConfig, Member, Roles};
 use lats_kernel::{Budget, Executor, Faults};
@@ -25,13 +28,13 @@ pub enum Event {
     /// A signal passes between threads of a node.
     Cross { node: NodeId, life: Incarnation, thread: usize, packet: Vec<u8> },
     /// An end notices that its connection to the other is closed.
-    Notice { end: End, other: End, life: Incarnation, gone: bool },
+    Notice { end: End, other: End, generation: u64 },
     /// Two ends connect, if both are there.
     Connect(End, End),
     /// A client acts.
     Client(u32),
     /// A planned disturbance.
-    Disturb(crate::faults::Disturbance),
+    Disturb(Disturbance),
 }
 
 /// A node, alive or not.
@@ -90,6 +93,10 @@ pub struct World {
     events: BTreeMap<(Instant, u64), Event>,
     event_count: u64,
     faults: Faults,
+    /// Crash points: armed in a node only while the cluster can lose it.
+    pub crash_points: Faults,
+    /// The time of disturbances is over.
+    pub calm: bool,
     /// Digest of everything that was delivered: equal for equal seeds.
     pub digest: u64,
     /// Signals delivered.
@@ -121,6 +128,8 @@ impl World {
             events: BTreeMap::new(),
             event_count: 0,
             faults,
+            crash_points: Faults::default(),
+            calm: false,
             digest: 0,
             delivered: 0,
             stops: Vec::new(),
@@ -215,6 +224,9 @@ impl World {
     pub fn on_wake(&mut self, node: NodeId, thread: usize) {
         let now = self.now;
         let budget = Budget { signals: self.random.between(1, 40) as usize };
+        if !self.crash_points.is_empty() {
+            self.arm(node, thread);
+        }
         let Some(n) = self.nodes.get_mut(&node) else { return };
         if n.next_wake.get(thread).copied().flatten() != Some(now) {
             return;
@@ -234,12 +246,28 @@ impl World {
         if progress.crashed {
             return self.kill(node);
         }
+        // It may have ended itself.
+        if self.nodes.get(&node).is_none_or(|n| !n.is_alive()) {
+            return;
+        }
         if let Some(timer) = timer {
             self.wake(node, thread, timer.since(now));
         }
         if progress.more {
             let busy = Duration::from_nanos(self.random.between(500, 20_000));
             self.wake(node, thread, busy);
+        }
+    }
+
+    /// Arms the crash points if the cluster can lose the node now.
+    fn arm(&mut self, node: NodeId, thread: usize) {
+        let points = if !self.calm && self.can_lose(&[node]) {
+            self.crash_points.clone()
+        } else {
+            self.faults.clone()
+        };
+        if let Some(e) = self.nodes.get_mut(&node).and_then(|n| n.executors.get_mut(thread)) {
+            e.arm(points);
         }
     }
 
@@ -347,7 +375,7 @@ impl World {
                 let life = self.nodes.get(&other).map(SimNode::life);
                 // Only the connection to the life that is meant.
                 if life.is_some_and(|l| l.get() == body.incarnation as u32) {
-                    self.disconnect(End::Node(node), End::Node(other), false);
+                    self.disconnect(End::Node(node), End::Node(other));
                 }
             }
             Some(SignalNumber::StopOrd) => {
@@ -378,22 +406,66 @@ impl World {
         }
     }
 
-    /// Connects two ends, if they live and are not connected.
+    fn life_of(&self, end: End) -> Option<Incarnation> {
+        match end {
+            End::Node(n) => self.nodes.get(&n).filter(|n| n.is_alive()).map(SimNode::life),
+            End::Client(_) => Some(Incarnation::default()),
+        }
+    }
+
+    /// Connects two ends, if they live and are not connected. A port that nobody listens at
+    /// refuses.
     pub fn on_connect(&mut self, a: End, b: End) {
-        let up = |e: End| match e {
-            End::Node(n) => self.nodes.get(&n).is_some_and(SimNode::is_alive),
-            End::Client(_) => true,
-        };
-        if !up(a) || !up(b) || self.network.link(a, b).open {
+        if self.network.link(a, b).open {
             return;
         }
         if self.network.link(a, b).cut != [false, false] {
             // A cut network takes no new connections.
             return self.at(Duration::from_millis(20), Event::Connect(a, b));
         }
-        self.network.open(a, b);
-        self.note_up(a, b);
-        self.note_up(b, a);
+        match (self.life_of(a), self.life_of(b)) {
+            (Some(life_a), Some(life_b)) => {
+                // Whoever has not noticed that the former connection is closed does so now.
+                let former = self.network.link(a, b).generation;
+                self.on_notice(a, b, former);
+                self.on_notice(b, a, former);
+                self.find_replaced(a, b, life_b);
+                self.find_replaced(b, a, life_a);
+                self.network.open((a, life_a), (b, life_b));
+                self.note_up(a, b);
+                self.note_up(b, a);
+            }
+            (Some(_), None) => self.on_refusal(a, b),
+            (None, Some(_)) => self.on_refusal(b, a),
+            (None, None) => {}
+        }
+    }
+
+    /// `end` has tried to connect to `other`, whose process is gone.
+    fn on_refusal(&mut self, end: End, other: End) {
+        let generation = self.network.link(end, other).generation;
+        self.on_notice(end, other, generation);
+        self.find_gone(end, other);
+    }
+
+    /// A new life of `other` proves to `end` that the former one is gone.
+    fn find_replaced(&mut self, end: End, other: End, life: Incarnation) {
+        let side = ordered(end, other).1;
+        if self.network.link(end, other).lives[1 - side] != life {
+            self.find_gone(end, other);
+        }
+    }
+
+    fn find_gone(&mut self, end: End, other: End) {
+        let side = ordered(end, other).1;
+        let link = self.network.link(end, other);
+        let life = link.lives[1 - side];
+        let told = std::mem::replace(&mut link.refused[side], true);
+        if let (End::Node(node), End::Node(peer), false) = (end, other, told)
+            && life.get() > 0
+        {
+            self.tell_link_down(node, peer, life, true);
+        }
     }
 
     fn note_up(&mut self, end: End, other: End) {
@@ -413,50 +485,69 @@ impl World {
         }
     }
 
-    /// Ends a connection; both ends notice it after a while and connect again if they can.
-    pub fn disconnect(&mut self, a: End, b: End, gone: bool) {
-        let life = |w: &Self, e: End| match e {
-            End::Node(n) => w.nodes.get(&n).map(SimNode::life).unwrap_or_default(),
-            End::Client(_) => Incarnation::default(),
-        };
-        let (life_a, life_b) = (life(self, a), life(self, b));
-        if !self.network.close(a, b) {
+    /// `by` ends a connection; both ends notice it after a while, unless a cut keeps the news from
+    /// the other, and connect again if they can.
+    pub fn disconnect(&mut self, by: End, other: End) {
+        if !self.network.close(by, other) {
             return;
         }
+        let link = self.network.link(by, other);
+        let (generation, cut) = (link.generation, link.cut[ordered(by, other).1]);
         let (first, second) =
             (self.random.between(50, 3_000), self.random.between(50, 3_000));
-        let notice = |end, other, life| Event::Notice { end, other, life, gone };
-        self.at(Duration::from_micros(first), notice(a, b, life_b));
-        self.at(Duration::from_micros(second), notice(b, a, life_a));
-        self.at(Duration::from_millis(5), Event::Connect(a, b));
+        let notice = |end, other| Event::Notice { end, other, generation };
+        self.at(Duration::from_micros(first), notice(by, other));
+        if !cut {
+            self.at(Duration::from_micros(second), notice(other, by));
+        }
+        self.at(Duration::from_millis(5), Event::Connect(by, other));
+    }
+
+    fn tell_link_down(&mut self, node: NodeId, peer: NodeId, life: Incarnation, gone: bool) {
+        let body = LinkDownRep {
+            node: u64::from(peer.get()),
+            incarnation: u64::from(life.get()),
+            gone: u64::from(gone),
+        };
+        self.tell_all(node, &body);
+    }
+
+    fn tell_all<B: lats_signals::Body>(&mut self, node: NodeId, body: &B) {
+        let Some(n) = self.nodes.get(&node) else { return };
+        let blocks: Vec<BlockRef> = n
+            .config
+            .placement
+            .threads
+            .iter()
+            .flatten()
+            .map(|(kind, instance)| BlockRef::new(node, *kind, *instance))
+            .collect();
+        blocks.into_iter().for_each(|b| self.tell(node, b, body));
     }
 
     /// An end notices that a connection is closed.
-    pub fn on_notice(&mut self, end: End, other: End, life: Incarnation, gone: bool) {
+    pub fn on_notice(&mut self, end: End, other: End, generation: u64) {
+        let side = ordered(end, other).1;
+        let link = self.network.link(end, other);
+        if link.generation != generation || generation == 0 {
+            return;
+        }
+        if std::mem::replace(&mut link.noticed[side], true) {
+            return;
+        }
+        let life = link.lives[1 - side];
         match (end, other) {
             (End::Node(node), End::Node(peer)) => {
-                let body = LinkDownRep {
-                    node: u64::from(peer.get()),
-                    incarnation: u64::from(life.get()),
-                    gone: u64::from(gone),
-                };
-                self.tell_control(node, &body);
+                // It tries to connect again at once, and so finds out whether the process is gone.
+                self.tell_link_down(node, peer, life, false);
+                let wait = Duration::from_micros(self.random.between(50, 500));
+                self.at(wait, Event::Connect(end, other));
             }
             (End::Client(client), End::Node(node)) => {
                 self.for_clients.push(ForClient::Down(client, node));
             }
             (End::Node(node), End::Client(client)) => {
-                let Some(n) = self.nodes.get(&node) else { return };
-                let blocks: Vec<BlockRef> = n
-                    .config
-                    .placement
-                    .threads
-                    .iter()
-                    .flatten()
-                    .map(|(kind, instance)| BlockRef::new(node, *kind, *instance))
-                    .collect();
-                let body = ClientGoneRep { slot: u64::from(client) };
-                blocks.into_iter().for_each(|b| self.tell(node, b, &body));
+                self.tell_all(node, &ClientGoneRep { slot: u64::from(client) });
             }
             (End::Client(_), End::Client(_)) => {}
         }
@@ -477,13 +568,14 @@ impl World {
             .map(|o| End::Node(*o))
             .chain((1..=self.client_count).map(End::Client))
             .collect();
-        others.into_iter().for_each(|o| self.disconnect(End::Node(node), o, true));
+        others.into_iter().for_each(|o| self.disconnect(End::Node(node), o));
+        // As the supervisor does.
+        self.at(SUPERVISOR, Event::Disturb(Disturbance::Restart(node)));
     }
 
     /// Starts a new life of a dead node; it joins.
     pub fn restart(&mut self, node: NodeId) {
-        let seed = self.nodes.iter().find(|(id, n)| **id != node && n.is_alive());
-        let Some(seed) = seed.map(|(id, _)| *id) else { return };
+        let seeds: Vec<NodeId> = self.nodes.keys().copied().filter(|id| *id != node).collect();
         let Some(n) = self.nodes.get(&node).filter(|n| !n.is_alive()) else { return };
         let mut config = n.config.clone();
         config.incarnation = Incarnation::new(config.incarnation.get() + 1);
@@ -493,7 +585,7 @@ impl World {
             roles: Roles { data: config.holds_data, sql: config.holds_data },
             ..Member::default()
         };
-        config.start = Start::Join { member, seed };
+        config.start = Start::Join { member, seeds };
         config.seed = self.random.next_u64();
         self.add_node(config);
         let others: Vec<End> = self
@@ -507,12 +599,10 @@ impl World {
             self.at(Duration::from_millis(1), Event::Connect(End::Node(node), other));
         }
     }
-
-    /// From now on nothing goes wrong by itself.
-    pub fn disarm(&mut self) {
-        self.faults = Faults::default();
-    }
 }
+
+/// How long a dead process stays dead, unless something else is planned for it.
+const SUPERVISOR: Duration = Duration::from_millis(1_000);
 
 fn founding(shape: &Shape) -> Founding {
     let data = 1..=shape.data_nodes;

@@ -1,14 +1,14 @@
-//! Giving up, as a whole or back to a savepoint (ABORT-1, ABORT-2).
+//! Giving up, as a whole or back to a savepoint (ABORT-1 to ABORT-3).
 
 use crate::{
     Tc,
-    transaction::{Refusal, State},
+    transaction::{Participant, Refusal, State},
 };
 use lats_base::{RefCode, TransactionId};
 use lats_kernel::Ctx;
 use lats_signals::{
     Signal,
-    commit::{AbortConf, AbortReq, FLAG_ROLLBACK, TcKeyRef},
+    commit::{ABORT_AS_BACKUP, ABORT_AS_PRIMARY, AbortConf, AbortReq, FLAG_ROLLBACK, TcKeyRef},
 };
 
 impl Tc {
@@ -31,24 +31,34 @@ impl Tc {
     /// All that was under way has been answered: tell everyone.
     pub(crate) fn start_abort(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
         self.counters.aborts += 1;
-        let view = self.view.number;
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::Aborting;
-        t.waiting = t.participants.keys().copied().collect();
-        let body = AbortReq { transaction: id, view, from_statement: 0, reserved: 0 };
-        t.waiting.iter().for_each(|to| ctx.send(*to, &body));
-        self.when_aborted(id, ctx);
+        t.aborts_from = 0;
+        self.send_abort(id, ABORT_AS_BACKUP, ctx);
     }
 
     /// Takes back what statements from `statement` on did.
     pub(crate) fn roll_back_to(&mut self, id: TransactionId, statement: u32, ctx: &mut Ctx<'_>) {
-        let view = self.view.number;
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::RollingBack;
-        t.waiting = t.participants.keys().copied().collect();
         // Statement 0 would mean the whole transaction; a client's statements start at 1.
-        let from_statement = statement.max(1);
-        let body = AbortReq { transaction: id, view, from_statement, reserved: 0 };
+        t.aborts_from = statement.max(1);
+        self.send_abort(id, ABORT_AS_BACKUP, ctx);
+    }
+
+    /// ABORT-3: first the backups forget the rows, then the primaries do, who unlock them: so
+    /// whatever the next writer sends to a backup finds nothing there that never happened.
+    fn send_abort(&mut self, id: TransactionId, part: u32, ctx: &mut Ctx<'_>) {
+        let view = self.view.number;
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        let takes_part = |p: &Participant| match part {
+            ABORT_AS_BACKUP => p.backup,
+            _ => p.primary,
+        };
+        t.abort_part = part;
+        t.waiting =
+            t.participants.iter().filter(|(_, p)| takes_part(p)).map(|(at, _)| *at).collect();
+        let body = AbortReq { transaction: id, view, from_statement: t.aborts_from, part };
         t.waiting.iter().for_each(|to| ctx.send(*to, &body));
         self.when_aborted(id, ctx);
     }
@@ -56,21 +66,24 @@ impl Tc {
     pub(crate) fn on_abort_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let conf = signal.body::<AbortConf>();
         let Some(t) = self.transactions.get_mut(&conf.transaction) else { return };
-        let awaited = match t.state {
-            State::Aborting => conf.from_statement == 0,
-            State::RollingBack => conf.from_statement != 0,
-            _ => false,
-        };
+        let awaited = matches!(t.state, State::Aborting | State::RollingBack)
+            && conf.from_statement == t.aborts_from
+            && conf.part == t.abort_part;
         if awaited {
             t.waiting.remove(&signal.sender());
             self.when_aborted(conf.transaction, ctx);
         }
     }
 
+    /// Goes on with the abort when all have confirmed its current part.
     pub(crate) fn when_aborted(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
         let Some(t) = self.transactions.get_mut(&id) else { return };
-        if !t.waiting.is_empty() {
+        let aborting = matches!(t.state, State::Aborting | State::RollingBack);
+        if !aborting || !t.waiting.is_empty() {
             return;
+        }
+        if t.abort_part == ABORT_AS_BACKUP {
+            return self.send_abort(id, ABORT_AS_PRIMARY, ctx);
         }
         match t.state {
             State::RollingBack => {
@@ -82,9 +95,13 @@ impl Tc {
                 t.state = State::Aborted;
                 t.participants.clear();
             }
-            State::Aborting => self.finish_abort(id, ctx),
-            _ => {}
+            _ => self.finish_abort(id, ctx),
         }
+    }
+
+    /// A node is lost in the middle of it: whoever is primary now must take its rows back too.
+    pub(crate) fn repeat_abort(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        self.send_abort(id, ABORT_AS_BACKUP, ctx);
     }
 
     /// Tells the client, and forgets the transaction.

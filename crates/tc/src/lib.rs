@@ -23,7 +23,7 @@ use alloc::{
     string::String,
     vec::Vec,
 };
-use lats_base::{Duration, Epoch, Instant, TableId, TransactionId, ViewNumber};
+use lats_base::{Duration, Epoch, Instant, NodeId, TableId, TransactionId, ViewNumber};
 use lats_catalog::View;
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{
@@ -53,6 +53,8 @@ pub struct Tc {
     pub(crate) takeover: takeover::TakeOver,
     pub(crate) queries: BTreeMap<u64, outcome::Query>,
     pub(crate) next_query: u64,
+    /// Lives to which a link was lost: what comes from them has gaps (VIEW-5).
+    pub(crate) severed: BTreeMap<NodeId, u32>,
     pub(crate) parked: SignalBuffer,
     pub(crate) counters: Counters,
 }
@@ -91,6 +93,7 @@ impl Tc {
             takeover: takeover::TakeOver::default(),
             queries: BTreeMap::new(),
             next_query: 1,
+            severed: BTreeMap::new(),
             parked: SignalBuffer::new(),
             counters: Counters::default(),
         }
@@ -140,13 +143,24 @@ impl Tc {
         }
     }
 
+    fn on_link_down(&mut self, signal: &Signal<'_>) {
+        let body = signal.body::<lats_signals::control::LinkDownRep>();
+        let life = self.severed.entry(NodeId::new(body.node as u16)).or_default();
+        *life = (*life).max(body.incarnation as u32);
+    }
+
+    /// True if the signal comes from a removed life of a node, or from one that signals were lost
+    /// of: drop it (VIEW-4, VIEW-5).
     fn is_from_the_dead(&self, signal: &Signal<'_>, ctx: &Ctx<'_>) -> bool {
         let sender = signal.header.sender;
         if sender.node == ctx.node() || sender.node.get() == 0 {
             return false;
         }
+        let theirs = signal.header.incarnation;
+        if self.severed.get(&sender.node).is_some_and(|life| theirs <= *life) {
+            return true;
+        }
         self.view.member(sender.node).is_some_and(|m| {
-            let theirs = signal.header.incarnation;
             theirs < m.incarnation.get() || (theirs == m.incarnation.get() && !m.alive)
         })
     }
@@ -172,6 +186,7 @@ impl Block for Tc {
             SignalNumber::OutcomeFindConf => self.on_outcome_find_conf(signal, ctx),
             SignalNumber::ViewOrd => self.on_view_ord(signal, ctx),
             SignalNumber::CatalogOrd => self.on_catalog_ord(signal, ctx),
+            SignalNumber::LinkDownRep => self.on_link_down(signal),
             SignalNumber::ClientGoneRep => self.on_client_gone_rep(signal, ctx),
             SignalNumber::LeaseOrd => {
                 let body = signal.body::<LeaseOrd>();

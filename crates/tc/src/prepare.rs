@@ -9,9 +9,7 @@ use lats_base::{RefCode, TransactionId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    commit::{
-        AbortReq, CANCEL_WAIT, PrepareConf, PrepareRef, ReplicateConf,
-    },
+    commit::{AbortReq, CANCEL_WAIT, PrepareConf, PrepareRef, ReplicateConf},
     list::{self, Outcome, OutcomeKind},
 };
 
@@ -134,7 +132,7 @@ impl Tc {
             transaction: id,
             view: self.view.number,
             from_statement: CANCEL_WAIT,
-            reserved: 0,
+            part: 0,
         };
         for batch in t.batches.values().filter(|b| !b.executed) {
             ctx.send(batch.primary, &body);

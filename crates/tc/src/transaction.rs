@@ -42,6 +42,9 @@ pub(crate) struct Transaction {
     pub(crate) next_batch: u32,
     /// Participants whose answer the state waits for.
     pub(crate) waiting: BTreeSet<BlockRef>,
+    /// While it is rolled back: from which statement on, and which part is under way.
+    pub(crate) aborts_from: u32,
+    pub(crate) abort_part: u32,
     pub(crate) request: Option<Request>,
     /// Why it is rolled back.
     pub(crate) refusal: Option<Refusal>,
@@ -106,6 +109,8 @@ impl Transaction {
             batches: BTreeMap::new(),
             next_batch: 1,
             waiting: BTreeSet::new(),
+            aborts_from: 0,
+            abort_part: 0,
             request: None,
             refusal: None,
         }

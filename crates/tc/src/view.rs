@@ -61,11 +61,12 @@ impl Tc {
         // FAIL-1: locks without row images died with their primary.
         let lost_locks =
             t.participants.iter().any(|(at, p)| p.primary && p.only_locks && is_dead(at));
-        // FAIL-2: nobody will answer for a batch whose primary died before it did.
-        let lost_batch = t.batches.values().any(|b| !b.executed && is_dead(&b.primary));
+        // FAIL-2: a batch whose primary died before all of its replicas had confirmed may never be
+        // confirmed: its answer, or its row images, died too.
+        let lost_batch = t.batches.values().any(|b| is_dead(&b.primary));
         t.participants.retain(|at, _| !is_dead(at));
         t.waiting.retain(|at| !is_dead(at));
-        t.batches.retain(|_, b| b.executed || !is_dead(&b.primary));
+        t.batches.retain(|_, b| !is_dead(&b.primary));
         for batch in t.batches.values_mut() {
             dead.iter().for_each(|n| {
                 batch.backups.remove(*n);
@@ -77,9 +78,11 @@ impl Tc {
             // Its row images may be anywhere.
             let everyone = self.all_ldms();
             let Some(t) = self.transactions.get_mut(&id) else { return };
-            everyone.into_iter().for_each(|l| {
-                t.participants.entry(l).or_default().backup = true;
-            });
+            for ldm in everyone {
+                let participant = t.participants.entry(ldm).or_default();
+                participant.primary = true;
+                participant.backup = true;
+            }
         } else if lost_primary
             && let Some(t) = self.transactions.get_mut(&id)
         {
@@ -102,7 +105,7 @@ impl Tc {
             }
             State::Idle | State::Aborted => {}
             State::Preparing | State::Settling => self.when_settled(id, ctx),
-            State::RollingBack | State::Aborting => self.when_aborted(id, ctx),
+            State::RollingBack | State::Aborting => self.repeat_abort(id, ctx),
             State::Deciding => self.when_decided(id, ctx),
             State::Committing => {
                 // FAIL-4: whoever is primary now must make the rows visible.

@@ -1,0 +1,126 @@
+//! Coming into the cluster, becoming a full replica, and leaving (REJOIN-1, VIEW-4, VIEW-6).
+
+use crate::{Control, JOIN_RETRY, Start, TIMER_JOIN, state::Command};
+use lats_base::{Incarnation, NodeId, NodeSet, RefCode};
+use lats_catalog::Member;
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockRef, Signal,
+    control::{JoinRef, JoinReq, StopOrd},
+    copy::FragmentsSyncedRep,
+};
+
+impl Control {
+    pub(crate) fn ask_to_join(&mut self, ctx: &mut Ctx<'_>) {
+        let Start::Join { member, seeds } = &self.start else { return };
+        if self.joined {
+            return;
+        }
+        let lossy = |p: &crate::Peer| p.link.get() != 0 && p.link == p.lost_link;
+        if self.peers.values().any(lossy) {
+            // Members that know us already may have sent something that was lost.
+            return self.leave("a link was lost while joining; a new process can join", ctx);
+        }
+        let linked: NodeSet =
+            self.peers.iter().filter(|(_, p)| p.link.get() != 0).map(|(n, _)| *n).collect();
+        let token = u64::from(member.incarnation.get());
+        let bytes = lats_catalog::encode(member);
+        for seed in seeds {
+            ctx.send_with(BlockRef::control(*seed), &JoinReq { token, linked }, &[&bytes]);
+        }
+        ctx.after(JOIN_RETRY, TIMER_JOIN);
+    }
+
+    /// The leader takes a process in when no earlier life of it is a member any more, and when it
+    /// has links to all data nodes (VIEW-7): from the view on that names it, they send to it.
+    pub(crate) fn on_join_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<JoinReq>();
+        if !self.joined {
+            // It asks somebody who waits to be taken in itself.
+            return;
+        }
+        let Ok(member) = lats_catalog::decode::<Member>(signal.payload()) else { return };
+        let (node, life) = (member.node, member.incarnation);
+        let Some(known) = self.state.view.member(node).map(|m| (m.incarnation, m.alive)) else {
+            let code = u64::from(RefCode::WrongCluster.number());
+            return ctx.send(BlockRef::control(node), &JoinRef { token: req.token, code });
+        };
+        if self.is_over(node, life) {
+            return self.tell_over(node, life, ctx);
+        }
+        if known == (life, true) {
+            return;
+        }
+        if known.1 {
+            // Its own new life says so.
+            return self.is_gone(node, known.0, ctx);
+        }
+        let missing = self.data_nodes().into_iter().any(|n| !req.linked.contains(n));
+        if !missing && self.consensus.may_change_voters() {
+            self.propose(&Command::Join(member), ctx);
+        }
+    }
+
+    /// True if this life of a node is over: it was removed, or has a successor.
+    pub(crate) fn is_over(&self, node: NodeId, life: Incarnation) -> bool {
+        self.state
+            .view
+            .member(node)
+            .is_some_and(|m| m.incarnation > life || (m.incarnation == life && !m.alive))
+    }
+
+    pub(crate) fn tell_over(&self, node: NodeId, life: Incarnation, ctx: &mut Ctx<'_>) {
+        let code = u64::from(RefCode::StaleView.number());
+        let body = JoinRef { token: u64::from(life.get()), code };
+        ctx.send(BlockRef::control(node), &body);
+    }
+
+    /// We are not a member (any more): the process ends, and its next life joins.
+    pub(crate) fn on_join_ref(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<JoinRef>();
+        if body.token != u64::from(ctx.incarnation().get()) {
+            return;
+        }
+        let code = RefCode::from_number(body.code as u16);
+        if self.joined {
+            self.leave("the cluster has removed this node; a new process can join", ctx);
+        } else {
+            self.leave(&format!("the cluster does not take this node in: {code}"), ctx);
+        }
+    }
+
+    /// Ends this process in an orderly way.
+    pub(crate) fn leave(&mut self, why: &str, ctx: &mut Ctx<'_>) {
+        if !self.leaving {
+            self.leaving = true;
+            let stop = StopOrd { status: 3 };
+            ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[why.as_bytes()]);
+        }
+    }
+
+    /// All fragments of one of our data managers are filled.
+    pub(crate) fn on_fragments_synced_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let rep = signal.body::<FragmentsSyncedRep>();
+        self.synced.insert(rep.instance, rep.catalog_version);
+        self.propose_synced(ctx);
+    }
+
+    pub(crate) fn propose_synced(&mut self, ctx: &mut Ctx<'_>) {
+        let version = self.state.catalog.version;
+        let instances = self.state.view.config.ldm_instances;
+        let all = (0..instances).all(|i| self.synced.get(&i) == Some(&version));
+        let waits = self.joined
+            && self.me_alive(ctx)
+            && self.state.view.is_replica_of_own_group(ctx.node())
+            && !self.state.view.is_in_sync(ctx.node());
+        if all && waits && instances > 0 {
+            self.synced_told_at = ctx.now();
+            let command = Command::Synced {
+                node: ctx.node(),
+                incarnation: ctx.incarnation(),
+                catalog_version: version,
+            };
+            self.propose(&command, ctx);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Links between nodes: what was lost with them, who has to go for it, whose process is gone
+//! (VIEW-5).
+//!
+//! Two data nodes work with each other over one link only. Signals that were lost with it are
+//! never sent again: instead one of the two lives ends, and its successor is filled anew.
+
+use crate::{Control, TIMER_CAMPAIGN, membership::RENEW};
+use lats_base::{Duration, Incarnation, Instant, NodeId};
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockRef, Signal,
+    control::{HeartbeatOrd, LinkDownRep, LinkUpRep, SuspectRep},
+};
+
+/// The witness lets data nodes stand for election first.
+const WITNESS_PATIENCE: Duration = Duration::from_millis(15);
+
+impl Control {
+    pub(crate) fn on_link_up_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<LinkUpRep>();
+        let life = Incarnation::new(body.incarnation as u32);
+        let peer = self.peers.entry(NodeId::new(body.node as u16)).or_default();
+        peer.link = life;
+        peer.had_link = peer.had_link.max(life);
+        self.tell_lease(ctx);
+    }
+
+    /// A link is closed. That alone does not prove that the process is gone; a port that refuses
+    /// does.
+    pub(crate) fn on_link_down_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<LinkDownRep>();
+        let node = NodeId::new(body.node as u16);
+        let life = Incarnation::new(body.incarnation as u32);
+        let peer = self.peers.entry(node).or_default();
+        peer.lost_link = peer.lost_link.max(life);
+        if peer.link == life {
+            peer.link = Incarnation::default();
+        }
+        if body.gone != 0 && self.state.view.is_alive(node, life) {
+            self.is_gone(node, life, ctx);
+        }
+        if self.joined {
+            self.watch_links(ctx);
+        }
+    }
+
+    /// The process of a member is gone for certain.
+    pub(crate) fn is_gone(&mut self, node: NodeId, life: Incarnation, ctx: &mut Ctx<'_>) {
+        self.gone.insert(node, life);
+        if self.consensus.forget_leader(node, life) || self.leader().is_none() {
+            let patience = if self.roles_data { Duration::ZERO } else { WITNESS_PATIENCE };
+            self.plan_campaign(patience, ctx);
+        }
+        self.pursue_the_gone(ctx);
+    }
+
+    fn plan_campaign(&mut self, span: Duration, ctx: &mut Ctx<'_>) {
+        if !self.campaign_planned {
+            self.campaign_planned = true;
+            ctx.after(span, TIMER_CAMPAIGN);
+        }
+    }
+
+    /// Stands for election while nobody leads. Voters that have not noticed yet that the leader is
+    /// gone refuse, so it stands again soon.
+    pub(crate) fn campaign(&mut self, ctx: &mut Ctx<'_>) {
+        self.campaign_planned = false;
+        if self.leader().is_some() || !self.is_member() {
+            return;
+        }
+        self.consensus.campaign();
+        self.run_consensus(ctx);
+        if self.leader().is_none() && !self.gone.is_empty() {
+            // Not in step with others who do the same.
+            let span = Duration::from_micros(ctx.random().between(8_000, 25_000));
+            self.plan_campaign(span, ctx);
+        }
+    }
+
+    /// Sees to it that members whose process is gone leave the view, whoever leads.
+    pub(crate) fn pursue_the_gone(&mut self, ctx: &mut Ctx<'_>) {
+        let view = &self.state.view;
+        self.gone.retain(|node, life| view.is_alive(*node, *life));
+        for (node, life) in self.gone.clone() {
+            if self.is_leader() {
+                self.remove(node, ctx);
+            } else {
+                self.complain(node, life, true, ctx);
+            }
+        }
+    }
+
+    /// Sends heartbeats to the other data nodes, and complains of those that signals were lost to
+    /// or that do not hear us.
+    pub(crate) fn watch_links(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.roles_data || !self.me_alive(ctx) {
+            return;
+        }
+        let now = ctx.now();
+        let lease = Duration::from_millis(self.state.view.config.lease_ms);
+        let beat = now.since(self.beat_at) >= RENEW;
+        if beat {
+            self.beat_at = now;
+        }
+        let me = ctx.node();
+        for node in self.data_nodes().into_iter().filter(|n| *n != me) {
+            let Some(life) = self.state.view.incarnation(node) else { continue };
+            let peer = self.peers.entry(node).or_default();
+            let broken = peer.lost_link >= life || now.since(peer.fresh_at) > lease;
+            if beat {
+                let body = HeartbeatOrd { clock: now.as_nanos(), echo: peer.clock };
+                ctx.send(BlockRef::control(node), &body);
+            }
+            if broken && self.is_leader() {
+                self.doom(node, me, ctx);
+            } else if broken {
+                self.complain(node, life, false, ctx);
+            }
+        }
+    }
+
+    pub(crate) fn on_heartbeat_ord(&mut self, signal: &Signal<'_>) {
+        let body = signal.body::<HeartbeatOrd>();
+        let node = signal.sender().node;
+        let life = Incarnation::new(signal.header.incarnation);
+        if !self.state.view.is_alive(node, life) {
+            return;
+        }
+        let peer = self.peers.entry(node).or_default();
+        peer.clock = peer.clock.max(body.clock);
+        peer.fresh_at = peer.fresh_at.max(Instant::from_nanos(body.echo));
+    }
+
+    fn complain(&self, node: NodeId, life: Incarnation, gone: bool, ctx: &mut Ctx<'_>) {
+        let Some(leader) = self.leader().filter(|l| *l != ctx.node()) else { return };
+        let body = SuspectRep {
+            node: u64::from(node.get()),
+            incarnation: u64::from(life.get()),
+            gone: u64::from(gone),
+        };
+        ctx.send(BlockRef::control(leader), &body);
+    }
+
+    pub(crate) fn on_suspect_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<SuspectRep>();
+        let node = NodeId::new(body.node as u16);
+        let life = Incarnation::new(body.incarnation as u32);
+        let from = signal.sender().node;
+        let member = self.state.view.is_alive(from, Incarnation::new(signal.header.incarnation));
+        if !self.is_leader() || !member || !self.state.view.is_alive(node, life) {
+            return;
+        }
+        if body.gone != 0 {
+            self.gone.insert(node, life);
+            self.pursue_the_gone(ctx);
+        } else {
+            self.doom(node, from, ctx);
+        }
+    }
+
+    /// Leader: one end of a broken link gets no lease any more, and is removed when its last one
+    /// has run out. The first complaint counts: a node that is doomed is not listened to.
+    fn doom(&mut self, suspect: NodeId, complainer: NodeId, ctx: &mut Ctx<'_>) {
+        let doomed = |n: NodeId| self.peers.get(&n).is_some_and(|p| p.doomed_for.is_some());
+        if doomed(suspect) || doomed(complainer) || self.leaving {
+            return;
+        }
+        let view = &self.state.view;
+        // A replica with the only copy of its data stays; one that is being filled goes first; the
+        // leader stays if it can.
+        let worth = |n: NodeId| {
+            (self.is_last_in_sync(n), view.is_in_sync(n), n == ctx.node(), n == complainer)
+        };
+        let victim = if worth(suspect) < worth(complainer) { suspect } else { complainer };
+        if self.is_last_in_sync(victim) {
+            return;
+        }
+        if victim == ctx.node() {
+            return self.leave("signals of this node were lost; a new process can join", ctx);
+        }
+        let other = if victim == suspect { complainer } else { suspect };
+        let life = view.incarnation(other).unwrap_or_default();
+        self.peers.entry(victim).or_default().doomed_for = Some((other, life));
+    }
+}
