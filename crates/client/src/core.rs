@@ -170,6 +170,7 @@ impl ClientCore {
         if !self.links.remove(&node) {
             return;
         }
+        self.lose_open_transactions(node);
         let tickets: Vec<Ticket> = self.requests.keys().copied().collect();
         for ticket in tickets {
             match self.requests.get(&ticket) {

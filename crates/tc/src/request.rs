@@ -30,20 +30,18 @@ impl Tc {
         let req = signal.body::<TcKeyReq>();
         let client = signal.sender();
         self.hear_epoch(req.epoch_seen);
-        if let Err(code) = self.admit(&req, client, ctx) {
-            return refuse(client, &req, code, ctx);
-        }
         let id = req.transaction;
+        if let Err(code) = self.admit(&req, client, ctx) {
+            return self.refuse(client, &req, code, ctx);
+        }
         let t = self.transactions.entry(id).or_insert_with(|| Transaction::new(Some(client)));
         t.answered_below = req.answered_below;
-        t.request = Some(Request {
-            id: req.request,
-            flags: req.flags,
-            outcomes: Vec::new(),
-            outcome_count: 0,
-        });
-        if t.state == State::Aborted {
-            return self.finish_abort(id, ctx);
+        t.request = Some(Request::new(&req));
+        match t.state {
+            State::Aborted => return self.finish_abort(id, ctx),
+            // It is being rolled back; the end of that answers.
+            State::Settling | State::Aborting => return,
+            _ => {}
         }
         if req.flags & FLAG_ROLLBACK != 0 {
             return self.abort(id, RefCode::TransactionAborted.into(), ctx);
@@ -52,6 +50,23 @@ impl Tc {
             return self.roll_back_to(id, req.rollback_to, ctx);
         }
         self.send_parts(&req, signal.payload(), ctx);
+    }
+
+    /// Refuses a request before anything was done for it. Its transaction, if there is one, is
+    /// rolled back, as every refusal says.
+    fn refuse(&mut self, client: BlockRef, req: &TcKeyReq, code: RefCode, ctx: &mut Ctx<'_>) {
+        let t = self.transactions.get_mut(&req.transaction);
+        if let Some(t) = t.filter(|t| t.client == Some(client) && t.is_between_requests()) {
+            t.request = Some(Request::new(req));
+            return self.abort(req.transaction, code.into(), ctx);
+        }
+        let body = TcKeyRef {
+            transaction: req.transaction,
+            request: req.request,
+            code: u32::from(code.number()),
+            errno: 0,
+        };
+        ctx.send(client, &body);
     }
 
     /// What can be wrong with a request before anything is done for it.
@@ -71,7 +86,12 @@ impl Tc {
             let full = self.transactions.len() >= limits::TRANSACTIONS_PER_COORDINATOR_MAX;
             return if full { Err(RefCode::TransactionLimit) } else { Ok(()) };
         };
-        if t.client != Some(client) || !matches!(t.state, State::Idle | State::Aborted) {
+        if t.client != Some(client) {
+            // It has lost the connection that the transaction belonged to, and with it the
+            // transaction.
+            return Err(RefCode::TransactionAborted);
+        }
+        if !t.is_between_requests() {
             return Err(RefCode::RequestMalformed);
         }
         if t.operations + operations > limits::OPERATIONS_PER_TRANSACTION_MAX {
@@ -171,17 +191,6 @@ impl Tc {
         }
         self.queries.retain(|_, q| q.client != client);
     }
-}
-
-/// Refuses a request that has not touched its transaction.
-fn refuse(client: BlockRef, req: &TcKeyReq, code: RefCode, ctx: &mut Ctx<'_>) {
-    let body = TcKeyRef {
-        transaction: req.transaction,
-        request: req.request,
-        code: u32::from(code.number()),
-        errno: 0,
-    };
-    ctx.send(client, &body);
 }
 
 /// True if a request commits when it is through.

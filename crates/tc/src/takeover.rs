@@ -28,6 +28,9 @@ pub(crate) struct TakeOver {
 impl Tc {
     pub(crate) fn on_take_over_rep(&mut self, signal: &Signal<'_>) {
         let rep = signal.body::<TakeOverRep>();
+        if self.park_newer(rep.view, signal) {
+            return;
+        }
         let decided = (rep.state != TAKE_OVER_PREPARED).then_some(rep.epoch);
         let known = self.takeover.reports.entry(rep.transaction).or_default();
         *known = (*known).max(decided);
@@ -35,6 +38,10 @@ impl Tc {
 
     pub(crate) fn on_take_over_end_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let rep = signal.body::<TakeOverEndRep>();
+        // In an older view the others seem to have ended their reports already.
+        if self.park_newer(rep.view, signal) {
+            return;
+        }
         self.takeover.ended.insert(signal.sender(), rep.view);
         self.resolve_when_reported(ctx);
     }

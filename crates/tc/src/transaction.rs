@@ -5,7 +5,7 @@ use alloc::{
     vec::Vec,
 };
 use lats_base::{Epoch, NodeSet, RefCode};
-use lats_signals::BlockRef;
+use lats_signals::{BlockRef, commit::TcKeyReq};
 
 /// Started → Preparing → Deciding → Committing; or Settling → Aborting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +114,20 @@ impl Transaction {
             request: None,
             refusal: None,
         }
+    }
+}
+
+impl Transaction {
+    /// True if its client may ask for the next thing.
+    pub(crate) fn is_between_requests(&self) -> bool {
+        self.request.is_none()
+            && matches!(self.state, State::Idle | State::Settling | State::Aborting | State::Aborted)
+    }
+}
+
+impl Request {
+    pub(crate) fn new(req: &TcKeyReq) -> Self {
+        Self { id: req.request, flags: req.flags, outcomes: Vec::new(), outcome_count: 0 }
     }
 }
 

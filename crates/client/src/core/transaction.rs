@@ -16,6 +16,8 @@ use lats_signals::{
 pub(super) struct Open {
     /// Chosen with the first operation.
     coordinator: Option<NodeId>,
+    /// The link to its coordinator was lost, and so it was rolled back.
+    lost: bool,
     statement: u32,
 }
 
@@ -71,6 +73,11 @@ impl ClientCore {
     /// Runs operations in a transaction.
     pub fn step(&mut self, sequence: u64, operations: &[RowOp], then: Then) -> Ticket {
         let ticket = self.ticket();
+        if self.transactions.get(&sequence).is_some_and(|t| t.lost) {
+            self.end(sequence);
+            self.fail(ticket, RefCode::CoordinatorFailed);
+            return ticket;
+        }
         let Some(coordinator) = self.coordinator_of(sequence, operations) else {
             self.end(sequence);
             self.fail(ticket, RefCode::NotServing);
@@ -155,6 +162,14 @@ impl ClientCore {
         let Some(Request::Step(step)) = self.requests.get(&body.request) else { return };
         self.end(step.sequence);
         self.fail(body.request, error_of(body.code, body.errno, signal.payload()));
+    }
+
+    /// Transactions between two requests whose coordinator was lost are rolled back: a coordinator
+    /// that lives does so when it loses its client.
+    pub(super) fn lose_open_transactions(&mut self, node: NodeId) {
+        for open in self.transactions.values_mut().filter(|t| t.coordinator == Some(node)) {
+            open.lost = true;
+        }
     }
 
     /// The coordinator is lost. What was not to commit is rolled back; about the rest we ask.
