@@ -308,7 +308,7 @@ impl Storage for Log {
     }
 
     fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
-        let mut snapshot = Snapshot { data: self.state.clone().into(), ..Snapshot::default() };
+        let mut snapshot = Snapshot { data: self.state.clone(), ..Snapshot::default() };
         let metadata = snapshot.mut_metadata();
         metadata.index = self.applied;
         metadata.term = self.entries.term(self.applied)?;

@@ -103,14 +103,12 @@ impl Control {
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let echo = Instant::from_nanos(req.leader_clock);
         let peer = self.peers.entry(node).or_default();
-        if peer.doomed_for.is_some() {
-            return;
-        }
         peer.installed = (req.view, req.catalog_version);
         peer.echoed = peer.echoed.max(echo);
         // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
         // place for ever.
-        let hears = now.since(peer.echoed) <= lease;
+        // A doomed one does not count either; it still proves whom it follows.
+        let hears = now.since(peer.echoed) <= lease && peer.doomed_for.is_none();
         if hears {
             peer.heard_at = peer.heard_at.max(Some(peer.echoed));
         }

@@ -459,9 +459,10 @@ impl World {
     fn find_gone(&mut self, end: End, other: End) {
         let side = ordered(end, other).1;
         let link = self.network.link(end, other);
-        let life = link.lives[1 - side];
+        let (own, life) = (link.lives[side], link.lives[1 - side]);
         let told = std::mem::replace(&mut link.refused[side], true);
-        if let (End::Node(node), End::Node(peer), false) = (end, other, told)
+        let same = self.life_of(end) == Some(own);
+        if let (End::Node(node), End::Node(peer), false, true) = (end, other, told, same)
             && life.get() > 0
         {
             self.tell_link_down(node, peer, life, true);
@@ -535,7 +536,11 @@ impl World {
         if std::mem::replace(&mut link.noticed[side], true) {
             return;
         }
-        let life = link.lives[1 - side];
+        let (own, life) = (link.lives[side], link.lives[1 - side]);
+        if self.life_of(end) != Some(own) {
+            // Its successor knows nothing of that connection.
+            return;
+        }
         match (end, other) {
             (End::Node(node), End::Node(peer)) => {
                 // It tries to connect again at once, and so finds out whether the process is gone.
