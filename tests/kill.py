@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Kills data nodes with SIGKILL under load, and checks that nothing acknowledged is lost.
+
+Threads move money between accounts through both nodes and note what was acknowledged. A random data
+node is killed at a random moment; the time until the first commit after the kill is measured; when
+the node is a full replica again, the next one is killed. At the end every acknowledged transfer must
+be there on both nodes, no refused one, the balances must follow from the transfers, and both nodes
+must give the same rows.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from minimysql import Connection, MySQLError
+
+ACCOUNTS = 50
+
+
+class Ledger:
+    """What clients were told."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.committed, self.refused, self.unknown = set(), set(), set()
+        self.commits = []  # (time, port)
+        self.errors = {}
+
+    def note(self, outcome, number, port=0):
+        with self.lock:
+            outcome.add(number)
+            if outcome is self.committed:
+                self.commits.append((time.monotonic(), port))
+
+    def error(self, what):
+        with self.lock:
+            self.errors[what] = self.errors.get(what, 0) + 1
+
+
+class Worker(threading.Thread):
+    """Transfers through one node; through the other while the first is away."""
+
+    def __init__(self, index, ports, ledger, stop):
+        super().__init__(daemon=True)
+        self.index, self.ports, self.ledger, self.stop = index, ports, ledger, stop
+        self.random = random.Random(index)
+        self.next = index * 10_000_000
+        self.port = ports[index % len(ports)]
+        self.connection = None
+
+    def run(self):
+        while not self.stop.is_set():
+            try:
+                if self.connection is None:
+                    self.connection = Connection(self.port, "test", timeout=5)
+                self.transfer()
+            except OSError:
+                self.away()
+            except MySQLError as error:
+                self.ledger.error(error.number)
+                if error.number in (1040, 1053):
+                    self.away()
+
+    def away(self):
+        self.connection = None
+        self.port = self.random.choice(self.ports)
+        time.sleep(0.002)
+
+    def transfer(self):
+        self.next += 1
+        number = self.next
+        source, target = self.random.sample(range(ACCOUNTS), 2)
+        amount = self.random.randint(1, 100)
+        committing = False
+        try:
+            run = self.connection.query
+            run("BEGIN")
+            run(f"UPDATE account SET balance = balance - {amount} WHERE id = {source}")
+            run(f"UPDATE account SET balance = balance + {amount} WHERE id = {target}")
+            run(f"INSERT INTO transfer VALUES ({number}, {source}, {target}, {amount})")
+            committing = True
+            run("COMMIT")
+            self.ledger.note(self.ledger.committed, number, self.port)
+        except OSError:
+            # The node is gone: a commit that was under way may have come about.
+            self.ledger.note(self.ledger.unknown if committing else self.ledger.refused, number)
+            raise
+        except MySQLError as error:
+            unknown = committing and "LDB-29" in str(error)
+            self.ledger.note(self.ledger.unknown if unknown else self.ledger.refused, number)
+            try:
+                self.connection.query("ROLLBACK")
+            except MySQLError:
+                pass
+            raise
+
+
+class Cluster:
+    """A cluster that this test has started."""
+
+    def __init__(self, binary, sql_port):
+        self.binary, self.sql_port = binary, sql_port
+        self.directory = os.path.join(tempfile.mkdtemp(prefix="latsdb-kill-"), "data")
+        self.run("start", "--sql-port", str(sql_port), "--ephemeral", "--detach",
+                 "--restart-delay-ms", "300", "--memory-mib", "1024")
+
+    def run(self, command, *arguments):
+        line = [self.binary, command, "--data-dir", self.directory, *arguments]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(line)}: {done.stderr}")
+        return done.stdout
+
+    def nodes(self):
+        nodes = json.loads(self.run("status", "--json"))["nodes"]
+        return [n for n in nodes if "data" in n["roles"]]
+
+    def wait_whole(self, seconds=60):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                nodes = self.nodes()
+                if all(n["in_sync"] and n["pid"] for n in nodes):
+                    for node in nodes:
+                        port = int(node["sql_address"].rsplit(":", 1)[1])
+                        Connection(port, "test", timeout=2).close()
+                    return nodes
+            except (RuntimeError, OSError, MySQLError):
+                pass
+            time.sleep(0.1)
+        raise RuntimeError(f"not whole after {seconds} s: {self.nodes()}")
+
+
+def kill_one(cluster, ledger, chooser):
+    nodes = cluster.wait_whole()
+    time.sleep(chooser.uniform(0.2, 1.0))
+    victim = chooser.choice(nodes)
+    gone = int(victim["sql_address"].rsplit(":", 1)[1])
+    killed = time.monotonic()
+    os.kill(victim["pid"], signal.SIGKILL)
+    time.sleep(1.0)
+    with ledger.lock:
+        after = sorted(t for t, port in ledger.commits if t > killed and port != gone)
+    if not after:
+        raise RuntimeError("no commit within a second of the kill")
+    times = [killed] + after
+    gap = max(b - a for a, b in zip(times, times[1:]))
+    return victim["node_id"], (after[0] - killed) * 1000, gap * 1000
+
+
+def rows(port, statement):
+    return Connection(port, "test", timeout=30).query(statement)
+
+
+def check(ledger, ports):
+    """What is wrong at the end; nothing if all is well."""
+    wrong = []
+    transfers = [rows(p, "SELECT id, source, target, amount FROM transfer ORDER BY id") for p in ports]
+    accounts = [rows(p, "SELECT id, balance FROM account ORDER BY id") for p in ports]
+    if transfers[0] != transfers[1] or accounts[0] != accounts[1]:
+        wrong.append("the two nodes give different rows")
+    there = {int(r[0]) for r in transfers[0]}
+    if lost := ledger.committed - there:
+        wrong.append(f"{len(lost)} acknowledged transfers are lost, e.g. {min(lost)}")
+    if ghosts := ledger.refused & there:
+        wrong.append(f"{len(ghosts)} refused transfers are there, e.g. {min(ghosts)}")
+    balances = dict.fromkeys(range(ACCOUNTS), 0)
+    for _, source, target, amount in transfers[0]:
+        balances[int(source)] -= int(amount)
+        balances[int(target)] += int(amount)
+    if [[str(k), str(v)] for k, v in balances.items()] != accounts[0]:
+        wrong.append("the balances do not follow from the transfers")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=6)
+    parser.add_argument("--sql-port", type=int, default=14306)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    args = parser.parse_args()
+    print(f"kill: seed {args.seed}, {args.kills} kills", flush=True)
+    cluster = Cluster(args.binary, args.sql_port)
+    ports = [args.sql_port, args.sql_port + 1]
+    stop, ledger = threading.Event(), Ledger()
+    try:
+        setup = Connection(ports[0], "test")
+        setup.query("CREATE TABLE account (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
+        setup.query("CREATE TABLE transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
+        values = ",".join(f"({i}, 0)" for i in range(ACCOUNTS))
+        setup.query(f"INSERT INTO account VALUES {values}")
+        workers = [Worker(i + 1, ports, ledger, stop) for i in range(args.threads)]
+        for worker in workers:
+            worker.start()
+        chooser = random.Random(args.seed)
+        first, longest = [], []
+        for round_number in range(args.kills):
+            node, to_first, gap = kill_one(cluster, ledger, chooser)
+            first.append(to_first)
+            longest.append(gap)
+            print(f"kill {round_number + 1}: node {node}, first commit after {to_first:.1f} ms, "
+                  f"longest gap {gap:.1f} ms", flush=True)
+        cluster.wait_whole()
+        stop.set()
+        for worker in workers:
+            worker.join(20)
+        wrong = check(ledger, ports)
+    finally:
+        stop.set()
+        cluster.run("stop")
+    first.sort()
+    longest.sort()
+    print(f"kill: {len(ledger.committed)} committed, {len(ledger.refused)} refused, "
+          f"{len(ledger.unknown)} cut off while committing; errors {ledger.errors}")
+    print(f"kill: first commit after {first[len(first) // 2]:.1f} ms median, {first[-1]:.1f} ms worst; "
+          f"longest gap {longest[len(longest) // 2]:.1f} ms median, {longest[-1]:.1f} ms worst")
+    for what in wrong:
+        print(f"kill: WRONG: {what}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
