@@ -117,6 +117,12 @@ impl Consensus {
         self.raft.raft.term
     }
 
+    /// Leader: everything that earlier leaders may have proposed is applied.
+    pub(crate) fn has_settled(&self) -> bool {
+        let log = &self.raft.raft.raft_log;
+        self.is_leader() && log.term(log.applied).is_ok_and(|term| term == self.raft.raft.term)
+    }
+
     pub(crate) fn tick(&mut self) {
         self.raft.tick();
     }

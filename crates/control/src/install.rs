@@ -17,7 +17,7 @@ impl Control {
             }
             self.joined = true;
         } else if !self.me_alive(ctx) {
-            return self.leave("the cluster has removed this node; a new process can join", ctx);
+            return self.leave_when_told(ctx);
         }
         let (view, catalog) = (self.state.view.number, self.state.catalog.version);
         // The catalog goes first: a view makes replicas, and those are made of tables.
@@ -61,10 +61,6 @@ impl Control {
                     ..Default::default()
                 };
             }
-        }
-        let view = &self.state.view;
-        for peer in self.peers.values_mut() {
-            peer.doomed_for = peer.doomed_for.filter(|(node, life)| view.is_alive(*node, *life));
         }
     }
 

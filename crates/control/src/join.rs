@@ -10,6 +10,9 @@ use lats_signals::{
     copy::FragmentsSyncedRep,
 };
 
+/// Three heartbeats of the consensus group, which tell what is agreed on.
+const FAREWELL_TICKS: u32 = 10;
+
 impl Control {
     pub(crate) fn ask_to_join(&mut self, ctx: &mut Ctx<'_>) {
         let Start::Join { member, seeds } = &self.start else { return };
@@ -83,9 +86,18 @@ impl Control {
         }
         let code = RefCode::from_number(body.code as u16);
         if self.joined {
-            self.leave("the cluster has removed this node; a new process can join", ctx);
+            self.leave_when_told(ctx);
         } else {
             self.leave(&format!("the cluster does not take this node in: {code}"), ctx);
+        }
+    }
+
+    /// This node has found itself removed. If it leads, because the removal is older than its
+    /// leadership, it stays until the others surely know, or they could not elect anybody.
+    pub(crate) fn leave_when_told(&mut self, ctx: &mut Ctx<'_>) {
+        self.farewell_ticks += 1;
+        if !self.is_leader() || self.farewell_ticks > FAREWELL_TICKS {
+            self.leave("the cluster has removed this node; a new process can join", ctx);
         }
     }
 

@@ -58,7 +58,10 @@ pub struct Control {
     started: bool,
     /// Lives whose process is gone for certain, until a view without them is here.
     gone: BTreeMap<NodeId, Incarnation>,
+    /// Leader: links between data nodes that are broken.
+    broken: Vec<links::Broken>,
     campaign_planned: bool,
+    farewell_ticks: u32,
     /// The shell was told to end the process.
     leaving: bool,
     ticked_at: Instant,
@@ -84,9 +87,10 @@ struct Peer {
     /// Leader: our clock, as echoed by it: it followed us then.
     echoed: Instant,
     installed: (ViewNumber, u64),
-    /// Leader: signals between it and this life of another data node were lost. While that one
-    /// lives, it gets no lease any more.
-    doomed_for: Option<(NodeId, Incarnation)>,
+    /// Leader: a link of it is broken, and it is the end that goes. It gets no lease any more.
+    doomed: bool,
+    /// Leader: its removal was proposed.
+    removing: bool,
     /// Its clock in its newest heartbeat.
     clock: u64,
     /// Our clock, as echoed by its heartbeats: packets passed both ways then.
@@ -135,7 +139,9 @@ impl Control {
             changes: BTreeMap::new(),
             started: false,
             gone: BTreeMap::new(),
+            broken: Vec::new(),
             campaign_planned: false,
+            farewell_ticks: 0,
             leaving: false,
             ticked_at: Instant::ZERO,
             beat_at: Instant::ZERO,
@@ -151,6 +157,20 @@ impl Control {
     /// True if this node leads the control group.
     pub fn is_leader(&self) -> bool {
         self.consensus.is_leader()
+    }
+
+    /// True if this node knows of no trouble, but perhaps with these: every other member lives and
+    /// is in touch. For the simulator, which does not break more than can be broken.
+    pub fn is_calm(&self, but_for: &[NodeId]) -> bool {
+        let troubled = |m: &Member| {
+            self.peers.get(&m.node).is_some_and(|p| p.doomed || p.lost_link >= m.incarnation)
+        };
+        let mut others =
+            self.state.view.members.iter().filter(|m| !but_for.contains(&m.node));
+        self.leader().is_some()
+            && self.gone.keys().all(|n| but_for.contains(n))
+            && self.broken.iter().all(|b| b.concerns(but_for))
+            && others.all(|m| m.alive && !(m.roles.data && troubled(m)))
     }
 
     fn me_alive(&self, ctx: &Ctx<'_>) -> bool {
@@ -200,10 +220,12 @@ impl Control {
         }
         if self.consensus.is_leader() != was_leader {
             self.became_leader_at = self.consensus.is_leader().then(|| ctx.now());
+            self.broken.clear();
             for peer in self.peers.values_mut() {
                 peer.echoed = Instant::ZERO;
                 peer.heard_at = None;
-                peer.doomed_for = None;
+                peer.doomed = false;
+                peer.removing = false;
             }
             self.pursue_the_gone(ctx);
         }

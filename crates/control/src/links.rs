@@ -5,7 +5,7 @@
 //! never sent again: instead one of the two lives ends, and its successor is filled anew.
 
 use crate::{Control, TIMER_CAMPAIGN, membership::RENEW};
-use lats_base::{Duration, Incarnation, Instant, NodeId};
+use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
@@ -36,7 +36,7 @@ impl Control {
         if peer.link == life {
             peer.link = Incarnation::default();
         }
-        if body.gone != 0 && self.state.view.is_alive(node, life) {
+        if body.gone != 0 {
             self.is_gone(node, life, ctx);
         }
         if self.joined {
@@ -44,9 +44,11 @@ impl Control {
         }
     }
 
-    /// The process of a member is gone for certain.
+    /// The process of this life is gone for certain.
     pub(crate) fn is_gone(&mut self, node: NodeId, life: Incarnation, ctx: &mut Ctx<'_>) {
-        self.gone.insert(node, life);
+        if self.state.view.is_alive(node, life) {
+            self.gone.insert(node, life);
+        }
         if self.consensus.forget_leader(node, life) || self.leader().is_none() {
             let patience = if self.roles_data { Duration::ZERO } else { WITNESS_PATIENCE };
             self.plan_campaign(patience, ctx);
@@ -65,12 +67,12 @@ impl Control {
     /// gone refuse, so it stands again soon.
     pub(crate) fn campaign(&mut self, ctx: &mut Ctx<'_>) {
         self.campaign_planned = false;
-        if self.leader().is_some() || !self.is_member() {
+        if self.leader().is_some() || !self.joined || !self.me_alive(ctx) {
             return;
         }
         self.consensus.campaign();
         self.run_consensus(ctx);
-        if self.leader().is_none() && !self.gone.is_empty() {
+        if self.leader().is_none() {
             // Not in step with others who do the same.
             let span = Duration::from_micros(ctx.random().between(8_000, 25_000));
             self.plan_campaign(span, ctx);
@@ -112,11 +114,12 @@ impl Control {
                 ctx.send(BlockRef::control(node), &body);
             }
             if broken && self.is_leader() {
-                self.doom(node, me, ctx);
+                self.note_broken(node, me, now);
             } else if broken {
                 self.complain(node, life, false, ctx);
             }
         }
+        self.doom(ctx);
     }
 
     pub(crate) fn on_heartbeat_ord(&mut self, signal: &Signal<'_>) {
@@ -154,32 +157,70 @@ impl Control {
             self.gone.insert(node, life);
             self.pursue_the_gone(ctx);
         } else {
-            self.doom(node, from, ctx);
+            self.note_broken(node, from, ctx.now());
+            self.doom(ctx);
         }
     }
 
-    /// Leader: one end of a broken link gets no lease any more, and is removed when its last one
-    /// has run out. The first complaint counts: a node that is doomed is not listened to.
-    fn doom(&mut self, suspect: NodeId, complainer: NodeId, ctx: &mut Ctx<'_>) {
-        let doomed = |n: NodeId| self.peers.get(&n).is_some_and(|p| p.doomed_for.is_some());
-        if doomed(suspect) || doomed(complainer) || self.leaving {
-            return;
-        }
-        let view = &self.state.view;
-        // A replica with the only copy of its data stays; one that is being filled goes first; the
-        // leader stays if it can.
-        let worth = |n: NodeId| {
-            (self.is_last_in_sync(n), view.is_in_sync(n), n == ctx.node(), n == complainer)
+    /// Leader: the link between these two is broken. The first complaint stays the first.
+    fn note_broken(&mut self, suspect: NodeId, complainer: NodeId, now: Instant) {
+        let same = |b: &&mut Broken| {
+            (b.suspect, b.complainer) == (suspect, complainer)
+                || (b.suspect, b.complainer) == (complainer, suspect)
         };
-        let victim = if worth(suspect) < worth(complainer) { suspect } else { complainer };
-        if self.is_last_in_sync(victim) {
-            return;
+        match self.broken.iter_mut().find(same) {
+            Some(broken) => broken.heard_at = now,
+            None => self.broken.push(Broken { suspect, complainer, heard_at: now }),
         }
-        if victim == ctx.node() {
-            return self.leave("signals of this node were lost; a new process can join", ctx);
+    }
+
+    /// Leader: of each broken link, one end gets no lease any more, and is removed when its last one
+    /// has run out. Nobody is removed for a link to somebody who goes anyway.
+    fn doom(&mut self, ctx: &mut Ctx<'_>) {
+        let (now, me, view) = (ctx.now(), ctx.node(), &self.state.view);
+        let alive = |n: NodeId| view.incarnation(n).is_some();
+        self.broken.retain(|b| {
+            now.since(b.heard_at) < COMPLAINT_LASTS && alive(b.suspect) && alive(b.complainer)
+        });
+        let mut doomed = NodeSet::EMPTY;
+        for broken in &self.broken {
+            let (suspect, complainer) = (broken.suspect, broken.complainer);
+            if doomed.contains(suspect) || doomed.contains(complainer) {
+                continue;
+            }
+            // A replica with the only copy of its data stays; one that is being filled goes first;
+            // the leader stays if it can.
+            let worth = |n: NodeId| {
+                (self.is_last_in_sync(n), view.is_in_sync(n), n == me, n == complainer)
+            };
+            let victim = if worth(suspect) < worth(complainer) { suspect } else { complainer };
+            if !self.is_last_in_sync(victim) {
+                doomed.insert(victim);
+            }
         }
-        let other = if victim == suspect { complainer } else { suspect };
-        let life = view.incarnation(other).unwrap_or_default();
-        self.peers.entry(victim).or_default().doomed_for = Some((other, life));
+        for (node, peer) in &mut self.peers {
+            peer.doomed = doomed.contains(*node);
+        }
+        if doomed.contains(me) && self.is_leader() {
+            self.leave("signals of this node were lost; a new process can join", ctx);
+        }
     }
 }
+
+/// A link between two data nodes that has lost signals, or that passes none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Broken {
+    suspect: NodeId,
+    complainer: NodeId,
+    heard_at: Instant,
+}
+
+impl Broken {
+    /// True if one of its ends is among these.
+    pub(crate) fn concerns(&self, nodes: &[NodeId]) -> bool {
+        nodes.contains(&self.suspect) || nodes.contains(&self.complainer)
+    }
+}
+
+/// Who has reason to complain does so with every tick.
+const COMPLAINT_LASTS: Duration = Duration::from_millis(200);

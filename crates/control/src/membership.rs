@@ -40,8 +40,11 @@ impl Control {
             self.peers.values_mut().for_each(|p| p.fresh_at = now);
         }
         self.ticked_at = now;
-        if !self.joined || !self.me_alive(ctx) {
+        if !self.joined {
             return;
+        }
+        if !self.me_alive(ctx) {
+            return self.leave_when_told(ctx);
         }
         if self.is_leader() {
             self.epoch = Epoch::new(self.epoch.get() + 1);
@@ -102,19 +105,22 @@ impl Control {
         let (now, term, everywhere) = (ctx.now(), self.consensus.term(), self.everywhere);
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let echo = Instant::from_nanos(req.leader_clock);
+        let settled = self.consensus.has_settled();
         let peer = self.peers.entry(node).or_default();
         peer.installed = (req.view, req.catalog_version);
         peer.echoed = peer.echoed.max(echo);
         // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
         // place for ever.
         // A doomed one does not count either; it still proves whom it follows.
-        let hears = now.since(peer.echoed) <= lease && peer.doomed_for.is_none();
+        let hears = now.since(peer.echoed) <= lease && !peer.doomed;
+        let removing = peer.removing;
         if hears {
             peer.heard_at = peer.heard_at.max(Some(peer.echoed));
         }
         self.renew_own_lease(ctx);
-        // LEASE-2: a leader that may have been replaced grants nothing.
-        let sure = now < self.lease.until;
+        // LEASE-2: a leader that may have been replaced grants nothing. LEASE-5: nor does it to a
+        // node whose removal may be agreed on already.
+        let sure = now < self.lease.until && settled && !removing;
         let granted = if hears && sure { lease } else { Duration::ZERO };
         if let Some(peer) = self.peers.get_mut(&node).filter(|_| granted > Duration::ZERO) {
             peer.granted_until = peer.granted_until.max(now.plus(granted));
@@ -159,6 +165,10 @@ impl Control {
 
     /// Leader: LEASE-2. Its own lease counts from a moment at which a majority surely followed it.
     fn renew_own_lease(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.consensus.has_settled() {
+            // LEASE-5: an earlier leader may have asked for our removal.
+            return;
+        }
         let voters = self.consensus.voters();
         let mut followed: Vec<Instant> = voters
             .iter()
@@ -239,6 +249,7 @@ impl Control {
     pub(crate) fn remove(&mut self, node: NodeId, ctx: &mut Ctx<'_>) {
         let Some(incarnation) = self.state.view.incarnation(node) else { return };
         if self.consensus.may_change_voters() {
+            self.peers.entry(node).or_default().removing = true;
             self.propose(&Command::Remove { node, incarnation }, ctx);
         }
     }

@@ -1,18 +1,21 @@
 //! What must hold when a run has come to rest. One function per property.
 
-use crate::{clients::Ledger, world::World};
+use crate::{clients::Ledger, world::{SimNode, World}};
 use lats_base::{FragmentId, NodeId, TableId};
 use lats_catalog::View;
 use lats_node::{control::Control, ldm::Ldm};
 use lats_signals::BlockKind;
 use std::collections::BTreeMap;
 
+/// The control block of a node, if it lives.
+pub fn control(node: &SimNode) -> Option<&Control> {
+    let executor = node.executors.iter().find(|e| e.hosts(BlockKind::Control, 0))?;
+    executor.block(BlockKind::Control, 0)?.as_any().downcast_ref::<Control>()
+}
+
 /// The newest view that a live node has.
 pub fn newest_view(world: &World) -> Option<&View> {
-    let views = world.nodes.values().flat_map(|n| &n.executors).filter_map(|e| {
-        let control = e.block(BlockKind::Control, 0)?.as_any().downcast_ref::<Control>()?;
-        Some(&control.state().view)
-    });
+    let views = world.nodes.values().filter_map(|n| Some(&control(n)?.state().view));
     views.max_by_key(|v| v.number)
 }
 

@@ -96,6 +96,7 @@ impl World {
                 n.is_alive()
                     && n.paused_until <= self.now
                     && view.is_alive(*id, n.life())
+                    && crate::checkers::control(n).is_some_and(|c| c.is_calm(one_of))
                     && (!n.config.holds_data || view.is_in_sync(*id))
             })
         };
