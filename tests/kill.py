@@ -82,8 +82,9 @@ class Worker(threading.Thread):
         try:
             run = self.connection.query
             run("BEGIN")
-            run(f"UPDATE account SET balance = balance - {amount} WHERE id = {source}")
-            run(f"UPDATE account SET balance = balance + {amount} WHERE id = {target}")
+            # In the order of the ids: deadlocks are not what is measured here.
+            for account, change in sorted([(source, -amount), (target, amount)]):
+                run(f"UPDATE account SET balance = balance + {change} WHERE id = {account}")
             run(f"INSERT INTO transfer VALUES ({number}, {source}, {target}, {amount})")
             committing = True
             run("COMMIT")
