@@ -51,6 +51,8 @@ pub(crate) enum ReadEnd {
 
 /// Read from one socket in one turn at most.
 const READ_BYTES: usize = 256 << 10;
+/// Room for one read: a burst of small signals should cost one system call.
+const READ_ROOM: usize = 64 << 10;
 /// Output that waits for a client that does not read, and for a node.
 const CLIENT_OUTPUT_MAX: usize = 128 << 20;
 const NODE_OUTPUT_MAX: usize = 1 << 30;
@@ -77,11 +79,12 @@ impl Connection {
     pub(crate) fn read(&mut self) -> ReadEnd {
         let mut total = 0;
         while total < READ_BYTES {
-            let start = self.input.len();
-            let room = (64 << 10).max(self.input.capacity() - start).min(READ_BYTES);
-            self.input.resize(start + room, 0);
-            let got = rustix::io::read(&*self.socket, &mut self.input[start..]);
-            self.input.truncate(start + *got.as_ref().unwrap_or(&0));
+            if self.input.capacity() - self.input.len() < READ_ROOM {
+                self.input.reserve(READ_ROOM);
+            }
+            let room = self.input.capacity() - self.input.len();
+            let spare = rustix::buffer::spare_capacity(&mut self.input);
+            let got = rustix::io::read(&*self.socket, spare);
             match got {
                 Ok(0) => return ReadEnd::Closed,
                 Ok(n) => total += n,

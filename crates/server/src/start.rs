@@ -80,7 +80,7 @@ fn check(args: &StartArgs) -> anyhow::Result<()> {
     if !(1..=4).contains(&args.replicas) {
         bail!("--replicas must be 1 to 4");
     }
-    if args.nodes == 0 || args.nodes > 48 || args.nodes % args.replicas != 0 {
+    if args.nodes == 0 || args.nodes > 48 || !args.nodes.is_multiple_of(args.replicas) {
         bail!(
             "--nodes must be 1 to 48 and a multiple of --replicas ({}): each node group has that \
              many nodes",
