@@ -1,34 +1,60 @@
 #!/usr/bin/env bash
 # Installs what the tests need and runs them all: lints, unit tests, the simulator's slice, and real
-# clients against a real cluster. Prints what it does; ends at the first failure.
+# clients against a real cluster. Prints what it does; ends at the first failure. The last line says
+# how many tests passed and failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target="${CARGO_TARGET_DIR:-target}"
 begun=$SECONDS
 passed=0
+output="$(mktemp)"
+trap 'rm -f "$output"' EXIT
+
+# What a step's output says: the results of cargo's test programs, else its last line `N passed, N
+# failed`. Prints "PASSED FAILED"; nothing if the step counted nothing.
+counted() {
+  awk '/^test result: / { ok += $4; bad += $6; cargo = 1 }
+    /^[0-9]+ passed, [0-9]+ failed$/ { last_ok = $1; last_bad = $3; script = 1 }
+    END { if (cargo) print ok, bad; else if (script) print last_ok, last_bad }' "$output"
+}
+
+# Runs a command under a name. One that counts no tests is one test itself.
 step() {
-  local name="$1" since=$SECONDS
+  local name="$1" since=$SECONDS count ok bad good=yes
   shift
-  printf '\n== %s\n' "$name"
-  if ! "$@"; then
-    printf '\n== FAILED: %s\n%d passed, 1 failed\n' "$name" "$passed"
+  printf '\n== %s: %s\n' "$name" "$*"
+  "$@" 2>&1 | tee "$output" || good=no
+  count="$(counted)"
+  if [ $good = no ]; then
+    read -r ok bad <<<"${count:-0 1}"
+    printf '\n== FAILED: %s, after %d s\n' "$name" $((SECONDS - since))
+    printf '%d passed, %d failed\n' $((passed + ok)) $((bad > 0 ? bad : 1))
     exit 1
   fi
-  passed=$((passed + 1))
+  read -r ok bad <<<"${count:-1 0}"
+  passed=$((passed + ok))
   printf '== %s: done in %d s\n' "$name" $((SECONDS - since))
 }
 
-step "what the tests need" bash scripts/setup.sh --tests
+# Runs a command that prepares the next steps and tests nothing.
+prepare() {
+  local before=$passed
+  step "$@"
+  passed=$before
+}
+
+prepare "what the tests need" bash scripts/setup.sh --tests
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --locked -- -D warnings
 step "unit tests" cargo test --workspace --locked
-step "simulator: build" cargo build --profile sim --locked -p lats-sim
+step "ring, in every interleaving" cargo test -p lats-runtime --features loom --locked ring
+prepare "simulator: build" cargo build --profile sim --locked -p lats-sim
 step "simulator: fixed seeds, each twice" "$target/sim/sim" --seed 1 --seeds 800 --twice
 step "simulator: fresh seeds" "$target/sim/sim" --seeds 400
 for bug in forget-tentative-row read-stale-backup answer-early abort-decided; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug"
 done
-step "build the server" cargo build --locked -p latsdb
+prepare "build the server" cargo build --locked -p latsdb
 if [ -f tests/run.sh ]; then
   step "real clients" env LATSDB="$target/debug/latsdb" bash tests/run.sh
 fi
