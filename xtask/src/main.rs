@@ -1,8 +1,14 @@
-//! Automation of this repository: `cargo xtask sim`, `cargo xtask tidy`.
+//! Automation of this repository: `cargo xtask sim`, `cargo xtask tidy`, `cargo xtask ci`.
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
-use std::process::Command;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+#[cfg(test)]
+mod tidy;
 
 /// Automation of this repository.
 #[derive(Parser)]
@@ -22,26 +28,36 @@ enum Task {
     },
     /// Check the house rules (also run by `cargo test -p xtask`).
     Tidy,
+    /// Run everything that must pass before a change lands: `scripts/test.sh`.
+    Ci,
 }
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().task {
-        Task::Sim { arguments } => run(
-            Command::new("cargo")
-                .args(["run", "--quiet", "--profile", "sim", "-p", "lats-sim", "--"])
-                .args(arguments),
-        ),
-        Task::Tidy => run(Command::new("cargo").args(["test", "--quiet", "-p", "xtask"])),
+        Task::Sim { arguments } => run(Command::new("cargo")
+            .args(["run", "--quiet", "--locked", "--profile", "sim", "-p", "lats-sim", "--"])
+            .args(arguments)),
+        Task::Tidy => {
+            run(Command::new("cargo").args(["test", "--quiet", "--locked", "-p", "xtask"]))
+        }
+        Task::Ci => run(Command::new("bash").arg(root().join("scripts/test.sh")).env("CI", "true")),
     }
 }
 
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Runs a program in the folder of the workspace, and passes its failure on.
 fn run(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().context("cannot run cargo")?;
+    let program = command.get_program().to_owned();
+    let status = command
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("cannot run {}", program.display()))?;
     if !status.success() {
-        bail!("{command:?} has failed");
+        bail!("{} ended with {status}; what it printed above says why", program.display());
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tidy;

@@ -117,6 +117,7 @@ impl TransactionId {
 
     /// Spreads transactions over coordinators in take-over.
     pub fn hash(self) -> u64 {
-        (self.client.get() ^ self.sequence.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+        (self.client.get() ^ self.sequence.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            >> 32
     }
 }

@@ -211,8 +211,7 @@ impl Client {
     pub async fn fetch_catalog(&self) -> Result<(), StoreError> {
         match self.ask(ClientCore::fetch_catalog).await {
             Answer::Catalog(catalog) => {
-                let mut known =
-                    self.inner.catalog.write().unwrap_or_else(PoisonError::into_inner);
+                let mut known = self.inner.catalog.write().unwrap_or_else(PoisonError::into_inner);
                 if catalog.version > known.version {
                     *known = Arc::new(*catalog);
                 }

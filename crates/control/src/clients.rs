@@ -38,11 +38,7 @@ impl Control {
 
     fn send_map(&self, client: BlockRef, request: u64, ctx: &mut Ctx<'_>) {
         let map = self.map();
-        let body = MapConf {
-            request,
-            view: map.view.number,
-            catalog_version: map.catalog_version,
-        };
+        let body = MapConf { request, view: map.view.number, catalog_version: map.catalog_version };
         ctx.send_with(client, &body, &[&lats_catalog::encode(&map)]);
     }
 

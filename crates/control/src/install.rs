@@ -68,9 +68,9 @@ impl Control {
     /// for the others the leader has seen to it.
     pub(crate) fn had_all_links(&self, ctx: &Ctx<'_>) -> bool {
         let others = self.state.view.data_nodes().filter(|m| m.node != ctx.node());
-        others.into_iter().all(|m| {
-            self.peers.get(&m.node).is_some_and(|p| p.had_link >= m.incarnation)
-        })
+        others
+            .into_iter()
+            .all(|m| self.peers.get(&m.node).is_some_and(|p| p.had_link >= m.incarnation))
     }
 
     pub(crate) fn on_install_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -150,4 +150,3 @@ impl Control {
         self.joined || matches!(self.start, Start::Found(_))
     }
 }
-

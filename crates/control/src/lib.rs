@@ -106,7 +106,12 @@ const JOIN_RETRY: Duration = Duration::from_millis(100);
 impl Control {
     /// The control block of one life of a node. `blocks`: the coordinators and data managers of
     /// this node, which install views and catalogs.
-    pub fn new(node: NodeId, incarnation: Incarnation, start: Start, blocks: Vec<BlockRef>) -> Self {
+    pub fn new(
+        node: NodeId,
+        incarnation: Incarnation,
+        start: Start,
+        blocks: Vec<BlockRef>,
+    ) -> Self {
         let id = raft_id(node, incarnation);
         let (state, consensus, roles_data) = match &start {
             Start::Found(founding) => {
@@ -165,8 +170,7 @@ impl Control {
         let troubled = |m: &Member| {
             self.peers.get(&m.node).is_some_and(|p| p.doomed || p.lost_link >= m.incarnation)
         };
-        let mut others =
-            self.state.view.members.iter().filter(|m| !but_for.contains(&m.node));
+        let mut others = self.state.view.members.iter().filter(|m| !but_for.contains(&m.node));
         self.leader().is_some()
             && self.gone.keys().all(|n| but_for.contains(n))
             && self.broken.iter().all(|b| b.concerns(but_for))

@@ -190,9 +190,8 @@ impl Control {
             }
             // A replica with the only copy of its data stays; one that is being filled goes first;
             // the leader stays if it can.
-            let worth = |n: NodeId| {
-                (self.is_last_in_sync(n), view.is_in_sync(n), n == me, n == complainer)
-            };
+            let worth =
+                |n: NodeId| (self.is_last_in_sync(n), view.is_in_sync(n), n == me, n == complainer);
             let victim = if worth(suspect) < worth(complainer) { suspect } else { complainer };
             if !self.is_last_in_sync(victim) {
                 doomed.insert(victim);

@@ -239,9 +239,8 @@ impl Control {
     /// True if nobody else has the data of this node: a view without it would lose them (VIEW-1).
     pub(crate) fn is_last_in_sync(&self, node: NodeId) -> bool {
         let view = &self.state.view;
-        let others = |g: &lats_catalog::Group| {
-            g.replicas.iter().any(|r| r.in_sync && r.node != node)
-        };
+        let others =
+            |g: &lats_catalog::Group| g.replicas.iter().any(|r| r.in_sync && r.node != node);
         view.is_in_sync(node) && view.group_of_node(node).is_none_or(|(_, g)| !others(g))
     }
 

@@ -88,12 +88,8 @@ impl ControlState {
             m.alive = true;
             m.joined_in = ViewNumber::new(1);
         });
-        let view = View {
-            number: ViewNumber::new(1),
-            config: founding.config.clone(),
-            members,
-            groups,
-        };
+        let view =
+            View { number: ViewNumber::new(1), config: founding.config.clone(), members, groups };
         Self { view, catalog: Catalog::initial(), recent_changes: VecDeque::new() }
     }
 
@@ -132,7 +128,8 @@ impl ControlState {
         member.joined_in = self.view.number;
         self.view.members.retain(|m| m.node != member.node);
         if member.roles.data
-            && let Some(group) = self.view.groups.iter_mut().find(|g| g.nodes.contains(&member.node))
+            && let Some(group) =
+                self.view.groups.iter_mut().find(|g| g.nodes.contains(&member.node))
         {
             group.replicas.push(Replica { node: member.node, in_sync: false });
         }

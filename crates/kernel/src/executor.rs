@@ -182,14 +182,8 @@ impl Executor {
         let slot = &mut self.slots[at];
         let mut me = slot.address;
         me.node = self.identity.node;
-        let mut ctx = Ctx::new(
-            now,
-            me,
-            self.identity,
-            &mut self.outbox,
-            &mut self.random,
-            &self.faults,
-        );
+        let mut ctx =
+            Ctx::new(now, me, self.identity, &mut self.outbox, &mut self.random, &self.faults);
         work(&mut *slot.block, &mut ctx);
         self.collect(at);
     }

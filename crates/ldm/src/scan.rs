@@ -1,7 +1,7 @@
 //! Scans of one fragment by an ordered index: batches by credit, slices that give way (READ-3).
 
 use crate::{Ldm, Refusal};
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 use lats_base::{Duration, FragmentId, IndexId, Instant, RefCode, TableId, TransactionId, limits};
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -212,7 +212,7 @@ impl Ldm {
 fn take(
     scan: &mut Scan,
     table: &crate::Table,
-    (entry, key): (&[u8], &Box<[u8]>),
+    (entry, key): (&[u8], &[u8]),
     image: &[u8],
 ) -> Result<(), Refusal> {
     let mut projected = Vec::new();

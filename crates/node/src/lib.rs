@@ -86,9 +86,8 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
         .filter(|(kind, _)| matches!(kind, BlockKind::Tc | BlockKind::Ldm))
         .map(|(kind, instance)| BlockRef::new(config.node, *kind, *instance))
         .collect();
-    let ldm = LdmConfig {
-        memory_bytes: config.memory_bytes / config.ldm_instances.max(1) as usize,
-    };
+    let ldm =
+        LdmConfig { memory_bytes: config.memory_bytes / config.ldm_instances.max(1) as usize };
     let mut executors = Vec::new();
     for (thread, blocks) in config.placement.threads.iter().enumerate() {
         let seed = config.seed.wrapping_add(thread as u64);

@@ -254,11 +254,8 @@ impl MainThread {
         match connection.stage {
             Stage::Connecting | Stage::Greeting => return Ok(()),
             Stage::Client(slot) => {
-                let client = lats_signals::BlockRef::new(
-                    self.node,
-                    lats_signals::BlockKind::Client,
-                    slot,
-                );
+                let client =
+                    lats_signals::BlockRef::new(self.node, lats_signals::BlockKind::Client, slot);
                 let life = self.life;
                 connection
                     .take_signals(|signal| lats_signals::admit(signal, client, life, entering))?;
@@ -266,9 +263,8 @@ impl MainThread {
             Stage::Node => {
                 let node = connection.node;
                 connection.take_signals(|signal| {
-                    let local = signal.number().is_none_or(|n| {
-                        n.scope() == lats_signals::Scope::Local
-                    });
+                    let local =
+                        signal.number().is_none_or(|n| n.scope() == lats_signals::Scope::Local);
                     if local || signal.header.sender.node.get() != node {
                         return Err(Malformed("not a node's signal"));
                     }
@@ -288,11 +284,8 @@ impl MainThread {
             if !port.end.from_client.pop_all(&mut self.scratch) {
                 continue;
             }
-            let client = lats_signals::BlockRef::new(
-                self.node,
-                lats_signals::BlockKind::Client,
-                port.slot,
-            );
+            let client =
+                lats_signals::BlockRef::new(self.node, lats_signals::BlockKind::Client, port.slot);
             let mut rest = &self.scratch[..];
             while let Ok(Some(signal)) = lats_signals::buffer::parse(rest) {
                 // In-process clients are our own code: what they may not send is not sent.

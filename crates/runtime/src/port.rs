@@ -40,11 +40,8 @@ pub fn port(wake_client: Waker) -> std::io::Result<(Port, NodeEnd)> {
     let bell = Arc::new(Doorbell::new()?);
     let (to_node, from_client) = ring(PORT_BYTES);
     let (to_client, from_node) = ring(PORT_BYTES);
-    let port = Port {
-        to_node: Mutex::new(to_node),
-        from_node: Mutex::new(from_node),
-        bell: bell.clone(),
-    };
+    let port =
+        Port { to_node: Mutex::new(to_node), from_node: Mutex::new(from_node), bell: bell.clone() };
     Ok((port, NodeEnd { to_client, from_client, wake_client, bell }))
 }
 

@@ -67,8 +67,7 @@ pub struct Consumer {
 /// A ring of so many bytes: a multiple of 8.
 pub fn ring(capacity_bytes: usize) -> (Producer, Consumer) {
     let words = (0..capacity_bytes / WORD).map(|_| UnsafeCell::new(0)).collect();
-    let shared =
-        Arc::new(Shared { words, head: AtomicUsize::new(0), tail: AtomicUsize::new(0) });
+    let shared = Arc::new(Shared { words, head: AtomicUsize::new(0), tail: AtomicUsize::new(0) });
     (Producer { shared: shared.clone() }, Consumer { shared })
 }
 

@@ -53,8 +53,7 @@ pub(crate) fn mesh(bells: &[Arc<Doorbell>]) -> Vec<Ends> {
                 continue;
             }
             let (producer, consumer) = ring(RING_BYTES);
-            let outlet =
-                Outlet { producer, bell: bell.clone(), backlog: Vec::new(), fresh: false };
+            let outlet = Outlet { producer, bell: bell.clone(), backlog: Vec::new(), fresh: false };
             all[from].to.push(Some(outlet));
             all[to].from.push(consumer);
         }

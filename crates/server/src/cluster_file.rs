@@ -62,9 +62,8 @@ impl ClusterFile {
                 data_dir.display()
             )
         })?;
-        let file: Self = serde_json::from_str(&text).with_context(|| {
-            format!("{} is damaged, or not a LatsDB file", path.display())
-        })?;
+        let file: Self = serde_json::from_str(&text)
+            .with_context(|| format!("{} is damaged, or not a LatsDB file", path.display()))?;
         if file.format != FORMAT {
             bail!(
                 "{} has format {}; this version of LatsDB reads format {FORMAT}",

@@ -93,8 +93,7 @@ fn runtime_config(
 ) -> RuntimeConfig {
     let node = NodeId::new(entry.node_id);
     let others = cluster.nodes.iter().filter(|n| n.node_id != entry.node_id);
-    let peers: Vec<_> =
-        others.map(|n| (NodeId::new(n.node_id), n.native_address)).collect();
+    let peers: Vec<_> = others.map(|n| (NodeId::new(n.node_id), n.native_address)).collect();
     let incarnation = if args.found { Incarnation::new(1) } else { fresh_incarnation() };
     let start = if args.found {
         Start::Found(cluster.founding())
@@ -144,12 +143,7 @@ fn fresh_incarnation() -> Incarnation {
 }
 
 /// Serves MySQL clients over the node in this process.
-async fn serve_sql(
-    own: Port,
-    arrived: Arc<Notify>,
-    node: NodeId,
-    listener: std::net::TcpListener,
-) {
+async fn serve_sql(own: Port, arrived: Arc<Notify>, node: NodeId, listener: std::net::TcpListener) {
     let options =
         ClientOptions { home: Some(node), seed: random::number(), ..ClientOptions::default() };
     let client = Client::start(options, clock::now);
@@ -159,9 +153,8 @@ async fn serve_sql(
     while client.ready(Duration::from_secs(5)).await.is_err() {
         tracing::info!("SQL waits for the cluster to serve");
     }
-    let bound = listener
-        .set_nonblocking(true)
-        .and_then(|()| tokio::net::TcpListener::from_std(listener));
+    let bound =
+        listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
     match bound {
         Ok(listener) => {
             let store = ClusterStore::new(client);

@@ -107,10 +107,7 @@ fn shown(error: SqlError) -> anyhow::Error {
     anyhow::anyhow!("ERROR {} ({state}): {}", error.errno, error.message)
 }
 
-async fn run_all(
-    session: &mut Session<ClusterStore>,
-    text: &str,
-) -> anyhow::Result<ExitCode> {
+async fn run_all(session: &mut Session<ClusterStore>, text: &str) -> anyhow::Result<ExitCode> {
     for statement in lats_sql::parse::split_statements(text) {
         run_one(session, statement).await?;
     }

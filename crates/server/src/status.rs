@@ -43,8 +43,7 @@ impl Target {
             }
         };
         let shown = format!("{addresses:?}");
-        let options =
-            ClientOptions { addresses, cluster_id, seed: random::number(), home: None };
+        let options = ClientOptions { addresses, cluster_id, seed: random::number(), home: None };
         let client = Client::start(options, clock::now);
         client
             .ready(PATIENCE)
@@ -143,7 +142,10 @@ fn print_table(status: &Status, record: &Value) {
         status.leader.map_or("none".to_string(), |n| n.to_string()),
         status.catalog_version
     );
-    println!("{:>4}  {:<9} {:<12} {:>5}  {:<21} {:<21}", "node", "state", "roles", "group", "native", "sql");
+    println!(
+        "{:>4}  {:<9} {:<12} {:>5}  {:<21} {:<21}",
+        "node", "state", "roles", "group", "native", "sql"
+    );
     for node in record["nodes"].as_array().into_iter().flatten() {
         let roles: Vec<&str> =
             node["roles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -3,7 +3,9 @@
 use lats_base::{RefCode, TableId};
 use lats_catalog::{Catalog, Change, ChangeError, SEQUENCES_TABLE, TableDef};
 use lats_client::{
-    api::{Committed, LockMode, RowOp, RowOpKind, RowOutcome, RowResult, Scan, ScanRow, StoreError},
+    api::{
+        Committed, LockMode, RowOp, RowOpKind, RowOutcome, RowResult, Scan, ScanRow, StoreError,
+    },
     net::{Client, ScanStream, Transaction},
 };
 use lats_sql::store::{Store, StoreScan, StoreTransaction};
@@ -131,11 +133,7 @@ impl Store for ClusterStore {
         ClusterScan { stream: self.client.scan(scan) }
     }
 
-    async fn reserve_sequence(
-        &self,
-        table: TableId,
-        count: u64,
-    ) -> Result<Range<u64>, StoreError> {
+    async fn reserve_sequence(&self, table: TableId, count: u64) -> Result<Range<u64>, StoreError> {
         loop {
             if let Some(next) = self.advance(table, count).await? {
                 return Ok(next.saturating_sub(count)..next);

@@ -133,7 +133,8 @@ impl Supervisor {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
-            let served = self.tokio.block_on(async { tokio::time::timeout(patience, greets).await });
+            let served =
+                self.tokio.block_on(async { tokio::time::timeout(patience, greets).await });
             if served.is_err() {
                 self.kill_all();
                 bail!("no MySQL server answers on {address}");

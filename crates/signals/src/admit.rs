@@ -4,8 +4,8 @@
 use crate::{
     BlockRef, Malformed, Scope, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
-    query::{ScanCloseOrd, ScanNextReq, ScanReq},
     query::ReadReq,
+    query::{ScanCloseOrd, ScanNextReq, ScanReq},
 };
 
 /// Puts a client's signal, which was checked already, into `out` for the blocks of `node`.

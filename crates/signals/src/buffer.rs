@@ -1,6 +1,6 @@
 //! Buffers of signals, and signals read in place.
 
-use crate::{Body, BlockRef, HEADER_BYTES, Header, Malformed, SignalNumber};
+use crate::{BlockRef, Body, HEADER_BYTES, Header, Malformed, SignalNumber};
 use alloc::vec::Vec;
 use lats_base::{limits, require};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -38,7 +38,8 @@ impl<'a> Signal<'a> {
 
     /// Its payload; empty if it has none.
     pub fn payload(&self) -> &'a [u8] {
-        let body = SignalNumber::from_number(self.header.number).map_or(0, SignalNumber::body_bytes);
+        let body =
+            SignalNumber::from_number(self.header.number).map_or(0, SignalNumber::body_bytes);
         let start = HEADER_BYTES + body;
         &self.bytes[start..start + self.header.payload_bytes as usize]
     }

@@ -1,7 +1,7 @@
 //! The greeting on a new connection: who is there, and do we fit together?
 
-use lats_base::RefCode;
 use crate::PROTOCOL_VERSION;
+use lats_base::RefCode;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The first bytes of every connection, in both directions: 48 bytes.

@@ -161,9 +161,10 @@ pub(crate) fn check_header(header: &Header) -> Result<usize, Malformed> {
 pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
     let payload = signal.payload();
     let fits = match signal.number() {
-        Some(SignalNumber::TcKeyReq) => {
-            list::check::<list::Operation>(payload, signal.body::<commit::TcKeyReq>().operation_count)
-        }
+        Some(SignalNumber::TcKeyReq) => list::check::<list::Operation>(
+            payload,
+            signal.body::<commit::TcKeyReq>().operation_count,
+        ),
         Some(SignalNumber::PrepareReq) => list::check::<list::Operation>(
             payload,
             signal.body::<commit::PrepareReq>().operation_count,
@@ -171,10 +172,9 @@ pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
         Some(SignalNumber::ReadReq) => {
             list::check::<list::Operation>(payload, signal.body::<query::ReadReq>().operation_count)
         }
-        Some(SignalNumber::ReplicateReq) => list::check::<list::Change>(
-            payload,
-            signal.body::<commit::ReplicateReq>().change_count,
-        ),
+        Some(SignalNumber::ReplicateReq) => {
+            list::check::<list::Change>(payload, signal.body::<commit::ReplicateReq>().change_count)
+        }
         Some(SignalNumber::CopyRowsOrd) => {
             list::check::<list::Change>(payload, signal.body::<copy::CopyRowsOrd>().row_count)
         }
@@ -192,7 +192,7 @@ pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
         }
         Some(SignalNumber::ScanReq) => query::check_scan(signal),
         Some(SignalNumber::CompleteOrd) => {
-            payload.len() % size_of::<commit::CompleteEntry>() == 0
+            payload.len().is_multiple_of(size_of::<commit::CompleteEntry>())
         }
         Some(_) => true,
         None => false,

@@ -87,11 +87,8 @@ impl Tc {
         self.answer(id, true, ctx);
         let Some(t) = self.transactions.remove(&id) else { return };
         self.counters.commits += 1;
-        let entry = CompleteEntry {
-            transaction: id,
-            epoch: t.epoch,
-            answered_below: t.answered_below,
-        };
+        let entry =
+            CompleteEntry { transaction: id, epoch: t.epoch, answered_below: t.answered_below };
         for participant in t.participants.keys() {
             self.queue_completion(*participant, &entry, ctx);
         }

@@ -121,7 +121,10 @@ impl Transaction {
     /// True if its client may ask for the next thing.
     pub(crate) fn is_between_requests(&self) -> bool {
         self.request.is_none()
-            && matches!(self.state, State::Idle | State::Settling | State::Aborting | State::Aborted)
+            && matches!(
+                self.state,
+                State::Idle | State::Settling | State::Aborting | State::Aborted
+            )
     }
 }
 

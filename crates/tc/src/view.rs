@@ -48,8 +48,7 @@ impl Tc {
     }
 
     fn confirm_install(&self, ctx: &mut Ctx<'_>) {
-        let body =
-            InstallConf { view: self.view.number, catalog_version: self.catalog_version };
+        let body = InstallConf { view: self.view.number, catalog_version: self.catalog_version };
         ctx.send(BlockRef::control(ctx.node()), &body);
     }
 
@@ -83,9 +82,7 @@ impl Tc {
                 participant.primary = true;
                 participant.backup = true;
             }
-        } else if lost_primary
-            && let Some(t) = self.transactions.get_mut(&id)
-        {
+        } else if lost_primary && let Some(t) = self.transactions.get_mut(&id) {
             // FAIL-3: backups have become primaries of some of its rows.
             t.participants.values_mut().filter(|p| p.backup).for_each(|p| p.primary = true);
         }

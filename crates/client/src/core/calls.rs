@@ -6,13 +6,9 @@ use lats_base::{FragmentId, Instant, NodeId, RefCode, TransactionId};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
     BlockRef, Signal,
-    control::{
-        CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, StatusConf, StatusReq,
-    },
+    control::{CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, StatusConf, StatusReq},
     list::{self, FoundRow, Range},
-    query::{
-        SCAN_ORDERED, SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq,
-    },
+    query::{SCAN_ORDERED, SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq},
 };
 
 /// A question to one node.

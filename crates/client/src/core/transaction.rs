@@ -1,13 +1,14 @@
 //! Transactions: begin, operations, commit, rollback.
 
-use super::{Answer, ClientCore, Request, Ticket, all_results, error_of, place_results, push_operation};
+use super::{
+    Answer, ClientCore, Request, Ticket, all_results, error_of, place_results, push_operation,
+};
 use crate::api::{Committed, RowOp, RowResult};
 use lats_base::{NodeId, RefCode};
 use lats_signals::{
     BlockRef, Signal,
     commit::{
-        FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, TcKeyConf, TcKeyRef,
-        TcKeyReq,
+        FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, TcKeyConf, TcKeyRef, TcKeyReq,
     },
 };
 
@@ -128,8 +129,7 @@ impl ClientCore {
             return self.links.contains(&node).then_some(node);
         }
         let up = |n: &NodeId| self.is_up(*n);
-        let primary =
-            operations.first().and_then(|op| self.map.view.primary(self.fragment_of(op)));
+        let primary = operations.first().and_then(|op| self.map.view.primary(self.fragment_of(op)));
         let node = self.home.filter(up).or(primary.filter(up)).or_else(|| self.any_node())?;
         self.transactions.entry(sequence).or_default().coordinator = Some(node);
         Some(node)
@@ -146,7 +146,8 @@ impl ClientCore {
         place_results(signal.payload(), &mut step.results);
         let (sequence, ends) = (step.sequence, step.ends);
         let results = all_results(&mut step.results);
-        let committed = (conf.flags & FLAG_COMMITTED != 0).then_some(Committed { epoch: conf.epoch });
+        let committed =
+            (conf.flags & FLAG_COMMITTED != 0).then_some(Committed { epoch: conf.epoch });
         if ends {
             self.end(sequence);
         }

@@ -49,8 +49,7 @@ impl ScanStream {
             self.close();
             return Ok(None);
         }
-        let mut rows =
-            if self.scan.ordered { self.merged().await? } else { self.any().await? };
+        let mut rows = if self.scan.ordered { self.merged().await? } else { self.any().await? };
         rows.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= rows.len() as u64;
         Ok((!rows.is_empty()).then_some(rows))

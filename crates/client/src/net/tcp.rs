@@ -110,7 +110,8 @@ impl Client {
 
 async fn write_to(mut writer: OwnedWriteHalf, wire: &TcpWire) -> std::io::Result<()> {
     loop {
-        let bytes = std::mem::take(&mut *wire.buffer.lock().unwrap_or_else(PoisonError::into_inner));
+        let bytes =
+            std::mem::take(&mut *wire.buffer.lock().unwrap_or_else(PoisonError::into_inner));
         if bytes.is_empty() {
             wire.written.notified().await;
         } else {

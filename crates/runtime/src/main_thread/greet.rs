@@ -165,10 +165,7 @@ impl MainThread {
             self.forget(attempt);
         }
         self.note_former(node, former, hello.incarnation);
-        let body = LinkUpRep {
-            node: u64::from(node),
-            incarnation: u64::from(hello.incarnation),
-        };
+        let body = LinkUpRep { node: u64::from(node), incarnation: u64::from(hello.incarnation) };
         self.tell(BlockRef::control(self.node), &body);
         Ok(())
     }

@@ -1,0 +1,68 @@
+//! Which of our crates may use which, and what every manifest has.
+
+use super::{fail, files, metadata};
+
+/// Each crate, and those of ours that it may use. A new edge is a decision: make it here, knowingly.
+const LAYERS: [(&str, &[&str]); 16] = [
+    ("lats-base", &[]),
+    ("lats-values", &["base"]),
+    ("lats-catalog", &["base", "values"]),
+    ("lats-signals", &["base"]),
+    ("lats-kernel", &["base", "signals"]),
+    ("lats-ldm", &["base", "values", "catalog", "signals", "kernel"]),
+    ("lats-tc", &["base", "catalog", "signals", "kernel"]),
+    ("lats-control", &["base", "catalog", "signals", "kernel"]),
+    ("lats-client", &["base", "catalog", "signals", "values"]),
+    ("lats-node", &["base", "catalog", "signals", "kernel", "ldm", "tc", "control"]),
+    ("lats-runtime", &["base", "catalog", "signals", "kernel", "node"]),
+    ("lats-sim", &["base", "catalog", "values", "signals", "kernel", "node", "client"]),
+    ("lats-mysql-wire", &["base", "values"]),
+    ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
+    ("latsdb", &["base", "values", "catalog", "signals", "client", "node", "runtime", "sql"]),
+    ("xtask", &[]),
+];
+
+#[test]
+fn crates_use_only_the_layers_below_them() {
+    let metadata = metadata(&["--no-deps"]);
+    let mut offenders = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let Some((_, allowed)) = LAYERS.iter().find(|(n, _)| *n == name) else {
+            offenders.push(format!("{name}: give it a line in LAYERS, and in ARCHITECTURE.md"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let used = dependency["name"].as_str().unwrap();
+            let ours = LAYERS.iter().any(|(n, _)| *n == used);
+            if ours && !allowed.iter().any(|a| used == format!("lats-{a}")) {
+                offenders.push(format!("{name} uses {used}: move the code, or change LAYERS"));
+            }
+        }
+    }
+    fail("a crate uses one that is not below it (xtask/src/tidy/layers.rs)", offenders);
+}
+
+#[test]
+fn crates_are_named_like_their_folders() {
+    let mut offenders = Vec::new();
+    for (path, manifest) in files("Cargo.toml") {
+        let Some(folder) = path.strip_prefix("crates/") else { continue };
+        let folder = folder.trim_end_matches("/Cargo.toml");
+        let expected =
+            if folder == "server" { "latsdb".to_string() } else { format!("lats-{folder}") };
+        if !manifest.contains(&format!("name = \"{expected}\"")) {
+            offenders.push(format!("{path}: name the package {expected:?}"));
+        }
+    }
+    fail("a crate is not named like its folder", offenders);
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    let manifests = files("Cargo.toml");
+    let members = manifests.iter().filter(|(n, _)| *n != "Cargo.toml");
+    let lacking = members.filter(|(_, t)| !t.contains("[lints]\nworkspace = true"));
+    let offenders = lacking.map(|(n, _)| n.clone()).collect();
+    fail("without [lints] workspace = true no lint looks at the crate: write it", offenders);
+}
