@@ -76,11 +76,17 @@ impl Ldm {
         }
         let primary = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
         let mine = primary == ctx.node();
-        let stale = ctx.fault(Fault::BugReadStaleBackup);
+        let stale = !mine && ctx.fault(Fault::BugReadStaleBackup);
         if !mine && !stale && !self.knows_newest(head, key, ctx) {
             return Ok(Found::Ask(primary));
         }
-        let image = self.committed_read(head, key, transaction)?;
+        let image = if stale {
+            let fragment = self.fragment(head.table, head.fragment).ok_or(RefCode::StaleView)?;
+            let row = fragment.find(key).and_then(|id| fragment.row(id));
+            row.and_then(|r| r.committed.as_ref()).map(|i| i.bytes.to_vec())
+        } else {
+            self.committed_read(head, key, transaction)?
+        };
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
         let (kind, image) = project(table, program, image.as_deref())?;
         Ok(Found::Image(kind, image))

@@ -57,6 +57,8 @@ pub struct SimClient {
     epoch: Epoch,
     /// It starts nothing new.
     pub stopped: bool,
+    /// It only reads, so that no transaction that hangs keeps it from looking.
+    pub reader: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -137,7 +139,8 @@ impl SimClient {
             next_row: 1,
             value: 0,
             epoch: Epoch::default(),
-            stopped: false,
+            stopped: true,
+            reader: false,
         }
     }
 
@@ -162,6 +165,11 @@ impl SimClient {
         }
     }
 
+    /// True if it goes on as soon as it hears something.
+    pub fn is_eager(&mut self) -> bool {
+        !self.stopped && self.random.chance(1, 4)
+    }
+
     /// How long it waits before it acts again.
     pub fn pause(&mut self) -> Duration {
         Duration::from_micros(self.random.between(50, 3_000))
@@ -169,6 +177,7 @@ impl SimClient {
 
     fn start(&mut self, ledger: &mut Ledger) {
         match self.random.below(10) {
+            _ if self.reader => self.start_read(ledger),
             0..4 => self.start_transfer(ledger),
             4..6 => self.start_write(ledger),
             _ => self.start_read(ledger),

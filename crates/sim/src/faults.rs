@@ -21,8 +21,10 @@ pub enum Disturbance {
     ClientReset(u32, NodeId),
     /// Packets between two nodes stay away for so many ms, in one or both directions.
     Cut(NodeId, NodeId, bool, u64),
-    /// They come through again.
-    Heal(NodeId, NodeId),
+    /// A node and a client are alone with each other for so many ms.
+    Isolate(NodeId, u32, u64),
+    /// Packets come through again.
+    Heal(End, End),
 }
 
 /// Which kinds of disturbances a run has.
@@ -38,6 +40,8 @@ pub struct Menu {
     pub client_resets: bool,
     /// Cuts.
     pub cuts: bool,
+    /// A node cut off from all others, with a client.
+    pub isolations: bool,
 }
 
 impl Menu {
@@ -49,6 +53,7 @@ impl Menu {
             resets: random.chance(1, 4),
             client_resets: random.chance(1, 3),
             cuts: random.chance(1, 3),
+            isolations: random.chance(1, 3),
         }
     }
 }
@@ -63,7 +68,7 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
         at_ms += random.between(50, 2_100);
         let victim = NodeId::new(random.between(1, all) as u16);
         let other = NodeId::new(random.between(1, all) as u16);
-        let disturbance = match random.below(5) {
+        let disturbance = match random.below(6) {
             0 if menu.kills => Disturbance::Kill(victim, random.between(20, 1_000)),
             1 if menu.pauses => Disturbance::Pause(victim, random.between(20, 900)),
             2 if menu.resets && other != victim => Disturbance::Reset(victim, other),
@@ -73,6 +78,15 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
             }
             4 if menu.client_resets => {
                 Disturbance::ClientReset(random.between(1, clients) as u32, victim)
+            }
+            5 if menu.isolations => {
+                let any = (random.between(1, clients) as u32, victim);
+                // A reader in its own node's company would see what others have left behind.
+                let (client, victim) = match world.readers.first() {
+                    Some(reader) if random.chance(1, 2) => *reader,
+                    _ => any,
+                };
+                Disturbance::Isolate(victim, client, random.between(50, 1_500))
             }
             _ => continue,
         };
@@ -115,7 +129,9 @@ impl World {
     /// True if the cluster, as a whole, is one that survives the disturbance.
     fn can_bear(&self, disturbance: Disturbance) -> bool {
         match disturbance {
-            Disturbance::Kill(node, _) | Disturbance::Pause(node, _) => self.can_lose(&[node]),
+            Disturbance::Kill(node, _)
+            | Disturbance::Pause(node, _)
+            | Disturbance::Isolate(node, ..) => self.can_lose(&[node]),
             // One of both will have to go; which one, the cluster decides.
             Disturbance::Reset(a, b) | Disturbance::Cut(a, b, _, _) => {
                 self.can_lose(&[a]) && self.can_lose(&[b])
@@ -149,14 +165,26 @@ impl World {
                 self.disconnect(End::Client(client), End::Node(node));
             }
             Disturbance::Cut(a, b, both, ms) => {
-                self.network.cut(End::Node(a), End::Node(b), both);
-                self.at(Duration::from_millis(ms), Event::Disturb(Disturbance::Heal(a, b)));
+                self.cut(End::Node(a), End::Node(b), both, ms);
+            }
+            Disturbance::Isolate(node, client, ms) => {
+                let others: Vec<NodeId> =
+                    self.nodes.keys().copied().filter(|n| *n != node).collect();
+                for other in others {
+                    self.cut(End::Node(node), End::Node(other), true, ms);
+                    self.cut(End::Client(client), End::Node(other), true, ms);
+                }
             }
             Disturbance::Heal(a, b) => {
-                let held = self.network.heal(End::Node(a), End::Node(b));
+                let held = self.network.heal(a, b);
                 held.into_iter().for_each(|(from, to, packet)| self.transmit(from, to, &packet));
             }
         }
         true
+    }
+
+    fn cut(&mut self, a: End, b: End, both: bool, ms: u64) {
+        self.network.cut(a, b, both);
+        self.at(Duration::from_millis(ms), Event::Disturb(Disturbance::Heal(a, b)));
     }
 }

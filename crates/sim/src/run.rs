@@ -57,6 +57,9 @@ const FIRST_TABLE: u32 = 2;
 /// How long a cluster may take to become whole after the last fault, in virtual ms.
 const HEAL_MS: u64 = 30_000;
 
+/// A planted bug errs once in so many visits.
+const BUG_RATE: u64 = 5;
+
 /// Runs a seed.
 pub fn run(options: &Options) -> Outcome {
     let mut random = Prng::new(options.seed);
@@ -64,8 +67,13 @@ pub fn run(options: &Options) -> Outcome {
     let mut crash_points = draw_crash_points(&mut random);
     let mut bugs = Faults::default();
     if let Some(bug) = options.bug {
-        bugs.arm(bug, 20);
-        crash_points.arm(bug, 20);
+        if bug == Fault::BugAbortDecided {
+            // Coordinators must die at the right moment for it to show.
+            crash_points.arm(Fault::CrashAfterDecide, 500);
+        }
+        let once_in = if bug == Fault::BugIgnoreLease { 1 } else { BUG_RATE };
+        bugs.arm(bug, once_in);
+        crash_points.arm(bug, once_in);
     }
     let mut world = World::new(&shape, random.next_u64(), bugs);
     world.crash_points = crash_points;
@@ -75,7 +83,12 @@ pub fn run(options: &Options) -> Outcome {
         .map(|number| {
             let node = NodeId::new(1 + (number as u16 - 1) % shape.data_nodes);
             let home = random.chance(2, 3).then_some(node);
-            SimClient::new(number, home, random.next_u64())
+            let mut client = SimClient::new(number, home, random.next_u64());
+            client.reader = number > 2 && random.chance(1, 3);
+            if let (true, Some(home)) = (client.reader, home) {
+                world.readers.push((number, home));
+            }
+            client
         })
         .collect();
     let ledger = Ledger::new(FIRST_TABLE, random.between(4, 30) as i64, client_count.into());
@@ -140,6 +153,7 @@ impl Run {
         for number in 1..=self.clients.len() as u32 {
             self.world.at(Duration::from_millis(1), Event::Client(number));
         }
+        self.clients.iter_mut().for_each(|c| c.stopped = false);
         let menu = Menu::draw(random);
         let count = random.between(1, 8);
         let length_ms = faults::plan(&mut self.world, menu, count, random);
@@ -303,7 +317,8 @@ impl Run {
                 ForClient::Packet(n, _) | ForClient::Up(n, _) | ForClient::Down(n, _) => *n,
             };
             let index = number as usize - 1;
-            let core = &mut self.clients[index].core;
+            let client = &mut self.clients[index];
+            let core = &mut client.core;
             match news {
                 ForClient::Up(_, node) => core.link_up(node),
                 ForClient::Down(_, node) => core.link_down(node),
@@ -312,6 +327,10 @@ impl Run {
                         core.receive(&signal);
                     }
                 }
+            }
+            // Some go on at once, so that what they do next meets what they did before.
+            if client.is_eager() {
+                client.act(self.world.now, &mut self.ledger);
             }
             self.flush(index);
         }
@@ -325,10 +344,12 @@ impl Run {
         for node in self.world.nodes.values_mut() {
             node.paused_until = Instant::ZERO;
         }
-        for a in &ids {
-            for b in ids.iter().filter(|b| *b > a) {
+        let nodes = ids.iter().map(|n| End::Node(*n));
+        let clients = self.clients.iter().map(|c| End::Client(c.number));
+        let ends: Vec<End> = nodes.chain(clients).collect();
+        for (at, a) in ends.iter().enumerate() {
+            for b in &ends[at + 1..] {
                 self.world.disturb(faults::Disturbance::Heal(*a, *b));
-                self.world.at(Duration::ZERO, Event::Connect(End::Node(*a), End::Node(*b)));
             }
         }
         self.clients.iter_mut().for_each(|c| c.stopped = true);

@@ -88,8 +88,10 @@ pub struct World {
     pub network: Network,
     /// Packets for clients: taken by their owner.
     pub for_clients: Vec<ForClient>,
-    /// What each client is connected to, by client.
+    /// How many clients there are.
     pub client_count: u32,
+    /// Clients that only read, and that prefer a node.
+    pub readers: Vec<(u32, NodeId)>,
     events: BTreeMap<(Instant, u64), Event>,
     event_count: u64,
     faults: Faults,
@@ -125,6 +127,7 @@ impl World {
             network: Network::default(),
             for_clients: Vec::new(),
             client_count: 0,
+            readers: Vec::new(),
             events: BTreeMap::new(),
             event_count: 0,
             faults,

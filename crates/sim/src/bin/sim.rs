@@ -32,11 +32,12 @@ struct Args {
 }
 
 /// The planted bugs, by name.
-const BUGS: [(&str, Fault); 4] = [
+const BUGS: [(&str, Fault); 5] = [
     ("forget-tentative-row", Fault::BugForgetTentativeRow),
     ("read-stale-backup", Fault::BugReadStaleBackup),
     ("answer-early", Fault::BugAnswerEarly),
     ("abort-decided", Fault::BugAbortDecided),
+    ("ignore-lease", Fault::BugIgnoreLease),
 ];
 
 #[derive(Default)]
