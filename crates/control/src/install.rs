@@ -48,6 +48,9 @@ impl Control {
     /// What was known of a former life does not hold for the next one, which starts its time now.
     fn meet_new_lives(&mut self, ctx: &Ctx<'_>) {
         let now = ctx.now();
+        let former = |n| self.peers.get(&n).map(|p| p.incarnation);
+        let new = |n| self.state.view.incarnation(n) != former(n);
+        self.broken.retain(|b| !b.is_about(new));
         for member in self.state.view.members.iter().filter(|m| m.alive) {
             let peer = self.peers.entry(member.node).or_default();
             if peer.incarnation != member.incarnation {

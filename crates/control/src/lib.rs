@@ -173,7 +173,7 @@ impl Control {
         let mut others = self.state.view.members.iter().filter(|m| !but_for.contains(&m.node));
         self.leader().is_some()
             && self.gone.keys().all(|n| but_for.contains(n))
-            && self.broken.iter().all(|b| b.concerns(but_for))
+            && self.broken.iter().all(|b| b.is_about(|n| but_for.contains(&n)))
             && others.all(|m| m.alive && !(m.roles.data && troubled(m)))
     }
 

@@ -119,7 +119,6 @@ impl Control {
                 self.complain(node, life, false, ctx);
             }
         }
-        self.doom(ctx);
     }
 
     pub(crate) fn on_heartbeat_ord(&mut self, signal: &Signal<'_>) {
@@ -164,6 +163,7 @@ impl Control {
 
     /// Leader: the link between these two is broken. The first complaint stays the first.
     fn note_broken(&mut self, suspect: NodeId, complainer: NodeId, now: Instant) {
+        self.forget_mended(now);
         let same = |b: &&mut Broken| {
             (b.suspect, b.complainer) == (suspect, complainer)
                 || (b.suspect, b.complainer) == (complainer, suspect)
@@ -174,14 +174,19 @@ impl Control {
         }
     }
 
-    /// Leader: of each broken link, one end gets no lease any more, and is removed when its last one
-    /// has run out. Nobody is removed for a link to somebody who goes anyway.
-    fn doom(&mut self, ctx: &mut Ctx<'_>) {
-        let (now, me, view) = (ctx.now(), ctx.node(), &self.state.view);
+    fn forget_mended(&mut self, now: Instant) {
+        let view = &self.state.view;
         let alive = |n: NodeId| view.incarnation(n).is_some();
         self.broken.retain(|b| {
             now.since(b.heard_at) < COMPLAINT_LASTS && alive(b.suspect) && alive(b.complainer)
         });
+    }
+
+    /// Leader: of each broken link, one end gets no lease any more, and is removed when its last one
+    /// has run out. Nobody is removed for a link to somebody who goes anyway.
+    pub(crate) fn doom(&mut self, ctx: &mut Ctx<'_>) {
+        self.forget_mended(ctx.now());
+        let (me, view) = (ctx.node(), &self.state.view);
         let mut doomed = NodeSet::EMPTY;
         for broken in &self.broken {
             let (suspect, complainer) = (broken.suspect, broken.complainer);
@@ -215,9 +220,9 @@ pub(crate) struct Broken {
 }
 
 impl Broken {
-    /// True if one of its ends is among these.
-    pub(crate) fn concerns(&self, nodes: &[NodeId]) -> bool {
-        nodes.contains(&self.suspect) || nodes.contains(&self.complainer)
+    /// True if this holds for one of its ends.
+    pub(crate) fn is_about(&self, is_meant: impl Fn(NodeId) -> bool) -> bool {
+        is_meant(self.suspect) || is_meant(self.complainer)
     }
 }
 

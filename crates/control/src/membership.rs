@@ -57,6 +57,9 @@ impl Control {
             }
         }
         self.watch_links(ctx);
+        if self.is_leader() {
+            self.doom(ctx);
+        }
         self.pursue_the_gone(ctx);
         if now.since(self.synced_told_at) >= SYNCED_RETRY {
             self.propose_synced(ctx);

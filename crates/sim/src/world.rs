@@ -247,6 +247,7 @@ impl World {
             self.route(node, thread, &signal);
         }
         if progress.crashed {
+            self.stops.push((node, "a crash point".to_string()));
             return self.kill(node);
         }
         // It may have ended itself.
