@@ -12,18 +12,26 @@ trap stop EXIT
 check() {
   local name="$1" since=$SECONDS
   shift
-  if timeout 900 "$@"; then
+  if "$@"; then
     passed=$((passed + 1)); echo "== $name: passed in $((SECONDS - since)) s"
   else
     failed=$((failed + 1)); echo "== $name: FAILED"
   fi
 }
 "$LATSDB" start --data-dir "$directory" --sql-port "$port" --ephemeral --detach
-check "bad input" python3 tests/badinput.py --binary "$LATSDB" --data-dir "$directory" --sql-port "$port"
-check "sysbench" bash tests/sysbench.sh "$port" 100000 2 4
-check "YCSB" bash tests/ycsb/run.sh "$port" 100000 10000 4
+check "bad input" timeout 300 python3 tests/badinput.py --binary "$LATSDB" --data-dir "$directory" --sql-port "$port"
+check "sysbench" timeout 300 bash tests/sysbench.sh "$port" 100000 2 4
+check "YCSB" timeout 600 bash tests/ycsb/run.sh "$port" 100000 10000 4
 stop
-check "twenty kills" python3 tests/kill.py --binary "$LATSDB" --kills 20 --sql-port $((port + 50))
+threads() {
+  "$LATSDB" start --data-dir "$directory-threads" --sql-port $((port + 20)) --ephemeral --detach --data-threads 1 --nodes 4
+  local done=0
+  bash tests/sysbench.sh $((port + 20)) 2000 1 4 || done=1
+  "$LATSDB" stop --data-dir "$directory-threads"
+  return $done
+}
+check "four nodes with threads of their own for data" threads
+check "twenty kills" timeout 300 python3 tests/kill.py --binary "$LATSDB" --kills 20 --sql-port $((port + 50))
 if [ "$failed" != 0 ]; then
   echo "the cluster's log ends with:"; tail -n 30 "$directory.log" || true
 fi

@@ -1,15 +1,18 @@
 //! The participant's part of decide, commit, complete and abort (COMMIT-3 to COMMIT-7).
 
-use crate::{Ldm, transaction::{Op, Transaction}};
+use crate::{
+    Ldm,
+    transaction::{Op, Transaction},
+};
 use alloc::vec::Vec;
 use lats_base::{Epoch, RefCode, TransactionId, require};
 use lats_kernel::Ctx;
 use lats_signals::{
     Signal,
     commit::{
-        ABORT_AS_BACKUP, AbortConf, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteEntry, DecideConf,
-        DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeFindConf,
-        OutcomeFindReq,
+        ABORT_AS_BACKUP, AbortConf, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteEntry,
+        DecideConf, DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING,
+        OutcomeFindConf, OutcomeFindReq,
     },
 };
 use zerocopy::FromBytes;
@@ -129,9 +132,10 @@ impl Ldm {
         ctx: &Ctx<'_>,
     ) {
         let node = ctx.node();
-        let (gone, kept): (Vec<Op>, Vec<Op>) = t.ops.iter().partition(|op| {
-            op.statement >= from && self.view.primary(op.fragment) != Some(node)
-        });
+        let (gone, kept): (Vec<Op>, Vec<Op>) = t
+            .ops
+            .iter()
+            .partition(|op| op.statement >= from && self.view.primary(op.fragment) != Some(node));
         self.drop_versions(&gone, from);
         t.ops = kept;
         if from > 0 || !t.ops.is_empty() {

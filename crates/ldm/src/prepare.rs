@@ -9,8 +9,8 @@ use crate::{
 };
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::{
-    Duration, FragmentId, Incarnation, NodeSet, RefCode, RowId, TableId, TransactionId,
-    limits, require,
+    Duration, FragmentId, Incarnation, NodeSet, RefCode, RowId, TableId, TransactionId, limits,
+    require,
 };
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -388,12 +388,7 @@ impl Run {
 }
 
 /// Appends an operation's outcome to an answer.
-pub(crate) fn push_outcome(
-    out: &mut Vec<u8>,
-    index: u32,
-    kind: OutcomeKind,
-    image: Option<&[u8]>,
-) {
+pub(crate) fn push_outcome(out: &mut Vec<u8>, index: u32, kind: OutcomeKind, image: Option<&[u8]>) {
     let row = image.unwrap_or_default();
     let outcome = Outcome {
         index,
@@ -444,7 +439,9 @@ fn decide(asked: &Asked<'_>, table: &Table, seen: Option<&[u8]>) -> Result<Act, 
         }
         (_, None) => answer(OutcomeKind::Missing),
         (OperationKind::Delete, Some(image)) => {
-            if asked.program.is_empty() || decode(table, asked.program)?.matches(&table.layout, image)? {
+            if asked.program.is_empty()
+                || decode(table, asked.program)?.matches(&table.layout, image)?
+            {
                 return Ok(Act::Delete);
             }
             answer(OutcomeKind::NotMatched)
@@ -494,4 +491,3 @@ pub(crate) fn project(
     program.project(&table.layout, image, &mut out);
     Ok((OutcomeKind::Done, Some(out)))
 }
-

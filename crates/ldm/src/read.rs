@@ -10,7 +10,7 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     list::{self, Operation, OperationKind, OutcomeKind},
-    query::{ReadConf, ReadReq, ReadRef},
+    query::{ReadConf, ReadRef, ReadReq},
 };
 
 /// How often a read may be passed on before the client has to look at its map again.
@@ -132,8 +132,7 @@ impl Ldm {
         if top.transaction == transaction {
             return Ok(row.seen_by(transaction));
         }
-        let decided =
-            self.transactions.get(&top.transaction).is_some_and(|t| t.decided.is_some());
+        let decided = self.transactions.get(&top.transaction).is_some_and(|t| t.decided.is_some());
         if !decided || !top.replicated {
             return Ok(row.seen_by(transaction));
         }
@@ -146,7 +145,6 @@ impl Ldm {
 
 fn refuse(req: &ReadReq, refusal: &Refusal, ctx: &mut Ctx<'_>) {
     let (errno, text) = refusal.parts();
-    let body =
-        ReadRef { request: req.request, code: u32::from(refusal.code.number()), errno };
+    let body = ReadRef { request: req.request, code: u32::from(refusal.code.number()), errno };
     ctx.send_with(req.reply_to, &body, &[&text]);
 }

@@ -1,6 +1,11 @@
 //! The backup's part of prepare: keep the primary's row images as tentative versions (COMMIT-2).
 
-use crate::{Ldm, fragment::Fragment, fragment::Version, transaction::{Op, Transaction}};
+use crate::{
+    Ldm,
+    fragment::Fragment,
+    fragment::Version,
+    transaction::{Op, Transaction},
+};
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::{Epoch, Incarnation, RowId, require};
 use lats_kernel::{Ctx, Fault};
@@ -39,8 +44,7 @@ impl Ldm {
         if ctx.crash_point(Fault::CrashAfterReplicate) {
             return;
         }
-        let conf =
-            ReplicateConf { transaction: req.transaction, batch: req.batch, reserved: 0 };
+        let conf = ReplicateConf { transaction: req.transaction, batch: req.batch, reserved: 0 };
         ctx.send(req.coordinator, &conf);
     }
 
@@ -93,10 +97,8 @@ impl Fragment {
     }
 
     fn settle_deleted(&mut self, id: RowId, layout: &RowLayout) {
-        let numbers: Vec<u64> = self
-            .row(id)
-            .map(|r| r.pending.iter().map(|v| v.number).collect())
-            .unwrap_or_default();
+        let numbers: Vec<u64> =
+            self.row(id).map(|r| r.pending.iter().map(|v| v.number).collect()).unwrap_or_default();
         if let Some(newest) = numbers.last() {
             // ABORT-3: it was not rolled back, or the backups would have heard so first.
             self.commit_version(id, *newest, Epoch::default(), layout);

@@ -7,9 +7,7 @@ use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
     list::{self, FoundRow, Range},
-    query::{
-        SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq, ScanResumeOrd,
-    },
+    query::{SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq, ScanResumeOrd},
 };
 use lats_values::Program;
 
@@ -59,12 +57,7 @@ impl Ldm {
         }
     }
 
-    fn open_scan(
-        &self,
-        req: &ScanReq,
-        payload: &[u8],
-        ctx: &mut Ctx<'_>,
-    ) -> Result<Scan, RefCode> {
+    fn open_scan(&self, req: &ScanReq, payload: &[u8], ctx: &mut Ctx<'_>) -> Result<Scan, RefCode> {
         if self.scans.len() >= SCANS_MAX {
             return Err(RefCode::Overloaded);
         }
@@ -136,8 +129,7 @@ impl Ldm {
                 self.scans.insert((reply_to, id), scan);
             }
             Ok(Slice::Send(done)) => {
-                let body =
-                    ScanConf { scan: id, row_count: scan.batch_rows, done: u32::from(done) };
+                let body = ScanConf { scan: id, row_count: scan.batch_rows, done: u32::from(done) };
                 ctx.send_with(reply_to, &body, &[&scan.batch]);
                 scan.batch.clear();
                 scan.batch_rows = 0;

@@ -47,8 +47,7 @@ impl Ldm {
     }
 
     fn confirm_install(&self, ctx: &mut Ctx<'_>) {
-        let body =
-            InstallConf { view: self.view.number, catalog_version: self.catalog_version };
+        let body = InstallConf { view: self.view.number, catalog_version: self.catalog_version };
         ctx.send(BlockRef::control(ctx.node()), &body);
     }
 
@@ -109,9 +108,8 @@ impl Ldm {
     /// becomes locked, and what is known to have been committed becomes visible.
     fn promote(&mut self, before: &View, node: NodeId) {
         let view = &self.view;
-        let promoted = |f: FragmentId| {
-            view.primary(f) == Some(node) && before.primary(f) != Some(node)
-        };
+        let promoted =
+            |f: FragmentId| view.primary(f) == Some(node) && before.primary(f) != Some(node);
         let mut ops: Vec<(TransactionId, Op)> = Vec::new();
         for (id, t) in &self.transactions {
             ops.extend(t.ops.iter().filter(|op| promoted(op.fragment)).map(|op| (*id, *op)));

@@ -136,8 +136,10 @@ impl MainThread {
 
     /// One turn: what has come in, the executor, what goes out.
     fn turn(&mut self) {
-        let mailbox = self.executor.mailbox();
-        self.ends.receive(|signal| mailbox.push_signal(signal));
+        // Other threads send everything that leaves the node through this one.
+        let entering = &mut self.entering;
+        self.ends.receive(|signal| entering.push_signal(signal));
+        self.enter();
         self.receive_from_ports();
         let hungry = core::mem::take(&mut self.hungry);
         hungry.into_iter().for_each(|id| self.on_readable(id));

@@ -1,6 +1,9 @@
 //! What must hold when a run has come to rest. One function per property.
 
-use crate::{clients::Ledger, world::{SimNode, World}};
+use crate::{
+    clients::Ledger,
+    world::{SimNode, World},
+};
 use lats_base::{FragmentId, NodeId, TableId};
 use lats_catalog::View;
 use lats_node::{control::Control, ldm::Ldm};
@@ -164,9 +167,8 @@ fn promises_kept(ledger: &Ledger, history: &BTreeMap<i64, Vec<i64>>) -> Result<(
             _ => {}
         }
     }
-    let untold = history.keys().find(|row| {
-        !ledger.told.contains_key(row) && !ledger.unknown.contains(row)
-    });
+    let untold =
+        history.keys().find(|row| !ledger.told.contains_key(row) && !ledger.unknown.contains(row));
     untold.map_or(Ok(()), |row| Err(format!("transfer {row} is there, but nobody made it")))
 }
 

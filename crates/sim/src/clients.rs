@@ -65,11 +65,32 @@ pub struct SimClient {
 enum Doing {
     Nothing,
     /// The first part of a transfer in two steps.
-    Locking { sequence: u64, row: i64, from: i64, to: i64, amount: i64, ticket: Ticket },
-    Finishing { row: i64, ticket: Ticket },
-    RollingBack { row: i64, ticket: Ticket },
-    Writing { register: i64, value: i64, ticket: Ticket },
-    Reading { register: i64, floor: i64, ticket: Ticket },
+    Locking {
+        sequence: u64,
+        row: i64,
+        from: i64,
+        to: i64,
+        amount: i64,
+        ticket: Ticket,
+    },
+    Finishing {
+        row: i64,
+        ticket: Ticket,
+    },
+    RollingBack {
+        row: i64,
+        ticket: Ticket,
+    },
+    Writing {
+        register: i64,
+        value: i64,
+        ticket: Ticket,
+    },
+    Reading {
+        register: i64,
+        floor: i64,
+        ticket: Ticket,
+    },
 }
 
 impl Ledger {
@@ -325,7 +346,8 @@ impl SimClient {
                 ledger.told.insert(row, true);
                 let done = |r: &RowResult| r.outcome == RowOutcome::Done;
                 if !results.iter().all(done) {
-                    ledger.violate(format!("transfer {row}: an operation was not done: {results:?}"));
+                    ledger
+                        .violate(format!("transfer {row}: an operation was not done: {results:?}"));
                 }
             }
             Answer::Failed(e) if e.code == RefCode::OutcomeUnknown => ledger.unknown.push(row),

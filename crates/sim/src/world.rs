@@ -398,11 +398,8 @@ impl World {
 
     fn tell<B: lats_signals::Body>(&mut self, node: NodeId, to: BlockRef, body: &B) {
         let Some(n) = self.nodes.get(&node).filter(|n| n.is_alive()) else { return };
-        let route = Route {
-            sender: BlockRef::shell(node),
-            receiver: to,
-            incarnation: n.life().get(),
-        };
+        let route =
+            Route { sender: BlockRef::shell(node), receiver: to, incarnation: n.life().get() };
         let mut buffer = SignalBuffer::new();
         buffer.push(route, body, &[]);
         if let Some(signal) = buffer.pop() {
@@ -477,10 +474,8 @@ impl World {
         match (end, other) {
             (End::Node(node), End::Node(peer)) => {
                 let life = self.nodes.get(&peer).map(SimNode::life).unwrap_or_default();
-                let body = LinkUpRep {
-                    node: u64::from(peer.get()),
-                    incarnation: u64::from(life.get()),
-                };
+                let body =
+                    LinkUpRep { node: u64::from(peer.get()), incarnation: u64::from(life.get()) };
                 self.tell_control(node, &body);
             }
             (End::Client(client), End::Node(node)) => {
@@ -498,8 +493,7 @@ impl World {
         }
         let link = self.network.link(by, other);
         let (generation, cut) = (link.generation, link.cut[ordered(by, other).1]);
-        let (first, second) =
-            (self.random.between(50, 3_000), self.random.between(50, 3_000));
+        let (first, second) = (self.random.between(50, 3_000), self.random.between(50, 3_000));
         let notice = |end, other| Event::Notice { end, other, generation };
         self.at(Duration::from_micros(first), notice(by, other));
         if !cut {
@@ -632,9 +626,6 @@ fn founding(shape: &Shape) -> Founding {
             lease_ms: 300,
             lock_wait_ms: 100,
         },
-        members: data
-            .map(|n| member(n, true))
-            .chain(witness.map(|n| member(n, false)))
-            .collect(),
+        members: data.map(|n| member(n, true)).chain(witness.map(|n| member(n, false))).collect(),
     }
 }

@@ -145,9 +145,12 @@ impl MainThread {
         if hello.incarnation < peer.last_life {
             return Err(Malformed("an earlier life of the node"));
         }
-        // Both may open a connection at the same time: the larger node's stays.
-        if !outgoing && peer.attempt.is_some() && self.node.get() > node && peer.link.is_none() {
-            return Err(Malformed("our own connection to it is on its way"));
+        // Both may open a connection at the same time: the larger node's stays. If the smaller one
+        // has lost its end of it, we shall notice, and then its next attempt is welcome.
+        let ours =
+            peer.attempt.is_some() || (peer.link.is_some() && peer.last_life == hello.incarnation);
+        if !outgoing && ours && self.node.get() > node {
+            return Err(Malformed("our own connection to it is there or on its way"));
         }
         let former = (peer.link.take(), peer.last_life);
         let attempt = peer.attempt.take().filter(|a| *a != id);
