@@ -24,11 +24,36 @@ pub enum Event {
     /// A thread of a node looks at its mailbox and timers.
     Wake(NodeId, usize),
     /// A packet arrives.
-    Arrive { from: End, to: End, generation: u64, packet: Vec<u8> },
+    Arrive {
+        /// Who has sent it.
+        from: End,
+        /// Whom it is for.
+        to: End,
+        /// The connection it was sent over.
+        generation: u64,
+        /// The signal.
+        packet: Vec<u8>,
+    },
     /// A signal passes between threads of a node.
-    Cross { node: NodeId, life: Incarnation, thread: usize, packet: Vec<u8> },
+    Cross {
+        /// The node.
+        node: NodeId,
+        /// The life of it that has sent the signal.
+        life: Incarnation,
+        /// The receiving thread.
+        thread: usize,
+        /// The signal.
+        packet: Vec<u8>,
+    },
     /// An end notices that its connection to the other is closed.
-    Notice { end: End, other: End, generation: u64 },
+    Notice {
+        /// Who notices.
+        end: End,
+        /// The other end.
+        other: End,
+        /// The connection that is closed.
+        generation: u64,
+    },
     /// Two ends connect, if both are there.
     Connect(End, End),
     /// A client acts.
