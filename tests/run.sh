@@ -26,7 +26,7 @@ stop
 threads() {
   "$LATSDB" start --data-dir "$directory-threads" --sql-port $((port + 20)) --ephemeral --detach --data-threads 1 --nodes 4
   local done=0
-  bash tests/sysbench.sh $((port + 20)) 2000 1 4 || done=1
+  bash tests/sysbench.sh $((port + 20)) 20000 1 4 || done=1
   "$LATSDB" stop --data-dir "$directory-threads"
   return $done
 }
