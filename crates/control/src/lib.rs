@@ -231,11 +231,14 @@ impl Control {
                 peer.doomed = false;
                 peer.removing = false;
             }
-            self.pursue_the_gone(ctx);
         }
         if before != (self.state.view.number, self.state.catalog.version) {
             self.install(ctx);
             self.answer_changes(ctx);
+        }
+        if self.is_leader() {
+            // At once, when a new leader has settled or the last change of voters is through.
+            self.pursue_the_gone(ctx);
         }
     }
 

@@ -74,7 +74,7 @@ impl Control {
         self.run_consensus(ctx);
         if self.leader().is_none() {
             // Not in step with others who do the same.
-            let span = Duration::from_micros(ctx.random().between(8_000, 25_000));
+            let span = Duration::from_micros(ctx.random().between(3_000, 8_000));
             self.plan_campaign(span, ctx);
         }
     }

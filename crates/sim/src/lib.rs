@@ -13,4 +13,4 @@ pub mod run;
 pub mod tables;
 pub mod world;
 
-pub use run::{Options, Outcome, run};
+pub use run::{Options, Outcome, run, run_caught};

@@ -23,7 +23,7 @@ pub struct Options {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The first thing that was found wrong.
     pub failure: Option<String>,
@@ -43,6 +43,8 @@ pub struct Outcome {
     pub views: u64,
     /// Virtual time, in ms.
     pub virtual_ms: u64,
+    /// From the death of each data node to the next commit of a client, in us.
+    pub failovers_us: Vec<u64>,
 }
 
 struct Run {
@@ -50,6 +52,7 @@ struct Run {
     clients: Vec<SimClient>,
     ledger: Ledger,
     verbose: bool,
+    failovers_us: Vec<u64>,
 }
 
 /// The table ids that a new cluster gives first.
@@ -92,7 +95,8 @@ pub fn run(options: &Options) -> Outcome {
         })
         .collect();
     let ledger = Ledger::new(FIRST_TABLE, random.between(4, 30) as i64, client_count.into());
-    let mut run = Run { world, clients, ledger, verbose: options.verbose };
+    let mut run =
+        Run { world, clients, ledger, verbose: options.verbose, failovers_us: Vec::new() };
     if options.verbose {
         run.say(&format!("{shape:?}"));
     }
@@ -107,7 +111,20 @@ pub fn run(options: &Options) -> Outcome {
         unknown: run.ledger.unknown.len() as u64,
         views: checkers::newest_view(&run.world).map_or(0, |v| v.number.get()),
         virtual_ms: run.world.now.as_nanos() / 1_000_000,
+        failovers_us: run.failovers_us,
     }
+}
+
+/// Runs a seed; a panic inside a node is a failure of the run.
+pub fn run_caught(options: &Options) -> Outcome {
+    std::panic::catch_unwind(|| run(options)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()));
+        let failure = format!("panic: {}", text.unwrap_or_default());
+        Outcome { failure: Some(failure), ..Outcome::default() }
+    })
 }
 
 fn draw_shape(random: &mut Prng) -> Shape {
@@ -258,11 +275,17 @@ impl Run {
 
     fn run_until(&mut self, end: Instant) -> Result<(), String> {
         while let Some(event) = self.world.next_event(end) {
+            let commits = self.ledger.commits;
             self.happen(event);
             while let Some((node, why)) = self.world.stops.pop() {
                 self.say(&format!("node {node} ended itself: {why}"));
             }
             self.serve_clients();
+            if self.ledger.commits > commits
+                && let Some(killed_at) = self.world.killed_at.take()
+            {
+                self.failovers_us.push(self.world.now.since(killed_at).as_nanos() / 1_000);
+            }
             if let Some(violation) = self.ledger.violations.first() {
                 return Err(violation.clone());
             }

@@ -128,6 +128,8 @@ pub struct World {
     pub digest: u64,
     /// Signals delivered.
     pub delivered: u64,
+    /// When a data node was killed after which nobody has committed yet.
+    pub killed_at: Option<Instant>,
     /// Nodes that ended themselves, and why.
     pub stops: Vec<(NodeId, String)>,
 }
@@ -160,6 +162,7 @@ impl World {
             calm: false,
             digest: 0,
             delivered: 0,
+            killed_at: None,
             stops: Vec::new(),
         };
         let founding = founding(shape);
@@ -588,6 +591,9 @@ impl World {
             return;
         }
         n.executors.clear();
+        if n.config.holds_data {
+            self.killed_at = Some(self.now);
+        }
         n.next_wake.iter_mut().for_each(|w| *w = None);
         let others: Vec<End> = self
             .nodes

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use lats_kernel::Fault;
-use lats_sim::{Options, Outcome, run};
+use lats_sim::{Options, Outcome, run_caught};
 use std::time::Duration;
 
 /// Runs simulated clusters, each decided by a seed. Exit status 1 if any fails.
@@ -49,6 +49,7 @@ struct Totals {
     signals: u64,
     unknown: u64,
     views: u64,
+    failovers_us: Vec<u64>,
     failures: Vec<(u64, String)>,
 }
 
@@ -61,6 +62,7 @@ impl Totals {
         self.signals += outcome.signals;
         self.unknown += outcome.unknown;
         self.views += outcome.views.saturating_sub(1);
+        self.failovers_us.extend(outcome.failovers_us);
         if let Some(failure) = outcome.failure {
             self.failures.push((seed, failure));
         }
@@ -74,6 +76,7 @@ impl Totals {
         self.signals += other.signals;
         self.unknown += other.unknown;
         self.views += other.views;
+        self.failovers_us.extend(other.failovers_us);
         self.failures.extend(other.failures);
     }
 }
@@ -134,38 +137,17 @@ fn main() -> std::process::ExitCode {
     report(&mut totals, started.elapsed())
 }
 
-/// Runs a seed; a panic inside a node is a failure of the run.
+/// Runs a seed, twice if asked to.
 fn one(seed: u64, bug: Option<Fault>, args: &Args) -> Outcome {
     let options = Options { seed, bug, verbose: args.verbose };
-    let caught = std::panic::catch_unwind(|| run(&options));
-    let mut outcome = caught.unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()));
-        failed(format!("panic: {}", text.unwrap_or_default()))
-    });
+    let mut outcome = run_caught(&options);
     if args.twice && outcome.failure.is_none() {
-        let again = run(&options);
+        let again = run_caught(&options);
         if again.digest != outcome.digest {
             outcome.failure = Some("the same seed gave another run".to_string());
         }
     }
     outcome
-}
-
-fn failed(failure: String) -> Outcome {
-    Outcome {
-        failure: Some(failure),
-        digest: 0,
-        signals: 0,
-        commits: 0,
-        aborts: 0,
-        reads: 0,
-        unknown: 0,
-        views: 0,
-        virtual_ms: 0,
-    }
 }
 
 #[expect(clippy::print_stdout, reason = "a command-line tool")]
@@ -187,6 +169,18 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
         totals.unknown,
         totals.signals,
         took.as_secs_f64()
+    );
+    totals.failovers_us.sort_unstable();
+    let worst = totals.failovers_us.len().saturating_sub(1);
+    let part = |percent: usize| totals.failovers_us.get(worst * percent / 100).unwrap_or(&0);
+    println!(
+        "sim: {} data nodes died; first commit after it: median {} us, 90% {} us, 99% {} us, \
+         longest {} us",
+        totals.failovers_us.len(),
+        part(50),
+        part(90),
+        part(99),
+        part(100)
     );
     std::process::ExitCode::from(u8::from(!totals.failures.is_empty()))
 }

@@ -1,0 +1,43 @@
+//! For each planted bug some checker must find it, or the checker checks nothing.
+
+use lats_kernel::Fault;
+use lats_sim::{Options, run_caught};
+
+/// Looks for the bug in up to `seeds` runs.
+#[expect(clippy::print_stdout, reason = "says which checker it was")]
+fn must_be_found(bug: Fault, seeds: u64) {
+    for seed in 1..=seeds {
+        let outcome = run_caught(&Options { seed, bug: Some(bug), verbose: false });
+        if let Some(failure) = outcome.failure {
+            println!("{bug:?} found by seed {seed}: {failure:.150}");
+            return;
+        }
+    }
+    panic!("{bug:?} was not found in {seeds} runs");
+}
+
+#[test]
+fn a_backup_that_forgets_a_tentative_row_is_found() {
+    must_be_found(Fault::BugForgetTentativeRow, 40);
+}
+
+#[test]
+fn a_backup_that_answers_reads_from_an_old_version_is_found() {
+    must_be_found(Fault::BugReadStaleBackup, 40);
+}
+
+#[test]
+fn a_coordinator_that_answers_too_early_is_found() {
+    must_be_found(Fault::BugAnswerEarly, 40);
+}
+
+#[test]
+fn a_take_over_that_aborts_what_was_decided_is_found() {
+    must_be_found(Fault::BugAbortDecided, 40);
+}
+
+#[test]
+fn a_node_that_serves_without_a_lease_is_found() {
+    // It takes a node that is cut off together with a client that reads there.
+    must_be_found(Fault::BugIgnoreLease, 400);
+}
