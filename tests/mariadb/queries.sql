@@ -1,0 +1,41 @@
+-- ORDER BY, LIMIT, DISTINCT, GROUP BY, HAVING, aggregates.
+CREATE TABLE q (id INT PRIMARY KEY, kind VARCHAR(10), size INT, price DECIMAL(8,2), KEY size (size), KEY kind_size (kind, size));
+INSERT INTO q VALUES (1, 'red', 10, 1.50), (2, 'blue', 20, 2.50), (3, 'red', 30, 3.50), (4, 'green', 10, 4.50),
+  (5, 'blue', 25, NULL), (6, NULL, 10, 6.50), (7, 'red', NULL, 7.50), (8, 'green', 40, 0.50), (9, 'yellow', 5, 9.99), (10, 'red', 10, 1.50);
+SELECT * FROM q ORDER BY id LIMIT 3;
+SELECT * FROM q ORDER BY id LIMIT 3 OFFSET 8;
+SELECT id FROM q ORDER BY id DESC LIMIT 2, 3;
+SELECT id FROM q ORDER BY id LIMIT 0;
+SELECT id, kind, size FROM q ORDER BY kind, size DESC, id;
+SELECT id FROM q ORDER BY size DESC, price, id;
+SELECT id, size * 2 AS twice FROM q WHERE size IS NOT NULL ORDER BY twice DESC, id LIMIT 4;
+SELECT id, kind FROM q ORDER BY 2, 1 DESC LIMIT 4;
+SELECT DISTINCT kind FROM q ORDER BY kind;
+SELECT DISTINCT kind, size FROM q WHERE kind = 'red' ORDER BY size;
+SELECT COUNT(*), COUNT(size), SUM(size), AVG(size), MIN(price), MAX(price) FROM q;
+SELECT COUNT(DISTINCT size), SUM(DISTINCT size) FROM q;
+SELECT kind, COUNT(*) AS n, SUM(price), AVG(size) FROM q GROUP BY kind ORDER BY n DESC, kind;
+SELECT kind, MAX(size) FROM q WHERE id > 2 GROUP BY kind HAVING COUNT(*) > 1 ORDER BY kind;
+SELECT size, COUNT(*) FROM q GROUP BY size HAVING size > 5 ORDER BY size;
+SELECT size DIV 10 AS tens, COUNT(*) FROM q GROUP BY tens ORDER BY tens;
+SELECT kind, size, COUNT(*) FROM q GROUP BY kind, size ORDER BY kind, size;
+SELECT MAX(size) - MIN(size), COUNT(*) * 2 FROM q;
+SELECT COUNT(*) FROM q WHERE size > 1000;
+SELECT kind, COUNT(*) FROM q WHERE size > 1000 GROUP BY kind;
+SELECT q.id, a.kind FROM q a WHERE a.id = 1;
+SELECT a.id, a.kind FROM q AS a WHERE a.id = 1;
+SELECT lats_text.q.id FROM lats_text.q WHERE q.id = 1;
+SELECT q.* FROM q WHERE id = 2;
+SELECT *, id + 1 FROM q WHERE id = 2;
+SELECT id, CASE WHEN size >= 25 THEN 'large' WHEN size IS NULL THEN 'unknown' ELSE 'small' END AS class FROM q ORDER BY id;
+SELECT kind, IF(size > 15, 'large', 'small') AS class, COUNT(*) FROM q GROUP BY kind, class ORDER BY kind, class;
+SELECT 1;
+SELECT 1 AS one, 'two' two, 3.0;
+SELECT 1 FROM DUAL;
+SELECT 1 + 1 = 2 AND NOT FALSE, 5 BETWEEN 1 AND 10, 3 IN (1, 2, 3);
+SELECT 5 & 3, 5 | 3, 5 ^ 3, ~0, 1 << 4, 256 >> 4, -7 DIV 2, -7 % 3, MOD(7, 3), ABS(-5), SIGN(-3), POW(2, 10);
+SELECT GREATEST(1, 5, 3), LEAST(4, 2, 8), GREATEST('a', 'B');
+/* a comment */ SELECT 'after' -- another
+;
+SELECT COUNT(*) FROM q WHERE kind = 'red' AND size = 10;
+DROP TABLE q;
