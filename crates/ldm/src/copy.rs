@@ -10,9 +10,11 @@ use lats_base::{Duration, FragmentId, Incarnation, NodeId, RefCode, RowId, Table
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    copy::{CopyEndOrd, CopyResumeOrd, CopyRowsConf, CopyRowsOrd, FragmentsSyncedRep},
+    commit::CompleteEntry,
+    copy::{CopyEndOrd, CopyResumeOrd, CopyRowsConf, CopyRowsOrd, FragmentsSyncedRep, OutcomesOrd},
     list::{self, Change},
 };
+use zerocopy::{FromBytes, IntoBytes};
 
 /// The copying from this LDM to one syncing replica.
 pub(crate) struct CopyOut {
@@ -30,6 +32,7 @@ pub(crate) struct CopyOut {
     queued: Vec<(TableId, FragmentId)>,
 }
 
+const OUTCOMES_PER_SIGNAL: usize = 4_096;
 const COPY_BATCH_ROWS: u32 = 256;
 const COPY_BATCH_BYTES: usize = 128 << 10;
 /// How long to leave rows alone that were passed over.
@@ -107,6 +110,9 @@ impl Ldm {
             ctx.crash_point(Fault::CrashInCopy);
         } else if copy.passed_over.is_empty() {
             copy.left.pop_front();
+            if copy.left.is_empty() {
+                self.send_outcomes(to, ctx);
+            }
             ctx.send(to, &CopyEndOrd { view, table, fragment, reserved: 0 });
             ctx.send(ctx.me(), &CopyResumeOrd { target: u64::from(target.get()) });
             self.copies.insert(target, copy);
@@ -115,6 +121,28 @@ impl Ldm {
             ctx.after(COPY_RETRY, COPY_TIMER + u64::from(target.get()));
         }
         self.copies.insert(target, copy);
+    }
+
+    /// REJOIN-4: what a client may ask about a transaction that is older than the replica.
+    fn send_outcomes(&self, to: BlockRef, ctx: &mut Ctx<'_>) {
+        let held = self.transactions.iter().filter(|(_, t)| t.committed);
+        let held = held.map(|(id, t)| (*id, t.decided.unwrap_or_default()));
+        let ended = self.outcomes.iter().map(|(id, (epoch, _))| (*id, *epoch));
+        let all: Vec<CompleteEntry> = held
+            .chain(ended)
+            .map(|(transaction, epoch)| CompleteEntry { transaction, epoch, answered_below: 0 })
+            .collect();
+        for part in all.chunks(OUTCOMES_PER_SIGNAL) {
+            ctx.send_with(to, &OutcomesOrd { reserved: 0 }, &[part.as_bytes()]);
+        }
+    }
+
+    pub(crate) fn on_outcomes_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let mut rest = signal.payload();
+        while let Ok((entry, behind)) = CompleteEntry::read_from_prefix(rest) {
+            self.outcomes.entry(entry.transaction).or_insert((entry.epoch, ctx.now()));
+            rest = behind;
+        }
     }
 
     /// The next rows that can be copied, as changes; how many.

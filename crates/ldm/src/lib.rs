@@ -250,6 +250,7 @@ impl Block for Ldm {
             SignalNumber::ScanCloseOrd => self.on_scan_close_ord(signal),
             SignalNumber::CopyRowsOrd => self.on_copy_rows_ord(signal, ctx),
             SignalNumber::CopyRowsConf => self.on_copy_rows_conf(signal, ctx),
+            SignalNumber::OutcomesOrd => self.on_outcomes_ord(signal, ctx),
             SignalNumber::CopyEndOrd => self.on_copy_end_ord(signal, ctx),
             SignalNumber::CopyResumeOrd => self.on_copy_resume_ord(signal, ctx),
             SignalNumber::ViewOrd => self.on_view_ord(signal, ctx),

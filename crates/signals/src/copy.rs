@@ -39,6 +39,14 @@ body! {
     }
 }
 body! {
+    /// LDM of a primary → LDM of a syncing replica: outcomes that clients may still ask for;
+    /// payload: [`crate::commit::CompleteEntry`]s.
+    OutcomesOrd {
+        /// Not used yet; zero.
+        reserved: u64,
+    }
+}
+body! {
     /// LDM of a primary → LDM of a syncing replica: the fragment is whole.
     CopyEndOrd {
         /// The primary's view.

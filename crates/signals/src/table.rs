@@ -102,6 +102,7 @@ signals! {
     62 CopyEndOrd, copy, Node;
     63 FragmentsSyncedRep, copy, Local;
     64 CopyResumeOrd, copy, Local;
+    65 OutcomesOrd, copy, Node;
     // Control: docs/protocols/membership.md.
     80 RaftOrd, control, Node;
     81 LeaseReq, control, Node;
@@ -191,7 +192,7 @@ pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
             list::check::<list::FoundRow>(payload, signal.body::<query::ScanConf>().row_count)
         }
         Some(SignalNumber::ScanReq) => query::check_scan(signal),
-        Some(SignalNumber::CompleteOrd) => {
+        Some(SignalNumber::CompleteOrd | SignalNumber::OutcomesOrd) => {
             payload.len().is_multiple_of(size_of::<commit::CompleteEntry>())
         }
         Some(_) => true,

@@ -72,9 +72,10 @@ pub fn run(options: &Options) -> Outcome {
     if let Some(bug) = options.bug {
         if bug == Fault::BugAbortDecided {
             // Coordinators must die at the right moment for it to show.
-            crash_points.arm(Fault::CrashAfterDecide, 500);
+            crash_points.arm(Fault::CrashAfterDecide, 200);
         }
-        let once_in = if bug == Fault::BugIgnoreLease { 1 } else { BUG_RATE };
+        let rare = matches!(bug, Fault::BugIgnoreLease | Fault::BugAbortDecided);
+        let once_in = if rare { 1 } else { BUG_RATE };
         bugs.arm(bug, once_in);
         crash_points.arm(bug, once_in);
     }
