@@ -6,9 +6,12 @@ import json
 import os
 import random
 import socket
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 from minimysql import Connection, MySQLError
 
@@ -21,7 +24,7 @@ def case(name, good, detail=""):
 
 
 def throw(port, data, wait=0.3):
-    """Sends bytes and listens a little; True if the other side took it without harm."""
+    """Sends bytes and listens a little."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as s:
             s.settimeout(wait)
@@ -52,6 +55,198 @@ def garbage(ports, seed):
         throw(port, node, 0.05)
     held = [socket.create_connection(("127.0.0.1", p), timeout=2) for p in ports for _ in range(20)]
     return held
+
+
+class Bystander(threading.Thread):
+    """A client that works all the while through one node and must notice nothing."""
+
+    def __init__(self, port, table):
+        super().__init__(daemon=True)
+        self.port, self.table = port, table
+        self.stop = threading.Event()
+        self.done, self.trouble, self.slowest = 0, [], 0.0
+
+    def run(self):
+        try:
+            connection = Connection(self.port, "test")
+            connection.query(f"CREATE TABLE {self.table} (id INT PRIMARY KEY, v INT)")
+            while not self.stop.is_set() and len(self.trouble) < 5:
+                since = time.monotonic()
+                connection.query(f"INSERT INTO {self.table} VALUES ({self.done}, {self.done})")
+                rows = connection.query(f"SELECT v FROM {self.table} WHERE id = {self.done}")
+                if rows != [[str(self.done)]]:
+                    self.trouble.append(f"row {self.done} is {rows}")
+                self.done += 1
+                self.slowest = max(self.slowest, time.monotonic() - since)
+                time.sleep(0.005)
+            connection.query(f"DROP TABLE {self.table}")
+        except (OSError, MySQLError) as error:
+            self.trouble.append(repr(error))
+
+    def report(self):
+        self.stop.set()
+        self.join(20)
+        case(f"a client of port {self.port} notices nothing ({self.done} rows, slowest {self.slowest * 1000:.0f} ms)",
+             not self.trouble and self.done > 20 and self.slowest < 5 and not self.is_alive(), str(self.trouble))
+
+
+def answer(connection, sequence, body):
+    """The reply to a raw packet: an error's number, 0 for anything else, None for a closed connection."""
+    try:
+        connection._send(sequence, body)
+        reply = connection._packet()
+        return int.from_bytes(reply[1:3], "little") if reply[0] == 0xFF else 0
+    except OSError:
+        return None
+
+
+def still_usable(connection):
+    try:
+        return connection.query("SELECT 1") == [["1"]]
+    except (OSError, MySQLError):
+        return False
+
+
+def protocol(port):
+    """A client that has logged in and then loses the thread."""
+    # Wrong commands: an error, and the session goes on.
+    for name, body, numbers in [
+        ("an unknown command", b"\x7f", (1047,)),
+        ("an unknown statement executed", b"\x17" + (99).to_bytes(4, "little") + b"\0" + (1).to_bytes(4, "little"), (1243,)),
+        ("half an execute", b"\x17\x01", (1835, 1047, 1243)),
+        ("an unknown statement reset", b"\x1a" + (99).to_bytes(4, "little"), (1243,)),
+        ("a statement that is not UTF-8", b"\x03SELECT '\xff\xfe\x80'", None),
+        ("an empty statement", b"\x03", (1065,)),
+        ("a zero byte in a statement", b"\x03SELECT \0 1", (1064,)),
+        ("a database that is not UTF-8", b"\x02\xff\xfe", None),
+        ("parentheses, many", b"\x03SELECT " + b"(" * 100_000 + b"1" + b")" * 100_000, None),
+        ("a NOT before a NOT, many", b"\x03SELECT " + b"NOT " * 100_000 + b"1", None),
+        ("an expression of many parts", b"\x03SELECT 1" + b"+1" * 100_000, ()),
+    ]:
+        connection = Connection(port, "test")
+        number = answer(connection, 0, body)
+        # `()`: an answer or an error, as long as there is one; None: any error.
+        good = number is not None and (numbers == () or (number > 0 if numbers is None else number in numbers))
+        usable = number != 0 and still_usable(Connection(port, "test")) if numbers == () else still_usable(connection)
+        case(f"{name}: error {number}", good and (usable or number == 0), f"error {number}, session usable: {usable}")
+        connection.close()
+    # Wrong framing: an error or a closed connection; nobody can follow such a stream.
+    connection = Connection(port, "test")
+    number = answer(connection, 5, b"\x03SELECT 1")
+    case(f"a wrong sequence number: {number}", number in (None, 1156), f"{number}")
+    connection.close()
+    connection = Connection(port, "test")
+    number = answer(connection, 0, b"")
+    case(f"an empty packet: {number}", number is None or number > 0, f"{number}")
+    connection.close()
+    connection = Connection(port, "test")
+    connection.socket.sendall((1 << 20).to_bytes(3, "little") + b"\0" + b"\x03SELECT")
+    connection.close()
+    case("a client that leaves within a packet", still_usable(Connection(port, "test")))
+
+
+def oversized(port):
+    """More than max_allowed_packet, in packets that go on and on."""
+    connection = Connection(port, "test", timeout=20)
+    limit = int(connection.query("SELECT @@max_allowed_packet")[0][0])
+    full, number, sent = b"\0" * 0xFFFFFF, None, 0
+    try:
+        for sequence in range(limit // len(full) + 2):
+            connection.socket.sendall(b"\xff\xff\xff" + bytes([sequence % 256]) + full)
+            sent += len(full)
+        reply = connection._packet()
+        number = int.from_bytes(reply[1:3], "little")
+    except OSError:
+        pass
+    connection.close()
+    case(f"a statement of {sent >> 20} MiB (the limit is {limit >> 20}): {number}", number in (None, 1153), f"{number}")
+    # A value that a packet may have and a column may not.
+    connection = Connection(port, "test", timeout=20)
+    try:
+        connection.query(f"SELECT LENGTH('{'x' * (8 << 20)}')")
+        fine = True
+    except MySQLError:
+        fine = True
+    except OSError:
+        fine = False
+    case("a literal of 8 MiB gets an answer", fine and still_usable(connection))
+
+
+def slow_login(port):
+    """A client that sends its login byte by byte is slow, not wrong."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+        s.settimeout(5)
+        s.recv(4096)
+        body = (0x0200 | 0x8000 | 0x80000).to_bytes(4, "little") + (1 << 24).to_bytes(4, "little") + b"\x2d" + bytes(23)
+        body += b"root\0\0mysql_native_password\0"
+        for byte in len(body).to_bytes(3, "little") + b"\1" + body:
+            s.sendall(bytes([byte]))
+            time.sleep(0.01)
+        reply = s.recv(4096)
+    case("a slow login", len(reply) > 4 and reply[4] == 0)
+
+
+def logins(port):
+    """Logins that are refused."""
+    for name, sequence, user, number in [
+        ("an unknown user", 1, b"nobody", (1045,)),
+        ("a login with a wrong sequence number", 9, b"root", (None, 1156, 1043)),
+    ]:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+            s.settimeout(5)
+            s.recv(4096)
+            body = (0x0200 | 0x8000 | 0x80000).to_bytes(4, "little") + (1 << 24).to_bytes(4, "little") + b"\x2d" + bytes(23)
+            body += user + b"\0\0mysql_native_password\0"
+            got = None
+            try:
+                s.sendall(len(body).to_bytes(3, "little") + bytes([sequence]) + body)
+                reply = s.recv(4096)
+                got = int.from_bytes(reply[5:7], "little") if len(reply) > 7 and reply[4] == 0xFF else (None if not reply else 0)
+            except OSError:
+                pass
+        case(f"{name}: {got}", got in number, f"{got}")
+    try:
+        Connection(port, "nowhere")
+        case("1049: a login to an unknown database", False, "no error")
+    except MySQLError as error:
+        case("1049: a login to an unknown database", error.number == 1049, str(error))
+
+
+def memory_limit(binary, sql_port):
+    """A cluster that is full says so, keeps what it has, and takes rows again when there is room."""
+    directory = tempfile.mkdtemp(prefix="latsdb-bad-")
+    data = os.path.join(directory, "data")
+    line = [binary, "start", "--data-dir", data, "--sql-port", str(sql_port), "--ephemeral", "--detach", "--memory-mib", "64"]
+    subprocess.run(line, check=True, capture_output=True, timeout=60)
+    try:
+        before, _ = pids(binary, data)
+        c = Connection(sql_port, "test", timeout=60)
+        c.query("CREATE TABLE big (id INT PRIMARY KEY, v VARBINARY(8000))")
+        c.query("INSERT INTO big VALUES (0, 'first')")
+        value, error, rows = "v" * 8000, None, 1
+        for first in range(1, 40_000, 20):
+            values = ",".join(f"({i}, '{value}')" for i in range(first, first + 20))
+            try:
+                c.query(f"INSERT INTO big VALUES {values}")
+                rows += 20
+            except MySQLError as refused:
+                error = refused
+                break
+        case(f"a full memory limit after {rows * 8000 >> 20} MiB: {error.number if error else None}",
+             error is not None and error.number == 1114, str(error))
+        case("what is there can be read", c.query("SELECT COUNT(*) FROM big") == [[str(rows)]] and
+             c.query("SELECT v FROM big WHERE id = 0") == [["first"]])
+        try:
+            c.query(f"DELETE FROM big WHERE id BETWEEN 1 AND {rows // 2}")
+            c.query(f"INSERT INTO big VALUES (1, '{value}')")
+            case("there is room again after a DELETE", True)
+        except MySQLError as refused:
+            case("there is room again after a DELETE", False, str(refused))
+        after, _ = pids(binary, data)
+        case("the full nodes are the same processes", before == after, f"{before} {after}")
+    finally:
+        subprocess.run([binary, "stop", "--data-dir", data], check=False, capture_output=True, timeout=60)
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def expect(connection, statement, number):
@@ -115,6 +310,8 @@ def command_line(binary, directory, port):
     refused("another cluster's directory",
             [binary, "node", "--data-dir", directory, "--node-id", "1", "--cluster-id", "5"], ["another cluster"])
     refused("replicas that do not divide", [binary, "start", "--nodes", "3", "--replicas", "2"], ["multiple"])
+    shutil.rmtree(other)
+    shutil.rmtree(os.path.dirname(fresh))
 
 
 def main():
@@ -128,10 +325,23 @@ def main():
     before, nodes = pids(args.binary, args.data_dir)
     native = [int(n["native_address"].rsplit(":", 1)[1]) for n in nodes]
     sql = [int(n["sql_address"].rsplit(":", 1)[1]) for n in nodes if n["sql_address"]]
+    bystanders = [Bystander(port, f"bystander{port}") for port in sql]
+    for bystander in bystanders:
+        bystander.start()
     held = garbage(native + sql, args.seed)
+    case("garbage on every port", True)
+    slow_login(args.sql_port)
+    logins(args.sql_port)
+    protocol(args.sql_port)
+    oversized(args.sql_port)
     statements(args.sql_port)
     for s in held:
         s.close()
+    for bystander in bystanders:
+        bystander.report()
+    for port in sql:
+        case(f"a new client of port {port} works", still_usable(Connection(port, "test")))
+    memory_limit(args.binary, args.sql_port + 10)
     command_line(args.binary, args.data_dir, args.sql_port)
     after, _ = pids(args.binary, args.data_dir)
     case("the nodes are the same processes", before == after, f"{before} {after}")

@@ -1,28 +1,61 @@
 #!/usr/bin/env bash
-# YCSB against a running cluster: PORT RECORDS OPERATIONS THREADS. Loads, runs workloads A to F, and
-# fails if any operation failed.
+# YCSB against a running cluster: PORT[,PORT...] RECORDS OPERATIONS THREADS. Loads, runs workloads A to F,
+# and fails if an operation failed or the numbers of operations and rows do not add up. With several ports
+# the threads are spread over them, and go to the next one when their node is gone. E, whose operations
+# read 50 rows on average, runs a fifth of the OPERATIONS.
 set -euo pipefail
 cd "$(dirname "$0")"
-port="${1:-4306}" records="${2:-100000}" operations="${3:-50000}" threads="${4:-4}"
-[ -d target/lib ] && [ -d target/classes ] || mvn -q -B package >&2
-url="jdbc:mysql://127.0.0.1:$port/ycsb?user=root&useSSL=false&allowPublicKeyRetrieval=true&useServerPrepStmts=true&cachePrepStmts=true"
+ports="${1:-4306}" records="${2:-100000}" operations="${3:-50000}" threads="${4:-4}"
+for tool in java mariadb; do
+  command -v "$tool" >/dev/null || { echo "ycsb: $tool is not installed (scripts/setup.sh --tests)" >&2; exit 1; }
+done
+if ! [ -d target/lib ] || ! [ -f target/classes/latsdb/JdbcClient.class ] ||
+  [ -n "$(find pom.xml src -newer target/classes/latsdb/JdbcClient.class)" ]; then
+  echo "ycsb: building the JDBC binding" >&2
+  mvn -q -B package >&2
+  touch target/classes/latsdb/JdbcClient.class
+fi
+urls=""
+for port in ${ports//,/ }; do
+  urls+="jdbc:mysql://127.0.0.1:$port/ycsb?user=root&useSSL=false&allowPublicKeyRetrieval=true&useServerPrepStmts=true&cachePrepStmts=true "
+done
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+sql() { mariadb --no-defaults -h 127.0.0.1 -P "${ports%%,*}" -u root -N -e "$1"; }
 fields=$(for i in 0 1 2 3 4 5 6 7 8 9; do printf ', field%d VARCHAR(100)' "$i"; done)
-mariadb -h 127.0.0.1 -P "$port" -u root -e "DROP DATABASE IF EXISTS ycsb; CREATE DATABASE ycsb;
+sql "DROP DATABASE IF EXISTS ycsb; CREATE DATABASE ycsb;
   CREATE TABLE ycsb.usertable (ycsb_key VARCHAR(255) PRIMARY KEY$fields)"
+
+expected_rows=0
 run() { # name, phase, count of operations, settings
-  local name="$1" phase="$2" count="$3" log
+  local name="$1" phase="$2" count="$3" log="$work/out" rows
   shift 3
-  log=$(mktemp)
   timeout 300 java -cp "target/classes:target/lib/*" site.ycsb.Client "$phase" -db latsdb.JdbcClient -s \
-    -threads "$threads" -p db.url="$url" -p workload=site.ycsb.workloads.CoreWorkload \
+    -threads "$threads" -p db.url="$urls" -p workload=site.ycsb.workloads.CoreWorkload \
     -p recordcount="$records" -p operationcount="$count" -p fieldcount=10 -p fieldlength=100 \
-    -p readallfields=true "$@" >"$log" 2>"$log.err" || { tail -n 5 "$log.err"; return 1; }
+    -p readallfields=true "$@" >"$log" 2>"$log.err" || {
+    echo "ycsb: $name: YCSB ended with an error:"; tail -n 5 "$log.err"
+    return 1
+  }
   if grep -E "Return=(ERROR|NOT_FOUND|UNEXPECTED_STATE)|FAILED" "$log"; then
     echo "ycsb: $name: operations failed"; grep "YCSB:" "$log.err" | sort | uniq -c | head -n 5
     return 1
   fi
-  awk -F', ' -v n="$name" '/\[OVERALL\], Throughput/ { printf "ycsb: %-10s %10.0f operations/s\n", n, $3 }' "$log"
-  rm -f "$log" "$log.err"
+  # A read-modify-write counts as one of its own, as a read and as an update.
+  awk -F', ' -v name="$name" -v wanted="$count" '
+    /\[OVERALL\], Throughput/ { throughput = $3 }
+    /\[(READ|UPDATE|INSERT|SCAN)\], Return=OK/ { done += $3 }
+    /\[READ-MODIFY-WRITE\], Operations/ { done -= $3 }
+    END {
+      printf "ycsb: %-10s %10.0f operations/s\n", name, throughput
+      if (done != wanted) { printf "ycsb: %s: %d operations succeeded instead of %d\n", name, done, wanted; exit 1 }
+    }' "$log" || return 1
+  expected_rows=$((expected_rows + $(awk -F', ' '/\[INSERT\], Return=OK/ { n += $3 } END { print n + 0 }' "$log")))
+  rows="$(sql "SELECT COUNT(*) FROM ycsb.usertable")"
+  if [ "$rows" != "$expected_rows" ]; then
+    echo "ycsb: $name: the table has $rows rows instead of $expected_rows"
+    return 1
+  fi
 }
 mix() { # read update scan insert read-modify-write distribution
   printf -- '-p readproportion=%s -p updateproportion=%s -p scanproportion=%s -p insertproportion=%s ' "$1" "$2" "$3" "$4"
@@ -37,8 +70,7 @@ run load -load "$records"
   run F -t "$operations" $(mix 0.5 0 0 0 0.5 zipfian)
   run D -t "$operations" $(mix 0.95 0 0 0.05 0 latest)
   # D has inserted: E begins behind what is there.
-  count=$(mariadb -h 127.0.0.1 -P "$port" -u root -N -e "SELECT COUNT(*) FROM ycsb.usertable")
-  records="$count"
+  records="$expected_rows"
   run E -t "$((operations / 5))" $(mix 0 0 0.95 0.05 0 zipfian) -p maxscanlength=100
 }
-mariadb -h 127.0.0.1 -P "$port" -u root -e "DROP DATABASE ycsb"
+sql "DROP DATABASE ycsb"

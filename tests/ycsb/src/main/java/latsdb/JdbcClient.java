@@ -12,52 +12,117 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.Vector;
+import java.util.concurrent.atomic.AtomicInteger;
 import site.ycsb.ByteIterator;
 import site.ycsb.DB;
 import site.ycsb.DBException;
 import site.ycsb.Status;
 import site.ycsb.StringByteIterator;
 
-/** YCSB over JDBC with server-side prepared statements. Temporary errors are tried again. */
+/**
+ * YCSB over JDBC with server-side prepared statements. Temporary errors are tried again, and a lost
+ * connection is opened again to the next of the URLs in {@code db.url}, which blanks separate.
+ */
 public class JdbcClient extends DB {
   private static final int TRIES = 20;
+  private static final int PAUSE_MILLIS = 10;
+  private static final int DUPLICATE = 1062;
+  private static final AtomicInteger CLIENTS = new AtomicInteger();
   private final Map<String, PreparedStatement> statements = new HashMap<>();
+  private String[] urls;
+  private int url;
   private Connection connection;
 
   @Override
   public void init() throws DBException {
-    try {
-      connection = DriverManager.getConnection(getProperties().getProperty("db.url"));
-    } catch (SQLException e) {
-      throw new DBException(e);
+    urls = getProperties().getProperty("db.url").trim().split("\\s+");
+    url = CLIENTS.getAndIncrement() % urls.length;
+    // Whatever keeps every operation from working shall be said once, and at once.
+    SQLException last = null;
+    for (int tried = 0; tried < urls.length && connection == null; tried++) {
+      try {
+        connection = DriverManager.getConnection(urls[url]);
+      } catch (SQLException e) {
+        last = e;
+        url = (url + 1) % urls.length;
+      }
+    }
+    if (connection == null) {
+      throw new DBException(last);
     }
   }
 
   @Override
   public void cleanup() throws DBException {
     try {
-      connection.close();
+      if (connection != null) {
+        connection.close();
+      }
     } catch (SQLException e) {
       throw new DBException(e);
     }
   }
 
   private interface Work {
-    Status run() throws SQLException;
+    /** One attempt; {@code unsure} if an earlier one may have had its effect. */
+    Status run(boolean unsure) throws SQLException;
   }
 
   private Status attempt(Work work) {
+    boolean unsure = false;
     for (int attempt = 1; ; attempt++) {
       try {
-        return work.run();
+        if (connection == null) {
+          connection = DriverManager.getConnection(urls[url]);
+        }
+        return work.run(unsure);
       } catch (SQLException e) {
-        boolean temporary = e.getErrorCode() == 1205 || e.getErrorCode() == 1213 || e.getErrorCode() == 1297;
-        if (!temporary || attempt == TRIES) {
-          System.err.println("YCSB: " + e.getErrorCode() + " " + e.getMessage());
+        boolean lost = isLost(e);
+        if (!(lost || isTemporary(e)) || attempt == TRIES || !pause(attempt)) {
+          System.err.println("YCSB: " + e.getErrorCode() + " (" + e.getSQLState() + ") " + e.getMessage());
           return Status.ERROR;
+        }
+        // 1297 may be said of a commit whose outcome nobody knows.
+        unsure |= lost || e.getErrorCode() == 1297;
+        if (lost) {
+          forget();
         }
       }
     }
+  }
+
+  private static boolean isLost(SQLException e) {
+    return e.getSQLState() != null && e.getSQLState().startsWith("08");
+  }
+
+  private static boolean isTemporary(SQLException e) {
+    int number = e.getErrorCode();
+    return number == 1205 || number == 1213 || number == 1297 || "40001".equals(e.getSQLState());
+  }
+
+  /** Waits before the next attempt, longer each time; false if the thread shall end. */
+  private static boolean pause(int attempt) {
+    try {
+      Thread.sleep((long) PAUSE_MILLIS * attempt);
+      return true;
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
+  }
+
+  /** The connection is gone: the next attempt opens one to the next URL. */
+  private void forget() {
+    statements.clear();
+    try {
+      if (connection != null) {
+        connection.close();
+      }
+    } catch (SQLException e) {
+      // It is gone already.
+    }
+    connection = null;
+    url = (url + 1) % urls.length;
   }
 
   private PreparedStatement prepare(String sql) throws SQLException {
@@ -87,7 +152,7 @@ public class JdbcClient extends DB {
 
   @Override
   public Status read(String table, String key, Set<String> fields, Map<String, ByteIterator> result) {
-    return attempt(() -> {
+    return attempt(unsure -> {
       PreparedStatement read = prepare("SELECT " + columns(fields) + " FROM " + table + " WHERE ycsb_key = ?");
       read.setString(1, key);
       try (ResultSet rows = read.executeQuery()) {
@@ -103,12 +168,13 @@ public class JdbcClient extends DB {
   @Override
   public Status scan(String table, String from, int count, Set<String> fields,
       Vector<HashMap<String, ByteIterator>> result) {
-    return attempt(() -> {
+    return attempt(unsure -> {
       PreparedStatement scan = prepare("SELECT " + columns(fields) + " FROM " + table
           + " WHERE ycsb_key >= ? ORDER BY ycsb_key LIMIT ?");
       scan.setString(1, from);
       scan.setInt(2, count);
       try (ResultSet rows = scan.executeQuery()) {
+        result.clear();
         while (rows.next()) {
           HashMap<String, ByteIterator> row = new HashMap<>();
           take(rows, fields, row);
@@ -122,7 +188,7 @@ public class JdbcClient extends DB {
   @Override
   public Status update(String table, String key, Map<String, ByteIterator> values) {
     Map<String, String> sorted = strings(values);
-    return attempt(() -> {
+    return attempt(unsure -> {
       String set = String.join(" = ?, ", sorted.keySet()) + " = ?";
       PreparedStatement update = prepare("UPDATE " + table + " SET " + set + " WHERE ycsb_key = ?");
       int at = 1;
@@ -137,7 +203,7 @@ public class JdbcClient extends DB {
   @Override
   public Status insert(String table, String key, Map<String, ByteIterator> values) {
     Map<String, String> sorted = strings(values);
-    return attempt(() -> {
+    return attempt(unsure -> {
       List<String> marks = new ArrayList<>();
       sorted.keySet().forEach(name -> marks.add("?"));
       PreparedStatement insert = prepare("INSERT INTO " + table + " (ycsb_key, " + String.join(", ", sorted.keySet())
@@ -147,16 +213,23 @@ public class JdbcClient extends DB {
       for (String value : sorted.values()) {
         insert.setString(at++, value);
       }
-      return insert.executeUpdate() == 1 ? Status.OK : Status.UNEXPECTED_STATE;
+      try {
+        return insert.executeUpdate() == 1 ? Status.OK : Status.UNEXPECTED_STATE;
+      } catch (SQLException e) {
+        if (unsure && e.getErrorCode() == DUPLICATE) {
+          return Status.OK;
+        }
+        throw e;
+      }
     });
   }
 
   @Override
   public Status delete(String table, String key) {
-    return attempt(() -> {
+    return attempt(unsure -> {
       PreparedStatement delete = prepare("DELETE FROM " + table + " WHERE ycsb_key = ?");
       delete.setString(1, key);
-      return delete.executeUpdate() == 1 ? Status.OK : Status.UNEXPECTED_STATE;
+      return delete.executeUpdate() == 1 || unsure ? Status.OK : Status.UNEXPECTED_STATE;
     });
   }
 
