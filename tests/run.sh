@@ -20,6 +20,7 @@ check() {
 }
 "$LATSDB" start --data-dir "$directory" --sql-port "$port" --ephemeral --detach
 check "bad input" timeout 300 python3 tests/badinput.py --binary "$LATSDB" --data-dir "$directory" --sql-port "$port"
+check "the mariadb client" timeout 300 bash tests/mariadb.sh "$port"
 check "sysbench" timeout 300 bash tests/sysbench.sh "$port" 100000 2 4
 check "YCSB" timeout 600 bash tests/ycsb/run.sh "$port" 100000 10000 4
 stop
@@ -31,6 +32,7 @@ threads() {
   return $done
 }
 check "four nodes with threads of their own for data" threads
+check "the command line" timeout 120 bash tests/commands.sh $((port + 300))
 check "twenty kills" timeout 300 python3 tests/kill.py --binary "$LATSDB" --kills 20 --sql-port $((port + 50))
 if [ "$failed" != 0 ]; then
   echo "the cluster's log ends with:"; tail -n 30 "$directory.log" || true

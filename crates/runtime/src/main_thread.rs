@@ -242,9 +242,11 @@ impl MainThread {
         }
         match end {
             ReadEnd::Drained => {}
-            ReadEnd::More => {
+            // Unless the greeting has closed it.
+            ReadEnd::More if self.connections.contains_key(&id) => {
                 self.hungry.insert(id);
             }
+            ReadEnd::More => {}
             ReadEnd::Closed => self.close(id, false),
         }
     }

@@ -2,7 +2,9 @@
 #![expect(clippy::print_stdout, reason = "a command-line tool")]
 
 mod cluster_file;
+mod join;
 mod node;
+mod options;
 mod ports;
 mod random;
 mod shell;
@@ -26,7 +28,7 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Start a whole cluster on this machine and keep it running.
-    Start(start::StartArgs),
+    Start(options::StartArgs),
     /// Stop a cluster that `start` runs.
     Stop(stop::StopArgs),
     /// Show the state of a cluster.

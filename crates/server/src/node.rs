@@ -2,6 +2,7 @@
 
 use crate::{
     cluster_file::{ClusterFile, NodeEntry},
+    join::{self, NodeRoles},
     ports, random,
     store::ClusterStore,
 };
@@ -14,15 +15,31 @@ use lats_runtime::{Port, RuntimeConfig, clock, port::port};
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use tokio::sync::Notify;
 
-/// Run one node of a cluster whose `cluster.json` is in the data directory.
+/// Run one node: of the cluster whose `cluster.json` is in the data directory, or of one that it joins.
 #[derive(clap::Args)]
 pub(crate) struct NodeArgs {
-    /// The cluster's directory.
+    /// The cluster's directory, or with --join this node's own.
     #[arg(long, default_value = "./latsdb-data")]
-    data_dir: PathBuf,
-    /// Which node of the cluster this is.
+    pub(crate) data_dir: PathBuf,
+    /// Which node of the cluster this is; with --join by default the first one that is down.
+    #[arg(long, required_unless_present = "join")]
+    pub(crate) node_id: Option<u16>,
+    /// Take the place of a node that is down, in the cluster that has a node here (HOST:PORT, native).
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["found", "cluster_id"])]
+    join: Option<String>,
+    /// Where nodes and native clients connect (default: where the node was before).
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
+    /// Where MySQL clients connect (default: where the node was before).
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) sql_listen: Option<String>,
+    /// What the node does; with --join: the place of such a node is taken.
     #[arg(long)]
-    node_id: u16,
+    pub(crate) roles: Option<NodeRoles>,
+    /// Memory for rows and indexes, in MiB (default: what `start` was told; with --join a quarter of the
+    /// machine's).
+    #[arg(long)]
+    pub(crate) memory_mib: Option<usize>,
     /// Found the cluster together with the other nodes, instead of joining it.
     #[arg(long)]
     found: bool,
@@ -48,18 +65,11 @@ impl Wire for PortWire {
 }
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
-    let cluster = ClusterFile::read(&args.data_dir)?;
-    if args.cluster_id.is_some_and(|id| id != cluster.cluster_id) {
-        bail!(
-            "{} belongs to another cluster (id {}); name the right directory with --data-dir",
-            args.data_dir.display(),
-            cluster.cluster_id
-        );
-    }
-    let entry = cluster
-        .node(args.node_id)
-        .with_context(|| format!("the cluster has no node {}", args.node_id))?
-        .clone();
+    let (cluster, entry) = match &args.join {
+        Some(seed) => join::prepare(args, seed)?,
+        None => described(args)?,
+    };
+    let node_id = entry.node_id;
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
     let sql = entry.sql_address.map(|a| ports::bind(a, "MySQL clients")).transpose()?;
     let tokio = tokio::runtime::Builder::new_multi_thread()
@@ -74,15 +84,37 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
         let notify = arrived.clone();
         let (own, end) = port(Arc::new(move || notify.notify_one()))?;
         runtime.ports.push(end);
-        let serving = serve_sql(own, arrived, NodeId::new(args.node_id), listener);
+        let serving = serve_sql(own, arrived, NodeId::new(node_id), listener);
         tokio.spawn(serving);
     }
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
-    tracing::info!(node = args.node_id, native = %entry.native_address, "node started");
+    tracing::info!(node = node_id, native = %entry.native_address, "node started");
     tokio.spawn(end_on_signal());
     let stopped = running.wait();
-    tracing::warn!(node = args.node_id, "node stops: {}", stopped.why);
+    tracing::warn!(node = node_id, "node stops: {}", stopped.why);
     std::process::exit(stopped.status);
+}
+
+/// The node as `cluster.json` describes it.
+fn described(args: &NodeArgs) -> anyhow::Result<(ClusterFile, NodeEntry)> {
+    let mut cluster = ClusterFile::read(&args.data_dir)?;
+    if args.cluster_id.is_some_and(|id| id != cluster.cluster_id) {
+        bail!(
+            "{} belongs to another cluster (id {}); name the right directory with --data-dir",
+            args.data_dir.display(),
+            cluster.cluster_id
+        );
+    }
+    let node_id = args.node_id.context("--node-id says which node of the cluster this is")?;
+    let entry = cluster.nodes.iter_mut().find(|n| n.node_id == node_id);
+    let entry = entry.with_context(|| format!("the cluster has no node {node_id}"))?;
+    join::listen_where_told(entry, args)?;
+    if args.roles.is_some_and(|roles| (roles == NodeRoles::DataSql) != entry.data) {
+        bail!("node {node_id} has other roles in this cluster than --roles says");
+    }
+    let entry = entry.clone();
+    cluster.memory_mib = args.memory_mib.unwrap_or(cluster.memory_mib);
+    Ok((cluster, entry))
 }
 
 fn runtime_config(

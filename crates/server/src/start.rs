@@ -2,6 +2,7 @@
 
 use crate::{
     cluster_file::{ClusterFile, NodeEntry},
+    options::{Options, StartArgs},
     ports, random,
     supervisor::{self, Supervisor},
 };
@@ -13,48 +14,11 @@ use std::{
     time::Duration,
 };
 
-/// Start a whole cluster on this machine: one process per node, supervised.
-#[derive(clap::Args, Clone)]
-pub(crate) struct StartArgs {
-    /// Data nodes.
-    #[arg(long, default_value_t = 2)]
-    nodes: u16,
-    /// Replicas of each row (1 to 4); a divisor of the number of nodes.
-    #[arg(long, default_value_t = 2)]
-    replicas: u16,
-    /// Where the cluster keeps its files.
-    #[arg(long, default_value = "./latsdb-data")]
-    data_dir: PathBuf,
-    /// Node i serves MySQL clients on this port + i - 1.
-    #[arg(long, default_value_t = 4306)]
-    sql_port: u16,
-    /// Nodes and native clients: this port + i - 1 (default: the SQL port + 100).
-    #[arg(long)]
-    native_port: Option<u16>,
-    /// Memory for rows and indexes of each node, in MiB (default: a quarter of the machine's).
-    #[arg(long)]
-    memory_mib: Option<usize>,
-    /// Keep nothing on disk. (Rows are not kept on disk yet in any case.)
-    #[arg(long)]
-    ephemeral: bool,
-    /// Return when the cluster serves; it goes on in the background.
-    #[arg(long)]
-    detach: bool,
-    /// Do not start nodes again that have died.
-    #[arg(long)]
-    no_restart: bool,
-    /// How long to wait before a dead node is started again, in ms.
-    #[arg(long, default_value_t = 1_000)]
-    restart_delay_ms: u64,
-    /// Threads for the data manager of each node beside the first one; 0: one thread for all.
-    #[arg(long, default_value_t = 0)]
-    data_threads: usize,
-}
-
 /// How long a cluster may take to serve.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
+    let args = &args.resolve()?;
     check(args)?;
     if args.detach {
         return detach(args);
@@ -76,7 +40,7 @@ pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     supervisor.supervise(restart)
 }
 
-fn check(args: &StartArgs) -> anyhow::Result<()> {
+fn check(args: &Options) -> anyhow::Result<()> {
     if !(1..=4).contains(&args.replicas) {
         bail!("--replicas must be 1 to 4");
     }
@@ -88,19 +52,15 @@ fn check(args: &StartArgs) -> anyhow::Result<()> {
         );
     }
     let last = u32::from(args.sql_port) + u32::from(args.nodes);
-    let native = u32::from(native_port(args)) + u32::from(args.nodes) + 1;
+    let native = u32::from(args.native_port) + u32::from(args.nodes) + 1;
     if last > 65_535 || native > 65_535 || args.sql_port == 0 {
         bail!("--sql-port {} leaves no room for the ports of all nodes", args.sql_port);
     }
     Ok(())
 }
 
-fn native_port(args: &StartArgs) -> u16 {
-    args.native_port.unwrap_or_else(|| args.sql_port.saturating_add(100))
-}
-
 /// Makes the directory and its `cluster.json`.
-fn prepare(args: &StartArgs) -> anyhow::Result<ClusterFile> {
+fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
     let nodes = entries(args);
     check_directory(&args.data_dir, args)?;
     let mut wanted: Vec<(SocketAddr, &str)> =
@@ -110,13 +70,13 @@ fn prepare(args: &StartArgs) -> anyhow::Result<ClusterFile> {
     std::fs::create_dir_all(&args.data_dir)
         .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
     let mut cluster = ClusterFile::new(random::number() | 1, args.replicas, nodes);
-    cluster.memory_mib = args.memory_mib.unwrap_or_else(default_memory_mib);
+    cluster.memory_mib = args.memory_mib;
     cluster.write(&args.data_dir)?;
     Ok(cluster)
 }
 
-fn entries(args: &StartArgs) -> Vec<NodeEntry> {
-    let native = native_port(args);
+fn entries(args: &Options) -> Vec<NodeEntry> {
+    let native = args.native_port;
     // Two nodes need a third voter; a single one decides alone.
     let witness = args.nodes == 2;
     let count = args.nodes + u16::from(witness);
@@ -134,7 +94,7 @@ fn entries(args: &StartArgs) -> Vec<NodeEntry> {
 }
 
 /// Refuses directories that are in use, or that are something else.
-fn check_directory(data_dir: &Path, args: &StartArgs) -> anyhow::Result<()> {
+fn check_directory(data_dir: &Path, args: &Options) -> anyhow::Result<()> {
     if !data_dir.exists() {
         return Ok(());
     }
@@ -176,17 +136,8 @@ fn check_directory(data_dir: &Path, args: &StartArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn default_memory_mib() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text
-        .lines()
-        .find_map(|l| l.strip_prefix("MemTotal:"))
-        .and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<usize>().ok());
-    (kib.unwrap_or(4 << 20) / 1_024 / 4).max(256)
-}
-
 /// Starts the supervisor in the background and waits until the cluster serves.
-fn detach(args: &StartArgs) -> anyhow::Result<ExitCode> {
+fn detach(args: &Options) -> anyhow::Result<ExitCode> {
     use std::os::unix::process::CommandExt;
     // What can be wrong is said here, where it is seen; the background process checks again.
     check_directory(&args.data_dir, args)?;

@@ -26,17 +26,34 @@ pub(crate) struct Target {
     #[arg(long, default_value = "./latsdb-data")]
     data_dir: PathBuf,
     /// The native address of one of its nodes, instead of a directory.
-    #[arg(long)]
-    address: Option<SocketAddr>,
+    #[arg(long, value_name = "HOST:PORT")]
+    address: Option<String>,
 }
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Target {
+    /// The directory of the cluster: of one that is named by an address, where its nodes on this
+    /// machine have it.
+    pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
+        let Some(address) = &self.address else { return Ok(self.data_dir.clone()) };
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let status = tokio.block_on(state(self))?;
+        let lines = status.view.members.iter().filter_map(pid_of).filter_map(command_line);
+        let directories = lines.filter_map(|line| directory_in(&line).map(PathBuf::from));
+        let ours = |directory: &PathBuf| {
+            let file = ClusterFile::read(directory).ok();
+            file.is_some_and(|f| f.cluster_id == status.view.config.cluster_id)
+        };
+        directories.into_iter().find(ours).with_context(|| {
+            format!("the nodes of the cluster at {address} do not run on this machine")
+        })
+    }
+
     /// A client of the cluster. Call it within a tokio runtime.
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
-        let (addresses, cluster_id) = match self.address {
-            Some(address) => (vec![address], 0),
+        let (addresses, cluster_id) = match &self.address {
+            Some(address) => (vec![crate::join::resolve(address)?], 0),
             None => {
                 let cluster = ClusterFile::read(&self.data_dir)?;
                 (cluster.addresses(), cluster.cluster_id)
@@ -53,14 +70,21 @@ impl Target {
     }
 }
 
+/// The state of the cluster that has a node at this address.
+pub(crate) async fn ask(address: SocketAddr) -> anyhow::Result<Status> {
+    state(&Target { data_dir: PathBuf::new(), address: Some(address.to_string()) }).await
+}
+
+async fn state(target: &Target) -> anyhow::Result<Status> {
+    let client = target.connect().await?;
+    let bytes = client.status().await.context("the cluster does not tell its state")?;
+    let decoded = lats_catalog::decode::<Status>(&bytes);
+    decoded.map_err(|code| anyhow::anyhow!("the status cannot be read: {code}"))
+}
+
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let status = tokio.block_on(async {
-        let client = args.target.connect().await?;
-        let bytes = client.status().await.context("the cluster does not tell its state")?;
-        let decoded = lats_catalog::decode::<Status>(&bytes);
-        decoded.map_err(|code| anyhow::anyhow!("the status cannot be read: {code}"))
-    })?;
+    let status = tokio.block_on(state(&args.target))?;
     let record = as_json(&status);
     if args.json {
         println!("{record:#}");
@@ -121,16 +145,23 @@ fn pid_of(member: &Member) -> Option<u32> {
     let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     let port = member.native_address.rsplit(':').next().and_then(|p| p.parse::<u16>().ok())?;
     pids.into_iter().find(|pid| {
-        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = command_line(*pid).unwrap_or_default();
         line.contains("latsdb\0node\0") && line.contains(&wanted) && listens_for(&line, port)
     })
 }
 
+fn command_line(pid: u32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()
+}
+
+fn directory_in(command_line: &str) -> Option<&str> {
+    command_line.split('\0').skip_while(|word| *word != "--data-dir").nth(1)
+}
+
 /// True if the node process with this command line belongs to the cluster with this port.
 fn listens_for(command_line: &str, port: u16) -> bool {
-    let mut words = command_line.split('\0');
-    let directory = words.by_ref().skip_while(|w| *w != "--data-dir").nth(1);
-    let cluster = directory.and_then(|d| ClusterFile::read(std::path::Path::new(d)).ok());
+    let cluster =
+        directory_in(command_line).and_then(|d| ClusterFile::read(std::path::Path::new(d)).ok());
     cluster.is_some_and(|c| c.nodes.iter().any(|n| n.native_address.port() == port))
 }
 

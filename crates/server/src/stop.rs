@@ -1,28 +1,28 @@
 //! `latsdb stop`.
 
-use crate::{cluster_file::ClusterFile, supervisor};
+use crate::{cluster_file::ClusterFile, status::Target, supervisor};
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 /// Stop a cluster that `latsdb start` runs.
 #[derive(clap::Args)]
 pub(crate) struct StopArgs {
-    /// The cluster's directory.
-    #[arg(long, default_value = "./latsdb-data")]
-    data_dir: PathBuf,
+    #[command(flatten)]
+    target: Target,
 }
 
 pub(crate) fn run(args: &StopArgs) -> anyhow::Result<ExitCode> {
-    ClusterFile::read(&args.data_dir)?;
-    let Some(pid) = supervisor::running(&args.data_dir) else {
-        println!("latsdb: no cluster runs in {}", args.data_dir.display());
+    let data_dir = args.target.directory()?;
+    ClusterFile::read(&data_dir)?;
+    let Some(pid) = supervisor::running(&data_dir) else {
+        println!("latsdb: no cluster runs in {}", data_dir.display());
         return Ok(ExitCode::SUCCESS);
     };
     let process = Pid::from_raw(pid).context("the pid file is damaged")?;
     kill_process(process, Signal::TERM).context("cannot signal the supervisor")?;
     for _ in 0..500 {
-        if supervisor::running(&args.data_dir).is_none() {
+        if supervisor::running(&data_dir).is_none() {
             println!("latsdb: stopped");
             return Ok(ExitCode::SUCCESS);
         }

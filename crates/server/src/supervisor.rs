@@ -60,7 +60,8 @@ impl Supervisor {
         let _ = std::fs::remove_file(serving_file(data_dir));
         std::fs::write(pid_file(data_dir), std::process::id().to_string())
             .with_context(|| format!("cannot write into {}", data_dir.display()))?;
-        let data_dir = data_dir.to_path_buf();
+        // The nodes' command lines tell it to other commands, which may run elsewhere.
+        let data_dir = std::path::absolute(data_dir).context("no such directory")?;
         Ok(Self { data_dir, cluster, data_threads, children: BTreeMap::new(), tokio })
     }
 

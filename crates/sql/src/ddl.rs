@@ -122,7 +122,8 @@ impl<S: Store> Session<S> {
             return Err(duplicate_index(&name).into());
         }
         let columns = index_columns(&create.columns, &def.columns)?;
-        self.change(Change::CreateIndex { database, table, name, columns }, false).await
+        let change = Change::CreateIndex { database, table, name, columns };
+        self.change(change, false).await.map(no_records)
     }
 
     pub(crate) async fn drop_object(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
@@ -221,6 +222,17 @@ fn check_database_defaults(charset: Option<&str>, collation: Option<&str>) -> Re
 fn one_row(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Done(done) => Outcome::Done(Done { affected_rows: 1, ..done }),
+        other => other,
+    }
+}
+
+/// What MySQL says of changes that copy no rows into a new table.
+fn no_records(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Done(done) => {
+            let info = "Records: 0  Duplicates: 0  Warnings: 0".to_owned();
+            Outcome::Done(Done { info, ..done })
+        }
         other => other,
     }
 }

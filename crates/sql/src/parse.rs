@@ -87,14 +87,38 @@ impl Tokens {
     pub fn parse(&self, text: &str) -> Result<Statement, SqlError> {
         let dialect = MySqlDialect {};
         let mut parser = Parser::new(&dialect).with_tokens_with_locations(self.list.clone());
-        let statement = parser.parse_statement().map_err(|e| parse_error(&e))?;
+        let statement = parser
+            .parse_statement()
+            .map_err(|e| self.not_supported_form().unwrap_or_else(|| parse_error(&e)))?;
         let next = parser.peek_token();
         if next.token != Token::EOF {
+            if let Some(error) = self.not_supported_form() {
+                return Err(error);
+            }
             let near = self.offset(text, next.span.start);
             let near: String = text.get(near..).unwrap_or("").chars().take(80).collect();
             return Err(error::syntax(&format!("near '{near}'")));
         }
         Ok(statement)
+    }
+
+    /// MySQL's forms that the library does not know: they are no mistakes of who wrote them.
+    fn not_supported_form(&self) -> Option<SqlError> {
+        let first = self.word(0);
+        if matches!(first.as_str(), "PREPARE" | "EXECUTE" | "DEALLOCATE") {
+            return Some(error::not_supported(&format!("{first} as a statement")));
+        }
+        let has = |words: &[&str]| (0..self.list.len()).any(|at| self.words_are(at, words));
+        if has(&["WITH", "ROLLUP"]) {
+            return Some(error::not_supported("WITH ROLLUP"));
+        }
+        if has(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
+            return Some(error::not_supported("WITH CONSISTENT SNAPSHOT"));
+        }
+        let before_set = self.list.iter().take_while(|t| !is_word(&t.token, "SET"));
+        let mut commas = before_set.filter(|t| t.token == Token::Comma);
+        (first == "UPDATE" && commas.next().is_some())
+            .then(|| error::not_supported("UPDATE of several tables"))
     }
 
     /// Parses the tokens between these positions as an expression.
@@ -155,6 +179,10 @@ impl Tokens {
         let (start, end) = (self.offset(text, first.span.start), self.offset(text, last.span.end));
         text.get(start..end).unwrap_or("").trim().to_owned()
     }
+}
+
+fn is_word(token: &Token, text: &str) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text))
 }
 
 fn parse_error(error: &ParserError) -> SqlError {

@@ -151,6 +151,8 @@ pub struct Session<S: Store> {
     isolation_next: Option<String>,
     isolation: String,
     pub(crate) warnings: Vec<SqlError>,
+    /// They are those of the statement before.
+    warnings_kept: bool,
     pub(crate) last_insert_id: u64,
     row_count: i64,
     statement_micros: i64,
@@ -178,6 +180,7 @@ impl<S: Store> Session<S> {
             isolation_next: None,
             isolation: String::new(),
             warnings: Vec::new(),
+            warnings_kept: false,
             last_insert_id: 0,
             row_count: 0,
             statement_micros: 0,
@@ -195,6 +198,11 @@ impl<S: Store> Session<S> {
     /// Warnings of the last statement.
     pub fn warning_count(&self) -> u16 {
         u16::try_from(self.warnings.len()).unwrap_or(u16::MAX)
+    }
+
+    /// Warnings that the last statement made itself: SHOW WARNINGS keeps those of the one before.
+    pub fn new_warning_count(&self) -> u16 {
+        if self.warnings_kept { 0 } else { self.warning_count() }
     }
 
     /// Selects a database.
@@ -371,8 +379,8 @@ impl<S: Store> Session<S> {
             return Err(error::transaction_lost().into());
         }
         let externals = self.externals(&prepared.externals, parameters);
-        let keeps_warnings = matches!(&prepared.plan, Plan::Show(show) if show.reads_diagnostics());
-        if !keeps_warnings {
+        self.warnings_kept = matches!(&prepared.plan, Plan::Show(show) if show.reads_diagnostics());
+        if !self.warnings_kept {
             self.warnings.clear();
         }
         match &prepared.plan {

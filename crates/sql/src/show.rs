@@ -42,6 +42,8 @@ pub(crate) enum Subject {
 #[derive(Debug)]
 pub struct Show {
     subject: Subject,
+    /// Of LIKE.
+    pattern: Option<String>,
     filter: Option<Expr>,
     limit: Option<(usize, usize)>,
 }
@@ -68,8 +70,19 @@ impl Show {
 
     /// The columns of its result.
     pub fn columns(&self) -> Columns {
-        let columns = lists::columns(&self.subject);
-        columns.iter().map(|(name, kind)| ColumnMeta::expression(name, kind.clone())).collect()
+        self.named(&lists::columns(&self.subject))
+    }
+
+    /// MySQL puts the pattern into the first column's name, where names of things are listed.
+    fn named(&self, columns: &[(String, ColumnType)]) -> Columns {
+        let listed = matches!(self.subject, Subject::Databases | Subject::Tables { .. });
+        let pattern = self.pattern.as_ref().filter(|_| listed);
+        let name = |at: usize, name: &str| match pattern {
+            Some(pattern) if at == 0 => format!("{name} ({pattern})"),
+            _ => name.to_owned(),
+        };
+        let columns = columns.iter().enumerate();
+        columns.map(|(at, (n, kind))| ColumnMeta::expression(&name(at, n), kind.clone())).collect()
     }
 }
 
@@ -170,7 +183,7 @@ fn describe(context: &Context<'_>) -> Result<Show, SqlError> {
     let ((database, table), at) = name(context, 1)?;
     let subject = Subject::Columns { database, table, full: false };
     if at == tokens.list.len() {
-        return Ok(Show { subject, filter: None, limit: None });
+        return Ok(Show { subject, pattern: None, filter: None, limit: None });
     }
     // DESCRIBE table column
     let ((_, pattern), at) = plain_name(tokens, at)?;
@@ -178,7 +191,7 @@ fn describe(context: &Context<'_>) -> Result<Show, SqlError> {
         return Err(error::syntax("near DESCRIBE"));
     }
     let filter = like_filter(&pattern);
-    Ok(Show { subject, filter: Some(filter), limit: None })
+    Ok(Show { subject, pattern: None, filter: Some(filter), limit: None })
 }
 
 fn like_filter(pattern: &str) -> Expr {
@@ -192,7 +205,7 @@ fn like_filter(pattern: &str) -> Expr {
 
 /// What may follow: LIKE, WHERE, LIMIT.
 fn finish(tokens: &Tokens, subject: Subject, mut at: usize) -> Result<Show, SqlError> {
-    let mut show = Show { subject, filter: None, limit: None };
+    let mut show = Show { subject, pattern: None, filter: None, limit: None };
     match tokens.word(at).as_str() {
         "LIKE" => {
             let pattern = match tokens.list.get(at + 1).map(|t| &t.token) {
@@ -200,6 +213,7 @@ fn finish(tokens: &Tokens, subject: Subject, mut at: usize) -> Result<Show, SqlE
                 _ => return Err(error::syntax("near LIKE")),
             };
             show.filter = Some(like_filter(pattern));
+            show.pattern = Some(pattern.clone());
             at += 2;
         }
         "WHERE" => {
@@ -297,9 +311,7 @@ impl<S: Store> Session<S> {
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
         let rows = self.shown(&show.subject)?;
-        let columns: Columns =
-            rows.columns.iter().map(|(n, k)| ColumnMeta::expression(n, k.clone())).collect();
-        sink.begin(&columns);
+        sink.begin(&show.named(&rows.columns));
         let mut context = EvalContext::new(false);
         let (skip, count) = show.limit.unwrap_or((0, usize::MAX));
         let mut kept = Vec::new();

@@ -150,7 +150,9 @@ impl MainThread {
         let ours =
             peer.attempt.is_some() || (peer.link.is_some() && peer.last_life == hello.incarnation);
         if !outgoing && ours && self.node.get() > node {
-            return Err(Malformed("our own connection to it is there or on its way"));
+            tracing::debug!(node, "closing a connection: ours to this node is there or on its way");
+            self.close(id, false);
+            return Ok(());
         }
         let former = (peer.link.take(), peer.last_life);
         let attempt = peer.attempt.take().filter(|a| *a != id);

@@ -116,7 +116,7 @@ where
             }
         };
         let status = self.status().with(StatusFlags::MORE_RESULTS, more);
-        let warnings = self.session.warning_count();
+        let warnings = self.session.new_warning_count();
         match result {
             Ok(Outcome::Rows) => self.wire.writer.result_end(status, warnings),
             Ok(Outcome::Done(done)) => self.wire.writer.ok(&OkPacket {

@@ -1,0 +1,148 @@
+//! `latsdb node --join`: a process on any machine takes the place of a node that is down.
+
+use crate::{
+    cluster_file::{ClusterFile, NodeEntry},
+    node::NodeArgs,
+    options, status,
+};
+use anyhow::{Context, bail, ensure};
+use lats_catalog::Member;
+use lats_node::control::Status;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum NodeRoles {
+    /// Holds data and serves SQL.
+    #[value(name = "data,sql", alias = "data")]
+    DataSql,
+    /// Votes, and holds nothing.
+    Witness,
+}
+
+/// Asks the cluster for its description, chooses the place, and writes `cluster.json` for this node.
+///
+/// # Errors
+/// No cluster answers, no place is free, or the directory belongs to another cluster.
+pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFile, NodeEntry)> {
+    let seed = resolve(seed)?;
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let status = tokio.block_on(status::ask(seed))?;
+    drop(tokio);
+    let member = place(&status, args)?;
+    let entry = entry(member, args)?;
+    let cluster = describe(&status, &entry, args)?;
+    if ClusterFile::path(&args.data_dir).exists() {
+        let former = ClusterFile::read(&args.data_dir)?;
+        ensure!(
+            former.cluster_id == cluster.cluster_id,
+            "{} belongs to another cluster (id {}) than the one at {seed} (id {}); name another \
+             directory with --data-dir",
+            args.data_dir.display(),
+            former.cluster_id,
+            cluster.cluster_id
+        );
+    }
+    std::fs::create_dir_all(&args.data_dir)
+        .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
+    cluster.write(&args.data_dir)?;
+    Ok((cluster, entry))
+}
+
+/// `HOST:PORT` as an address.
+pub(crate) fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
+    let found = text.to_socket_addrs().with_context(|| format!("'{text}' is no HOST:PORT"))?;
+    found.into_iter().next().with_context(|| format!("'{text}' has no address"))
+}
+
+/// The member whose place is taken: the one that is named, else the first that is down.
+fn place<'a>(status: &'a Status, args: &NodeArgs) -> anyhow::Result<&'a Member> {
+    let members = &status.view.members;
+    let down = |m: &&Member| !m.alive && fits(m, args.roles);
+    let member = match args.node_id {
+        Some(id) => members
+            .iter()
+            .find(|m| m.node.get() == id)
+            .with_context(|| format!("the cluster has no node {id}"))?,
+        None => members.iter().find(down).context(
+            "no such node of the cluster is down: there is no place to take. (A cluster cannot grow \
+             while it runs yet.)",
+        )?,
+    };
+    if member.alive {
+        bail!("node {} is alive; only a node that is down can be replaced", member.node);
+    }
+    ensure!(fits(member, args.roles), "node {} has other roles than --roles says", member.node);
+    Ok(member)
+}
+
+fn fits(member: &Member, roles: Option<NodeRoles>) -> bool {
+    match roles {
+        None => true,
+        Some(NodeRoles::DataSql) => member.roles.data,
+        Some(NodeRoles::Witness) => !member.roles.data,
+    }
+}
+
+fn entry(member: &Member, args: &NodeArgs) -> anyhow::Result<NodeEntry> {
+    let former = |text: &str| text.parse::<SocketAddr>().ok();
+    let native = former(&member.native_address).context("the cluster tells no address")?;
+    let sql = former(&member.sql_address);
+    let mut entry = NodeEntry {
+        node_id: member.node.get(),
+        data: member.roles.data,
+        native_address: native,
+        sql_address: sql,
+    };
+    listen_where_told(&mut entry, args)?;
+    Ok(entry)
+}
+
+/// `--listen` and `--sql-listen` go before what the cluster's description says.
+pub(crate) fn listen_where_told(entry: &mut NodeEntry, args: &NodeArgs) -> anyhow::Result<()> {
+    if let Some(text) = &args.listen {
+        entry.native_address = resolve(text)?;
+    }
+    if let Some(text) = &args.sql_listen {
+        ensure!(entry.data, "node {} is a witness and serves no SQL", entry.node_id);
+        entry.sql_address = Some(resolve(text)?);
+    }
+    for address in [Some(entry.native_address), entry.sql_address].into_iter().flatten() {
+        ensure!(
+            !address.ip().is_unspecified() && address.port() != 0,
+            "{address} cannot be told to others: name an address of this machine that they reach"
+        );
+    }
+    if let Some(address) = entry.sql_address
+        && !address.ip().is_loopback()
+    {
+        tracing::warn!(%address, "SQL has no accounts yet: whoever reaches this port is root");
+    }
+    Ok(())
+}
+
+/// The cluster as this node's directory describes it.
+fn describe(status: &Status, own: &NodeEntry, args: &NodeArgs) -> anyhow::Result<ClusterFile> {
+    let config = &status.view.config;
+    let mut nodes = Vec::with_capacity(status.view.members.len());
+    for member in &status.view.members {
+        if member.node.get() == own.node_id {
+            nodes.push(own.clone());
+            continue;
+        }
+        nodes.push(NodeEntry {
+            node_id: member.node.get(),
+            data: member.roles.data,
+            native_address: member
+                .native_address
+                .parse()
+                .context("the cluster tells no address")?,
+            sql_address: member.sql_address.parse().ok(),
+        });
+    }
+    let mut cluster = ClusterFile::new(config.cluster_id, config.replicas, nodes);
+    cluster.ldm_instances = config.ldm_instances;
+    cluster.tc_instances = config.tc_instances;
+    cluster.memory_mib = args.memory_mib.unwrap_or_else(options::default_memory_mib);
+    Ok(cluster)
+}

@@ -1,0 +1,131 @@
+//! The options of `latsdb start`: from the command line, else from a file, else sensible ones.
+
+use anyhow::Context;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Start a whole cluster on this machine: one process per node, supervised.
+#[derive(clap::Args, Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct StartArgs {
+    /// Data nodes [default: 2].
+    #[arg(long)]
+    nodes: Option<u16>,
+    /// Replicas of each row (1 to 4); a divisor of the number of nodes [default: 2].
+    #[arg(long)]
+    replicas: Option<u16>,
+    /// Where the cluster keeps its files [default: ./latsdb-data].
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
+    /// Node i serves MySQL clients on this port + i - 1 [default: 4306].
+    #[arg(long)]
+    sql_port: Option<u16>,
+    /// Nodes and native clients: this port + i - 1 [default: the SQL port + 100].
+    #[arg(long)]
+    native_port: Option<u16>,
+    /// Memory for rows and indexes of each node, in MiB [default: a quarter of the machine's].
+    #[arg(long)]
+    memory_mib: Option<usize>,
+    /// Keep nothing on disk. (Rows are not kept on disk yet in any case.)
+    #[arg(long)]
+    ephemeral: bool,
+    /// Return when the cluster serves; it goes on in the background.
+    #[arg(long)]
+    #[serde(skip)]
+    detach: bool,
+    /// Do not start nodes again that have died.
+    #[arg(long)]
+    no_restart: bool,
+    /// How long to wait before a dead node is started again, in ms [default: 1000].
+    #[arg(long)]
+    restart_delay_ms: Option<u64>,
+    /// Threads for the data manager of each node beside the first one; 0: one thread for all [default: 0].
+    #[arg(long)]
+    data_threads: Option<usize>,
+    /// A TOML file with these options, written like `sql_port = 4306`; the command line goes before it.
+    #[arg(long)]
+    #[serde(skip)]
+    config: Option<PathBuf>,
+}
+
+/// What `start` shall do.
+pub(crate) struct Options {
+    pub(crate) nodes: u16,
+    pub(crate) replicas: u16,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) sql_port: u16,
+    pub(crate) native_port: u16,
+    pub(crate) memory_mib: usize,
+    pub(crate) detach: bool,
+    pub(crate) no_restart: bool,
+    pub(crate) restart_delay_ms: u64,
+    pub(crate) data_threads: usize,
+}
+
+impl StartArgs {
+    /// What the command line says, then the file, then the defaults.
+    pub(crate) fn resolve(&self) -> anyhow::Result<Options> {
+        let file = self.config.as_deref().map_or_else(|| Ok(Self::default()), read)?;
+        let sql_port = self.sql_port.or(file.sql_port).unwrap_or(4306);
+        let native_port = self.native_port.or(file.native_port);
+        let data_dir = self.data_dir.clone().or(file.data_dir);
+        Ok(Options {
+            nodes: self.nodes.or(file.nodes).unwrap_or(2),
+            replicas: self.replicas.or(file.replicas).unwrap_or(2),
+            data_dir: data_dir.unwrap_or_else(|| PathBuf::from("./latsdb-data")),
+            sql_port,
+            native_port: native_port.unwrap_or_else(|| sql_port.saturating_add(100)),
+            memory_mib: self.memory_mib.or(file.memory_mib).unwrap_or_else(default_memory_mib),
+            detach: self.detach,
+            no_restart: self.no_restart || file.no_restart,
+            restart_delay_ms: self.restart_delay_ms.or(file.restart_delay_ms).unwrap_or(1_000),
+            data_threads: self.data_threads.or(file.data_threads).unwrap_or(0),
+        })
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<StartArgs> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the configuration {}", path.display()))?;
+    parse(&text).with_context(|| {
+        format!("{} is no configuration; `latsdb start --help` names the options", path.display())
+    })
+}
+
+fn parse(text: &str) -> Result<StartArgs, toml::de::Error> {
+    toml::from_str(text)
+}
+
+/// A quarter of the machine's memory, in MiB.
+pub(crate) fn default_memory_mib() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:"))
+        .and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<usize>().ok());
+    (kib.unwrap_or(4 << 20) / 1_024 / 4).max(256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_goes_before_the_file() {
+        let path = std::env::temp_dir().join(format!("lats-options-{}.toml", std::process::id()));
+        std::fs::write(&path, "nodes = 4\nsql_port = 5000\nno_restart = true\n").unwrap();
+        let args = StartArgs { nodes: Some(6), config: Some(path.clone()), ..StartArgs::default() };
+        let options = args.resolve().unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!((options.nodes, options.sql_port, options.native_port), (6, 5_000, 5_100));
+        assert!(options.no_restart && !options.detach);
+        assert_eq!((options.replicas, options.restart_delay_ms), (2, 1_000));
+    }
+
+    #[test]
+    fn files_with_other_words_are_refused() {
+        for text in ["node = 4", "nodes = 'four'", "nodes", "nodes = 70000", "config = 'x'"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The command line as scripts use it: a configuration file, a cluster named by an address, and a node that
+# is replaced by one with other addresses. LATSDB names the binary; the argument is the first SQL port.
+set -euo pipefail
+latsdb="${LATSDB:-target/release/latsdb}"
+port="${1:-26306}"
+native=$((port + 100))
+directory="$(mktemp -d)"
+joined=""
+stop() {
+  [ -z "$joined" ] || kill "$joined" 2>/dev/null || true
+  "$latsdb" stop --data-dir "$directory/cluster" >/dev/null 2>&1 || true
+  rm -rf "$directory"
+}
+trap stop EXIT
+fail() { echo "commands: $*" >&2; exit 1; }
+# Runs a command that must fail with this text in its one line.
+refused() {
+  local text="$1" said
+  shift
+  if said="$(timeout 20 "$@" 2>&1)"; then fail "succeeded: $*"; fi
+  case "$said" in *"$text"*) ;; *) fail "'$*' said '$said', not '$text'" ;; esac
+}
+state() { "$latsdb" status --json --address "127.0.0.1:$native" | python3 -c "
+import json, sys
+print(next(n['$2'] for n in json.load(sys.stdin)['nodes'] if n['node_id'] == $1))"; }
+
+printf 'sql_port = %d\nno_restart = true\ndata_dir = "%s"\n' "$port" "$directory/cluster" >"$directory/good.toml"
+echo 'sql_prot = 1' >"$directory/bad.toml"
+refused "is no configuration" "$latsdb" start --config "$directory/bad.toml"
+refused "cannot read the configuration" "$latsdb" start --config "$directory/none.toml"
+"$latsdb" start --config "$directory/good.toml" --ephemeral --detach
+"$latsdb" sql --address "127.0.0.1:$native" -e \
+  "CREATE TABLE test.kept (id INT PRIMARY KEY); INSERT INTO test.kept VALUES (1), (2), (3)" >/dev/null
+
+join=("$latsdb" node --join "127.0.0.1:$native" --data-dir "$directory/joined")
+refused "no such node of the cluster is down" "${join[@]}"
+kill -9 "$(state 2 pid)"
+for _ in $(seq 100); do [ "$(state 2 state)" = down ] && break; sleep 0.05; done
+[ "$(state 2 state)" = down ] || fail "node 2 was killed and is not seen as down"
+refused "is alive" "${join[@]}" --node-id 1
+refused "no node 9" "${join[@]}" --node-id 9
+refused "no such node" "${join[@]}" --roles witness
+refused "cannot be told to others" "${join[@]}" --listen "0.0.0.0:$((port + 200))"
+refused "no HOST:PORT" "${join[@]}" --listen nonsense
+"${join[@]}" --listen "127.0.0.2:$((port + 200))" --sql-listen "127.0.0.1:$((port + 201))" 2>"$directory/joined.log" &
+joined=$!
+for _ in $(seq 200); do [ "$(state 2 state)" = serving ] && break; sleep 0.05; done
+[ "$(state 2 state)" = serving ] || { cat "$directory/joined.log"; fail "the new node 2 is not in sync"; }
+[ "$(state 2 native_address)" = "127.0.0.2:$((port + 200))" ] || fail "node 2 is not where it was told to be"
+rows=""
+for _ in $(seq 100); do
+  rows="$(timeout 5 mariadb --no-defaults -h 127.0.0.1 -P $((port + 201)) -u root -N -e 'SELECT COUNT(*) FROM test.kept' 2>/dev/null)" && break
+  sleep 0.05
+done
+[ "$rows" = 3 ] || fail "the new node 2 answers '$rows' instead of 3 rows"
+refused "no node of the cluster answers" "$latsdb" stop --address "127.0.0.1:$((port + 299))"
+"$latsdb" stop --address "127.0.0.1:$native"
+refused "no node of the cluster answers" "$latsdb" status --address "127.0.0.1:$native"
+echo "commands: all as expected"
