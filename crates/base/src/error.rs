@@ -84,6 +84,22 @@ codes! {
 }
 
 impl RefCode {
+    /// True if a transaction cannot live on after such a refusal: something of it is lost, or its
+    /// client errs. After any other refusal only the statement is taken back (STATEMENT-1).
+    pub fn ends_transaction(self) -> bool {
+        matches!(
+            self,
+            Self::Unrecognised
+                | Self::NotServing
+                | Self::NodeFailed
+                | Self::TransactionAborted
+                | Self::TransactionUnknown
+                | Self::CoordinatorFailed
+                | Self::OutcomeUnknown
+                | Self::RequestMalformed
+        )
+    }
+
     /// Its number on the wire.
     pub fn number(self) -> u16 {
         self as u16

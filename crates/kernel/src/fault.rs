@@ -27,6 +27,8 @@ pub enum Fault {
     BugAbortDecided,
     /// Planted bug: a node serves although its lease has run out.
     BugIgnoreLease,
+    /// Planted bug: a refused request's changes stay although its transaction lives on.
+    BugKeepRefusedStatement,
 }
 
 /// Which faults are armed in a node, and how often each fires.

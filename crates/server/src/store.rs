@@ -211,6 +211,10 @@ impl StoreTransaction for ClusterTransaction {
     fn is_started(&self) -> bool {
         self.transaction.is_started()
     }
+
+    fn is_open(&self) -> bool {
+        self.transaction.is_open()
+    }
 }
 
 impl StoreScan for ClusterScan {

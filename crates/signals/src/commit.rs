@@ -12,6 +12,8 @@ pub const FLAG_ROLLBACK: u32 = 2;
 pub const FLAG_ROLLBACK_TO: u32 = 4;
 /// In a confirmation: the transaction is committed.
 pub const FLAG_COMMITTED: u32 = 8;
+/// In a refusal: only the request was taken back, the transaction lives on (STATEMENT-1).
+pub const FLAG_OPEN: u32 = 16;
 
 body! {
     /// Client → TC: operations of a transaction; payload: [`crate::list::Operation`]s.
@@ -50,7 +52,8 @@ body! {
     }
 }
 body! {
-    /// TC → client: refused, and the transaction is rolled back; payload: an error's text.
+    /// TC → client: refused; the request, or the whole transaction, is rolled back; payload: an
+    /// error's text.
     TcKeyRef {
         /// The transaction.
         transaction: TransactionId,
@@ -60,6 +63,10 @@ body! {
         code: u32,
         /// For `ProgramFailed`: MySQL's error number; else 0.
         errno: u32,
+        /// `FLAG_OPEN` or 0.
+        flags: u32,
+        /// Not used yet; zero.
+        reserved: u32,
     }
 }
 body! {

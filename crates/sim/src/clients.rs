@@ -42,6 +42,8 @@ pub struct Ledger {
     pub aborts: u64,
     /// Finished reads.
     pub reads: u64,
+    /// Statements that were refused in transactions that went on.
+    pub refusals: u64,
 }
 
 /// A simulated client.
@@ -61,16 +63,22 @@ pub struct SimClient {
     pub reader: bool,
 }
 
+/// A row of the history: its id, from, to, amount.
+type Transfer = (i64, i64, i64, i64);
+
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
     /// The first part of a transfer in two steps.
     Locking {
         sequence: u64,
-        row: i64,
-        from: i64,
-        to: i64,
-        amount: i64,
+        transfer: Transfer,
+        ticket: Ticket,
+    },
+    /// A request that must be refused, in the middle of a transfer.
+    Stumbling {
+        sequence: u64,
+        transfer: Transfer,
         ticket: Ticket,
     },
     Finishing {
@@ -118,6 +126,7 @@ impl Ledger {
             commits: 0,
             aborts: 0,
             reads: 0,
+            refusals: 0,
         }
     }
 
@@ -223,14 +232,14 @@ impl SimClient {
             ledger.accounts.read(to, LockMode::Shared),
         ];
         let ticket = self.core.step(sequence, &locks, Then::GoOn);
-        self.doing = Doing::Locking { sequence, row, from, to, amount, ticket };
+        self.doing = Doing::Locking { sequence, transfer: (row, from, to, amount), ticket };
     }
 
     fn finish_transfer(
         &mut self,
         ledger: &Ledger,
         sequence: u64,
-        (row, from, to, amount): (i64, i64, i64, i64),
+        (row, from, to, amount): Transfer,
     ) -> Ticket {
         let operations = [
             ledger.accounts.add(from, 1, -amount),
@@ -267,6 +276,7 @@ impl SimClient {
         let awaited = match &doing {
             Doing::Nothing => None,
             Doing::Locking { ticket, .. }
+            | Doing::Stumbling { ticket, .. }
             | Doing::Finishing { ticket, .. }
             | Doing::RollingBack { ticket, .. }
             | Doing::Writing { ticket, .. }
@@ -276,11 +286,16 @@ impl SimClient {
             self.doing = doing;
             return;
         }
-        self.check_answer(&answer, ledger);
+        if !matches!(doing, Doing::Stumbling { .. }) {
+            self.check_answer(&answer, ledger);
+        }
         match doing {
             Doing::Nothing => {}
-            Doing::Locking { sequence, row, from, to, amount, .. } => {
-                self.after_locking(sequence, (row, from, to, amount), &answer, ledger);
+            Doing::Locking { sequence, transfer, .. } => {
+                self.after_locking(sequence, transfer, &answer, ledger);
+            }
+            Doing::Stumbling { sequence, transfer, .. } => {
+                self.after_stumbling(sequence, transfer, &answer, ledger);
             }
             Doing::Finishing { row, .. } => self.after_transfer(row, &answer, ledger),
             Doing::RollingBack { row, .. } => {
@@ -320,23 +335,74 @@ impl SimClient {
     fn after_locking(
         &mut self,
         sequence: u64,
-        transfer: (i64, i64, i64, i64),
+        transfer: Transfer,
         answer: &Answer,
         ledger: &mut Ledger,
     ) {
-        let row = transfer.0;
-        if !matches!(answer, Answer::Rows { .. }) {
-            ledger.aborts += 1;
-            ledger.told.insert(row, false);
-            return;
+        // Locks that could not be had are a refused statement: the transfer may go on.
+        let got = matches!(answer, Answer::Rows { .. });
+        match self.random.below(6) {
+            _ if !self.core.is_open(sequence) => {
+                ledger.aborts += 1;
+                ledger.told.insert(transfer.0, false);
+            }
+            0 => self.roll_back(sequence, transfer),
+            1..3 if !got => self.roll_back(sequence, transfer),
+            3..5 => self.stumble(sequence, transfer, ledger),
+            _ => self.finish(sequence, transfer, ledger),
         }
-        if self.random.chance(1, 6) {
-            let ticket = self.core.step(sequence, &[], Then::RollBack);
-            self.doing = Doing::RollingBack { row, ticket };
-            return;
-        }
+    }
+
+    fn finish(&mut self, sequence: u64, transfer: Transfer, ledger: &Ledger) {
         let ticket = self.finish_transfer(ledger, sequence, transfer);
-        self.doing = Doing::Finishing { row, ticket };
+        self.doing = Doing::Finishing { row: transfer.0, ticket };
+    }
+
+    fn roll_back(&mut self, sequence: u64, transfer: Transfer) {
+        let ticket = self.core.step(sequence, &[], Then::RollBack);
+        self.doing = Doing::RollingBack { row: transfer.0, ticket };
+    }
+
+    /// Changes both accounts, which the history must never know of: one of the operations cannot
+    /// be done.
+    fn stumble(&mut self, sequence: u64, transfer: Transfer, ledger: &Ledger) {
+        let (row, from, to, amount) = transfer;
+        let mut operations = vec![
+            ledger.accounts.add(from, 1, amount),
+            ledger.history.insert(&[row, from, to, 0]),
+            ledger.accounts.add(to, 1, amount),
+        ];
+        let at = self.random.below(4) as usize;
+        operations
+            .insert(at, ledger.accounts.refused(if at.is_multiple_of(2) { from } else { to }, 1));
+        let ticket = self.core.step(sequence, &operations, Then::GoOn);
+        self.doing = Doing::Stumbling { sequence, transfer, ticket };
+    }
+
+    /// STATEMENT-1: the refused request has done nothing, and the transfer goes on.
+    fn after_stumbling(
+        &mut self,
+        sequence: u64,
+        transfer: Transfer,
+        answer: &Answer,
+        ledger: &mut Ledger,
+    ) {
+        let open = self.core.is_open(sequence);
+        match answer {
+            // The link may have been lost since the answer came.
+            Answer::Failed(_) if self.core.is_lost(sequence) => {}
+            Answer::Failed(e) if e.code.ends_transaction() == open => {
+                ledger.violate(format!("transfer {}: {e}; still open: {open}", transfer.0));
+            }
+            Answer::Failed(_) => {}
+            other => ledger.violate(format!("transfer {}: not refused: {other:?}", transfer.0)),
+        }
+        if open {
+            ledger.refusals += 1;
+            return self.finish(sequence, transfer, ledger);
+        }
+        ledger.aborts += 1;
+        ledger.told.insert(transfer.0, false);
     }
 
     fn after_transfer(&mut self, row: i64, answer: &Answer, ledger: &mut Ledger) {

@@ -37,6 +37,8 @@ pub struct Outcome {
     pub aborts: u64,
     /// Reads checked.
     pub reads: u64,
+    /// Statements refused in transactions that went on.
+    pub refusals: u64,
     /// Outcomes that clients were not told although the cluster lived.
     pub unknown: u64,
     /// Views that the run went through.
@@ -109,6 +111,7 @@ pub fn run(options: &Options) -> Outcome {
         commits: run.ledger.commits,
         aborts: run.ledger.aborts,
         reads: run.ledger.reads,
+        refusals: run.ledger.refusals,
         unknown: run.ledger.unknown.len() as u64,
         views: checkers::newest_view(&run.world).map_or(0, |v| v.number.get()),
         virtual_ms: run.world.now.as_nanos() / 1_000_000,

@@ -127,6 +127,13 @@ impl Numbers {
         self.op(RowOpKind::Update, id, Vec::new(), program.encode())
     }
 
+    /// An update that the data node refuses: NULL for a column that cannot be NULL.
+    pub fn refused(&self, id: i64, column: u16) -> RowOp {
+        let assignments = vec![(column, Expr::Literal(Value::Null))];
+        let program = Program { assignments, strict: true, ..Program::default() };
+        self.op(RowOpKind::Update, id, Vec::new(), program.encode())
+    }
+
     /// The fragment of a row, of `count`.
     pub fn fragment(&self, id: i64, count: u16) -> FragmentId {
         let bucket = lats_base::hash::bucket_of(lats_base::hash::partition_hash(&self.key(id)));

@@ -41,3 +41,8 @@ fn a_node_that_serves_without_a_lease_is_found() {
     // It takes a node that is cut off together with a client that reads there.
     must_be_found(Fault::BugIgnoreLease, 400);
 }
+
+#[test]
+fn a_refused_statement_that_leaves_something_is_found() {
+    must_be_found(Fault::BugKeepRefusedStatement, 40);
+}

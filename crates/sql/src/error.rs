@@ -39,13 +39,25 @@ impl Failure {
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Store(error) => {
-                // A table or index that is unknown was dropped or made again: the plan is old.
-                let old = matches!(error.code, RefCode::TableUnknown | RefCode::IndexUnknown);
+                let old = self.is_outdated();
                 let slow = matches!(error.code, RefCode::LockTimeout | RefCode::MemoryFull);
                 old || (error.class() == ErrorClass::Temporary && !slow)
             }
             Self::Sql(_) | Self::Gone(_) => false,
         }
+    }
+
+    /// True if the statement was planned for a catalog or view that has changed.
+    pub fn is_outdated(&self) -> bool {
+        let Self::Store(error) = self else { return false };
+        // A table or index that is unknown was dropped or made again.
+        matches!(
+            error.code,
+            RefCode::TableUnknown
+                | RefCode::IndexUnknown
+                | RefCode::SchemaVersionOld
+                | RefCode::StaleView
+        )
     }
 
     /// The error that the client sees.

@@ -353,11 +353,13 @@ impl<S: Store> Session<S> {
                 }
                 Err(failure) => failure,
             };
-            let again = failure.is_temporary() && alone && !sink.has_begun();
-            if !again || waited >= RETRY_TOTAL {
+            let again = (failure.is_temporary() && alone) || self.may_repeat(&failure);
+            if !again || sink.has_begun() || waited >= RETRY_TOTAL {
                 return Err(self.fail(failure).await);
             }
-            self.transaction = None;
+            if alone {
+                self.transaction = None;
+            }
             tokio::time::sleep(wait).await;
             waited += wait;
             wait = (wait * 2).min(Duration::from_millis(200));

@@ -55,8 +55,8 @@ pub trait StoreTransaction: Send {
     /// A running scan.
     type Scan: StoreScan;
 
-    /// Runs a statement's operations, and commits with them if asked. One result per operation.
-    /// After an error the transaction is rolled back.
+    /// Runs operations, and commits with them if asked. One result per operation. After an error
+    /// none of them is done, and [`Self::is_open`] tells whether the transaction lives on.
     fn execute(
         &mut self,
         operations: Vec<RowOp>,
@@ -83,6 +83,9 @@ pub trait StoreTransaction: Send {
 
     /// True once it holds operations.
     fn is_started(&self) -> bool;
+
+    /// False once an error has rolled it back.
+    fn is_open(&self) -> bool;
 }
 
 /// A stream of a scan's rows.

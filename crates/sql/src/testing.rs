@@ -217,6 +217,7 @@ impl StoreTransaction for MemoryTransaction {
             inner.refused()
         };
         let mut failure = refused.err();
+        let mark = self.undo.len();
         for op in &operations {
             if failure.is_some() {
                 break;
@@ -228,8 +229,8 @@ impl StoreTransaction for MemoryTransaction {
             }
         }
         if let Some(error) = failure {
-            self.undo_to(0);
-            self.over = true;
+            self.over = commit || error.code.ends_transaction();
+            self.undo_to(if self.over { 0 } else { mark });
             return Err(error);
         }
         if commit {
@@ -265,6 +266,10 @@ impl StoreTransaction for MemoryTransaction {
 
     fn is_started(&self) -> bool {
         self.started
+    }
+
+    fn is_open(&self) -> bool {
+        !self.over
     }
 }
 

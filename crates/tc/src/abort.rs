@@ -2,13 +2,15 @@
 
 use crate::{
     Tc,
-    transaction::{Participant, Refusal, State},
+    transaction::{Participant, Refusal, Request, State},
 };
 use lats_base::{RefCode, TransactionId};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
-    Signal,
-    commit::{ABORT_AS_BACKUP, ABORT_AS_PRIMARY, AbortConf, AbortReq, FLAG_ROLLBACK, TcKeyRef},
+    BlockRef, Signal,
+    commit::{
+        ABORT_AS_BACKUP, ABORT_AS_PRIMARY, AbortConf, AbortReq, FLAG_OPEN, FLAG_ROLLBACK, TcKeyRef,
+    },
 };
 
 impl Tc {
@@ -17,7 +19,7 @@ impl Tc {
     pub(crate) fn abort(&mut self, id: TransactionId, refusal: Refusal, ctx: &mut Ctx<'_>) {
         let Some(t) = self.transactions.get_mut(&id) else { return };
         match t.state {
-            State::Idle | State::Preparing | State::RollingBack => {
+            State::Idle | State::Preparing | State::SettlingStatement | State::RollingBack => {
                 t.state = State::Settling;
                 t.refusal = Some(refusal);
                 self.cancel_waits(id, ctx);
@@ -26,6 +28,34 @@ impl Tc {
             State::Aborted => self.finish_abort(id, ctx),
             State::Deciding | State::Committing | State::Settling | State::Aborting => {}
         }
+    }
+
+    /// STATEMENT-1: a refused request is taken back as if it had never been asked for, and the
+    /// transaction lives on; unless it was to commit, or something of the transaction is lost.
+    pub(crate) fn refuse_request(
+        &mut self,
+        id: TransactionId,
+        refusal: Refusal,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        if refusal.ends_transaction() || t.request.as_ref().is_none_or(Request::commits) {
+            return self.abort(id, refusal, ctx);
+        }
+        t.state = State::SettlingStatement;
+        t.refusal = Some(refusal);
+        self.cancel_waits(id, ctx);
+        self.when_settled(id, ctx);
+    }
+
+    /// STATEMENT-2: all parts of the refused request have been answered, so that none of its row
+    /// images can come after the order to take them back.
+    pub(crate) fn take_request_back(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        let forgets = ctx.fault(Fault::BugKeepRefusedStatement);
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        let statement = t.request.as_ref().map_or(t.statement, |r| r.statement);
+        let from = if forgets { statement + 1 } else { statement };
+        self.roll_back_to(id, from, ctx);
     }
 
     /// All that was under way has been answered: tell everyone.
@@ -41,6 +71,8 @@ impl Tc {
     pub(crate) fn roll_back_to(&mut self, id: TransactionId, statement: u32, ctx: &mut Ctx<'_>) {
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::RollingBack;
+        // FAIL-1: locks stay, and now without row images.
+        t.participants.values_mut().filter(|p| p.primary).for_each(|p| p.only_locks = true);
         // Statement 0 would mean the whole transaction; a client's statements start at 1.
         t.aborts_from = statement.max(1);
         self.send_abort(id, ABORT_AS_BACKUP, ctx);
@@ -88,7 +120,11 @@ impl Tc {
         match t.state {
             State::RollingBack => {
                 t.state = State::Idle;
-                self.answer(id, false, ctx);
+                match t.refusal.take() {
+                    Some(refusal) => self.answer_refused(id, &refusal, ctx),
+                    None => self.answer(id, false, ctx),
+                }
+                self.forget_if_untouched(id);
             }
             State::Aborting if t.client.is_some() && t.request.is_none() => {
                 // ABORT-2: the client hears of it when it asks for the next thing.
@@ -116,12 +152,26 @@ impl Tc {
         let Some(t) = self.transactions.remove(&id) else { return };
         let (Some(request), Some(client)) = (t.request, t.client) else { return };
         let refusal = t.refusal.unwrap_or_else(|| RefCode::TransactionAborted.into());
-        let body = TcKeyRef {
-            transaction: id,
-            request: request.id,
-            code: refusal.code,
-            errno: refusal.errno,
-        };
-        ctx.send_with(client, &body, &[&refusal.text]);
+        send_refusal(client, id, request.id, (&refusal, 0), ctx);
     }
+
+    /// Tells the client that its request was refused and its transaction lives on.
+    fn answer_refused(&mut self, id: TransactionId, refusal: &Refusal, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        let (Some(request), Some(client)) = (t.request.take(), t.client) else { return };
+        send_refusal(client, id, request.id, (refusal, FLAG_OPEN), ctx);
+    }
+}
+
+/// Tells a client that a request was refused.
+pub(crate) fn send_refusal(
+    client: BlockRef,
+    transaction: TransactionId,
+    request: u64,
+    (refusal, flags): (&Refusal, u32),
+    ctx: &mut Ctx<'_>,
+) {
+    let (code, errno) = (refusal.code, refusal.errno);
+    let body = TcKeyRef { transaction, request, code, errno, flags, reserved: 0 };
+    ctx.send_with(client, &body, &[&refusal.text]);
 }

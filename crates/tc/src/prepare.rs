@@ -2,8 +2,7 @@
 
 use crate::{
     Tc,
-    request::commits,
-    transaction::{Refusal, State},
+    transaction::{Refusal, Request, State},
 };
 use lats_base::{RefCode, TransactionId};
 use lats_kernel::{Ctx, Fault};
@@ -68,13 +67,19 @@ impl Tc {
         let Some(t) = self.transactions.get_mut(&body.transaction) else { return };
         let Some(batch) = t.batches.remove(&body.batch) else { return };
         // What the batch did before it was refused is still there.
-        t.participants.entry(batch.primary).or_default().primary = true;
+        let participant = t.participants.entry(batch.primary).or_default();
+        participant.primary = true;
+        participant.only_locks = true;
         let refusal =
             Refusal { code: body.code, errno: body.errno, text: signal.payload().to_vec() };
-        if t.state == State::Preparing {
-            self.abort(body.transaction, refusal, ctx);
-        } else {
-            self.when_settled(body.transaction, ctx);
+        // What answers so was told to, because another part of the request was refused first.
+        let cancelled = body.code == u32::from(RefCode::TransactionAborted.number());
+        match t.state {
+            State::Preparing => self.refuse_request(body.transaction, refusal, ctx),
+            State::SettlingStatement if refusal.ends_transaction() && !cancelled => {
+                self.abort(body.transaction, refusal, ctx);
+            }
+            _ => self.when_settled(body.transaction, ctx),
         }
     }
 
@@ -93,7 +98,7 @@ impl Tc {
             return;
         }
         match t.state {
-            State::Preparing if t.request.as_ref().is_some_and(commits) => {
+            State::Preparing if t.request.as_ref().is_some_and(Request::commits) => {
                 if ctx.crash_point(Fault::CrashBeforeDecide) {
                     return;
                 }
@@ -105,6 +110,7 @@ impl Tc {
                 self.forget_if_untouched(id);
             }
             State::Settling => self.start_abort(id, ctx),
+            State::SettlingStatement => self.take_request_back(id, ctx),
             State::Idle
             | State::RollingBack
             | State::Deciding
@@ -115,7 +121,7 @@ impl Tc {
     }
 
     /// A transaction that holds nothing anywhere needs no end.
-    fn forget_if_untouched(&mut self, id: TransactionId) {
+    pub(crate) fn forget_if_untouched(&mut self, id: TransactionId) {
         let untouched = self
             .transactions
             .get(&id)

@@ -2,6 +2,7 @@
 
 use crate::{
     Tc,
+    abort::send_refusal,
     transaction::{Batch, Request, State, Transaction},
 };
 use alloc::{collections::BTreeMap, vec::Vec};
@@ -10,8 +11,8 @@ use lats_kernel::Ctx;
 use lats_signals::{
     BlockKind, BlockRef, Signal,
     commit::{
-        FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PrepareReq, TcKeyConf,
-        TcKeyRef, TcKeyReq,
+        CANCEL_WAIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PrepareReq, TcKeyConf,
+        TcKeyReq,
     },
     control::ClientGoneRep,
     list::{self, Operation, OperationKind},
@@ -36,6 +37,7 @@ impl Tc {
         }
         let t = self.transactions.entry(id).or_insert_with(|| Transaction::new(Some(client)));
         t.answered_below = req.answered_below;
+        t.statement = t.statement.max(req.statement);
         t.request = Some(Request::new(&req));
         match t.state {
             State::Aborted => return self.finish_abort(id, ctx),
@@ -52,37 +54,41 @@ impl Tc {
         self.send_parts(&req, signal.payload(), ctx);
     }
 
-    /// Refuses a request before anything was done for it. Its transaction, if there is one, is
-    /// rolled back, as every refusal says.
+    /// Refuses a request before anything was done for it. An open transaction of the client hears
+    /// of it as of any other refusal.
     fn refuse(&mut self, client: BlockRef, req: &TcKeyReq, code: RefCode, ctx: &mut Ctx<'_>) {
-        let t = self.transactions.get_mut(&req.transaction);
-        if let Some(t) = t.filter(|t| t.client == Some(client) && t.is_between_requests()) {
-            t.request = Some(Request::new(req));
-            return self.abort(req.transaction, code.into(), ctx);
-        }
-        let body = TcKeyRef {
-            transaction: req.transaction,
-            request: req.request,
-            code: u32::from(code.number()),
-            errno: 0,
+        let id = req.transaction;
+        let t = self.transactions.get_mut(&id);
+        let Some(t) = t.filter(|t| t.client == Some(client) && t.is_between_requests()) else {
+            return send_refusal(client, id, req.request, (&code.into(), 0), ctx);
         };
-        ctx.send(client, &body);
+        t.request = Some(Request::new(req));
+        match t.state {
+            State::Idle => self.refuse_request(id, code.into(), ctx),
+            _ => self.abort(id, code.into(), ctx),
+        }
     }
 
     /// What can be wrong with a request before anything is done for it.
     fn admit(&self, req: &TcKeyReq, client: BlockRef, ctx: &Ctx<'_>) -> Result<(), RefCode> {
         let operations = req.operation_count as usize;
         let ends = req.flags & (FLAG_ROLLBACK | FLAG_ROLLBACK_TO) != 0;
+        let known = self.transactions.get(&req.transaction);
+        let newest = known.map_or(1, |t| t.statement.max(1));
+        // What refused requests take back is known by the statement's number (STATEMENT-2).
+        let in_order = (newest..CANCEL_WAIT).contains(&req.statement) || ends;
         if req.transaction.is_none()
             || operations > limits::OPERATIONS_PER_REQUEST_MAX
             || (ends && operations > 0)
+            || !in_order
+            || req.rollback_to == CANCEL_WAIT
         {
             return Err(RefCode::RequestMalformed);
         }
         if !self.may_serve(ctx) {
             return Err(RefCode::NotServing);
         }
-        let Some(t) = self.transactions.get(&req.transaction) else {
+        let Some(t) = known else {
             let full = self.transactions.len() >= limits::TRANSACTIONS_PER_COORDINATOR_MAX;
             return if full { Err(RefCode::TransactionLimit) } else { Ok(()) };
         };
@@ -104,7 +110,7 @@ impl Tc {
         let id = req.transaction;
         let parts = match self.split(payload) {
             Ok(parts) => parts,
-            Err(code) => return self.abort(id, code.into(), ctx),
+            Err(code) => return self.refuse_request(id, code.into(), ctx),
         };
         let (view, epoch) = (self.view.number, self.epoch);
         let Some(t) = self.transactions.get_mut(&id) else { return };
@@ -191,9 +197,4 @@ impl Tc {
         }
         self.queries.retain(|_, q| q.client != client);
     }
-}
-
-/// True if a request commits when it is through.
-pub(crate) fn commits(request: &Request) -> bool {
-    request.flags & FLAG_COMMIT != 0
 }

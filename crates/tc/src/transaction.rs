@@ -5,15 +5,22 @@ use alloc::{
     vec::Vec,
 };
 use lats_base::{Epoch, NodeSet, RefCode};
-use lats_signals::{BlockRef, commit::TcKeyReq};
+use lats_signals::{
+    BlockRef,
+    commit::{FLAG_COMMIT, TcKeyReq},
+};
 
-/// Started → Preparing → Deciding → Committing; or Settling → Aborting.
+/// Idle → Preparing → Deciding → Committing; or Settling → Aborting → Aborted. A refused request:
+/// Preparing → SettlingStatement → RollingBack → Idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Waits for its client.
     Idle,
     /// Operations are under way.
     Preparing,
+    /// A request was refused: what it did will be taken back as soon as all that is under way has
+    /// been answered (ABORT-1, STATEMENT-1).
+    SettlingStatement,
     /// A statement is being taken back.
     RollingBack,
     /// The backups are being told that it commits: there is no way back from here (COMMIT-3).
@@ -46,7 +53,9 @@ pub(crate) struct Transaction {
     pub(crate) aborts_from: u32,
     pub(crate) abort_part: u32,
     pub(crate) request: Option<Request>,
-    /// Why it is rolled back.
+    /// The newest statement.
+    pub(crate) statement: u32,
+    /// Why it, or its last request, is rolled back.
     pub(crate) refusal: Option<Refusal>,
 }
 
@@ -80,6 +89,7 @@ pub(crate) struct Batch {
 pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) flags: u32,
+    pub(crate) statement: u32,
     pub(crate) outcomes: Vec<u8>,
     pub(crate) outcome_count: u32,
 }
@@ -89,6 +99,13 @@ pub(crate) struct Refusal {
     pub(crate) code: u32,
     pub(crate) errno: u32,
     pub(crate) text: Vec<u8>,
+}
+
+impl Refusal {
+    /// True if the whole transaction goes with it.
+    pub(crate) fn ends_transaction(&self) -> bool {
+        RefCode::from_number(self.code as u16).ends_transaction()
+    }
 }
 
 impl From<RefCode> for Refusal {
@@ -112,6 +129,7 @@ impl Transaction {
             aborts_from: 0,
             abort_part: 0,
             request: None,
+            statement: 0,
             refusal: None,
         }
     }
@@ -130,7 +148,18 @@ impl Transaction {
 
 impl Request {
     pub(crate) fn new(req: &TcKeyReq) -> Self {
-        Self { id: req.request, flags: req.flags, outcomes: Vec::new(), outcome_count: 0 }
+        Self {
+            id: req.request,
+            flags: req.flags,
+            statement: req.statement,
+            outcomes: Vec::new(),
+            outcome_count: 0,
+        }
+    }
+
+    /// True if it commits when it is through.
+    pub(crate) fn commits(&self) -> bool {
+        self.flags & FLAG_COMMIT != 0
     }
 }
 

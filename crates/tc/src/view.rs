@@ -97,11 +97,15 @@ impl Tc {
         ctx: &mut Ctx<'_>,
     ) {
         match state {
-            State::Idle | State::Preparing | State::RollingBack if must_abort => {
+            State::Idle | State::Preparing | State::SettlingStatement | State::RollingBack
+                if must_abort =>
+            {
                 self.abort(id, Self::node_failed(), ctx);
             }
             State::Idle | State::Aborted => {}
-            State::Preparing | State::Settling => self.when_settled(id, ctx),
+            State::Preparing | State::SettlingStatement | State::Settling => {
+                self.when_settled(id, ctx);
+            }
             State::RollingBack | State::Aborting => self.repeat_abort(id, ctx),
             State::Deciding => self.when_decided(id, ctx),
             State::Committing => {

@@ -8,7 +8,8 @@ use lats_base::{NodeId, RefCode};
 use lats_signals::{
     BlockRef, Signal,
     commit::{
-        FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, TcKeyConf, TcKeyRef, TcKeyReq,
+        FLAG_COMMIT, FLAG_COMMITTED, FLAG_OPEN, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, TcKeyConf,
+        TcKeyRef, TcKeyReq,
     },
 };
 
@@ -69,6 +70,16 @@ impl ClientCore {
     /// True if the transaction holds operations.
     pub fn is_started(&self, sequence: u64) -> bool {
         self.transactions.get(&sequence).is_some_and(|t| t.coordinator.is_some())
+    }
+
+    /// True until the transaction is committed or rolled back.
+    pub fn is_open(&self, sequence: u64) -> bool {
+        self.transactions.get(&sequence).is_some_and(|t| !t.lost)
+    }
+
+    /// True if the link to its coordinator was lost between two requests.
+    pub fn is_lost(&self, sequence: u64) -> bool {
+        self.transactions.get(&sequence).is_some_and(|t| t.lost)
     }
 
     /// Runs operations in a transaction.
@@ -161,7 +172,9 @@ impl ClientCore {
     pub(super) fn on_tc_key_ref(&mut self, signal: &Signal<'_>) {
         let body = signal.body::<TcKeyRef>();
         let Some(Request::Step(step)) = self.requests.get(&body.request) else { return };
-        self.end(step.sequence);
+        if body.flags & FLAG_OPEN == 0 {
+            self.end(step.sequence);
+        }
         self.fail(body.request, error_of(body.code, body.errno, signal.payload()));
     }
 

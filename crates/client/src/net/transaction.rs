@@ -24,7 +24,9 @@ impl Transaction {
     /// the commit came about but its answer was lost with its coordinator.
     ///
     /// # Errors
-    /// After an error the transaction is rolled back.
+    /// After an error nothing of what was asked for is done. The transaction lives on while
+    /// [`Self::is_open`] says so: the refusals that end it are told by
+    /// [`RefCode::ends_transaction`], and any refusal of a commit does.
     pub async fn execute(
         &mut self,
         operations: &[RowOp],
@@ -52,8 +54,16 @@ impl Transaction {
                 self.ended = matches!(then, Then::Commit | Then::RollBack);
                 Ok((results, committed))
             }
-            other => Err(unexpected(other)),
+            other => {
+                self.ended = !self.client.with(|core| core.is_open(sequence));
+                Err(unexpected(other))
+            }
         }
+    }
+
+    /// False once it is committed or rolled back, be it by an error.
+    pub fn is_open(&self) -> bool {
+        !self.ended
     }
 
     /// A scan that sees this transaction's own writes.

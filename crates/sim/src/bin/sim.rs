@@ -32,12 +32,13 @@ struct Args {
 }
 
 /// The planted bugs, by name.
-const BUGS: [(&str, Fault); 5] = [
+const BUGS: [(&str, Fault); 6] = [
     ("forget-tentative-row", Fault::BugForgetTentativeRow),
     ("read-stale-backup", Fault::BugReadStaleBackup),
     ("answer-early", Fault::BugAnswerEarly),
     ("abort-decided", Fault::BugAbortDecided),
     ("ignore-lease", Fault::BugIgnoreLease),
+    ("keep-refused-statement", Fault::BugKeepRefusedStatement),
 ];
 
 #[derive(Default)]
@@ -46,6 +47,7 @@ struct Totals {
     commits: u64,
     aborts: u64,
     reads: u64,
+    refusals: u64,
     signals: u64,
     unknown: u64,
     views: u64,
@@ -59,6 +61,7 @@ impl Totals {
         self.commits += outcome.commits;
         self.aborts += outcome.aborts;
         self.reads += outcome.reads;
+        self.refusals += outcome.refusals;
         self.signals += outcome.signals;
         self.unknown += outcome.unknown;
         self.views += outcome.views.saturating_sub(1);
@@ -73,6 +76,7 @@ impl Totals {
         self.commits += other.commits;
         self.aborts += other.aborts;
         self.reads += other.reads;
+        self.refusals += other.refusals;
         self.signals += other.signals;
         self.unknown += other.unknown;
         self.views += other.views;
@@ -158,12 +162,13 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
         println!("    repeat: cargo xtask sim --seeds 1 --seed {seed} -v");
     }
     println!(
-        "sim: {} runs, {} failed; {} commits, {} refused, {} reads checked, {} view changes, \
-         {} unknown outcomes, {} signals in {:.1} s",
+        "sim: {} runs, {} failed; {} commits, {} refused, {} statements refused within a \
+         transaction, {} reads checked, {} view changes, {} unknown outcomes, {} signals in {:.1} s",
         totals.runs,
         totals.failures.len(),
         totals.commits,
         totals.aborts,
+        totals.refusals,
         totals.reads,
         totals.views,
         totals.unknown,

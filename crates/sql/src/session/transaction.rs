@@ -78,7 +78,7 @@ impl<S: Store> Session<S> {
     ) -> Result<Vec<RowResult>, Failure> {
         let commit = last && !self.in_transaction();
         let results = self.open().execute(operations, commit).await;
-        if commit || results.is_err() {
+        if commit {
             // Committed, or rolled back by the error.
             self.transaction = None;
         }
@@ -104,11 +104,7 @@ impl<S: Store> Session<S> {
         if let Some(transaction) = &mut self.transaction
             && transaction.is_started()
         {
-            let results = transaction.execute(operations, false).await;
-            if results.is_err() {
-                self.transaction = None;
-            }
-            return Ok(results?);
+            return Ok(transaction.execute(operations, false).await?);
         }
         Ok(self.shared.store.read(operations).await?)
     }
@@ -143,18 +139,20 @@ impl<S: Store> Session<S> {
     /// Takes back a failed statement's writes within a transaction that goes on.
     pub(crate) async fn undo_statement(&mut self, mark: Option<u32>) {
         let (Some(mark), Some(transaction)) = (mark, &mut self.transaction) else { return };
-        if transaction.rollback_to(mark).await.is_err() {
+        if transaction.is_open() && transaction.rollback_to(mark).await.is_err() {
             self.transaction = None;
             self.doomed = true;
         }
     }
 
-    /// After an error of the store the transaction is gone. With 1213 the client expects that;
-    /// after any other error it would go on writing in what it takes for the same transaction, so
-    /// its next statement gets 1213, unless that is ROLLBACK.
+    /// What an error of the store means for the transaction. Most refuse only the statement, as in
+    /// MySQL. Of the others, 1213 says that the transaction is gone; after another one the client
+    /// would go on writing in what it takes for the same transaction, so its next statement gets
+    /// 1213, unless that is ROLLBACK.
     fn lost(&mut self, error: &StoreError) -> SqlError {
         let sql = store_error(error);
-        if !self.in_transaction() {
+        let lives = self.transaction.as_ref().is_none_or(StoreTransaction::is_open);
+        if lives || !self.in_transaction() {
             return sql;
         }
         self.transaction = None;
@@ -165,6 +163,13 @@ impl<S: Store> Session<S> {
             self.doomed = true;
         }
         sql
+    }
+
+    /// True if a statement that was refused in a transaction can be run again there: only its plan
+    /// was old, and it has been taken back.
+    pub(super) fn may_repeat(&self, failure: &Failure) -> bool {
+        let lives = self.transaction.as_ref().is_some_and(StoreTransaction::is_open);
+        failure.is_outdated() && self.in_transaction() && lives && !self.doomed
     }
 
     pub(super) fn end(&mut self) {
