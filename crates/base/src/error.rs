@@ -65,6 +65,7 @@ codes! {
     TransactionUnknown = 27, Temporary, "no such transaction at this coordinator; begin it again";
     CoordinatorFailed = 28, Temporary, "the transaction's coordinator failed and the transaction was rolled back; retry it";
     OutcomeUnknown = 29, UnknownOutcome, "the connection was lost while the transaction was committing; check whether it took effect";
+    LockNotFree = 30, Temporary, "another transaction has locked the row, and the request said not to wait for it";
     KeyExists = 40, Constraint, "a row with this key exists already";
     RowMissing = 41, Constraint, "no row has this key";
     TableUnknown = 50, Permanent, "no such table; reread the catalog";

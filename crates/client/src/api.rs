@@ -14,6 +14,18 @@ pub enum LockMode {
     Exclusive,
 }
 
+/// What an operation does about a row that another transaction has locked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockWait {
+    /// Waits for its turn, until the cluster's lock timeout.
+    #[default]
+    Wait,
+    /// The whole request is refused with [`RefCode::LockNotFree`].
+    Refuse,
+    /// Leaves the row out: [`RowOutcome::Skipped`].
+    Skip,
+}
+
 /// What an operation does with the row of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowOpKind {
@@ -44,6 +56,8 @@ pub struct RowOp {
     pub row: Vec<u8>,
     /// An encoded `lats_values::Program`, or empty.
     pub program: Vec<u8>,
+    /// What to do if the row's lock cannot be had at once.
+    pub wait: LockWait,
 }
 
 /// What became of an operation.
@@ -59,6 +73,8 @@ pub enum RowOutcome {
     NotMatched,
     /// An insert found the key taken. The row is locked; nothing was changed.
     Exists,
+    /// Another transaction has locked the row; see [`LockWait::Skip`].
+    Skipped,
 }
 
 /// An operation's result.

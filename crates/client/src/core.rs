@@ -11,7 +11,7 @@ mod transaction;
 pub use calls::ScanHandle;
 pub use transaction::Then;
 
-use crate::api::{Committed, RowOp, RowOpKind, RowResult, ScanRow, StoreError};
+use crate::api::{Committed, LockWait, RowOp, RowOpKind, RowResult, ScanRow, StoreError};
 use lats_base::{
     ClientId, Duration, Epoch, Incarnation, Instant, NodeId, RefCode, TableId, TransactionId,
 };
@@ -274,7 +274,11 @@ fn push_operation(out: &mut Vec<u8>, op: &RowOp, fragment: lats_base::FragmentId
         row_bytes: op.row.len() as u32,
         program_bytes: op.program.len() as u32,
         index: index as u32,
-        reserved: 0,
+        flags: match op.wait {
+            LockWait::Wait => 0,
+            LockWait::Refuse => list::LOCK_NOWAIT,
+            LockWait::Skip => list::LOCK_SKIP,
+        },
     };
     list::push(out, &head, [&op.key, &op.row, &op.program]);
 }
@@ -314,6 +318,7 @@ fn place_results(payload: &[u8], results: &mut [Option<RowResult>]) {
             Some(OutcomeKind::Unchanged) => RowOutcome::Unchanged,
             Some(OutcomeKind::NotMatched) => RowOutcome::NotMatched,
             Some(OutcomeKind::Exists) => RowOutcome::Exists,
+            Some(OutcomeKind::Skipped) => RowOutcome::Skipped,
             Some(OutcomeKind::Missing) | None => RowOutcome::Missing,
         };
         let row = (head.has_row != 0).then(|| row.to_vec());

@@ -29,6 +29,8 @@ pub enum Fault {
     BugIgnoreLease,
     /// Planted bug: a refused request's changes stay although its transaction lives on.
     BugKeepRefusedStatement,
+    /// Planted bug: a read with a shared lock takes none.
+    BugShareWithoutLock,
 }
 
 /// Which faults are armed in a node, and how often each fires.

@@ -149,7 +149,7 @@ impl Ldm {
         if from == 0 {
             return self.unlock(id, &t.ops, ctx);
         }
-        // Locks stay until the end of the transaction, as MySQL's do.
+        // LOCK-5: locks stay until the end of the transaction.
         t.ops.iter_mut().filter(|op| op.statement >= from).for_each(|op| op.version = 0);
         self.transactions.insert(id, t);
     }

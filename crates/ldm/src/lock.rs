@@ -28,6 +28,8 @@ pub(crate) enum Grant {
     Held,
     /// It waits in the queue.
     Queued,
+    /// It would have to wait, and does not want to.
+    NotFree,
     /// The queue is full.
     Full,
 }
@@ -36,8 +38,14 @@ pub(crate) enum Grant {
 const QUEUE_MAX: usize = 1_024;
 
 impl Lock {
-    /// Asks for the lock. First come, first served; a holder that wants more goes to the front.
-    pub(crate) fn acquire(&mut self, transaction: TransactionId, mode: LockMode) -> Grant {
+    /// Asks for the lock (LOCK-1). First come, first served (LOCK-2); a holder that wants more goes
+    /// to the front (LOCK-3). Who does not want to wait leaves no trace (LOCK-4).
+    pub(crate) fn acquire(
+        &mut self,
+        transaction: TransactionId,
+        mode: LockMode,
+        waits: bool,
+    ) -> Grant {
         let held = self.holders.iter().position(|(t, _)| *t == transaction);
         if let Some(at) = held {
             let enough = self.holders[at].1 == LockMode::Exclusive || mode == LockMode::Shared;
@@ -51,6 +59,9 @@ impl Lock {
         } else if self.queue.is_empty() && self.fits(mode) {
             self.holders.push((transaction, mode));
             return Grant::New;
+        }
+        if !waits {
+            return Grant::NotFree;
         }
         if self.queue.len() >= QUEUE_MAX {
             return Grant::Full;

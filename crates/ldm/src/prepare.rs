@@ -16,7 +16,7 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     commit::{PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
-    list::{self, Change, Operation, OperationKind, Outcome, OutcomeKind},
+    list::{self, Change, LOCK_NOWAIT, LOCK_SKIP, Operation, OperationKind, Outcome, OutcomeKind},
 };
 use lats_values::Program;
 
@@ -37,6 +37,15 @@ pub(crate) struct Run {
 enum Step {
     Done(OutcomeKind, Option<Vec<u8>>),
     Wait(RowId),
+}
+
+/// What came of asking for a row's lock.
+enum Locked {
+    Yes,
+    /// The batch is in the queue.
+    Wait,
+    /// Another transaction has it, and the row is to be left out.
+    Skip,
 }
 
 /// An operation and its strings.
@@ -173,10 +182,11 @@ impl Ldm {
             }
             None => return Ok(Step::Done(OutcomeKind::Missing, None)),
         };
-        if !self.lock(asked, row, run)? {
-            return Ok(Step::Wait(row));
+        match self.lock(asked, row, run, ctx)? {
+            Locked::Yes => self.act(asked, row, run),
+            Locked::Wait => Ok(Step::Wait(row)),
+            Locked::Skip => Ok(Step::Done(OutcomeKind::Skipped, None)),
         }
-        self.act(asked, row, run)
     }
 
     /// Everything about an operation that can be wrong whatever the row holds.
@@ -221,23 +231,35 @@ impl Ldm {
         Some(result)
     }
 
-    /// Locks the row for the transaction; false if it has to wait.
-    fn lock(&mut self, asked: &Asked<'_>, id: RowId, run: &Run) -> Result<bool, RefCode> {
+    /// Locks the row for the transaction.
+    fn lock(
+        &mut self,
+        asked: &Asked<'_>,
+        id: RowId,
+        run: &Run,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<Locked, RefCode> {
         let mode = match asked.kind {
             OperationKind::ReadShared => LockMode::Shared,
             _ => LockMode::Exclusive,
         };
+        if mode == LockMode::Shared && ctx.fault(Fault::BugShareWithoutLock) {
+            return Ok(Locked::Yes);
+        }
         let (table, fragment) = (asked.head.table, asked.head.fragment);
         let row = self.fragment_mut(table, fragment).and_then(|f| f.row_mut(id));
         let row = row.ok_or(RefCode::StaleView)?;
         let lock = row.lock.get_or_insert_with(|| Box::new(Lock::default()));
-        match lock.acquire(run.transaction, mode) {
-            Grant::Held => Ok(true),
+        let flags = asked.head.flags;
+        match lock.acquire(run.transaction, mode, flags & (LOCK_NOWAIT | LOCK_SKIP) == 0) {
+            Grant::Held => Ok(Locked::Yes),
             Grant::New => {
                 self.note_op(run, (table, fragment, id), 0);
-                Ok(true)
+                Ok(Locked::Yes)
             }
-            Grant::Queued => Ok(false),
+            Grant::Queued => Ok(Locked::Wait),
+            Grant::NotFree if flags & LOCK_SKIP != 0 => Ok(Locked::Skip),
+            Grant::NotFree => Err(RefCode::LockNotFree),
             Grant::Full => Err(RefCode::LockQueueFull),
         }
     }
@@ -369,6 +391,7 @@ impl Ldm {
         granted.into_iter().for_each(|t| self.resume_batch(t, ctx));
     }
 
+    /// LOCK-6: refuses the batches that have waited too long.
     pub(crate) fn give_up_lock_waits(&mut self, ctx: &mut Ctx<'_>) {
         while let Some((gives_up, transaction)) = self.waits.first().copied() {
             if gives_up > ctx.now() {

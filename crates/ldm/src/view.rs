@@ -150,7 +150,7 @@ impl Ldm {
             return;
         }
         let lock = row.lock.get_or_insert_with(|| Box::new(Lock::default()));
-        lock.acquire(id, LockMode::Exclusive);
+        lock.acquire(id, LockMode::Exclusive, false);
         require!(lock.is_exclusive(id), "a promoted row has one writer");
     }
 

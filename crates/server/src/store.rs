@@ -4,7 +4,8 @@ use lats_base::{RefCode, TableId};
 use lats_catalog::{Catalog, Change, ChangeError, SEQUENCES_TABLE, TableDef};
 use lats_client::{
     api::{
-        Committed, LockMode, RowOp, RowOpKind, RowOutcome, RowResult, Scan, ScanRow, StoreError,
+        Committed, LockMode, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, Scan, ScanRow,
+        StoreError,
     },
     net::{Client, ScanStream, Transaction},
 };
@@ -90,6 +91,7 @@ impl<'a> Sequences<'a> {
             key,
             row,
             program,
+            wait: LockWait::Wait,
         }
     }
 

@@ -51,8 +51,8 @@ item!(
         program_bytes: u32,
         /// Its place among the client's request's operations.
         index: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// LOCK_…: what to do about a row that another transaction has locked; 0: wait.
+        flags: u32,
     },
     key_bytes, row_bytes, program_bytes
 );
@@ -125,6 +125,11 @@ item!(
     lower_bytes, upper_bytes
 );
 
+/// A row that another transaction has locked: refuse the request.
+pub const LOCK_NOWAIT: u32 = 1;
+/// A row that another transaction has locked: leave it out.
+pub const LOCK_SKIP: u32 = 2;
+
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -180,6 +185,8 @@ pub enum OutcomeKind {
     NotMatched = 3,
     /// An insert found the key taken.
     Exists = 4,
+    /// Another transaction has locked the row, and the operation was to leave such rows out.
+    Skipped = 5,
 }
 
 impl OutcomeKind {
@@ -191,6 +198,7 @@ impl OutcomeKind {
             2 => Self::Missing,
             3 => Self::NotMatched,
             4 => Self::Exists,
+            5 => Self::Skipped,
             _ => return None,
         })
     }

@@ -1,10 +1,12 @@
 //! The simulated clients: transfers between accounts, registers with one writer each, and readers
 //! of these at any replica. They keep the ledger that the checkers compare with.
 
+mod locks;
+
 use crate::tables::Numbers;
 use lats_base::{ClientId, Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, prng::Prng};
 use lats_client::{
-    api::{LockMode, RowOutcome, RowResult},
+    api::{LockMode, LockWait, RowOutcome, RowResult},
     core::{Answer, ClientCore, Then, Ticket},
 };
 use std::collections::BTreeMap;
@@ -81,6 +83,24 @@ enum Doing {
         transfer: Transfer,
         ticket: Ticket,
     },
+    /// Two accounts are locked, to be looked at again.
+    Holding {
+        sequence: u64,
+        accounts: [i64; 2],
+        wait: LockWait,
+        ticket: Ticket,
+    },
+    /// They are looked at again: what was locked cannot have changed.
+    LookingAgain {
+        sequence: u64,
+        accounts: [i64; 2],
+        balances: [Option<i64>; 2],
+        ticket: Ticket,
+    },
+    /// A transaction without changes ends.
+    Ending {
+        ticket: Ticket,
+    },
     Finishing {
         row: i64,
         ticket: Ticket,
@@ -152,6 +172,11 @@ impl Ledger {
         self.seen[at] = self.seen[at].max(value);
     }
 
+    /// The balance in an image of an account.
+    fn balance_in(&self, image: &[u8]) -> i64 {
+        self.accounts.numbers(image)[1]
+    }
+
     fn floor(&self, register: i64) -> i64 {
         let at = register as usize;
         self.acknowledged[at].max(self.seen[at])
@@ -208,7 +233,8 @@ impl SimClient {
     fn start(&mut self, ledger: &mut Ledger) {
         match self.random.below(10) {
             _ if self.reader => self.start_read(ledger),
-            0..4 => self.start_transfer(ledger),
+            0..3 => self.start_transfer(ledger),
+            3 => self.start_holding(ledger),
             4..6 => self.start_write(ledger),
             _ => self.start_read(ledger),
         }
@@ -277,6 +303,9 @@ impl SimClient {
             Doing::Nothing => None,
             Doing::Locking { ticket, .. }
             | Doing::Stumbling { ticket, .. }
+            | Doing::Holding { ticket, .. }
+            | Doing::LookingAgain { ticket, .. }
+            | Doing::Ending { ticket, .. }
             | Doing::Finishing { ticket, .. }
             | Doing::RollingBack { ticket, .. }
             | Doing::Writing { ticket, .. }
@@ -297,6 +326,13 @@ impl SimClient {
             Doing::Stumbling { sequence, transfer, .. } => {
                 self.after_stumbling(sequence, transfer, &answer, ledger);
             }
+            Doing::Holding { sequence, accounts, wait, .. } => {
+                self.after_holding(sequence, accounts, wait, &answer, ledger);
+            }
+            Doing::LookingAgain { sequence, accounts, balances, .. } => {
+                self.after_looking_again(sequence, accounts, balances, &answer, ledger);
+            }
+            Doing::Ending { .. } => {}
             Doing::Finishing { row, .. } => self.after_transfer(row, &answer, ledger),
             Doing::RollingBack { row, .. } => {
                 ledger.told.insert(row, false);

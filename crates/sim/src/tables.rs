@@ -2,7 +2,7 @@
 
 use lats_base::{FragmentId, IndexId, TableId};
 use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef};
-use lats_client::api::{LockMode, RowOp, RowOpKind};
+use lats_client::api::{LockMode, LockWait, RowOp, RowOpKind};
 use lats_values::{
     BinaryOp, ColumnType, Expr, Program, RowLayout, TypeKind, Value, encode_key_value,
 };
@@ -93,7 +93,8 @@ impl Numbers {
     }
 
     fn op(&self, kind: RowOpKind, id: i64, row: Vec<u8>, program: Vec<u8>) -> RowOp {
-        RowOp { table: self.id, schema_version: 1, kind, key: self.key(id), row, program }
+        let (table, key, wait) = (self.id, self.key(id), LockWait::Wait);
+        RowOp { table, schema_version: 1, kind, key, row, program, wait }
     }
 
     /// Reads a row.

@@ -46,3 +46,8 @@ fn a_node_that_serves_without_a_lease_is_found() {
 fn a_refused_statement_that_leaves_something_is_found() {
     must_be_found(Fault::BugKeepRefusedStatement, 40);
 }
+
+#[test]
+fn a_shared_lock_that_is_none_is_found() {
+    must_be_found(Fault::BugShareWithoutLock, 40);
+}

@@ -40,7 +40,10 @@ impl Failure {
         match self {
             Self::Store(error) => {
                 let old = self.is_outdated();
-                let slow = matches!(error.code, RefCode::LockTimeout | RefCode::MemoryFull);
+                let slow = matches!(
+                    error.code,
+                    RefCode::LockTimeout | RefCode::LockNotFree | RefCode::MemoryFull
+                );
                 old || (error.class() == ErrorClass::Temporary && !slow)
             }
             Self::Sql(_) | Self::Gone(_) => false,
@@ -194,6 +197,11 @@ pub fn store_error(error: &StoreError) -> SqlError {
             1205,
             "HY000",
             &format!("Lock wait timeout exceeded; try restarting transaction: {text}"),
+        ),
+        RefCode::LockNotFree => make(
+            3572,
+            "HY000",
+            "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.",
         ),
         RefCode::MemoryFull => make(1114, "HY000", &format!("The table is full: {text}")),
         RefCode::NodeFailed

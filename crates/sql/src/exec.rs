@@ -8,7 +8,7 @@ pub mod write;
 use crate::error::{self, Failure};
 use crate::expr::RowSource;
 use crate::plan::Limit;
-use lats_client::api::{RowOp, RowOpKind};
+use lats_client::api::{LockWait, RowOp, RowOpKind};
 use lats_values::{EvalContext, Expr, SqlError, Value};
 
 use crate::table::Table;
@@ -25,6 +25,7 @@ pub(crate) fn operation(table: &Table, kind: RowOpKind, key: Vec<u8>) -> RowOp {
         key,
         row: Vec::new(),
         program: Vec::new(),
+        wait: LockWait::Wait,
     }
 }
 

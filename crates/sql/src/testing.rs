@@ -7,8 +7,8 @@ use crate::store::{Store, StoreScan, StoreTransaction};
 use lats_base::{RefCode, TableId};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_client::api::{
-    Committed, LockMode, PRIMARY_INDEX, RowOp, RowOpKind, RowOutcome, RowResult, Scan, ScanRow,
-    StoreError,
+    Committed, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, RowOutcome, RowResult, Scan,
+    ScanRow, StoreError,
 };
 use lats_values::{Program, SqlError, Value};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +23,8 @@ pub struct Inner {
     catalog: Arc<Catalog>,
     tables: BTreeMap<TableId, Rows>,
     sequences: BTreeMap<TableId, u64>,
+    /// Keys of rows that somebody else has locked.
+    pub locked: Vec<Vec<u8>>,
     /// Errors that the next requests get.
     pub refuse: VecDeque<RefCode>,
     /// Requests with operations, commits and scans, as lines.
@@ -76,6 +78,14 @@ impl Inner {
             let mut key = Vec::new();
             layout.key_of(&op.row, &def.primary_key, &mut key);
             assert_eq!(key, op.key, "the key of the row");
+        }
+        let locks = op.kind != RowOpKind::Read(LockMode::Committed);
+        if locks && old.is_some() && self.locked.contains(&op.key) {
+            return match op.wait {
+                LockWait::Wait => Err(RefCode::LockTimeout.into()),
+                LockWait::Refuse => Err(RefCode::LockNotFree.into()),
+                LockWait::Skip => just(RowOutcome::Skipped),
+            };
         }
         match (op.kind, old) {
             (RowOpKind::Insert, Some(_)) => just(RowOutcome::Exists),

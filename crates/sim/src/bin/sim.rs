@@ -32,13 +32,14 @@ struct Args {
 }
 
 /// The planted bugs, by name.
-const BUGS: [(&str, Fault); 6] = [
+const BUGS: [(&str, Fault); 7] = [
     ("forget-tentative-row", Fault::BugForgetTentativeRow),
     ("read-stale-backup", Fault::BugReadStaleBackup),
     ("answer-early", Fault::BugAnswerEarly),
     ("abort-decided", Fault::BugAbortDecided),
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
+    ("share-without-lock", Fault::BugShareWithoutLock),
 ];
 
 #[derive(Default)]

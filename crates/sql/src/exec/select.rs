@@ -11,9 +11,13 @@ use crate::session::{Outcome, Session, Sink};
 use crate::store::Store;
 use crate::table::Table;
 use collect::Collector;
+use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
 use lats_client::api::{KeyRange, LockMode, RowOp, RowOpKind, Scan};
 use lats_values::{Expr, SqlError, Value, sort_order};
 use std::cmp::Ordering;
+
+/// Rows that a scan with locks asks for at once.
+const LOCKS_PER_REQUEST_MAX: usize = 1_024;
 
 /// Compares rows of ORDER BY values.
 pub(crate) fn compare_rows(a: &[Value], b: &[Value], descending: &[bool]) -> Ordering {
@@ -76,10 +80,9 @@ impl<S: Store> Session<S> {
         if !resolved.exact && plan.access.fixed > 0 {
             collector.must_sort();
         }
-        let locking = lock != LockMode::Committed;
         let (keys, filter) = match resolved.target {
             Target::Keys(keys) => (keys, filter),
-            Target::Ranges(ranges) if !locking => {
+            Target::Ranges(ranges) if lock == LockMode::Committed => {
                 let program = self.program(plan, filter, collector);
                 let mut scan = scan(plan, table, ranges, program);
                 scan.limit = collector.scan_limit();
@@ -88,19 +91,83 @@ impl<S: Store> Session<S> {
             Target::Ranges(ranges) => {
                 let filter = filter.map(|f| with_externals(f, collector.externals()));
                 let program = encode_program(filter, Some(Vec::new()));
-                let keys = self.scan_keys(scan(plan, table, ranges, program), collector).await?;
-                (keys, plan.access.filter.as_ref())
+                let scan = scan(plan, table, ranges, program);
+                return self.lock_scan(plan, table, (scan, lock), collector, sink).await;
             }
         };
         let program = self.program(plan, filter, collector);
-        let reads: Vec<RowOp> = keys
-            .into_iter()
-            .map(|key| RowOp {
-                program: program.clone(),
-                ..operation(table, RowOpKind::Read(lock), key)
-            })
-            .collect();
-        self.read_keys(reads, locking, collector, sink).await
+        let reads = reads(plan, table, lock, &program, keys);
+        match lock {
+            LockMode::Committed => self.read_keys(reads, collector, sink).await,
+            _ => self.lock_keys(reads, collector, sink).await,
+        }
+    }
+
+    /// Locks and reads the rows that a scan finds, as many as are wanted.
+    async fn lock_scan<K: Sink>(
+        &mut self,
+        plan: &SelectPlan,
+        table: &Table,
+        (scan, lock): (Scan, LockMode),
+        collector: &mut Collector<'_>,
+        sink: &mut K,
+    ) -> Result<(), Failure> {
+        // A row may have changed since it was found: the whole condition is checked again.
+        let program = self.program(plan, plan.access.filter.as_ref(), collector);
+        if scan.ranges.is_empty() {
+            return Ok(());
+        }
+        let mut running = self.start_scan(scan);
+        let mut enough = false;
+        while !enough && let Some(rows) = running.next().await? {
+            let keys = rows.into_iter().map(|row| row.primary_key).collect();
+            let reads = reads(plan, table, lock, &program, keys);
+            enough = self.lock_rows(reads, collector, sink).await?;
+        }
+        self.finish_statement().await
+    }
+
+    async fn lock_keys<K: Sink>(
+        &mut self,
+        reads: Vec<RowOp>,
+        collector: &mut Collector<'_>,
+        sink: &mut K,
+    ) -> Result<(), Failure> {
+        if collector.scan_limit().is_none() && reads.len() <= OPERATIONS_PER_REQUEST_MAX {
+            // The usual case: one request that also ends what commits by itself.
+            let mut chunks = Chunks::new(reads);
+            while let Some((chunk, last)) = chunks.next_chunk() {
+                let results = self.run_operations(chunk, last).await?;
+                for row in results.into_iter().filter_map(|r| r.row) {
+                    collector.push(&row)?;
+                }
+            }
+            return Ok(());
+        }
+        self.lock_rows(reads, collector, sink).await?;
+        self.finish_statement().await
+    }
+
+    /// Locks and reads rows, no more than LIMIT wants; true if no more are wanted.
+    async fn lock_rows<K: Sink>(
+        &mut self,
+        mut reads: Vec<RowOp>,
+        collector: &mut Collector<'_>,
+        sink: &mut K,
+    ) -> Result<bool, Failure> {
+        while !reads.is_empty() {
+            let wanted = collector.scan_limit().map_or(usize::MAX, |n| n as usize);
+            let rest = reads.split_off(reads.len().min(wanted.clamp(1, LOCKS_PER_REQUEST_MAX)));
+            let results = self.run_operations(std::mem::replace(&mut reads, rest), false).await?;
+            for row in results.into_iter().filter_map(|r| r.row) {
+                if collector.push(&row)? {
+                    return Ok(true);
+                }
+            }
+            send(collector, sink)?;
+            sink.flush().await?;
+        }
+        Ok(false)
     }
 
     fn program(
@@ -121,20 +188,14 @@ impl<S: Store> Session<S> {
     async fn read_keys<K: Sink>(
         &mut self,
         reads: Vec<RowOp>,
-        locking: bool,
         collector: &mut Collector<'_>,
         sink: &mut K,
     ) -> Result<(), Failure> {
         let mut chunks = Chunks::new(reads);
         while let Some((chunk, last)) = chunks.next_chunk() {
-            let results = match locking {
-                true => self.run_operations(chunk, last).await?,
-                false => self.read_rows(chunk).await?,
-            };
+            let results = self.read_rows(chunk).await?;
             for row in results.into_iter().filter_map(|r| r.row) {
-                // Locks are taken on all rows, whether or not they are sent.
-                let enough = collector.push(&row)?;
-                if enough && !locking {
+                if collector.push(&row)? {
                     return Ok(());
                 }
             }
@@ -169,25 +230,23 @@ impl<S: Store> Session<S> {
         }
         Ok(())
     }
+}
 
-    async fn scan_keys(
-        &mut self,
-        scan: Scan,
-        collector: &Collector<'_>,
-    ) -> Result<Vec<Vec<u8>>, Failure> {
-        let mut keys = Vec::new();
-        if scan.ranges.is_empty() {
-            return Ok(keys);
-        }
-        let mut bytes = 0;
-        let mut running = self.start_scan(scan);
-        while let Some(rows) = running.next().await? {
-            bytes += rows.iter().map(|row| row.primary_key.len() + 48).sum::<usize>();
-            collector.check_memory(bytes)?;
-            keys.extend(rows.into_iter().map(|row| row.primary_key));
-        }
-        Ok(keys)
-    }
+/// Reads of rows by key, with the lock that the plan asks for.
+fn reads(
+    plan: &SelectPlan,
+    table: &Table,
+    lock: LockMode,
+    program: &[u8],
+    keys: Vec<Vec<u8>>,
+) -> Vec<RowOp> {
+    keys.into_iter()
+        .map(|key| RowOp {
+            program: program.to_vec(),
+            wait: plan.wait,
+            ..operation(table, RowOpKind::Read(lock), key)
+        })
+        .collect()
 }
 
 fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Vec<u8>) -> Scan {

@@ -104,7 +104,7 @@ impl<S: Store> Session<S> {
                         counts.changed += 1;
                     }
                     RowOutcome::Unchanged => counts.matched += 1,
-                    RowOutcome::Missing | RowOutcome::NotMatched | RowOutcome::Exists => {}
+                    _ => {}
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::expr::type_of;
 use crate::parse::Tokens;
 use crate::table::{Table, find_table, single_name};
 use lats_catalog::Catalog;
-use lats_client::api::LockMode;
+use lats_client::api::{LockMode, LockWait, PRIMARY_INDEX};
 use lats_values::{ColumnType, Expr, Program, RowLayout, SqlError, Value};
 use sqlparser::ast::{self, SelectItem, SelectItemQualifiedWildcardKind};
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub struct SelectPlan {
     pub limit: Limit,
     /// FOR UPDATE, FOR SHARE.
     pub lock: LockMode,
+    /// What happens to rows that others have locked.
+    pub wait: LockWait,
     /// What data nodes run for the residual condition, where it is the same in every run.
     pub program: Option<Vec<u8>>,
     /// The result's columns, where they are the same in every run.
@@ -161,6 +163,7 @@ pub fn plan<'a>(
         return Err(error::not_supported("HAVING without GROUP BY or aggregate functions"));
     }
     let distinct = matches!(select.distinct, Some(ast::Distinct::Distinct));
+    let (lock, wait) = check::lock_mode(query, &alias)?;
     let plan = SelectPlan {
         access: Access {
             index: lats_client::api::PRIMARY_INDEX,
@@ -181,7 +184,8 @@ pub fn plan<'a>(
         ordered_scan: false,
         reverse: false,
         limit,
-        lock: check::lock_mode(query)?,
+        lock,
+        wait,
         program: None,
         columns: None,
         table: table.clone(),
@@ -533,13 +537,14 @@ fn choose_order(plan: &mut SelectPlan, table: &Table) {
             _ => None,
         })
         .collect();
-    // Locked rows are read by key after the scan, in no order.
-    let usable = plan.grouping.is_none()
-        && plan.lock == LockMode::Committed
-        && !plan.access.is_key_lookup
-        && !plan.order.is_empty();
+    let usable = plan.grouping.is_none() && !plan.access.is_key_lookup && !plan.order.is_empty();
     let Some(columns) = columns.filter(|_| usable) else { return };
     plan.access.order_by_index(table, &columns);
+    // Rows are locked and read after they were found: until then, only their primary key is sure
+    // not to change.
+    if plan.lock != LockMode::Committed && plan.access.index != PRIMARY_INDEX {
+        return;
+    }
     if plan.access.gives_order(table, &columns) {
         plan.ordered_scan = true;
         plan.reverse = columns.first().is_some_and(|(_, descending)| *descending);

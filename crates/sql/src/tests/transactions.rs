@@ -166,8 +166,8 @@ fn locking_reads() {
          => 1
          COMMIT
          => ok 0
-         SELECT k FROM t FOR UPDATE SKIP LOCKED
-         => ERROR 1235 …
+         SELECT k FROM t FOR UPDATE OF x
+         => ERROR 3568 Unresolved table name 'x' in locking clause.
          SET TRANSACTION ISOLATION LEVEL REPEATABLE READ
          => ok 0
          BEGIN
@@ -182,4 +182,56 @@ fn locking_reads() {
          => ok 0",
     );
     assert!(desk.store.inner().log.iter().any(|l| l == "execute 1 commit"));
+}
+
+#[test]
+fn locked_rows_are_left_out_or_refuse_the_statement() {
+    let mut desk = desk();
+    desk.run("INSERT INTO t VALUES (3, 3), (4, 4)");
+    let mut key = Vec::new();
+    let int = lats_values::ColumnType::new(lats_values::TypeKind::Int).not_null();
+    lats_values::encode_key_value(&int, &lats_values::Value::Int(2), &mut key);
+    desk.store.inner().locked.push(key);
+    desk.check(
+        "BEGIN
+         => ok 0
+         SELECT id FROM t FOR UPDATE SKIP LOCKED
+         => 1;3;4
+         SELECT id FROM t WHERE id IN (2, 3) FOR SHARE SKIP LOCKED
+         => 3
+         SELECT id FROM t ORDER BY id LIMIT 2 FOR UPDATE OF t SKIP LOCKED
+         => 1;3
+         SELECT id FROM t ORDER BY id DESC LIMIT 2 OFFSET 1 FOR UPDATE SKIP LOCKED
+         => 3;1
+         SELECT SUM(k) FROM t WHERE k > 1 FOR UPDATE SKIP LOCKED
+         => 7
+         SELECT id FROM t WHERE id = 2 FOR UPDATE NOWAIT
+         => ERROR 3572 Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.
+         SELECT id FROM t WHERE k > 0 FOR SHARE NOWAIT
+         => ERROR 3572 Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.
+         SELECT k FROM t WHERE id = 2
+         => 2
+         UPDATE t SET k = 5 WHERE id = 1
+         => ok 1
+         COMMIT
+         => ok 0
+         SELECT k FROM t WHERE id = 1
+         => 5",
+    );
+}
+
+#[test]
+fn a_locking_read_locks_no_more_rows_than_it_gives() {
+    let mut desk = desk();
+    desk.run("INSERT INTO t VALUES (3, 3), (4, 4)");
+    let requests = |desk: &Desk| -> Vec<String> {
+        let mut inner = desk.store.inner();
+        inner.log.drain(..).filter(|l| l.starts_with("execute")).collect()
+    };
+    requests(&desk);
+    assert_eq!(desk.run("SELECT id FROM t ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"), "1");
+    assert_eq!(requests(&desk), ["execute 1"]);
+    // The order of another index is not sure until the rows are locked.
+    assert_eq!(desk.run("SELECT id FROM t ORDER BY k LIMIT 1 FOR UPDATE"), "1");
+    assert!(requests(&desk).iter().map(|l| &l[..9]).all(|l| l == "execute 3" || l == "execute 1"));
 }

@@ -4,7 +4,7 @@ use super::SelectPlan;
 use crate::error;
 use crate::expr::AGGREGATE_BASE;
 use crate::table::Table;
-use lats_client::api::LockMode;
+use lats_client::api::{LockMode, LockWait};
 use lats_values::{Expr, SqlError};
 use sqlparser::ast::{self, LockType};
 
@@ -115,19 +115,35 @@ pub fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<(), Sq
     if odd { Err(error::not_supported("this form of *")) } else { Ok(()) }
 }
 
-/// FOR UPDATE and FOR SHARE.
+/// FOR UPDATE and FOR SHARE: how rows are locked, and what happens to those that others have
+/// locked. `table` is the name of the table in the query.
 ///
 /// # Errors
-/// 1235 for NOWAIT, SKIP LOCKED and OF.
-pub fn lock_mode(query: &ast::Query) -> Result<LockMode, SqlError> {
-    match query.locks.as_slice() {
-        [] => Ok(LockMode::Committed),
-        [ast::LockClause { lock_type, of: None, nonblock: None }] => Ok(match lock_type {
-            LockType::Share => LockMode::Shared,
-            LockType::Update => LockMode::Exclusive,
-        }),
-        _ => Err(error::not_supported("this form of FOR UPDATE")),
+/// 3568 for OF another table, 1235 for more than one such clause.
+pub fn lock_mode(query: &ast::Query, table: &str) -> Result<(LockMode, LockWait), SqlError> {
+    let clause = match query.locks.as_slice() {
+        [] => return Ok((LockMode::Committed, LockWait::Wait)),
+        [only] => only,
+        _ => return Err(error::not_supported("more than one locking clause")),
+    };
+    if let Some(of) = &clause.of
+        && !super::single_name(of)?.eq_ignore_ascii_case(table)
+    {
+        let text = format!("Unresolved table name '{of}' in locking clause.");
+        return Err(error::make(3568, "HY000", &text));
     }
+    let mode = match clause.lock_type {
+        LockType::Share => LockMode::Shared,
+        LockType::Update => LockMode::Exclusive,
+    };
+    Ok((
+        mode,
+        match clause.nonblock {
+            None => LockWait::Wait,
+            Some(ast::NonBlock::Nowait) => LockWait::Refuse,
+            Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
+        },
+    ))
 }
 
 /// The rules of ONLY_FULL_GROUP_BY.
