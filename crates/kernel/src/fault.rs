@@ -12,8 +12,14 @@ pub enum Fault {
     CrashBeforeDecide,
     /// The coordinator stops when the backups are told to commit, before the primaries are.
     CrashAfterDecide,
+    /// The coordinator stops when every backup holds row images that carry the decision, before
+    /// the primary is told.
+    CrashAfterCarry,
     /// The coordinator stops when the primaries have committed, before the client is answered.
     CrashBeforeAnswer,
+    /// The coordinator stops when the client is answered, before the backups hear that the
+    /// transaction is complete.
+    CrashAfterAnswer,
     /// The node stops in the middle of copying a fragment to a syncing replica.
     CrashInCopy,
     /// Planted bug: a backup forgets one row image of a batch but confirms it.
@@ -25,6 +31,11 @@ pub enum Fault {
     BugAnswerEarly,
     /// Planted bug: take-over aborts what one replica has decided.
     BugAbortDecided,
+    /// Planted bug: every primary of a transaction lets its row images carry the decision, although
+    /// others may still refuse.
+    BugCarryInParts,
+    /// Planted bug: a backup holds and confirms row images, but not the decision that they carry.
+    BugDropCarriedDecision,
     /// Planted bug: a node serves although its lease has run out.
     BugIgnoreLease,
     /// Planted bug: a refused request's changes stay although its transaction lives on.

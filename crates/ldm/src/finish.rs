@@ -164,6 +164,10 @@ impl Ldm {
 
     pub(crate) fn on_outcome_find_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<OutcomeFindReq>();
+        // OUTCOME-4: what comes from a node that the asker knows to be dead must not come any more.
+        if self.park_newer(req.view, signal) {
+            return;
+        }
         let (outcome, epoch) = match self.transactions.get(&req.transaction) {
             Some(Transaction { committed: true, decided: Some(epoch), .. }) => {
                 (OUTCOME_COMMITTED, *epoch)

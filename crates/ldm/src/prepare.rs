@@ -1,5 +1,5 @@
 //! The primary's part of prepare: lock, execute, keep the new version as tentative, send the row
-//! images to the backups (COMMIT-1, COMMIT-2).
+//! images to the backups (COMMIT-1, COMMIT-2), with the decision where they may carry it (CARRY-2).
 
 use crate::{
     Ldm, Refusal, Table,
@@ -9,13 +9,13 @@ use crate::{
 };
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::{
-    Duration, FragmentId, Incarnation, NodeSet, RefCode, RowId, TableId, TransactionId, limits,
-    require,
+    Duration, Epoch, FragmentId, Incarnation, NodeId, NodeSet, RefCode, RowId, TableId,
+    TransactionId, limits, require,
 };
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    commit::{PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
+    commit::{PREPARE_DECIDES, PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
     list::{self, Change, LOCK_NOWAIT, LOCK_SKIP, Operation, OperationKind, Outcome, OutcomeKind},
 };
 use lats_values::Program;
@@ -31,7 +31,10 @@ pub(crate) struct Run {
     outcome_count: u32,
     changes: Vec<u8>,
     change_count: u32,
-    backups: NodeSet,
+    /// A fragment that was changed: all of this node have the same backups.
+    changed: Option<FragmentId>,
+    /// The images may carry the decision.
+    decides: bool,
 }
 
 enum Step {
@@ -73,7 +76,8 @@ impl Ldm {
             outcome_count: 0,
             changes: Vec::new(),
             change_count: 0,
-            backups: NodeSet::EMPTY,
+            changed: None,
+            decides: req.flags & PREPARE_DECIDES != 0,
         };
         if !self.may_serve(ctx) {
             return refuse(&run, &RefCode::NotServing.into(), ctx);
@@ -129,37 +133,56 @@ impl Ldm {
 
     /// The batch is through: the images go to the backups and the answer to the coordinator.
     fn finish_run(&mut self, run: &Run, ctx: &mut Ctx<'_>) {
-        let life = self.transactions.get(&run.transaction).map_or(0, |t| t.coordinator_life.get());
-        if run.change_count > 0 {
-            let body = ReplicateReq {
-                transaction: run.transaction,
-                coordinator: run.coordinator,
-                view: self.view.number,
-                batch: run.batch,
-                statement: run.statement,
-                change_count: run.change_count,
-                coordinator_incarnation: life,
-            };
-            for backup in run.backups.iter() {
-                let to = BlockRef::ldm(backup, self.instance);
-                ctx.send_with(to, &body, &[&run.changes]);
-            }
-        }
+        let backups = run.changed.map_or(NodeSet::EMPTY, |f| self.view.backups(f));
+        let decided = self.decide_with_images(run, backups, ctx.node());
+        self.send_images(run, backups, decided.unwrap_or_default(), ctx);
         if ctx.crash_point(Fault::CrashAfterPrepare) {
             return;
         }
         self.forget_if_empty(run.transaction);
         let conf = PrepareConf {
             transaction: run.transaction,
-            epoch: self.epoch,
-            backups: run.backups,
+            epoch: decided.unwrap_or(self.epoch),
+            backups,
             view: self.view.number,
             batch: run.batch,
             result_count: run.outcome_count,
             holds: u32::from(self.transactions.contains_key(&run.transaction)),
-            reserved: 0,
+            decided: u32::from(decided.is_some()),
         };
         ctx.send_with(run.coordinator, &conf, &[&run.outcomes]);
+    }
+
+    /// CARRY-2: decides the transaction with this batch, if its images go to one backup and there
+    /// is nothing of it that this node is not primary of. Gives the commit epoch.
+    fn decide_with_images(&mut self, run: &Run, backups: NodeSet, me: NodeId) -> Option<Epoch> {
+        let (view, epoch) = (&self.view, self.epoch);
+        let t = self.transactions.get_mut(&run.transaction)?;
+        let mine = |op: &Op| op.version == 0 || view.primary(op.fragment) == Some(me);
+        if run.decides && backups.len() == 1 && t.ops.iter().all(mine) {
+            t.decided = Some(epoch);
+        }
+        t.decided
+    }
+
+    fn send_images(&self, run: &Run, backups: NodeSet, decided: Epoch, ctx: &mut Ctx<'_>) {
+        if run.change_count == 0 {
+            return;
+        }
+        let life = self.transactions.get(&run.transaction).map_or(0, |t| t.coordinator_life.get());
+        let body = ReplicateReq {
+            transaction: run.transaction,
+            coordinator: run.coordinator,
+            view: self.view.number,
+            decided,
+            batch: run.batch,
+            statement: run.statement,
+            change_count: run.change_count,
+            coordinator_incarnation: life,
+        };
+        for backup in backups.iter() {
+            ctx.send_with(BlockRef::ldm(backup, self.instance), &body, &[&run.changes]);
+        }
     }
 
     fn execute(
@@ -324,7 +347,7 @@ impl Ldm {
         };
         list::push(&mut run.changes, &change, [asked.key, bytes, &[]]);
         run.change_count += 1;
-        run.backups = self.view.backups(fragment);
+        run.changed = Some(fragment);
         Ok(())
     }
 

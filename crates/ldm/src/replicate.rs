@@ -1,4 +1,5 @@
-//! The backup's part of prepare: keep the primary's row images as tentative versions (COMMIT-2).
+//! The backup's part of prepare: keep the primary's row images as tentative versions (COMMIT-2),
+//! or as decided ones if they carry the decision (CARRY-2).
 
 use crate::{
     Ldm,
@@ -35,6 +36,7 @@ impl Ldm {
         self.transactions
             .entry(req.transaction)
             .or_insert_with(|| Transaction::new(req.coordinator, life));
+        self.hear_decision(&req, ctx);
         let mut forgets = ctx.fault(Fault::BugForgetTentativeRow);
         for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
             if !core::mem::take(&mut forgets) {
@@ -46,6 +48,17 @@ impl Ldm {
         }
         let conf = ReplicateConf { transaction: req.transaction, batch: req.batch, reserved: 0 };
         ctx.send(req.coordinator, &conf);
+    }
+
+    /// CARRY-2: these images are the transaction's last ones, and this is the only backup.
+    fn hear_decision(&mut self, req: &ReplicateReq, ctx: &mut Ctx<'_>) {
+        if req.decided == Epoch::default() || ctx.fault(Fault::BugDropCarriedDecision) {
+            return;
+        }
+        self.hear_epoch(req.decided);
+        if let Some(t) = self.transactions.get_mut(&req.transaction) {
+            t.decided = Some(req.decided);
+        }
     }
 
     /// Puts one row image on its row's stack.

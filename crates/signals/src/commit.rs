@@ -114,16 +114,19 @@ body! {
         statement: u32,
         /// Number of operations.
         operation_count: u32,
-        /// Not used yet; zero.
+        /// `PREPARE_DECIDES` or 0.
         flags: u32,
     }
 }
+/// When this batch is through the whole transaction is prepared, and everything in it is of the
+/// receiver: its row images may carry the decision (CARRY-1).
+pub const PREPARE_DECIDES: u32 = 1;
 body! {
     /// LDM of the primary → TC: executed; payload: [`crate::list::Outcome`]s.
     PrepareConf {
         /// The transaction.
         transaction: TransactionId,
-        /// The largest epoch known to the participant.
+        /// The largest epoch known to the participant; the commit epoch, if decided.
         epoch: Epoch,
         /// The replicas that the row images were sent to.
         backups: NodeSet,
@@ -135,8 +138,8 @@ body! {
         result_count: u32,
         /// 1 if the batch holds locks or changes, so that the participant must hear the end.
         holds: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// 1 if the row images carry the decision: the transaction commits.
+        decided: u32,
     }
 }
 body! {
@@ -166,6 +169,8 @@ body! {
         coordinator: BlockRef,
         /// The primary's view.
         view: ViewNumber,
+        /// The commit epoch, if the images carry the decision; else 0.
+        decided: Epoch,
         /// The batch.
         batch: u32,
         /// The statement it belongs to.
@@ -312,6 +317,8 @@ body! {
         transaction: TransactionId,
         /// Given back in the answer.
         request: u64,
+        /// The coordinator's view: wait until it is installed (OUTCOME-4).
+        view: ViewNumber,
     }
 }
 body! {

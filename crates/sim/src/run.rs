@@ -72,11 +72,16 @@ pub fn run(options: &Options) -> Outcome {
     let mut crash_points = draw_crash_points(&mut random);
     let mut bugs = Faults::default();
     if let Some(bug) = options.bug {
-        if bug == Fault::BugAbortDecided {
-            // Coordinators must die at the right moment for it to show.
-            crash_points.arm(Fault::CrashAfterDecide, 200);
+        // Coordinators must die at the right moment for some to show.
+        match bug {
+            Fault::BugAbortDecided => crash_points.arm(Fault::CrashAfterDecide, 200),
+            Fault::BugDropCarriedDecision => crash_points.arm(Fault::CrashAfterAnswer, 200),
+            _ => {}
         }
-        let rare = matches!(bug, Fault::BugIgnoreLease | Fault::BugAbortDecided);
+        let rare = matches!(
+            bug,
+            Fault::BugIgnoreLease | Fault::BugAbortDecided | Fault::BugDropCarriedDecision
+        );
         let once_in = if rare { 1 } else { BUG_RATE };
         bugs.arm(bug, once_in);
         crash_points.arm(bug, once_in);
@@ -155,7 +160,9 @@ fn draw_crash_points(random: &mut Prng) -> Faults {
         Fault::CrashAfterReplicate,
         Fault::CrashBeforeDecide,
         Fault::CrashAfterDecide,
+        Fault::CrashAfterCarry,
         Fault::CrashBeforeAnswer,
+        Fault::CrashAfterAnswer,
         Fault::CrashInCopy,
     ];
     let mut faults = Faults::default();

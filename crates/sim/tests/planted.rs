@@ -37,6 +37,17 @@ fn a_take_over_that_aborts_what_was_decided_is_found() {
 }
 
 #[test]
+fn a_decision_that_every_part_of_a_transaction_carries_is_found() {
+    must_be_found(Fault::BugCarryInParts, 40);
+}
+
+#[test]
+fn a_backup_that_drops_the_decision_of_its_images_is_found() {
+    // The answer must have come through although the node that sent it died at once.
+    must_be_found(Fault::BugDropCarriedDecision, 200);
+}
+
+#[test]
 fn a_node_that_serves_without_a_lease_is_found() {
     // It takes a node that is cut off together with a client that reads there.
     must_be_found(Fault::BugIgnoreLease, 400);

@@ -42,9 +42,13 @@ impl Tc {
     /// COMMIT-4: every backup has confirmed the decision; now rows may be seen.
     pub(crate) fn when_decided(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
         let Some(t) = self.transactions.get_mut(&id) else { return };
-        if t.state != State::Deciding || !t.waiting.is_empty() {
+        if t.state != State::Deciding || !t.waiting.is_empty() || !t.batches.is_empty() {
             return;
         }
+        if t.carried && ctx.crash_point(Fault::CrashAfterCarry) {
+            return;
+        }
+        let Some(t) = self.transactions.get(&id) else { return };
         let primaries = t.participants.iter().filter(|(_, p)| p.primary).map(|(at, _)| *at);
         let primaries: BTreeSet<BlockRef> = primaries.collect();
         self.send_commit(id, primaries, ctx);
@@ -85,6 +89,9 @@ impl Tc {
             return;
         }
         self.answer(id, true, ctx);
+        if ctx.crash_point(Fault::CrashAfterAnswer) {
+            return;
+        }
         let Some(t) = self.transactions.remove(&id) else { return };
         self.counters.commits += 1;
         let entry =

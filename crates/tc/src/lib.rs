@@ -64,6 +64,8 @@ pub struct Tc {
 pub struct Counters {
     /// Transactions committed.
     pub commits: u64,
+    /// Those of them whose row images carried the decision: one round trip.
+    pub carried: u64,
     /// Transactions rolled back, for whatever reason.
     pub aborts: u64,
     /// Transactions of dead coordinators that were resolved here.

@@ -49,7 +49,8 @@ impl Tc {
         }
         let query = self.next_query;
         self.next_query += 1;
-        let body = OutcomeFindReq { transaction: req.transaction, request: query };
+        let body =
+            OutcomeFindReq { transaction: req.transaction, request: query, view: self.view.number };
         waiting.iter().for_each(|to| ctx.send(*to, &body));
         self.queries.insert(
             query,

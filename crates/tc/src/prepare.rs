@@ -1,4 +1,4 @@
-//! Prepare: collect the answers of primaries and backups (COMMIT-1, COMMIT-2).
+//! Prepare: collect the answers of primaries and backups (COMMIT-1, COMMIT-2, CARRY-3).
 
 use crate::{
     Tc,
@@ -44,6 +44,14 @@ impl Tc {
         if let Some(request) = &mut t.request {
             request.outcomes.extend_from_slice(signal.payload());
             request.outcome_count += conf.result_count;
+        }
+        if conf.decided != 0 {
+            // CARRY-3: there is no way back, even if it was to be rolled back meanwhile.
+            t.state = State::Deciding;
+            t.carried = true;
+            t.epoch = conf.epoch;
+            t.waiting.clear();
+            self.counters.carried += 1;
         }
         self.forget_settled(conf.transaction, conf.batch, ctx);
     }
@@ -111,9 +119,9 @@ impl Tc {
             }
             State::Settling => self.start_abort(id, ctx),
             State::SettlingStatement => self.take_request_back(id, ctx),
+            State::Deciding => self.when_decided(id, ctx),
             State::Idle
             | State::RollingBack
-            | State::Deciding
             | State::Committing
             | State::Aborting
             | State::Aborted => {}

@@ -3,16 +3,16 @@
 use crate::{
     Tc,
     abort::send_refusal,
-    transaction::{Batch, Request, State, Transaction},
+    transaction::{Batch, Participant, Request, State, Transaction},
 };
 use alloc::{collections::BTreeMap, vec::Vec};
 use lats_base::{NodeSet, RefCode, TransactionId, hash, limits};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
     commit::{
-        CANCEL_WAIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PrepareReq, TcKeyConf,
-        TcKeyReq,
+        CANCEL_WAIT, FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PREPARE_DECIDES,
+        PrepareReq, TcKeyConf, TcKeyReq,
     },
     control::ClientGoneRep,
     list::{self, Operation, OperationKind},
@@ -112,6 +112,9 @@ impl Tc {
             Ok(parts) => parts,
             Err(code) => return self.refuse_request(id, code.into(), ctx),
         };
+        let decides = self.may_carry(req, &parts, ctx) || ctx.fault(Fault::BugCarryInParts);
+        let commits = req.flags & FLAG_COMMIT != 0;
+        let flags = if commits && decides { PREPARE_DECIDES } else { 0 };
         let (view, epoch) = (self.view.number, self.epoch);
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::Preparing;
@@ -137,11 +140,22 @@ impl Tc {
                 batch,
                 statement: req.statement,
                 operation_count: part.count,
-                flags: 0,
+                flags,
             };
             ctx.send_with(primary, &body, &[&part.operations]);
         }
         self.when_settled(id, ctx);
+    }
+
+    /// CARRY-1: true if one data manager of this node is primary of all that the transaction has
+    /// touched and touches now, so that it alone knows when nothing can be refused any more.
+    fn may_carry(&self, req: &TcKeyReq, parts: &BTreeMap<BlockRef, Part>, ctx: &Ctx<'_>) -> bool {
+        let (Some(primary), 1) = (parts.keys().next(), parts.len()) else { return false };
+        let Some(t) = self.transactions.get(&req.transaction) else { return false };
+        let follows = |(at, p): (&BlockRef, &Participant)| {
+            at == primary || (at.instance == primary.instance && !p.primary)
+        };
+        primary.node == ctx.node() && t.participants.iter().all(follows)
     }
 
     /// Sorts operations by the local data manager of their row's primary.

@@ -42,6 +42,8 @@ pub(crate) struct Transaction {
     pub(crate) client: Option<BlockRef>,
     pub(crate) answered_below: u64,
     pub(crate) epoch: Epoch,
+    /// Its last row images carry the decision.
+    pub(crate) carried: bool,
     pub(crate) operations: usize,
     pub(crate) participants: BTreeMap<BlockRef, Participant>,
     /// Batches that are not answered by everyone yet.
@@ -121,6 +123,7 @@ impl Transaction {
             client,
             answered_below: 0,
             epoch: Epoch::default(),
+            carried: false,
             operations: 0,
             participants: BTreeMap::new(),
             batches: BTreeMap::new(),

@@ -90,7 +90,8 @@ impl ClientCore {
             self.fail(ticket, RefCode::CoordinatorFailed);
             return ticket;
         }
-        let Some(coordinator) = self.coordinator_of(sequence, operations) else {
+        let whole = then == Then::Commit;
+        let Some(coordinator) = self.coordinator_of(sequence, operations, whole) else {
             self.end(sequence);
             self.fail(ticket, RefCode::NotServing);
             return ticket;
@@ -133,15 +134,24 @@ impl ClientCore {
         ticket
     }
 
-    /// The coordinator: the home node, else where the first row's primary is.
-    fn coordinator_of(&mut self, sequence: u64, operations: &[RowOp]) -> Option<NodeId> {
+    /// The coordinator: where the primaries of a whole transaction are, if they are all at one
+    /// node, so that its row images can carry the decision (CARRY-1); else the home node; else
+    /// where the first row's primary is.
+    fn coordinator_of(
+        &mut self,
+        sequence: u64,
+        operations: &[RowOp],
+        whole: bool,
+    ) -> Option<NodeId> {
         let chosen = self.transactions.get(&sequence).and_then(|t| t.coordinator);
         if let Some(node) = chosen {
             return self.links.contains(&node).then_some(node);
         }
         let up = |n: &NodeId| self.is_up(*n);
-        let primary = operations.first().and_then(|op| self.map.view.primary(self.fragment_of(op)));
-        let node = self.home.filter(up).or(primary.filter(up)).or_else(|| self.any_node())?;
+        let mut primaries = operations.iter().map(|op| self.map.view.primary(self.fragment_of(op)));
+        let primary = primaries.next().flatten().filter(up);
+        let only = primary.filter(|_| whole && primaries.all(|other| other == primary));
+        let node = only.or(self.home.filter(up)).or(primary).or_else(|| self.any_node())?;
         self.transactions.entry(sequence).or_default().coordinator = Some(node);
         Some(node)
     }

@@ -37,6 +37,8 @@ const BUGS: [(&str, Fault); 7] = [
     ("read-stale-backup", Fault::BugReadStaleBackup),
     ("answer-early", Fault::BugAnswerEarly),
     ("abort-decided", Fault::BugAbortDecided),
+    ("carry-in-parts", Fault::BugCarryInParts),
+    ("drop-carried-decision", Fault::BugDropCarriedDecision),
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
     ("share-without-lock", Fault::BugShareWithoutLock),
