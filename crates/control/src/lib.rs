@@ -253,7 +253,10 @@ impl Control {
     /// Proposes a command; false if there is no leader to take it.
     fn propose(&mut self, command: &Command, ctx: &mut Ctx<'_>) -> bool {
         let taken = self.consensus.propose(command);
-        self.run_consensus(ctx);
+        // What was not taken leads to nothing; whoever wants it asks again with the next tick.
+        if taken {
+            self.run_consensus(ctx);
+        }
         taken
     }
 

@@ -34,6 +34,7 @@ once_failed! {
     a_doomed_node_becomes_the_last_in_sync_replica: 1748;
     a_witness_dies_while_a_node_is_removed: 1775;
     a_complaint_outlives_the_life_it_is_about: 230;
+    a_leader_that_is_no_voter_any_more_proposes_without_end: 141;
 }
 
 #[test]
