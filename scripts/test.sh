@@ -51,11 +51,12 @@ step "ring, in every interleaving" cargo test -p lats-runtime --features loom --
 prepare "simulator: build" cargo build --profile sim --locked -p lats-sim
 step "simulator: fixed seeds, each twice" "$target/sim/sim" --seed 1 --seeds 800 --twice
 step "simulator: fresh seeds" "$target/sim/sim" --seeds 400
-for bug in forget-tentative-row read-stale-backup answer-early abort-decided carry-in-parts; do
+for bug in forget-tentative-row read-stale-backup answer-early abort-decided carry-in-parts epoch-done-early; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug"
 done
-step "simulator: the planted bug drop-carried-decision is found" \
-  bash scripts/planted.sh "$target/sim/sim" drop-carried-decision 200
+for bug in drop-carried-decision epoch-uncounted; do
+  step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 200
+done
 prepare "build the server" cargo build --locked -p latsdb
 if [ -f tests/run.sh ]; then
   step "real clients" env LATSDB="$target/debug/latsdb" bash tests/run.sh

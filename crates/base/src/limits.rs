@@ -27,6 +27,9 @@ pub const SIGNAL_BYTES_MAX: usize = 4 << 20;
 pub const OPERATIONS_PER_TRANSACTION_MAX: usize = 1 << 20;
 /// Transactions that one coordinator runs at once.
 pub const TRANSACTIONS_PER_COORDINATOR_MAX: usize = 65_536;
+/// How far a client's epoch may be ahead of a coordinator's and count: hours. More is nonsense, and
+/// must not bring the cluster's epochs to their end.
+pub const EPOCH_LEAD_MAX: u64 = 1 << 20;
 /// Client connections of one node.
 pub const CLIENTS_PER_NODE_MAX: usize = 4_096;
 /// Bytes a scan sends before it waits for more credit.

@@ -136,7 +136,8 @@ impl Control {
         let req = signal.body::<StatusReq>();
         let status = Status {
             view: self.state.view.clone(),
-            epoch: self.epoch,
+            epoch: self.epochs.current,
+            complete: self.epochs.complete,
             leader: self.leader(),
             catalog_version: self.installed.1,
             node: ctx.node(),

@@ -7,6 +7,7 @@
 
 mod clients;
 mod consensus;
+mod epoch;
 mod install;
 mod join;
 mod links;
@@ -16,7 +17,7 @@ mod state;
 pub use state::{Command, ControlState, Founding, Status};
 
 use consensus::{Consensus, raft_id};
-use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
+use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
 use lats_catalog::Member;
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{BlockKind, BlockRef, Signal, SignalNumber, control::RaftOrd};
@@ -49,7 +50,7 @@ pub struct Control {
     everywhere: u64,
     peers: BTreeMap<NodeId, Peer>,
     lease: membership::Lease,
-    epoch: Epoch,
+    epochs: epoch::Epochs,
     became_leader_at: Option<Instant>,
     synced: BTreeMap<u32, u64>,
     subscribers: BTreeMap<BlockRef, ViewNumber>,
@@ -137,7 +138,7 @@ impl Control {
             everywhere: 0,
             peers: BTreeMap::new(),
             lease: membership::Lease::default(),
-            epoch: Epoch::new(1),
+            epochs: epoch::Epochs::default(),
             became_leader_at: None,
             synced: BTreeMap::new(),
             subscribers: BTreeMap::new(),
@@ -289,6 +290,8 @@ impl Block for Control {
             SignalNumber::EverywhereRep => self.on_everywhere_rep(signal, ctx),
             SignalNumber::InstallConf => self.on_install_conf(signal, ctx),
             SignalNumber::FragmentsSyncedRep => self.on_fragments_synced_rep(signal, ctx),
+            SignalNumber::EpochOrd => self.on_epoch_ord(signal, ctx),
+            SignalNumber::EpochDoneRep => self.on_epoch_done_rep(signal, ctx),
             SignalNumber::LinkUpRep => self.on_link_up_rep(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down_rep(signal, ctx),
             SignalNumber::MapReq => self.on_map_req(signal, ctx),

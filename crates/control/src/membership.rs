@@ -1,7 +1,7 @@
 //! Who may serve, and who has been silent for too long (VIEW-2, LEASE-1 to LEASE-4).
 
 use crate::{Control, TICK, state::Command};
-use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
+use lats_base::{Duration, Incarnation, Instant, NodeId};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
@@ -47,8 +47,8 @@ impl Control {
             return self.leave_when_told(ctx);
         }
         if self.is_leader() {
-            self.epoch = Epoch::new(self.epoch.get() + 1);
             self.renew_own_lease(ctx);
+            self.advance_epoch(ctx);
             self.remove_the_silent(ctx);
         } else {
             let wait = if self.lease.refused { TICK } else { RENEW };
@@ -74,7 +74,7 @@ impl Control {
         let body = LeaseReq {
             asked_at: now.as_nanos(),
             view: self.installed.0,
-            epoch: self.epoch,
+            epoch: self.epochs.current,
             catalog_version: self.installed.1,
             leader_clock: if same_term { self.lease.leader_clock } else { 0 },
         };
@@ -101,7 +101,7 @@ impl Control {
         if self.is_over(node, life) {
             return self.tell_over(node, life, ctx);
         }
-        self.epoch = self.epoch.max(req.epoch);
+        self.hear_epoch(req.epoch);
         if !self.is_leader() || !self.state.view.is_alive(node, life) {
             return;
         }
@@ -131,7 +131,7 @@ impl Control {
         let body = LeaseConf {
             asked_at: req.asked_at,
             lease_ms: granted.as_millis(),
-            epoch: self.epoch,
+            epoch: self.epochs.current,
             leader_clock: now.as_nanos(),
             term,
             catalog_everywhere: everywhere,
@@ -142,7 +142,7 @@ impl Control {
 
     pub(crate) fn on_lease_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let conf = signal.body::<LeaseConf>();
-        self.epoch = self.epoch.max(conf.epoch);
+        self.hear_epoch(conf.epoch);
         if self.is_leader() || conf.term != self.consensus.term() {
             return;
         }
@@ -208,7 +208,11 @@ impl Control {
             (true, true) => Instant::from_nanos(u64::MAX),
             (true, false) => self.lease.until,
         };
-        let body = LeaseOrd { valid_until: until.as_nanos(), epoch: self.epoch };
+        let body = LeaseOrd {
+            valid_until: until.as_nanos(),
+            epoch: self.epochs.current,
+            complete: self.epochs.complete,
+        };
         for block in self.blocks.keys() {
             ctx.send(*block, &body);
         }

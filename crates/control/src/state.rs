@@ -27,6 +27,8 @@ pub struct ControlState {
     /// What became of the newest catalog changes, by request, so that a repeated request is not
     /// done twice.
     pub recent_changes: VecDeque<(u64, Result<u64, ChangeError>)>,
+    /// No epoch above this is begun or called complete (EPOCH-1).
+    pub epoch_ceiling: Epoch,
 }
 
 /// What the group agrees to do.
@@ -57,6 +59,11 @@ pub enum Command {
         /// The change.
         change: Change,
     },
+    /// Leaders may begin epochs up to this one.
+    EpochCeiling {
+        /// The last of them.
+        ceiling: Epoch,
+    },
 }
 
 /// The cluster's state, for a person.
@@ -66,6 +73,8 @@ pub struct Status {
     pub view: View,
     /// The newest epoch this node knows.
     pub epoch: Epoch,
+    /// The newest complete epoch this node knows.
+    pub complete: Epoch,
     /// The leader of the control group, if this node knows one.
     pub leader: Option<NodeId>,
     /// The catalog's version.
@@ -90,7 +99,7 @@ impl ControlState {
         });
         let view =
             View { number: ViewNumber::new(1), config: founding.config.clone(), members, groups };
-        Self { view, catalog: Catalog::initial(), recent_changes: VecDeque::new() }
+        Self { view, catalog: Catalog::initial(), ..Self::default() }
     }
 
     /// Does what was agreed. A command that does not fit (any more) changes nothing.
@@ -107,6 +116,9 @@ impl ControlState {
                 self.synced(*node, *incarnation, *catalog_version);
             }
             Command::Change { request, change } => self.change(*request, change),
+            Command::EpochCeiling { ceiling } => {
+                self.epoch_ceiling = self.epoch_ceiling.max(*ceiling);
+            }
         }
     }
 

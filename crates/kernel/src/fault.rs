@@ -36,6 +36,11 @@ pub enum Fault {
     BugCarryInParts,
     /// Planted bug: a backup holds and confirms row images, but not the decision that they carry.
     BugDropCarriedDecision,
+    /// Planted bug: a coordinator reports the current epoch as done.
+    BugEpochDoneEarly,
+    /// Planted bug: a coordinator reports an epoch as done in which a transaction is decided, but
+    /// not visible yet.
+    BugEpochUncounted,
     /// Planted bug: a node serves although its lease has run out.
     BugIgnoreLease,
     /// Planted bug: a refused request's changes stay although its transaction lives on.

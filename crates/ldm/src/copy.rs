@@ -194,6 +194,7 @@ impl Ldm {
             return;
         }
         for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
+            self.hear_epoch(lats_base::Epoch::new(change.epoch));
             self.on_fragment(ord.table, ord.fragment, |f, layout| {
                 if f.makes_room_for_copy(&change, key) {
                     let epoch = lats_base::Epoch::new(change.epoch);

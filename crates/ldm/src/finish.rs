@@ -37,6 +37,8 @@ impl Ldm {
         }
         self.hear_epoch(req.epoch);
         if let Some(mut t) = self.transactions.remove(&req.transaction) {
+            // EPOCH-5: as the primary that executed it; a promoted one may come late.
+            require!(t.committed || !t.executed || req.epoch > self.complete, "EPOCH-5");
             t.decided = Some(req.epoch);
             t.committed = true;
             let node = ctx.node();
@@ -49,7 +51,7 @@ impl Ldm {
         ctx.send(signal.sender(), &CommitConf { transaction: req.transaction });
     }
 
-    /// Makes changes the committed ones, unlocks their rows and lets those go on who waited.
+    /// EPOCH-3: makes changes the committed ones, unlocks their rows and lets those go on who waited.
     fn make_visible(&mut self, id: TransactionId, ops: &[Op], epoch: Epoch, ctx: &mut Ctx<'_>) {
         for op in ops.iter().filter(|op| op.version != 0) {
             self.on_fragment(op.table, op.fragment, |f, layout| {
@@ -86,6 +88,7 @@ impl Ldm {
 
     fn complete(&mut self, entry: &CompleteEntry, ctx: &mut Ctx<'_>) {
         let id = entry.transaction;
+        self.hear_epoch(entry.epoch);
         if let Some(t) = self.transactions.remove(&id) {
             self.make_visible(id, &t.ops, entry.epoch, ctx);
             self.outcomes.insert(id, (entry.epoch, ctx.now()));

@@ -373,12 +373,12 @@ impl Fragment {
         self.indexes.iter().find(|i| i.id == index).map(|i| &i.columns[..])
     }
 
-    /// The committed rows in row-id order, for checkers: key, image, number.
-    pub fn committed_rows(&self) -> impl Iterator<Item = (RowId, &[u8], &[u8], u64)> {
+    /// The committed rows in row-id order, for checkers: key, image, number, epoch.
+    pub fn committed_rows(&self) -> impl Iterator<Item = (RowId, &[u8], &[u8], u64, Epoch)> {
         self.rows.iter().enumerate().filter_map(|(id, row)| {
             let row = row.as_ref()?;
             let image = row.committed.as_ref()?;
-            Some((RowId::new(id as u64), &*row.key, &*image.bytes, row.number))
+            Some((RowId::new(id as u64), &*row.key, &*image.bytes, row.number, row.epoch))
         })
     }
 

@@ -33,7 +33,10 @@ use lats_base::{
 };
 use lats_catalog::{Catalog, TableDef, View};
 use lats_kernel::{Block, Ctx, Fault, TimerToken};
-use lats_signals::{BlockRef, Signal, SignalBuffer, SignalNumber};
+use lats_signals::{
+    BlockRef, Signal, SignalBuffer, SignalNumber,
+    control::{EpochBarrierConf, EpochBarrierReq, LeaseOrd},
+};
 use lats_values::RowLayout;
 use transaction::Transaction;
 
@@ -76,6 +79,8 @@ pub struct Ldm {
     pub(crate) parked: SignalBuffer,
     pub(crate) lease_until: Instant,
     pub(crate) epoch: Epoch,
+    /// The newest epoch known to be complete.
+    pub(crate) complete: Epoch,
     pub(crate) memory_bytes: usize,
     pub(crate) counters: Counters,
 }
@@ -122,6 +127,7 @@ impl Ldm {
             parked: SignalBuffer::new(),
             lease_until: Instant::ZERO,
             epoch: Epoch::default(),
+            complete: Epoch::default(),
             memory_bytes: 0,
             counters: Counters::default(),
         }
@@ -256,9 +262,14 @@ impl Block for Ldm {
             SignalNumber::ViewOrd => self.on_view_ord(signal, ctx),
             SignalNumber::CatalogOrd => self.on_catalog_ord(signal, ctx),
             SignalNumber::LeaseOrd => {
-                let body = signal.body::<lats_signals::control::LeaseOrd>();
+                let body = signal.body::<LeaseOrd>();
                 self.lease_until = Instant::from_nanos(body.valid_until);
                 self.hear_epoch(body.epoch);
+                self.complete = self.complete.max(body.complete);
+            }
+            SignalNumber::EpochBarrierReq => {
+                self.hear_epoch(signal.body::<EpochBarrierReq>().epoch);
+                ctx.send(signal.sender(), &EpochBarrierConf { epoch: self.epoch });
             }
             SignalNumber::LinkDownRep => self.on_link_down(signal),
             SignalNumber::ClientGoneRep => {

@@ -335,6 +335,9 @@ impl Ldm {
             })
             .ok_or(RefCode::StaleView)?;
         self.note_op(run, (table, fragment, id), number);
+        if let Some(t) = self.transactions.get_mut(&transaction) {
+            t.executed = true;
+        }
         let change = Change {
             table,
             fragment,

@@ -54,7 +54,12 @@ impl Ldm {
             ctx.send_with(BlockRef::ldm(node, self.instance), &body, &[&operations]);
         }
         if count > 0 || req.operation_count == 0 {
-            let body = ReadConf { request: req.request, result_count: count, reserved: 0 };
+            let body = ReadConf {
+                request: req.request,
+                epoch: self.epoch,
+                result_count: count,
+                reserved: 0,
+            };
             ctx.send_with(req.reply_to, &body, &[&outcomes]);
         }
     }

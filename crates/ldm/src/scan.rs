@@ -129,7 +129,12 @@ impl Ldm {
                 self.scans.insert((reply_to, id), scan);
             }
             Ok(Slice::Send(done)) => {
-                let body = ScanConf { scan: id, row_count: scan.batch_rows, done: u32::from(done) };
+                let body = ScanConf {
+                    scan: id,
+                    epoch: self.epoch,
+                    row_count: scan.batch_rows,
+                    done: u32::from(done),
+                };
                 ctx.send_with(reply_to, &body, &[&scan.batch]);
                 scan.batch.clear();
                 scan.batch_rows = 0;

@@ -13,6 +13,8 @@ pub(crate) struct Transaction {
     pub(crate) decided: Option<Epoch>,
     /// The rows of which this node is primary are visible; backup rows wait for completion.
     pub(crate) committed: bool,
+    /// It was executed here, as primary.
+    pub(crate) executed: bool,
     /// In the order in which they were done.
     pub(crate) ops: Vec<Op>,
     /// A batch that waits for a row lock.
@@ -47,6 +49,7 @@ impl Transaction {
             coordinator_life,
             decided: None,
             committed: false,
+            executed: false,
             ops: Vec::new(),
             waiting: None,
         }

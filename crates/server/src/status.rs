@@ -98,8 +98,12 @@ fn as_json(status: &Status) -> Value {
     let nodes: Vec<Value> = status.view.members.iter().map(|m| node_json(status, m)).collect();
     json!({
         "view": status.view.number.get(),
-        // Completeness and durability of epochs come with durability on disk.
-        "epoch": {"current": status.epoch.get(), "complete": null, "durable": null},
+        // Durability of epochs comes with durability on disk.
+        "epoch": {
+            "current": status.epoch.get(),
+            "complete": status.complete.get(),
+            "durable": null,
+        },
         "leader": status.leader.map(|n| n.get()),
         "catalog_version": status.catalog_version,
         "nodes": nodes,

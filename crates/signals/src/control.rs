@@ -216,6 +216,41 @@ body! {
         valid_until: u64,
         /// The largest epoch known.
         epoch: Epoch,
+        /// The newest epoch known to be complete.
+        complete: Epoch,
+    }
+}
+body! {
+    /// Leader → control of every member: the epoch moves on.
+    EpochOrd {
+        /// The current epoch.
+        epoch: Epoch,
+        /// The newest complete one.
+        complete: Epoch,
+    }
+}
+body! {
+    /// TC → LDM of the same node: from now on decide in this epoch or a later one.
+    EpochBarrierReq {
+        /// The epoch.
+        epoch: Epoch,
+    }
+}
+body! {
+    /// LDM → TC: it does. What it decided before it has told before.
+    EpochBarrierConf {
+        /// Its epoch.
+        epoch: Epoch,
+    }
+}
+body! {
+    /// TC → control of the same node, and control → leader: no transaction that is coordinated here
+    /// can still commit in this epoch or an earlier one.
+    EpochDoneRep {
+        /// The epoch.
+        done: Epoch,
+        /// In this view all transactions of dead coordinators have been inherited.
+        view: ViewNumber,
     }
 }
 body! {

@@ -1,7 +1,7 @@
 //! Signals of committed reads and scans. Protocol: docs/protocols/read.md.
 
 use crate::{BlockRef, Signal, body, list};
-use lats_base::{FragmentId, IndexId, TableId, TransactionId};
+use lats_base::{Epoch, FragmentId, IndexId, TableId, TransactionId};
 
 body! {
     /// Client → LDM of any replica: read committed rows; payload: [`crate::list::Operation`]s of
@@ -24,6 +24,8 @@ body! {
     ReadConf {
         /// The request.
         request: u64,
+        /// What was read belongs to this epoch or an earlier one.
+        epoch: Epoch,
         /// Number of results. May be a part of the request's: the indexes tell which.
         result_count: u32,
         /// Not used yet; zero.
@@ -96,6 +98,8 @@ body! {
     ScanConf {
         /// The scan.
         scan: u64,
+        /// What was read belongs to this epoch or an earlier one.
+        epoch: Epoch,
         /// Number of rows.
         row_count: u32,
         /// 1 if this is the end.

@@ -133,6 +133,11 @@ signals! {
     109 InstallConf, control, Local;
     110 EverywhereRep, control, Node;
     111 HeartbeatOrd, control, Node;
+    // Epochs: docs/protocols/epoch.md.
+    120 EpochOrd, control, Node;
+    121 EpochBarrierReq, control, Local;
+    122 EpochBarrierConf, control, Local;
+    123 EpochDoneRep, control, Node;
 }
 
 /// Checks a header before the rest has arrived; gives the signal's length in bytes.

@@ -4,7 +4,7 @@ use crate::{
     clients::Ledger,
     world::{SimNode, World},
 };
-use lats_base::{FragmentId, NodeId, TableId};
+use lats_base::{Epoch, FragmentId, NodeId, TableId};
 use lats_catalog::View;
 use lats_node::{control::Control, ldm::Ldm};
 use lats_signals::BlockKind;
@@ -33,15 +33,34 @@ fn ldms(world: &World, node: NodeId) -> Vec<&Ldm> {
         .collect()
 }
 
-type Rows = BTreeMap<(u64, Vec<u8>), (Vec<u8>, u64)>;
+type Rows = BTreeMap<(u64, Vec<u8>), (Vec<u8>, u64, Epoch)>;
 
-/// The committed rows of a node: by row id and key, image and version.
+/// The newest epoch that any node has called complete.
+pub fn complete_epoch(world: &World) -> Epoch {
+    let known = world.nodes.values().filter_map(|n| Some(control(n)?.epochs().1));
+    known.max().unwrap_or_default()
+}
+
+/// In peace epochs become complete soon after they began (EPOCH-4).
+pub fn epochs_move(world: &World) -> Result<(), String> {
+    for (id, node) in &world.nodes {
+        let Some((current, complete)) = control(node).map(Control::epochs) else { continue };
+        if current.get() - complete.get().min(current.get()) > 20 {
+            return Err(format!("node {id}: epoch {current}, complete only up to {complete}"));
+        }
+    }
+    Ok(())
+}
+
+/// The committed rows of a node: by row id and key, image, version and epoch.
 fn rows(world: &World, node: NodeId) -> BTreeMap<(TableId, FragmentId), Rows> {
     let mut all = BTreeMap::new();
     for (table, id, fragment) in ldms(world, node).into_iter().flat_map(Ldm::fragments) {
         let rows = fragment
             .committed_rows()
-            .map(|(row, key, image, number)| ((row.get(), key.to_vec()), (image.to_vec(), number)))
+            .map(|(row, key, image, number, epoch)| {
+                ((row.get(), key.to_vec()), (image.to_vec(), number, epoch))
+            })
             .collect();
         all.insert((table, id), rows);
     }
@@ -140,23 +159,51 @@ pub fn ledger_holds(world: &World, ledger: &Ledger) -> Result<(), String> {
             if view.primary(fragment) != Some(*node) {
                 continue;
             }
-            for (image, _) in rows.values() {
+            for (image, _, epoch) in rows.values() {
                 if table == ledger.accounts.id {
                     let row = ledger.accounts.numbers(image);
                     balances.insert(row[0], row[1]);
                 } else if table == ledger.history.id {
                     let row = ledger.history.numbers(image);
+                    row_has_epoch(ledger.transfer_epochs.get(&row[0]), *epoch, &row)?;
                     history.insert(row[0], row);
                 } else if table == ledger.registers.id {
                     let row = ledger.registers.numbers(image);
+                    row_has_epoch(ledger.value_epochs.get(&(row[0], row[1])), *epoch, &row)?;
                     registers.insert(row[0], row[1]);
                 }
             }
         }
     }
+    epochs_follow(ledger)?;
     promises_kept(ledger, &history)?;
     balances_add_up(ledger, &balances, &history)?;
     registers_hold(ledger, &registers)
+}
+
+/// A row carries the epoch that its last writer was told.
+fn row_has_epoch(told: Option<&Epoch>, epoch: Epoch, row: &[i64]) -> Result<(), String> {
+    match told {
+        Some(told) if *told != epoch => {
+            Err(format!("row {row:?} has epoch {epoch}; its writer was told {told}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// If B read what A wrote, epoch(B) ≥ epoch(A) (EPOCH-2).
+fn epochs_follow(ledger: &Ledger) -> Result<(), String> {
+    for (register, value, epoch) in &ledger.causes {
+        if let Some(cause) = ledger.value_epochs.get(&(*register, *value))
+            && cause > epoch
+        {
+            return Err(format!(
+                "a transaction of epoch {epoch} comes after a read of register {register}'s value \
+                 {value}, of epoch {cause}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn promises_kept(ledger: &Ledger, history: &BTreeMap<i64, Vec<i64>>) -> Result<(), String> {

@@ -36,6 +36,14 @@ pub struct Ledger {
     pub refused: Vec<Vec<i64>>,
     /// Per register: the newest value that a finished read has returned.
     pub seen: Vec<i64>,
+    /// Epochs of acknowledged transfers, by history row.
+    pub transfer_epochs: BTreeMap<i64, Epoch>,
+    /// Epochs of acknowledged writes, by register and value.
+    pub value_epochs: BTreeMap<(i64, i64), Epoch>,
+    /// What clients had read (register, value) before they committed in an epoch.
+    pub causes: Vec<(i64, i64, Epoch)>,
+    /// The newest epoch that was ever called complete.
+    pub complete: Epoch,
     /// What was found wrong while the run went on.
     pub violations: Vec<String>,
     /// Committed transactions.
@@ -59,6 +67,10 @@ pub struct SimClient {
     next_row: i64,
     value: i64,
     epoch: Epoch,
+    /// The newest epoch that was complete when it asked for its commit.
+    complete_before: Epoch,
+    /// What it has read since its last commit: register and value.
+    reads: Vec<(i64, i64)>,
     /// It starts nothing new.
     pub stopped: bool,
     /// It only reads, so that no transaction that hangs keeps it from looking.
@@ -142,6 +154,10 @@ impl Ledger {
             attempted: vec![0; registers],
             refused: vec![Vec::new(); registers],
             seen: vec![0; registers],
+            transfer_epochs: BTreeMap::new(),
+            value_epochs: BTreeMap::new(),
+            causes: Vec::new(),
+            complete: Epoch::default(),
             violations: Vec::new(),
             commits: 0,
             aborts: 0,
@@ -194,6 +210,8 @@ impl SimClient {
             next_row: 1,
             value: 0,
             epoch: Epoch::default(),
+            complete_before: Epoch::default(),
+            reads: Vec::new(),
             stopped: true,
             reader: false,
         }
@@ -272,6 +290,7 @@ impl SimClient {
             ledger.accounts.add(to, 1, amount),
             ledger.history.insert(&[row, from, to, amount]),
         ];
+        self.complete_before = ledger.complete;
         self.core.step(sequence, &operations, Then::Commit)
     }
 
@@ -286,6 +305,7 @@ impl SimClient {
         ledger.attempted[register as usize] = value;
         let sequence = self.core.begin();
         let write = [ledger.registers.write(&[register, value])];
+        self.complete_before = ledger.complete;
         let ticket = self.core.step(sequence, &write, Then::Commit);
         self.doing = Doing::Writing { register, value, ticket };
     }
@@ -344,6 +364,7 @@ impl SimClient {
                 if let Answer::Rows { results, .. } = &answer {
                     let value = results[0].row.as_deref().map(|r| ledger.registers.numbers(r)[1]);
                     ledger.check_read(register, value.unwrap_or(0), floor);
+                    self.reads.push((register, value.unwrap_or(0)));
                 }
             }
         }
@@ -359,7 +380,15 @@ impl SimClient {
                         self.number, receipt.epoch, self.epoch
                     ));
                 }
+                if receipt.epoch <= self.complete_before {
+                    ledger.violate(format!(
+                        "client {}: committed in epoch {}; {} was complete before it asked",
+                        self.number, receipt.epoch, self.complete_before
+                    ));
+                }
                 self.epoch = receipt.epoch;
+                let reads = std::mem::take(&mut self.reads);
+                ledger.causes.extend(reads.into_iter().map(|(r, v)| (r, v, receipt.epoch)));
             }
             Answer::Failed(e) if e.class() == ErrorClass::Permanent => {
                 ledger.violate(format!("client {}: permanent error: {e}", self.number));
@@ -443,9 +472,10 @@ impl SimClient {
 
     fn after_transfer(&mut self, row: i64, answer: &Answer, ledger: &mut Ledger) {
         match answer {
-            Answer::Rows { results, committed: Some(_) } => {
+            Answer::Rows { results, committed: Some(receipt) } => {
                 ledger.commits += 1;
                 ledger.told.insert(row, true);
+                ledger.transfer_epochs.insert(row, receipt.epoch);
                 let done = |r: &RowResult| r.outcome == RowOutcome::Done;
                 if !results.iter().all(done) {
                     ledger
@@ -463,8 +493,9 @@ impl SimClient {
     fn after_write(register: i64, value: i64, answer: &Answer, ledger: &mut Ledger) {
         let at = register as usize;
         match answer {
-            Answer::Rows { committed: Some(_), .. } => {
+            Answer::Rows { committed: Some(receipt), .. } => {
                 ledger.commits += 1;
+                ledger.value_epochs.insert((register, value), receipt.epoch);
                 ledger.acknowledged[at] = ledger.acknowledged[at].max(value);
             }
             Answer::Failed(e) if e.code == RefCode::OutcomeUnknown => {}

@@ -189,6 +189,7 @@ impl Run {
         self.heal();
         self.come_to_rest()?;
         checkers::nothing_left(&self.world)?;
+        checkers::epochs_move(&self.world)?;
         checkers::replicas_equal(&self.world)?;
         checkers::indexes_match(&self.world)?;
         checkers::ledger_holds(&self.world, &self.ledger)
@@ -328,11 +329,18 @@ impl Run {
 
     fn let_client_act(&mut self, number: u32) {
         let index = number as usize - 1;
+        self.note_complete();
         let client = &mut self.clients[index];
         client.act(self.world.now, &mut self.ledger);
         let pause = client.pause();
         self.flush(index);
         self.world.at(pause, Event::Client(number));
+    }
+
+    /// What any node calls complete must stay so.
+    fn note_complete(&mut self) {
+        let complete = checkers::complete_epoch(&self.world);
+        self.ledger.complete = self.ledger.complete.max(complete);
     }
 
     fn flush(&mut self, index: usize) {
@@ -346,6 +354,9 @@ impl Run {
 
     /// Gives clients their packets and news of links.
     fn serve_clients(&mut self) {
+        if !self.world.for_clients.is_empty() {
+            self.note_complete();
+        }
         for news in std::mem::take(&mut self.world.for_clients) {
             let number = match &news {
                 ForClient::Packet(n, _) | ForClient::Up(n, _) | ForClient::Down(n, _) => *n,

@@ -48,6 +48,16 @@ fn a_backup_that_drops_the_decision_of_its_images_is_found() {
 }
 
 #[test]
+fn a_coordinator_that_calls_its_epoch_done_too_early_is_found() {
+    must_be_found(Fault::BugEpochDoneEarly, 40);
+}
+
+#[test]
+fn a_coordinator_that_does_not_count_what_it_has_decided_is_found() {
+    must_be_found(Fault::BugEpochUncounted, 200);
+}
+
+#[test]
 fn a_node_that_serves_without_a_lease_is_found() {
     // It takes a node that is cut off together with a client that reads there.
     must_be_found(Fault::BugIgnoreLease, 400);

@@ -13,14 +13,16 @@ impl Tc {
     /// COMMIT-3: all is prepared everywhere; from here on the outcome is "committed".
     pub(crate) fn decide(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
         let early = ctx.fault(Fault::BugAnswerEarly);
-        let (view, epoch) = (self.view.number, self.epoch);
+        let (view, epoch) = (self.view.number, self.epochs.current);
         let Some(t) = self.transactions.get_mut(&id) else { return };
         require!(t.batches.is_empty());
+        // EPOCH-2: the largest of the coordinator's, the participants' and the client's.
         t.epoch = t.epoch.max(epoch);
         t.state = State::Deciding;
         t.waiting = t.participants.iter().filter(|(_, p)| p.backup).map(|(at, _)| *at).collect();
         let body = DecideReq { transaction: id, epoch: t.epoch, view };
         t.waiting.iter().for_each(|to| ctx.send(*to, &body));
+        self.count_decided(id);
         if early {
             self.answer(id, true, ctx);
         }
@@ -94,6 +96,7 @@ impl Tc {
         }
         let Some(t) = self.transactions.remove(&id) else { return };
         self.counters.commits += 1;
+        self.count_finished(t.epoch);
         let entry =
             CompleteEntry { transaction: id, epoch: t.epoch, answered_below: t.answered_below };
         for participant in t.participants.keys() {

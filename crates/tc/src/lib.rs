@@ -10,6 +10,7 @@ extern crate std;
 
 mod abort;
 mod commit;
+mod epoch;
 mod outcome;
 mod prepare;
 mod request;
@@ -23,13 +24,12 @@ use alloc::{
     string::String,
     vec::Vec,
 };
-use lats_base::{Duration, Epoch, Instant, NodeId, TableId, TransactionId, ViewNumber};
+use lats_base::{Duration, Instant, NodeId, TableId, TransactionId, ViewNumber};
 use lats_catalog::View;
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{
     BlockRef, Signal, SignalBuffer, SignalNumber,
     commit::{CompleteEntry, CompleteOrd},
-    control::LeaseOrd,
 };
 use transaction::Transaction;
 use zerocopy::IntoBytes;
@@ -47,7 +47,7 @@ pub struct Tc {
     pub(crate) tables: BTreeMap<TableId, TableRoute>,
     pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
     pub(crate) lease_until: Instant,
-    pub(crate) epoch: Epoch,
+    pub(crate) epochs: epoch::Epochs,
     /// Completions that have not been sent yet, by participant.
     pub(crate) completions: BTreeMap<BlockRef, Vec<u8>>,
     pub(crate) takeover: takeover::TakeOver,
@@ -90,7 +90,7 @@ impl Tc {
             tables: BTreeMap::new(),
             transactions: BTreeMap::new(),
             lease_until: Instant::ZERO,
-            epoch: Epoch::default(),
+            epochs: epoch::Epochs::default(),
             completions: BTreeMap::new(),
             takeover: takeover::TakeOver::default(),
             queries: BTreeMap::new(),
@@ -108,10 +108,6 @@ impl Tc {
 
     pub(crate) fn may_serve(&self, ctx: &Ctx<'_>) -> bool {
         ctx.now() < self.lease_until
-    }
-
-    pub(crate) fn hear_epoch(&mut self, epoch: Epoch) {
-        self.epoch = self.epoch.max(epoch);
     }
 
     /// Parks a signal whose sender has installed a view that we have not; true if parked.
@@ -190,11 +186,8 @@ impl Block for Tc {
             SignalNumber::CatalogOrd => self.on_catalog_ord(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down(signal),
             SignalNumber::ClientGoneRep => self.on_client_gone_rep(signal, ctx),
-            SignalNumber::LeaseOrd => {
-                let body = signal.body::<LeaseOrd>();
-                self.lease_until = Instant::from_nanos(body.valid_until);
-                self.hear_epoch(body.epoch);
-            }
+            SignalNumber::LeaseOrd => self.on_lease_ord(signal, ctx),
+            SignalNumber::EpochBarrierConf => self.on_epoch_barrier_conf(signal, ctx),
             // Signals of other blocks: a sender of another version, or a client that errs.
             _ => {}
         }
@@ -216,6 +209,9 @@ impl Block for Tc {
     fn leaks(&self) -> Option<String> {
         if let Some((id, t)) = self.transactions.iter().next() {
             return Some(format!("tc holds transaction {id:?}: {t:?}"));
+        }
+        if self.has_unfinished() {
+            return Some(format!("tc counts unfinished transactions: {:?}", self.epochs));
         }
         (!self.completions.is_empty() || !self.parked.is_empty())
             .then(|| "tc holds completions or parked signals".into())

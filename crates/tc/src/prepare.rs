@@ -52,6 +52,7 @@ impl Tc {
             t.epoch = conf.epoch;
             t.waiting.clear();
             self.counters.carried += 1;
+            self.count_decided(conf.transaction);
         }
         self.forget_settled(conf.transaction, conf.batch, ctx);
     }

@@ -30,11 +30,11 @@ impl Tc {
     pub(crate) fn on_tc_key_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<TcKeyReq>();
         let client = signal.sender();
-        self.hear_epoch(req.epoch_seen);
         let id = req.transaction;
         if let Err(code) = self.admit(&req, client, ctx) {
             return self.refuse(client, &req, code, ctx);
         }
+        self.hear_client_epoch(req.epoch_seen);
         let t = self.transactions.entry(id).or_insert_with(|| Transaction::new(Some(client)));
         t.answered_below = req.answered_below;
         t.statement = t.statement.max(req.statement);
@@ -115,7 +115,7 @@ impl Tc {
         let decides = self.may_carry(req, &parts, ctx) || ctx.fault(Fault::BugCarryInParts);
         let commits = req.flags & FLAG_COMMIT != 0;
         let flags = if commits && decides { PREPARE_DECIDES } else { 0 };
-        let (view, epoch) = (self.view.number, self.epoch);
+        let (view, epoch) = (self.view.number, self.epochs.current);
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::Preparing;
         t.operations += req.operation_count as usize;

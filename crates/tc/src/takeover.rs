@@ -48,10 +48,7 @@ impl Tc {
 
     /// TAKEOVER-2: nothing is decided before every live LDM has reported in this view.
     pub(crate) fn resolve_when_reported(&mut self, ctx: &mut Ctx<'_>) {
-        let view = self.view.number;
-        let ldms = self.all_ldms();
-        let all = ldms.iter().all(|l| self.takeover.ended.get(l).is_some_and(|v| *v >= view));
-        if !all || ldms.is_empty() {
+        if !self.has_inherited_all() {
             return;
         }
         while let Some((id, decided)) = self.takeover.reports.pop_first() {
@@ -59,6 +56,18 @@ impl Tc {
                 self.resolve(id, decided, ctx);
             }
         }
+    }
+
+    /// True if every live LDM has ended its reports in this view.
+    pub(crate) fn has_inherited_all(&self) -> bool {
+        let view = self.view.number;
+        let ldms = self.all_ldms();
+        if view == ViewNumber::new(1) {
+            // Nobody has died yet. (Founders may report before they are linked.)
+            return true;
+        }
+        let ended = |l| self.takeover.ended.get(l).is_some_and(|v| *v >= view);
+        !ldms.is_empty() && ldms.iter().all(ended)
     }
 
     /// TAKEOVER-4: finish it everywhere, whoever holds a part of it.
@@ -80,6 +89,7 @@ impl Tc {
         let body = DecideReq { transaction: id, epoch, view: self.view.number };
         t.waiting.iter().for_each(|to| ctx.send(*to, &body));
         self.transactions.insert(id, t);
+        self.count_decided(id);
         self.when_decided(id, ctx);
     }
 }

@@ -185,6 +185,7 @@ impl ClientCore {
                 row: row.to_vec(),
             })
             .collect();
+        self.epoch_seen = self.epoch_seen.max(conf.epoch);
         self.finish(conf.scan, Answer::Batch { rows, done: conf.done != 0 });
     }
 

@@ -89,6 +89,7 @@ impl ClientCore {
         let conf = signal.body::<ReadConf>();
         let Some(Request::Read(read)) = self.requests.get_mut(&conf.request) else { return };
         place_results(signal.payload(), &mut read.results);
+        self.epoch_seen = self.epoch_seen.max(conf.epoch);
         if let Some(results) = all_results(&mut read.results) {
             self.finish(conf.request, Answer::Rows { results, committed: None });
         }

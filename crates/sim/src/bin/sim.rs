@@ -32,13 +32,15 @@ struct Args {
 }
 
 /// The planted bugs, by name.
-const BUGS: [(&str, Fault); 7] = [
+const BUGS: &[(&str, Fault)] = &[
     ("forget-tentative-row", Fault::BugForgetTentativeRow),
     ("read-stale-backup", Fault::BugReadStaleBackup),
     ("answer-early", Fault::BugAnswerEarly),
     ("abort-decided", Fault::BugAbortDecided),
     ("carry-in-parts", Fault::BugCarryInParts),
     ("drop-carried-decision", Fault::BugDropCarriedDecision),
+    ("epoch-done-early", Fault::BugEpochDoneEarly),
+    ("epoch-uncounted", Fault::BugEpochUncounted),
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
     ("share-without-lock", Fault::BugShareWithoutLock),
@@ -103,7 +105,8 @@ fn main() -> std::process::ExitCode {
         Some(name) => match BUGS.iter().find(|(n, _)| *n == name) {
             Some((_, fault)) => Some(*fault),
             None => {
-                println!("no such bug: {name}; there are: {:?}", BUGS.map(|(n, _)| n));
+                let names: Vec<_> = BUGS.iter().map(|(n, _)| *n).collect();
+                println!("no such bug: {name}; there are: {names:?}");
                 return std::process::ExitCode::from(2);
             }
         },

@@ -1,0 +1,141 @@
+//! Epochs at control: the leader moves them on, and knows which are complete (EPOCH-1, EPOCH-4,
+//! EPOCH-6). Protocol: `docs/protocols/epoch.md`.
+
+use crate::{Control, state::Command};
+use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber};
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockKind, BlockRef, Signal,
+    control::{EpochDoneRep, EpochOrd},
+};
+use std::collections::BTreeMap;
+
+/// What a node knows of epochs.
+#[derive(Debug)]
+pub(crate) struct Epochs {
+    /// The largest seen.
+    pub(crate) current: Epoch,
+    /// The newest complete one.
+    pub(crate) complete: Epoch,
+    /// Up to where the coordinators of this node are done, and in which view.
+    coordinators: BTreeMap<BlockRef, (ViewNumber, Epoch)>,
+    /// Leader: up to where nodes are done.
+    nodes: BTreeMap<NodeId, (ViewNumber, Epoch)>,
+    /// Leader: the term in which it has moved above all earlier leaders' epochs.
+    led_term: u64,
+    asked_at: Instant,
+}
+
+/// How many epochs the group agrees on at once: ten seconds.
+const WINDOW: u64 = 1_000;
+/// How long to wait for the group's answer.
+const RETRY: Duration = Duration::from_millis(100);
+
+impl Default for Epochs {
+    fn default() -> Self {
+        Self {
+            current: Epoch::new(1),
+            complete: Epoch::default(),
+            coordinators: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            led_term: 0,
+            asked_at: Instant::ZERO,
+        }
+    }
+}
+
+impl Control {
+    /// The current epoch and the newest complete one, as this node knows them.
+    pub fn epochs(&self) -> (Epoch, Epoch) {
+        (self.epochs.current, self.epochs.complete)
+    }
+
+    pub(crate) fn hear_epoch(&mut self, epoch: Epoch) {
+        self.epochs.current = self.epochs.current.max(epoch);
+    }
+
+    /// Leader: the next epoch begins, unless the group has not agreed on it yet (EPOCH-1).
+    pub(crate) fn advance_epoch(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.consensus.has_settled() {
+            return;
+        }
+        let (now, term) = (ctx.now(), self.consensus.term());
+        let ceiling = self.state.epoch_ceiling.get();
+        if self.epochs.led_term != term {
+            self.epochs.led_term = term;
+            // EPOCH-6: above all that earlier leaders can have called complete.
+            self.hear_epoch(Epoch::new(ceiling + 1));
+        }
+        let current = self.epochs.current.get();
+        if current.saturating_add(WINDOW / 2) > ceiling && now.since(self.epochs.asked_at) >= RETRY
+        {
+            self.epochs.asked_at = now;
+            let ceiling = Epoch::new(current.saturating_add(WINDOW));
+            self.propose(&Command::EpochCeiling { ceiling }, ctx);
+        }
+        if current < ceiling {
+            self.epochs.current = Epoch::new(current + 1);
+        }
+        let body = EpochOrd { epoch: self.epochs.current, complete: self.epochs.complete };
+        let me = ctx.node();
+        for node in self.alive().iter().filter(|n| *n != me) {
+            ctx.send(BlockRef::control(node), &body);
+        }
+    }
+
+    pub(crate) fn on_epoch_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<EpochOrd>();
+        self.hear_epoch(body.epoch);
+        self.epochs.complete = self.epochs.complete.max(body.complete);
+        if self.joined {
+            self.tell_lease(ctx);
+        }
+    }
+
+    /// A coordinator of this node, or another node, is done with epochs.
+    pub(crate) fn on_epoch_done_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let rep = signal.body::<EpochDoneRep>();
+        let sender = signal.sender();
+        self.hear_epoch(Epoch::new(rep.done.get().saturating_add(1)));
+        if sender.kind() == Some(BlockKind::Control) {
+            self.epochs.nodes.insert(sender.node, (rep.view, rep.done));
+            return self.count_complete();
+        }
+        self.epochs.coordinators.insert(sender, (rep.view, rep.done));
+        let own = self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Tc));
+        let Some(done) = least(self.state.view.number, own, &self.epochs.coordinators) else {
+            return;
+        };
+        match self.leader() {
+            Some(leader) if leader != ctx.node() => {
+                ctx.send(BlockRef::control(leader), &EpochDoneRep { done, view: rep.view });
+            }
+            _ => {
+                self.epochs.nodes.insert(ctx.node(), (rep.view, done));
+                self.count_complete();
+            }
+        }
+    }
+
+    /// EPOCH-4: an epoch is complete when every live data node is done with it, in this view. The
+    /// group must have agreed on it, so that a new leader begins above it.
+    fn count_complete(&mut self) {
+        if !self.consensus.has_settled() {
+            return;
+        }
+        let nodes = self.data_nodes();
+        let done = least(self.state.view.number, nodes.iter(), &self.epochs.nodes);
+        let done = done.unwrap_or_default().min(self.state.epoch_ceiling);
+        self.epochs.complete = self.epochs.complete.max(done);
+    }
+}
+
+/// The least of the reports, if all are there and of this view.
+fn least<'k, K: Ord + 'k>(
+    view: ViewNumber,
+    all: impl Iterator<Item = &'k K>,
+    reports: &BTreeMap<K, (ViewNumber, Epoch)>,
+) -> Option<Epoch> {
+    let of_view = |key| reports.get(key).filter(|(v, _)| *v == view).map(|(_, done)| *done);
+    all.map(of_view).min().flatten()
+}
