@@ -86,6 +86,9 @@ pub enum DefaultValue {
     Now,
 }
 
+/// The id of the ordered index that every table has on its primary key.
+pub const PRIMARY_INDEX: IndexId = IndexId::new(0);
+
 /// A secondary index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexDef {

@@ -111,25 +111,15 @@ pub struct Scan {
     pub ordered: bool,
     /// From the end to the start (with `ordered`).
     pub reverse: bool,
+    /// Rows come with their primary keys.
+    pub primary_keys: bool,
     /// Filter and projection: an encoded `lats_values::Program`, or empty.
     pub program: Vec<u8>,
     /// No more than this many rows are wanted.
     pub limit: Option<u64>,
 }
 
-/// The id of the ordered index that every table has on its primary key.
-pub const PRIMARY_INDEX: IndexId = IndexId::new(0);
-
-/// A row that a scan found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScanRow {
-    /// Its key in the scanned index.
-    pub index_key: Vec<u8>,
-    /// Its primary key.
-    pub primary_key: Vec<u8>,
-    /// The (projected) row image.
-    pub row: Vec<u8>,
-}
+pub use lats_catalog::PRIMARY_INDEX;
 
 /// A commit's receipt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

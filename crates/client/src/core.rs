@@ -11,7 +11,8 @@ mod transaction;
 pub use calls::ScanHandle;
 pub use transaction::Then;
 
-use crate::api::{Committed, LockWait, RowOp, RowOpKind, RowResult, ScanRow, StoreError};
+use crate::api::{Committed, LockWait, RowOp, RowOpKind, RowResult, StoreError};
+use crate::batch::ScanBatch;
 use lats_base::{
     ClientId, Duration, Epoch, Incarnation, Instant, NodeId, RefCode, TableId, TransactionId,
 };
@@ -41,7 +42,7 @@ pub enum Answer {
     /// A batch of a scan of one fragment.
     Batch {
         /// The rows.
-        rows: Vec<ScanRow>,
+        rows: ScanBatch,
         /// There are no more.
         done: bool,
     },

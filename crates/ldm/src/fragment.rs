@@ -16,7 +16,7 @@ use alloc::{
 };
 use hashbrown::HashTable;
 use lats_base::{Epoch, IndexId, RowId, TransactionId, hash::partition_hash, require};
-use lats_catalog::TableDef;
+use lats_catalog::{PRIMARY_INDEX, TableDef};
 use lats_values::RowLayout;
 
 /// A committed row image.
@@ -104,7 +104,7 @@ impl Fragment {
             bytes: 0,
             syncing: false,
         };
-        fragment.add_index(IndexId::new(0), def.primary_key.clone());
+        fragment.add_index(PRIMARY_INDEX, def.primary_key.clone());
         for index in &def.indexes {
             fragment.add_index(index.id, Self::index_columns(def, &index.columns));
         }

@@ -3,11 +3,15 @@
 use crate::{Ldm, Refusal};
 use alloc::vec::Vec;
 use lats_base::{Duration, FragmentId, IndexId, Instant, RefCode, TableId, TransactionId, limits};
+use lats_catalog::PRIMARY_INDEX;
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
     list::{self, FoundRow, Range},
-    query::{SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq, ScanResumeOrd},
+    query::{
+        SCAN_INDEX_KEYS, SCAN_PRIMARY_KEYS, SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq,
+        ScanRef, ScanReq, ScanResumeOrd,
+    },
 };
 use lats_values::Program;
 
@@ -19,6 +23,9 @@ pub(crate) struct Scan {
     fragment: FragmentId,
     index: IndexId,
     reverse: bool,
+    /// What goes along with each row.
+    sends_index_keys: bool,
+    sends_primary_keys: bool,
     /// What is still to be read, in the order in which it will be.
     ranges: Vec<KeyRange>,
     program: Option<Program>,
@@ -90,6 +97,8 @@ impl Ldm {
             fragment: req.fragment,
             index: req.index,
             reverse,
+            sends_index_keys: req.flags & SCAN_INDEX_KEYS != 0,
+            sends_primary_keys: req.flags & SCAN_PRIMARY_KEYS != 0,
             ranges,
             program,
             left: req.limit,
@@ -154,6 +163,7 @@ impl Ldm {
         let fragment = table.fragments.get(&scan.fragment).ok_or(RefCode::StaleView)?;
         let columns = fragment.index_key(scan.index).ok_or(RefCode::IndexUnknown)?;
         let mut looked_at = 0;
+        let mut own = Vec::new();
         while let Some(range) = scan.ranges.pop() {
             let mut entries = fragment
                 .range(scan.index, &range.lower, range.upper.as_deref())
@@ -164,8 +174,14 @@ impl Ldm {
                 looked_at += 1;
                 let row = fragment.row(id).ok_or(RefCode::StaleView)?;
                 if let Some(image) = self.visible(row, scan.fragment, scan.transaction)? {
-                    let mut own = Vec::new();
-                    table.layout.key_of(image, columns, &mut own);
+                    // There are entries of all versions of a row; its primary key is at hand.
+                    let own = if scan.index == PRIMARY_INDEX {
+                        &row.key
+                    } else {
+                        own.clear();
+                        table.layout.key_of(image, columns, &mut own);
+                        &own[..]
+                    };
                     if own == entry {
                         take(scan, table, (entry, &row.key), image)?;
                     }
@@ -212,19 +228,23 @@ fn take(
     (entry, key): (&[u8], &[u8]),
     image: &[u8],
 ) -> Result<(), Refusal> {
-    let mut projected = Vec::new();
-    match &scan.program {
-        Some(program) if !program.matches(&table.layout, image)? => return Ok(()),
-        Some(program) => program.project(&table.layout, image, &mut projected),
-        None => projected.extend_from_slice(image),
+    if let Some(program) = &scan.program
+        && !program.matches(&table.layout, image)?
+    {
+        return Ok(());
     }
-    let found = FoundRow {
+    let entry = if scan.sends_index_keys { entry } else { &[] };
+    let key = if scan.sends_primary_keys { key } else { &[] };
+    let write = |out: &mut Vec<u8>| match &scan.program {
+        Some(program) => program.project(&table.layout, image, out),
+        None => out.extend_from_slice(image),
+    };
+    list::push_written(&mut scan.batch, [entry, key], write, |row_bytes| FoundRow {
         index_key_bytes: entry.len() as u32,
         primary_key_bytes: key.len() as u32,
-        row_bytes: projected.len() as u32,
+        row_bytes: row_bytes as u32,
         reserved: 0,
-    };
-    list::push(&mut scan.batch, &found, [entry, key, &projected]);
+    });
     scan.batch_rows += 1;
     scan.left = scan.left.saturating_sub(1);
     Ok(())

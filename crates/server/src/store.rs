@@ -4,9 +4,9 @@ use lats_base::{RefCode, TableId};
 use lats_catalog::{Catalog, Change, ChangeError, SEQUENCES_TABLE, TableDef};
 use lats_client::{
     api::{
-        Committed, LockMode, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, Scan, ScanRow,
-        StoreError,
+        Committed, LockMode, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
     },
+    batch::ScanBatch,
     net::{Client, ScanStream, Transaction},
 };
 use lats_sql::store::{Store, StoreScan, StoreTransaction};
@@ -220,7 +220,7 @@ impl StoreTransaction for ClusterTransaction {
 }
 
 impl StoreScan for ClusterScan {
-    async fn next(&mut self) -> Result<Option<Vec<ScanRow>>, StoreError> {
+    async fn next(&mut self) -> Result<Option<ScanBatch>, StoreError> {
         self.stream.next().await
     }
 }

@@ -96,7 +96,7 @@ item!(
 );
 
 item!(
-    /// A row that a scan found: index key, primary key, projected row.
+    /// A row that a scan found: index key and primary key, if they were asked for, and projected row.
     FoundRow {
         /// Bytes of its key in the scanned index.
         index_key_bytes: u32,
@@ -210,6 +210,28 @@ pub fn push<I: Item>(out: &mut Vec<u8>, item: &I, strings: [&[u8]; 3]) {
     lats_base::require!((0..3).all(|i| lengths[i] == strings[i].len()));
     out.extend_from_slice(item.as_bytes());
     strings.iter().for_each(|s| out.extend_from_slice(s));
+    out.resize(out.len().next_multiple_of(8), 0);
+}
+
+/// Appends an item whose last string is written by `write`, straight into the list. `item` is told how
+/// long it has become, and gives the head.
+pub fn push_written<I: Item>(
+    out: &mut Vec<u8>,
+    strings: [&[u8]; 2],
+    write: impl FnOnce(&mut Vec<u8>),
+    item: impl FnOnce(usize) -> I,
+) {
+    let head = out.len();
+    out.resize(head + core::mem::size_of::<I>(), 0);
+    strings.iter().for_each(|s| out.extend_from_slice(s));
+    let before = out.len();
+    write(out);
+    let written = out.len() - before;
+    let item = item(written);
+    lats_base::require!(item.strings() == [strings[0].len(), strings[1].len(), written]);
+    if let Some(slot) = out.get_mut(head..head + core::mem::size_of::<I>()) {
+        slot.copy_from_slice(item.as_bytes());
+    }
     out.resize(out.len().next_multiple_of(8), 0);
 }
 

@@ -47,6 +47,10 @@ body! {
 pub const SCAN_ORDERED: u32 = 1;
 /// From the end to the start.
 pub const SCAN_REVERSE: u32 = 2;
+/// Send each row's key in the scanned index: who merges fragments compares them.
+pub const SCAN_INDEX_KEYS: u32 = 4;
+/// Send each row's primary key.
+pub const SCAN_PRIMARY_KEYS: u32 = 8;
 body! {
     /// Client → LDM of a primary: open a scan of one fragment; payload: [`crate::list::Range`]s,
     /// then the program.

@@ -3,7 +3,8 @@
 
 use lats_base::TableId;
 use lats_catalog::{Catalog, Change, ChangeError};
-use lats_client::api::{Committed, RowOp, RowResult, Scan, ScanRow, StoreError};
+use lats_client::api::{Committed, RowOp, RowResult, Scan, StoreError};
+use lats_client::batch::ScanBatch;
 use std::{future::Future, ops::Range, sync::Arc};
 
 /// A cluster, or what stands for one.
@@ -91,5 +92,5 @@ pub trait StoreTransaction: Send {
 /// A stream of a scan's rows.
 pub trait StoreScan: Send {
     /// The next rows; `None` at the end.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<ScanRow>>, StoreError>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Option<ScanBatch>, StoreError>> + Send;
 }

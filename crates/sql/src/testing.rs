@@ -8,8 +8,9 @@ use lats_base::{RefCode, TableId};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_client::api::{
     Committed, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, RowOutcome, RowResult, Scan,
-    ScanRow, StoreError,
+    StoreError,
 };
+use lats_client::batch::{ScanBatch, ScanRow};
 use lats_values::{Program, SqlError, Value};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -122,7 +123,7 @@ impl Inner {
         }
     }
 
-    fn scan(&mut self, scan: &Scan) -> Result<Vec<ScanRow>, StoreError> {
+    fn scan(&mut self, scan: &Scan) -> Result<VecDeque<Found>, StoreError> {
         self.refused()?;
         self.log.push(format!("scan {} x{}", scan.index, scan.ranges.len()));
         let catalog = Arc::clone(&self.catalog);
@@ -147,7 +148,7 @@ impl Inner {
             if within && program.matches(&layout, row).map_err(failed)? {
                 let mut out = Vec::new();
                 program.project(&layout, row, &mut out);
-                found.push(ScanRow { index_key, primary_key: primary_key.clone(), row: out });
+                found.push(Found { index_key, primary_key: primary_key.clone(), row: out });
             }
         }
         found.sort_by(|a, b| a.index_key.cmp(&b.index_key));
@@ -155,7 +156,10 @@ impl Inner {
             found.reverse();
         }
         found.truncate(scan.limit.map_or(usize::MAX, |l| l as usize));
-        Ok(found)
+        if !scan.primary_keys {
+            found.iter_mut().for_each(|row| row.primary_key.clear());
+        }
+        Ok(found.into())
     }
 }
 
@@ -166,14 +170,27 @@ fn decode(bytes: &[u8], layout: &lats_values::RowLayout) -> Result<Program, Stor
     Program::decode(bytes, layout.columns()).map_err(StoreError::from)
 }
 
-pub struct MemoryScan(Result<VecDeque<ScanRow>, StoreError>);
+struct Found {
+    index_key: Vec<u8>,
+    primary_key: Vec<u8>,
+    row: Vec<u8>,
+}
+
+pub struct MemoryScan(Result<VecDeque<Found>, StoreError>);
 
 impl StoreScan for MemoryScan {
-    async fn next(&mut self) -> Result<Option<Vec<ScanRow>>, StoreError> {
+    async fn next(&mut self) -> Result<Option<ScanBatch>, StoreError> {
         match &mut self.0 {
             Err(error) => Err(error.clone()),
             Ok(rows) if rows.is_empty() => Ok(None),
-            Ok(rows) => Ok(Some(rows.drain(..rows.len().min(3)).collect())),
+            Ok(rows) => {
+                let mut batch = ScanBatch::default();
+                for Found { index_key, primary_key, row } in rows.drain(..rows.len().min(3)) {
+                    let (index_key, primary_key) = (&index_key[..], &primary_key[..]);
+                    batch.push(ScanRow { index_key, primary_key, row: &row });
+                }
+                Ok(Some(batch))
+            }
         }
     }
 }
@@ -250,7 +267,7 @@ impl StoreTransaction for MemoryTransaction {
     }
 
     fn scan(&mut self, scan: Scan) -> MemoryScan {
-        MemoryScan(self.store.inner().scan(&scan).map(Into::into))
+        MemoryScan(self.store.inner().scan(&scan))
     }
 
     fn savepoint(&mut self) -> u32 {
@@ -325,7 +342,7 @@ impl Store for Memory {
     }
 
     fn scan(&self, scan: Scan) -> MemoryScan {
-        MemoryScan(self.inner().scan(&scan).map(Into::into))
+        MemoryScan(self.inner().scan(&scan))
     }
 
     async fn reserve_sequence(&self, table: TableId, count: u64) -> Result<Range<u64>, StoreError> {

@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{ColumnType, ConvertContext, TypeKind, Value, collation, convert_to_column};
+use crate::{Collation, ColumnType, ConvertContext, TypeKind, Value, collation, convert_to_column};
 use alloc::vec::Vec;
 
 const NULL: u8 = 0;
@@ -31,6 +31,12 @@ pub fn encode_key_value(column: &ColumnType, value: &Value, out: &mut Vec<u8>) {
         out.truncate(start);
         out.push(NULL);
     }
+}
+
+/// Appends the key of a text, as [`encode_key_value`] does.
+pub(crate) fn encode_key_text(collation: Collation, text: &str, out: &mut Vec<u8>) {
+    out.push(PRESENT);
+    collation::append_key(collation, text, out);
 }
 
 fn put(column: &ColumnType, value: &Value, out: &mut Vec<u8>) -> Option<()> {

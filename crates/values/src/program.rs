@@ -91,14 +91,9 @@ impl Program {
 
     /// Appends the projected row, in the layout of the projected columns.
     pub fn project(&self, layout: &RowLayout, row: &[u8], out: &mut Vec<u8>) {
-        let Some(columns) = &self.projection else {
-            out.extend_from_slice(row);
-            return;
-        };
-        let kinds: Vec<ColumnType> =
-            columns.iter().filter_map(|c| layout.columns().get(usize::from(*c)).cloned()).collect();
-        let values: Vec<Value> = columns.iter().map(|c| layout.value(row, *c)).collect();
-        // Columns of a valid row fit their own types, and `decode` allows each of them only once.
-        let _ = RowLayout::new(&kinds).encode(&values, out);
+        match &self.projection {
+            Some(columns) => layout.project(row, columns, out),
+            None => out.extend_from_slice(row),
+        }
     }
 }

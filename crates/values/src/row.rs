@@ -199,9 +199,51 @@ impl RowLayout {
     /// Appends the order-preserving encoding of these columns.
     pub fn key_of(&self, row: &[u8], columns: &[u16], out: &mut Vec<u8>) {
         for column in columns {
-            if let Some(kind) = self.columns.get(usize::from(*column)) {
-                key::encode_key_value(kind, &self.value(row, *column), out);
+            let index = usize::from(*column);
+            let Some(kind) = self.columns.get(index) else { continue };
+            match self.text_at(row, index) {
+                Some(text) => key::encode_key_text(kind.collation, text, out),
+                None => key::encode_key_value(kind, &self.value(row, *column), out),
             }
+        }
+    }
+
+    /// The text in a column that holds one.
+    fn text_at<'r>(&self, row: &'r [u8], index: usize) -> Option<&'r str> {
+        let is_text = self.columns.get(index).is_some_and(|column| column.kind.is_text());
+        if !is_text || self.null_at(row, index) {
+            return None;
+        }
+        core::str::from_utf8(self.bytes_of(row, index)?).ok()
+    }
+
+    /// Appends the row of these columns only, as a layout of just them would encode it. Bytes are copied as
+    /// they are: nothing is decoded.
+    pub fn project(&self, row: &[u8], columns: &[u16], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.push(FORMAT);
+        out.resize(start + 1 + columns.len().div_ceil(8), 0);
+        for (at, column) in columns.iter().enumerate() {
+            if self.null_at(row, usize::from(*column))
+                && let Some(byte) = out.get_mut(start + 1 + at / 8)
+            {
+                *byte |= 1 << (at % 8);
+            }
+        }
+        let variable = |column: &&u16| {
+            matches!(self.places.get(usize::from(**column)), Some(Place::Variable(_)))
+        };
+        for column in columns.iter().filter(|column| !variable(column)) {
+            out.extend_from_slice(self.bytes_of(row, usize::from(*column)).unwrap_or(&[]));
+        }
+        let mut end = 0;
+        for column in columns.iter().filter(variable) {
+            end += self.bytes_of(row, usize::from(*column)).map_or(0, <[u8]>::len);
+            // A part of a row is not longer than the row.
+            out.extend_from_slice(&u16::try_from(end).unwrap_or(u16::MAX).to_le_bytes());
+        }
+        for column in columns.iter().filter(variable) {
+            out.extend_from_slice(self.bytes_of(row, usize::from(*column)).unwrap_or(&[]));
         }
     }
 

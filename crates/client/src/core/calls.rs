@@ -1,14 +1,17 @@
 //! Scans of one fragment, and calls to control: map, catalog, changes, status.
 
 use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
-use crate::api::{Scan, ScanRow};
+use crate::{api::Scan, batch::ScanBatch};
 use lats_base::{FragmentId, Instant, NodeId, RefCode, TransactionId};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
     BlockRef, Signal,
     control::{CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, StatusConf, StatusReq},
-    list::{self, FoundRow, Range},
-    query::{SCAN_ORDERED, SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq},
+    list::{self, Range},
+    query::{
+        SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PRIMARY_KEYS, SCAN_REVERSE, ScanCloseOrd, ScanConf,
+        ScanNextReq, ScanRef, ScanReq,
+    },
 };
 
 /// A question to one node.
@@ -68,8 +71,14 @@ impl ClientCore {
             };
             list::push(&mut payload, &head, [&range.lower, upper.unwrap_or_default(), &[]]);
         }
-        let ordered = if scan.ordered { SCAN_ORDERED } else { 0 };
-        let reverse = if scan.reverse { SCAN_REVERSE } else { 0 };
+        // Only who merges several fragments needs the keys that they are ordered by.
+        let merges = scan.ordered && self.fragment_count(scan.table) > 1;
+        let flags = [
+            (scan.ordered, SCAN_ORDERED),
+            (scan.reverse, SCAN_REVERSE),
+            (merges, SCAN_INDEX_KEYS),
+            (scan.primary_keys, SCAN_PRIMARY_KEYS),
+        ];
         let body = ScanReq {
             transaction: transaction.map_or(TransactionId::NONE, |s| self.transaction_id(s)),
             scan: ticket,
@@ -81,7 +90,7 @@ impl ClientCore {
             index: scan.index,
             range_count: scan.ranges.len() as u32,
             program_bytes: scan.program.len() as u32,
-            flags: ordered | reverse,
+            flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(),
         };
         self.send(handle.ldm, &body, &[&payload, &scan.program]);
         Ok((handle, ticket))
@@ -178,13 +187,7 @@ impl ClientCore {
         if !self.requests.contains_key(&conf.scan) {
             return;
         }
-        let rows = list::items::<FoundRow>(signal.payload())
-            .map(|(_, [index_key, primary_key, row])| ScanRow {
-                index_key: index_key.to_vec(),
-                primary_key: primary_key.to_vec(),
-                row: row.to_vec(),
-            })
-            .collect();
+        let rows = ScanBatch::from_payload(signal.payload(), conf.row_count);
         self.epoch_seen = self.epoch_seen.max(conf.epoch);
         self.finish(conf.scan, Answer::Batch { rows, done: conf.done != 0 });
     }

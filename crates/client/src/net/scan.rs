@@ -2,11 +2,12 @@
 
 use super::{Client, answer_of, unexpected};
 use crate::{
-    api::{Scan, ScanRow, StoreError},
+    api::{Scan, StoreError},
+    batch::ScanBatch,
     core::{Answer, ScanHandle},
 };
 use lats_base::{ErrorClass, FragmentId, RefCode};
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The rows of a scan, as a stream of batches.
@@ -22,7 +23,9 @@ pub struct ScanStream {
 /// The scan of one fragment.
 struct Cursor {
     handle: ScanHandle,
-    rows: VecDeque<ScanRow>,
+    rows: ScanBatch,
+    /// The first of them that was not handed out.
+    at: usize,
     pending: Option<oneshot::Receiver<Answer>>,
 }
 
@@ -41,7 +44,7 @@ impl ScanStream {
     ///
     /// # Errors
     /// A temporary error means: run the scan again from its start.
-    pub async fn next(&mut self) -> Result<Option<Vec<ScanRow>>, StoreError> {
+    pub async fn next(&mut self) -> Result<Option<ScanBatch>, StoreError> {
         if !self.opened {
             self.open().await?;
         }
@@ -110,51 +113,50 @@ impl ScanStream {
             })
         });
         let handle = handle.ok_or(opened.err().unwrap_or(RefCode::NotServing))?;
-        Ok(Cursor { handle, rows: VecDeque::new(), pending: Some(receiver) })
+        Ok(Cursor { handle, rows: ScanBatch::default(), at: 0, pending: Some(receiver) })
     }
 
     /// The next batch of whichever fragment has one, in turn.
-    async fn any(&mut self) -> Result<Vec<ScanRow>, StoreError> {
+    async fn any(&mut self) -> Result<ScanBatch, StoreError> {
         while let Some(cursor) = self.cursors.last_mut() {
-            if cursor.rows.is_empty() {
-                cursor.fill(&self.client).await?;
-            }
-            if cursor.rows.is_empty() {
+            cursor.fill(&self.client).await?;
+            if cursor.is_empty() {
                 self.cursors.pop();
                 continue;
             }
-            return Ok(cursor.rows.drain(..).collect());
+            return Ok(cursor.take());
         }
-        Ok(Vec::new())
+        Ok(ScanBatch::default())
     }
 
     /// The next rows in index order.
-    async fn merged(&mut self) -> Result<Vec<ScanRow>, StoreError> {
-        let mut out = Vec::new();
+    async fn merged(&mut self) -> Result<ScanBatch, StoreError> {
+        if self.cursors.len() == 1 {
+            // One is in order by itself.
+            return self.any().await;
+        }
+        let mut out = ScanBatch::default();
+        let reverse = self.scan.reverse;
         while out.len() < MERGED_ROWS {
             for cursor in &mut self.cursors {
-                if cursor.rows.is_empty() {
-                    cursor.fill(&self.client).await?;
-                }
+                cursor.fill(&self.client).await?;
             }
-            self.cursors.retain(|c| !c.rows.is_empty());
-            let reverse = self.scan.reverse;
-            let heads = self.cursors.iter().enumerate();
-            let first = heads.filter_map(|(at, c)| Some((at, &c.rows.front()?.index_key)));
-            let at = if reverse {
-                first.max_by(|a, b| a.1.cmp(b.1))
-            } else {
-                first.min_by(|a, b| a.1.cmp(b.1))
-            };
-            let Some((at, _)) = at else { break };
-            out.extend(self.cursors[at].rows.pop_front());
+            self.cursors.retain(|c| !c.is_empty());
+            // As long as every fragment has rows, the first of all is among their heads.
+            while out.len() < MERGED_ROWS && self.cursors.iter().all(|c| !c.is_empty()) {
+                let heads = self.cursors.iter().enumerate();
+                let heads = heads.filter_map(|(at, c)| Some((at, c.rows.get(c.at)?.index_key)));
+                let first = heads.reduce(|a, b| if (b.1 < a.1) != reverse { b } else { a });
+                let Some((first, _)) = first else { return Ok(out) };
+                self.cursors[first].hand_out(&mut out);
+            }
         }
         Ok(out)
     }
 
     fn close(&mut self) {
         for cursor in self.cursors.drain(..) {
-            if cursor.pending.is_some() || !cursor.rows.is_empty() {
+            if cursor.pending.is_some() || !cursor.is_empty() {
                 self.client.with(|core| core.close_scan(cursor.handle));
             }
         }
@@ -162,13 +164,37 @@ impl ScanStream {
 }
 
 impl Cursor {
+    fn is_empty(&self) -> bool {
+        self.at == self.rows.len()
+    }
+
+    /// The next row goes on.
+    fn hand_out(&mut self, out: &mut ScanBatch) {
+        if let Some(row) = self.rows.get(self.at) {
+            out.push(row);
+            self.at += 1;
+        }
+    }
+
+    /// The rows that are there.
+    fn take(&mut self) -> ScanBatch {
+        let at = std::mem::take(&mut self.at);
+        let rows = std::mem::take(&mut self.rows);
+        if at == 0 {
+            return rows;
+        }
+        let mut rest = ScanBatch::default();
+        rows.iter().skip(at).for_each(|row| rest.push(row));
+        rest
+    }
+
     /// Waits for rows if some are to come, and asks for the batch after them.
     async fn fill(&mut self, client: &Client) -> Result<(), StoreError> {
-        while self.rows.is_empty() {
+        while self.is_empty() {
             let Some(pending) = self.pending.take() else { return Ok(()) };
             match answer_of(pending).await {
                 Answer::Batch { rows, done } => {
-                    self.rows.extend(rows);
+                    (self.rows, self.at) = (rows, 0);
                     if !done {
                         let handle = self.handle;
                         self.pending = Some(client.request(|core| core.next_batch(handle)));

@@ -1,6 +1,7 @@
 //! SELECT.
 
 mod collect;
+mod order;
 
 use super::{Chunks, limits, operation};
 use crate::access::Target;
@@ -13,22 +14,11 @@ use crate::table::Table;
 use collect::Collector;
 use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
 use lats_client::api::{KeyRange, LockMode, RowOp, RowOpKind, Scan};
-use lats_values::{Expr, SqlError, Value, sort_order};
-use std::cmp::Ordering;
+use lats_values::{Expr, SqlError, Value};
+pub(crate) use order::compare_rows;
 
 /// Rows that a scan with locks asks for at once.
 const LOCKS_PER_REQUEST_MAX: usize = 1_024;
-
-/// Compares rows of ORDER BY values.
-pub(crate) fn compare_rows(a: &[Value], b: &[Value], descending: &[bool]) -> Ordering {
-    for ((a, b), descending) in a.iter().zip(b).zip(descending) {
-        let order = sort_order(a, b);
-        if order != Ordering::Equal {
-            return if *descending { order.reverse() } else { order };
-        }
-    }
-    Ordering::Equal
-}
 
 impl<S: Store> Session<S> {
     pub(crate) async fn select<K: Sink>(
@@ -91,7 +81,7 @@ impl<S: Store> Session<S> {
             Target::Ranges(ranges) => {
                 let filter = filter.map(|f| with_externals(f, collector.externals()));
                 let program = encode_program(filter, Some(Vec::new()));
-                let scan = scan(plan, table, ranges, program);
+                let scan = Scan { primary_keys: true, ..scan(plan, table, ranges, program) };
                 return self.lock_scan(plan, table, (scan, lock), collector, sink).await;
             }
         };
@@ -120,7 +110,7 @@ impl<S: Store> Session<S> {
         let mut running = self.start_scan(scan);
         let mut enough = false;
         while !enough && let Some(rows) = running.next().await? {
-            let keys = rows.into_iter().map(|row| row.primary_key).collect();
+            let keys = rows.iter().map(|row| row.primary_key.to_vec()).collect();
             let reads = reads(plan, table, lock, &program, keys);
             enough = self.lock_rows(reads, collector, sink).await?;
         }
@@ -218,8 +208,8 @@ impl<S: Store> Session<S> {
         }
         let mut running = self.start_scan(scan);
         while let Some(rows) = running.next().await? {
-            for row in rows {
-                if collector.push(&row.row)? {
+            for row in rows.iter() {
+                if collector.push(row.row)? {
                     return Ok(());
                 }
             }
@@ -257,6 +247,7 @@ fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Vec<u8
         ranges,
         ordered: plan.ordered_scan,
         reverse: plan.ordered_scan && plan.reverse,
+        primary_keys: false,
         program,
         limit: None,
     }
@@ -269,12 +260,13 @@ fn begin<K: Sink>(collector: &Collector<'_>, sink: &mut K) {
 }
 
 fn send<K: Sink>(collector: &mut Collector<'_>, sink: &mut K) -> Result<(), SqlError> {
-    if collector.pending().is_empty() {
+    if collector.pending().len() == 0 {
         return Ok(());
     }
     begin(collector, sink);
-    for row in collector.take() {
-        sink.row(&row)?;
+    for row in collector.pending() {
+        sink.row(row)?;
     }
+    collector.clear_pending();
     Ok(())
 }

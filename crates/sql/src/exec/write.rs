@@ -133,6 +133,7 @@ impl<S: Store> Session<S> {
             ranges,
             ordered,
             reverse: ordered && plan.order.first().is_some_and(|(_, desc)| *desc),
+            primary_keys: true,
             program: encode_program(filter, projection),
             limit: (limit != u64::MAX && !sorts).then_some(limit),
         };
@@ -140,10 +141,10 @@ impl<S: Store> Session<S> {
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
         let mut bytes = 0usize;
         while let Some(rows) = running.next().await? {
-            for row in rows {
+            for row in rows.iter() {
                 bytes += row.primary_key.len() + 64;
-                let order = if sorts { order_values(plan, &row.row, externals)? } else { vec![] };
-                found.push((order, row.primary_key));
+                let order = if sorts { order_values(plan, row.row, externals)? } else { vec![] };
+                found.push((order, row.primary_key.to_vec()));
             }
             if bytes > STATEMENT_BYTES_MAX {
                 return Err(error::out_of_statement_memory().into());

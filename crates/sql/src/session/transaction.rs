@@ -261,7 +261,7 @@ impl<S: Store> Running<S> {
     /// The next rows; none at the end.
     pub(crate) async fn next(
         &mut self,
-    ) -> Result<Option<Vec<lats_client::api::ScanRow>>, StoreError> {
+    ) -> Result<Option<lats_client::batch::ScanBatch>, StoreError> {
         use crate::store::StoreScan;
         match self {
             Self::Own(scan) => scan.next().await,

@@ -120,6 +120,12 @@ fn order_and_limit() {
          => 1|30;3|30
          SELECT id FROM people ORDER BY 1 LIMIT 2 OFFSET 3
          => 4;5
+         SELECT id FROM people ORDER BY city DESC, age
+         => 2;3;5;4;1
+         SELECT id FROM people ORDER BY age DESC, city, id DESC
+         => 5;1;3;2;4
+         SELECT DISTINCT city FROM people ORDER BY city DESC
+         => Rome;Paris;Oslo
          SELECT id FROM people ORDER BY CHAR_LENGTH(city), id DESC LIMIT 3
          => 4;3;2
          SELECT id FROM people LIMIT 0

@@ -26,6 +26,28 @@ fn rows_keep_values_of_every_type() {
 }
 
 #[test]
+fn a_part_of_a_row_is_what_its_values_would_be_stored_as() {
+    let types = testing::all_types();
+    let layout = RowLayout::new(&types);
+    let mut random = Prng::new(5);
+    for _ in 0..500 {
+        let values: Vec<Value> = types.iter().map(|t| testing::value(t, &mut random)).collect();
+        let (mut row, mut part, mut expected) =
+            (Vec::new(), b"before".to_vec(), b"before".to_vec());
+        layout.encode(&values, &mut row).unwrap();
+        let mut columns: Vec<u16> = (0..types.len() as u16).collect();
+        columns.sort_by_cached_key(|_| random.next_u64());
+        columns.truncate(random.below(types.len() as u64 + 1) as usize);
+        let kinds: Vec<ColumnType> =
+            columns.iter().map(|c| types[usize::from(*c)].clone()).collect();
+        let chosen: Vec<Value> = columns.iter().map(|c| layout.value(&row, *c)).collect();
+        RowLayout::new(&kinds).encode(&chosen, &mut expected).unwrap();
+        layout.project(&row, &columns, &mut part);
+        assert_eq!(part, expected, "{columns:?}");
+    }
+}
+
+#[test]
 fn changed_bytes_never_panic_and_what_is_valid_reads_back_the_same() {
     let types = testing::all_types();
     let layout = RowLayout::new(&types);

@@ -1,6 +1,6 @@
 //! What happens to the rows that were read: expressions, groups, DISTINCT, order, limit.
 
-use super::compare_rows;
+use super::order::{self, OrderKey};
 use crate::error;
 use crate::expr::RowSource;
 use crate::plan::Columns;
@@ -19,7 +19,7 @@ struct Group {
 }
 
 struct Sorted {
-    order: Vec<Value>,
+    order: OrderKey,
     row: Vec<Value>,
 }
 
@@ -35,9 +35,15 @@ pub(super) struct Collector<'a> {
     seen: Map<Vec<u8>, ()>,
     sorted: Vec<Sorted>,
     descending: Vec<bool>,
+    /// The columns of ORDER BY, if it names columns only.
+    order_columns: Option<Vec<u16>>,
     sorts: bool,
     columns: Columns,
-    pending: Vec<Vec<Value>>,
+    /// The row at hand, and a key of it: reused, so that a row costs no memory of its own.
+    row: Vec<Value>,
+    key: Vec<u8>,
+    /// Values of the rows that can be sent, one row behind the other.
+    pending: Vec<Value>,
     bytes: usize,
 }
 
@@ -59,8 +65,11 @@ impl<'a> Collector<'a> {
             seen: Map::default(),
             sorted: Vec::new(),
             descending: plan.order.iter().map(|(_, descending)| *descending).collect(),
+            order_columns: order::plain_columns(plan),
             sorts: plan.sorts(),
             columns: plan.columns_with(externals),
+            row: Vec::new(),
+            key: Vec::new(),
             pending: Vec::new(),
             bytes: 0,
         }
@@ -90,12 +99,14 @@ impl<'a> Collector<'a> {
         self.plan.grouping.is_some() || self.sorts
     }
 
-    pub(super) fn pending(&self) -> &[Vec<Value>] {
-        &self.pending
+    /// The rows that can be sent.
+    pub(super) fn pending(&self) -> impl ExactSizeIterator<Item = &[Value]> {
+        self.pending.chunks_exact(self.plan.outputs.len().max(1))
     }
 
-    pub(super) fn take(&mut self) -> Vec<Vec<Value>> {
-        std::mem::take(&mut self.pending)
+    /// They have been sent.
+    pub(super) fn clear_pending(&mut self) {
+        self.pending.clear();
     }
 
     pub(super) fn warnings(&mut self) -> Vec<SqlError> {
@@ -120,9 +131,13 @@ impl<'a> Collector<'a> {
             return Ok(false);
         }
         let source = source(self.plan, self.externals, Some(image), &[]);
-        let row = output(self.plan, &self.columns, &source, &mut self.context)?;
-        let order = order_values(self.plan, self.sorts, &source, &mut self.context)?;
-        self.emit(row, order)
+        output(self.plan, &self.columns, &source, &mut self.context, &mut self.row)?;
+        let order = match &self.order_columns {
+            _ if !self.sorts => OrderKey::None,
+            Some(columns) => OrderKey::of_columns(self.plan, columns, &self.descending, image),
+            None => OrderKey::of_values(self.plan, &source, &mut self.context)?,
+        };
+        self.emit(order)
     }
 
     /// No more rows come.
@@ -132,8 +147,8 @@ impl<'a> Collector<'a> {
         }
         if self.sorts {
             self.sort();
-            for sorted in std::mem::take(&mut self.sorted) {
-                self.deliver(sorted.row);
+            for mut sorted in std::mem::take(&mut self.sorted) {
+                self.deliver(&mut sorted.row);
             }
         }
         Ok(())
@@ -146,46 +161,50 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    fn emit(&mut self, row: Vec<Value>, order: Vec<Value>) -> Result<bool, SqlError> {
+    /// Takes the row at hand; true if no more are wanted.
+    fn emit(&mut self, order: OrderKey) -> Result<bool, SqlError> {
         if self.plan.distinct {
-            let mut key = Vec::new();
-            group_key(&row, &mut key);
-            self.bytes += key.len() + 64;
-            self.check_memory(0)?;
-            if self.seen.insert(key, ()).is_some() {
+            self.key.clear();
+            group_key(&self.row, &mut self.key);
+            if self.seen.contains_key(&self.key) {
                 return Ok(false);
             }
+            self.bytes += self.key.len() + 64;
+            self.check_memory(0)?;
+            self.seen.insert(self.key.clone(), ());
         }
+        let mut row = std::mem::take(&mut self.row);
         if !self.sorts {
-            return Ok(self.deliver(row));
+            let enough = self.deliver(&mut row);
+            self.row = row;
+            return Ok(enough);
         }
-        self.bytes += row_bytes(&row) + row_bytes(&order);
+        self.bytes += row_bytes(&row) + order.bytes();
         self.sorted.push(Sorted { order, row });
         let wanted = usize::try_from(self.skip.saturating_add(self.left)).unwrap_or(usize::MAX);
         if self.sorted.len() >= wanted.saturating_mul(2).saturating_add(SORT_SLACK) {
             self.sort();
             self.sorted.truncate(wanted);
-            let kept = self.sorted.iter().map(|s| row_bytes(&s.row) + row_bytes(&s.order));
-            self.bytes = kept.sum();
+            self.bytes = self.sorted.iter().map(|s| row_bytes(&s.row) + s.order.bytes()).sum();
         }
         self.check_memory(0)?;
         Ok(false)
     }
 
     /// Sends a row on unless OFFSET or LIMIT leave it out; true if no more are wanted.
-    fn deliver(&mut self, row: Vec<Value>) -> bool {
+    fn deliver(&mut self, row: &mut Vec<Value>) -> bool {
         if self.skip > 0 {
             self.skip -= 1;
         } else if self.left > 0 {
             self.left -= 1;
-            self.pending.push(row);
+            self.pending.append(row);
         }
         self.left == 0
     }
 
     fn sort(&mut self) {
         let descending = &self.descending;
-        self.sorted.sort_by(|a, b| compare_rows(&a.order, &b.order, descending));
+        self.sorted.sort_by(|a, b| a.order.compare(&b.order, descending));
     }
 
     fn accumulate(&mut self, grouping: &Grouping, image: &[u8]) -> Result<(), SqlError> {
@@ -197,15 +216,17 @@ impl<'a> Collector<'a> {
             for key in &grouping.keys {
                 values.push(eval(key, &source, &mut self.context)?);
             }
-            let mut key = Vec::new();
-            group_key(&values, &mut key);
-            let next = self.groups.len();
-            let entry = key.len() + 64;
-            let number = *self.group_numbers.entry(key).or_insert(next);
-            if number == next {
-                self.bytes += entry;
+            self.key.clear();
+            group_key(&values, &mut self.key);
+            match self.group_numbers.get(&self.key) {
+                Some(number) => *number,
+                None => {
+                    self.bytes += self.key.len() + 64;
+                    let next = self.groups.len();
+                    self.group_numbers.insert(self.key.clone(), next);
+                    next
+                }
             }
-            number
         };
         if number == self.groups.len() {
             let group = new_group(self.plan, grouping, self.externals, Some(image));
@@ -246,9 +267,12 @@ impl<'a> Collector<'a> {
             {
                 continue;
             }
-            let row = output(self.plan, &self.columns, &source, &mut self.context)?;
-            let order = order_values(self.plan, self.sorts, &source, &mut self.context)?;
-            if self.emit(row, order)? {
+            output(self.plan, &self.columns, &source, &mut self.context, &mut self.row)?;
+            let order = match self.sorts {
+                true => OrderKey::of_values(self.plan, &source, &mut self.context)?,
+                false => OrderKey::None,
+            };
+            if self.emit(order)? {
                 break;
             }
         }
@@ -286,8 +310,9 @@ fn output(
     columns: &Columns,
     source: &RowSource<'_>,
     context: &mut EvalContext,
-) -> Result<Vec<Value>, SqlError> {
-    let mut row = Vec::with_capacity(plan.outputs.len());
+    row: &mut Vec<Value>,
+) -> Result<(), SqlError> {
+    row.clear();
     for (output, column) in plan.outputs.iter().zip(columns.iter()) {
         let value = value(&output.expr, source, context)?;
         // What is computed takes the type that the client was told.
@@ -296,10 +321,10 @@ fn output(
             _ => lats_values::present(value, &column.column_type),
         });
     }
-    Ok(row)
+    Ok(())
 }
 
-fn value(
+pub(super) fn value(
     expr: &Expr,
     source: &RowSource<'_>,
     context: &mut EvalContext,
@@ -311,19 +336,7 @@ fn value(
     }
 }
 
-fn order_values(
-    plan: &SelectPlan,
-    sorts: bool,
-    source: &RowSource<'_>,
-    context: &mut EvalContext,
-) -> Result<Vec<Value>, SqlError> {
-    if !sorts {
-        return Ok(Vec::new());
-    }
-    plan.order.iter().map(|(expr, _)| value(expr, source, context)).collect()
-}
-
-fn row_bytes(row: &[Value]) -> usize {
+pub(super) fn row_bytes(row: &[Value]) -> usize {
     let heap = |value: &Value| match value {
         Value::Text(text, _) => text.capacity(),
         Value::Bytes(bytes) => bytes.capacity(),
