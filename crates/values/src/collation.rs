@@ -149,15 +149,23 @@ pub fn append_key(collation: Collation, text: &str, out: &mut Vec<u8>) {
 
 /// Appends the key of an ASCII text: the bytes that the collator gives. None of them is 0.
 fn append_ascii(text: &str, out: &mut Vec<u8>) {
-    out.reserve(text.len() + 2);
-    for weight in ascii_weights_of(text) {
-        let [first, second] = weight.to_be_bytes();
-        out.push(first);
-        if second > 0 {
-            out.push(second);
+    let start = out.len();
+    out.resize(start + 2 * text.len() + 2, 0);
+    let slots = out.get_mut(start..).unwrap_or_default();
+    let mut end = 0;
+    // Without branches: bytes that are not there are written over by what comes next.
+    for weight in text.bytes().map(|b| ASCII_WEIGHTS.get(usize::from(b)).copied().unwrap_or(0)) {
+        for byte in weight.to_be_bytes() {
+            if let Some(slot) = slots.get_mut(end) {
+                *slot = byte;
+            }
+            end += usize::from(byte > 0);
         }
     }
-    out.extend_from_slice(&[0, 0]);
+    if let Some(last) = slots.get_mut(end..end + 2) {
+        last.fill(0);
+    }
+    out.truncate(start + end + 2);
 }
 
 /// Appends bytes so that shorter ones sort first whatever follows: 0 becomes 0 255, the end 0 0.
