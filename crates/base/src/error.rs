@@ -55,7 +55,7 @@ codes! {
     StaleView = 11, Temporary, "the cluster changed while the request was under way; retry";
     NodeFailed = 12, Temporary, "a data node failed while it worked on the transaction; retry the transaction";
     NoReplica = 13, Temporary, "no in-sync replica of the row's node group is alive; restart the group's nodes";
-    LockTimeout = 20, Temporary, "waited too long for a row lock (possibly a deadlock); retry the transaction";
+    LockTimeout = 20, Temporary, "waited too long for a row lock; retry the statement";
     LockQueueFull = 21, Temporary, "too many transactions wait for the same row; retry the transaction";
     TransactionLimit = 22, Temporary, "the coordinator runs as many transactions as it may; retry later";
     OperationLimit = 23, Permanent, "the transaction holds as many row operations as it may; split it";
@@ -66,6 +66,7 @@ codes! {
     CoordinatorFailed = 28, Temporary, "the transaction's coordinator failed and the transaction was rolled back; retry it";
     OutcomeUnknown = 29, UnknownOutcome, "the connection was lost while the transaction was committing; check whether it took effect";
     LockNotFree = 30, Temporary, "another transaction has locked the row, and the request said not to wait for it";
+    Deadlock = 31, Temporary, "the transaction waited in a circle with others for row locks, and was chosen to give way; run it again";
     KeyExists = 40, Constraint, "a row with this key exists already";
     RowMissing = 41, Constraint, "no row has this key";
     TableUnknown = 50, Permanent, "no such table; reread the catalog";
@@ -93,6 +94,7 @@ impl RefCode {
             Self::Unrecognised
                 | Self::NotServing
                 | Self::NodeFailed
+                | Self::Deadlock
                 | Self::TransactionAborted
                 | Self::TransactionUnknown
                 | Self::CoordinatorFailed

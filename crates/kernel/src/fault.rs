@@ -47,6 +47,10 @@ pub enum Fault {
     BugKeepRefusedStatement,
     /// Planted bug: a read with a shared lock takes none.
     BugShareWithoutLock,
+    /// Planted bug: a coordinator does not look for deadlocks.
+    BugBlindToDeadlocks,
+    /// Planted bug: a coordinator takes a wait for a deadlock.
+    BugHastyVictim,
 }
 
 /// Which faults are armed in a node, and how often each fires.

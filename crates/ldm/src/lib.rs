@@ -10,6 +10,7 @@ extern crate alloc;
 extern crate std;
 
 mod copy;
+mod deadlock;
 mod finish;
 mod fragment;
 mod lock;
@@ -71,6 +72,8 @@ pub struct Ldm {
     pub(crate) copied: BTreeSet<(TableId, FragmentId)>,
     /// Batches that wait for a row lock, by when they give up.
     pub(crate) waits: BTreeSet<(Instant, TransactionId)>,
+    /// Batches that wait for a row lock, by when their coordinators are told whom they wait for.
+    pub(crate) reports: BTreeSet<(Instant, TransactionId)>,
     /// Lives to which a link was lost: what comes from them has gaps (VIEW-5).
     pub(crate) severed: BTreeMap<NodeId, u32>,
     /// Tables from this id on are newer than our catalog.
@@ -102,6 +105,7 @@ pub struct Counters {
 
 const TIMER_HOUSEKEEPING: TimerToken = 0;
 const TIMER_LOCK_WAITS: TimerToken = 1;
+const TIMER_REPORTS: TimerToken = 2;
 /// How long an outcome is kept for a client that does not say it has heard it.
 const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
 const OUTCOMES_MAX: usize = 1 << 20;
@@ -122,6 +126,7 @@ impl Ldm {
             copies: BTreeMap::new(),
             copied: BTreeSet::new(),
             waits: BTreeSet::new(),
+            reports: BTreeSet::new(),
             severed: BTreeMap::new(),
             next_table: TableId::new(0),
             parked: SignalBuffer::new(),
@@ -284,6 +289,7 @@ impl Block for Ldm {
     fn on_timer(&mut self, token: TimerToken, ctx: &mut Ctx<'_>) {
         match token {
             TIMER_LOCK_WAITS => self.give_up_lock_waits(ctx),
+            TIMER_REPORTS => self.report_waits(ctx),
             copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
             _ => self.housekeep(ctx),
         }
@@ -295,7 +301,7 @@ impl Block for Ldm {
         if let Some((id, t)) = self.transactions.iter().next() {
             return Some(format!("ldm {} holds transaction {id:?}: {t:?}", self.instance));
         }
-        if !self.waits.is_empty() || !self.parked.is_empty() {
+        if !self.waits.is_empty() || !self.reports.is_empty() || !self.parked.is_empty() {
             return Some(format!("ldm {} holds waits or parked signals", self.instance));
         }
         self.fragments().find_map(|(table, id, f)| {

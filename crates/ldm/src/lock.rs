@@ -107,6 +107,35 @@ impl Lock {
         granted
     }
 
+    /// Whom a transaction in the queue waits for, directly or through others in the queue: holders,
+    /// and those ahead of it for whom `counts` is true (DEADLOCK-2).
+    pub(crate) fn blockers(
+        &self,
+        transaction: TransactionId,
+        counts: impl Fn(TransactionId) -> bool,
+    ) -> Vec<TransactionId> {
+        let Some(at) = self.queue.iter().position(|(t, _)| *t == transaction) else {
+            return Vec::new();
+        };
+        // Who shares waits for another one that shares only if somebody between them does not.
+        let mut exclusive = self.queue[at].1 == LockMode::Exclusive;
+        let mut found = Vec::new();
+        for (ahead, mode) in self.queue.iter().take(at).rev() {
+            exclusive |= *mode == LockMode::Exclusive;
+            if exclusive && counts(*ahead) {
+                found.push(*ahead);
+            }
+        }
+        let holders = self.holders.iter().filter(|(t, _)| *t != transaction);
+        let blocking = holders.filter(|(_, mode)| exclusive || *mode == LockMode::Exclusive);
+        for (holder, _) in blocking {
+            if !found.contains(holder) {
+                found.push(*holder);
+            }
+        }
+        found
+    }
+
     /// True if the transaction holds it exclusively.
     pub(crate) fn is_exclusive(&self, transaction: TransactionId) -> bool {
         self.holders.contains(&(transaction, LockMode::Exclusive))

@@ -3,6 +3,7 @@
 
 use crate::{
     Ldm, Refusal, Table,
+    deadlock::REPORT_AFTER,
     fragment::{Fragment, Version},
     lock::{Grant, Lock, LockMode},
     transaction::{Op, Transaction, WaitingBatch},
@@ -15,7 +16,7 @@ use lats_base::{
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    commit::{PREPARE_DECIDES, PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
+    commit::{PART_OF_MANY, PREPARE_DECIDES, PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
     list::{self, Change, LOCK_NOWAIT, LOCK_SKIP, Operation, OperationKind, Outcome, OutcomeKind},
 };
 use lats_values::Program;
@@ -27,6 +28,7 @@ pub(crate) struct Run {
     coordinator: BlockRef,
     batch: u32,
     statement: u32,
+    part_of_many: bool,
     outcomes: Vec<u8>,
     outcome_count: u32,
     changes: Vec<u8>,
@@ -72,6 +74,7 @@ impl Ldm {
             coordinator: signal.sender(),
             batch: req.batch,
             statement: req.statement,
+            part_of_many: req.flags & PART_OF_MANY != 0,
             outcomes: Vec::new(),
             outcome_count: 0,
             changes: Vec::new(),
@@ -378,8 +381,12 @@ impl Ldm {
         let transaction = run.transaction;
         self.waits.insert((gives_up, transaction));
         ctx.after(span, crate::TIMER_LOCK_WAITS);
+        let next_report = ctx.now().plus(REPORT_AFTER);
+        self.reports.insert((next_report, transaction));
+        ctx.after(REPORT_AFTER, crate::TIMER_REPORTS);
         if let Some(t) = self.transactions.get_mut(&transaction) {
-            t.waiting = Some(WaitingBatch { run, rest: rest.to_vec(), row, gives_up });
+            let rest = rest.to_vec();
+            t.waiting = Some(WaitingBatch { run, rest, row, gives_up, next_report, reports: 0 });
         }
     }
 
@@ -387,6 +394,7 @@ impl Ldm {
     fn take_waiting(&mut self, transaction: TransactionId) -> Option<WaitingBatch> {
         let waiting = self.transactions.get_mut(&transaction)?.waiting.take()?;
         self.waits.remove(&(waiting.gives_up, transaction));
+        self.reports.remove(&(waiting.next_report, transaction));
         Some(waiting)
     }
 
@@ -430,6 +438,16 @@ impl Ldm {
 }
 
 impl Run {
+    /// The batch's number within the transaction.
+    pub(crate) fn batch(&self) -> u32 {
+        self.batch
+    }
+
+    /// True if the transaction may wait for other batches of the same request too.
+    pub(crate) fn is_part_of_many(&self) -> bool {
+        self.part_of_many
+    }
+
     fn add_outcome(&mut self, index: u32, kind: OutcomeKind, image: Option<Vec<u8>>) {
         push_outcome(&mut self.outcomes, index, kind, image.as_deref());
         self.outcome_count += 1;

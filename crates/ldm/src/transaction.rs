@@ -40,6 +40,9 @@ pub(crate) struct WaitingBatch {
     pub(crate) rest: Vec<u8>,
     pub(crate) row: (TableId, FragmentId, RowId),
     pub(crate) gives_up: Instant,
+    /// When the coordinator will next be told whom it waits for, and how often it was.
+    pub(crate) next_report: Instant,
+    pub(crate) reports: usize,
 }
 
 impl Transaction {

@@ -114,13 +114,15 @@ body! {
         statement: u32,
         /// Number of operations.
         operation_count: u32,
-        /// `PREPARE_DECIDES` or 0.
+        /// `PREPARE_DECIDES`, `PART_OF_MANY`, or 0.
         flags: u32,
     }
 }
 /// When this batch is through the whole transaction is prepared, and everything in it is of the
 /// receiver: its row images may carry the decision (CARRY-1).
 pub const PREPARE_DECIDES: u32 = 1;
+/// The request that the batch belongs to has other batches too (DEADLOCK-2).
+pub const PART_OF_MANY: u32 = 2;
 body! {
     /// LDM of the primary → TC: executed; payload: [`crate::list::Outcome`]s.
     PrepareConf {

@@ -21,6 +21,7 @@ pub mod buffer;
 pub mod commit;
 pub mod control;
 pub mod copy;
+pub mod deadlock;
 pub mod hello;
 pub mod list;
 

@@ -1,6 +1,6 @@
 //! The table of all signals: numbers, sizes, who may send them; and the check at the door.
 
-use crate::{HEADER_BYTES, Header, Signal, commit, control, copy, list, query};
+use crate::{HEADER_BYTES, Header, Signal, commit, control, copy, deadlock, list, query};
 use core::mem::size_of;
 use lats_base::limits;
 
@@ -96,6 +96,9 @@ signals! {
     46 ScanConf, query, Node;
     47 ScanRef, query, Node;
     48 ScanResumeOrd, query, Local;
+    // Finding deadlocks: docs/protocols/deadlock.md.
+    50 LockWaitRep, deadlock, Node;
+    51 ProbeOrd, deadlock, Node;
     // Copying a replica: docs/protocols/rejoin.md.
     60 CopyRowsOrd, copy, Node;
     61 CopyRowsConf, copy, Node;
@@ -197,6 +200,8 @@ pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
             list::check::<list::FoundRow>(payload, signal.body::<query::ScanConf>().row_count)
         }
         Some(SignalNumber::ScanReq) => query::check_scan(signal),
+        Some(SignalNumber::LockWaitRep) => deadlock::check_wait(signal),
+        Some(SignalNumber::ProbeOrd) => deadlock::check_probe(signal),
         Some(SignalNumber::CompleteOrd | SignalNumber::OutcomesOrd) => {
             payload.len().is_multiple_of(size_of::<commit::CompleteEntry>())
         }

@@ -22,7 +22,8 @@ pub fn newest_view(world: &World) -> Option<&View> {
     views.max_by_key(|v| v.number)
 }
 
-fn ldms(world: &World, node: NodeId) -> Vec<&Ldm> {
+/// The local data managers of a node, if it lives.
+pub fn ldms(world: &World, node: NodeId) -> Vec<&Ldm> {
     let Some(n) = world.nodes.get(&node) else { return Vec::new() };
     let instances = 0..n.config.ldm_instances;
     instances

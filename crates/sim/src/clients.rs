@@ -52,6 +52,8 @@ pub struct Ledger {
     pub aborts: u64,
     /// Finished reads.
     pub reads: u64,
+    /// What victims of deadlocks were told, for who watches.
+    pub victims: Vec<String>,
     /// Statements that were refused in transactions that went on.
     pub refusals: u64,
 }
@@ -162,6 +164,7 @@ impl Ledger {
             commits: 0,
             aborts: 0,
             reads: 0,
+            victims: Vec::new(),
             refusals: 0,
         }
     }
@@ -334,6 +337,11 @@ impl SimClient {
         if awaited != Some(ticket) {
             self.doing = doing;
             return;
+        }
+        if let Answer::Failed(e) = &answer
+            && e.code == RefCode::Deadlock
+        {
+            ledger.victims.push(e.to_string());
         }
         if !matches!(doing, Doing::Stumbling { .. }) {
             self.check_answer(&answer, ledger);

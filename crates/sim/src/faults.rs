@@ -102,15 +102,24 @@ impl World {
     /// True if the cluster can lose one of these nodes: all others are full members that can talk
     /// to each other, so that they hold all data and a majority of the votes.
     pub(crate) fn can_lose(&self, one_of: &[NodeId]) -> bool {
+        self.is_whole_without(one_of) && one_of.iter().any(|n| self.holds_on(*n))
+    }
+
+    /// True if all nodes are full members that can talk to each other.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole_without(&[])
+    }
+
+    fn is_whole_without(&self, without: &[NodeId]) -> bool {
         let Some(view) = crate::checkers::newest_view(self) else { return false };
         let others: Vec<NodeId> =
-            self.nodes.keys().copied().filter(|n| !one_of.contains(n)).collect();
+            self.nodes.keys().copied().filter(|n| !without.contains(n)).collect();
         let whole = |id: &NodeId| {
             self.nodes.get(id).is_some_and(|n| {
                 n.is_alive()
                     && n.paused_until <= self.now
                     && view.is_alive(*id, n.life())
-                    && crate::checkers::control(n).is_some_and(|c| c.is_calm(one_of))
+                    && crate::checkers::control(n).is_some_and(|c| c.is_calm(without))
                     && (!n.config.holds_data || view.is_in_sync(*id))
             })
         };
@@ -118,7 +127,7 @@ impl World {
             let nearer = others.iter().filter(|b| *b > a);
             nearer.into_iter().all(|b| self.network.is_whole(End::Node(*a), End::Node(*b)))
         };
-        others.iter().all(|n| whole(n) && linked(n)) && one_of.iter().any(|n| self.holds_on(*n))
+        others.iter().all(|n| whole(n) && linked(n))
     }
 
     /// True if there is something to lose.

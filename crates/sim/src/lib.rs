@@ -7,6 +7,7 @@
 
 pub mod checkers;
 pub mod clients;
+mod deadlocks;
 pub mod faults;
 pub mod network;
 pub mod run;

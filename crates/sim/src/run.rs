@@ -3,6 +3,7 @@
 use crate::{
     checkers,
     clients::{Ledger, SimClient},
+    deadlocks::Watch,
     faults::{self, Menu},
     network::End,
     world::{Event, ForClient, Shape, World},
@@ -47,6 +48,10 @@ pub struct Outcome {
     pub virtual_ms: u64,
     /// From the death of each data node to the next commit of a client, in us.
     pub failovers_us: Vec<u64>,
+    /// Transactions that gave way in a deadlock.
+    pub deadlock_victims: u64,
+    /// How long each transaction was in a deadlock, in us.
+    pub deadlocks_us: Vec<u64>,
 }
 
 struct Run {
@@ -55,6 +60,7 @@ struct Run {
     ledger: Ledger,
     verbose: bool,
     failovers_us: Vec<u64>,
+    watch: Watch,
 }
 
 /// The table ids that a new cluster gives first.
@@ -80,7 +86,10 @@ pub fn run(options: &Options) -> Outcome {
         }
         let rare = matches!(
             bug,
-            Fault::BugIgnoreLease | Fault::BugAbortDecided | Fault::BugDropCarriedDecision
+            Fault::BugIgnoreLease
+                | Fault::BugAbortDecided
+                | Fault::BugDropCarriedDecision
+                | Fault::BugBlindToDeadlocks
         );
         let once_in = if rare { 1 } else { BUG_RATE };
         bugs.arm(bug, once_in);
@@ -103,8 +112,14 @@ pub fn run(options: &Options) -> Outcome {
         })
         .collect();
     let ledger = Ledger::new(FIRST_TABLE, random.between(4, 30) as i64, client_count.into());
-    let mut run =
-        Run { world, clients, ledger, verbose: options.verbose, failovers_us: Vec::new() };
+    let mut run = Run {
+        world,
+        clients,
+        ledger,
+        verbose: options.verbose,
+        failovers_us: Vec::new(),
+        watch: Watch::default(),
+    };
     if options.verbose {
         run.say(&format!("{shape:?}"));
     }
@@ -121,6 +136,8 @@ pub fn run(options: &Options) -> Outcome {
         views: checkers::newest_view(&run.world).map_or(0, |v| v.number.get()),
         virtual_ms: run.world.now.as_nanos() / 1_000_000,
         failovers_us: run.failovers_us,
+        deadlock_victims: run.watch.victims,
+        deadlocks_us: run.watch.lasted_us,
     }
 }
 
@@ -293,6 +310,10 @@ impl Run {
                 self.say(&format!("node {node} ended itself: {why}"));
             }
             self.serve_clients();
+            self.watch.look(&self.world)?;
+            while let Some(text) = self.ledger.victims.pop() {
+                self.watch.check_victim(&text)?;
+            }
             if self.ledger.commits > commits
                 && let Some(killed_at) = self.world.killed_at.take()
             {

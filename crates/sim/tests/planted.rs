@@ -72,3 +72,13 @@ fn a_refused_statement_that_leaves_something_is_found() {
 fn a_shared_lock_that_is_none_is_found() {
     must_be_found(Fault::BugShareWithoutLock, 40);
 }
+
+#[test]
+fn coordinators_that_do_not_look_for_deadlocks_are_found() {
+    must_be_found(Fault::BugBlindToDeadlocks, 40);
+}
+
+#[test]
+fn a_victim_without_a_deadlock_is_found() {
+    must_be_found(Fault::BugHastyVictim, 40);
+}

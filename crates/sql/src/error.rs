@@ -205,6 +205,7 @@ pub fn store_error(error: &StoreError) -> SqlError {
         ),
         RefCode::MemoryFull => make(1114, "HY000", &format!("The table is full: {text}")),
         RefCode::NodeFailed
+        | RefCode::Deadlock
         | RefCode::TransactionAborted
         | RefCode::TransactionUnknown
         | RefCode::CoordinatorFailed => {

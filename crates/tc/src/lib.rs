@@ -10,6 +10,7 @@ extern crate std;
 
 mod abort;
 mod commit;
+mod deadlock;
 mod epoch;
 mod outcome;
 mod prepare;
@@ -68,6 +69,8 @@ pub struct Counters {
     pub carried: u64,
     /// Transactions rolled back, for whatever reason.
     pub aborts: u64,
+    /// Transactions that were rolled back to end a deadlock.
+    pub deadlocks: u64,
     /// Transactions of dead coordinators that were resolved here.
     pub taken_over: u64,
 }
@@ -180,6 +183,8 @@ impl Block for Tc {
             SignalNumber::AbortConf => self.on_abort_conf(signal, ctx),
             SignalNumber::TakeOverRep => self.on_take_over_rep(signal),
             SignalNumber::TakeOverEndRep => self.on_take_over_end_rep(signal, ctx),
+            SignalNumber::LockWaitRep => self.on_lock_wait_rep(signal, ctx),
+            SignalNumber::ProbeOrd => self.on_probe_ord(signal, ctx),
             SignalNumber::OutcomeReq => self.on_outcome_req(signal, ctx),
             SignalNumber::OutcomeFindConf => self.on_outcome_find_conf(signal, ctx),
             SignalNumber::ViewOrd => self.on_view_ord(signal, ctx),

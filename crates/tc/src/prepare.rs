@@ -26,6 +26,7 @@ impl Tc {
         let Some(batch) = t.batches.get_mut(&conf.batch) else { return };
         t.epoch = t.epoch.max(conf.epoch);
         batch.executed = true;
+        batch.wait = None;
         batch.backups = conf.backups.and(alive);
         let early = batch.early;
         early.iter().for_each(|n| {

@@ -11,8 +11,8 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
     commit::{
-        CANCEL_WAIT, FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PREPARE_DECIDES,
-        PrepareReq, TcKeyConf, TcKeyReq,
+        CANCEL_WAIT, FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PART_OF_MANY,
+        PREPARE_DECIDES, PrepareReq, TcKeyConf, TcKeyReq,
     },
     control::ClientGoneRep,
     list::{self, Operation, OperationKind},
@@ -114,10 +114,12 @@ impl Tc {
         };
         let decides = self.may_carry(req, &parts, ctx) || ctx.fault(Fault::BugCarryInParts);
         let commits = req.flags & FLAG_COMMIT != 0;
-        let flags = if commits && decides { PREPARE_DECIDES } else { 0 };
+        let decides = if commits && decides { PREPARE_DECIDES } else { 0 };
+        let flags = decides | if parts.len() > 1 { PART_OF_MANY } else { 0 };
         let (view, epoch) = (self.view.number, self.epochs.current);
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::Preparing;
+        t.seen_searches.clear();
         t.operations += req.operation_count as usize;
         for (primary, part) in parts {
             let batch = t.next_batch;
@@ -131,6 +133,7 @@ impl Tc {
                     executed: false,
                     backups: NodeSet::EMPTY,
                     early: NodeSet::EMPTY,
+                    wait: None,
                 },
             );
             let body = PrepareReq {

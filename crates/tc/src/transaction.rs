@@ -4,10 +4,11 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use lats_base::{Epoch, NodeSet, RefCode};
+use lats_base::{Epoch, Instant, NodeSet, RefCode, TransactionId};
 use lats_signals::{
     BlockRef,
     commit::{FLAG_COMMIT, TcKeyReq},
+    deadlock::Blocker,
 };
 
 /// Idle → Preparing → Deciding → Committing; or Settling → Aborting → Aborted. A refused request:
@@ -57,6 +58,10 @@ pub(crate) struct Transaction {
     pub(crate) request: Option<Request>,
     /// The newest statement.
     pub(crate) statement: u32,
+    /// Searches for deadlocks that it has begun, and the newest that have come by, by who began.
+    pub(crate) searches: u64,
+    pub(crate) searched_at: Instant,
+    pub(crate) seen_searches: BTreeMap<TransactionId, u64>,
     /// Why it, or its last request, is rolled back.
     pub(crate) refusal: Option<Refusal>,
 }
@@ -84,6 +89,15 @@ pub(crate) struct Batch {
     pub(crate) backups: NodeSet,
     /// Backups that have answered before the primary.
     pub(crate) early: NodeSet,
+    /// It waits for a row lock, as the primary has last reported.
+    pub(crate) wait: Option<Wait>,
+}
+
+/// Whom a batch waits for, and which row it waits for.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    pub(crate) blockers: Vec<Blocker>,
+    pub(crate) row: Vec<u8>,
 }
 
 /// The client's request that is being worked on.
@@ -133,6 +147,9 @@ impl Transaction {
             abort_part: 0,
             request: None,
             statement: 0,
+            searches: 0,
+            searched_at: Instant::ZERO,
+            seen_searches: BTreeMap::new(),
             refusal: None,
         }
     }

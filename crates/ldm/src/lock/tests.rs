@@ -92,3 +92,33 @@ fn whatever_happens_holders_are_compatible_and_nobody_waits_for_a_free_lock() {
         }
     }
 }
+
+#[test]
+fn who_waits_knows_for_whom() {
+    let mut lock = Lock::default();
+    ask(&mut lock, t(1), Shared);
+    ask(&mut lock, t(2), Shared);
+    ask(&mut lock, t(3), Exclusive);
+    ask(&mut lock, t(4), Shared);
+    ask(&mut lock, t(5), Shared);
+    let all = |_| true;
+    assert_eq!(lock.blockers(t(3), all), vec![t(1), t(2)]);
+    // Those who share wait for each other only across one who does not.
+    assert_eq!(lock.blockers(t(4), all), vec![t(3), t(1), t(2)]);
+    assert_eq!(lock.blockers(t(5), all), vec![t(3), t(1), t(2)]);
+    assert_eq!(lock.blockers(t(5), |_| false), vec![t(1), t(2)]);
+    assert_eq!(lock.blockers(t(1), all), vec![]);
+    // Two who want more wait for each other.
+    assert_eq!(ask(&mut lock, t(1), Exclusive), Grant::Queued);
+    assert_eq!(ask(&mut lock, t(2), Exclusive), Grant::Queued);
+    assert_eq!(lock.blockers(t(1), |_| false), vec![t(2)]);
+    assert_eq!(lock.blockers(t(2), |_| false), vec![t(1)]);
+    // An exclusive one behind those who share waits for all of them.
+    let mut lock = Lock::default();
+    ask(&mut lock, t(1), Exclusive);
+    ask(&mut lock, t(2), Shared);
+    ask(&mut lock, t(3), Shared);
+    ask(&mut lock, t(4), Exclusive);
+    assert_eq!(lock.blockers(t(3), all), vec![t(1)]);
+    assert_eq!(lock.blockers(t(4), all), vec![t(3), t(2), t(1)]);
+}

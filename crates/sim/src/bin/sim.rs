@@ -44,6 +44,8 @@ const BUGS: &[(&str, Fault)] = &[
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
     ("share-without-lock", Fault::BugShareWithoutLock),
+    ("blind-to-deadlocks", Fault::BugBlindToDeadlocks),
+    ("hasty-victim", Fault::BugHastyVictim),
 ];
 
 #[derive(Default)]
@@ -57,6 +59,8 @@ struct Totals {
     unknown: u64,
     views: u64,
     failovers_us: Vec<u64>,
+    deadlock_victims: u64,
+    deadlocks_us: Vec<u64>,
     failures: Vec<(u64, String)>,
 }
 
@@ -71,6 +75,8 @@ impl Totals {
         self.unknown += outcome.unknown;
         self.views += outcome.views.saturating_sub(1);
         self.failovers_us.extend(outcome.failovers_us);
+        self.deadlock_victims += outcome.deadlock_victims;
+        self.deadlocks_us.extend(outcome.deadlocks_us);
         if let Some(failure) = outcome.failure {
             self.failures.push((seed, failure));
         }
@@ -86,6 +92,8 @@ impl Totals {
         self.unknown += other.unknown;
         self.views += other.views;
         self.failovers_us.extend(other.failovers_us);
+        self.deadlock_victims += other.deadlock_victims;
+        self.deadlocks_us.extend(other.deadlocks_us);
         self.failures.extend(other.failures);
     }
 }
@@ -181,17 +189,24 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
         totals.signals,
         took.as_secs_f64()
     );
-    totals.failovers_us.sort_unstable();
-    let worst = totals.failovers_us.len().saturating_sub(1);
-    let part = |percent: usize| totals.failovers_us.get(worst * percent / 100).unwrap_or(&0);
     println!(
-        "sim: {} data nodes died; first commit after it: median {} us, 90% {} us, 99% {} us, \
-         longest {} us",
+        "sim: {} data nodes died; first commit after it: {}",
         totals.failovers_us.len(),
-        part(50),
-        part(90),
-        part(99),
-        part(100)
+        spread(&mut totals.failovers_us)
+    );
+    println!(
+        "sim: {} transactions gave way in deadlocks; time in one: {}",
+        totals.deadlock_victims,
+        spread(&mut totals.deadlocks_us)
     );
     std::process::ExitCode::from(u8::from(!totals.failures.is_empty()))
+}
+
+/// How times are spread.
+fn spread(times_us: &mut [u64]) -> String {
+    times_us.sort_unstable();
+    let worst = times_us.len().saturating_sub(1);
+    let part = |percent: usize| times_us.get(worst * percent / 100).unwrap_or(&0);
+    let (median, ninety, ninety_nine, longest) = (part(50), part(90), part(99), part(100));
+    format!("median {median} us, 90% {ninety} us, 99% {ninety_nine} us, longest {longest} us")
 }

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Locks, refused statements and deadlocks, with sessions of the `mariadb` client on both nodes.
+
+locks.py PORT    the cluster's first SQL port; the second node is on the next
+"""
+
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+import time
+
+from minimysql import Connection, MySQLError
+
+PATIENCE_S = 20
+JOBS = 300
+
+
+class Session:
+    """A `mariadb` client that is fed one statement after the other."""
+
+    def __init__(self, port):
+        line = ["mariadb", "--no-defaults", "--host=127.0.0.1", f"--port={port}", "--user=root", "--force",
+                "--unbuffered", "--skip-column-names", "--batch", "lats_locks"]
+        self.process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        self.lines, self.marks = queue.Queue(), 0
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.rstrip("\n"))
+
+    def start(self, statement):
+        """Sends a statement; `finish` gives its answer."""
+        self.marks += 1
+        self.process.stdin.write(f"{statement};\nSELECT 'mark {self.marks}';\n")
+        self.process.stdin.flush()
+
+    def finish(self):
+        """The lines of the answer; an error as `ERROR number text`."""
+        answer, end = [], time.monotonic() + PATIENCE_S
+        while True:
+            line = self.lines.get(timeout=max(0.01, end - time.monotonic()))
+            if line == f"mark {self.marks}":
+                return answer
+            error = re.match(r"ERROR (\d+) \(\w+\)[^:]*: (.*)", line)
+            if error:
+                answer.append(f"ERROR {error.group(1)} {error.group(2)}")
+            elif line and not line.startswith("---") and not line.startswith(("SELECT", "UPDATE", "INSERT")):
+                answer.append(line)
+
+    def run(self, statement):
+        self.start(statement)
+        return self.finish()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=PATIENCE_S)
+
+
+def must(what, answer, expected):
+    """The answer, or the number of its error, is the expected one."""
+    wanted = [expected] if isinstance(expected, str) else expected
+    got = [" ".join(line.split(" ")[:2]) if line.startswith("ERROR") else line for line in answer]
+    if got != wanted:
+        sys.exit(f"locks: {what}: expected {wanted}, got {answer}")
+
+
+def refused_statements(a, b):
+    """A refused statement undoes itself, and its transaction goes on."""
+    a.run("BEGIN")
+    a.run("INSERT INTO t VALUES (100, 1)")
+    must("a duplicate", a.run("INSERT INTO t VALUES (100, 2)"), "ERROR 1062")
+    must("a duplicate among many", a.run("INSERT INTO t VALUES (101, 1), (102, 1), (100, 1), (103, 1)"), "ERROR 1062")
+    must("out of range", a.run("UPDATE t SET v = v + 2147483647 WHERE id <= 100"), "ERROR 1264")
+    must("the commit", a.run("COMMIT"), [])
+    must("what is there", b.run("SELECT id, v FROM t WHERE id >= 100 ORDER BY id"), ["100\t1"])
+    a.run("BEGIN")
+    a.run("UPDATE t SET v = 50 WHERE id = 1")
+    b.run("BEGIN")
+    b.run("INSERT INTO t VALUES (110, 1)")
+    must("a lock timeout", b.run("UPDATE t SET v = 51 WHERE id = 1"), "ERROR 1205")
+    b.run("INSERT INTO t VALUES (111, 1)")
+    must("the commit after it", b.run("COMMIT"), [])
+    a.run("ROLLBACK")
+    must("its rows", a.run("SELECT id FROM t WHERE id >= 110 ORDER BY id"), ["110", "111"])
+    a.run("DELETE FROM t WHERE id >= 100")
+
+
+def modes(a, b):
+    """Shared and exclusive, with and without patience."""
+    a.run("BEGIN")
+    b.run("BEGIN")
+    must("a shared lock", a.run("SELECT v FROM t WHERE id = 1 FOR SHARE"), ["0"])
+    must("another one", b.run("SELECT v FROM t WHERE id = 1 LOCK IN SHARE MODE"), ["0"])
+    must("no exclusive one", b.run("SELECT v FROM t WHERE id = 1 FOR UPDATE NOWAIT"), "ERROR 3572")
+    must("an exclusive one", a.run("SELECT v FROM t WHERE id = 2 FOR UPDATE"), ["0"])
+    must("nor a shared one", b.run("SELECT v FROM t WHERE id = 2 FOR SHARE NOWAIT"), "ERROR 3572")
+    must("rows left out", b.run("SELECT id FROM t WHERE id <= 4 ORDER BY id FOR UPDATE SKIP LOCKED"), ["3", "4"])
+    must("rows left out, by key", a.run("SELECT id FROM t WHERE id IN (2, 3, 5) FOR UPDATE SKIP LOCKED"), ["2", "5"])
+    b.start("UPDATE t SET v = 7 WHERE id = 2")
+    time.sleep(0.3)
+    a.run("UPDATE t SET v = 6 WHERE id = 2")
+    must("the first writer", a.run("COMMIT"), [])
+    must("the second, who waited", b.finish(), [])
+    must("its commit", b.run("COMMIT"), [])
+    must("the last value", a.run("SELECT v FROM t WHERE id = 2"), ["7"])
+    a.run("UPDATE t SET v = 0")
+
+
+def deadlock(a, b, before, last):
+    """Both lock something, then each wants what the other has: one gives way at once."""
+    for session, statement in zip((a, b), before):
+        session.run("BEGIN")
+        session.run(statement)
+    began = time.monotonic()
+    a.start(last[0])
+    b.start(last[1])
+    answers = [a.finish(), b.finish()]
+    took_ms = (time.monotonic() - began) * 1000
+    errors = [answer[0] for answer in answers if answer]
+    named = r"ERROR 1213 .*transaction (\w+-\d+) waited for the row `lats_locks`.`t` \(\d\), locked by transaction (\w+-\d+)"
+    if len(errors) != 1 or not re.match(named, errors[0]):
+        sys.exit(f"locks: a deadlock: {answers}")
+    winner = b if answers[0] else a
+    must("the commit of the other", winner.run("COMMIT"), [])
+    loser = a if answers[0] else b
+    must("the victim has nothing left", loser.run("SELECT v FROM t WHERE id = 1 FOR UPDATE NOWAIT"), ["1"])
+    loser.run("UPDATE t SET v = 0")
+    return took_ms
+
+
+def jobs(port):
+    """A table as a queue: each job is done once."""
+    Connection(port, "lats_locks").query(
+        "INSERT INTO jobs VALUES " + ", ".join(f"({job}, 0)" for job in range(JOBS)))
+    done, lock, failures = [], threading.Lock(), []
+
+    def work(node):
+        connection = Connection(port + node, "lats_locks")
+        try:
+            while True:
+                connection.query("BEGIN")
+                found = connection.query("SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED")
+                if not found:
+                    connection.query("ROLLBACK")
+                    if connection.query("SELECT COUNT(*) FROM jobs") == [["0"]]:
+                        return
+                    continue
+                connection.query(f"DELETE FROM jobs WHERE id = {found[0][0]}")
+                connection.query("COMMIT")
+                with lock:
+                    done.append(int(found[0][0]))
+        except (MySQLError, OSError) as error:
+            failures.append(str(error))
+
+    workers = [threading.Thread(target=work, args=(number % 2,)) for number in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    if failures or sorted(done) != list(range(JOBS)):
+        sys.exit(f"locks: {len(done)} of {JOBS} jobs done, failures: {failures[:3]}")
+
+
+def main():
+    port = int(sys.argv[1])
+    first = Connection(port)
+    for statement in ("DROP DATABASE IF EXISTS lats_locks", "CREATE DATABASE lats_locks",
+                      "CREATE TABLE lats_locks.t (id INT PRIMARY KEY, v INT)",
+                      "CREATE TABLE lats_locks.jobs (id INT PRIMARY KEY, state INT)",
+                      "INSERT INTO lats_locks.t VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0)"):
+        first.query(statement)
+    a, b = Session(port), Session(port + 1)
+    refused_statements(a, b)
+    modes(a, b)
+    took = []
+    for _ in range(10):
+        took.append(deadlock(a, b, ("UPDATE t SET v = 1 WHERE id = 1", "UPDATE t SET v = 1 WHERE id = 2"),
+                             ("UPDATE t SET v = 1 WHERE id = 2", "UPDATE t SET v = 1 WHERE id = 1")))
+        took.append(deadlock(a, b, ("SELECT v FROM t WHERE id = 1 FOR SHARE", "SELECT v FROM t WHERE id = 1 FOR SHARE"),
+                             ("UPDATE t SET v = 1 WHERE id = 1", "UPDATE t SET v = 1 WHERE id = 1")))
+    took.sort()
+    if took[-1] > 500:
+        sys.exit(f"locks: a deadlock lasted {took[-1]:.0f} ms")
+    jobs(port)
+    for session in (a, b):
+        session.close()
+    first.query("DROP DATABASE lats_locks")
+    print(f"locks: {len(took)} deadlocks ended within {took[-1]:.0f} ms (median {took[len(took) // 2]:.0f} ms); "
+          f"{JOBS} jobs done once each")
+
+
+main()
