@@ -3,6 +3,9 @@
 //! The library is a pure state machine, with one exception that is closed here: it draws its
 //! election timeout at random, between bounds that are made to leave it no choice.
 
+#[cfg(test)]
+mod tests;
+
 use crate::state::{Command, ControlState};
 use lats_base::{Incarnation, NodeId};
 use prost::Message as _;
@@ -146,6 +149,58 @@ impl Consensus {
             self.raft.raft.become_follower(term, raft::INVALID_ID);
         }
         led
+    }
+
+    /// The one of the gone voters that counts as agreeing, if that may be (VIEW-8): the voters are an even
+    /// number, just half of them are gone for certain, and nobody can have changed the voters without us
+    /// who are left.
+    pub(crate) fn stand_in(&self, gone: impl Fn(u64) -> bool) -> Option<u64> {
+        let voters = &self.raft.store().members.voters;
+        let lost = voters.iter().filter(|id| gone(**id));
+        if gone(self.id) || 2 * lost.clone().count() != voters.len() || self.inherits_a_change() {
+            return None;
+        }
+        lost.min().copied()
+    }
+
+    /// True if the log has a change of the voters that is not applied here and that this node, as leader,
+    /// has not made itself: it may be agreed on among others.
+    fn inherits_a_change(&self) -> bool {
+        let raft = &self.raft.raft;
+        let (from, to) = (raft.raft_log.applied + 1, raft.raft_log.last_index() + 1);
+        let inherited = |entry: &Entry| {
+            entry.entry_type == EntryType::EntryConfChange as i32
+                && !(self.is_leader() && entry.term == raft.term)
+        };
+        let unapplied = raft.raft_log.slice(from, to, None, GetEntriesContext::empty(false));
+        from < to && unapplied.map_or(true, |entries| entries.iter().any(inherited))
+    }
+
+    /// Gives the library the consent of a gone voter (VIEW-8).
+    pub(crate) fn consent(&mut self, gone: impl Fn(u64) -> bool) {
+        // From asking for votes to being asked as leader, there are three steps.
+        for _ in 0..3 {
+            let Some(stand_in) = self.stand_in(&gone) else { return };
+            let raft = &mut self.raft.raft;
+            let (kind, term) = match raft.state {
+                raft::StateRole::Follower => return,
+                raft::StateRole::PreCandidate => {
+                    (MessageType::MsgRequestPreVoteResponse, raft.term + 1)
+                }
+                raft::StateRole::Candidate => (MessageType::MsgRequestVoteResponse, raft.term),
+                raft::StateRole::Leader => (MessageType::MsgAppendResponse, raft.term),
+            };
+            let message = Message {
+                msg_type: kind as i32,
+                from: stand_in,
+                to: self.id,
+                term,
+                index: raft.raft_log.last_index(),
+                ..Message::default()
+            };
+            // It is well-formed; whether it was of use shows in the state.
+            let _ = raft.step(message);
+        }
     }
 
     /// A received message. One that makes no sense is dropped by the library.

@@ -167,15 +167,21 @@ impl Control {
 
     /// True if this node knows of no trouble, but perhaps with these: every other member lives and
     /// is in touch. For the simulator, which does not break more than can be broken.
+    ///
+    /// Nobody may be leading.
     pub fn is_calm(&self, but_for: &[NodeId]) -> bool {
         let troubled = |m: &Member| {
             self.peers.get(&m.node).is_some_and(|p| p.doomed || p.lost_link >= m.incarnation)
         };
         let mut others = self.state.view.members.iter().filter(|m| !but_for.contains(&m.node));
-        self.leader().is_some()
-            && self.gone.keys().all(|n| but_for.contains(n))
+        self.gone.keys().all(|n| but_for.contains(n))
             && self.broken.iter().all(|b| b.is_about(|n| but_for.contains(&n)))
             && others.all(|m| m.alive && !(m.roles.data && troubled(m)))
+    }
+
+    /// True if it knows who leads.
+    pub fn knows_leader(&self) -> bool {
+        self.leader().is_some()
     }
 
     fn me_alive(&self, ctx: &Ctx<'_>) -> bool {
@@ -217,6 +223,8 @@ impl Control {
     fn run_consensus(&mut self, ctx: &mut Ctx<'_>) {
         let was_leader = self.became_leader_at.is_some();
         let before = (self.state.view.number, self.state.catalog.version);
+        let gone = |id: u64| is_among(&self.gone, id);
+        self.consensus.consent(gone);
         let output = self.consensus.advance(&mut self.state);
         for message in output.messages {
             let to = NodeId::new((message.to >> 32) as u16);
@@ -251,6 +259,11 @@ impl Control {
         }
     }
 
+    /// The gone voter that counts as agreeing, if there is one (VIEW-8).
+    fn stand_in(&self) -> Option<u64> {
+        self.consensus.stand_in(|id| is_among(&self.gone, id))
+    }
+
     /// Proposes a command; false if there is no leader to take it.
     fn propose(&mut self, command: &Command, ctx: &mut Ctx<'_>) -> bool {
         let taken = self.consensus.propose(command);
@@ -273,6 +286,11 @@ impl Control {
     fn alive(&self) -> NodeSet {
         self.state.view.members.iter().filter(|m| m.alive).map(|m| m.node).collect()
     }
+}
+
+/// True if a voter is among these lives.
+fn is_among(lives: &BTreeMap<NodeId, Incarnation>, voter: u64) -> bool {
+    lives.iter().any(|(node, life)| raft_id(*node, *life) == voter)
 }
 
 impl Block for Control {

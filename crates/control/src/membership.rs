@@ -173,11 +173,12 @@ impl Control {
             return;
         }
         let voters = self.consensus.voters();
+        let stand_in = self.stand_in();
         let mut followed: Vec<Instant> = voters
             .iter()
             .map(|id| {
                 let node = NodeId::new((id >> 32) as u16);
-                if *id == self.consensus.id() {
+                if *id == self.consensus.id() || Some(*id) == stand_in {
                     return ctx.now();
                 }
                 let life = *id as u32;

@@ -4,7 +4,8 @@ use crate::{
     network::End,
     world::{Event, World},
 };
-use lats_base::{Duration, NodeId, prng::Prng};
+use lats_base::{Duration, Incarnation, NodeId, prng::Prng};
+use lats_catalog::View;
 
 /// Something that goes wrong, or comes right again.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,7 @@ impl Menu {
 /// bear it.
 pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64 {
     let mut at_ms = 300;
+    let mut kills_ms = Vec::new();
     let all = world.nodes.len() as u64;
     let clients = u64::from(world.client_count);
     for _ in 0..count {
@@ -90,7 +92,21 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
             }
             _ => continue,
         };
+        if let Disturbance::Kill(..) = disturbance {
+            kills_ms.push(at_ms);
+        }
         world.at(Duration::from_millis(at_ms), Event::Disturb(disturbance));
+    }
+    // Half of the deaths are followed by another one before the cluster is whole again.
+    for kill_ms in kills_ms {
+        if random.chance(1, 2) {
+            continue;
+        }
+        let victim = NodeId::new(random.between(1, all) as u16);
+        let second_ms = kill_ms + random.between(0, 1_500);
+        let second = Disturbance::Kill(victim, random.between(20, 1_000));
+        world.at(Duration::from_millis(second_ms), Event::Disturb(second));
+        at_ms = at_ms.max(second_ms);
     }
     at_ms
 }
@@ -119,7 +135,8 @@ impl World {
                 n.is_alive()
                     && n.paused_until <= self.now
                     && view.is_alive(*id, n.life())
-                    && crate::checkers::control(n).is_some_and(|c| c.is_calm(without))
+                    && crate::checkers::control(n)
+                        .is_some_and(|c| c.is_calm(without) && c.knows_leader())
                     && (!n.config.holds_data || view.is_in_sync(*id))
             })
         };
@@ -130,6 +147,58 @@ impl World {
         others.iter().all(|n| whole(n) && linked(n))
     }
 
+    /// True if the cluster survives the death of this process although others are dead or on their
+    /// way back (VIEW-8): what is left holds all data, can talk, knows of no other trouble, and is at
+    /// least half of whoever may have a vote.
+    fn can_lose_too(&self, victim: NodeId) -> bool {
+        let Some(view) = crate::checkers::newest_view(self) else { return false };
+        let dead = |id: &NodeId| self.nodes.get(id).is_none_or(|n| !n.is_alive());
+        let full = |id: &NodeId| {
+            let n = self.nodes.get(id).filter(|n| n.is_alive());
+            n.is_some_and(|n| {
+                view.is_alive(*id, n.life()) && (!n.config.holds_data || view.is_in_sync(*id))
+            })
+        };
+        let all: Vec<NodeId> = self.nodes.keys().copied().collect();
+        let (left, lost): (Vec<NodeId>, Vec<NodeId>) =
+            all.iter().copied().partition(|id| *id != victim && full(id));
+        let calm = |id: &NodeId| {
+            let node = self.nodes.get(id);
+            node.and_then(crate::checkers::control).is_some_and(|c| c.is_calm(&lost))
+        };
+        let awake =
+            all.iter().all(|id| self.nodes.get(id).is_some_and(|n| n.paused_until <= self.now));
+        // Links to the dead are closed; those among the living must pass.
+        let linked = |a: &NodeId| {
+            let others = all.iter().filter(|b| *b > a && !dead(b));
+            others.into_iter().all(|b| self.network.is_whole(End::Node(*a), End::Node(*b)))
+        };
+        let holds_all = view
+            .groups
+            .iter()
+            .all(|g| g.replicas.iter().any(|r| r.in_sync && left.contains(&r.node)));
+        awake
+            && !dead(&victim)
+            && holds_all
+            && left.iter().all(calm)
+            && all.iter().filter(|id| !dead(id)).all(linked)
+            && self.half_survives(view, victim)
+    }
+
+    /// Counts votes: now, and when all who are on their way have become members.
+    fn half_survives(&self, view: &View, victim: NodeId) -> bool {
+        let members: Vec<(NodeId, Incarnation)> =
+            view.members.iter().filter(|m| m.alive).map(|m| (m.node, m.incarnation)).collect();
+        let alive = self.nodes.iter().filter(|(_, n)| n.is_alive()).map(|(id, n)| (*id, n.life()));
+        let alive: Vec<(NodeId, Incarnation)> = alive.collect();
+        let coming = alive.iter().filter(|life| !members.contains(life));
+        let later: Vec<(NodeId, Incarnation)> = members.iter().chain(coming).copied().collect();
+        [members, later].iter().all(|voters| {
+            let survivors = voters.iter().filter(|life| life.0 != victim && alive.contains(life));
+            2 * survivors.count() >= voters.len()
+        })
+    }
+
     /// True if there is something to lose.
     fn holds_on(&self, node: NodeId) -> bool {
         self.nodes.get(&node).is_some_and(|n| n.is_alive() && n.paused_until <= self.now)
@@ -138,9 +207,8 @@ impl World {
     /// True if the cluster, as a whole, is one that survives the disturbance.
     fn can_bear(&self, disturbance: Disturbance) -> bool {
         match disturbance {
-            Disturbance::Kill(node, _)
-            | Disturbance::Pause(node, _)
-            | Disturbance::Isolate(node, ..) => self.can_lose(&[node]),
+            Disturbance::Kill(node, _) => self.can_lose(&[node]) || self.can_lose_too(node),
+            Disturbance::Pause(node, _) | Disturbance::Isolate(node, ..) => self.can_lose(&[node]),
             // One of both will have to go; which one, the cluster decides.
             Disturbance::Reset(a, b) | Disturbance::Cut(a, b, _, _) => {
                 self.can_lose(&[a]) && self.can_lose(&[b])

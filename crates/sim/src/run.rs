@@ -158,7 +158,7 @@ fn draw_shape(random: &mut Prng) -> Shape {
         0..5 => (2, 2),
         5 => (3, 3),
         6 => (4, 2),
-        _ => (2, 2),
+        _ => (4, 4),
     };
     let ldm_instances = random.between(1, 3) as u32;
     Shape {
