@@ -40,3 +40,8 @@ pub const SCAN_SLICE_ROWS: usize = 128;
 pub const PROGRAM_BYTES_MAX: usize = 1 << 20;
 /// Depth of an expression tree inside a program.
 pub const PROGRAM_DEPTH_MAX: usize = 128;
+/// Work that the programs of one request, or of one scanned row, may do: an expression's node, 16
+/// bytes of text made, or a character compared each count as one. Tens of milliseconds at worst.
+pub const PROGRAM_WORK_MAX: u64 = 16 << 20;
+/// Work after which a scan gives way to others.
+pub const SCAN_SLICE_WORK: u64 = 1 << 18;

@@ -33,11 +33,13 @@ pub enum RowOpKind {
     Read(LockMode),
     /// Stores `row`; [`RowOutcome::Exists`] if the key is taken.
     Insert,
-    /// Runs the program's filter and assignments on it.
+    /// Runs the program's filter and assignments on it, and answers with the columns of the new
+    /// row that the program asks for.
     Update,
     /// Stores `row`, whether or not the key exists.
     Write,
-    /// Deletes it if the program's filter holds (or there is no program).
+    /// Deletes it if the program's filter holds (or there is no program), and answers with the
+    /// columns of it that the program asks for.
     Delete,
 }
 
@@ -54,7 +56,7 @@ pub struct RowOp {
     pub key: Vec<u8>,
     /// The row image of an insert or write, else empty.
     pub row: Vec<u8>,
-    /// An encoded `lats_values::Program`, or empty.
+    /// An encoded `lats_values::Program` (see [`crate::program::RowProgram`]), or empty.
     pub program: Vec<u8>,
     /// What to do if the row's lock cannot be had at once.
     pub wait: LockWait,
@@ -82,7 +84,8 @@ pub enum RowOutcome {
 pub struct RowResult {
     /// What became of it.
     pub outcome: RowOutcome,
-    /// The (projected) row image, for reads that are `Done`.
+    /// The (projected) row image: of reads that are `Done`, and of changes whose program asks for
+    /// it.
     pub row: Option<Vec<u8>>,
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Run {
     changed: Option<FragmentId>,
     /// The images may carry the decision.
     decides: bool,
+    /// What its programs may still do (PROGRAM-3).
+    work_left: u64,
 }
 
 enum Step {
@@ -81,6 +83,7 @@ impl Ldm {
             change_count: 0,
             changed: None,
             decides: req.flags & PREPARE_DECIDES != 0,
+            work_left: limits::PROGRAM_WORK_MAX,
         };
         if !self.may_serve(ctx) {
             return refuse(&run, &RefCode::NotServing.into(), ctx);
@@ -195,10 +198,11 @@ impl Ldm {
         ctx: &mut Ctx<'_>,
     ) -> Result<Step, Refusal> {
         self.counters.operations += 1;
-        self.check(asked, ctx)?;
+        let program = self.check(asked, ctx)?;
+        let program = program.as_ref();
         let (table, id) = (asked.head.table, asked.head.fragment);
         if asked.kind == OperationKind::Read {
-            return self.read_in_place(asked, run.transaction);
+            return self.read_in_place(asked, program, run);
         }
         let fragment = self.fragment_mut(table, id).ok_or(RefCode::StaleView)?;
         let row = match fragment.find(asked.key) {
@@ -209,14 +213,15 @@ impl Ldm {
             None => return Ok(Step::Done(OutcomeKind::Missing, None)),
         };
         match self.lock(asked, row, run, ctx)? {
-            Locked::Yes => self.act(asked, row, run),
+            Locked::Yes => self.act(asked, program, row, run),
             Locked::Wait => Ok(Step::Wait(row)),
             Locked::Skip => Ok(Step::Done(OutcomeKind::Skipped, None)),
         }
     }
 
-    /// Everything about an operation that can be wrong whatever the row holds.
-    fn check(&self, asked: &Asked<'_>, ctx: &Ctx<'_>) -> Result<(), RefCode> {
+    /// Everything about an operation that can be wrong whatever the row holds (PROGRAM-1). Gives
+    /// its program.
+    fn check(&self, asked: &Asked<'_>, ctx: &Ctx<'_>) -> Result<Option<Program>, RefCode> {
         let head = &asked.head;
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
         if table.def.schema_version != head.schema_version {
@@ -231,7 +236,13 @@ impl Ldm {
         if matches!(asked.kind, OperationKind::Insert | OperationKind::Write) {
             check_row(table, asked.key, asked.row)?;
         }
-        Ok(())
+        let program = decode_some(table, asked.program)?;
+        let fits = match (asked.kind, &program) {
+            (_, None) | (OperationKind::Update, _) => true,
+            (OperationKind::Insert | OperationKind::Write, Some(_)) => false,
+            (_, Some(program)) => program.assignments.is_empty(),
+        };
+        if fits { Ok(program) } else { Err(RefCode::ProgramMalformed) }
     }
 
     fn create_row(&mut self, asked: &Asked<'_>) -> Result<RowId, RefCode> {
@@ -299,22 +310,28 @@ impl Ldm {
     }
 
     /// Does what was asked with a row that the transaction has locked.
-    fn act(&mut self, asked: &Asked<'_>, id: RowId, run: &mut Run) -> Result<Step, Refusal> {
+    fn act(
+        &mut self,
+        asked: &Asked<'_>,
+        program: Option<&Program>,
+        id: RowId,
+        run: &mut Run,
+    ) -> Result<Step, Refusal> {
         let table = self.tables.get(&asked.head.table).ok_or(RefCode::TableUnknown)?;
         let row = table.fragments.get(&asked.head.fragment).and_then(|f| f.row(id));
         let seen = row.and_then(|r| r.seen_by(run.transaction));
-        let outcome = decide(asked, table, seen)?;
-        let image = match outcome {
+        let outcome = decide(asked, program, table, seen, &mut run.work_left)?;
+        let (image, answer) = match outcome {
             Act::Answer(kind, image) => return Ok(Step::Done(kind, image)),
-            Act::Store(image) => Some(image),
-            Act::Delete => None,
+            Act::Store(image, answer) => (Some(image), answer),
+            Act::Delete(answer) => (None, answer),
         };
         let grows = image.as_ref().map_or(0, Vec::len) > seen.map_or(0, <[u8]>::len);
         if grows && self.memory_bytes > self.config.memory_bytes {
             return Err(RefCode::MemoryFull.into());
         }
         self.store(asked, id, image, run)?;
-        Ok(Step::Done(OutcomeKind::Done, None))
+        Ok(Step::Done(OutcomeKind::Done, answer))
     }
 
     fn store(
@@ -360,11 +377,12 @@ impl Ldm {
     fn read_in_place(
         &mut self,
         asked: &Asked<'_>,
-        transaction: TransactionId,
+        program: Option<&Program>,
+        run: &mut Run,
     ) -> Result<Step, Refusal> {
-        let image = self.committed_read(&asked.head, asked.key, transaction)?;
+        let image = self.committed_read(&asked.head, asked.key, run.transaction)?;
         let table = self.tables.get(&asked.head.table).ok_or(RefCode::TableUnknown)?;
-        let (kind, image) = project(table, asked.program, image.as_deref())?;
+        let (kind, image) = project(table, program, image.as_deref(), &mut run.work_left)?;
         Ok(Step::Done(kind, image))
     }
 
@@ -490,50 +508,80 @@ fn check_row(table: &Table, key: &[u8], row: &[u8]) -> Result<(), RefCode> {
     if own == key { Ok(()) } else { Err(RefCode::RowMalformed) }
 }
 
+/// What is done with a row, and which row image is answered.
 enum Act {
     Answer(OutcomeKind, Option<Vec<u8>>),
-    Store(Vec<u8>),
-    Delete,
+    Store(Vec<u8>, Option<Vec<u8>>),
+    Delete(Option<Vec<u8>>),
 }
 
 /// What an operation does to the image that its transaction sees.
-fn decide(asked: &Asked<'_>, table: &Table, seen: Option<&[u8]>) -> Result<Act, Refusal> {
+fn decide(
+    asked: &Asked<'_>,
+    program: Option<&Program>,
+    table: &Table,
+    seen: Option<&[u8]>,
+    work_left: &mut u64,
+) -> Result<Act, Refusal> {
     let answer = |kind| Ok(Act::Answer(kind, None));
     match (asked.kind, seen) {
         (OperationKind::Insert, Some(_)) => answer(OutcomeKind::Exists),
         (OperationKind::Insert, None) | (OperationKind::Write, _) => {
-            Ok(Act::Store(asked.row.to_vec()))
+            Ok(Act::Store(asked.row.to_vec(), None))
         }
         (_, None) => answer(OutcomeKind::Missing),
         (OperationKind::Delete, Some(image)) => {
-            if asked.program.is_empty()
-                || decode(table, asked.program)?.matches(&table.layout, image)?
-            {
-                return Ok(Act::Delete);
+            let Some(program) = program else { return Ok(Act::Delete(None)) };
+            if program.matches_within(&table.layout, image, work_left)? {
+                return Ok(Act::Delete(wanted(program, table, image)));
             }
             answer(OutcomeKind::NotMatched)
         }
-        (OperationKind::Update, Some(image)) => update(asked, table, image),
+        (OperationKind::Update, Some(image)) => {
+            let program = program.ok_or(RefCode::ProgramMalformed)?;
+            update(asked, program, table, image, work_left)
+        }
         (OperationKind::Read | OperationKind::ReadShared | OperationKind::ReadExclusive, _) => {
-            let (kind, image) = project(table, asked.program, seen)?;
+            let (kind, image) = project(table, program, seen, work_left)?;
             Ok(Act::Answer(kind, image))
         }
     }
 }
 
-fn update(asked: &Asked<'_>, table: &Table, image: &[u8]) -> Result<Act, Refusal> {
-    let Some(new) = decode(table, asked.program)?.updated(&table.layout, image)? else {
+fn update(
+    asked: &Asked<'_>,
+    program: &Program,
+    table: &Table,
+    image: &[u8],
+    work_left: &mut u64,
+) -> Result<Act, Refusal> {
+    let Some(new) = program.updated_within(&table.layout, image, work_left)? else {
         return Ok(Act::Answer(OutcomeKind::NotMatched, None));
     };
+    let answer = wanted(program, table, &new);
     if new == image {
-        return Ok(Act::Answer(OutcomeKind::Unchanged, None));
+        return Ok(Act::Answer(OutcomeKind::Unchanged, answer));
     }
     check_row(table, asked.key, &new).map_err(|code| match code {
         // The program assigned to a column of the primary key.
         RefCode::RowMalformed => RefCode::ProgramMalformed,
         other => other,
     })?;
-    Ok(Act::Store(new))
+    Ok(Act::Store(new, answer))
+}
+
+/// PROGRAM-2: a change answers with the columns that its program asks for: of the new row, or of
+/// the one that is gone.
+fn wanted(program: &Program, table: &Table, image: &[u8]) -> Option<Vec<u8>> {
+    program.projection.as_ref()?;
+    let mut out = Vec::new();
+    program.project(&table.layout, image, &mut out);
+    Some(out)
+}
+
+/// The program of an operation, if it has one.
+pub(crate) fn decode_some(table: &Table, program: &[u8]) -> Result<Option<Program>, RefCode> {
+    if program.is_empty() { Ok(None) } else { decode(table, program).map(Some) }
 }
 
 pub(crate) fn decode(table: &Table, program: &[u8]) -> Result<Program, RefCode> {
@@ -543,15 +591,13 @@ pub(crate) fn decode(table: &Table, program: &[u8]) -> Result<Program, RefCode> 
 /// The outcome of reading an image through a program's filter and projection.
 pub(crate) fn project(
     table: &Table,
-    program: &[u8],
+    program: Option<&Program>,
     image: Option<&[u8]>,
+    work_left: &mut u64,
 ) -> Result<(OutcomeKind, Option<Vec<u8>>), Refusal> {
     let Some(image) = image else { return Ok((OutcomeKind::Missing, None)) };
-    if program.is_empty() {
-        return Ok((OutcomeKind::Done, Some(image.to_vec())));
-    }
-    let program = decode(table, program)?;
-    if !program.matches(&table.layout, image)? {
+    let Some(program) = program else { return Ok((OutcomeKind::Done, Some(image.to_vec()))) };
+    if !program.matches_within(&table.layout, image, work_left)? {
         return Ok((OutcomeKind::NotMatched, None));
     }
     let mut out = Vec::new();

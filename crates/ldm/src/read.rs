@@ -2,10 +2,10 @@
 
 use crate::{
     Ldm, Refusal,
-    prepare::{project, push_outcome},
+    prepare::{decode_some, project, push_outcome},
 };
 use alloc::{collections::BTreeMap, vec::Vec};
-use lats_base::{NodeId, RefCode, TransactionId};
+use lats_base::{NodeId, RefCode, TransactionId, limits};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -30,9 +30,10 @@ impl Ldm {
         }
         let mut outcomes = Vec::new();
         let mut count = 0;
+        let mut work_left = limits::PROGRAM_WORK_MAX;
         let mut passed: BTreeMap<NodeId, (u32, Vec<u8>)> = BTreeMap::new();
         for (head, strings) in list::items::<Operation>(signal.payload()) {
-            match self.read_one(&head, strings, req.transaction, ctx) {
+            match self.read_one(&head, strings, (req.transaction, &mut work_left), ctx) {
                 Ok(Found::Image(kind, image)) => {
                     push_outcome(&mut outcomes, head.index, kind, image.as_deref());
                     count += 1;
@@ -68,7 +69,7 @@ impl Ldm {
         &mut self,
         head: &Operation,
         [key, _, program]: [&[u8]; 3],
-        transaction: TransactionId,
+        (transaction, work_left): (TransactionId, &mut u64),
         ctx: &mut Ctx<'_>,
     ) -> Result<Found, Refusal> {
         self.counters.reads += 1;
@@ -93,7 +94,8 @@ impl Ldm {
             self.committed_read(head, key, transaction)?
         };
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
-        let (kind, image) = project(table, program, image.as_deref())?;
+        let program = decode_some(table, program)?;
+        let (kind, image) = project(table, program.as_ref(), image.as_deref(), work_left)?;
         Ok(Found::Image(kind, image))
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Scan {
     left: u64,
     batch: Vec<u8>,
     batch_rows: u32,
+    /// Work done by the program in this slice.
+    work: u64,
     used: Instant,
 }
 
@@ -104,6 +106,7 @@ impl Ldm {
             left: req.limit,
             batch: Vec::new(),
             batch_rows: 0,
+            work: 0,
             used: ctx.now(),
         })
     }
@@ -164,6 +167,7 @@ impl Ldm {
         let columns = fragment.index_key(scan.index).ok_or(RefCode::IndexUnknown)?;
         let mut looked_at = 0;
         let mut own = Vec::new();
+        scan.work = 0;
         while let Some(range) = scan.ranges.pop() {
             let mut entries = fragment
                 .range(scan.index, &range.lower, range.upper.as_deref())
@@ -187,7 +191,8 @@ impl Ldm {
                     }
                 }
                 let full = scan.batch.len() >= limits::SCAN_BATCH_BYTES || scan.left == 0;
-                if full || looked_at >= limits::SCAN_SLICE_ROWS {
+                let long = looked_at >= limits::SCAN_SLICE_ROWS;
+                if full || long || scan.work >= limits::SCAN_SLICE_WORK {
                     let rest = rest_of(&range, entry, scan.reverse);
                     scan.ranges.push(rest);
                     return Ok(if full { Slice::Send(scan.left == 0) } else { Slice::GiveWay });
@@ -228,10 +233,13 @@ fn take(
     (entry, key): (&[u8], &[u8]),
     image: &[u8],
 ) -> Result<(), Refusal> {
-    if let Some(program) = &scan.program
-        && !program.matches(&table.layout, image)?
-    {
-        return Ok(());
+    if let Some(program) = &scan.program {
+        let mut work_left = limits::PROGRAM_WORK_MAX;
+        let passes = program.matches_within(&table.layout, image, &mut work_left)?;
+        scan.work += limits::PROGRAM_WORK_MAX - work_left;
+        if !passes {
+            return Ok(());
+        }
     }
     let entry = if scan.sends_index_keys { entry } else { &[] };
     let key = if scan.sends_primary_keys { key } else { &[] };

@@ -3,9 +3,7 @@
 use lats_base::{RefCode, TableId};
 use lats_catalog::{Catalog, Change, ChangeError, SEQUENCES_TABLE, TableDef};
 use lats_client::{
-    api::{
-        Committed, LockMode, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
-    },
+    api::{Committed, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, Scan, StoreError},
     batch::ScanBatch,
     net::{Client, ScanStream, Transaction},
 };
@@ -43,15 +41,16 @@ impl ClusterStore {
             left: Box::new(Expr::Column(1)),
             right: Box::new(Expr::Literal(Value::UInt(count))),
         };
-        let add = Program { assignments: vec![(1, sum)], ..Program::default() };
-        let operations = [
-            sequences.op(RowOpKind::Update, table, Vec::new(), add.encode()),
-            sequences.op(RowOpKind::Read(LockMode::Exclusive), table, Vec::new(), Vec::new()),
-        ];
+        let add = Program {
+            assignments: vec![(1, sum)],
+            projection: Some(vec![0, 1]),
+            ..Program::default()
+        };
+        let operations = [sequences.op(RowOpKind::Update, table, Vec::new(), add.encode())];
         let mut transaction = self.client.begin();
         let (results, _) = transaction.execute(&operations, true).await?;
         match &results[..] {
-            [RowResult { outcome: RowOutcome::Done, .. }, RowResult { row: Some(row), .. }] => {
+            [RowResult { outcome: RowOutcome::Done, row: Some(row) }] => {
                 Ok(Some(sequences.next_value(row)))
             }
             _ => Ok(None),

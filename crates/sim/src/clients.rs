@@ -95,6 +95,7 @@ enum Doing {
     Stumbling {
         sequence: u64,
         transfer: Transfer,
+        balance: Option<i64>,
         ticket: Ticket,
     },
     /// Two accounts are locked, to be looked at again.
@@ -117,6 +118,8 @@ enum Doing {
     },
     Finishing {
         row: i64,
+        /// What the first account must have then, if it was locked before.
+        balance: Option<i64>,
         ticket: Ticket,
     },
     RollingBack {
@@ -271,7 +274,7 @@ impl SimClient {
         let sequence = self.core.begin();
         if self.random.chance(1, 2) {
             let ticket = self.finish_transfer(ledger, sequence, (row, from, to, amount));
-            self.doing = Doing::Finishing { row, ticket };
+            self.doing = Doing::Finishing { row, balance: None, ticket };
             return;
         }
         let locks = [
@@ -351,8 +354,8 @@ impl SimClient {
             Doing::Locking { sequence, transfer, .. } => {
                 self.after_locking(sequence, transfer, &answer, ledger);
             }
-            Doing::Stumbling { sequence, transfer, .. } => {
-                self.after_stumbling(sequence, transfer, &answer, ledger);
+            Doing::Stumbling { sequence, transfer, balance, .. } => {
+                self.after_stumbling(sequence, transfer, balance, &answer, ledger);
             }
             Doing::Holding { sequence, accounts, wait, .. } => {
                 self.after_holding(sequence, accounts, wait, &answer, ledger);
@@ -361,7 +364,9 @@ impl SimClient {
                 self.after_looking_again(sequence, accounts, balances, &answer, ledger);
             }
             Doing::Ending { .. } => {}
-            Doing::Finishing { row, .. } => self.after_transfer(row, &answer, ledger),
+            Doing::Finishing { row, balance, .. } => {
+                self.after_transfer(row, balance, &answer, ledger);
+            }
             Doing::RollingBack { row, .. } => {
                 ledger.told.insert(row, false);
             }
@@ -413,22 +418,27 @@ impl SimClient {
         ledger: &mut Ledger,
     ) {
         // Locks that could not be had are a refused statement: the transfer may go on.
-        let got = matches!(answer, Answer::Rows { .. });
+        let balance = match answer {
+            Answer::Rows { results, .. } => {
+                results[0].row.as_deref().map(|r| ledger.balance_in(r) - transfer.3)
+            }
+            _ => None,
+        };
         match self.random.below(6) {
             _ if !self.core.is_open(sequence) => {
                 ledger.aborts += 1;
                 ledger.told.insert(transfer.0, false);
             }
             0 => self.roll_back(sequence, transfer),
-            1..3 if !got => self.roll_back(sequence, transfer),
-            3..5 => self.stumble(sequence, transfer, ledger),
-            _ => self.finish(sequence, transfer, ledger),
+            1..3 if balance.is_none() => self.roll_back(sequence, transfer),
+            3..5 => self.stumble(sequence, transfer, balance, ledger),
+            _ => self.finish(sequence, transfer, balance, ledger),
         }
     }
 
-    fn finish(&mut self, sequence: u64, transfer: Transfer, ledger: &Ledger) {
+    fn finish(&mut self, sequence: u64, transfer: Transfer, balance: Option<i64>, ledger: &Ledger) {
         let ticket = self.finish_transfer(ledger, sequence, transfer);
-        self.doing = Doing::Finishing { row: transfer.0, ticket };
+        self.doing = Doing::Finishing { row: transfer.0, balance, ticket };
     }
 
     fn roll_back(&mut self, sequence: u64, transfer: Transfer) {
@@ -438,7 +448,13 @@ impl SimClient {
 
     /// Changes both accounts, which the history must never know of: one of the operations cannot
     /// be done.
-    fn stumble(&mut self, sequence: u64, transfer: Transfer, ledger: &Ledger) {
+    fn stumble(
+        &mut self,
+        sequence: u64,
+        transfer: Transfer,
+        balance: Option<i64>,
+        ledger: &Ledger,
+    ) {
         let (row, from, to, amount) = transfer;
         let mut operations = vec![
             ledger.accounts.add(from, 1, amount),
@@ -449,7 +465,7 @@ impl SimClient {
         operations
             .insert(at, ledger.accounts.refused(if at.is_multiple_of(2) { from } else { to }, 1));
         let ticket = self.core.step(sequence, &operations, Then::GoOn);
-        self.doing = Doing::Stumbling { sequence, transfer, ticket };
+        self.doing = Doing::Stumbling { sequence, transfer, balance, ticket };
     }
 
     /// STATEMENT-1: the refused request has done nothing, and the transfer goes on.
@@ -457,6 +473,7 @@ impl SimClient {
         &mut self,
         sequence: u64,
         transfer: Transfer,
+        balance: Option<i64>,
         answer: &Answer,
         ledger: &mut Ledger,
     ) {
@@ -472,18 +489,30 @@ impl SimClient {
         }
         if open {
             ledger.refusals += 1;
-            return self.finish(sequence, transfer, ledger);
+            return self.finish(sequence, transfer, balance, ledger);
         }
         ledger.aborts += 1;
         ledger.told.insert(transfer.0, false);
     }
 
-    fn after_transfer(&mut self, row: i64, answer: &Answer, ledger: &mut Ledger) {
+    fn after_transfer(
+        &mut self,
+        row: i64,
+        balance: Option<i64>,
+        answer: &Answer,
+        ledger: &mut Ledger,
+    ) {
         match answer {
             Answer::Rows { results, committed: Some(receipt) } => {
                 ledger.commits += 1;
                 ledger.told.insert(row, true);
                 ledger.transfer_epochs.insert(row, receipt.epoch);
+                // PROGRAM-2: the update answers with the row that it made.
+                let after = results.first().and_then(|r| r.row.as_deref());
+                let after = after.map(|r| ledger.balance_in(r));
+                if balance.is_some() && !results.is_empty() && after != balance {
+                    ledger.violate(format!("transfer {row}: {after:?} instead of {balance:?}"));
+                }
                 let done = |r: &RowResult| r.outcome == RowOutcome::Done;
                 if !results.iter().all(done) {
                     ledger

@@ -124,7 +124,11 @@ impl Numbers {
             left: Box::new(Expr::Column(column)),
             right: Box::new(Expr::Literal(Value::Int(amount))),
         };
-        let program = Program { assignments: vec![(column, sum)], ..Program::default() };
+        let program = Program {
+            assignments: vec![(column, sum)],
+            projection: Some((0..self.columns.len() as u16).collect()),
+            ..Program::default()
+        };
         self.op(RowOpKind::Update, id, Vec::new(), program.encode())
     }
 

@@ -10,7 +10,7 @@ use crate::{
 };
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Reverse;
-use lats_base::{Duration, RefCode, TransactionId};
+use lats_base::{RefCode, TransactionId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     Signal,
@@ -20,8 +20,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// Transactions in a circle that can be found; longer ones end by the lock timeout.
 const PATH_MAX: usize = 32;
-/// A transaction does not begin searches because of those of others more often than this.
-const SEARCH_AGAIN: Duration = Duration::from_millis(2);
+/// Searches that a transaction begins because of those of others, between two reports of its own.
+const NUDGES_MAX: u32 = 16;
 /// Searches of others that a waiting transaction remembers; beyond, it passes none on.
 const SEEN_MAX: usize = 1_024;
 
@@ -65,6 +65,7 @@ impl Tc {
             return;
         }
         batch.wait = Some(Wait { blockers, row: row.to_vec() });
+        t.nudges = 0;
         self.search_from(rep.transaction, Some(rep.batch), ctx);
     }
 
@@ -72,7 +73,6 @@ impl Tc {
     fn search_from(&mut self, id: TransactionId, only: Option<u32>, ctx: &mut Ctx<'_>) {
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.searches += 1;
-        t.searched_at = ctx.now();
         let body = ProbeOrd {
             target: TransactionId::NONE,
             operations: t.operations as u64,
@@ -142,7 +142,8 @@ impl Tc {
         // same circle: the time has come for it.
         let own = victim_key(t.operations as u64, probe.target);
         if own > victim_key(probe.operations, first) {
-            if ctx.now().since(t.searched_at) >= SEARCH_AGAIN {
+            if t.nudges < NUDGES_MAX {
+                t.nudges += 1;
                 self.search_from(probe.target, None, ctx);
             }
             return;

@@ -4,7 +4,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use lats_base::{Epoch, Instant, NodeSet, RefCode, TransactionId};
+use lats_base::{Epoch, NodeSet, RefCode, TransactionId};
 use lats_signals::{
     BlockRef,
     commit::{FLAG_COMMIT, TcKeyReq},
@@ -60,7 +60,7 @@ pub(crate) struct Transaction {
     pub(crate) statement: u32,
     /// Searches for deadlocks that it has begun, and the newest that have come by, by who began.
     pub(crate) searches: u64,
-    pub(crate) searched_at: Instant,
+    pub(crate) nudges: u32,
     pub(crate) seen_searches: BTreeMap<TransactionId, u64>,
     /// Why it, or its last request, is rolled back.
     pub(crate) refusal: Option<Refusal>,
@@ -148,7 +148,7 @@ impl Transaction {
             request: None,
             statement: 0,
             searches: 0,
-            searched_at: Instant::ZERO,
+            nudges: 0,
             seen_searches: BTreeMap::new(),
             refusal: None,
         }

@@ -99,6 +99,13 @@ impl SqlError {
         Self::new(1235, *b"42000", text)
     }
 
+    /// 3024: a program does more than a data node does for one request.
+    pub fn too_much_work() -> Self {
+        let text = "Query execution was interrupted: a condition or value takes more work to \
+                    compute than a data node does for one request";
+        Self::new(3024, *b"HY000", text.into())
+    }
+
     /// 1118: the row is larger than a row may be.
     pub fn row_too_large() -> Self {
         let limit = lats_base::limits::ROW_BYTES_MAX;

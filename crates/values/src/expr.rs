@@ -211,19 +211,35 @@ impl ColumnSource for RowView<'_> {
 }
 
 /// What computing needs beside the row, and the warnings that it leaves.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct EvalContext {
     /// Whether a warning about data is an error, as in a statement that changes rows.
     pub strict: bool,
     /// Warnings, at most 64.
     pub warnings: Vec<SqlError>,
+    /// What may still be done: nodes computed, text made, characters compared.
+    pub(crate) work_left: u64,
     depth: usize,
 }
 
+/// Bytes of text that cost as much as one node.
+const BYTES_PER_WORK: u64 = 16;
+
 impl EvalContext {
-    /// Without warnings yet.
+    /// Without warnings yet, and without a limit of work.
     pub fn new(strict: bool) -> Self {
-        Self { strict, warnings: Vec::new(), depth: 0 }
+        Self::within(strict, u64::MAX)
+    }
+
+    /// For what may do no more than so much work (PROGRAM-3).
+    pub(crate) fn within(strict: bool, work_left: u64) -> Self {
+        Self { strict, warnings: Vec::new(), work_left, depth: 0 }
+    }
+
+    /// Counts work; an error if it is too much.
+    pub(crate) fn charge(&mut self, work: u64) -> Result<(), SqlError> {
+        self.work_left = self.work_left.checked_sub(work).ok_or_else(SqlError::too_much_work)?;
+        Ok(())
     }
 
     /// Keeps a warning, or fails with it when strict.
@@ -256,9 +272,15 @@ pub fn eval(expr: &Expr, row: &dyn ColumnSource, ctx: &mut EvalContext) -> Resul
     if ctx.depth >= DEPTH_MAX {
         return Err(SqlError::not_supported("expressions nested that deep"));
     }
+    ctx.charge(1)?;
     ctx.depth += 1;
     let result = eval_node(expr, row, ctx);
     ctx.depth -= 1;
+    if let Ok(Value::Text(text, _)) = &result {
+        ctx.charge(text.len() as u64 / BYTES_PER_WORK)?;
+    } else if let Ok(Value::Bytes(bytes)) = &result {
+        ctx.charge(bytes.len() as u64 / BYTES_PER_WORK)?;
+    }
     result
 }
 

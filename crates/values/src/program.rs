@@ -44,18 +44,44 @@ impl Program {
 
     /// Whether the row passes the filter.
     pub fn matches(&self, layout: &RowLayout, row: &[u8]) -> Result<bool, SqlError> {
+        self.matches_within(layout, row, &mut { u64::MAX })
+    }
+
+    /// Whether the row passes the filter; takes what it costs from `work_left` (PROGRAM-3).
+    pub fn matches_within(
+        &self,
+        layout: &RowLayout,
+        row: &[u8],
+        work_left: &mut u64,
+    ) -> Result<bool, SqlError> {
         let Some(filter) = &self.filter else { return Ok(true) };
-        is_true(filter, &RowView { layout, row }, &mut EvalContext::new(self.strict))
+        let mut ctx = EvalContext::within(self.strict, *work_left);
+        let passes = is_true(filter, &RowView { layout, row }, &mut ctx);
+        *work_left = ctx.work_left;
+        passes
     }
 
     /// The row after the assignments, maybe the same; `None` when it does not pass the filter.
     pub fn updated(&self, layout: &RowLayout, row: &[u8]) -> Result<Option<Vec<u8>>, SqlError> {
-        if !self.matches(layout, row)? {
+        self.updated_within(layout, row, &mut { u64::MAX })
+    }
+
+    /// As [`Self::updated`]; takes what it costs from `work_left` (PROGRAM-3).
+    pub fn updated_within(
+        &self,
+        layout: &RowLayout,
+        row: &[u8],
+        work_left: &mut u64,
+    ) -> Result<Option<Vec<u8>>, SqlError> {
+        if !self.matches_within(layout, row, work_left)? {
             return Ok(None);
         }
         let mut values = layout.decode(row);
         for (column, expr) in &self.assignments {
-            let value = self.assigned(layout, *column, expr, &values)?;
+            let mut ctx = EvalContext::within(self.strict, *work_left);
+            let value = eval(expr, &values, &mut ctx)?;
+            *work_left = ctx.work_left;
+            let value = self.assigned(layout, *column, value)?;
             if let Some(slot) = values.get_mut(usize::from(*column)) {
                 *slot = value;
             }
@@ -65,17 +91,10 @@ impl Program {
         Ok(Some(out))
     }
 
-    fn assigned(
-        &self,
-        layout: &RowLayout,
-        column: u16,
-        expr: &Expr,
-        values: &[Value],
-    ) -> Result<Value, SqlError> {
+    fn assigned(&self, layout: &RowLayout, column: u16, value: Value) -> Result<Value, SqlError> {
         let Some(kind) = layout.columns().get(usize::from(column)) else {
             return Ok(Value::Null);
         };
-        let value = eval(expr, &values, &mut EvalContext::new(self.strict))?;
         // Names live in the catalog; who asked puts them in.
         let name = format!("column {}", u32::from(column) + 1);
         let mut ctx = ConvertContext::new(self.strict, &name, 1);

@@ -207,7 +207,8 @@ pub(super) fn like(
         let chars = |v: &Value| -> Vec<char> {
             v.as_bytes().unwrap_or_default().iter().map(|b| char::from(*b)).collect()
         };
-        return Ok(Some(pattern::matches(&chars(&value), &chars(&like), escape, |a, b| a == b)));
+        let (text, like) = (chars(&value), chars(&like));
+        return fits(pattern::matches(&text, &like, escape, |a, b| a == b, &mut ctx.work_left));
     }
     // Numbers have no collation; the pattern's counts then.
     let collation = match (&value, &like) {
@@ -217,5 +218,10 @@ pub(super) fn like(
     };
     let chars = |v: &Value| -> Vec<char> { v.to_display().chars().collect() };
     let same = |a, b| crate::collation::chars_equal(collation, a, b);
-    Ok(Some(pattern::matches(&chars(&value), &chars(&like), escape, same)))
+    fits(pattern::matches(&chars(&value), &chars(&like), escape, same, &mut ctx.work_left))
+}
+
+/// Whether a pattern fits, if that could be found out with the work that was allowed.
+fn fits(found: Option<bool>) -> Result<Truth, SqlError> {
+    found.map(Some).ok_or_else(SqlError::too_much_work)
 }

@@ -207,6 +207,13 @@ fn ord(value: &Value, bytes: &[u8]) -> i64 {
     bytes.iter().take(length).fold(0, |sum, b| sum * 256 + i64::from(*b))
 }
 
+/// Counts what looking for all places of `what` costs at worst.
+fn charge_search(what: &[char], text: &[char], ctx: &mut EvalContext) -> Result<(), SqlError> {
+    // Most places differ at once.
+    const CHARS_PER_WORK: u64 = 8;
+    ctx.charge((what.len() as u64).saturating_mul(text.len() as u64) / CHARS_PER_WORK)
+}
+
 /// The place of `what` at or after character `from`.
 fn position(form: Form, what: &[char], text: &[char], from: usize) -> Option<usize> {
     let last = text.len().checked_sub(what.len())?;
@@ -226,7 +233,11 @@ fn find(function: Function, args: &[Value], ctx: &mut EvalContext) -> Outcome {
     };
     let form = Form::of([what, text].into_iter());
     let found = match usize::try_from(from) {
-        Ok(from @ 1..) => position(form, &form.chars(what), &form.chars(text), from - 1),
+        Ok(from @ 1..) => {
+            let (what, text) = (form.chars(what), form.chars(text));
+            charge_search(&what, &text, ctx)?;
+            position(form, &what, &text, from - 1)
+        }
         _ => None,
     };
     Ok(Value::Int(found.map_or(0, |at| at as i64 + 1)))

@@ -146,3 +146,167 @@ fn garbage_never_panics() {
     }
     assert!(decoded > 1_000);
 }
+
+/// Any value, near the ends of its type or in it.
+fn any_value(types: &[ColumnType], random: &mut Prng) -> Value {
+    const TEXTS: [&str; 6] = ["", "%a_%", "\\\\", "2024-02-30", "-1e9", "äß"];
+    match random.below(8) {
+        0 => Value::Int(random.next_u64() as i64),
+        1 => Value::UInt(u64::MAX),
+        2 => Value::Int(random.below(9) as i64),
+        3 => Value::text(TEXTS[random.below(6) as usize]),
+        _ => crate::testing::value(&types[random.below(types.len() as u64) as usize], random),
+    }
+}
+
+/// Any expression: all kinds of nodes and all functions.
+fn any_expr(types: &[ColumnType], depth: u32, random: &mut Prng) -> Expr {
+    if depth == 0 || random.chance(1, 8) {
+        return match random.chance(1, 2) {
+            true => Expr::Literal(any_value(types, random)),
+            false => Expr::Column(random.below(types.len() as u64) as u16),
+        };
+    }
+    let of = |random: &mut Prng| Box::new(any_expr(types, depth - 1, random));
+    let negated = random.chance(1, 2);
+    match random.below(12) {
+        0 => {
+            use crate::UnaryOp::{BitNot, Minus, Not};
+            let op = [Minus, Not, BitNot][random.below(3) as usize];
+            Expr::Unary { op, arg: of(random) }
+        }
+        1..4 => Expr::Binary { op: any_operator(random), left: of(random), right: of(random) },
+        4 => Expr::IsNull { arg: of(random), negated },
+        5 => Expr::Between { arg: of(random), low: of(random), high: of(random), negated },
+        6 => {
+            let list = (0..random.below(4)).map(|_| *of(random)).collect();
+            Expr::In { arg: of(random), list, negated }
+        }
+        7 => {
+            let escape = random.chance(1, 3).then_some('%');
+            Expr::Like { arg: of(random), pattern: of(random), escape, negated }
+        }
+        8 => {
+            let branches = (0..random.below(3)).map(|_| (*of(random), *of(random))).collect();
+            let operand = random.chance(1, 2).then(|| of(random));
+            Expr::Case { operand, branches, otherwise: random.chance(1, 2).then(|| of(random)) }
+        }
+        9 => {
+            let to = types[random.below(types.len() as u64) as usize].clone();
+            Expr::Cast { arg: of(random), to }
+        }
+        10 => Expr::Collate { arg: of(random), collation: crate::Collation::Binary },
+        _ => {
+            let functions: Vec<crate::Function> = crate::Function::all().collect();
+            let function = functions[random.below(functions.len() as u64) as usize];
+            let (low, high) = function.arity();
+            let count = random.between(low as u64, high.min(low + 2) as u64);
+            Expr::Call { function, args: (0..count).map(|_| *of(random)).collect() }
+        }
+    }
+}
+
+fn any_operator(random: &mut Prng) -> BinaryOp {
+    use BinaryOp::*;
+    const OPERATORS: [BinaryOp; 19] = [
+        Add,
+        Subtract,
+        Multiply,
+        Divide,
+        IntDivide,
+        Modulo,
+        Equal,
+        NullSafeEqual,
+        NotEqual,
+        Less,
+        LessOrEqual,
+        Greater,
+        And,
+        Or,
+        Xor,
+        BitAnd,
+        BitXor,
+        ShiftLeft,
+        ShiftRight,
+    ];
+    OPERATORS[random.below(OPERATORS.len() as u64) as usize]
+}
+
+/// Any program for these columns.
+fn any_program(types: &[ColumnType], random: &mut Prng) -> Program {
+    let depth = random.below(6) as u32;
+    let column = |random: &mut Prng| random.below(types.len() as u64) as u16;
+    let assignments = (0..2).map(|_| (column(random), any_expr(types, depth, random))).collect();
+    Program {
+        filter: random.chance(1, 3).then(|| any_expr(types, depth, random)),
+        assignments,
+        projection: random.chance(1, 2).then(|| vec![column(random)]),
+        strict: random.chance(1, 2),
+    }
+}
+
+/// Changes some of the bytes.
+fn mutate(bytes: &mut Vec<u8>, changes: u64, random: &mut Prng) {
+    for _ in 0..changes {
+        let at = random.below(bytes.len() as u64) as usize;
+        match random.below(4) {
+            0 => bytes[at] = random.next_u64() as u8,
+            1 => bytes[at] ^= 1 << random.below(8),
+            2 => bytes.truncate(at.max(1)),
+            _ => bytes.insert(at, random.next_u64() as u8),
+        }
+    }
+}
+
+/// PROGRAM-1, PROGRAM-3: no bytes panic, run for long, or make a row that is none.
+#[test]
+fn no_bytes_harm_a_node() {
+    let mut random = Prng::new(11);
+    let types = crate::testing::all_types();
+    let layout = RowLayout::new(&types);
+    let (mut decoded, mut mutated) = (0, 0);
+    for round in 0..12_000_u64 {
+        let values: Vec<Value> =
+            types.iter().map(|t| crate::testing::value(t, &mut random)).collect();
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row).unwrap();
+        let mut bytes = any_program(&types, &mut random).encode();
+        mutate(&mut bytes, round % 4, &mut random);
+        let Ok(program) = Program::decode(&bytes, &types) else {
+            assert!(round % 4 > 0, "what we encode, we decode");
+            continue;
+        };
+        decoded += 1;
+        mutated += u32::from(round % 4 > 0);
+        let mut work_left = limits::PROGRAM_WORK_MAX;
+        if let Ok(Some(after)) = program.updated_within(&layout, &row, &mut work_left) {
+            assert_eq!(layout.validate(&after), Ok(()), "{program:?}");
+            program.project(&layout, &after, &mut Vec::new());
+        }
+    }
+    assert!(decoded > 3_200 && mutated > 300, "{decoded} {mutated}");
+}
+
+#[test]
+fn programs_that_would_run_for_long_are_stopped() {
+    let layout = RowLayout::new(&columns());
+    let row = row([Value::Int(5), Value::text("abc"), Value::Null]);
+    for text in [
+        "REPEAT('a', 100000) LIKE CONCAT('%', REPEAT('a', 50000), 'b')",
+        "INSTR(REPEAT('a', 1000000), REPEAT('a', 500000)) = 2",
+        "REPLACE(REPEAT('a', 100000), CONCAT(REPEAT('a', 50000), 'b'), '') = ''",
+    ] {
+        let program = Program { filter: Some(parse(text)), ..Program::default() };
+        let mut work_left = limits::PROGRAM_WORK_MAX;
+        let result = program.matches_within(&layout, &row, &mut work_left);
+        assert_eq!(result.unwrap_err().errno, 3024, "{text}");
+    }
+    // All of a request's programs share what it may do.
+    let program = Program { filter: Some(parse("c1 LIKE '%c'")), ..Program::default() };
+    let mut work_left = 40;
+    let mut runs = 0;
+    while let Ok(true) = program.matches_within(&layout, &row, &mut work_left) {
+        runs += 1;
+    }
+    assert!((2..10).contains(&runs), "{runs}");
+}

@@ -1,17 +1,20 @@
 //! Matching the patterns of LIKE.
 
 /// Whether all of `text` matches `pattern`: `%` is any run, `_` any one character, and the escape
-/// takes the next character as it is. Time is the product of the lengths at worst.
+/// takes the next character as it is. Time is the product of the lengths at worst: each step counts,
+/// and `None` says that there were not enough.
 pub(super) fn matches(
     text: &[char],
     pattern: &[char],
     escape: Option<char>,
     same: impl Fn(char, char) -> bool,
-) -> bool {
+    steps_left: &mut u64,
+) -> Option<bool> {
     let (mut t, mut p) = (0, 0);
     // Where to go on when what follows the last `%` does not match: pattern place, text place.
     let mut retry: Option<(usize, usize)> = None;
     loop {
+        *steps_left = steps_left.checked_sub(1)?;
         let step = next(pattern, p, escape);
         match (step, text.get(t)) {
             (Some((Token::Run, after)), _) => {
@@ -19,7 +22,7 @@ pub(super) fn matches(
                 p = after;
                 continue;
             }
-            (None, None) => return true,
+            (None, None) => return Some(true),
             (Some((Token::One, after)), Some(_)) => {
                 (t, p) = (t + 1, after);
                 continue;
@@ -35,7 +38,7 @@ pub(super) fn matches(
                 retry = Some((after, from + 1));
                 (t, p) = (from + 1, after);
             }
-            _ => return false,
+            _ => return Some(false),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Functions that cut, pad, repeat and replace text.
 
-use super::{Form, Outcome, limited, position};
+use super::{Form, Outcome, charge_search, limited, position};
 use crate::{EvalContext, Function, SqlError, Value, expr::to_integer};
 use alloc::vec::Vec;
 
@@ -147,6 +147,7 @@ fn replace(text: &Value, from: &Value, to: &Value, ctx: &mut EvalContext) -> Out
     if from.is_empty() {
         return Ok(form.value(chars));
     }
+    charge_search(&from, &chars, ctx)?;
     let mut out = Vec::with_capacity(chars.len());
     let mut at = 0;
     while let Some(found) = position(Form::Bytes, &from, &chars, at) {
