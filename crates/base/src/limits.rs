@@ -24,7 +24,10 @@ pub const OPERATIONS_PER_REQUEST_MAX: usize = 4_096;
 /// Largest signal, fixed part and sections together. Bounds every receive buffer.
 pub const SIGNAL_BYTES_MAX: usize = 4 << 20;
 /// Row operations that one transaction may hold.
-pub const OPERATIONS_PER_TRANSACTION_MAX: usize = 1 << 20;
+///
+/// A data manager makes a transaction visible in one go: this many rows take it a tenth of a second, and
+/// it must not lose its lease over them.
+pub const OPERATIONS_PER_TRANSACTION_MAX: usize = 1 << 16;
 /// Transactions that one coordinator runs at once.
 pub const TRANSACTIONS_PER_COORDINATOR_MAX: usize = 65_536;
 /// How far a client's epoch may be ahead of a coordinator's and count: hours. More is nonsense, and

@@ -13,8 +13,9 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What one turn of a runtime thread handles before it looks at its sockets again.
-    pub const TURN: Self = Self { signals: 2_000 };
+    /// What is in the mailbox now, without what comes of it. A runtime thread looks at its clock after
+    /// each round, and at its sockets and timers when its turn is over.
+    pub const ROUND: Self = Self { signals: 1 };
 }
 
 /// What a step has done and what it leaves.

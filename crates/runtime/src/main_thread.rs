@@ -4,14 +4,14 @@ mod greet;
 mod route;
 
 use crate::{
-    RuntimeConfig, Stopped, clock,
+    RuntimeConfig, Stopped,
     connection::{Connection, ReadEnd, Stage},
     links::{Links, Peer},
     port::NodeEnd,
     worker::{Ends, until},
 };
 use lats_base::{Duration, Instant, NodeId};
-use lats_kernel::{Budget, Executor};
+use lats_kernel::Executor;
 use lats_node::Placement;
 use lats_signals::{Malformed, SignalBuffer};
 use rustix::{
@@ -143,7 +143,7 @@ impl MainThread {
         self.receive_from_ports();
         let hungry = core::mem::take(&mut self.hungry);
         hungry.into_iter().for_each(|id| self.on_readable(id));
-        let progress = self.executor.step(clock::now(), Budget::TURN);
+        let progress = crate::worker::turn(&mut self.executor);
         lats_base::require!(!progress.crashed, "crash points are for the simulator");
         self.route_outgoing();
         self.open_links();

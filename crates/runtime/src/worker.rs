@@ -6,7 +6,7 @@ use crate::{
     ring::{Consumer, Producer, ring},
 };
 use lats_base::NodeId;
-use lats_kernel::{Budget, Executor};
+use lats_kernel::{Budget, Executor, Progress};
 use lats_node::Placement;
 use lats_signals::{Signal, buffer::parse};
 use rustix::{
@@ -139,7 +139,7 @@ impl Worker {
         loop {
             let mailbox = self.executor.mailbox();
             self.ends.receive(|signal| mailbox.push_signal(signal));
-            self.executor.step(clock::now(), Budget::TURN);
+            turn(&mut self.executor);
             let mut outgoing = core::mem::take(self.executor.outgoing());
             while let Some(signal) = outgoing.pop() {
                 let receiver = signal.header.receiver;
@@ -169,6 +169,23 @@ impl Worker {
             );
         }
         self.ends.bell.awake();
+    }
+}
+
+/// What a thread works off before it looks at its sockets and timers again. Long scans send themselves
+/// the order to go on: however many of them there are, leases are renewed in time.
+const TURN: lats_base::Duration = lats_base::Duration::from_micros(250);
+
+/// One turn of an executor.
+pub(crate) fn turn(executor: &mut Executor) -> Progress {
+    let begun = clock::now();
+    let mut now = begun;
+    loop {
+        let progress = executor.step(now, Budget::ROUND);
+        now = clock::now();
+        if !progress.more || progress.crashed || now.since(begun) >= TURN {
+            return progress;
+        }
     }
 }
 

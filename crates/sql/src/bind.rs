@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 pub use literals::{charset_collation, data_type, literal};
 pub use operators::balanced;
+pub(crate) use operators::hex_beside;
 
 /// Nesting of bound expressions that data nodes accept (with room for what plans add around them).
 const DEPTH_MAX: usize = lats_base::limits::PROGRAM_DEPTH_MAX - 8;

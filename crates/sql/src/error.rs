@@ -203,6 +203,11 @@ pub fn store_error(error: &StoreError) -> SqlError {
             "HY000",
             "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.",
         ),
+        RefCode::TableDropped => make(
+            1412,
+            "HY000",
+            &format!("Table definition has changed, please retry transaction: {text}"),
+        ),
         RefCode::MemoryFull => make(1114, "HY000", &format!("The table is full: {text}")),
         RefCode::NodeFailed
         | RefCode::Deadlock

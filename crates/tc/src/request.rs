@@ -121,6 +121,7 @@ impl Tc {
         t.state = State::Preparing;
         t.seen_searches.clear();
         t.operations += req.operation_count as usize;
+        t.tables.extend(list::items::<Operation>(payload).map(|(head, _)| head.table));
         for (primary, part) in parts {
             let batch = t.next_batch;
             t.next_batch += 1;

@@ -4,7 +4,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use lats_base::{Epoch, NodeSet, RefCode, TransactionId};
+use lats_base::{Epoch, NodeSet, RefCode, TableId, TransactionId};
 use lats_signals::{
     BlockRef,
     commit::{FLAG_COMMIT, TcKeyReq},
@@ -46,6 +46,8 @@ pub(crate) struct Transaction {
     /// Its last row images carry the decision.
     pub(crate) carried: bool,
     pub(crate) operations: usize,
+    /// The tables of its operations.
+    pub(crate) tables: BTreeSet<TableId>,
     pub(crate) participants: BTreeMap<BlockRef, Participant>,
     /// Batches that are not answered by everyone yet.
     pub(crate) batches: BTreeMap<u32, Batch>,
@@ -139,6 +141,7 @@ impl Transaction {
             epoch: Epoch::default(),
             carried: false,
             operations: 0,
+            tables: BTreeSet::new(),
             participants: BTreeMap::new(),
             batches: BTreeMap::new(),
             next_batch: 1,

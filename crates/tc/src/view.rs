@@ -1,8 +1,11 @@
 //! A new view or catalog: what it means for the transactions under way (FAIL-1 to FAIL-4).
 
-use crate::{TableRoute, Tc, transaction::State};
+use crate::{
+    TableRoute, Tc,
+    transaction::{State, Transaction},
+};
 use alloc::{collections::BTreeSet, vec::Vec};
-use lats_base::{NodeId, TransactionId};
+use lats_base::{NodeId, RefCode, TransactionId};
 use lats_catalog::{Catalog, View};
 use lats_kernel::Ctx;
 use lats_signals::{BlockRef, Signal, control::InstallConf};
@@ -43,8 +46,19 @@ impl Tc {
                 .values()
                 .map(|t| (t.id, TableRoute { fragment_count: t.fragment_count }))
                 .collect();
+            self.abort_on_dropped_tables(ctx);
         }
         self.confirm_install(ctx);
+    }
+
+    /// SCHEMA-1: rows of a dropped table are gone; the rest of their transaction must not be committed.
+    fn abort_on_dropped_tables(&mut self, ctx: &mut Ctx<'_>) {
+        let dropped = |t: &Transaction| t.tables.iter().any(|id| !self.tables.contains_key(id));
+        let torn = self.transactions.iter().filter(|(_, t)| dropped(t));
+        let torn: Vec<TransactionId> = torn.map(|(id, _)| *id).collect();
+        for id in torn {
+            self.abort(id, RefCode::TableDropped.into(), ctx);
+        }
     }
 
     fn confirm_install(&self, ctx: &mut Ctx<'_>) {

@@ -268,6 +268,11 @@ impl TypeKind {
         self.integer_bytes().is_some()
     }
 
+    /// Whether its values are numbers.
+    pub fn is_number(self) -> bool {
+        self.is_integer() || self.is_real() || matches!(self, Self::Decimal { .. } | Self::Year)
+    }
+
     /// Whether its values are days or times.
     pub fn is_temporal(self) -> bool {
         matches!(

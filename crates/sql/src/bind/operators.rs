@@ -49,6 +49,17 @@ fn is_comparison(op: &BinaryOperator) -> bool {
     matches!(op, B::Eq | B::NotEq | B::Lt | B::LtEq | B::Gt | B::GtEq | B::Spaceship)
 }
 
+/// Hexadecimal literals are strings of bytes, and numbers where a number is wanted.
+pub(crate) fn hex_beside(expr: Expr, number: bool) -> Expr {
+    match expr {
+        Expr::Literal(Value::Bytes(bytes)) if number && bytes.len() <= 8 => {
+            let whole = bytes.iter().fold(0_u64, |whole, byte| whole << 8 | u64::from(*byte));
+            Expr::Literal(Value::UInt(whole))
+        }
+        other => other,
+    }
+}
+
 fn ambiguous(op: &str) -> SqlError {
     error::not_supported(&format!("{op} between expressions without parentheses"))
 }
@@ -93,8 +104,22 @@ impl Binder<'_> {
         if is_comparison(op) && is_loose(left) && !is_comparison_chain(left) {
             return Err(ambiguous(&op.to_string()));
         }
-        let (left, right) = (Box::new(self.bind(left)?), Box::new(self.bind(right)?));
+        let (left, right) = (self.bind(left)?, self.bind(right)?);
+        // Arithmetic is done with numbers; comparisons if the other side is one.
+        let computes = !is_comparison(op);
+        let (for_left, for_right) =
+            (computes || self.is_number(&right), computes || self.is_number(&left));
+        let left = Box::new(hex_beside(left, for_left));
+        let right = Box::new(hex_beside(right, for_right));
         Ok(Expr::Binary { op: bound, left, right })
+    }
+
+    /// True if the expression gives numbers.
+    fn is_number(&self, expr: &Expr) -> bool {
+        let types = self.table.map_or(&[][..], |table| &table.types);
+        let literal =
+            matches!(expr, Expr::Literal(_) | Expr::Column(0..crate::expr::AGGREGATE_BASE));
+        literal && crate::expr::type_of(expr, types, &[], &[]).kind.is_number()
     }
 
     /// AND and OR chains are walked without recursion and put together as a balanced tree: data
@@ -173,7 +198,9 @@ impl Binder<'_> {
             return Err(ambiguous("IN"));
         }
         let arg = Box::new(self.bind(expr)?);
-        let list: Result<Vec<Expr>, SqlError> = list.iter().map(|e| self.bind(e)).collect();
+        let number = self.is_number(&arg);
+        let list = list.iter().map(|e| Ok(hex_beside(self.bind(e)?, number)));
+        let list: Result<Vec<Expr>, SqlError> = list.collect();
         Ok(Expr::In { arg, list: list?, negated })
     }
 
@@ -186,12 +213,11 @@ impl Binder<'_> {
             return Err(ambiguous("BETWEEN"));
         }
         let [arg, low, high] = parts;
-        Ok(Expr::Between {
-            arg: Box::new(self.bind(arg)?),
-            low: Box::new(self.bind(low)?),
-            high: Box::new(self.bind(high)?),
-            negated,
-        })
+        let arg = Box::new(self.bind(arg)?);
+        let number = self.is_number(&arg);
+        let mut bound = |e| Ok::<_, SqlError>(Box::new(hex_beside(self.bind(e)?, number)));
+        let (low, high) = (bound(low)?, bound(high)?);
+        Ok(Expr::Between { arg, low, high, negated })
     }
 
     pub(super) fn like(

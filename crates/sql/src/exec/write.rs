@@ -276,7 +276,9 @@ fn order_values(plan: &WritePlan, row: &[u8], externals: &[Value]) -> Result<Vec
     };
     let mut values = Vec::with_capacity(plan.order.len());
     for (expr, _) in &plan.order {
-        values.push(lats_values::eval(expr, &source, &mut EvalContext::new(false))?);
+        let value = lats_values::eval(expr, &source, &mut EvalContext::new(false))?;
+        let kind = crate::expr::type_of(expr, &plan.table.types, &[], externals);
+        values.push(lats_values::present(value, &kind));
     }
     Ok(values)
 }

@@ -1,11 +1,11 @@
 //! Plans of INSERT and REPLACE.
 
 use super::select::Context;
-use crate::bind::Binder;
+use crate::bind::{Binder, hex_beside};
 use crate::error;
 use crate::expr::External;
 use crate::table::{Table, check_not_system, find_table, single_name, split_name};
-use lats_values::{Expr, SqlError};
+use lats_values::{Expr, SqlError, Value};
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub fn plan(
         columns.push(target(&table, column)?);
     }
     let mut binder = Binder::new(None, "").with_placeholders(context.tokens);
-    let rows = if insert.assignments.is_empty() {
+    let mut rows = if insert.assignments.is_empty() {
         if columns.is_empty() {
             columns = table.visible().collect();
         }
@@ -78,6 +78,7 @@ pub fn plan(
         }
         vec![row]
     };
+    read_hex(&mut rows, &columns, &table);
     let mut sources = vec![None; table.types.len()];
     for (at, column) in columns.iter().enumerate() {
         let slot = &mut sources[usize::from(*column)];
@@ -90,6 +91,18 @@ pub fn plan(
     let (conflict, externals, parameters) = on_conflict(insert, &table, binder)?;
     let strict = context.strict && !insert.ignore;
     Ok((InsertPlan { table, sources, rows, conflict, strict }, externals, parameters))
+}
+
+/// Hexadecimal literals for columns of numbers are numbers.
+fn read_hex(rows: &mut [Vec<Cell>], columns: &[u16], table: &Table) {
+    for row in rows {
+        for (cell, column) in row.iter_mut().zip(columns) {
+            if let Cell::Expr(expr @ Expr::Literal(Value::Bytes(_))) = cell {
+                let number = table.types[usize::from(*column)].kind.is_number();
+                *expr = hex_beside(expr.clone(), number);
+            }
+        }
+    }
 }
 
 fn refuse_odd(insert: &ast::Insert) -> Result<(), SqlError> {
@@ -228,7 +241,9 @@ fn on_conflict(insert: &ast::Insert, table: &Table, values: Binder<'_>) -> Resul
                         "ON DUPLICATE KEY UPDATE of a primary key column",
                     ));
                 }
-                bound.push((column, binder.bind_in("field list", &assignment.value)?));
+                let number = table.types[usize::from(column)].kind.is_number();
+                let value = binder.bind_in("field list", &assignment.value)?;
+                bound.push((column, hex_beside(value, number)));
             }
             binder.check_limits()?;
             Ok((OnConflict::Update(bound), binder.externals, parameters))

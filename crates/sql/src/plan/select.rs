@@ -128,6 +128,14 @@ impl SelectPlan {
     }
 }
 
+impl SelectPlan {
+    /// The type of an expression of this plan.
+    pub fn type_of(&self, expr: &Expr, externals: &[Value]) -> ColumnType {
+        let types = self.table.as_ref().map_or(&[][..], |t| &t.types);
+        type_of(expr, types, &self.aggregate_types(externals), externals)
+    }
+}
+
 /// The type of an aggregate function's argument.
 pub fn input_type(call: &AggregateCall, types: &[ColumnType], externals: &[Value]) -> ColumnType {
     match &call.arg {

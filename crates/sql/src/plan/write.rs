@@ -3,7 +3,7 @@
 use super::select::{Context, encode_program, limit_value, order_list, table_name};
 use super::{Limit, insert};
 use crate::access::Access;
-use crate::bind::Binder;
+use crate::bind::{Binder, hex_beside};
 use crate::error;
 use crate::expr::{External, has_externals};
 use crate::table::{Table, check_not_system, find_table};
@@ -243,5 +243,6 @@ fn update_value(
             DefaultValue::None => Err(error::no_default(&def.name)),
         };
     }
-    binder.bind_in("field list", value)
+    let number = table.types[usize::from(column)].kind.is_number();
+    Ok(hex_beside(binder.bind_in("field list", value)?, number))
 }

@@ -228,3 +228,41 @@ fn prepared_statements_keep_their_database() {
     desk.run("SET sql_mode = ''");
     assert_eq!(desk.again(id, &[]), "Ann");
 }
+
+#[test]
+fn hexadecimal_literals_are_numbers_beside_numbers() {
+    let mut desk = people();
+    desk.check(
+        "SELECT id FROM people WHERE id IN (0x1, 0x02)
+         => 1;2
+         SELECT id FROM people WHERE id = 0x3
+         => 3
+         SELECT id FROM people WHERE id BETWEEN 0x4 AND x'05'
+         => 4;5
+         SELECT 0x41 + 1, 0x10 > 5, 0x41, CONCAT(0x41, 'b')
+         => 66|1|A|Ab
+         SELECT id FROM people WHERE name = 0x426f62
+         => 2
+         INSERT INTO people VALUES (0x10, 0x41, 0x07, 'x')
+         => ok 1
+         UPDATE people SET age = age + 0x01, city = 0x59 WHERE id = 16
+         => ok 1
+         SELECT * FROM people WHERE id = 16
+         => 16|A|8|Y",
+    );
+}
+
+#[test]
+fn branches_of_several_types_have_one_order() {
+    let mut desk = people();
+    desk.check(
+        "SELECT id FROM people ORDER BY IF(id > 2, name, 0), id
+         => 1;2;3;4;5
+         SELECT IF(id = 1, 1, 1.0) x, COUNT(*) FROM people WHERE id < 4 GROUP BY x
+         => 1.0|3
+         SELECT MAX(IF(id = 1, 10, '9')), MAX(IFNULL(age, 0.5)) FROM people
+         => 9|41.0
+         SELECT DISTINCT IF(id = 1, 1, 1.0) FROM people
+         => 1.0",
+    );
+}

@@ -7,7 +7,7 @@ use crate::plan::Columns;
 use crate::plan::select::{Grouping, SelectPlan, input_type};
 use crate::session::STATEMENT_BYTES_MAX;
 use lats_base::map::Map;
-use lats_values::{Accumulator, EvalContext, Expr, SqlError, Value, eval, group_key};
+use lats_values::{Accumulator, ColumnType, EvalContext, Expr, SqlError, Value, eval, group_key};
 
 /// Rows beyond a limit that are kept until the next sort.
 const SORT_SLACK: usize = 4_096;
@@ -37,6 +37,10 @@ pub(super) struct Collector<'a> {
     descending: Vec<bool>,
     /// The columns of ORDER BY, if it names columns only.
     order_columns: Option<Vec<u16>>,
+    /// The types of ORDER BY, GROUP BY and the arguments of aggregate functions.
+    order_types: Vec<ColumnType>,
+    key_types: Vec<ColumnType>,
+    argument_types: Vec<ColumnType>,
     sorts: bool,
     columns: Columns,
     /// The row at hand, and a key of it: reused, so that a row costs no memory of its own.
@@ -66,6 +70,9 @@ impl<'a> Collector<'a> {
             sorted: Vec::new(),
             descending: plan.order.iter().map(|(_, descending)| *descending).collect(),
             order_columns: order::plain_columns(plan),
+            order_types: types_of(plan, plan.order.iter().map(|(expr, _)| expr), externals),
+            key_types: types_of(plan, plan.grouping.iter().flat_map(|g| &g.keys), externals),
+            argument_types: argument_types(plan, externals),
             sorts: plan.sorts(),
             columns: plan.columns_with(externals),
             row: Vec::new(),
@@ -135,7 +142,7 @@ impl<'a> Collector<'a> {
         let order = match &self.order_columns {
             _ if !self.sorts => OrderKey::None,
             Some(columns) => OrderKey::of_columns(self.plan, columns, &self.descending, image),
-            None => OrderKey::of_values(self.plan, &source, &mut self.context)?,
+            None => OrderKey::of_values(self.plan, &self.order_types, &source, &mut self.context)?,
         };
         self.emit(order)
     }
@@ -213,8 +220,8 @@ impl<'a> Collector<'a> {
             0
         } else {
             let mut values = Vec::with_capacity(grouping.keys.len());
-            for key in &grouping.keys {
-                values.push(eval(key, &source, &mut self.context)?);
+            for (key, kind) in grouping.keys.iter().zip(&self.key_types) {
+                values.push(typed_value(key, kind, &source, &mut self.context)?);
             }
             self.key.clear();
             group_key(&values, &mut self.key);
@@ -237,9 +244,10 @@ impl<'a> Collector<'a> {
             self.groups.push(group);
         }
         let Some(group) = self.groups.get_mut(number) else { return Ok(()) };
-        for (call, accumulator) in grouping.calls.iter().zip(&mut group.accumulators) {
+        let arguments = grouping.calls.iter().zip(&self.argument_types);
+        for ((call, kind), accumulator) in arguments.zip(&mut group.accumulators) {
             let value = match &call.arg {
-                Some(arg) => eval(arg, &source, &mut self.context)?,
+                Some(arg) => typed_value(arg, kind, &source, &mut self.context)?,
                 None => Value::Int(1),
             };
             if call.distinct {
@@ -269,7 +277,9 @@ impl<'a> Collector<'a> {
             }
             output(self.plan, &self.columns, &source, &mut self.context, &mut self.row)?;
             let order = match self.sorts {
-                true => OrderKey::of_values(self.plan, &source, &mut self.context)?,
+                true => {
+                    OrderKey::of_values(self.plan, &self.order_types, &source, &mut self.context)?
+                }
                 false => OrderKey::None,
             };
             if self.emit(order)? {
@@ -314,26 +324,37 @@ fn output(
 ) -> Result<(), SqlError> {
     row.clear();
     for (output, column) in plan.outputs.iter().zip(columns.iter()) {
-        let value = value(&output.expr, source, context)?;
-        // What is computed takes the type that the client was told.
-        row.push(match output.expr {
-            Expr::Column(_) => value,
-            _ => lats_values::present(value, &column.column_type),
-        });
+        row.push(typed_value(&output.expr, &column.column_type, source, context)?);
     }
     Ok(())
 }
 
-pub(super) fn value(
+/// The value of an expression. What is computed takes the type that the expression has for the client:
+/// branches of IF or CASE may give values of several types, which have no common order.
+pub(super) fn typed_value(
     expr: &Expr,
+    kind: &ColumnType,
     source: &RowSource<'_>,
     context: &mut EvalContext,
 ) -> Result<Value, SqlError> {
     match expr {
         Expr::Column(number) => Ok(lats_values::ColumnSource::column(source, *number)),
-        Expr::Literal(value) => Ok(value.clone()),
-        other => eval(other, source, context),
+        other => Ok(lats_values::present(eval(other, source, context)?, kind)),
     }
+}
+
+fn types_of<'e>(
+    plan: &SelectPlan,
+    exprs: impl Iterator<Item = &'e Expr>,
+    externals: &[Value],
+) -> Vec<ColumnType> {
+    exprs.map(|expr| plan.type_of(expr, externals)).collect()
+}
+
+fn argument_types(plan: &SelectPlan, externals: &[Value]) -> Vec<ColumnType> {
+    let types = plan.table.as_ref().map_or(&[][..], |t| &t.types);
+    let calls = plan.grouping.iter().flat_map(|grouping| &grouping.calls);
+    calls.map(|call| input_type(call, types, externals)).collect()
 }
 
 pub(super) fn row_bytes(row: &[Value]) -> usize {

@@ -1,9 +1,9 @@
 //! What rows are sorted by.
 
-use super::collect::{row_bytes, value};
+use super::collect::{row_bytes, typed_value};
 use crate::expr::{AGGREGATE_BASE, RowSource};
 use crate::plan::select::SelectPlan;
-use lats_values::{EvalContext, Expr, SqlError, Value, sort_order};
+use lats_values::{ColumnType, EvalContext, Expr, SqlError, Value, sort_order};
 use std::cmp::Ordering;
 
 /// What one row is sorted by.
@@ -53,10 +53,12 @@ impl OrderKey {
 
     pub(super) fn of_values(
         plan: &SelectPlan,
+        types: &[ColumnType],
         source: &RowSource<'_>,
         context: &mut EvalContext,
     ) -> Result<Self, SqlError> {
-        let values = plan.order.iter().map(|(expr, _)| value(expr, source, context));
+        let order = plan.order.iter().zip(types);
+        let values = order.map(|((expr, _), kind)| typed_value(expr, kind, source, context));
         values.collect::<Result<_, _>>().map(Self::Values)
     }
 

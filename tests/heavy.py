@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Statements that are a lot of work, and changes of the schema under open transactions, on a running
+two-replica cluster: no node may be taken for dead over them, and no transaction may be torn.
+
+heavy.py --binary LATSDB --data-dir DIR --sql-port PORT
+"""
+
+import argparse
+import json
+import subprocess
+import threading
+
+from minimysql import Connection, MySQLError
+
+ROWS = 200_000
+DATABASE = "heavy"
+
+
+def status(args):
+    done = subprocess.run([args.binary, "status", "--json", "--data-dir", args.data_dir],
+                          stdout=subprocess.PIPE, timeout=30, check=True)
+    return json.loads(done.stdout)
+
+
+def fill(connection):
+    connection.query("CREATE TABLE w (id INT PRIMARY KEY, a INT, v VARCHAR(100))")
+    for first in range(0, ROWS, 2_000):
+        rows = ", ".join(f"({n}, {n % 977}, 'value {n} and some more to look through')"
+                         for n in range(first, first + 2_000))
+        connection.query(f"INSERT INTO w VALUES {rows}")
+
+
+def refusal(connection, text):
+    """The number of the error that a statement ends in; 0 for none."""
+    try:
+        connection.query(text)
+        return 0
+    except MySQLError as error:
+        return error.number
+
+
+def others_go_on(args, connection):
+    """Long statements while somebody else changes single rows at the other node; nobody leaves."""
+    connection.query("CREATE TABLE small (id INT PRIMARY KEY, n INT)")
+    connection.query("INSERT INTO small VALUES (1, 0)")
+    over, done = threading.Event(), []
+
+    def change():
+        other = Connection(args.sql_port + 1, DATABASE, timeout=60)
+        while not over.is_set():
+            other.query("UPDATE small SET n = n + 1 WHERE id = 1")
+            done.append(1)
+        other.close()
+
+    before = status(args)["view"]
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        connection.query("SELECT COUNT(*) FROM w WHERE a / 7 + id * 3 > 1e12 OR REPLACE(v, 'a', 'b') = 'q' OR CONCAT(v, id) = 'x'")
+        connection.query("SELECT COUNT(DISTINCT v) FROM w")
+        connection.query("UPDATE w SET a = a + 1 WHERE id < 4000")
+        connection.query("DELETE FROM w WHERE id < 3000")
+    finally:
+        over.set()
+        thread.join(60)
+    assert done, "nobody else could do anything"
+    assert connection.query("SELECT n FROM small")[0][0] == str(len(done)), "updates were lost"
+    assert connection.query("SELECT COUNT(*) FROM w")[0][0] == str(ROWS - 3_000)
+    after = status(args)
+    assert after["view"] == before, f"a node was removed over it: view {before} became {after['view']}"
+    assert refusal(connection, "DELETE FROM w") == 1296, "more rows than a transaction may hold"
+    print(f"heavy: long statements, and {len(done)} updates of somebody else meanwhile")
+
+
+def no_torn_transactions(args, connection):
+    """What a transaction did to a table that goes away takes the rest of it along."""
+    for change in ("TRUNCATE TABLE first", "DROP TABLE first"):
+        for finish in ("INSERT INTO second VALUES (2)", "COMMIT"):
+            connection.query("DROP TABLE IF EXISTS first, second")
+            connection.query("CREATE TABLE first (id INT PRIMARY KEY)")
+            connection.query("CREATE TABLE second (id INT PRIMARY KEY)")
+            writer = Connection(args.sql_port + 1, DATABASE, timeout=60)
+            writer.query("BEGIN")
+            writer.query("INSERT INTO first VALUES (1)")
+            writer.query("INSERT INTO second VALUES (1)")
+            connection.query(change)
+            number = refusal(writer, finish)
+            assert number == 1412, f"{change}, then {finish}: error {number} instead of 1412"
+            refusal(writer, "COMMIT")
+            left = connection.query("SELECT * FROM second")
+            assert not left, f"{change}, then {finish}: half of the transaction is there: {left}"
+            writer.close()
+    print("heavy: no transaction is torn by DROP or TRUNCATE")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--data-dir", required=True)
+    parser.add_argument("--sql-port", type=int, required=True)
+    args = parser.parse_args()
+    connection = Connection(args.sql_port, "", timeout=120)
+    connection.query(f"DROP DATABASE IF EXISTS {DATABASE}")
+    connection.query(f"CREATE DATABASE {DATABASE}")
+    connection.query(f"USE {DATABASE}")
+    no_torn_transactions(args, connection)
+    fill(connection)
+    others_go_on(args, connection)
+    connection.query(f"DROP DATABASE {DATABASE}")
+
+
+if __name__ == "__main__":
+    main()
