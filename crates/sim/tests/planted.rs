@@ -42,6 +42,7 @@ fn a_decision_that_every_part_of_a_transaction_carries_is_found() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unoptimised; scripts/test.sh looks for it")]
 fn a_backup_that_drops_the_decision_of_its_images_is_found() {
     // The answer must have come through although the node that sent it died at once.
     must_be_found(Fault::BugDropCarriedDecision, 200);
@@ -53,6 +54,7 @@ fn a_coordinator_that_calls_its_epoch_done_too_early_is_found() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes unoptimised; scripts/test.sh looks for it")]
 fn a_coordinator_that_does_not_count_what_it_has_decided_is_found() {
     must_be_found(Fault::BugEpochUncounted, 200);
 }
