@@ -67,6 +67,7 @@ codes! {
     OutcomeUnknown = 29, UnknownOutcome, "the connection was lost while the transaction was committing; check whether it took effect";
     LockNotFree = 30, Temporary, "another transaction has locked the row, and the request said not to wait for it";
     Deadlock = 31, Temporary, "the transaction waited in a circle with others for row locks, and was chosen to give way; run it again";
+    BatchTooLarge = 33, Permanent, "the rows of one request are larger together than a message may be (4 MiB); ask for fewer at once";
     KeyExists = 40, Constraint, "a row with this key exists already";
     RowMissing = 41, Constraint, "no row has this key";
     TableUnknown = 50, Permanent, "no such table; reread the catalog";
@@ -83,6 +84,8 @@ codes! {
     VersionUnsupported = 60, Permanent, "the two sides speak no common protocol version; upgrade the older one";
     WrongCluster = 61, Permanent, "the node belongs to another cluster";
     CatalogConflict = 62, Permanent, "the catalog refuses the change; the message says why";
+    SnapshotTooOld = 64, Temporary, "versions as old as this epoch are not kept (any more); take a newer epoch";
+    EpochNotComplete = 65, Temporary, "the epoch is not complete yet; retry";
     CatalogLimit = 63, Permanent, "the catalog is full";
 }
 

@@ -23,6 +23,8 @@ pub const NODES_MAX: usize = 64;
 pub const OPERATIONS_PER_REQUEST_MAX: usize = 4_096;
 /// Largest signal, fixed part and sections together. Bounds every receive buffer.
 pub const SIGNAL_BYTES_MAX: usize = 4 << 20;
+/// Row images, or results, of one batch of operations together: they travel in one signal.
+pub const BATCH_BYTES_MAX: usize = SIGNAL_BYTES_MAX - (64 << 10);
 /// Row operations that one transaction may hold.
 ///
 /// A data manager makes a transaction visible in one go: this many rows take it a tenth of a second, and

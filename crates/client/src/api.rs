@@ -120,6 +120,20 @@ pub struct Scan {
     pub program: Vec<u8>,
     /// No more than this many rows are wanted.
     pub limit: Option<u64>,
+    /// Which rows.
+    pub as_of: AsOf,
+}
+
+/// Which state of the rows a scan reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AsOf {
+    /// Each row's newest committed version when the scan comes to it.
+    #[default]
+    Newest,
+    /// A consistent snapshot: all that was committed in epochs up to the newest complete one.
+    Complete,
+    /// A consistent snapshot as of this epoch. Refused if versions as old as that are not kept.
+    Epoch(Epoch),
 }
 
 pub use lats_catalog::PRIMARY_INDEX;

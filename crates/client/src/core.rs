@@ -52,6 +52,13 @@ pub enum Answer {
     Changed(Result<u64, ChangeError>),
     /// The status record, encoded.
     Status(Vec<u8>),
+    /// The epochs, as one node knows them.
+    Epochs {
+        /// The current one.
+        current: Epoch,
+        /// The newest complete one.
+        complete: Epoch,
+    },
     /// Refused.
     Failed(StoreError),
 }
@@ -200,6 +207,7 @@ impl ClientCore {
             SignalNumber::ChangeConf => self.on_change_conf(signal),
             SignalNumber::ChangeRef => self.on_change_ref(signal),
             SignalNumber::StatusConf => self.on_status_conf(signal),
+            SignalNumber::EpochConf => self.on_epoch_conf(signal),
             // Not for clients: a node of another version.
             _ => {}
         }

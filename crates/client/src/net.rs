@@ -11,7 +11,7 @@ use crate::{
     api::{RowOp, RowResult, Scan, StoreError},
     core::{Answer, ClientCore, Ticket},
 };
-use lats_base::{ClientId, Instant, NodeId, RefCode};
+use lats_base::{ClientId, Epoch, Instant, NodeId, RefCode};
 use lats_catalog::{Catalog, Change, ChangeError, ClusterMap};
 use lats_signals::buffer::parse;
 use std::{
@@ -228,6 +228,17 @@ impl Client {
     pub async fn status(&self) -> Result<Vec<u8>, StoreError> {
         match self.ask(ClientCore::fetch_status).await {
             Answer::Status(bytes) => Ok(bytes),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The newest complete epoch: what a scan as of it reads is consistent.
+    ///
+    /// # Errors
+    /// When no node answers.
+    pub async fn complete_epoch(&self) -> Result<Epoch, StoreError> {
+        match self.ask(ClientCore::fetch_epochs).await {
+            Answer::Epochs { complete, .. } => Ok(complete),
             other => Err(unexpected(other)),
         }
     }

@@ -6,7 +6,7 @@ use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockKind, BlockRef, Signal,
-    control::{EpochDoneRep, EpochOrd},
+    control::{EpochConf, EpochDoneRep, EpochOrd, EpochReq},
 };
 use std::collections::BTreeMap;
 
@@ -90,6 +90,15 @@ impl Control {
         if self.joined {
             self.tell_lease(ctx);
         }
+    }
+
+    pub(crate) fn on_epoch_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = EpochConf {
+            request: signal.body::<EpochReq>().request,
+            current: self.epochs.current,
+            complete: self.epochs.complete,
+        };
+        ctx.send(signal.sender(), &body);
     }
 
     /// A coordinator of this node, or another node, is done with epochs.

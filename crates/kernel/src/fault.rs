@@ -41,6 +41,8 @@ pub enum Fault {
     /// Planted bug: a coordinator reports an epoch as done in which a transaction is decided, but
     /// not visible yet.
     BugEpochUncounted,
+    /// Planted bug: a version that a snapshot may need is forgotten when a newer one is committed.
+    BugForgetOlderVersion,
     /// Planted bug: a node serves although its lease has run out.
     BugIgnoreLease,
     /// Planted bug: a refused request's changes stay although its transaction lives on.

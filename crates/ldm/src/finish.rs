@@ -6,7 +6,7 @@ use crate::{
 };
 use alloc::vec::Vec;
 use lats_base::{Epoch, RefCode, TransactionId, require};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     Signal,
     commit::{
@@ -54,9 +54,13 @@ impl Ldm {
     /// EPOCH-3: makes changes the committed ones, unlocks their rows and lets those go on who waited.
     fn make_visible(&mut self, id: TransactionId, ops: &[Op], epoch: Epoch, ctx: &mut Ctx<'_>) {
         for op in ops.iter().filter(|op| op.version != 0) {
-            self.on_fragment(op.table, op.fragment, |f, layout| {
-                f.commit_version(op.row, op.version, epoch, layout);
+            let keep = self.snapshots.keeps() && !ctx.fault(Fault::BugForgetOlderVersion);
+            let kept = self.on_fragment(op.table, op.fragment, |f, layout| {
+                f.commit_version(op.row, op.version, epoch, layout, keep)
             });
+            if kept == Some(true) {
+                self.snapshots.note(epoch, (op.table, op.fragment, op.row));
+            }
         }
         self.unlock(id, ops, ctx);
     }

@@ -6,7 +6,7 @@
 //! in the primary's order. Index entries exist for every version, so a scan looks at an entry's
 //! row and takes it only if the version it may see has that entry's key.
 
-use crate::lock::Lock;
+use crate::{lock::Lock, snapshot::Older};
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
@@ -45,6 +45,8 @@ pub(crate) struct Row {
     pub(crate) number: u64,
     pub(crate) epoch: Epoch,
     pub(crate) pending: Vec<Version>,
+    /// Replaced versions that snapshots may need, oldest first (SNAP-2).
+    pub(crate) older: Vec<Older>,
     pub(crate) lock: Option<Box<Lock>>,
 }
 
@@ -56,8 +58,16 @@ impl Row {
             number: 0,
             epoch: Epoch::default(),
             pending: Vec::new(),
+            older: Vec::new(),
             lock: None,
         }
+    }
+
+    /// The images of all its versions.
+    fn images(&self) -> impl Iterator<Item = &[u8]> {
+        let pending = self.pending.iter().filter_map(|v| v.image.as_deref());
+        let older = self.older.iter().filter_map(|o| o.image.as_deref());
+        pending.chain(self.committed.as_ref().map(|i| &*i.bytes)).chain(older)
     }
 
     /// The image that the transaction sees at the primary: its own newest, else the committed.
@@ -86,6 +96,8 @@ pub struct Fragment {
     bytes: usize,
     /// Being filled: deletions leave a mark, so that a late copy cannot bring a row back.
     pub(crate) syncing: bool,
+    /// Older versions are missing here for snapshots of epochs before this one (SNAP-3).
+    pub(crate) snapshot_floor: Epoch,
 }
 
 /// What a row costs beside its images: record, hash entry, ordered entry.
@@ -103,6 +115,7 @@ impl Fragment {
             next_number: 1,
             bytes: 0,
             syncing: false,
+            snapshot_floor: Epoch::default(),
         };
         fragment.add_index(PRIMARY_INDEX, def.primary_key.clone());
         for index in &def.indexes {
@@ -137,8 +150,7 @@ impl Fragment {
     fn enter_all_versions(&mut self, at: usize, id: RowId, layout: &RowLayout) {
         let Some(row) = self.rows.get(id.get() as usize).and_then(Option::as_ref) else { return };
         let index = &mut self.indexes[at];
-        let images = row.pending.iter().filter_map(|v| v.image.as_deref());
-        for image in images.chain(row.committed.as_ref().map(|i| &*i.bytes)) {
+        for image in row.images() {
             let mut entry = Vec::new();
             layout.key_of(image, &index.columns, &mut entry);
             self.bytes += entry.len() + ENTRY_OVERHEAD_BYTES;
@@ -201,7 +213,8 @@ impl Fragment {
         let Some(row) = self.row(id) else { return };
         let locked = row.lock.as_ref().is_some_and(|l| !l.is_free());
         let deletion_kept = syncing && row.number > 0;
-        if row.committed.is_some() || !row.pending.is_empty() || locked || deletion_kept {
+        let versions = row.committed.is_some() || !row.pending.is_empty() || !row.older.is_empty();
+        if versions || locked || deletion_kept {
             return;
         }
         let key = core::mem::take(&mut self.rows[id.get() as usize]).map(|r| r.key);
@@ -260,28 +273,50 @@ impl Fragment {
     }
 
     /// Makes the version with this number the committed one. What stood below it was committed
-    /// before (COMMIT-6): the primary let nobody write above an undecided version.
+    /// before (COMMIT-6): the primary let nobody write above an undecided version. With `keep` the
+    /// version that it replaces is kept for snapshots; true if one was.
     pub(crate) fn commit_version(
         &mut self,
         id: RowId,
         number: u64,
         epoch: Epoch,
         layout: &RowLayout,
-    ) {
-        let Some(row) = self.row_mut(id) else { return };
-        let Some(at) = row.pending.iter().position(|v| v.number == number) else { return };
+        keep: bool,
+    ) -> bool {
+        let Some(row) = self.row_mut(id) else { return false };
+        let Some(at) = row.pending.iter().position(|v| v.number == number) else { return false };
         let mut passed: Vec<Version> = row.pending.drain(..=at).collect();
-        let newest = passed.pop();
-        let old = row.committed.take();
+        let Some(newest) = passed.pop() else { return false };
+        let passes_others = passed.iter().any(|v| v.transaction != newest.transaction);
+        let mut old = row.committed.take().map(|i| i.bytes);
+        // Nobody can have seen, or will see, what came and went within an epoch.
+        let keep = keep && row.epoch < epoch && (old.is_some() || !row.older.is_empty());
+        if keep {
+            row.older.push(Older { epoch: row.epoch, image: old.take() });
+        }
         row.number = number;
         row.epoch = epoch;
-        row.committed = newest.and_then(|v| v.image).map(|bytes| Image { bytes });
-        let gone = passed.into_iter().filter_map(|v| v.image).chain(old.map(|i| i.bytes));
-        for image in gone.collect::<Vec<_>>() {
+        row.committed = newest.image.map(|bytes| Image { bytes });
+        if passes_others {
+            // Versions of other epochs are passed over, whose completion comes late.
+            self.snapshot_floor = self.snapshot_floor.max(epoch);
+        }
+        self.forget_images(id, passed.into_iter().filter_map(|v| v.image).chain(old), layout);
+        self.collect(id);
+        keep
+    }
+
+    /// Images of a row's versions that are no more.
+    pub(crate) fn forget_images(
+        &mut self,
+        id: RowId,
+        gone: impl Iterator<Item = Box<[u8]>>,
+        layout: &RowLayout,
+    ) {
+        for image in gone {
             self.bytes -= image.len();
             self.leave(id, &image, layout);
         }
-        self.collect(id);
     }
 
     /// Stores a copied committed row, unless a newer change is here already.
@@ -340,10 +375,8 @@ impl Fragment {
 
     fn is_entry_used(&self, at: usize, id: RowId, entry: &[u8], layout: &RowLayout) -> bool {
         let Some(row) = self.row(id) else { return false };
-        let pending = row.pending.iter().filter_map(|v| v.image.as_deref());
-        let mut images = pending.chain(row.committed.as_ref().map(|i| &*i.bytes));
         let mut other = Vec::new();
-        images.any(|image| {
+        row.images().any(|image| {
             other.clear();
             layout.key_of(image, &self.indexes[at].columns, &mut other);
             other == entry
@@ -392,6 +425,9 @@ impl Fragment {
         self.rows.iter().flatten().find_map(|row| {
             if !row.pending.is_empty() {
                 return Some(format!("row {:?} has pending versions {:?}", row.key, row.pending));
+            }
+            if !row.older.is_empty() {
+                return Some(format!("row {:?} has older versions {:?}", row.key, row.older));
             }
             if row.lock.as_ref().is_some_and(|l| !l.is_free()) {
                 return Some(format!("row {:?} is locked: {:?}", row.key, row.lock));

@@ -18,6 +18,7 @@ mod prepare;
 mod read;
 mod replicate;
 mod scan;
+mod snapshot;
 mod transaction;
 mod view;
 
@@ -84,6 +85,7 @@ pub struct Ldm {
     pub(crate) epoch: Epoch,
     /// The newest epoch known to be complete.
     pub(crate) complete: Epoch,
+    pub(crate) snapshots: snapshot::Snapshots,
     pub(crate) memory_bytes: usize,
     pub(crate) counters: Counters,
 }
@@ -133,6 +135,7 @@ impl Ldm {
             lease_until: Instant::ZERO,
             epoch: Epoch::default(),
             complete: Epoch::default(),
+            snapshots: snapshot::Snapshots::default(),
             memory_bytes: 0,
             counters: Counters::default(),
         }
@@ -271,6 +274,7 @@ impl Block for Ldm {
                 self.lease_until = Instant::from_nanos(body.valid_until);
                 self.hear_epoch(body.epoch);
                 self.complete = self.complete.max(body.complete);
+                self.release_versions(ctx);
             }
             SignalNumber::EpochBarrierReq => {
                 self.hear_epoch(signal.body::<EpochBarrierReq>().epoch);

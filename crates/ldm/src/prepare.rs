@@ -112,6 +112,9 @@ impl Ldm {
             };
             let asked = Asked { head, kind, key, row, program };
             match self.execute(&asked, &mut run, ctx) {
+                Ok(Step::Done(..)) if run.is_full() => {
+                    return self.refuse_run(&run, &RefCode::BatchTooLarge.into(), ctx);
+                }
                 Ok(Step::Done(outcome, image)) => run.add_outcome(head.index, outcome, image),
                 Ok(Step::Wait(row)) => {
                     return self.wait(run, rest, (head.table, head.fragment, row), ctx);
@@ -464,6 +467,12 @@ impl Run {
     /// True if the transaction may wait for other batches of the same request too.
     pub(crate) fn is_part_of_many(&self) -> bool {
         self.part_of_many
+    }
+
+    /// True if its images or results might not fit into a signal with one more.
+    fn is_full(&self) -> bool {
+        let longest = limits::ROW_BYTES_MAX + limits::KEY_BYTES_MAX + 256;
+        self.outcomes.len().max(self.changes.len()) + longest > limits::BATCH_BYTES_MAX
     }
 
     fn add_outcome(&mut self, index: u32, kind: OutcomeKind, image: Option<Vec<u8>>) {

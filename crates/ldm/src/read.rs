@@ -37,6 +37,10 @@ impl Ldm {
                 Ok(Found::Image(kind, image)) => {
                     push_outcome(&mut outcomes, head.index, kind, image.as_deref());
                     count += 1;
+                    if outcomes.len() > limits::SCAN_BATCH_BYTES {
+                        self.answer_read(&req, core::mem::take(&mut count), &outcomes, ctx);
+                        outcomes.clear();
+                    }
                 }
                 Ok(Found::Ask(node)) => {
                     let entry = passed.entry(node).or_default();
@@ -55,14 +59,14 @@ impl Ldm {
             ctx.send_with(BlockRef::ldm(node, self.instance), &body, &[&operations]);
         }
         if count > 0 || req.operation_count == 0 {
-            let body = ReadConf {
-                request: req.request,
-                epoch: self.epoch,
-                result_count: count,
-                reserved: 0,
-            };
-            ctx.send_with(req.reply_to, &body, &[&outcomes]);
+            self.answer_read(&req, count, &outcomes, ctx);
         }
+    }
+
+    /// Sends results: a part of them, if there are many.
+    fn answer_read(&self, req: &ReadReq, result_count: u32, outcomes: &[u8], ctx: &mut Ctx<'_>) {
+        let body = ReadConf { request: req.request, epoch: self.epoch, result_count, reserved: 0 };
+        ctx.send_with(req.reply_to, &body, &[outcomes]);
     }
 
     fn read_one(

@@ -71,8 +71,9 @@ impl Ldm {
             image,
             replicated: true,
         };
+        let now = self.epoch;
         let held = self.on_fragment(change.table, change.fragment, |f, layout| {
-            f.place(change.row_id, key, layout);
+            f.place(change.row_id, key, now, layout);
             f.push_version(change.row_id, version, layout);
         });
         // A table that was dropped meanwhile: the change has nowhere to go and nobody to miss it.
@@ -95,29 +96,32 @@ impl Fragment {
     /// Makes a record for the key at the id that the primary chose. What else is there must have
     /// been deleted at the primary, whose completion has not reached us yet: a newer image for the
     /// same id or key proves that it committed (COMMIT-6).
-    pub(crate) fn place(&mut self, id: RowId, key: &[u8], layout: &RowLayout) {
+    pub(crate) fn place(&mut self, id: RowId, key: &[u8], now: Epoch, layout: &RowLayout) {
         let at_id = self.row(id).map(|r| *r.key == *key);
         if at_id == Some(true) {
             return;
         }
         if at_id == Some(false) {
-            self.settle_deleted(id, layout);
+            self.settle_deleted(id, now, layout);
         }
         if let Some(other) = self.find(key) {
-            self.settle_deleted(other, layout);
+            self.settle_deleted(other, now, layout);
         }
         self.create_at(id, key);
     }
 
-    fn settle_deleted(&mut self, id: RowId, layout: &RowLayout) {
+    fn settle_deleted(&mut self, id: RowId, now: Epoch, layout: &RowLayout) {
         let numbers: Vec<u64> =
             self.row(id).map(|r| r.pending.iter().map(|v| v.number).collect()).unwrap_or_default();
         if let Some(newest) = numbers.last() {
             // ABORT-3: it was not rolled back, or the backups would have heard so first.
-            self.commit_version(id, *newest, Epoch::default(), layout);
+            self.commit_version(id, *newest, now, layout, false);
         }
         let gone = self.row(id).is_none_or(|r| r.committed.is_none());
         require!(gone, "row {id} gives way to a newer one without having been deleted");
+        // SNAP-3: whatever snapshots could see of it is lost here.
+        self.snapshot_floor = self.snapshot_floor.max(now);
+        self.release(id, Epoch::new(u64::MAX), layout);
         let syncing = core::mem::take(&mut self.syncing);
         self.collect(id);
         self.syncing = syncing;

@@ -2,7 +2,9 @@
 
 use crate::{Ldm, Refusal};
 use alloc::vec::Vec;
-use lats_base::{Duration, FragmentId, IndexId, Instant, RefCode, TableId, TransactionId, limits};
+use lats_base::{
+    Duration, Epoch, FragmentId, IndexId, Instant, RefCode, TableId, TransactionId, limits,
+};
 use lats_catalog::PRIMARY_INDEX;
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -18,6 +20,8 @@ use lats_values::Program;
 /// A scan between two batches.
 pub(crate) struct Scan {
     transaction: TransactionId,
+    /// The epoch of the snapshot that it reads; none: the newest rows.
+    pub(crate) as_of: Option<Epoch>,
     table: TableId,
     schema_version: u32,
     fragment: FragmentId,
@@ -57,6 +61,9 @@ enum Slice {
 impl Ldm {
     pub(crate) fn on_scan_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ScanReq>();
+        if req.as_of != Epoch::default() {
+            self.use_snapshots(ctx);
+        }
         match self.open_scan(&req, signal.payload(), ctx) {
             Ok(scan) => {
                 self.scans.insert((req.reply_to, req.scan), scan);
@@ -94,6 +101,7 @@ impl Ldm {
         }
         Ok(Scan {
             transaction: req.transaction,
+            as_of: (req.as_of != Epoch::default()).then_some(req.as_of),
             table: req.table,
             schema_version: req.schema_version,
             fragment: req.fragment,
@@ -164,6 +172,9 @@ impl Ldm {
             return Err(RefCode::SchemaVersionOld.into());
         }
         let fragment = table.fragments.get(&scan.fragment).ok_or(RefCode::StaleView)?;
+        if let Some(epoch) = scan.as_of {
+            self.check_snapshot(epoch, fragment)?;
+        }
         let columns = fragment.index_key(scan.index).ok_or(RefCode::IndexUnknown)?;
         let mut looked_at = 0;
         let mut own = Vec::new();
@@ -177,7 +188,11 @@ impl Ldm {
                 let Some((entry, id)) = next else { break };
                 looked_at += 1;
                 let row = fragment.row(id).ok_or(RefCode::StaleView)?;
-                if let Some(image) = self.visible(row, scan.fragment, scan.transaction)? {
+                let image = match scan.as_of {
+                    Some(epoch) => self.as_of(row, epoch),
+                    None => self.visible(row, scan.fragment, scan.transaction)?,
+                };
+                if let Some(image) = image {
                     // There are entries of all versions of a row; its primary key is at hand.
                     let own = if scan.index == PRIMARY_INDEX {
                         &row.key

@@ -84,6 +84,7 @@ impl Ldm {
     fn reconcile_fragments(&mut self, node: NodeId) {
         let instances = self.view.config.ldm_instances.max(1);
         let in_sync = self.view.is_in_sync(node);
+        let now = self.epoch;
         for table in self.tables.values_mut() {
             for id in 0..table.def.fragment_count {
                 let fragment = FragmentId::new(id);
@@ -99,6 +100,8 @@ impl Ldm {
                 });
                 if held.syncing && in_sync {
                     held.end_sync();
+                    // SNAP-3: copies bring the newest versions only.
+                    held.snapshot_floor = now;
                 }
             }
         }
@@ -136,9 +139,11 @@ impl Ldm {
                 })
                 .collect()
         };
+        let now = self.epoch;
         if let Some((number, epoch)) = epochs.last().copied() {
             self.on_fragment(op.table, op.fragment, |f, layout| {
-                f.commit_version(op.row, number, epoch, layout);
+                f.commit_version(op.row, number, epoch, layout, false);
+                f.snapshot_floor = f.snapshot_floor.max(now);
             });
         }
     }

@@ -230,6 +230,24 @@ body! {
     }
 }
 body! {
+    /// Client → control: which epoch is it?
+    EpochReq {
+        /// Given back in the answer.
+        request: u64,
+    }
+}
+body! {
+    /// Control → client: the epochs, as this node knows them.
+    EpochConf {
+        /// The request.
+        request: u64,
+        /// The current epoch.
+        current: Epoch,
+        /// The newest complete one.
+        complete: Epoch,
+    }
+}
+body! {
     /// TC → LDM of the same node: from now on decide in this epoch or a later one.
     EpochBarrierReq {
         /// The epoch.

@@ -63,6 +63,8 @@ body! {
         reply_to: BlockRef,
         /// No more rows than this are wanted.
         limit: u64,
+        /// The complete epoch whose snapshot is to be read; 0: the newest rows.
+        as_of: Epoch,
         /// The table.
         table: TableId,
         /// The version of its definition that the client knows.

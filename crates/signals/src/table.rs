@@ -141,6 +141,8 @@ signals! {
     121 EpochBarrierReq, control, Local;
     122 EpochBarrierConf, control, Local;
     123 EpochDoneRep, control, Node;
+    124 EpochReq, control, Client;
+    125 EpochConf, control, Node;
 }
 
 /// Checks a header before the rest has arrived; gives the signal's length in bytes.

@@ -1,7 +1,9 @@
 //! The simulated clients: transfers between accounts, registers with one writer each, and readers
-//! of these at any replica. They keep the ledger that the checkers compare with.
+//! of these at any replica, and of snapshots of the accounts. They keep the ledger that the
+//! checkers compare with.
 
 mod locks;
+mod snapshots;
 
 use crate::tables::Numbers;
 use lats_base::{ClientId, Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, prng::Prng};
@@ -56,6 +58,8 @@ pub struct Ledger {
     pub victims: Vec<String>,
     /// Statements that were refused in transactions that went on.
     pub refusals: u64,
+    /// Snapshots that were read.
+    pub snapshots: u64,
 }
 
 /// A simulated client.
@@ -136,6 +140,12 @@ enum Doing {
         floor: i64,
         ticket: Ticket,
     },
+    /// It asks which epoch is complete.
+    Choosing {
+        ticket: Ticket,
+    },
+    /// It reads all accounts as of an epoch.
+    Scanning(snapshots::Snapshot),
 }
 
 impl Ledger {
@@ -169,6 +179,7 @@ impl Ledger {
             reads: 0,
             victims: Vec::new(),
             refusals: 0,
+            snapshots: 0,
         }
     }
 
@@ -256,6 +267,10 @@ impl SimClient {
 
     fn start(&mut self, ledger: &mut Ledger) {
         match self.random.below(10) {
+            _ if self.random.chance(1, 40) => {
+                let ticket = self.core.fetch_epochs();
+                self.doing = Doing::Choosing { ticket };
+            }
             _ if self.reader => self.start_read(ledger),
             0..3 => self.start_transfer(ledger),
             3 => self.start_holding(ledger),
@@ -324,9 +339,14 @@ impl SimClient {
     }
 
     fn on_answer(&mut self, ticket: Ticket, answer: Answer, ledger: &mut Ledger) {
+        if let Doing::Scanning(snapshot) = &self.doing {
+            let snapshot = snapshot.clone();
+            self.doing = Doing::Nothing;
+            return self.on_snapshot_answer(snapshot, ticket, &answer, ledger);
+        }
         let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
         let awaited = match &doing {
-            Doing::Nothing => None,
+            Doing::Nothing | Doing::Scanning(_) => None,
             Doing::Locking { ticket, .. }
             | Doing::Stumbling { ticket, .. }
             | Doing::Holding { ticket, .. }
@@ -335,7 +355,8 @@ impl SimClient {
             | Doing::Finishing { ticket, .. }
             | Doing::RollingBack { ticket, .. }
             | Doing::Writing { ticket, .. }
-            | Doing::Reading { ticket, .. } => Some(*ticket),
+            | Doing::Reading { ticket, .. }
+            | Doing::Choosing { ticket } => Some(*ticket),
         };
         if awaited != Some(ticket) {
             self.doing = doing;
@@ -350,7 +371,12 @@ impl SimClient {
             self.check_answer(&answer, ledger);
         }
         match doing {
-            Doing::Nothing => {}
+            Doing::Nothing | Doing::Scanning(_) => {}
+            Doing::Choosing { .. } => {
+                if let Answer::Epochs { complete, .. } = &answer {
+                    self.start_snapshot(*complete, ledger);
+                }
+            }
             Doing::Locking { sequence, transfer, .. } => {
                 self.after_locking(sequence, transfer, &answer, ledger);
             }

@@ -40,6 +40,8 @@ pub struct Outcome {
     pub reads: u64,
     /// Statements refused in transactions that went on.
     pub refusals: u64,
+    /// Snapshots checked.
+    pub snapshots: u64,
     /// Outcomes that clients were not told although the cluster lived.
     pub unknown: u64,
     /// Views that the run went through.
@@ -90,6 +92,7 @@ pub fn run(options: &Options) -> Outcome {
                 | Fault::BugAbortDecided
                 | Fault::BugDropCarriedDecision
                 | Fault::BugBlindToDeadlocks
+                | Fault::BugEpochUncounted
         );
         let once_in = if rare { 1 } else { BUG_RATE };
         bugs.arm(bug, once_in);
@@ -132,6 +135,7 @@ pub fn run(options: &Options) -> Outcome {
         aborts: run.ledger.aborts,
         reads: run.ledger.reads,
         refusals: run.ledger.refusals,
+        snapshots: run.ledger.snapshots,
         unknown: run.ledger.unknown.len() as u64,
         views: checkers::newest_view(&run.world).map_or(0, |v| v.number.get()),
         virtual_ms: run.world.now.as_nanos() / 1_000_000,
@@ -432,7 +436,8 @@ impl Run {
                 state = Err(busy.describe());
             }
             if state.is_ok() {
-                return self.run_for(Duration::from_millis(500));
+                // Long enough for versions that were kept for snapshots to be let go.
+                return self.run_for(Duration::from_millis(3_000));
             }
         }
         state.map_err(|why| format!("{HEAL_MS} ms after the last fault: {why}"))

@@ -2,7 +2,7 @@
 
 use lats_base::{FragmentId, IndexId, TableId};
 use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef};
-use lats_client::api::{LockMode, LockWait, RowOp, RowOpKind};
+use lats_client::api::{AsOf, KeyRange, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, Scan};
 use lats_values::{
     BinaryOp, ColumnType, Expr, Program, RowLayout, TypeKind, Value, encode_key_value,
 };
@@ -137,6 +137,22 @@ impl Numbers {
         let assignments = vec![(column, Expr::Literal(Value::Null))];
         let program = Program { assignments, strict: true, ..Program::default() };
         self.op(RowOpKind::Update, id, Vec::new(), program.encode())
+    }
+
+    /// A scan of the whole table.
+    pub fn scan(&self) -> Scan {
+        Scan {
+            table: self.id,
+            schema_version: 1,
+            index: PRIMARY_INDEX,
+            ranges: vec![KeyRange { lower: Vec::new(), upper: None }],
+            ordered: false,
+            reverse: false,
+            primary_keys: false,
+            program: Vec::new(),
+            limit: None,
+            as_of: AsOf::Newest,
+        }
     }
 
     /// The fragment of a row, of `count`.

@@ -60,6 +60,11 @@ fn a_coordinator_that_does_not_count_what_it_has_decided_is_found() {
 }
 
 #[test]
+fn a_data_manager_that_forgets_what_a_snapshot_needs_is_found() {
+    must_be_found(Fault::BugForgetOlderVersion, 40);
+}
+
+#[test]
 fn a_node_that_serves_without_a_lease_is_found() {
     // It takes a node that is cut off together with a client that reads there.
     must_be_found(Fault::BugIgnoreLease, 400);

@@ -8,6 +8,7 @@ pub mod write;
 use crate::error::{self, Failure};
 use crate::expr::RowSource;
 use crate::plan::Limit;
+use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
 use lats_client::api::{LockWait, RowOp, RowOpKind};
 use lats_values::{EvalContext, Expr, SqlError, Value};
 
@@ -15,6 +16,9 @@ use crate::table::Table;
 
 /// Bytes of operations that one request carries at most: well below what a signal may have.
 pub(crate) const REQUEST_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of rows that one request may lead to.
+const ROWS_BYTES_MAX: usize = lats_base::limits::BATCH_BYTES_MAX - (128 << 10);
 
 /// An operation on a table.
 pub(crate) fn operation(table: &Table, kind: RowOpKind, key: Vec<u8>) -> RowOp {
@@ -50,21 +54,34 @@ fn row_count(expr: &Expr, externals: &[Value]) -> Result<u64, SqlError> {
 /// Cuts operations into requests.
 pub(crate) struct Chunks {
     operations: std::iter::Peekable<std::vec::IntoIter<RowOp>>,
+    /// What a row may need in an answer, or as the image of a change.
+    row_bytes: usize,
 }
 
 impl Chunks {
     pub(crate) fn new(operations: Vec<RowOp>) -> Self {
-        Self { operations: operations.into_iter().peekable() }
+        Self { operations: operations.into_iter().peekable(), row_bytes: 0 }
+    }
+
+    /// With changes of rows that are not in the request: their images must fit, too.
+    pub(crate) fn changing(operations: Vec<RowOp>, table: &Table) -> Self {
+        let values: usize = table
+            .types
+            .iter()
+            .map(|t| t.max_bytes().min(lats_base::limits::ROW_BYTES_MAX) + 8)
+            .sum();
+        let row_bytes = values.min(lats_base::limits::ROW_BYTES_MAX) + 256;
+        Self { operations: operations.into_iter().peekable(), row_bytes }
     }
 
     /// The next request's operations, and whether they are the last.
     pub(crate) fn next_chunk(&mut self) -> Option<(Vec<RowOp>, bool)> {
         let mut chunk = Vec::new();
         let mut bytes = 0;
+        let rows_max = (ROWS_BYTES_MAX / self.row_bytes.max(1)).min(OPERATIONS_PER_REQUEST_MAX);
         while let Some(next) = self.operations.peek() {
             let size = next.key.len() + next.row.len() + next.program.len() + 64;
-            let full = chunk.len() >= lats_base::limits::OPERATIONS_PER_REQUEST_MAX
-                || bytes + size > REQUEST_BYTES_MAX;
+            let full = chunk.len() >= rows_max || bytes + size > REQUEST_BYTES_MAX;
             if full && !chunk.is_empty() {
                 return Some((chunk, false));
             }
@@ -97,5 +114,51 @@ pub(crate) fn with_column_names(failure: Failure, table: &Table) -> Failure {
             Failure::Store(error)
         }
         gone => gone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lats_base::{TableId, limits};
+    use lats_catalog::{ColumnDef, DefaultValue, TableDef};
+    use lats_values::{ColumnType, TypeKind};
+
+    fn table(chars: u16) -> Table {
+        let column = |name: &str, kind| ColumnDef {
+            name: name.to_string(),
+            column_type: ColumnType::new(kind).not_null(),
+            default: DefaultValue::None,
+            auto_increment: false,
+            on_update_now: false,
+            hidden: false,
+        };
+        Table::new(&TableDef {
+            id: TableId::new(7),
+            schema_version: 1,
+            database: "test".to_string(),
+            name: "wide".to_string(),
+            columns: vec![column("id", TypeKind::BigInt), column("v", TypeKind::VarChar { chars })],
+            primary_key: vec![0],
+            indexes: Vec::new(),
+            fragment_count: 2,
+            comment: String::new(),
+        })
+    }
+
+    #[test]
+    fn a_request_leaves_room_for_the_rows_that_it_changes() {
+        for chars in [10, 1_000, 16_000] {
+            let table = table(chars);
+            let update = |id: u16| operation(&table, RowOpKind::Update, id.to_be_bytes().to_vec());
+            let mut chunks = Chunks::changing((0..9_000).map(update).collect(), &table);
+            let row_bytes = (usize::from(chars) * 4).min(limits::ROW_BYTES_MAX);
+            let mut operations = 0;
+            while let Some((chunk, _)) = chunks.next_chunk() {
+                assert!(chunk.len() * row_bytes < limits::BATCH_BYTES_MAX);
+                operations += chunk.len();
+            }
+            assert_eq!(operations, 9_000);
+        }
     }
 }

@@ -42,10 +42,8 @@ impl Tc {
         for node in conf.backups.and(alive).iter() {
             t.participants.entry(BlockRef::ldm(node, instance)).or_default().backup = true;
         }
-        if let Some(request) = &mut t.request {
-            request.outcomes.extend_from_slice(signal.payload());
-            request.outcome_count += conf.result_count;
-        }
+        let request = t.request.as_mut();
+        let fits = request.is_none_or(|r| r.take_outcomes(signal.payload(), conf.result_count));
         if conf.decided != 0 {
             // CARRY-3: there is no way back, even if it was to be rolled back meanwhile.
             t.state = State::Deciding;
@@ -54,6 +52,8 @@ impl Tc {
             t.waiting.clear();
             self.counters.carried += 1;
             self.count_decided(conf.transaction);
+        } else if !fits {
+            self.abort(conf.transaction, RefCode::BatchTooLarge.into(), ctx);
         }
         self.forget_settled(conf.transaction, conf.batch, ctx);
     }

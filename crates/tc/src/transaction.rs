@@ -4,7 +4,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use lats_base::{Epoch, NodeSet, RefCode, TableId, TransactionId};
+use lats_base::{Epoch, Instant, NodeSet, RefCode, TableId, TransactionId, limits};
 use lats_signals::{
     BlockRef,
     commit::{FLAG_COMMIT, TcKeyReq},
@@ -170,6 +170,16 @@ impl Transaction {
 }
 
 impl Request {
+    /// Adds a part's results; false if they do not fit into an answer.
+    pub(crate) fn take_outcomes(&mut self, outcomes: &[u8], count: u32) -> bool {
+        if self.outcomes.len() + outcomes.len() > limits::BATCH_BYTES_MAX {
+            return false;
+        }
+        self.outcomes.extend_from_slice(outcomes);
+        self.outcome_count += count;
+        true
+    }
+
     pub(crate) fn new(req: &TcKeyReq) -> Self {
         Self {
             id: req.request,

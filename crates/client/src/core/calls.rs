@@ -2,11 +2,14 @@
 
 use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
 use crate::{api::Scan, batch::ScanBatch};
-use lats_base::{FragmentId, Instant, NodeId, RefCode, TransactionId};
+use lats_base::{Epoch, FragmentId, Instant, NodeId, RefCode, TransactionId};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
     BlockRef, Signal,
-    control::{CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, StatusConf, StatusReq},
+    control::{
+        CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, EpochConf, EpochReq, StatusConf,
+        StatusReq,
+    },
     list::{self, Range},
     query::{
         SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PRIMARY_KEYS, SCAN_REVERSE, ScanCloseOrd, ScanConf,
@@ -29,6 +32,7 @@ enum Kind {
     Catalog,
     Change(u64, Change),
     Status,
+    Epochs,
 }
 
 /// A scan of one fragment: where it runs, and its number there.
@@ -38,13 +42,21 @@ pub struct ScanHandle {
     scan: u64,
 }
 
+impl ScanHandle {
+    /// The number under which its answers come.
+    pub fn ticket(self) -> Ticket {
+        self.scan
+    }
+}
+
 impl ClientCore {
     /// How many fragments a table has.
     pub fn fragment_count(&self, table: lats_base::TableId) -> u16 {
         self.routes.get(&table).copied().unwrap_or(0)
     }
 
-    /// Opens a scan of one fragment at its primary, and asks for its first batch.
+    /// Opens a scan of one fragment at its primary, and asks for its first batch; `as_of`: of the
+    /// snapshot of this epoch, for which the scan of every fragment must ask alike.
     ///
     /// # Errors
     /// When the primary cannot be reached now.
@@ -53,10 +65,15 @@ impl ClientCore {
         scan: &Scan,
         fragment: FragmentId,
         transaction: Option<u64>,
+        as_of: Option<Epoch>,
     ) -> Result<(ScanHandle, Ticket), RefCode> {
         let node = self.map.view.primary(fragment).ok_or(RefCode::NoReplica)?;
         if !self.is_up(node) {
             return Err(RefCode::NotServing);
+        }
+        if as_of == Some(Epoch::default()) {
+            // The first epoch is not complete yet.
+            return Err(RefCode::EpochNotComplete);
         }
         let ticket = self.call(node, Kind::Scan);
         let handle = ScanHandle { ldm: self.ldm_of(node, fragment), scan: ticket };
@@ -84,6 +101,7 @@ impl ClientCore {
             scan: ticket,
             reply_to: BlockRef::default(),
             limit: scan.limit.unwrap_or(u64::MAX),
+            as_of: as_of.unwrap_or_default(),
             table: scan.table,
             schema_version: scan.schema_version,
             fragment,
@@ -135,6 +153,11 @@ impl ClientCore {
         self.start_call(Kind::Status)
     }
 
+    /// Asks for the current and the newest complete epoch.
+    pub fn fetch_epochs(&mut self) -> Ticket {
+        self.start_call(Kind::Epochs)
+    }
+
     fn start_call(&mut self, kind: Kind) -> Ticket {
         let node = self.any_node().unwrap_or_default();
         let ticket = self.call(node, kind);
@@ -151,6 +174,7 @@ impl ClientCore {
             let to = BlockRef::control(node);
             match &call.kind {
                 Kind::Catalog => self.send(to, &CatalogReq { request: ticket }, &[]),
+                Kind::Epochs => self.send(to, &EpochReq { request: ticket }, &[]),
                 Kind::Status => self.send(to, &StatusReq { request: ticket }, &[]),
                 Kind::Change(request, change) => {
                     let bytes = lats_catalog::encode(change);
@@ -231,6 +255,14 @@ impl ClientCore {
         match lats_catalog::decode::<ChangeError>(signal.payload()) {
             Ok(error) => self.finish(ticket, Answer::Changed(Err(error))),
             Err(_) => self.fail(ticket, error_of(body.code as u32, 0, &[])),
+        }
+    }
+
+    pub(super) fn on_epoch_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<EpochConf>();
+        if self.requests.contains_key(&conf.request) {
+            let answer = Answer::Epochs { current: conf.current, complete: conf.complete };
+            self.finish(conf.request, answer);
         }
     }
 

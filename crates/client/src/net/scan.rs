@@ -2,11 +2,11 @@
 
 use super::{Client, answer_of, unexpected};
 use crate::{
-    api::{Scan, StoreError},
+    api::{AsOf, Scan, StoreError},
     batch::ScanBatch,
     core::{Answer, ScanHandle},
 };
-use lats_base::{ErrorClass, FragmentId, RefCode};
+use lats_base::{Epoch, ErrorClass, FragmentId, RefCode};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -71,13 +71,28 @@ impl ScanStream {
                 Err(error) => {
                     self.close();
                     let again = error.class() == ErrorClass::Temporary
-                        && error.code != RefCode::SchemaVersionOld;
+                        && error.code != RefCode::SchemaVersionOld
+                        && !self.is_too_old(error.code);
                     if !again || tries >= OPEN_TRIES {
                         return Err(error);
                     }
                     tokio::time::sleep(OPEN_PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// True if the snapshot that was asked for does not become readable by waiting. (The newest
+    /// complete epoch does: older versions are kept from the first refusal on.)
+    fn is_too_old(&self, code: RefCode) -> bool {
+        code == RefCode::SnapshotTooOld && self.scan.as_of != AsOf::Complete
+    }
+
+    async fn snapshot(&self) -> Result<Option<Epoch>, StoreError> {
+        match self.scan.as_of {
+            AsOf::Newest => Ok(None),
+            AsOf::Epoch(epoch) => Ok(Some(epoch)),
+            AsOf::Complete => self.client.complete_epoch().await.map(Some),
         }
     }
 
@@ -91,8 +106,9 @@ impl ScanStream {
         if count == 0 {
             return Err(RefCode::TableUnknown.into());
         }
+        let as_of = self.snapshot().await?;
         for fragment in 0..count {
-            let cursor = self.open_fragment(FragmentId::new(fragment))?;
+            let cursor = self.open_fragment(FragmentId::new(fragment), as_of)?;
             self.cursors.push(cursor);
         }
         for cursor in &mut self.cursors {
@@ -101,11 +117,11 @@ impl ScanStream {
         Ok(())
     }
 
-    fn open_fragment(&self, fragment: FragmentId) -> Result<Cursor, RefCode> {
+    fn open_fragment(&self, fragment: FragmentId, as_of: Option<Epoch>) -> Result<Cursor, RefCode> {
         let mut opened = Err(RefCode::NotServing);
         let mut handle = None;
         let receiver = self.client.request(|core| {
-            opened = core.open_scan(&self.scan, fragment, self.transaction);
+            opened = core.open_scan(&self.scan, fragment, self.transaction, as_of);
             // A number that is never given stands for "nothing was sent".
             opened.map_or(u64::MAX, |(h, ticket)| {
                 handle = Some(h);

@@ -41,6 +41,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("drop-carried-decision", Fault::BugDropCarriedDecision),
     ("epoch-done-early", Fault::BugEpochDoneEarly),
     ("epoch-uncounted", Fault::BugEpochUncounted),
+    ("forget-older-version", Fault::BugForgetOlderVersion),
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
     ("share-without-lock", Fault::BugShareWithoutLock),
@@ -55,6 +56,7 @@ struct Totals {
     aborts: u64,
     reads: u64,
     refusals: u64,
+    snapshots: u64,
     signals: u64,
     unknown: u64,
     views: u64,
@@ -71,6 +73,7 @@ impl Totals {
         self.aborts += outcome.aborts;
         self.reads += outcome.reads;
         self.refusals += outcome.refusals;
+        self.snapshots += outcome.snapshots;
         self.signals += outcome.signals;
         self.unknown += outcome.unknown;
         self.views += outcome.views.saturating_sub(1);
@@ -88,6 +91,7 @@ impl Totals {
         self.aborts += other.aborts;
         self.reads += other.reads;
         self.refusals += other.refusals;
+        self.snapshots += other.snapshots;
         self.signals += other.signals;
         self.unknown += other.unknown;
         self.views += other.views;
@@ -177,13 +181,15 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
     }
     println!(
         "sim: {} runs, {} failed; {} commits, {} refused, {} statements refused within a \
-         transaction, {} reads checked, {} view changes, {} unknown outcomes, {} signals in {:.1} s",
+         transaction, {} reads and {} snapshots checked, {} view changes, \
+         {} unknown outcomes, {} signals in {:.1} s",
         totals.runs,
         totals.failures.len(),
         totals.commits,
         totals.aborts,
         totals.refusals,
         totals.reads,
+        totals.snapshots,
         totals.views,
         totals.unknown,
         totals.signals,

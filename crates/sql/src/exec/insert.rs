@@ -186,7 +186,7 @@ impl<S: Store> Session<S> {
             OnConflict::Replace | OnConflict::Update(_) => false,
         };
         let mut counts = Counts::default();
-        let mut chunks = Chunks::new(operations);
+        let mut chunks = Chunks::changing(operations, table);
         while let Some((chunk, last)) = chunks.next_chunk() {
             let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
             let results = self.run_operations(chunk, last && settled).await?;
@@ -235,7 +235,7 @@ impl<S: Store> Session<S> {
                 })
                 .collect(),
         };
-        let mut chunks = Chunks::new(operations);
+        let mut chunks = Chunks::changing(operations, table);
         while let Some((chunk, _)) = chunks.next_chunk() {
             for result in self.run_operations(chunk, false).await? {
                 counts.affected += match result.outcome {

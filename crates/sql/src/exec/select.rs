@@ -13,7 +13,7 @@ use crate::store::Store;
 use crate::table::Table;
 use collect::Collector;
 use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
-use lats_client::api::{KeyRange, LockMode, RowOp, RowOpKind, Scan};
+use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, Scan};
 use lats_values::{Expr, SqlError, Value};
 pub(crate) use order::compare_rows;
 
@@ -250,6 +250,7 @@ fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Vec<u8
         primary_keys: false,
         program,
         limit: None,
+        as_of: AsOf::Newest,
     }
 }
 

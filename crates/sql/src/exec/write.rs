@@ -8,7 +8,8 @@ use crate::plan::select::encode_program;
 use crate::plan::write::WritePlan;
 use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session};
 use crate::store::Store;
-use lats_client::api::{LockMode, RowOp, RowOpKind, RowOutcome, Scan};
+use crate::table::Table;
+use lats_client::api::{AsOf, LockMode, RowOp, RowOpKind, RowOutcome, Scan};
 use lats_values::{EvalContext, Expr, Program, Value};
 
 #[derive(Default)]
@@ -90,12 +91,16 @@ impl<S: Store> Session<S> {
             .into_iter()
             .map(|key| RowOp { program: program.clone(), ..operation(&plan.table, kind, key) })
             .collect();
-        self.write_operations(operations).await
+        self.write_operations(operations, &plan.table).await
     }
 
-    async fn write_operations(&mut self, operations: Vec<RowOp>) -> Result<Counts, Failure> {
+    async fn write_operations(
+        &mut self,
+        operations: Vec<RowOp>,
+        table: &Table,
+    ) -> Result<Counts, Failure> {
         let mut counts = Counts::default();
-        let mut chunks = Chunks::new(operations);
+        let mut chunks = Chunks::changing(operations, table);
         while let Some((chunk, last)) = chunks.next_chunk() {
             for result in self.run_operations(chunk, last).await? {
                 match result.outcome {
@@ -136,6 +141,7 @@ impl<S: Store> Session<S> {
             primary_keys: true,
             program: encode_program(filter, projection),
             limit: (limit != u64::MAX && !sorts).then_some(limit),
+            as_of: AsOf::Newest,
         };
         let mut running = self.start_scan(scan);
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
@@ -192,7 +198,7 @@ impl<S: Store> Session<S> {
         };
         let mut counts = Counts::default();
         let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
-        let mut chunks = Chunks::new(reads);
+        let mut chunks = Chunks::changing(reads, &plan.table);
         let mut bytes = 0;
         while let Some((chunk, _)) = chunks.next_chunk() {
             for result in self.run_operations(chunk, false).await? {
@@ -253,7 +259,7 @@ impl<S: Store> Session<S> {
         plan: &WritePlan,
         operations: Vec<RowOp>,
     ) -> Result<(), Failure> {
-        let mut chunks = Chunks::new(operations);
+        let mut chunks = Chunks::changing(operations, &plan.table);
         while let Some((chunk, _)) = chunks.next_chunk() {
             let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
             for (result, row) in self.run_operations(chunk, false).await?.iter().zip(rows) {
