@@ -71,7 +71,7 @@ codes! {
     KeyExists = 40, Constraint, "a row with this key exists already";
     RowMissing = 41, Constraint, "no row has this key";
     TableUnknown = 50, Permanent, "no such table; reread the catalog";
-    TableDropped = 31, Temporary, "a table of the transaction was dropped or truncated before it committed; begin it again";
+    TableDropped = 34, Temporary, "a table of the transaction was dropped or truncated before it committed; begin it again";
     SchemaVersionOld = 51, Temporary, "the table's definition changed; reread the catalog and retry";
     IndexUnknown = 52, Permanent, "no such index; reread the catalog";
     RowMalformed = 53, Permanent, "the row image does not fit the table's definition";
