@@ -4,7 +4,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use lats_base::{Epoch, Instant, NodeSet, RefCode, TableId, TransactionId, limits};
+use lats_base::{Epoch, NodeSet, RefCode, TableId, TransactionId, limits};
 use lats_signals::{
     BlockRef,
     commit::{FLAG_COMMIT, TcKeyReq},
