@@ -157,7 +157,10 @@ impl Access {
                 exact = false;
                 break;
             };
-            if prefixes.len().saturating_mul(found.list.len()) > RANGES_MAX {
+            // Points of a primary key of one column are read by key, in as many requests as it takes.
+            let by_key =
+                found.points && self.index == PRIMARY_INDEX && table.def.primary_key.len() == 1;
+            if !by_key && prefixes.len().saturating_mul(found.list.len()) > RANGES_MAX {
                 exact = false;
                 break;
             }

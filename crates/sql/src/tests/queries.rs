@@ -266,3 +266,14 @@ fn branches_of_several_types_have_one_order() {
          => 1.0",
     );
 }
+
+#[test]
+fn long_lists_of_keys_are_read_by_key() {
+    let mut desk = people();
+    let keys: Vec<String> = (0..40_000).map(|id| id.to_string()).collect();
+    let text = format!("SELECT COUNT(*) FROM people WHERE id IN ({})", keys.join(","));
+    desk.store.inner().log.clear();
+    assert_eq!(desk.run(&text), "5");
+    let log = desk.store.inner().log.join(" ");
+    assert!(!log.contains("scan"), "{log:.200}");
+}
