@@ -12,6 +12,8 @@ type Graph = BTreeMap<TransactionId, BTreeSet<TransactionId>>;
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// How long a transaction may wait in a circle while all nodes and links are whole.
 const BOUND: Duration = Duration::from_millis(60);
+/// How long after a node or link was missing somebody may give way to a wait that is over.
+const AFTERMATH: Duration = Duration::from_millis(500);
 /// Circles that are remembered, for victims that hear of it late.
 const REMEMBERED: usize = 4_096;
 
@@ -19,6 +21,8 @@ const REMEMBERED: usize = 4_096;
 #[derive(Debug, Default)]
 pub struct Watch {
     looked_at: Instant,
+    /// When a node or link was last missing.
+    hindered_at: Instant,
     /// Who is in a circle, and since when, with nothing in the way of ending it.
     since: BTreeMap<TransactionId, Instant>,
     circles: VecDeque<Graph>,
@@ -36,6 +40,10 @@ impl Watch {
             return Ok(());
         }
         self.looked_at = now;
+        let hindered = !world.is_whole();
+        if hindered {
+            self.hindered_at = now;
+        }
         let mut graph = waits(world);
         keep_circles(&mut graph);
         let ended: Vec<TransactionId> =
@@ -48,7 +56,6 @@ impl Watch {
         if graph.is_empty() {
             return Ok(());
         }
-        let hindered = !world.is_whole();
         for id in graph.keys() {
             let since = self.since.entry(*id).or_insert(now);
             if hindered {
@@ -79,7 +86,9 @@ impl Watch {
             };
             named.len() > 1 && pairs().all(waits)
         };
-        if self.circles.iter().rev().any(stood) {
+        // What a dead node's locks have to do with it, its coordinator may not know yet (DEADLOCK-4).
+        let disturbed = self.looked_at.since(self.hindered_at) < AFTERMATH;
+        if disturbed || self.circles.iter().rev().any(stood) {
             return Ok(());
         }
         Err(format!("a victim without a deadlock: {text}"))
