@@ -154,7 +154,11 @@ impl Ldm {
     ) -> (Vec<u8>, u32) {
         let mut out = Vec::new();
         let mut count = 0;
-        let Some(held) = self.fragment(table, fragment) else { return (out, 0) };
+        let Some(held) = self.fragment(table, fragment) else {
+            // The table was dropped meanwhile: nothing of it is left to be visited again.
+            copy.passed_over.clear();
+            return (out, 0);
+        };
         let mut again = Vec::new();
         while count < COPY_BATCH_ROWS && out.len() < COPY_BATCH_BYTES {
             let id = if copy.next_row < held.row_id_end() {
