@@ -51,7 +51,7 @@ step "ring, in every interleaving" cargo test -p lats-runtime --features loom --
 prepare "simulator: build" cargo build --profile sim --locked -p lats-sim
 step "simulator: fixed seeds, each twice" "$target/sim/sim" --seed 1 --seeds 800 --twice
 step "simulator: fresh seeds" "$target/sim/sim" --seeds 400
-for bug in forget-tentative-row read-stale-backup answer-early abort-decided carry-in-parts epoch-done-early; do
+for bug in forget-tentative-row read-stale-backup answer-early abort-decided carry-in-parts epoch-done-early forget-index-change; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug"
 done
 for bug in drop-carried-decision epoch-uncounted; do

@@ -39,6 +39,8 @@ pub enum RowOpKind {
     Write,
     /// Deletes it if the program's filter holds (or there is no program).
     Delete,
+    /// Enters it into the unique indexes that are being built.
+    Reindex,
 }
 
 /// One operation on one row.
@@ -75,6 +77,11 @@ pub enum RowOutcome {
     Exists,
     /// Another transaction has locked the row; see [`LockWait::Skip`].
     Skipped,
+    /// Another row has the same key in a unique index ([`RowResult::holder`]): the whole request was
+    /// taken back, or the whole transaction if the request was to commit it.
+    Duplicate,
+    /// It was done, and taken back because of another operation's [`RowOutcome::Duplicate`].
+    Undone,
 }
 
 /// An operation's result.
@@ -84,6 +91,16 @@ pub struct RowResult {
     pub outcome: RowOutcome,
     /// The (projected) row image, for reads that are `Done`.
     pub row: Option<Vec<u8>>,
+}
+
+impl RowResult {
+    /// For [`RowOutcome::Duplicate`]: the index, and the primary key of the row that has the key.
+    pub fn holder(&self) -> Option<(IndexId, Vec<u8>)> {
+        let row = self.row.as_deref().filter(|_| self.outcome == RowOutcome::Duplicate)?;
+        let (index, entry) = row.split_first_chunk::<2>()?;
+        let index = IndexId::new(u16::from_le_bytes(*index));
+        Some((index, lats_catalog::unique::primary_key_of(entry)))
+    }
 }
 
 /// A range of an index: encoded key bytes.
@@ -117,6 +134,9 @@ pub struct Scan {
     pub program: Vec<u8>,
     /// No more than this many rows are wanted.
     pub limit: Option<u64>,
+    /// Only the primary keys of the rows, and of those too that others have inserted or deleted but
+    /// not yet committed: for filling a new index.
+    pub pending: bool,
 }
 
 pub use lats_catalog::PRIMARY_INDEX;

@@ -8,3 +8,4 @@ pub mod api;
 pub mod batch;
 pub mod core;
 pub mod net;
+pub mod unique;

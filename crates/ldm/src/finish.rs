@@ -6,7 +6,7 @@ use crate::{
 };
 use alloc::vec::Vec;
 use lats_base::{Epoch, RefCode, TransactionId, require};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     Signal,
     commit::{
@@ -42,8 +42,11 @@ impl Ldm {
             t.decided = Some(req.epoch);
             t.committed = true;
             let node = ctx.node();
-            let (own, others): (Vec<Op>, Vec<Op>) =
-                t.ops.iter().partition(|op| self.view.primary(op.fragment) == Some(node));
+            // UNIQUE-5: entries of unique indexes wait until the rows are visible everywhere.
+            let early = ctx.fault(Fault::BugShowIndexEarly);
+            let (own, others): (Vec<Op>, Vec<Op>) = t.ops.iter().partition(|op| {
+                self.view.primary(op.fragment) == Some(node) && (early || !self.is_index(op.table))
+            });
             t.ops = others;
             self.transactions.insert(req.transaction, t);
             self.make_visible(req.transaction, &own, req.epoch, ctx);

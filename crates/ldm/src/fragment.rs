@@ -104,7 +104,10 @@ impl Fragment {
             bytes: 0,
             syncing: false,
         };
-        fragment.add_index(PRIMARY_INDEX, def.primary_key.clone());
+        // Nobody scans the entries of a unique index.
+        if def.index_of.is_none() {
+            fragment.add_index(PRIMARY_INDEX, def.primary_key.clone());
+        }
         for index in &def.indexes {
             fragment.add_index(index.id, Self::index_columns(def, &index.columns));
         }
@@ -121,7 +124,10 @@ impl Fragment {
 
     /// Builds the indexes that the definition has and this fragment has not, and drops the others.
     pub(crate) fn change_indexes(&mut self, def: &TableDef, layout: &RowLayout) {
-        self.indexes.retain(|i| i.id.get() == 0 || def.index(i.id).is_some());
+        let gone = |i: &Index| i.id.get() != 0 && def.index(i.id).is_none();
+        let dropped = self.indexes.iter().filter(|i| gone(i)).flat_map(|i| i.entries.keys());
+        self.bytes -= dropped.map(|entry| entry.len() + ENTRY_OVERHEAD_BYTES).sum::<usize>();
+        self.indexes.retain(|i| !gone(i));
         for index in &def.indexes {
             if self.indexes.iter().any(|i| i.id == index.id) {
                 continue;

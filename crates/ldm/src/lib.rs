@@ -13,6 +13,7 @@ mod copy;
 mod deadlock;
 mod finish;
 mod fragment;
+mod index;
 mod lock;
 mod prepare;
 mod read;

@@ -1,7 +1,11 @@
 //! The simulated clients: transfers between accounts, registers with one writer each, and readers
 //! of these at any replica. They keep the ledger that the checkers compare with.
 
+mod badges;
 mod locks;
+mod passes;
+
+pub use badges::Badges;
 
 use crate::tables::Numbers;
 use lats_base::{ClientId, Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, prng::Prng};
@@ -20,6 +24,12 @@ pub struct Ledger {
     pub history: Numbers,
     /// Registers: id, value.
     pub registers: Numbers,
+    /// Badges, which are unique.
+    pub badges: Badges,
+    /// Passes: id, pass.
+    pub passes: Numbers,
+    /// They have a unique index, complete or not.
+    pub pass_index: bool,
     /// How many accounts there are.
     pub account_count: i64,
     /// How many registers there are.
@@ -66,6 +76,7 @@ pub struct SimClient {
     pub core: ClientCore,
     random: Prng,
     doing: Doing,
+    wearer: badges::Wearer,
     next_row: i64,
     value: i64,
     epoch: Epoch,
@@ -85,6 +96,8 @@ type Transfer = (i64, i64, i64, i64);
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
+    Badge(badges::Step),
+    Pass(passes::Step),
     /// The first part of a transfer in two steps.
     Locking {
         sequence: u64,
@@ -148,6 +161,10 @@ impl Ledger {
                 Some(1),
             ),
             registers: Numbers::new(first_table + 2, "registers", &["id", "value"], None),
+            badges: Badges::new(first_table + 3, registers),
+            // The badges' index has a table of its own.
+            passes: passes::table(first_table + 5),
+            pass_index: false,
             account_count,
             register_count,
             told: BTreeMap::new(),
@@ -210,6 +227,7 @@ impl SimClient {
             core: ClientCore::new(ClientId::new(u64::from(number)), home),
             random: Prng::new(seed),
             doing: Doing::Nothing,
+            wearer: badges::Wearer::default(),
             next_row: 1,
             value: 0,
             epoch: Epoch::default(),
@@ -236,6 +254,8 @@ impl SimClient {
         while let Some((ticket, answer)) = self.core.next_answer() {
             self.on_answer(ticket, answer, ledger);
         }
+        self.go_on_looking();
+        self.go_on_building();
         if matches!(self.doing, Doing::Nothing) && !self.stopped && self.core.is_ready() {
             self.start(ledger);
         }
@@ -252,8 +272,10 @@ impl SimClient {
     }
 
     fn start(&mut self, ledger: &mut Ledger) {
-        match self.random.below(10) {
+        match self.random.below(16) {
+            10..14 => self.start_badge(ledger),
             _ if self.reader => self.start_read(ledger),
+            14.. => self.start_pass(ledger),
             0..3 => self.start_transfer(ledger),
             3 => self.start_holding(ledger),
             4..6 => self.start_write(ledger),
@@ -324,6 +346,8 @@ impl SimClient {
         let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
         let awaited = match &doing {
             Doing::Nothing => None,
+            Doing::Badge(step) => step.ticket(),
+            Doing::Pass(step) => step.ticket(),
             Doing::Locking { ticket, .. }
             | Doing::Stumbling { ticket, .. }
             | Doing::Holding { ticket, .. }
@@ -348,6 +372,8 @@ impl SimClient {
         }
         match doing {
             Doing::Nothing => {}
+            Doing::Badge(step) => self.after_badge(step, answer, ledger),
+            Doing::Pass(step) => self.after_pass(step, answer, ledger),
             Doing::Locking { sequence, transfer, .. } => {
                 self.after_locking(sequence, transfer, &answer, ledger);
             }

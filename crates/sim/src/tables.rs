@@ -1,8 +1,9 @@
 //! The tables of the simulated load: accounts, the history of transfers, registers.
 
 use lats_base::{FragmentId, IndexId, TableId};
-use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef};
+use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef, Unique};
 use lats_client::api::{LockMode, LockWait, RowOp, RowOpKind};
+use lats_client::unique::UniqueLookup;
 use lats_values::{
     BinaryOp, ColumnType, Expr, Program, RowLayout, TypeKind, Value, encode_key_value,
 };
@@ -15,6 +16,9 @@ pub struct Numbers {
     name: &'static str,
     columns: &'static [&'static str],
     index: Option<u16>,
+    unique: bool,
+    /// The version of its definition, as far as it is known.
+    pub schema_version: u32,
     layout: RowLayout,
 }
 
@@ -27,7 +31,21 @@ impl Numbers {
         index: Option<u16>,
     ) -> Self {
         let types = vec![Self::column_type(); columns.len()];
-        Self { id: TableId::new(id), name, columns, index, layout: RowLayout::new(&types) }
+        let layout = RowLayout::new(&types);
+        Self {
+            id: TableId::new(id),
+            name,
+            columns,
+            index,
+            unique: false,
+            schema_version: 1,
+            layout,
+        }
+    }
+
+    /// Its index is unique. The index's hidden table gets the next id.
+    pub fn with_unique_index(self) -> Self {
+        Self { unique: true, ..self }
     }
 
     fn column_type() -> ColumnType {
@@ -36,6 +54,17 @@ impl Numbers {
 
     /// The change that creates it.
     pub fn creation(&self) -> Change {
+        Change::CreateTable { table: self.definition(), if_not_exists: true }
+    }
+
+    /// A search for the row with this value in its unique index.
+    pub fn lookup(&self, value: i64) -> UniqueLookup {
+        let table = TableDef { id: self.id, schema_version: 1, ..self.definition() };
+        let lookup = UniqueLookup::new(&table, &table.indexes[0], vec![self.key(value)]);
+        lookup.expect("the index is unique")
+    }
+
+    fn definition(&self) -> TableDef {
         let columns = self
             .columns
             .iter()
@@ -48,12 +77,14 @@ impl Numbers {
                 hidden: false,
             })
             .collect();
+        let entries = Unique { table: TableId::new(self.id.get() + 1), builder: None };
         let indexes = self.index.map(|column| IndexDef {
             id: IndexId::new(1),
             name: "by_column".to_string(),
             columns: vec![column],
+            unique: self.unique.then_some(entries),
         });
-        let table = TableDef {
+        TableDef {
             id: TableId::new(0),
             schema_version: 0,
             database: "test".to_string(),
@@ -63,8 +94,8 @@ impl Numbers {
             indexes: indexes.into_iter().collect(),
             fragment_count: 0,
             comment: String::new(),
-        };
-        Change::CreateTable { table, if_not_exists: true }
+            index_of: None,
+        }
     }
 
     /// The encoded key of a row.
@@ -94,7 +125,7 @@ impl Numbers {
 
     fn op(&self, kind: RowOpKind, id: i64, row: Vec<u8>, program: Vec<u8>) -> RowOp {
         let (table, key, wait) = (self.id, self.key(id), LockWait::Wait);
-        RowOp { table, schema_version: 1, kind, key, row, program, wait }
+        RowOp { table, schema_version: self.schema_version, kind, key, row, program, wait }
     }
 
     /// Reads a row.
@@ -110,6 +141,16 @@ impl Numbers {
     /// Stores a row.
     pub fn write(&self, values: &[i64]) -> RowOp {
         self.op(RowOpKind::Write, values[0], self.row(values), Vec::new())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Enters a row into the index that is being built.
+    pub fn reindex(&self, key: Vec<u8>) -> RowOp {
+        RowOp { key, ..self.op(RowOpKind::Reindex, 0, Vec::new(), Vec::new()) }
     }
 
     /// Deletes a row.

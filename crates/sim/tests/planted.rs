@@ -58,6 +58,21 @@ fn a_coordinator_that_does_not_count_what_it_has_decided_is_found() {
 }
 
 #[test]
+fn a_coordinator_that_forgets_a_change_of_a_unique_index_is_found() {
+    must_be_found(Fault::BugForgetIndexChange, 40);
+}
+
+#[test]
+fn an_index_build_that_does_not_see_uncommitted_rows_is_found() {
+    must_be_found(Fault::BugBuildWithoutPending, 100);
+}
+
+#[test]
+fn a_unique_index_that_shows_its_change_before_the_row_does_is_found() {
+    must_be_found(Fault::BugShowIndexEarly, 200);
+}
+
+#[test]
 fn a_node_that_serves_without_a_lease_is_found() {
     // It takes a node that is cut off together with a client that reads there.
     must_be_found(Fault::BugIgnoreLease, 400);

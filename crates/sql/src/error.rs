@@ -149,8 +149,8 @@ pub fn wrong_variable_value(name: &str, value: &str) -> SqlError {
 }
 
 /// 1062: the key is taken.
-pub fn duplicate_entry(key: &str, table: &str) -> SqlError {
-    make(1062, "23000", &format!("Duplicate entry '{key}' for key '{table}.PRIMARY'"))
+pub fn duplicate_entry(key: &str, table: &str, index: &str) -> SqlError {
+    make(1062, "23000", &format!("Duplicate entry '{key}' for key '{table}.{index}'"))
 }
 
 /// 1364: a column that must be given.
@@ -234,6 +234,7 @@ pub fn change_error(error: &ChangeError, dropping: bool) -> SqlError {
         ChangeErrorKind::TableExists => (1050, "42S01"),
         ChangeErrorKind::TableMissing if dropping => (1051, "42S02"),
         ChangeErrorKind::TableMissing => (1146, "42S02"),
+        ChangeErrorKind::IndexMissing => (1091, "42000"),
         ChangeErrorKind::NotSupported => (1235, "42000"),
         ChangeErrorKind::Temporary => (1297, "HY000"),
     };

@@ -3,11 +3,14 @@
 pub mod insert;
 pub mod select;
 pub mod sequence;
+mod unique;
 pub mod write;
 
 use crate::error::{self, Failure};
 use crate::expr::RowSource;
 use crate::plan::Limit;
+pub(crate) use unique::duplicate;
+
 use lats_client::api::{LockWait, RowOp, RowOpKind};
 use lats_values::{EvalContext, Expr, SqlError, Value};
 
@@ -15,6 +18,9 @@ use crate::table::Table;
 
 /// Bytes of operations that one request carries at most: well below what a signal may have.
 pub(crate) const REQUEST_BYTES_MAX: usize = 1 << 20;
+
+/// Writes of a table with unique indexes that one request carries at most.
+const UNIQUE_WRITES_MAX: usize = 256;
 
 /// An operation on a table.
 pub(crate) fn operation(table: &Table, kind: RowOpKind, key: Vec<u8>) -> RowOp {
@@ -50,11 +56,22 @@ fn row_count(expr: &Expr, externals: &[Value]) -> Result<u64, SqlError> {
 /// Cuts operations into requests.
 pub(crate) struct Chunks {
     operations: std::iter::Peekable<std::vec::IntoIter<RowOp>>,
+    at_most: usize,
 }
 
 impl Chunks {
     pub(crate) fn new(operations: Vec<RowOp>) -> Self {
-        Self { operations: operations.into_iter().peekable() }
+        let at_most = lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
+        Self { operations: operations.into_iter().peekable(), at_most }
+    }
+
+    /// Writes of a table: fewer at once where each brings changes of unique indexes with it.
+    pub(crate) fn of_writes(table: &Table, operations: Vec<RowOp>) -> Self {
+        let all = Self::new(operations);
+        match table.has_unique_index() {
+            true => Self { at_most: UNIQUE_WRITES_MAX, ..all },
+            false => all,
+        }
     }
 
     /// The next request's operations, and whether they are the last.
@@ -63,8 +80,7 @@ impl Chunks {
         let mut bytes = 0;
         while let Some(next) = self.operations.peek() {
             let size = next.key.len() + next.row.len() + next.program.len() + 64;
-            let full = chunk.len() >= lats_base::limits::OPERATIONS_PER_REQUEST_MAX
-                || bytes + size > REQUEST_BYTES_MAX;
+            let full = chunk.len() >= self.at_most || bytes + size > REQUEST_BYTES_MAX;
             if full && !chunk.is_empty() {
                 return Some((chunk, false));
             }

@@ -8,6 +8,7 @@ use crate::plan::select::encode_program;
 use crate::plan::write::WritePlan;
 use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session};
 use crate::store::Store;
+use crate::table::Table;
 use lats_client::api::{LockMode, RowOp, RowOpKind, RowOutcome, Scan};
 use lats_values::{EvalContext, Expr, Program, Value};
 
@@ -59,14 +60,12 @@ impl<S: Store> Session<S> {
         let ordered = plan.ordered_scan && (resolved.exact || plan.access.fixed == 0);
         let (keys, filter) = match resolved.target {
             Target::Keys(keys) if limit >= keys.len() as u64 => (keys, filter),
-            Target::Keys(keys) => {
-                let ranges = keys
-                    .iter()
-                    .map(|key| lats_client::api::KeyRange {
-                        lower: key.clone(),
-                        upper: lats_values::next_prefix(key),
-                    })
-                    .collect();
+            Target::UniqueKeys(keys) if limit >= keys.len() as u64 => {
+                let keys = self.find_keys(&plan.table, plan.access.index, &keys).await?;
+                (keys, plan.access.filter.as_ref())
+            }
+            Target::Keys(keys) | Target::UniqueKeys(keys) => {
+                let ranges = crate::access::key_ranges(&keys);
                 let keys = self.collect_keys(plan, (ranges, ordered), filter, externals).await?;
                 (keys, plan.access.filter.as_ref())
             }
@@ -90,14 +89,26 @@ impl<S: Store> Session<S> {
             .into_iter()
             .map(|key| RowOp { program: program.clone(), ..operation(&plan.table, kind, key) })
             .collect();
-        self.write_operations(operations).await
+        self.write_operations(&plan.table, operations).await
     }
 
-    async fn write_operations(&mut self, operations: Vec<RowOp>) -> Result<Counts, Failure> {
+    async fn write_operations(
+        &mut self,
+        table: &Table,
+        operations: Vec<RowOp>,
+    ) -> Result<Counts, Failure> {
         let mut counts = Counts::default();
-        let mut chunks = Chunks::new(operations);
+        let mut chunks = Chunks::of_writes(table, operations);
         while let Some((chunk, last)) = chunks.next_chunk() {
-            for result in self.run_operations(chunk, last).await? {
+            let sent = if table.has_unique_index() { chunk.clone() } else { Vec::new() };
+            let results = self.run_operations(chunk, last).await?;
+            let mut both = sent.iter().zip(&results);
+            if let Some((operation, result)) =
+                both.find(|(_, r)| r.outcome == RowOutcome::Duplicate)
+            {
+                return Err(self.duplicate_in_update(table, operation, result).await);
+            }
+            for result in results {
                 match result.outcome {
                     RowOutcome::Done => {
                         counts.matched += 1;
@@ -136,6 +147,7 @@ impl<S: Store> Session<S> {
             primary_keys: true,
             program: encode_program(filter, projection),
             limit: (limit != u64::MAX && !sorts).then_some(limit),
+            pending: false,
         };
         let mut running = self.start_scan(scan);
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
@@ -253,12 +265,12 @@ impl<S: Store> Session<S> {
         plan: &WritePlan,
         operations: Vec<RowOp>,
     ) -> Result<(), Failure> {
-        let mut chunks = Chunks::new(operations);
+        let mut chunks = Chunks::of_writes(&plan.table, operations);
         while let Some((chunk, _)) = chunks.next_chunk() {
             let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
             for (result, row) in self.run_operations(chunk, false).await?.iter().zip(rows) {
-                if result.outcome == RowOutcome::Exists {
-                    return Err(super::insert::duplicate(&plan.table, &row).into());
+                if matches!(result.outcome, RowOutcome::Exists | RowOutcome::Duplicate) {
+                    return Err(super::unique::duplicate(&plan.table, Some(result), &row).into());
                 }
             }
         }
