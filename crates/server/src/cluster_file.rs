@@ -120,5 +120,5 @@ impl ClusterFile {
 
 /// Three missed renewals of 100 ms.
 const LEASE_MS: u64 = 300;
-/// Until deadlocks are found by looking for them, this is how long one lasts.
+/// The last resort (LOCK-6): deadlocks are found in milliseconds by looking for them.
 const LOCK_WAIT_MS: u64 = 1_000;

@@ -35,6 +35,7 @@ once_failed! {
     a_witness_dies_while_a_node_is_removed: 1775;
     a_complaint_outlives_the_life_it_is_about: 230;
     a_leader_that_is_no_voter_any_more_proposes_without_end: 141;
+    a_victim_right_after_a_death_is_taken_for_a_violation: 240382195;
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Chunks {
         Self { operations: operations.into_iter().peekable(), row_bytes: 0 }
     }
 
-    /// With changes of rows that are not in the request: their images must fit, too.
+    /// With changes or reads of rows that are not in the request: their images must fit, too.
     pub(crate) fn changing(operations: Vec<RowOp>, table: &Table) -> Self {
         let values: usize = table
             .types
@@ -74,11 +74,16 @@ impl Chunks {
         Self { operations: operations.into_iter().peekable(), row_bytes }
     }
 
+    /// Rows that one request may have.
+    pub(crate) fn rows_max(&self) -> usize {
+        (ROWS_BYTES_MAX / self.row_bytes.max(1)).min(OPERATIONS_PER_REQUEST_MAX)
+    }
+
     /// The next request's operations, and whether they are the last.
     pub(crate) fn next_chunk(&mut self) -> Option<(Vec<RowOp>, bool)> {
         let mut chunk = Vec::new();
         let mut bytes = 0;
-        let rows_max = (ROWS_BYTES_MAX / self.row_bytes.max(1)).min(OPERATIONS_PER_REQUEST_MAX);
+        let rows_max = self.rows_max();
         while let Some(next) = self.operations.peek() {
             let size = next.key.len() + next.row.len() + next.program.len() + 64;
             let full = chunk.len() >= rows_max || bytes + size > REQUEST_BYTES_MAX;

@@ -186,7 +186,8 @@ impl<S: Store> Session<S> {
             OnConflict::Replace | OnConflict::Update(_) => false,
         };
         let mut counts = Counts::default();
-        let mut chunks = Chunks::changing(operations, table);
+        // The images are in the requests.
+        let mut chunks = Chunks::new(operations);
         while let Some((chunk, last)) = chunks.next_chunk() {
             let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
             let results = self.run_operations(chunk, last && settled).await?;

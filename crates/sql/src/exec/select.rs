@@ -89,7 +89,7 @@ impl<S: Store> Session<S> {
         let reads = reads(plan, table, lock, &program, keys);
         match lock {
             LockMode::Committed => self.read_keys(reads, collector, sink).await,
-            _ => self.lock_keys(reads, collector, sink).await,
+            _ => self.lock_keys(reads, table, collector, sink).await,
         }
     }
 
@@ -112,7 +112,7 @@ impl<S: Store> Session<S> {
         while !enough && let Some(rows) = running.next().await? {
             let keys = rows.iter().map(|row| row.primary_key.to_vec()).collect();
             let reads = reads(plan, table, lock, &program, keys);
-            enough = self.lock_rows(reads, collector, sink).await?;
+            enough = self.lock_rows(reads, table, collector, sink).await?;
         }
         self.finish_statement().await
     }
@@ -120,12 +120,13 @@ impl<S: Store> Session<S> {
     async fn lock_keys<K: Sink>(
         &mut self,
         reads: Vec<RowOp>,
+        table: &Table,
         collector: &mut Collector<'_>,
         sink: &mut K,
     ) -> Result<(), Failure> {
         if collector.scan_limit().is_none() && reads.len() <= OPERATIONS_PER_REQUEST_MAX {
             // The usual case: one request that also ends what commits by itself.
-            let mut chunks = Chunks::new(reads);
+            let mut chunks = Chunks::changing(reads, table);
             while let Some((chunk, last)) = chunks.next_chunk() {
                 let results = self.run_operations(chunk, last).await?;
                 for row in results.into_iter().filter_map(|r| r.row) {
@@ -134,7 +135,7 @@ impl<S: Store> Session<S> {
             }
             return Ok(());
         }
-        self.lock_rows(reads, collector, sink).await?;
+        self.lock_rows(reads, table, collector, sink).await?;
         self.finish_statement().await
     }
 
@@ -142,12 +143,14 @@ impl<S: Store> Session<S> {
     async fn lock_rows<K: Sink>(
         &mut self,
         mut reads: Vec<RowOp>,
+        table: &Table,
         collector: &mut Collector<'_>,
         sink: &mut K,
     ) -> Result<bool, Failure> {
+        let at_once = Chunks::changing(Vec::new(), table).rows_max().min(LOCKS_PER_REQUEST_MAX);
         while !reads.is_empty() {
             let wanted = collector.scan_limit().map_or(usize::MAX, |n| n as usize);
-            let rest = reads.split_off(reads.len().min(wanted.clamp(1, LOCKS_PER_REQUEST_MAX)));
+            let rest = reads.split_off(reads.len().min(wanted.clamp(1, at_once)));
             let results = self.run_operations(std::mem::replace(&mut reads, rest), false).await?;
             for row in results.into_iter().filter_map(|r| r.row) {
                 if collector.push(&row)? {

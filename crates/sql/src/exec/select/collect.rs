@@ -58,6 +58,7 @@ impl<'a> Collector<'a> {
         offset: u64,
         count: u64,
     ) -> Self {
+        let order_columns = order::plain_columns(plan);
         Self {
             plan,
             externals,
@@ -69,8 +70,11 @@ impl<'a> Collector<'a> {
             seen: Map::default(),
             sorted: Vec::new(),
             descending: plan.order.iter().map(|(_, descending)| *descending).collect(),
-            order_columns: order::plain_columns(plan),
-            order_types: types_of(plan, plan.order.iter().map(|(expr, _)| expr), externals),
+            order_types: match &order_columns {
+                Some(_) => Vec::new(),
+                None => types_of(plan, plan.order.iter().map(|(expr, _)| expr), externals),
+            },
+            order_columns,
             key_types: types_of(plan, plan.grouping.iter().flat_map(|g| &g.keys), externals),
             argument_types: argument_types(plan, externals),
             sorts: plan.sorts(),
