@@ -51,6 +51,8 @@ struct Log {
 /// Ticks without a word from the leader until an election; each node has its own.
 const ELECTION_TICKS: usize = 30;
 const HEARTBEAT_TICKS: usize = 3;
+/// The rule for half of the voters is argued and tested for groups up to this size (VIEW-8).
+const STAND_IN_VOTERS_MAX: usize = 4;
 /// Entries kept for followers that lag; those further behind get the snapshot.
 const LOG_ENTRIES_KEPT: u64 = 1_024;
 
@@ -157,7 +159,11 @@ impl Consensus {
     pub(crate) fn stand_in(&self, gone: impl Fn(u64) -> bool) -> Option<u64> {
         let voters = &self.raft.store().members.voters;
         let lost = voters.iter().filter(|id| gone(**id));
-        if gone(self.id) || 2 * lost.clone().count() != voters.len() || self.inherits_a_change() {
+        if voters.len() > STAND_IN_VOTERS_MAX
+            || gone(self.id)
+            || 2 * lost.clone().count() != voters.len()
+            || self.inherits_a_change()
+        {
             return None;
         }
         lost.min().copied()
@@ -176,11 +182,20 @@ impl Consensus {
         from < to && unapplied.map_or(true, |entries| entries.iter().any(inherited))
     }
 
+    /// Leader: how much of the log everybody has who is left.
+    fn agreed_by_the_living(&self, gone: impl Fn(u64) -> bool) -> u64 {
+        let raft = &self.raft.raft;
+        let others = raft.prs().iter().filter(|(id, _)| **id != self.id && !gone(**id));
+        others.map(|(_, progress)| progress.matched).fold(raft.raft_log.last_index(), u64::min)
+    }
+
     /// Gives the library the consent of a gone voter (VIEW-8).
     pub(crate) fn consent(&mut self, gone: impl Fn(u64) -> bool) {
         // From asking for votes to being asked as leader, there are three steps.
         for _ in 0..3 {
             let Some(stand_in) = self.stand_in(&gone) else { return };
+            // What the others of the gone have said while they lived does not make up for the living.
+            let agreed = self.agreed_by_the_living(&gone);
             let raft = &mut self.raft.raft;
             let (kind, term) = match raft.state {
                 raft::StateRole::Follower => return,
@@ -195,7 +210,7 @@ impl Consensus {
                 from: stand_in,
                 to: self.id,
                 term,
-                index: raft.raft_log.last_index(),
+                index: agreed,
                 ..Message::default()
             };
             // It is well-formed; whether it was of use shows in the state.
