@@ -25,11 +25,12 @@ pub const OPERATIONS_PER_REQUEST_MAX: usize = 4_096;
 pub const SIGNAL_BYTES_MAX: usize = 4 << 20;
 /// Row images, or results, of one batch of operations together: they travel in one signal.
 pub const BATCH_BYTES_MAX: usize = SIGNAL_BYTES_MAX - (64 << 10);
-/// Row operations that one transaction may hold.
-///
-/// A data manager makes a transaction visible in one go: this many rows take it a tenth of a second, and
-/// it must not lose its lease over them.
-pub const OPERATIONS_PER_TRANSACTION_MAX: usize = 1 << 16;
+/// Row operations that one transaction may hold: some 40 bytes each at every participant, beside the
+/// rows. When a node dies its heirs look at all of them before they serve.
+pub const OPERATIONS_PER_TRANSACTION_MAX: usize = 1 << 20;
+/// Rows of a transaction's end, of an index's building, or of a dropped table that a data manager
+/// deals with before it gives way to other work: tens of microseconds.
+pub const SLICE_ROWS: usize = 256;
 /// Transactions that one coordinator runs at once.
 pub const TRANSACTIONS_PER_COORDINATOR_MAX: usize = 65_536;
 /// How far a client's epoch may be ahead of a coordinator's and count: hours. More is nonsense, and

@@ -62,6 +62,7 @@ pub(crate) fn apply(
         Change::CreateIndex { database, table, name, columns } => {
             create_index(catalog, database, table, name, columns)
         }
+        Change::DropIndex { database, table, name } => drop_index(catalog, database, table, name),
     }?;
     catalog.version += 1;
     Ok(())
@@ -237,5 +238,26 @@ fn create_index(
         return refuse(ChangeErrorKind::NotSupported, fault);
     }
     *table = changed;
+    Ok(())
+}
+
+fn drop_index(
+    catalog: &mut Catalog,
+    database: &str,
+    table: &str,
+    name: &str,
+) -> Result<(), ChangeError> {
+    let Some(id) = catalog.table(database, table).map(|t| t.id) else {
+        return missing(database, table);
+    };
+    let Some(table) = catalog.tables.get_mut(&id) else {
+        return missing(database, table);
+    };
+    let Some(at) = table.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name)) else {
+        let text = format!("Can't DROP '{name}'; check that column/key exists");
+        return refuse(ChangeErrorKind::IndexMissing, text);
+    };
+    table.indexes.remove(at);
+    table.schema_version += 1;
     Ok(())
 }

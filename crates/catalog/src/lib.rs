@@ -151,6 +151,15 @@ pub enum Change {
         /// Its columns.
         columns: Vec<u16>,
     },
+    /// DROP INDEX.
+    DropIndex {
+        /// The table's database.
+        database: String,
+        /// The table.
+        table: String,
+        /// The index's name.
+        name: String,
+    },
 }
 
 /// Why the catalog refuses a change. `kind` picks the client's error number.
@@ -179,6 +188,8 @@ pub enum ChangeErrorKind {
     NotSupported,
     /// The cluster cannot do it now; retry (MySQL 1297).
     Temporary,
+    /// No such index (MySQL 1091).
+    IndexMissing,
 }
 
 impl TableDef {

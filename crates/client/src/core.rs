@@ -6,6 +6,8 @@
 mod calls;
 mod outcome;
 mod read;
+#[cfg(test)]
+mod tests;
 mod transaction;
 
 pub use calls::ScanHandle;
@@ -69,7 +71,9 @@ pub struct ClientCore {
     /// The node that this client prefers: the one whose process it lives in.
     home: Option<NodeId>,
     map: ClusterMap,
+    /// The fragments of each table in the newest catalog that was heard of, and its version.
     routes: BTreeMap<TableId, u16>,
+    catalog_version: u64,
     links: BTreeSet<NodeId>,
     next_sequence: u64,
     next_ticket: Ticket,
@@ -102,6 +106,7 @@ impl ClientCore {
             home,
             map: ClusterMap::default(),
             routes: BTreeMap::new(),
+            catalog_version: 0,
             links: BTreeSet::new(),
             next_sequence: 1,
             next_ticket: 1,
@@ -141,7 +146,12 @@ impl ClientCore {
     }
 
     /// Tells how the rows of each table are spread.
+    /// A node that is on its way back may tell of a catalog that is long gone.
     pub fn learn_catalog(&mut self, catalog: &Catalog) {
+        if catalog.version < self.catalog_version {
+            return;
+        }
+        self.catalog_version = catalog.version;
         self.routes = catalog.tables.values().map(|t| (t.id, t.fragment_count)).collect();
     }
 
@@ -251,13 +261,21 @@ impl ClientCore {
         self.links.contains(&node) && self.life_of(node).is_some()
     }
 
-    /// A data node to talk to: the home if it can be, else any.
-    fn any_node(&self) -> Option<NodeId> {
+    /// A node with coordinators to talk to: the home if it can be, else any. A witness has none.
+    fn any_data_node(&self) -> Option<NodeId> {
         let up = |n: &NodeId| self.is_up(*n);
-        self.home
-            .filter(up)
-            .or_else(|| self.map.view.data_nodes().map(|m| m.node).find(up))
-            .or_else(|| self.links.first().copied())
+        let holds_data = |n: &NodeId| self.map.view.data_nodes().any(|m| m.node == *n);
+        let home = self.home.filter(up).filter(holds_data);
+        let in_sync = |n: &NodeId| up(n) && self.map.view.is_in_sync(*n);
+        let find = |wanted: &dyn Fn(&NodeId) -> bool| {
+            self.map.view.data_nodes().map(|m| m.node).find(wanted)
+        };
+        home.or_else(|| find(&in_sync)).or_else(|| find(&up))
+    }
+
+    /// A node to ask about the cluster, one that holds data if it can be.
+    fn any_node(&self) -> Option<NodeId> {
+        self.any_data_node().or_else(|| self.links.first().copied())
     }
 
     fn fragment_of(&self, op: &RowOp) -> lats_base::FragmentId {

@@ -49,6 +49,10 @@ pub enum Fault {
     BugKeepRefusedStatement,
     /// Planted bug: a read with a shared lock takes none.
     BugShareWithoutLock,
+    /// Planted bug: a participant confirms a transaction's end after the first slice of it.
+    BugConfirmFirstSlice,
+    /// Planted bug: an index is scanned before it is built.
+    BugScanUnbuiltIndex,
     /// Planted bug: a coordinator does not look for deadlocks.
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.

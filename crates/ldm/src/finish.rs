@@ -1,18 +1,19 @@
-//! The participant's part of decide, commit, complete and abort (COMMIT-3 to COMMIT-7).
+//! The participant's part of decide, commit, complete and abort (COMMIT-3 to COMMIT-5): what it is
+//! told, and what it answers. The work itself is in `ending.rs`.
 
 use crate::{
     Ldm,
-    transaction::{Op, Transaction},
+    ending::{Goal, taken_back},
+    transaction::Transaction,
 };
-use alloc::vec::Vec;
 use lats_base::{Epoch, RefCode, TransactionId, require};
-use lats_kernel::{Ctx, Fault};
+use lats_kernel::Ctx;
 use lats_signals::{
     Signal,
     commit::{
-        ABORT_AS_BACKUP, AbortConf, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteEntry,
-        DecideConf, DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING,
-        OutcomeFindConf, OutcomeFindReq,
+        ABORT_AS_BACKUP, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteEntry, DecideConf,
+        DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeFindConf,
+        OutcomeFindReq,
     },
 };
 use zerocopy::FromBytes;
@@ -36,50 +37,14 @@ impl Ldm {
             return;
         }
         self.hear_epoch(req.epoch);
-        if let Some(mut t) = self.transactions.remove(&req.transaction) {
-            // EPOCH-5: as the primary that executed it; a promoted one may come late.
-            require!(t.committed || !t.executed || req.epoch > self.complete, "EPOCH-5");
-            t.decided = Some(req.epoch);
-            t.committed = true;
-            let node = ctx.node();
-            let (own, others): (Vec<Op>, Vec<Op>) =
-                t.ops.iter().partition(|op| self.view.primary(op.fragment) == Some(node));
-            t.ops = others;
-            self.transactions.insert(req.transaction, t);
-            self.make_visible(req.transaction, &own, req.epoch, ctx);
-        }
-        ctx.send(signal.sender(), &CommitConf { transaction: req.transaction });
-    }
-
-    /// EPOCH-3: makes changes the committed ones, unlocks their rows and lets those go on who waited.
-    fn make_visible(&mut self, id: TransactionId, ops: &[Op], epoch: Epoch, ctx: &mut Ctx<'_>) {
-        for op in ops.iter().filter(|op| op.version != 0) {
-            let keep = self.snapshots.keeps() && !ctx.fault(Fault::BugForgetOlderVersion);
-            let kept = self.on_fragment(op.table, op.fragment, |f, layout| {
-                f.commit_version(op.row, op.version, epoch, layout, keep)
-            });
-            if kept == Some(true) {
-                self.snapshots.note(epoch, (op.table, op.fragment, op.row));
-            }
-        }
-        self.unlock(id, ops, ctx);
-    }
-
-    fn unlock(&mut self, id: TransactionId, ops: &[Op], ctx: &mut Ctx<'_>) {
-        let mut granted = Vec::new();
-        for op in ops {
-            self.on_fragment(op.table, op.fragment, |f, _| {
-                let Some(row) = f.row_mut(op.row) else { return };
-                let Some(lock) = row.lock.as_mut() else { return };
-                lock.release(id);
-                granted.extend(lock.grant_next());
-                if lock.is_free() {
-                    row.lock = None;
-                }
-                f.collect(op.row);
-            });
-        }
-        granted.into_iter().for_each(|t| self.resume_batch(t, ctx));
+        let Some(t) = self.transactions.get_mut(&req.transaction) else {
+            return ctx.send(signal.sender(), &CommitConf { transaction: req.transaction });
+        };
+        // EPOCH-5: as the primary that executed it; a promoted one may come late.
+        require!(t.committed || !t.executed || req.epoch > self.complete, "EPOCH-5");
+        t.decided = Some(req.epoch);
+        t.committed = true;
+        self.end(req.transaction, Goal::Commit { answers: signal.sender() }, ctx);
     }
 
     pub(crate) fn on_complete_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -93,9 +58,10 @@ impl Ldm {
     fn complete(&mut self, entry: &CompleteEntry, ctx: &mut Ctx<'_>) {
         let id = entry.transaction;
         self.hear_epoch(entry.epoch);
-        if let Some(t) = self.transactions.remove(&id) {
-            self.make_visible(id, &t.ops, entry.epoch, ctx);
-            self.outcomes.insert(id, (entry.epoch, ctx.now()));
+        if let Some(t) = self.transactions.get_mut(&id) {
+            t.decided = Some(entry.epoch);
+            t.committed = true;
+            self.end(id, Goal::Complete, ctx);
         }
         let from = TransactionId { client: id.client, sequence: 0 };
         let below = TransactionId { client: id.client, sequence: entry.answered_below };
@@ -113,59 +79,14 @@ impl Ldm {
         if req.from_statement == CANCEL_WAIT {
             return self.cancel_wait(req.transaction, RefCode::TransactionAborted, ctx);
         }
-        if let Some(t) = self.transactions.remove(&req.transaction) {
-            require!(t.decided.is_none(), "ABORT-4: what is decided stays");
-            let id = req.transaction;
-            if req.part == ABORT_AS_BACKUP {
-                self.take_back_as_backup(id, t, req.from_statement, ctx);
-            } else {
-                self.take_back(id, t, req.from_statement, ctx);
+        let (answers, from) = (signal.sender(), req.from_statement);
+        let as_backup = req.part == ABORT_AS_BACKUP;
+        match self.transactions.get(&req.transaction) {
+            Some(t) => {
+                require!(t.decided.is_none(), "ABORT-4: what is decided stays");
+                self.end(req.transaction, Goal::TakeBack { answers, from, as_backup }, ctx);
             }
-        }
-        let conf = AbortConf {
-            transaction: req.transaction,
-            from_statement: req.from_statement,
-            part: req.part,
-        };
-        ctx.send(signal.sender(), &conf);
-    }
-
-    /// Takes back what statements from `from` on changed in rows of which this node is a backup.
-    fn take_back_as_backup(
-        &mut self,
-        id: TransactionId,
-        mut t: Transaction,
-        from: u32,
-        ctx: &Ctx<'_>,
-    ) {
-        let node = ctx.node();
-        let (gone, kept): (Vec<Op>, Vec<Op>) = t
-            .ops
-            .iter()
-            .partition(|op| op.statement >= from && self.view.primary(op.fragment) != Some(node));
-        self.drop_versions(&gone, from);
-        t.ops = kept;
-        if from > 0 || !t.ops.is_empty() {
-            self.transactions.insert(id, t);
-        }
-    }
-
-    /// Takes back what statements from `from` on changed; from 0: everything, with the locks.
-    fn take_back(&mut self, id: TransactionId, mut t: Transaction, from: u32, ctx: &mut Ctx<'_>) {
-        self.drop_versions(&t.ops, from);
-        if from == 0 {
-            return self.unlock(id, &t.ops, ctx);
-        }
-        // LOCK-5: locks stay until the end of the transaction.
-        t.ops.iter_mut().filter(|op| op.statement >= from).for_each(|op| op.version = 0);
-        self.transactions.insert(id, t);
-    }
-
-    fn drop_versions(&mut self, ops: &[Op], from: u32) {
-        for op in ops.iter().rev().filter(|op| op.version != 0 && op.statement >= from) {
-            self.on_fragment(op.table, op.fragment, |f, layout| {
-                f.drop_version(op.row, op.version, layout);
-            });
+            None => ctx.send(answers, &taken_back(req.transaction, from, as_backup)),
         }
     }
 

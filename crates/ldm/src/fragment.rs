@@ -84,6 +84,55 @@ struct Index {
     /// Its columns and then the primary key's.
     columns: Vec<u16>,
     entries: BTreeMap<Box<[u8]>, RowId>,
+    /// Bytes of the entries' keys.
+    key_bytes: usize,
+    /// All rows are in it: scans may use it.
+    built: bool,
+}
+
+impl Index {
+    /// Bytes that the entry adds; none if it is there already.
+    fn enter(&mut self, entry: Vec<u8>, id: RowId) -> usize {
+        let length = entry.len();
+        if self.entries.insert(entry.into(), id).is_some() {
+            return 0;
+        }
+        self.key_bytes += length;
+        length + ENTRY_OVERHEAD_BYTES
+    }
+
+    /// Bytes that are free now; none if the entry was not there (INDEX-1).
+    fn leave(&mut self, entry: &[u8]) -> usize {
+        if self.entries.remove(entry).is_none() {
+            return 0;
+        }
+        self.key_bytes -= entry.len();
+        entry.len() + ENTRY_OVERHEAD_BYTES
+    }
+}
+
+/// What is left of a dropped fragment or of dropped indexes, to be freed in slices.
+pub(crate) struct Rubble {
+    rows: Vec<Option<Row>>,
+    indexes: Vec<Index>,
+}
+
+impl Rubble {
+    /// Frees some of it; true if nothing is left.
+    pub(crate) fn clear_away(&mut self, rows: usize) -> bool {
+        if !self.rows.is_empty() {
+            self.rows.truncate(self.rows.len().saturating_sub(rows));
+            return false;
+        }
+        let Some(index) = self.indexes.last_mut() else { return true };
+        for _ in 0..rows {
+            if index.entries.pop_first().is_none() {
+                self.indexes.pop();
+                break;
+            }
+        }
+        false
+    }
 }
 
 /// Rows and indexes of one fragment.
@@ -96,6 +145,8 @@ pub struct Fragment {
     bytes: usize,
     /// Being filled: deletions leave a mark, so that a late copy cannot bring a row back.
     pub(crate) syncing: bool,
+    /// The rows that are such marks, or were.
+    deletion_marks: BTreeSet<RowId>,
     /// Older versions are missing here for snapshots of epochs before this one (SNAP-3).
     pub(crate) snapshot_floor: Epoch,
 }
@@ -115,6 +166,7 @@ impl Fragment {
             next_number: 1,
             bytes: 0,
             syncing: false,
+            deletion_marks: BTreeSet::new(),
             snapshot_floor: Epoch::default(),
         };
         fragment.add_index(PRIMARY_INDEX, def.primary_key.clone());
@@ -129,22 +181,53 @@ impl Fragment {
     }
 
     fn add_index(&mut self, id: IndexId, columns: Vec<u16>) {
-        self.indexes.push(Index { id, columns, entries: BTreeMap::new() });
+        let built = self.rows.is_empty();
+        self.indexes.push(Index { id, columns, entries: BTreeMap::new(), key_bytes: 0, built });
     }
 
-    /// Builds the indexes that the definition has and this fragment has not, and drops the others.
-    pub(crate) fn change_indexes(&mut self, def: &TableDef, layout: &RowLayout) {
-        self.indexes.retain(|i| i.id.get() == 0 || def.index(i.id).is_some());
+    /// Begins the indexes that the definition has and this fragment has not, and gives those up that
+    /// only this fragment has. From now on every change is entered; the rows that are here are still
+    /// to be (INDEX-1). Gives the indexes to build, and what is left of the others.
+    pub(crate) fn change_indexes(&mut self, def: &TableDef) -> (Vec<IndexId>, Option<Rubble>) {
+        // The id of a dropped index may be given again.
+        let wanted = |id| def.index(id).map(|i| Self::index_columns(def, &i.columns));
+        let stays = |i: &mut Index| {
+            i.id == PRIMARY_INDEX || wanted(i.id).is_some_and(|columns| columns == i.columns)
+        };
+        let gone: Vec<Index> = self.indexes.extract_if(.., |i| !stays(i)).collect();
+        for index in &gone {
+            let keys: usize = index.entries.len() * ENTRY_OVERHEAD_BYTES;
+            self.bytes -= keys + index.key_bytes;
+        }
         for index in &def.indexes {
-            if self.indexes.iter().any(|i| i.id == index.id) {
-                continue;
-            }
-            self.add_index(index.id, Self::index_columns(def, &index.columns));
-            let at = self.indexes.len() - 1;
-            for id in 0..self.rows.len() as u64 {
-                self.enter_all_versions(at, RowId::new(id), layout);
+            if !self.indexes.iter().any(|i| i.id == index.id) {
+                self.add_index(index.id, Self::index_columns(def, &index.columns));
             }
         }
+        let unbuilt = self.indexes.iter().filter(|i| !i.built).map(|i| i.id).collect();
+        let rubble = Rubble { rows: Vec::new(), indexes: gone };
+        (unbuilt, (!rubble.indexes.is_empty()).then_some(rubble))
+    }
+
+    /// INDEX-1: enters the next rows, from this one on, into an index that is being built. Gives the
+    /// row to go on with; none if the index is built, or not wanted any more.
+    pub(crate) fn build_index(
+        &mut self,
+        index: IndexId,
+        next: u64,
+        rows: usize,
+        layout: &RowLayout,
+    ) -> Option<u64> {
+        let at = self.indexes.iter().position(|i| i.id == index)?;
+        let end = self.row_id_end().min(next.saturating_add(rows as u64));
+        for id in next..end {
+            self.enter_all_versions(at, RowId::new(id), layout);
+        }
+        if end == self.row_id_end() {
+            self.indexes[at].built = true;
+            return None;
+        }
+        Some(end)
     }
 
     fn enter_all_versions(&mut self, at: usize, id: RowId, layout: &RowLayout) {
@@ -153,9 +236,18 @@ impl Fragment {
         for image in row.images() {
             let mut entry = Vec::new();
             layout.key_of(image, &index.columns, &mut entry);
-            self.bytes += entry.len() + ENTRY_OVERHEAD_BYTES;
-            index.entries.insert(entry.into(), id);
+            self.bytes += index.enter(entry, id);
         }
+    }
+
+    /// True if scans by this index must wait for it to be built.
+    pub(crate) fn is_being_built(&self, index: IndexId) -> bool {
+        self.indexes.iter().any(|i| i.id == index && !i.built)
+    }
+
+    /// What is left of a fragment of a dropped table.
+    pub(crate) fn into_rubble(self) -> Rubble {
+        Rubble { rows: self.rows, indexes: self.indexes }
     }
 
     /// Bytes of rows and indexes, estimated.
@@ -214,7 +306,11 @@ impl Fragment {
         let locked = row.lock.as_ref().is_some_and(|l| !l.is_free());
         let deletion_kept = syncing && row.number > 0;
         let versions = row.committed.is_some() || !row.pending.is_empty() || !row.older.is_empty();
-        if versions || locked || deletion_kept {
+        if versions || locked {
+            return;
+        }
+        if deletion_kept {
+            self.deletion_marks.insert(id);
             return;
         }
         let key = core::mem::take(&mut self.rows[id.get() as usize]).map(|r| r.key);
@@ -232,8 +328,8 @@ impl Fragment {
     /// The whole of a syncing fragment is here: marks of deletions are not needed any more.
     pub(crate) fn end_sync(&mut self) {
         self.syncing = false;
-        for id in 0..self.rows.len() as u64 {
-            self.collect(RowId::new(id));
+        for id in core::mem::take(&mut self.deletion_marks) {
+            self.collect(id);
         }
     }
 
@@ -352,10 +448,7 @@ impl Fragment {
         for index in &mut self.indexes {
             let mut entry = Vec::new();
             layout.key_of(image, &index.columns, &mut entry);
-            let length = entry.len();
-            if index.entries.insert(entry.into(), id).is_none() {
-                self.bytes += length + ENTRY_OVERHEAD_BYTES;
-            }
+            self.bytes += index.enter(entry, id);
         }
     }
 
@@ -364,11 +457,8 @@ impl Fragment {
         for at in 0..self.indexes.len() {
             let mut entry = Vec::new();
             layout.key_of(image, &self.indexes[at].columns, &mut entry);
-            if self.is_entry_used(at, id, &entry, layout) {
-                continue;
-            }
-            if self.indexes[at].entries.remove(&entry[..]).is_some() {
-                self.bytes -= entry.len() + ENTRY_OVERHEAD_BYTES;
+            if !self.is_entry_used(at, id, &entry, layout) {
+                self.bytes -= self.indexes[at].leave(&entry);
             }
         }
     }

@@ -9,8 +9,10 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod catalog_work;
 mod copy;
 mod deadlock;
+mod ending;
 mod finish;
 mod fragment;
 mod lock;
@@ -19,6 +21,8 @@ mod read;
 mod replicate;
 mod scan;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod view;
 
@@ -54,6 +58,8 @@ pub(crate) struct Table {
 pub struct LdmConfig {
     /// Bytes of rows and indexes; beyond, inserts and growing updates are refused.
     pub memory_bytes: usize,
+    /// Rows that it deals with before it gives way to other work (SLICE-1).
+    pub slice_rows: usize,
 }
 
 /// The local data manager.
@@ -62,6 +68,9 @@ pub struct Ldm {
     pub(crate) instance: u32,
     pub(crate) view: View,
     pub(crate) catalog_version: u64,
+    /// The newest catalog whose indexes are built (INDEX-2).
+    pub(crate) built_catalog: u64,
+    pub(crate) catalog_work: catalog_work::CatalogWork,
     pub(crate) tables: BTreeMap<TableId, Table>,
     pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
     /// Outcomes of completed transactions, until their clients have surely heard them.
@@ -120,6 +129,8 @@ impl Ldm {
             instance,
             view: View::default(),
             catalog_version: 0,
+            built_catalog: 0,
+            catalog_work: catalog_work::CatalogWork::default(),
             tables: BTreeMap::new(),
             transactions: BTreeMap::new(),
             outcomes: BTreeMap::new(),
@@ -256,6 +267,7 @@ impl Block for Ldm {
             SignalNumber::CommitReq => self.on_commit_req(signal, ctx),
             SignalNumber::AbortReq => self.on_abort_req(signal, ctx),
             SignalNumber::CompleteOrd => self.on_complete_ord(signal, ctx),
+            SignalNumber::EndingResumeOrd => self.on_ending_resume_ord(signal, ctx),
             SignalNumber::OutcomeFindReq => self.on_outcome_find_req(signal, ctx),
             SignalNumber::ReadReq => self.on_read_req(signal, ctx),
             SignalNumber::ScanReq => self.on_scan_req(signal, ctx),
@@ -269,6 +281,7 @@ impl Block for Ldm {
             SignalNumber::CopyResumeOrd => self.on_copy_resume_ord(signal, ctx),
             SignalNumber::ViewOrd => self.on_view_ord(signal, ctx),
             SignalNumber::CatalogOrd => self.on_catalog_ord(signal, ctx),
+            SignalNumber::CatalogResumeOrd => self.on_catalog_resume_ord(ctx),
             SignalNumber::LeaseOrd => {
                 let body = signal.body::<LeaseOrd>();
                 self.lease_until = Instant::from_nanos(body.valid_until);

@@ -230,7 +230,8 @@ impl Ldm {
         if table.def.schema_version != head.schema_version {
             return Err(RefCode::SchemaVersionOld);
         }
-        if self.view.primary(head.fragment) != Some(ctx.node()) {
+        let owns = self.view.primary(head.fragment) == Some(ctx.node());
+        if !owns || table.def.fragment_of(asked.key) != head.fragment {
             return Err(RefCode::StaleView);
         }
         if asked.key.len() > limits::KEY_BYTES_MAX {
@@ -308,7 +309,7 @@ impl Ldm {
         let (table, fragment, row) = at;
         let op = Op { table, fragment, row, version, statement: run.statement };
         if let Some(t) = self.transactions.get_mut(&run.transaction) {
-            t.ops.push(op);
+            t.ops.push_back(op);
         }
     }
 

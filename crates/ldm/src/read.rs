@@ -84,6 +84,10 @@ impl Ldm {
         if table.def.schema_version != head.schema_version {
             return Err(RefCode::SchemaVersionOld.into());
         }
+        // Whoever errs about the fragment must not be told that there is no such row.
+        if table.def.fragment_of(key) != head.fragment {
+            return Err(RefCode::StaleView.into());
+        }
         let primary = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
         let mine = primary == ctx.node();
         let stale = !mine && ctx.fault(Fault::BugReadStaleBackup);

@@ -81,7 +81,7 @@ impl Ldm {
             return;
         }
         if let Some(t) = self.transactions.get_mut(&req.transaction) {
-            t.ops.push(Op {
+            t.ops.push_back(Op {
                 table: change.table,
                 fragment: change.fragment,
                 row: change.row_id,

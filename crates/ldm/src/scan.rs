@@ -61,6 +61,9 @@ enum Slice {
 impl Ldm {
     pub(crate) fn on_scan_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ScanReq>();
+        if self.park_until_built(&req, signal, ctx) {
+            return;
+        }
         if req.as_of != Epoch::default() {
             self.use_snapshots(ctx);
         }

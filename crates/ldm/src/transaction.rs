@@ -1,6 +1,7 @@
 //! What a participant knows of a transaction.
 
-use alloc::vec::Vec;
+use crate::ending::Ending;
+use alloc::{collections::VecDeque, vec::Vec};
 use lats_base::{Epoch, FragmentId, Incarnation, Instant, RowId, TableId};
 use lats_signals::BlockRef;
 
@@ -16,7 +17,9 @@ pub(crate) struct Transaction {
     /// It was executed here, as primary.
     pub(crate) executed: bool,
     /// In the order in which they were done.
-    pub(crate) ops: Vec<Op>,
+    pub(crate) ops: VecDeque<Op>,
+    /// Its end, if that is under way.
+    pub(crate) ending: Option<Ending>,
     /// A batch that waits for a row lock.
     pub(crate) waiting: Option<WaitingBatch>,
 }
@@ -53,7 +56,8 @@ impl Transaction {
             decided: None,
             committed: false,
             executed: false,
-            ops: Vec::new(),
+            ops: VecDeque::new(),
+            ending: None,
             waiting: None,
         }
     }

@@ -27,6 +27,7 @@ impl Ldm {
         let before = core::mem::replace(&mut self.view, view);
         self.reconcile_fragments(ctx.node());
         self.promote(&before, ctx.node());
+        self.restart_endings();
         self.report_orphans(ctx);
         self.plan_copies(ctx);
         self.confirm_install(ctx);
@@ -41,13 +42,18 @@ impl Ldm {
             self.next_table = TableId::new(catalog.next_table_id);
             self.reconcile_fragments(ctx.node());
             self.plan_copies(ctx);
+            self.start_catalog_work(ctx);
         }
         self.confirm_install(ctx);
         self.replay_parked(ctx);
     }
 
-    fn confirm_install(&self, ctx: &mut Ctx<'_>) {
-        let body = InstallConf { view: self.view.number, catalog_version: self.catalog_version };
+    /// INDEX-2: a catalog counts as installed when its indexes are built.
+    pub(crate) fn confirm_install(&mut self, ctx: &mut Ctx<'_>) {
+        if self.catalog_work.builds.is_empty() {
+            self.built_catalog = self.catalog_version;
+        }
+        let body = InstallConf { view: self.view.number, catalog_version: self.built_catalog };
         ctx.send(BlockRef::control(ctx.node()), &body);
     }
 
@@ -58,24 +64,28 @@ impl Ldm {
             if let Some(table) = self.tables.remove(&id) {
                 let bytes: usize = table.fragments.values().map(Fragment::bytes).sum();
                 self.memory_bytes -= bytes;
+                let rubble = table.fragments.into_values().map(Fragment::into_rubble);
+                self.catalog_work.rubble.extend(rubble);
             }
         }
         for (id, def) in &catalog.tables {
-            let layout = def.layout();
             let table = self.tables.entry(*id).or_insert_with(|| Table {
                 def: def.clone(),
                 layout: def.layout(),
                 fragments: BTreeMap::new(),
             });
-            if table.def.schema_version == def.schema_version {
-                continue;
+            if table.def.schema_version != def.schema_version {
+                table.def = def.clone();
+                table.layout = def.layout();
             }
-            table.def = def.clone();
-            table.layout = layout;
-            for fragment in table.fragments.values_mut() {
+            for (at, fragment) in &mut table.fragments {
                 let before = fragment.bytes();
-                fragment.change_indexes(&table.def, &table.layout);
+                let (unbuilt, rubble) = fragment.change_indexes(&table.def);
                 self.memory_bytes = self.memory_bytes + fragment.bytes() - before;
+                self.catalog_work.rubble.extend(rubble);
+                for index in unbuilt {
+                    self.catalog_work.build(*id, *at, index);
+                }
             }
         }
     }
@@ -200,7 +210,7 @@ impl Ldm {
         ctx.send(heir, &body);
     }
 
-    fn replay_parked(&mut self, ctx: &mut Ctx<'_>) {
+    pub(crate) fn replay_parked(&mut self, ctx: &mut Ctx<'_>) {
         let mut parked: SignalBuffer = core::mem::take(&mut self.parked);
         while let Some(signal) = parked.pop() {
             lats_kernel::Block::handle(self, &signal, ctx);

@@ -38,6 +38,8 @@ pub struct NodeConfig {
     pub tc_instances: u32,
     /// Memory for rows and indexes, in bytes, over all LDM instances.
     pub memory_bytes: usize,
+    /// Rows that a data manager deals with before it gives way (SLICE-1).
+    pub slice_rows: usize,
     /// Where the blocks live.
     pub placement: Placement,
     /// Decides all random choices of its blocks.
@@ -86,8 +88,10 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
         .filter(|(kind, _)| matches!(kind, BlockKind::Tc | BlockKind::Ldm))
         .map(|(kind, instance)| BlockRef::new(config.node, *kind, *instance))
         .collect();
-    let ldm =
-        LdmConfig { memory_bytes: config.memory_bytes / config.ldm_instances.max(1) as usize };
+    let ldm = LdmConfig {
+        memory_bytes: config.memory_bytes / config.ldm_instances.max(1) as usize,
+        slice_rows: config.slice_rows,
+    };
     let mut executors = Vec::new();
     for (thread, blocks) in config.placement.threads.iter().enumerate() {
         let seed = config.seed.wrapping_add(thread as u64);

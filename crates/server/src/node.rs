@@ -7,7 +7,7 @@ use crate::{
     store::ClusterStore,
 };
 use anyhow::{Context, bail};
-use lats_base::{Incarnation, NodeId};
+use lats_base::{Incarnation, NodeId, limits};
 use lats_catalog::{Member, Roles};
 use lats_client::net::{Client, ClientOptions, Wire};
 use lats_node::{NodeConfig, Placement, control::Start};
@@ -156,6 +156,7 @@ fn runtime_config(
             ldm_instances: ldm,
             tc_instances: tc,
             memory_bytes: cluster.memory_mib << 20,
+            slice_rows: limits::SLICE_ROWS,
             placement,
             seed: random::number(),
             faults: Default::default(),

@@ -338,3 +338,10 @@ body! {
         reserved: u32,
     }
 }
+body! {
+    /// LDM to itself: go on with a transaction's end (SLICE-1).
+    EndingResumeOrd {
+        /// The transaction.
+        transaction: TransactionId,
+    }
+}

@@ -323,3 +323,11 @@ body! {
         status: u64,
     }
 }
+body! {
+    /// LDM to itself: go on with what a catalog left to do, building indexes and taking dropped
+    /// tables down.
+    CatalogResumeOrd {
+        /// The catalog.
+        catalog_version: u64,
+    }
+}

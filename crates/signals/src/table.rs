@@ -86,6 +86,7 @@ signals! {
     23 TakeOverEndRep, commit, Node;
     24 OutcomeFindReq, commit, Node;
     25 OutcomeFindConf, commit, Node;
+    26 EndingResumeOrd, commit, Local;
     // Reads and scans: docs/protocols/read.md.
     40 ReadReq, query, Client;
     41 ReadConf, query, Node;
@@ -136,6 +137,7 @@ signals! {
     109 InstallConf, control, Local;
     110 EverywhereRep, control, Node;
     111 HeartbeatOrd, control, Node;
+    112 CatalogResumeOrd, control, Local;
     // Epochs: docs/protocols/epoch.md.
     120 EpochOrd, control, Node;
     121 EpochBarrierReq, control, Local;

@@ -60,6 +60,8 @@ pub struct Ledger {
     pub refusals: u64,
     /// Snapshots that were read.
     pub snapshots: u64,
+    /// Indexes that were created or dropped.
+    pub index_changes: u64,
 }
 
 /// A simulated client.
@@ -144,8 +146,37 @@ enum Doing {
     Choosing {
         ticket: Ticket,
     },
+    /// An index comes or goes.
+    ChangingIndex {
+        ticket: Ticket,
+    },
+    /// It looks how the tables are defined now.
+    Rereading {
+        ticket: Ticket,
+    },
     /// It reads all accounts as of an epoch.
     Scanning(snapshots::Snapshot),
+}
+
+impl Doing {
+    /// The request whose answer it goes on with.
+    fn awaits(&self) -> Option<Ticket> {
+        match self {
+            Self::Nothing | Self::Scanning(_) => None,
+            Self::Locking { ticket, .. }
+            | Self::Stumbling { ticket, .. }
+            | Self::Holding { ticket, .. }
+            | Self::LookingAgain { ticket, .. }
+            | Self::Ending { ticket, .. }
+            | Self::Finishing { ticket, .. }
+            | Self::RollingBack { ticket, .. }
+            | Self::Writing { ticket, .. }
+            | Self::Reading { ticket, .. }
+            | Self::ChangingIndex { ticket }
+            | Self::Rereading { ticket }
+            | Self::Choosing { ticket } => Some(*ticket),
+        }
+    }
 }
 
 impl Ledger {
@@ -180,6 +211,7 @@ impl Ledger {
             victims: Vec::new(),
             refusals: 0,
             snapshots: 0,
+            index_changes: 0,
         }
     }
 
@@ -272,6 +304,15 @@ impl SimClient {
                 self.doing = Doing::Choosing { ticket };
             }
             _ if self.reader => self.start_read(ledger),
+            _ if self.number == 1 && self.random.chance(1, 30) => {
+                let change = ledger.accounts.index_change();
+                let ticket = self.core.change(self.random.next_u64(), change);
+                self.doing = Doing::ChangingIndex { ticket };
+            }
+            // Some hear of an index before it is built everywhere.
+            _ if self.random.chance(1, 30) => {
+                self.doing = Doing::Rereading { ticket: self.core.fetch_catalog() };
+            }
             0..3 => self.start_transfer(ledger),
             3 => self.start_holding(ledger),
             4..6 => self.start_write(ledger),
@@ -345,19 +386,7 @@ impl SimClient {
             return self.on_snapshot_answer(snapshot, ticket, &answer, ledger);
         }
         let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
-        let awaited = match &doing {
-            Doing::Nothing | Doing::Scanning(_) => None,
-            Doing::Locking { ticket, .. }
-            | Doing::Stumbling { ticket, .. }
-            | Doing::Holding { ticket, .. }
-            | Doing::LookingAgain { ticket, .. }
-            | Doing::Ending { ticket, .. }
-            | Doing::Finishing { ticket, .. }
-            | Doing::RollingBack { ticket, .. }
-            | Doing::Writing { ticket, .. }
-            | Doing::Reading { ticket, .. }
-            | Doing::Choosing { ticket } => Some(*ticket),
-        };
+        let awaited = doing.awaits();
         if awaited != Some(ticket) {
             self.doing = doing;
             return;
@@ -377,6 +406,11 @@ impl SimClient {
                     self.start_snapshot(*complete, ledger);
                 }
             }
+            Doing::ChangingIndex { .. } => {
+                ledger.index_changes += u64::from(matches!(answer, Answer::Changed(Ok(_))));
+                self.doing = Doing::Rereading { ticket: self.core.fetch_catalog() };
+            }
+            Doing::Rereading { .. } => self.after_rereading(&answer, ledger),
             Doing::Locking { sequence, transfer, .. } => {
                 self.after_locking(sequence, transfer, &answer, ledger);
             }
@@ -406,6 +440,17 @@ impl SimClient {
                     self.reads.push((register, value.unwrap_or(0)));
                 }
             }
+        }
+    }
+
+    /// Who has just heard of an index reads by it, be it built or not.
+    fn after_rereading(&mut self, answer: &Answer, ledger: &mut Ledger) {
+        let before = ledger.accounts.by_second;
+        if let Answer::Catalog(catalog) = answer {
+            ledger.accounts.learn(catalog);
+        }
+        if ledger.accounts.by_second.is_some() && before.is_none() {
+            self.doing = Doing::Choosing { ticket: self.core.fetch_epochs() };
         }
     }
 

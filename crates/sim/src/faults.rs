@@ -16,6 +16,8 @@ pub enum Disturbance {
     Restart(NodeId),
     /// A process does nothing for so many ms.
     Pause(NodeId, u64),
+    /// A process gets little processor time for so many ms: one signal, and then others run.
+    Slow(NodeId, u64),
     /// A connection between nodes breaks; what was under way on it is lost.
     Reset(NodeId, NodeId),
     /// A connection of a client breaks.
@@ -35,6 +37,8 @@ pub struct Menu {
     pub kills: bool,
     /// Pauses.
     pub pauses: bool,
+    /// Times of little processor time.
+    pub slow: bool,
     /// Broken connections.
     pub resets: bool,
     /// Broken connections of clients.
@@ -51,6 +55,7 @@ impl Menu {
         Self {
             kills: random.chance(3, 4),
             pauses: random.chance(1, 3),
+            slow: random.chance(1, 3),
             resets: random.chance(1, 4),
             client_resets: random.chance(1, 3),
             cuts: random.chance(1, 3),
@@ -70,7 +75,7 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
         at_ms += random.between(50, 2_100);
         let victim = NodeId::new(random.between(1, all) as u16);
         let other = NodeId::new(random.between(1, all) as u16);
-        let disturbance = match random.below(6) {
+        let disturbance = match random.below(7) {
             0 if menu.kills => Disturbance::Kill(victim, random.between(20, 1_000)),
             1 if menu.pauses => Disturbance::Pause(victim, random.between(20, 900)),
             2 if menu.resets && other != victim => Disturbance::Reset(victim, other),
@@ -90,6 +95,7 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
                 };
                 Disturbance::Isolate(victim, client, random.between(50, 1_500))
             }
+            6 if menu.slow => Disturbance::Slow(victim, random.between(20, 900)),
             _ => continue,
         };
         if let Disturbance::Kill(..) = disturbance {
@@ -133,7 +139,7 @@ impl World {
         let whole = |id: &NodeId| {
             self.nodes.get(id).is_some_and(|n| {
                 n.is_alive()
-                    && n.paused_until <= self.now
+                    && n.is_awake(self.now)
                     && view.is_alive(*id, n.life())
                     && crate::checkers::control(n)
                         .is_some_and(|c| c.is_calm(without) && c.knows_leader())
@@ -166,8 +172,7 @@ impl World {
             let node = self.nodes.get(id);
             node.and_then(crate::checkers::control).is_some_and(|c| c.is_calm(&lost))
         };
-        let awake =
-            all.iter().all(|id| self.nodes.get(id).is_some_and(|n| n.paused_until <= self.now));
+        let awake = all.iter().all(|id| self.nodes.get(id).is_some_and(|n| n.is_awake(self.now)));
         // Links to the dead are closed; those among the living must pass.
         let linked = |a: &NodeId| {
             let others = all.iter().filter(|b| *b > a && !dead(b));
@@ -201,14 +206,16 @@ impl World {
 
     /// True if there is something to lose.
     fn holds_on(&self, node: NodeId) -> bool {
-        self.nodes.get(&node).is_some_and(|n| n.is_alive() && n.paused_until <= self.now)
+        self.nodes.get(&node).is_some_and(|n| n.is_alive() && n.is_awake(self.now))
     }
 
     /// True if the cluster, as a whole, is one that survives the disturbance.
     fn can_bear(&self, disturbance: Disturbance) -> bool {
         match disturbance {
             Disturbance::Kill(node, _) => self.can_lose(&[node]) || self.can_lose_too(node),
-            Disturbance::Pause(node, _) | Disturbance::Isolate(node, ..) => self.can_lose(&[node]),
+            Disturbance::Pause(node, _)
+            | Disturbance::Slow(node, _)
+            | Disturbance::Isolate(node, ..) => self.can_lose(&[node]),
             // One of both will have to go; which one, the cluster decides.
             Disturbance::Reset(a, b) | Disturbance::Cut(a, b, _, _) => {
                 self.can_lose(&[a]) && self.can_lose(&[b])
@@ -235,6 +242,12 @@ impl World {
                 let until = self.now.plus(Duration::from_millis(ms));
                 if let Some(n) = self.nodes.get_mut(&node) {
                     n.paused_until = until;
+                }
+            }
+            Disturbance::Slow(node, ms) => {
+                let until = self.now.plus(Duration::from_millis(ms));
+                if let Some(n) = self.nodes.get_mut(&node) {
+                    n.slow_until = until;
                 }
             }
             Disturbance::Reset(a, b) => self.disconnect(End::Node(a), End::Node(b)),

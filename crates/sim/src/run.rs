@@ -42,6 +42,8 @@ pub struct Outcome {
     pub refusals: u64,
     /// Snapshots checked.
     pub snapshots: u64,
+    /// Indexes that were created or dropped.
+    pub index_changes: u64,
     /// Outcomes that clients were not told although the cluster lived.
     pub unknown: u64,
     /// Views that the run went through.
@@ -136,6 +138,7 @@ pub fn run(options: &Options) -> Outcome {
         reads: run.ledger.reads,
         refusals: run.ledger.refusals,
         snapshots: run.ledger.snapshots,
+        index_changes: run.ledger.index_changes,
         unknown: run.ledger.unknown.len() as u64,
         views: checkers::newest_view(&run.world).map_or(0, |v| v.number.get()),
         virtual_ms: run.world.now.as_nanos() / 1_000_000,
@@ -171,6 +174,9 @@ fn draw_shape(random: &mut Prng) -> Shape {
         ldm_instances,
         tc_instances: random.between(1, 2) as u32,
         threads: random.between(1, 3) as usize,
+        // Most transactions are small: slices as well, in most runs.
+        signals_per_turn: [2, 10, 40][random.below(3) as usize],
+        slice_rows: random.between(1, 4) as usize * [1, 1, 64][random.below(3) as usize],
     }
 }
 
@@ -413,6 +419,7 @@ impl Run {
         let ids: Vec<NodeId> = self.world.nodes.keys().copied().collect();
         for node in self.world.nodes.values_mut() {
             node.paused_until = Instant::ZERO;
+            node.slow_until = Instant::ZERO;
         }
         let nodes = ids.iter().map(|n| End::Node(*n));
         let clients = self.clients.iter().map(|c| End::Client(c.number));
@@ -440,6 +447,7 @@ impl Run {
                 return self.run_for(Duration::from_millis(3_000));
             }
         }
-        state.map_err(|why| format!("{HEAL_MS} ms after the last fault: {why}"))
+        let left = checkers::nothing_left(&self.world).err().unwrap_or_default();
+        state.map_err(|why| format!("{HEAL_MS} ms after the last fault: {why}; {left}"))
     }
 }

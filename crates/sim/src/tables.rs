@@ -1,11 +1,14 @@
 //! The tables of the simulated load: accounts, the history of transfers, registers.
 
 use lats_base::{FragmentId, IndexId, TableId};
-use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef};
+use lats_catalog::{Catalog, Change, ColumnDef, DefaultValue, IndexDef, TableDef};
 use lats_client::api::{AsOf, KeyRange, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, Scan};
 use lats_values::{
     BinaryOp, ColumnType, Expr, Program, RowLayout, TypeKind, Value, encode_key_value,
 };
+
+/// The name of the index that comes and goes.
+const BY_SECOND: &str = "by_second";
 
 /// A table of BIGINT columns; the first is the primary key.
 #[derive(Clone, Debug)]
@@ -16,6 +19,10 @@ pub struct Numbers {
     columns: &'static [&'static str],
     index: Option<u16>,
     layout: RowLayout,
+    /// The version that operations are sent for.
+    pub schema_version: u32,
+    /// The index that comes and goes, if it is there.
+    pub by_second: Option<IndexId>,
 }
 
 impl Numbers {
@@ -27,7 +34,15 @@ impl Numbers {
         index: Option<u16>,
     ) -> Self {
         let types = vec![Self::column_type(); columns.len()];
-        Self { id: TableId::new(id), name, columns, index, layout: RowLayout::new(&types) }
+        Self {
+            id: TableId::new(id),
+            name,
+            columns,
+            index,
+            layout: RowLayout::new(&types),
+            schema_version: 1,
+            by_second: None,
+        }
     }
 
     fn column_type() -> ColumnType {
@@ -67,6 +82,26 @@ impl Numbers {
         Change::CreateTable { table, if_not_exists: true }
     }
 
+    /// The change that brings an index on the second column, or takes it away.
+    pub fn index_change(&self) -> Change {
+        let (database, table) = ("test".to_string(), self.name.to_string());
+        let name = BY_SECOND.to_string();
+        match self.by_second {
+            None => Change::CreateIndex { database, table, name, columns: vec![1] },
+            Some(_) => Change::DropIndex { database, table, name },
+        }
+    }
+
+    /// Works with the table as this catalog has it.
+    pub fn learn(&mut self, catalog: &Catalog) {
+        let def = catalog.tables.get(&self.id);
+        if let Some(def) = def.filter(|d| d.schema_version >= self.schema_version) {
+            self.schema_version = def.schema_version;
+            let index = def.indexes.iter().find(|i| i.name == BY_SECOND);
+            self.by_second = index.map(|i| i.id);
+        }
+    }
+
     /// The encoded key of a row.
     pub fn key(&self, id: i64) -> Vec<u8> {
         let mut key = Vec::new();
@@ -94,7 +129,7 @@ impl Numbers {
 
     fn op(&self, kind: RowOpKind, id: i64, row: Vec<u8>, program: Vec<u8>) -> RowOp {
         let (table, key, wait) = (self.id, self.key(id), LockWait::Wait);
-        RowOp { table, schema_version: 1, kind, key, row, program, wait }
+        RowOp { table, schema_version: self.schema_version, kind, key, row, program, wait }
     }
 
     /// Reads a row.
@@ -143,7 +178,7 @@ impl Numbers {
     pub fn scan(&self) -> Scan {
         Scan {
             table: self.id,
-            schema_version: 1,
+            schema_version: self.schema_version,
             index: PRIMARY_INDEX,
             ranges: vec![KeyRange { lower: Vec::new(), upper: None }],
             ordered: false,

@@ -70,6 +70,8 @@ pub struct SimNode {
     pub executors: Vec<Executor>,
     /// It does nothing before this.
     pub paused_until: Instant,
+    /// It gets little processor time before this.
+    pub slow_until: Instant,
     next_wake: Vec<Option<Instant>>,
     last_cross: BTreeMap<(usize, usize), Instant>,
 }
@@ -78,6 +80,11 @@ impl SimNode {
     /// True while its process runs.
     pub fn is_alive(&self) -> bool {
         !self.executors.is_empty()
+    }
+
+    /// True if it gets all the processor time it wants.
+    pub fn is_awake(&self, now: Instant) -> bool {
+        self.paused_until.max(self.slow_until) <= now
     }
 
     /// This life of it.
@@ -99,6 +106,10 @@ pub struct Shape {
     pub tc_instances: u32,
     /// Threads of each data node.
     pub threads: usize,
+    /// Rows that a data manager deals with before it gives way.
+    pub slice_rows: usize,
+    /// Signals that a thread handles at most before others get their turn.
+    pub signals_per_turn: u64,
 }
 
 /// The simulated cluster.
@@ -120,6 +131,7 @@ pub struct World {
     events: BTreeMap<(Instant, u64), Event>,
     event_count: u64,
     faults: Faults,
+    signals_per_turn: u64,
     /// Crash points: armed in a node only while the cluster can lose it.
     pub crash_points: Faults,
     /// The time of disturbances is over.
@@ -158,6 +170,7 @@ impl World {
             events: BTreeMap::new(),
             event_count: 0,
             faults,
+            signals_per_turn: shape.signals_per_turn,
             crash_points: Faults::default(),
             calm: false,
             digest: 0,
@@ -196,6 +209,7 @@ impl World {
             ldm_instances: shape.ldm_instances,
             tc_instances: shape.tc_instances,
             memory_bytes: 64 << 20,
+            slice_rows: shape.slice_rows,
             placement,
             seed: self.random.next_u64(),
             faults: self.faults.clone(),
@@ -212,6 +226,7 @@ impl World {
                 config,
                 executors,
                 paused_until: Instant::ZERO,
+                slow_until: Instant::ZERO,
                 next_wake: vec![None; threads],
                 last_cross: BTreeMap::new(),
             },
@@ -254,10 +269,12 @@ impl World {
     /// Lets a thread work.
     pub fn on_wake(&mut self, node: NodeId, thread: usize) {
         let now = self.now;
-        let budget = Budget { signals: self.random.between(1, 40) as usize };
+        let budget = Budget { signals: self.random.between(1, self.signals_per_turn) as usize };
         if !self.crash_points.is_empty() {
             self.arm(node, thread);
         }
+        let slow = self.nodes.get(&node).is_some_and(|n| n.slow_until > now);
+        let budget = if slow { Budget { signals: 1 } } else { budget };
         let Some(n) = self.nodes.get_mut(&node) else { return };
         if n.next_wake.get(thread).copied().flatten() != Some(now) {
             return;
@@ -286,7 +303,8 @@ impl World {
             self.wake(node, thread, timer.since(now));
         }
         if progress.more {
-            let busy = Duration::from_nanos(self.random.between(500, 20_000));
+            let longest = if slow { 300_000 } else { 20_000 };
+            let busy = Duration::from_nanos(self.random.between(500, longest));
             self.wake(node, thread, busy);
         }
     }

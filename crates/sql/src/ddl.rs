@@ -127,7 +127,8 @@ impl<S: Store> Session<S> {
     }
 
     pub(crate) async fn drop_object(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
-        let Statement::Drop { object_type, if_exists, names, temporary: false, .. } = statement
+        let Statement::Drop { object_type, if_exists, names, temporary: false, table, .. } =
+            statement
         else {
             return Err(error::not_supported("DROP TEMPORARY").into());
         };
@@ -150,8 +151,27 @@ impl<S: Store> Session<S> {
                 }
                 Ok(outcome)
             }
+            ObjectType::Index if !*if_exists => self.drop_index(names, table.as_ref()).await,
             other => Err(error::not_supported(&format!("DROP {other}")).into()),
         }
+    }
+
+    async fn drop_index(
+        &mut self,
+        names: &[ast::ObjectName],
+        table: Option<&ast::ObjectName>,
+    ) -> Result<Outcome, Failure> {
+        let ([name], Some(table)) = (names, table) else {
+            return Err(error::syntax("DROP INDEX needs a name, ON and a table").into());
+        };
+        let name = single_name(name)?;
+        let (database, table) = split_name(table, self.database.as_deref())?;
+        check_not_system(&database)?;
+        if name.eq_ignore_ascii_case("PRIMARY") {
+            return Err(error::not_supported("dropping a primary key").into());
+        }
+        let change = Change::DropIndex { database, table, name };
+        self.change(change, false).await.map(no_records)
     }
 
     async fn drop_tables(

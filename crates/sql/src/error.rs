@@ -239,6 +239,7 @@ pub fn change_error(error: &ChangeError, dropping: bool) -> SqlError {
         ChangeErrorKind::TableExists => (1050, "42S01"),
         ChangeErrorKind::TableMissing if dropping => (1051, "42S02"),
         ChangeErrorKind::TableMissing => (1146, "42S02"),
+        ChangeErrorKind::IndexMissing => (1091, "42000"),
         ChangeErrorKind::NotSupported => (1235, "42000"),
         ChangeErrorKind::Temporary => (1297, "HY000"),
     };

@@ -314,7 +314,9 @@ impl Store for Memory {
         if let Err(error) = catalog.apply(&change, 2) {
             return Ok(Err(error));
         }
-        if let Change::CreateIndex { database, table, .. } = &change {
+        if let Change::CreateIndex { database, table, .. }
+        | Change::DropIndex { database, table, .. } = &change
+        {
             // The table may have come back under a new id.
             let old = inner.catalog.table(database, table).map(|t| t.id);
             let new = catalog.table(database, table).map(|t| t.id);

@@ -227,6 +227,10 @@ impl ClientCore {
         let conf = signal.body::<CatalogConf>();
         if let Ok(catalog) = Catalog::decode(signal.payload()) {
             self.learn_catalog(&catalog);
+            if catalog.version < self.catalog_version {
+                // Another node knows better: the request is sent again.
+                return;
+            }
             if self.requests.contains_key(&conf.request) {
                 self.finish(conf.request, Answer::Catalog(Box::new(catalog)));
             }

@@ -28,7 +28,7 @@ impl ClientCore {
 
     pub(super) fn tick_outcome(&mut self, ticket: Ticket) {
         let now = self.now;
-        let node = self.any_node();
+        let node = self.any_data_node();
         let Some(Request::Outcome(question)) = self.requests.get_mut(&ticket) else { return };
         if now.since(question.since) > PATIENCE {
             return self.fail(ticket, RefCode::OutcomeUnknown);

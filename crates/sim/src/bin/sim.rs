@@ -42,6 +42,8 @@ const BUGS: &[(&str, Fault)] = &[
     ("epoch-done-early", Fault::BugEpochDoneEarly),
     ("epoch-uncounted", Fault::BugEpochUncounted),
     ("forget-older-version", Fault::BugForgetOlderVersion),
+    ("confirm-first-slice", Fault::BugConfirmFirstSlice),
+    ("scan-unbuilt-index", Fault::BugScanUnbuiltIndex),
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
     ("share-without-lock", Fault::BugShareWithoutLock),
@@ -57,6 +59,7 @@ struct Totals {
     reads: u64,
     refusals: u64,
     snapshots: u64,
+    index_changes: u64,
     signals: u64,
     unknown: u64,
     views: u64,
@@ -74,6 +77,7 @@ impl Totals {
         self.reads += outcome.reads;
         self.refusals += outcome.refusals;
         self.snapshots += outcome.snapshots;
+        self.index_changes += outcome.index_changes;
         self.signals += outcome.signals;
         self.unknown += outcome.unknown;
         self.views += outcome.views.saturating_sub(1);
@@ -92,6 +96,7 @@ impl Totals {
         self.reads += other.reads;
         self.refusals += other.refusals;
         self.snapshots += other.snapshots;
+        self.index_changes += other.index_changes;
         self.signals += other.signals;
         self.unknown += other.unknown;
         self.views += other.views;
@@ -181,7 +186,7 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
     }
     println!(
         "sim: {} runs, {} failed; {} commits, {} refused, {} statements refused within a \
-         transaction, {} reads and {} snapshots checked, {} view changes, \
+         transaction, {} reads and {} snapshots checked, {} indexes built or dropped, {} view changes, \
          {} unknown outcomes, {} signals in {:.1} s",
         totals.runs,
         totals.failures.len(),
@@ -190,6 +195,7 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
         totals.refusals,
         totals.reads,
         totals.snapshots,
+        totals.index_changes,
         totals.views,
         totals.unknown,
         totals.signals,

@@ -19,7 +19,10 @@ impl SimClient {
     pub(super) fn start_snapshot(&mut self, complete: Epoch, ledger: &Ledger) {
         let back = self.random.below(60) * self.random.below(2);
         let epoch = Epoch::new(complete.get().saturating_sub(back));
-        let scan = ledger.accounts.scan();
+        let mut scan = ledger.accounts.scan();
+        if let Some(index) = ledger.accounts.by_second.filter(|_| self.random.chance(1, 2)) {
+            scan.index = index;
+        }
         let mut snapshot = Snapshot { epoch, open: Vec::new(), rows: 0, sum: 0 };
         for fragment in 0..self.core.fragment_count(scan.table) {
             let fragment = lats_base::FragmentId::new(fragment);

@@ -1,0 +1,95 @@
+//! What a new catalog leaves to do, in slices: indexes are built, and what was dropped is freed
+//! (INDEX-1 to INDEX-3; `docs/protocols/catalog.md`).
+
+use crate::{Ldm, fragment::Rubble};
+use alloc::{collections::VecDeque, vec::Vec};
+use lats_base::{FragmentId, IndexId, TableId};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{Signal, control::CatalogResumeOrd, query::ScanReq};
+
+/// The work and how far it has come.
+#[derive(Default)]
+pub(crate) struct CatalogWork {
+    pub(crate) builds: VecDeque<Build>,
+    pub(crate) rubble: Vec<Rubble>,
+    /// The order to go on is on its way.
+    going: bool,
+}
+
+/// An index of a fragment that is being built.
+pub(crate) struct Build {
+    table: TableId,
+    fragment: FragmentId,
+    index: IndexId,
+    /// Rows before this one are in it.
+    next_row: u64,
+}
+
+impl CatalogWork {
+    /// Queues an index to be built, unless it is queued already.
+    pub(crate) fn build(&mut self, table: TableId, fragment: FragmentId, index: IndexId) {
+        let same = |b: &Build| (b.table, b.fragment, b.index) == (table, fragment, index);
+        if !self.builds.iter().any(same) {
+            self.builds.push_back(Build { table, fragment, index, next_row: 0 });
+        }
+    }
+}
+
+impl Ldm {
+    pub(crate) fn start_catalog_work(&mut self, ctx: &mut Ctx<'_>) {
+        let work = &mut self.catalog_work;
+        let some = !work.builds.is_empty() || !work.rubble.is_empty();
+        if some && !work.going {
+            work.going = true;
+            ctx.send(ctx.me(), &CatalogResumeOrd { catalog_version: self.catalog_version });
+        }
+    }
+
+    pub(crate) fn on_catalog_resume_ord(&mut self, ctx: &mut Ctx<'_>) {
+        self.catalog_work.going = false;
+        if self.catalog_work.builds.is_empty() {
+            self.clear_rubble_away();
+        } else {
+            self.build_slice();
+            if self.catalog_work.builds.is_empty() {
+                self.confirm_install(ctx);
+                self.replay_parked(ctx);
+            }
+        }
+        self.start_catalog_work(ctx);
+    }
+
+    fn build_slice(&mut self) {
+        let Some(build) = self.catalog_work.builds.pop_front() else { return };
+        let rows = self.config.slice_rows;
+        let next = self.on_fragment(build.table, build.fragment, |f, layout| {
+            f.build_index(build.index, build.next_row, rows, layout)
+        });
+        if let Some(next_row) = next.flatten() {
+            self.catalog_work.builds.push_front(Build { next_row, ..build });
+        }
+    }
+
+    fn clear_rubble_away(&mut self) {
+        let rows = self.config.slice_rows;
+        if self.catalog_work.rubble.last_mut().is_none_or(|r| r.clear_away(rows)) {
+            self.catalog_work.rubble.pop();
+        }
+    }
+
+    /// INDEX-3: parks a scan by an index that is being built; true if parked.
+    pub(crate) fn park_until_built(
+        &mut self,
+        req: &ScanReq,
+        signal: &Signal<'_>,
+        ctx: &mut Ctx<'_>,
+    ) -> bool {
+        let fragment = self.fragment(req.table, req.fragment);
+        let unbuilt = fragment.is_some_and(|f| f.is_being_built(req.index));
+        let waits = unbuilt && !ctx.fault(Fault::BugScanUnbuiltIndex);
+        if waits {
+            self.parked.push_signal(signal);
+        }
+        waits
+    }
+}

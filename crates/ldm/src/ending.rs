@@ -1,0 +1,242 @@
+//! Ends a transaction, or takes statements of it back, in slices (SLICE-1 to SLICE-4): a million rows
+//! are as little reason to miss a lease, or to let others wait, as one.
+
+use crate::{
+    Ldm,
+    transaction::{Op, Transaction},
+};
+use alloc::{collections::VecDeque, vec::Vec};
+use lats_base::{Epoch, NodeId, TransactionId};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef, Signal,
+    commit::{ABORT_AS_BACKUP, ABORT_AS_PRIMARY, AbortConf, CommitConf, EndingResumeOrd},
+};
+
+/// What is to be done with a transaction's changes and locks, and who is told when it is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Goal {
+    /// Rows of which this node is primary become visible, and are unlocked.
+    Commit { answers: BlockRef },
+    /// All rows become visible, and the transaction is an outcome from then on.
+    Complete,
+    /// What statements from `from` on changed never happened: in rows of which this node is not
+    /// primary, or in all. From 0: all of them, with the locks.
+    TakeBack { answers: BlockRef, from: u32, as_backup: bool },
+}
+
+/// A transaction's end that is under way here.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    goal: Goal,
+    step: Step,
+}
+
+/// First every version, then every lock: a row may have been changed more than once, and nobody may
+/// lock it before the last of its changes is visible (SLICE-2).
+#[derive(Debug)]
+enum Step {
+    /// The versions of the operations before this one are dealt with, in their order (COMMIT-7).
+    Versions(usize),
+    /// So many operations are still to be looked at, at the front; those that stay are behind them.
+    Locks(usize),
+}
+
+impl Ending {
+    /// From the beginning again, with all operations that are left in their order (SLICE-3).
+    fn restart(&mut self, ops: &mut VecDeque<Op>) {
+        if let Step::Locks(left) = self.step {
+            ops.rotate_left(left);
+        }
+        self.step = Step::Versions(0);
+    }
+}
+
+impl Goal {
+    fn concerns(self, op: &Op, is_primary: impl Fn(&Op) -> bool) -> bool {
+        match self {
+            Self::Commit { .. } => is_primary(op),
+            Self::Complete => true,
+            Self::TakeBack { from, as_backup, .. } => {
+                op.statement >= from && !(as_backup && is_primary(op))
+            }
+        }
+    }
+}
+
+/// What a slice leaves to be done by others.
+#[derive(Default)]
+struct Slice {
+    /// Transactions whose locks have been granted.
+    granted: Vec<TransactionId>,
+    done: bool,
+}
+
+impl Ldm {
+    /// Starts to end a transaction, or starts again with another goal (SLICE-3).
+    pub(crate) fn end(&mut self, id: TransactionId, goal: Goal, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        if let Some(ending) = &mut t.ending {
+            ending.restart(&mut t.ops);
+            // Its next slice is on its way.
+            ending.goal = goal;
+            return;
+        }
+        t.ending = Some(Ending { goal, step: Step::Versions(0) });
+        self.end_slice(id, ctx);
+    }
+
+    /// SLICE-3: who is primary of what has changed.
+    pub(crate) fn restart_endings(&mut self) {
+        for t in self.transactions.values_mut() {
+            if let Some(ending) = &mut t.ending {
+                ending.restart(&mut t.ops);
+            }
+        }
+    }
+
+    pub(crate) fn on_ending_resume_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        self.end_slice(signal.body::<EndingResumeOrd>().transaction, ctx);
+    }
+
+    /// SLICE-1: deals with some operations, and tells itself to go on.
+    fn end_slice(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        let Some(mut ending) = t.ending.take() else { return };
+        let epoch = t.decided.unwrap_or_default();
+        let mut ops = core::mem::take(&mut t.ops);
+        let slice = self.work_on(id, &mut ending, epoch, &mut ops, ctx);
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        t.ops = ops;
+        if slice.done {
+            self.ended(id, ending.goal, ctx);
+        } else {
+            if let (Goal::Commit { answers }, true) =
+                (ending.goal, ctx.fault(Fault::BugConfirmFirstSlice))
+            {
+                ctx.send(answers, &CommitConf { transaction: id });
+            }
+            t.ending = Some(ending);
+            ctx.send(ctx.me(), &EndingResumeOrd { transaction: id });
+        }
+        slice.granted.into_iter().for_each(|t| self.resume_batch(t, ctx));
+    }
+
+    fn work_on(
+        &mut self,
+        id: TransactionId,
+        ending: &mut Ending,
+        epoch: Epoch,
+        ops: &mut VecDeque<Op>,
+        ctx: &mut Ctx<'_>,
+    ) -> Slice {
+        let me = ctx.node();
+        let mut slice = Slice::default();
+        let goal = ending.goal;
+        for _ in 0..self.config.slice_rows {
+            match &mut ending.step {
+                Step::Versions(at) => {
+                    let Some(op) = ops.get(*at) else {
+                        ending.step = Step::Locks(ops.len());
+                        continue;
+                    };
+                    *at += 1;
+                    if op.version != 0 && goal.concerns(op, |op| self.is_primary_of(op, me)) {
+                        self.settle_version(op, goal, epoch, ctx);
+                    }
+                }
+                Step::Locks(0) => {
+                    slice.done = true;
+                    break;
+                }
+                Step::Locks(left) => {
+                    *left -= 1;
+                    let Some(op) = ops.pop_front() else { continue };
+                    let concerned = goal.concerns(&op, |op| self.is_primary_of(op, me));
+                    ops.extend(self.settle_lock(id, op, concerned, goal, &mut slice.granted));
+                }
+            }
+        }
+        slice
+    }
+
+    fn is_primary_of(&self, op: &Op, me: NodeId) -> bool {
+        self.view.primary(op.fragment) == Some(me)
+    }
+
+    /// EPOCH-3: makes a change the committed one; or takes it back.
+    fn settle_version(&mut self, op: &Op, goal: Goal, epoch: Epoch, ctx: &mut Ctx<'_>) {
+        if matches!(goal, Goal::TakeBack { .. }) {
+            self.on_fragment(op.table, op.fragment, |f, layout| {
+                f.drop_version(op.row, op.version, layout);
+            });
+            return;
+        }
+        let keep = self.snapshots.keeps() && !ctx.fault(Fault::BugForgetOlderVersion);
+        let kept = self.on_fragment(op.table, op.fragment, |f, layout| {
+            f.commit_version(op.row, op.version, epoch, layout, keep)
+        });
+        if kept == Some(true) {
+            self.snapshots.note(epoch, (op.table, op.fragment, op.row));
+        }
+    }
+
+    /// Unlocks a row if the goal says so; gives the operation back if it stays.
+    fn settle_lock(
+        &mut self,
+        id: TransactionId,
+        op: Op,
+        concerned: bool,
+        goal: Goal,
+        granted: &mut Vec<TransactionId>,
+    ) -> Option<Op> {
+        match goal {
+            _ if !concerned => Some(op),
+            Goal::TakeBack { as_backup: true, .. } => None,
+            // LOCK-5: locks stay until the end of the transaction.
+            Goal::TakeBack { from: 1.., .. } => Some(Op { version: 0, ..op }),
+            _ => {
+                self.unlock(id, &op, granted);
+                None
+            }
+        }
+    }
+
+    /// Unlocks a row; those who waited for it may go on.
+    fn unlock(&mut self, id: TransactionId, op: &Op, granted: &mut Vec<TransactionId>) {
+        self.on_fragment(op.table, op.fragment, |f, _| {
+            let Some(row) = f.row_mut(op.row) else { return };
+            let Some(lock) = row.lock.as_mut() else { return };
+            lock.release(id);
+            granted.extend(lock.grant_next());
+            if lock.is_free() {
+                row.lock = None;
+            }
+            f.collect(op.row);
+        });
+    }
+
+    /// SLICE-4: nobody hears of the end before all of it is done.
+    fn ended(&mut self, id: TransactionId, goal: Goal, ctx: &mut Ctx<'_>) {
+        match goal {
+            Goal::Commit { answers } => ctx.send(answers, &CommitConf { transaction: id }),
+            Goal::Complete => {
+                let epoch = self.transactions.remove(&id).and_then(|t| t.decided);
+                self.outcomes.insert(id, (epoch.unwrap_or_default(), ctx.now()));
+            }
+            Goal::TakeBack { answers, from, as_backup } => {
+                let is_over = |t: &Transaction| from == 0 && (!as_backup || t.ops.is_empty());
+                if self.transactions.get(&id).is_some_and(is_over) {
+                    self.transactions.remove(&id);
+                }
+                ctx.send(answers, &taken_back(id, from, as_backup));
+            }
+        }
+    }
+}
+
+/// The answer to an order to take something back.
+pub(crate) fn taken_back(transaction: TransactionId, from: u32, as_backup: bool) -> AbortConf {
+    let part = if as_backup { ABORT_AS_BACKUP } else { ABORT_AS_PRIMARY };
+    AbortConf { transaction, from_statement: from, part }
+}

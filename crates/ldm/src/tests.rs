@@ -1,0 +1,391 @@
+//! One data manager alone with an executor: what it does between two slices of long work.
+
+use crate::{Ldm, LdmConfig};
+use lats_base::{
+    ClientId, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, TableId, TransactionId,
+    ViewNumber,
+};
+use lats_catalog::{
+    Catalog, Change, ClusterConfig, ColumnDef, DefaultValue, Group, Member, PRIMARY_INDEX, Replica,
+    Roles, TableDef, View,
+};
+use lats_kernel::{Executor, Fault, Faults, ctx::Identity, executor::Budget};
+use lats_signals::{
+    BlockKind, BlockRef, Body, Signal, SignalNumber,
+    buffer::Route,
+    commit::{AbortReq, CommitReq, PrepareReq},
+    control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
+    list::{self, Operation, OperationKind, Range},
+    query::{ReadConf, ReadReq, ScanConf, ScanReq},
+};
+use lats_values::{ColumnType, RowLayout, TypeKind, Value, encode_key_value};
+use std::{string::ToString, vec, vec::Vec};
+
+const NODE: NodeId = NodeId::new(1);
+const ROWS: i64 = 40;
+const SLICE: usize = 4;
+
+struct Bench {
+    executor: Executor,
+    catalog: Catalog,
+    table: TableId,
+    layout: RowLayout,
+    transactions: u64,
+}
+
+fn view() -> View {
+    let member = Member {
+        node: NODE,
+        incarnation: Incarnation::new(1),
+        roles: Roles { data: true, sql: true },
+        alive: true,
+        ..Member::default()
+    };
+    View {
+        number: ViewNumber::new(1),
+        config: ClusterConfig {
+            cluster_id: 1,
+            replicas: 1,
+            ldm_instances: 1,
+            tc_instances: 1,
+            lease_ms: 300,
+            lock_wait_ms: 100,
+        },
+        members: vec![member],
+        groups: vec![Group {
+            nodes: vec![NODE],
+            replicas: vec![Replica { node: NODE, in_sync: true }],
+            primaries: vec![NODE],
+        }],
+    }
+}
+
+fn number() -> ColumnType {
+    ColumnType::new(TypeKind::BigInt).not_null()
+}
+
+/// A table of two numbers, the first of them its key.
+fn creation() -> Change {
+    let column = |name: &str| ColumnDef {
+        name: name.to_string(),
+        column_type: number(),
+        default: DefaultValue::None,
+        auto_increment: false,
+        on_update_now: false,
+        hidden: false,
+    };
+    let table = TableDef {
+        id: TableId::new(0),
+        schema_version: 0,
+        database: "test".to_string(),
+        name: "t".to_string(),
+        columns: vec![column("id"), column("n")],
+        primary_key: vec![0],
+        indexes: Vec::new(),
+        fragment_count: 0,
+        comment: "".to_string(),
+    };
+    Change::CreateTable { table, if_not_exists: false }
+}
+
+fn key(id: i64) -> Vec<u8> {
+    let mut key = Vec::new();
+    encode_key_value(&number(), &Value::Int(id), &mut key);
+    key
+}
+
+impl Bench {
+    /// A data manager with an empty table, which this planted bug is in.
+    fn new(bug: Option<Fault>) -> Self {
+        let mut faults = Faults::default();
+        if let Some(bug) = bug {
+            faults.arm(bug, 1);
+        }
+        let identity = Identity { node: NODE, incarnation: Incarnation::new(1) };
+        let mut executor = Executor::new(identity, 1, faults);
+        let config = LdmConfig { memory_bytes: 1 << 20, slice_rows: SLICE };
+        executor.add(BlockKind::Ldm, 0, std::boxed::Box::new(Ldm::new(0, config)));
+        let mut catalog = Catalog::default();
+        let database = Change::CreateDatabase { name: "test".to_string(), if_not_exists: true };
+        catalog.apply(&database, 1).unwrap();
+        catalog.apply(&creation(), 1).unwrap();
+        let table = catalog.table("test", "t").unwrap().id;
+        let layout = RowLayout::new(&[number(), number()]);
+        let mut bench = Self { executor, catalog, table, layout, transactions: 0 };
+        bench.send_catalog();
+        let bytes = lats_catalog::encode(&view());
+        bench.send(&ViewOrd { view: ViewNumber::new(1) }, &bytes);
+        let epoch = Epoch::new(1);
+        bench.send(&LeaseOrd { valid_until: u64::MAX, epoch, complete: Epoch::default() }, &[]);
+        bench.run();
+        bench
+    }
+
+    fn send<B: Body>(&mut self, body: &B, payload: &[u8]) {
+        let route = Route {
+            sender: BlockRef::tc(NODE, 0),
+            receiver: BlockRef::ldm(NODE, 0),
+            incarnation: 1,
+        };
+        self.executor.mailbox().push(route, body, &[payload]);
+    }
+
+    fn send_catalog(&mut self) {
+        let bytes = self.catalog.encode();
+        self.send(&CatalogOrd { catalog_version: self.catalog.version }, &bytes);
+    }
+
+    /// Lets it do one thing; what it has sent to others.
+    fn turn(&mut self) -> Vec<(SignalNumber, Vec<u8>)> {
+        self.executor.step(Instant::from_nanos(1), Budget { signals: 1 });
+        let mut sent = Vec::new();
+        while let Some(signal) = self.executor.outgoing().pop() {
+            sent.push((signal.number().unwrap(), signal.bytes().to_vec()));
+        }
+        sent
+    }
+
+    /// Lets it work until nothing is left to be done: what it has sent, and in which turn.
+    fn run(&mut self) -> Vec<(usize, SignalNumber, Vec<u8>)> {
+        let mut sent = Vec::new();
+        for turn in 0.. {
+            sent.extend(self.turn().into_iter().map(|(number, bytes)| (turn, number, bytes)));
+            if !self.executor.has_work() {
+                break;
+            }
+        }
+        sent
+    }
+
+    fn next_transaction(&mut self) -> TransactionId {
+        self.transactions += 1;
+        TransactionId { client: ClientId::new(1), sequence: self.transactions }
+    }
+
+    fn schema_version(&self) -> u32 {
+        self.catalog.tables[&self.table].schema_version
+    }
+
+    fn operation(&self, kind: OperationKind, key: &[u8], row: &[u8]) -> Operation {
+        Operation {
+            table: self.table,
+            schema_version: self.schema_version(),
+            fragment: FragmentId::new(0),
+            kind: kind as u16,
+            key_bytes: key.len() as u32,
+            row_bytes: row.len() as u32,
+            ..Operation::default()
+        }
+    }
+
+    /// Prepares a transaction that writes all rows.
+    fn prepare(&mut self, value: i64) -> TransactionId {
+        let transaction = self.next_transaction();
+        let mut operations = Vec::new();
+        for id in 0..ROWS {
+            let (key, mut row) = (key(id), Vec::new());
+            self.layout.encode(&[Value::Int(id), Value::Int(value)], &mut row).unwrap();
+            let head = self.operation(OperationKind::Write, &key, &row);
+            list::push(&mut operations, &head, [&key, &row, &[]]);
+        }
+        let req = PrepareReq {
+            transaction,
+            view: ViewNumber::new(1),
+            epoch: Epoch::new(1),
+            batch: 1,
+            statement: 1,
+            operation_count: ROWS as u32,
+            flags: 0,
+        };
+        self.send(&req, &operations);
+        self.run();
+        transaction
+    }
+
+    fn commit(&mut self, transaction: TransactionId) {
+        let (epoch, view) = (Epoch::new(1), ViewNumber::new(1));
+        self.send(&CommitReq { transaction, epoch, view }, &[]);
+    }
+
+    /// Asks for a row's value; the answer has this number.
+    fn ask(&mut self, id: i64) {
+        let key = key(id);
+        let mut payload = Vec::new();
+        list::push(&mut payload, &self.operation(OperationKind::Read, &key, &[]), [&key, &[], &[]]);
+        let req = ReadReq {
+            transaction: TransactionId::default(),
+            request: id as u64,
+            reply_to: BlockRef::tc(NODE, 0),
+            operation_count: 1,
+            hops: 0,
+        };
+        self.send(&req, &payload);
+    }
+
+    fn scan(&mut self, index: IndexId) {
+        let mut ranges = Vec::new();
+        list::push(&mut ranges, &Range::default(), [&[], &[], &[]]);
+        let req = ScanReq {
+            transaction: TransactionId::default(),
+            scan: 1,
+            reply_to: BlockRef::tc(NODE, 0),
+            limit: u64::MAX,
+            as_of: Epoch::default(),
+            table: self.table,
+            schema_version: self.schema_version(),
+            fragment: FragmentId::new(0),
+            index,
+            range_count: 1,
+            program_bytes: 0,
+            flags: 0,
+        };
+        self.send(&req, &ranges);
+    }
+
+    fn create_index(&mut self) {
+        let (database, table) = ("test".to_string(), "t".to_string());
+        let name = "by_n".to_string();
+        let change = Change::CreateIndex { database, table, name, columns: vec![1] };
+        self.catalog.apply(&change, 1).unwrap();
+        self.send_catalog();
+    }
+}
+
+/// The turns in which signals of a kind were sent.
+fn turns(sent: &[(usize, SignalNumber, Vec<u8>)], number: SignalNumber) -> Vec<usize> {
+    sent.iter().filter(|(_, n, _)| *n == number).map(|(turn, ..)| *turn).collect()
+}
+
+/// The value in the answer to a read.
+fn value_read(bench: &Bench, bytes: &[u8]) -> Option<i64> {
+    let signal = lats_signals::buffer::parse(bytes).unwrap().unwrap();
+    assert_eq!(signal.body::<ReadConf>().result_count, 1);
+    let (_, [row, ..]) = list::items::<list::Outcome>(signal.payload()).next().unwrap();
+    if row.is_empty() {
+        return None;
+    }
+    match bench.layout.value(row, 1) {
+        Value::Int(n) => Some(n),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn rows_found(sent: &[(usize, SignalNumber, Vec<u8>)]) -> u32 {
+    let confs = sent.iter().filter(|(_, n, _)| *n == SignalNumber::ScanConf);
+    confs
+        .map(|(_, _, bytes)| {
+            let signal: Signal<'_> = lats_signals::buffer::parse(bytes).unwrap().unwrap();
+            signal.body::<ScanConf>().row_count
+        })
+        .sum()
+}
+
+#[test]
+fn a_commit_is_confirmed_when_all_its_rows_are_visible_and_others_are_served_meanwhile() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.prepare(7);
+    bench.commit(transaction);
+    bench.turn();
+    bench.ask(0);
+    bench.ask(ROWS - 1);
+    let sent = bench.run();
+    let reads: Vec<Option<i64>> = sent
+        .iter()
+        .filter(|(_, n, _)| *n == SignalNumber::ReadConf)
+        .map(|(_, _, bytes)| value_read(&bench, bytes))
+        .collect();
+    assert_eq!(reads, [Some(7), None], "the first slice is visible, the last one is not");
+    let confirmed = turns(&sent, SignalNumber::CommitConf);
+    // As many steps for the versions as for the locks, of two operations for each row.
+    let slices = 2 * 2 * ROWS as usize / SLICE;
+    assert_eq!(confirmed.len(), 1);
+    assert!(confirmed[0] + 2 >= slices, "confirmed in turn {} of {slices}", confirmed[0]);
+}
+
+#[test]
+fn the_planted_bug_confirms_too_early() {
+    let mut bench = Bench::new(Some(Fault::BugConfirmFirstSlice));
+    let transaction = bench.prepare(7);
+    bench.commit(transaction);
+    let sent = bench.run();
+    assert_eq!(turns(&sent, SignalNumber::CommitConf)[0], 0);
+}
+
+#[test]
+fn an_order_that_comes_in_the_middle_begins_again_and_ends_once() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.prepare(7);
+    for turns_between in 1..3 * ROWS as usize / SLICE {
+        bench.commit(transaction);
+        (0..turns_between % 7).for_each(|_| assert!(bench.turn().is_empty()));
+    }
+    let sent = bench.run();
+    assert_eq!(turns(&sent, SignalNumber::CommitConf).len(), 1);
+    bench.scan(PRIMARY_INDEX);
+    assert_eq!(rows_found(&bench.run()), ROWS as u32);
+}
+
+#[test]
+fn a_rollback_in_slices_leaves_nothing() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.prepare(7);
+    let view = ViewNumber::new(1);
+    let part = lats_signals::commit::ABORT_AS_PRIMARY;
+    bench.send(&AbortReq { transaction, view, from_statement: 0, part }, &[]);
+    let sent = bench.run();
+    assert_eq!(turns(&sent, SignalNumber::AbortConf).len(), 1);
+    bench.scan(PRIMARY_INDEX);
+    assert_eq!(rows_found(&bench.run()), 0);
+    assert_eq!(bench.executor.leaks(), None);
+}
+
+#[test]
+fn an_index_is_scanned_and_confirmed_when_it_is_built() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.prepare(7);
+    bench.commit(transaction);
+    bench.run();
+    bench.create_index();
+    bench.turn();
+    bench.scan(IndexId::new(1));
+    let sent = bench.run();
+    let installed: Vec<u64> = sent
+        .iter()
+        .filter(|(_, n, _)| *n == SignalNumber::InstallConf)
+        .map(|(_, _, bytes)| {
+            let signal = lats_signals::buffer::parse(bytes).unwrap().unwrap();
+            signal.body::<InstallConf>().catalog_version
+        })
+        .collect();
+    assert_eq!(installed, [bench.catalog.version]);
+    assert!(turns(&sent, SignalNumber::InstallConf)[0] + 1 >= ROWS as usize / SLICE);
+    assert_eq!(rows_found(&sent), ROWS as u32);
+}
+
+#[test]
+fn the_planted_bug_scans_what_is_not_there_yet() {
+    let mut bench = Bench::new(Some(Fault::BugScanUnbuiltIndex));
+    let transaction = bench.prepare(7);
+    bench.commit(transaction);
+    bench.run();
+    bench.create_index();
+    bench.turn();
+    bench.scan(IndexId::new(1));
+    assert!(rows_found(&bench.run()) < ROWS as u32);
+}
+
+#[test]
+fn what_a_dropped_table_held_is_freed_in_slices() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.prepare(7);
+    bench.commit(transaction);
+    bench.run();
+    let (database, name) = ("test".to_string(), "t".to_string());
+    bench.catalog.apply(&Change::DropTable { database, name, if_exists: false }, 1).unwrap();
+    bench.send_catalog();
+    let turns_before = bench.run().last().map(|(turn, ..)| *turn);
+    assert_eq!(turns_before, Some(0), "the drop is confirmed at once");
+    let ldm = bench.executor.block(BlockKind::Ldm, 0).unwrap();
+    let ldm = ldm.as_any().downcast_ref::<Ldm>().unwrap();
+    assert_eq!((ldm.memory_bytes(), ldm.catalog_work.rubble.len()), (0, 0));
+}
