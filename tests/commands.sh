@@ -57,4 +57,17 @@ done
 refused "no node of the cluster answers" "$latsdb" stop --address "127.0.0.1:$((port + 299))"
 "$latsdb" stop --address "127.0.0.1:$native"
 refused "no node of the cluster answers" "$latsdb" status --address "127.0.0.1:$native"
+
+# The last replica is killed: the cluster says so, at once and later.
+kill "$joined" 2>/dev/null || true
+"$latsdb" start --sql-port "$port" --data-dir "$directory/cluster2" --ephemeral --detach
+"$latsdb" status --data-dir "$directory/cluster2" | head -n 1 >/dev/null
+pid() { "$latsdb" status --json --data-dir "$directory/cluster2" | python3 -c "
+import json, sys
+print(next(n['pid'] for n in json.load(sys.stdin)['nodes'] if n['node_id'] == $1))"; }
+one="$(pid 1)" two="$(pid 2)"
+kill -9 "$one" "$two"
+for _ in $(seq 200); do [ -f "$directory/cluster2/ended.txt" ] && break; sleep 0.05; done
+refused "they are gone" "$latsdb" status --data-dir "$directory/cluster2"
+grep -q "they are gone" "$directory/cluster2.log" || fail "the log does not say that the rows are gone"
 echo "commands: all as expected"

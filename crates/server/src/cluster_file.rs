@@ -83,10 +83,6 @@ impl ClusterFile {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    pub(crate) fn node(&self, node_id: u16) -> Option<&NodeEntry> {
-        self.nodes.iter().find(|n| n.node_id == node_id)
-    }
-
     /// The addresses where native clients can begin.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         self.nodes.iter().filter(|n| n.data).map(|n| n.native_address).collect()

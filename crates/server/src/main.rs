@@ -1,5 +1,4 @@
 //! `latsdb`: the one binary. Starts clusters and nodes, shows their state, runs SQL.
-#![expect(clippy::print_stdout, reason = "a command-line tool")]
 
 mod cluster_file;
 mod join;
@@ -7,6 +6,7 @@ mod node;
 mod options;
 mod ports;
 mod random;
+mod say;
 mod shell;
 mod start;
 mod status;

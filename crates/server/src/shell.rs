@@ -1,5 +1,6 @@
 //! `latsdb sql`: statements from the command line or standard input, over the native client.
 
+use crate::say::{self, say};
 use crate::{random, status::Target, store::ClusterStore};
 use anyhow::Context;
 use lats_runtime::clock;
@@ -65,14 +66,14 @@ impl Table {
         let line = |cells: &[String]| {
             let padded: Vec<String> =
                 cells.iter().zip(&widths).map(|(c, w)| format!(" {c:<w$} ")).collect();
-            println!("|{}|", padded.join("|"));
+            say!("|{}|", padded.join("|"));
         };
         let rule: Vec<String> = widths.iter().map(|w| "-".repeat(w + 2)).collect();
-        println!("+{}+", rule.join("+"));
+        say!("+{}+", rule.join("+"));
         line(&self.names);
-        println!("+{}+", rule.join("+"));
+        say!("+{}+", rule.join("+"));
         self.rows.iter().for_each(|r| line(r));
-        println!("+{}+", rule.join("+"));
+        say!("+{}+", rule.join("+"));
     }
 }
 
@@ -119,9 +120,9 @@ async fn run_one(session: &mut Session<ClusterStore>, statement: &str) -> anyhow
     match session.query(statement, &mut table).await {
         Ok(Outcome::Rows) => {
             table.print();
-            println!("{} row(s)", table.rows.len());
+            say!("{} row(s)", table.rows.len());
         }
-        Ok(Outcome::Done(done)) => println!("OK, {} row(s) affected", done.affected_rows),
+        Ok(Outcome::Done(done)) => say!("OK, {} row(s) affected", done.affected_rows),
         Err(failure) => return Err(shown(failure.into_sql())),
     }
     Ok(())
@@ -135,7 +136,7 @@ async fn read_all(session: &mut Session<ClusterStore>) -> anyhow::Result<ExitCod
     let mut failed = false;
     loop {
         if interactive {
-            print!("{}", if text.is_empty() { "latsdb> " } else { "     -> " });
+            say::part(if text.is_empty() { "latsdb> " } else { "     -> " });
             std::io::stdout().flush()?;
         }
         if input.lock().read_line(&mut text)? == 0 {

@@ -1,5 +1,6 @@
 //! `latsdb start`: found a cluster on this machine and keep it running.
 
+use crate::say::say;
 use crate::{
     cluster_file::{ClusterFile, NodeEntry},
     options::{Options, StartArgs},
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     }
     let cluster = prepare(args)?;
     let mut supervisor = Supervisor::new(&args.data_dir, cluster, args.data_threads)?;
-    println!(
+    say!(
         "latsdb: starting {} data node(s), {} replica(s) of each row, in {}",
         args.nodes,
         args.replicas,
@@ -33,9 +34,9 @@ pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     );
     supervisor.start_all()?;
     supervisor.wait_until_serving(PATIENCE)?;
-    println!("latsdb: the cluster serves. Connect with");
-    println!("    mariadb -h 127.0.0.1 -P {} -u root", args.sql_port);
-    println!("    latsdb status --data-dir {}", args.data_dir.display());
+    say!("latsdb: the cluster serves. Connect with");
+    say!("    mariadb -h 127.0.0.1 -P {} -u root", args.sql_port);
+    say!("    latsdb status --data-dir {}", args.data_dir.display());
     let restart = (!args.no_restart).then(|| Duration::from_millis(args.restart_delay_ms));
     supervisor.supervise(restart)
 }
@@ -129,7 +130,7 @@ fn check_directory(data_dir: &Path, args: &Options) -> anyhow::Result<()> {
             former.nodes.first().map(|n| n.native_address.port()).unwrap_or_default()
         );
     }
-    println!(
+    say!(
         "latsdb: {} was used before. Rows are not kept on disk yet: the cluster starts empty.",
         data_dir.display()
     );
@@ -169,7 +170,7 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
         }
         let serves = std::fs::read_to_string(&ready).ok();
         if serves.is_some_and(|pid| pid.trim() == child.id().to_string()) {
-            println!("latsdb: the cluster serves; its log is {}", log_path.display());
+            say!("latsdb: the cluster serves; its log is {}", log_path.display());
             return Ok(ExitCode::SUCCESS);
         }
         supervisor::pause(Duration::from_millis(20));

@@ -1,6 +1,7 @@
 //! `latsdb status`.
 
-use crate::{cluster_file::ClusterFile, random};
+use crate::say::say;
+use crate::{cluster_file::ClusterFile, random, supervisor};
 use anyhow::Context;
 use lats_catalog::Member;
 use lats_client::net::{Client, ClientOptions};
@@ -45,9 +46,21 @@ impl Target {
             let file = ClusterFile::read(directory).ok();
             file.is_some_and(|f| f.cluster_id == status.view.config.cluster_id)
         };
-        directories.into_iter().find(ours).with_context(|| {
-            format!("the nodes of the cluster at {address} do not run on this machine")
+        // A node that was added later has a directory of its own.
+        let supervised = |directory: &PathBuf| supervisor::running(directory).is_some();
+        directories.into_iter().filter(ours).find(supervised).with_context(|| {
+            format!(
+                "no `latsdb start` on this machine runs the cluster at {address}; stop each of its \
+                 nodes where it runs (`latsdb status` shows them), by SIGTERM"
+            )
         })
+    }
+
+    /// Why it may not answer.
+    fn why(&self) -> String {
+        let known =
+            self.address.is_none().then(|| supervisor::last_words(&self.data_dir)).flatten();
+        known.unwrap_or_else(|| "does it run?".to_string())
     }
 
     /// A client of the cluster. Call it within a tokio runtime.
@@ -62,10 +75,9 @@ impl Target {
         let shown = format!("{addresses:?}");
         let options = ClientOptions { addresses, cluster_id, seed: random::number(), home: None };
         let client = Client::start(options, clock::now);
-        client
-            .ready(PATIENCE)
-            .await
-            .with_context(|| format!("no node of the cluster answers at {shown}; does it run?"))?;
+        client.ready(PATIENCE).await.with_context(|| {
+            format!("no node of the cluster answers at {shown}; {}", self.why())
+        })?;
         Ok(client)
     }
 }
@@ -87,7 +99,7 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let status = tokio.block_on(state(&args.target))?;
     let record = as_json(&status);
     if args.json {
-        println!("{record:#}");
+        say!("{record:#}");
     } else {
         print_table(&status, &record);
     }
@@ -170,21 +182,26 @@ fn listens_for(command_line: &str, port: u16) -> bool {
 }
 
 fn print_table(status: &Status, record: &Value) {
-    println!(
+    say!(
         "view {}  epoch {}  leader {}  catalog {}",
         status.view.number,
         status.epoch,
         status.leader.map_or("none".to_string(), |n| n.to_string()),
         status.catalog_version
     );
-    println!(
+    say!(
         "{:>4}  {:<9} {:<12} {:>5}  {:<21} {:<21}",
-        "node", "state", "roles", "group", "native", "sql"
+        "node",
+        "state",
+        "roles",
+        "group",
+        "native",
+        "sql"
     );
     for node in record["nodes"].as_array().into_iter().flatten() {
         let roles: Vec<&str> =
             node["roles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        println!(
+        say!(
             "{:>4}  {:<9} {:<12} {:>5}  {:<21} {:<21}",
             node["node_id"],
             node["state"].as_str().unwrap_or_default(),
