@@ -268,7 +268,7 @@ fn constraint(expr: &Expr) -> Option<(u16, Constraint)> {
         },
         Expr::In { arg, list, negated: false } => match &**arg {
             Expr::Column(column) if is_column(*column) && list.iter().all(is_value) => {
-                Some((*column, Constraint::Points(list.clone())))
+                Some((*column, Constraint::Points(list.to_vec())))
             }
             _ => None,
         },

@@ -44,6 +44,8 @@ pub struct Binder<'a> {
     pub clause: &'static str,
     /// Values that the statement takes from outside.
     pub externals: Vec<External>,
+    /// Where each of them is in the list.
+    pub external_places: BTreeMap<External, usize>,
     /// Number of `?` in the statement.
     pub parameters: u16,
     /// Aggregate functions are allowed here.
@@ -211,8 +213,9 @@ impl<'a> Binder<'a> {
 
     /// The number of a value from outside.
     pub fn external(&mut self, external: External) -> Expr {
-        let known = self.externals.iter().position(|e| *e == external);
+        let known = self.external_places.get(&external).copied();
         let at = known.unwrap_or_else(|| {
+            self.external_places.insert(external.clone(), self.externals.len());
             self.externals.push(external);
             self.externals.len() - 1
         });

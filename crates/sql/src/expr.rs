@@ -9,7 +9,7 @@ pub const AGGREGATE_BASE: u16 = 0x4000;
 pub const EXTERNAL_BASE: u16 = 0x8000;
 
 /// A value that a statement takes from outside its rows: the same for the whole statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum External {
     /// The `?` with this position.
     Parameter(u16),

@@ -1,6 +1,7 @@
 //! Expressions over the columns of a row: their tree, and how they are computed.
 
 mod arithmetic;
+mod list;
 mod logic;
 mod numbers;
 mod print;
@@ -8,6 +9,7 @@ pub(crate) mod result;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use list::InList;
 pub(crate) use arithmetic::{integer_result, modulo, negate};
 pub(crate) use numbers::{to_decimal, to_double, to_integer, to_number};
 pub use result::result_type;
@@ -65,7 +67,7 @@ pub enum Expr {
         /// Operand.
         arg: Box<Expr>,
         /// The list.
-        list: Vec<Expr>,
+        list: InList,
         /// With NOT.
         negated: bool,
     },

@@ -201,7 +201,7 @@ impl Binder<'_> {
         let number = self.is_number(&arg);
         let list = list.iter().map(|e| Ok(hex_beside(self.bind(e)?, number)));
         let list: Result<Vec<Expr>, SqlError> = list.collect();
-        Ok(Expr::In { arg, list: list?, negated })
+        Ok(Expr::In { arg, list: list?.into(), negated })
     }
 
     pub(super) fn between(

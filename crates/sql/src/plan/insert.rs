@@ -224,6 +224,7 @@ fn on_conflict(insert: &ast::Insert, table: &Table, values: Binder<'_>) -> Resul
         Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => {
             let mut binder = Binder::new(Some(table), &table.def.name);
             binder.externals = externals;
+            binder.external_places = values.external_places;
             binder.placeholders = values.placeholders;
             binder.parameters = parameters;
             binder.values_base = u16::try_from(table.types.len()).ok();

@@ -2,7 +2,10 @@
 
 mod pattern;
 
-use super::{BinaryOp, eval};
+use super::{
+    BinaryOp, InList, eval,
+    list::Search,
+};
 use crate::{
     Collation, ColumnSource, EvalContext, Expr, SqlError, Value,
     compare::{common_collation, compare_in},
@@ -163,13 +166,20 @@ pub(super) fn between(
 
 pub(super) fn in_list(
     arg: &Expr,
-    list: &[Expr],
+    list: &InList,
     row: &dyn ColumnSource,
     ctx: &mut EvalContext,
 ) -> Result<Truth, SqlError> {
     let value = eval(arg, row, ctx)?;
     if value.is_null() {
         return Ok(None);
+    }
+    if !matches!(arg, Expr::Literal(_) | Expr::Collate { .. }) {
+        match list.search(&value) {
+            Search::Found => return Ok(Some(true)),
+            Search::Missing => return Ok(Some(false)),
+            Search::Walk => {}
+        }
     }
     let mut unknown = false;
     for expr in list {

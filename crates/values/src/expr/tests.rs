@@ -258,7 +258,7 @@ fn nested_expressions_stop_before_the_stack_does() {
         for _ in 0..levels {
             let list = vec![expr];
             let arg = Box::new(Expr::Call { function: Function::Concat, args: list });
-            expr = Expr::In { arg, list: vec![Expr::Literal(Value::Int(1))], negated: false };
+            expr = Expr::In { arg, list: vec![Expr::Literal(Value::Int(1))].into(), negated: false };
         }
         eval(&expr, &Vec::new(), &mut EvalContext::new(false))
     };
@@ -320,4 +320,40 @@ fn result_types() {
     ] {
         assert_eq!(result_type(&parse(text), &columns).sql_name(), expected, "{text}");
     }
+}
+
+/// A long list of constants is searched: with the result of a chain of comparisons.
+#[test]
+fn long_lists_are_searched_with_the_result_of_a_walk() {
+    let words = ["", "a", "A ", "ä", "b", "Straße", "STRASSE", "zz", "10", "ab", "é", "e"];
+    let mut random = lats_base::prng::Prng::new(7);
+    let mut any = |text: bool| match (text, random.below(3)) {
+        (true, _) => Value::text(words[random.below(words.len() as u64) as usize]),
+        (false, 0) => Value::UInt(random.below(3) * (u64::MAX / 2)),
+        (false, 1) => Value::UInt(random.below(30)),
+        (false, _) => Value::Int(random.below(30) as i64 - 15),
+    };
+    let mut found = [0, 0];
+    for round in 0..2_000 {
+        let text = round % 2 == 0;
+        let items: Vec<Expr> = (0..12).map(|_| Expr::Literal(any(text))).collect();
+        // Values of another kind, too.
+        let value = any(text != (round % 7 == 0));
+        let columns = vec![value.clone()];
+        let arg = || Box::new(Expr::Column(0));
+        let chain = items.iter().fold(Expr::Literal(Value::Int(0)), |left, item| Expr::Binary {
+            op: BinaryOp::Or,
+            left: Box::new(left),
+            right: Box::new(Expr::Binary {
+                op: BinaryOp::Equal,
+                left: arg(),
+                right: Box::new(item.clone()),
+            }),
+        });
+        let listed = Expr::In { arg: arg(), list: items.into(), negated: false };
+        let run = |expr: &Expr| eval(expr, &columns, &mut EvalContext::new(false)).unwrap();
+        assert_eq!(run(&listed), run(&chain), "{value:?} in {listed:?}");
+        found[usize::from(run(&listed) == Value::Int(1))] += 1;
+    }
+    assert!(found.iter().all(|n| *n > 200), "{found:?}");
 }

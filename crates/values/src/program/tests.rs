@@ -179,7 +179,7 @@ fn any_expr(types: &[ColumnType], depth: u32, random: &mut Prng) -> Expr {
         4 => Expr::IsNull { arg: of(random), negated },
         5 => Expr::Between { arg: of(random), low: of(random), high: of(random), negated },
         6 => {
-            let list = (0..random.below(4)).map(|_| *of(random)).collect();
+            let list = (0..random.below(4) * random.between(1, 5)).map(|_| *of(random)).collect();
             Expr::In { arg: of(random), list, negated }
         }
         7 => {

@@ -185,7 +185,7 @@ impl Parser {
         }
         if self.word("IN") {
             assert!(self.sign("("));
-            return Ok(Expr::In { arg, list: self.list(), negated });
+            return Ok(Expr::In { arg, list: self.list().into(), negated });
         }
         if self.word("LIKE") {
             let pattern = self.boxed(5);
