@@ -1,4 +1,4 @@
--- What LatsDB does not have yet is refused, never answered wrongly: 1235; 1305 for functions.
+-- What LatsDB does not have yet is refused, never answered wrongly: 1235.
 -- Refused as well, but as if it were no SQL at all, are a few statements that no driver needs.
 CREATE TABLE t (id INT PRIMARY KEY, v INT);
 INSERT INTO t VALUES (1, 10), (2, 20);

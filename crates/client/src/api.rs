@@ -20,6 +20,8 @@ pub enum LockWait {
     /// Waits for its turn, until the cluster's lock timeout.
     #[default]
     Wait,
+    /// Waits for so many ms at most; longer than some hours is cut to that.
+    AtMost(u32),
     /// The whole request is refused with [`RefCode::LockNotFree`].
     Refuse,
     /// Leaves the row out: [`RowOutcome::Skipped`].

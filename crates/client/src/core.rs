@@ -303,6 +303,7 @@ fn push_operation(out: &mut Vec<u8>, op: &RowOp, fragment: lats_base::FragmentId
         index: index as u32,
         flags: match op.wait {
             LockWait::Wait => 0,
+            LockWait::AtMost(ms) => ms.clamp(1, list::LOCK_WAIT_MS_MAX) << list::LOCK_WAIT_SHIFT,
             LockWait::Refuse => list::LOCK_NOWAIT,
             LockWait::Skip => list::LOCK_SKIP,
         },

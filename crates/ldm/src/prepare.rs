@@ -17,7 +17,10 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     commit::{PART_OF_MANY, PREPARE_DECIDES, PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
-    list::{self, Change, LOCK_NOWAIT, LOCK_SKIP, Operation, OperationKind, Outcome, OutcomeKind},
+    list::{
+        self, Change, LOCK_NOWAIT, LOCK_SKIP, LOCK_WAIT_SHIFT, Operation, OperationKind, Outcome,
+        OutcomeKind,
+    },
 };
 use lats_values::Program;
 
@@ -117,7 +120,8 @@ impl Ldm {
                 }
                 Ok(Step::Done(outcome, image)) => run.add_outcome(head.index, outcome, image),
                 Ok(Step::Wait(row)) => {
-                    return self.wait(run, rest, (head.table, head.fragment, row), ctx);
+                    let at = (head.table, head.fragment, row);
+                    return self.wait(run, rest, at, self.longest_wait(head.flags), ctx);
                 }
                 Err(refusal) => return self.refuse_run(&run, &refusal, ctx),
             }
@@ -395,10 +399,10 @@ impl Ldm {
         run: Run,
         rest: &[u8],
         row: (TableId, FragmentId, RowId),
+        span: Duration,
         ctx: &mut Ctx<'_>,
     ) {
         self.counters.lock_waits += 1;
-        let span = Duration::from_millis(self.view.config.lock_wait_ms);
         let gives_up = ctx.now().plus(span);
         let transaction = run.transaction;
         self.waits.insert((gives_up, transaction));
@@ -409,6 +413,14 @@ impl Ldm {
         if let Some(t) = self.transactions.get_mut(&transaction) {
             let rest = rest.to_vec();
             t.waiting = Some(WaitingBatch { run, rest, row, gives_up, next_report, reports: 0 });
+        }
+    }
+
+    /// LOCK-6: how long an operation with these flags may wait.
+    fn longest_wait(&self, flags: u32) -> Duration {
+        match flags >> LOCK_WAIT_SHIFT {
+            0 => Duration::from_millis(self.view.config.lock_wait_ms),
+            asked_ms => Duration::from_millis(u64::from(asked_ms)),
         }
     }
 

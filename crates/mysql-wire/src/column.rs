@@ -148,6 +148,7 @@ fn code_and_length(column: &ColumnType) -> (u8, u32, u8) {
     use type_code as code;
     let unsigned = u32::from(column.unsigned);
     match column.kind {
+        K::TinyInt if column.is_boolean => (code::TINY, 1, 0),
         K::TinyInt => (code::TINY, 4 - unsigned, 0),
         K::SmallInt => (code::SHORT, 6 - unsigned, 0),
         K::MediumInt => (code::INT24, 9 - unsigned, 0),

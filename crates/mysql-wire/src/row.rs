@@ -15,9 +15,12 @@ const NULL_MARKER: u8 = 0xFB;
 const NULL_BITMAP_OFFSET: usize = 2;
 
 /// Appends the payload of a text row.
-pub(crate) fn put_text_row(out: &mut Vec<u8>, values: &[Value]) {
-    for value in values {
+pub(crate) fn put_text_row(out: &mut Vec<u8>, values: &[Value], types: &[ColumnType]) {
+    for (at, value) in values.iter().enumerate() {
         match value {
+            Value::UInt(0) if types.get(at).is_some_and(|t| t.kind == TypeKind::Year) => {
+                put_lenenc_bytes(out, b"0000");
+            }
             // Numbers are the bulk of most results: no allocation for them.
             Value::Int(number) => put_integer(out, *number < 0, number.unsigned_abs()),
             Value::UInt(number) => put_integer(out, false, *number),

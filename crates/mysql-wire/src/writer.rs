@@ -180,8 +180,8 @@ impl PacketWriter {
     }
 
     /// One row of a query's result.
-    pub fn text_row(&mut self, values: &[Value]) {
-        self.packet(|out| put_text_row(out, values));
+    pub fn text_row(&mut self, values: &[Value], types: &[ColumnType]) {
+        self.packet(|out| put_text_row(out, values, types));
     }
 
     /// One row of a prepared statement's result. Nothing is written if a value does not fit its

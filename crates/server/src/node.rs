@@ -191,7 +191,9 @@ async fn serve_sql(own: Port, arrived: Arc<Notify>, node: NodeId, listener: std:
     match bound {
         Ok(listener) => {
             let store = ClusterStore::new(client);
-            let shared = Arc::new(lats_sql::session::Shared::new(store, clock::unix_micros));
+            let port = listener.local_addr().map(|a| a.port()).unwrap_or_default();
+            let shared = lats_sql::session::Shared::new(store, clock::unix_micros);
+            let shared = Arc::new(shared.on_port(port));
             let ended = lats_sql::connection::listen(shared, listener, random::nonce).await;
             if let Err(error) = ended {
                 tracing::error!(%error, "this node does not take MySQL clients any more");

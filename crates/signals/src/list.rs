@@ -130,6 +130,12 @@ pub const LOCK_NOWAIT: u32 = 1;
 /// A row that another transaction has locked: leave it out.
 pub const LOCK_SKIP: u32 = 2;
 
+/// Above the flags: how long it may wait for the row, in ms; 0: as long as the cluster's
+/// `lock_wait_ms`.
+pub const LOCK_WAIT_SHIFT: u32 = 8;
+/// The longest such wait, in ms: more than four hours.
+pub const LOCK_WAIT_MS_MAX: u32 = u32::MAX >> LOCK_WAIT_SHIFT;
+
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]

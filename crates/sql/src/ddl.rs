@@ -342,6 +342,17 @@ fn table_def(
     if table.columns.len() >= limits::COLUMNS_MAX {
         return Err(error::make(1117, "HY000", "Too many columns"));
     }
+    let fixed = |c: &&ColumnDef| !is_blob(c.column_type.kind);
+    let row_bytes: usize =
+        table.columns.iter().filter(fixed).map(|c| c.column_type.max_bytes()).sum();
+    if row_bytes > ROW_BYTES_DECLARED_MAX {
+        let text = format!(
+            "Row size too large. The maximum row size for the used table type, not counting BLOBs, \
+             is {ROW_BYTES_DECLARED_MAX}. This includes storage overhead, check the manual. You have to \
+             change some columns to TEXT or BLOBs"
+        );
+        return Err(error::make(1118, "42000", &text));
+    }
     for constraint in &create.constraints {
         add_constraint(&mut table, constraint)?;
     }
@@ -441,24 +452,32 @@ fn index_columns(list: &[ast::IndexColumn], columns: &[ColumnDef]) -> Result<Vec
     Ok(found)
 }
 
-fn check_key_column(column: &ColumnDef) -> Result<(), SqlError> {
-    match column.column_type.kind {
+/// What the columns of a row may take together by their declaration, as in MySQL.
+const ROW_BYTES_DECLARED_MAX: usize = 65_535;
+
+fn is_blob(kind: TypeKind) -> bool {
+    matches!(
+        kind,
         TypeKind::TinyText
-        | TypeKind::Text
-        | TypeKind::MediumText
-        | TypeKind::LongText
-        | TypeKind::TinyBlob
-        | TypeKind::Blob
-        | TypeKind::MediumBlob
-        | TypeKind::LongBlob => {
-            let text = format!(
-                "BLOB/TEXT column '{}' used in key specification without a key length",
-                column.name
-            );
-            Err(error::make(1170, "42000", &text))
-        }
-        _ => Ok(()),
+            | TypeKind::Text
+            | TypeKind::MediumText
+            | TypeKind::LongText
+            | TypeKind::TinyBlob
+            | TypeKind::Blob
+            | TypeKind::MediumBlob
+            | TypeKind::LongBlob
+    )
+}
+
+fn check_key_column(column: &ColumnDef) -> Result<(), SqlError> {
+    if !is_blob(column.column_type.kind) {
+        return Ok(());
     }
+    let text = format!(
+        "BLOB/TEXT column '{}' used in key specification without a key length",
+        column.name
+    );
+    Err(error::make(1170, "42000", &text))
 }
 
 fn finish_keys(table: &mut TableDef) -> Result<(), SqlError> {

@@ -124,6 +124,13 @@ pub fn unknown_column(name: &str, clause: &str) -> SqlError {
     make(1054, "42S22", &format!("Unknown column '{name}' in '{clause}'"))
 }
 
+/// 1175: `sql_safe_updates` is set.
+pub fn unsafe_update() -> SqlError {
+    let text = "You are using safe update mode and you tried to update a table without a WHERE that \
+                uses a KEY column.";
+    make(1175, "HY000", text)
+}
+
 /// 1305: no such function.
 pub fn unknown_function(name: &str) -> SqlError {
     make(1305, "42000", &format!("FUNCTION {name} does not exist"))

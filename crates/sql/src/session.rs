@@ -94,6 +94,13 @@ impl<S: Store> Shared<S> {
         }
     }
 
+    /// The same for a server on this port.
+    #[must_use]
+    pub fn on_port(self, port: u16) -> Self {
+        self.globals().describe(port);
+        self
+    }
+
     fn globals(&self) -> std::sync::MutexGuard<'_, Variables> {
         self.globals.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -83,7 +83,7 @@ impl Inner {
         let locks = op.kind != RowOpKind::Read(LockMode::Committed);
         if locks && old.is_some() && self.locked.contains(&op.key) {
             return match op.wait {
-                LockWait::Wait => Err(RefCode::LockTimeout.into()),
+                LockWait::Wait | LockWait::AtMost(_) => Err(RefCode::LockTimeout.into()),
                 LockWait::Refuse => Err(RefCode::LockNotFree.into()),
                 LockWait::Skip => just(RowOutcome::Skipped),
             };

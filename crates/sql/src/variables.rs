@@ -95,7 +95,8 @@ const VARIABLES: &[Variable] = &[
     text("have_ssl", "DISABLED", Kind::Fixed),
     text("hostname", "localhost", Kind::Fixed),
     text("init_connect", "", Kind::Text),
-    number("innodb_lock_wait_timeout", 50),
+    // The cluster's own; see docs/protocols/locks.md.
+    number("innodb_lock_wait_timeout", 1),
     switch("innodb_read_only", false),
     number("interactive_timeout", 28_800),
     text("lc_messages", "en_US", Kind::Text),
@@ -175,6 +176,19 @@ impl Variables {
             Some(Default::Text(text)) => Value::text(text),
             Some(Default::Null) | None => Value::Null,
         }
+    }
+
+    /// A number that is not the default.
+    pub(crate) fn changed_number(&self, name: &str) -> Option<i64> {
+        match self.changed.get(name) {
+            Some(Value::Int(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// What this server's process is like.
+    pub(crate) fn describe(&mut self, port: u16) {
+        self.changed.insert("port", Value::Int(i64::from(port)));
     }
 
     /// A variable's value as `SHOW VARIABLES` prints it.

@@ -106,8 +106,8 @@ pub(crate) fn compare_in(a: &Value, b: &Value, with: Collation) -> Result<Orderi
     match (a, b) {
         (Value::Text(x, _), Value::Text(y, _)) => Ok(collation::compare(with, x, y)),
         (Value::Bytes(x), Value::Bytes(y)) => Ok(x.cmp(y)),
-        (Value::Text(x, _), Value::Bytes(y)) => Ok(x.as_bytes().cmp(y.as_slice())),
-        (Value::Bytes(x), Value::Text(y, _)) => Ok(x.as_slice().cmp(y.as_bytes())),
+        (Value::Text(x, _), Value::Bytes(y)) => Ok(compare_text_with_bytes(x, y, with)),
+        (Value::Bytes(x), Value::Text(y, _)) => Ok(compare_text_with_bytes(y, x, with).reverse()),
         _ if a.is_temporal() && (b.is_temporal() || b.is_string()) => compare_temporal(a, b),
         _ if b.is_temporal() && a.is_string() => Ok(compare_temporal(b, a)?.reverse()),
         (Value::DateTime(x), _) if is_whole(b) => Ok(compare_moment_with_number(x, b)),
@@ -115,6 +115,14 @@ pub(crate) fn compare_in(a: &Value, b: &Value, with: Collation) -> Result<Orderi
         _ if is_whole(a) && b.is_string() => Ok(compare_whole_with_text(a, b)),
         _ if is_whole(b) && a.is_string() => Ok(compare_whole_with_text(b, a).reverse()),
         _ => Ok(Number::of(a).cmp(&Number::of(b))),
+    }
+}
+
+/// A text column's collation holds for bytes beside it (`v = 0x61`) if they are text.
+fn compare_text_with_bytes(text: &str, bytes: &[u8], with: Collation) -> Ordering {
+    match core::str::from_utf8(bytes) {
+        Ok(other) => collation::compare(with, text, other),
+        Err(_) => text.as_bytes().cmp(bytes),
     }
 }
 

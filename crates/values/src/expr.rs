@@ -9,8 +9,8 @@ pub(crate) mod result;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use list::InList;
 pub(crate) use arithmetic::{integer_result, modulo, negate};
+pub use list::InList;
 pub(crate) use numbers::{to_decimal, to_double, to_integer, to_number};
 pub use result::result_type;
 

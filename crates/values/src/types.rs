@@ -150,13 +150,15 @@ pub struct ColumnType {
     pub nullable: bool,
     /// How its text is compared; [`Collation::Binary`] for everything that is not text.
     pub collation: Collation,
+    /// It was declared as TINYINT(1) or BOOLEAN: drivers take such columns for truth values.
+    pub is_boolean: bool,
 }
 
 impl ColumnType {
     /// A nullable, signed column with the default collation of its kind.
     pub fn new(kind: TypeKind) -> Self {
         let collation = if kind.is_text() { Collation::default() } else { Collation::Binary };
-        Self { kind, unsigned: false, nullable: true, collation }
+        Self { kind, unsigned: false, nullable: true, collation, is_boolean: false }
     }
 
     /// The same without negative values.
@@ -171,6 +173,12 @@ impl ColumnType {
         Self { nullable: false, ..self }
     }
 
+    /// The same as a truth value.
+    #[must_use]
+    pub fn boolean(self) -> Self {
+        Self { is_boolean: true, ..self }
+    }
+
     /// The same with this collation.
     #[must_use]
     pub fn collated(self, collation: Collation) -> Self {
@@ -183,6 +191,7 @@ impl ColumnType {
             if fsp == 0 { String::from(name) } else { format!("{name}({fsp})") }
         };
         let mut name = match self.kind {
+            TypeKind::TinyInt if self.is_boolean => String::from("tinyint(1)"),
             TypeKind::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
             TypeKind::Char { chars } => format!("char({chars})"),
             TypeKind::VarChar { chars } => format!("varchar({chars})"),

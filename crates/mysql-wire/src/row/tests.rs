@@ -5,7 +5,7 @@ use lats_values::{Collation, Date, DateTime, Decimal, Time};
 
 fn text_row(values: &[Value]) -> Vec<u8> {
     let mut out = Vec::new();
-    put_text_row(&mut out, values);
+    put_text_row(&mut out, values, &[]);
     out
 }
 

@@ -103,7 +103,7 @@ fn a_whole_result_set() {
     let mut writer = writer(Capabilities::PROTOCOL_41);
     let columns = [ColumnInfo::expression("1", ColumnType::new(TypeKind::BigInt).not_null())];
     writer.result_start(&columns, StatusFlags::AUTOCOMMIT);
-    writer.text_row(&[Value::Int(1)]);
+    writer.text_row(&[Value::Int(1)], &[]);
     writer.result_end(StatusFlags::AUTOCOMMIT, 0);
     let mut expected = vec![1, 0, 0, 1, 1, 0x17, 0, 0, 2, 3];
     expected.extend_from_slice(b"def\0\0\0\x011\0\x0C\x3F\0\x14\0\0\0\x08\x01\0\0\0\0");

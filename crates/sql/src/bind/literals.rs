@@ -108,6 +108,8 @@ pub fn data_type(data_type: &DataType, collation: Collation) -> Result<ColumnTyp
         }
         found.collation = collation;
     }
+    found.is_boolean =
+        matches!(data_type, DataType::TinyInt(Some(1)) | DataType::Bool | DataType::Boolean);
     Ok(found)
 }
 

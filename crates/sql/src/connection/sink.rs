@@ -56,7 +56,7 @@ impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
 
     fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
         if !self.binary {
-            self.writer.text_row(values);
+            self.writer.text_row(values, &self.types);
             return Ok(());
         }
         self.writer

@@ -28,6 +28,11 @@ impl<S: Store> Session<S> {
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
         let (offset, count) = limits(&plan.limit, externals)?;
+        let unlimited = self
+            .variables
+            .changed_number("sql_select_limit")
+            .filter(|_| plan.limit.count.is_none());
+        let count = unlimited.map_or(count, |most| most.max(0).unsigned_abs());
         let mut collector = Collector::new(plan, externals, offset, count);
         match &plan.table {
             None => {

@@ -24,6 +24,10 @@ impl<S: Store> Session<S> {
         plan: &WritePlan,
         externals: &[Value],
     ) -> Result<Outcome, Failure> {
+        let careful = self.variables.changed_number("sql_safe_updates") == Some(1);
+        if careful && plan.access.columns.is_empty() && plan.limit.count.is_none() {
+            return Err(crate::error::unsafe_update().into());
+        }
         let mark = self.statement_mark();
         match self.write_rows(plan, externals).await {
             Ok(counts) => Ok(self.write_outcome(plan, &counts)),

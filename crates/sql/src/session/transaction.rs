@@ -3,7 +3,7 @@
 use super::Session;
 use crate::error::{self, Failure, store_error};
 use crate::store::{Store, StoreTransaction};
-use lats_client::api::{RowOp, RowResult, Scan, StoreError};
+use lats_client::api::{LockWait, RowOp, RowResult, Scan, StoreError};
 use lats_values::SqlError;
 
 /// A savepoint that the client named.
@@ -73,9 +73,10 @@ impl<S: Store> Session<S> {
     /// commits with them if the session commits by itself.
     pub(crate) async fn run_operations(
         &mut self,
-        operations: Vec<RowOp>,
+        mut operations: Vec<RowOp>,
         last: bool,
     ) -> Result<Vec<RowResult>, Failure> {
+        self.limit_waits(&mut operations);
         let commit = last && !self.in_transaction();
         let results = self.open().execute(operations, commit).await;
         if commit {
@@ -83,6 +84,17 @@ impl<S: Store> Session<S> {
             self.transaction = None;
         }
         Ok(results?)
+    }
+
+    /// `innodb_lock_wait_timeout`, for sessions that have set it.
+    fn limit_waits(&self, operations: &mut [RowOp]) {
+        let Some(seconds) = self.variables.changed_number("innodb_lock_wait_timeout") else {
+            return;
+        };
+        let ms = u32::try_from(seconds.max(1)).unwrap_or(u32::MAX).saturating_mul(1_000);
+        for operation in operations.iter_mut().filter(|op| op.wait == LockWait::Wait) {
+            operation.wait = LockWait::AtMost(ms);
+        }
     }
 
     /// Commits the statement's transaction if the session commits by itself.

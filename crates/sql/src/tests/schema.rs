@@ -53,7 +53,7 @@ fn every_type() {
     let types: Vec<&str> = found.split(';').filter_map(|row| row.split('|').nth(1)).collect();
     assert_eq!(
         types.join(" "),
-        "tinyint smallint unsigned mediumint int bigint unsigned float double decimal(10,2) char(3) varchar(255) binary(4) varbinary(9) tinytext text mediumtext longtext tinyblob blob mediumblob longblob date time(2) datetime(6) timestamp year decimal(5,0) tinyint int double"
+        "tinyint smallint unsigned mediumint int bigint unsigned float double decimal(10,2) char(3) varchar(255) binary(4) varbinary(9) tinytext text mediumtext longtext tinyblob blob mediumblob longblob date time(2) datetime(6) timestamp year decimal(5,0) tinyint(1) int double"
     );
     desk.check(
         "INSERT INTO every (d, h, i, j, k, u, v, w, y, aa) VALUES (1, 1.005, 'ab ', 'X', 'ab', '2024-02-29', '12:00:00.126', '2024-01-01 00:00:00.5', 2024, TRUE)

@@ -2,10 +2,7 @@
 
 mod pattern;
 
-use super::{
-    BinaryOp, InList, eval,
-    list::Search,
-};
+use super::{BinaryOp, InList, eval, list::Search};
 use crate::{
     Collation, ColumnSource, EvalContext, Expr, SqlError, Value,
     compare::{common_collation, compare_in},

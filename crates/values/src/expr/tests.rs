@@ -258,7 +258,8 @@ fn nested_expressions_stop_before_the_stack_does() {
         for _ in 0..levels {
             let list = vec![expr];
             let arg = Box::new(Expr::Call { function: Function::Concat, args: list });
-            expr = Expr::In { arg, list: vec![Expr::Literal(Value::Int(1))].into(), negated: false };
+            expr =
+                Expr::In { arg, list: vec![Expr::Literal(Value::Int(1))].into(), negated: false };
         }
         eval(&expr, &Vec::new(), &mut EvalContext::new(false))
     };

@@ -69,7 +69,7 @@ fn rounded(function: Function, args: &[Expr], of: &ColumnType) -> ColumnType {
 fn date_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnType {
     use Function as F;
     let fsp = types.iter().map(|t| t.kind.fsp()).max().unwrap_or(0);
-    let text_fsp = if types.first().is_some_and(|t| t.kind.is_text()) { 6 } else { fsp };
+    let text_fsp = args.iter().zip(types).map(|(arg, t)| shown_fsp(arg, t)).max().unwrap_or(0);
     ColumnType::new(match function {
         F::Date | F::LastDay | F::FromDays | F::MakeDate => TypeKind::Date,
         F::Time | F::TimeDiff | F::SecToTime => TypeKind::Time { fsp: text_fsp },
@@ -97,6 +97,18 @@ fn date_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnT
         },
         _ => return bigint(),
     })
+}
+
+/// A constant text shows its own digits behind the point; another one may have any.
+fn shown_fsp(arg: &Expr, of: &ColumnType) -> u8 {
+    match arg {
+        Expr::Literal(Value::Text(text, _)) => {
+            let behind = text.split_once('.').map_or("", |(_, behind)| behind);
+            behind.bytes().take_while(u8::is_ascii_digit).take(6).count() as u8
+        }
+        _ if of.kind.is_text() => 6,
+        _ => of.kind.fsp(),
+    }
 }
 
 /// `INTERVAL 1.5 SECOND` adds a fraction.
