@@ -52,10 +52,10 @@ prepare "simulator: build" cargo build --profile sim --locked -p lats-sim
 step "simulator: fixed seeds, each twice" "$target/sim/sim" --seed 1 --seeds 800 --twice
 step "simulator: fresh seeds" "$target/sim/sim" --seeds 400
 for bug in forget-tentative-row read-stale-backup answer-early abort-decided carry-in-parts epoch-done-early \
-  forget-older-version keep-refused-statement share-without-lock blind-to-deadlocks hasty-victim; do
+  forget-older-version keep-refused-statement share-without-lock blind-to-deadlocks hasty-victim forget-index-change; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug"
 done
-for bug in drop-carried-decision epoch-uncounted confirm-first-slice; do
+for bug in drop-carried-decision epoch-uncounted; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 200
 done
 # It takes a node that is cut off together with a client that reads there.

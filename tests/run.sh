@@ -23,6 +23,7 @@ check "bad input" timeout 300 python3 tests/badinput.py --binary "$LATSDB" --dat
 check "the mariadb client" timeout 300 bash tests/mariadb.sh "$port"
 check "locks" timeout 120 python3 tests/locks.py "$port"
 check "heavy statements" timeout 300 python3 tests/heavy.py --binary "$LATSDB" --data-dir "$directory" --sql-port "$port"
+check "unique indexes on a table in use" timeout 300 python3 tests/unique.py --ports "$port,$((port + 1))"
 check "sysbench" timeout 300 bash tests/sysbench.sh "$port" 100000 2 4
 check "YCSB" timeout 600 bash tests/ycsb/run.sh "$port" 100000 10000 4
 stop

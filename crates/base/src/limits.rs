@@ -44,6 +44,8 @@ pub const SCAN_BATCH_BYTES: usize = 256 << 10;
 pub const SCAN_SLICE_ROWS: usize = 128;
 /// Encoded bytes of a filter, projection or update program.
 pub const PROGRAM_BYTES_MAX: usize = 1 << 20;
+/// Bytes of changes of unique indexes that one request may bring about: they travel in one signal.
+pub const INDEX_CHANGE_BYTES_MAX: usize = 2 << 20;
 /// Depth of an expression tree inside a program.
 pub const PROGRAM_DEPTH_MAX: usize = 128;
 /// Work that the programs of one request, or of one scanned row, may do: an expression's node, 16

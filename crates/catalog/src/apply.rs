@@ -1,8 +1,8 @@
 //! Changes of the catalog: what each does, and why one is refused.
 
 use crate::{
-    Catalog, Change, ChangeError, ChangeErrorKind, ColumnDef, DefaultValue, IndexDef,
-    SEQUENCES_TABLE, SYSTEM_DATABASE, TableDef,
+    Builder, Catalog, Change, ChangeError, ChangeErrorKind, ColumnDef, DefaultValue, IndexDef,
+    SEQUENCES_TABLE, SYSTEM_DATABASE, TableDef, Unique, unique,
 };
 use alloc::{
     collections::BTreeMap,
@@ -33,6 +33,7 @@ pub(crate) fn initial() -> Catalog {
         indexes: Vec::new(),
         fragment_count: 1,
         comment: "AUTO_INCREMENT values that were handed out".to_string(),
+        index_of: None,
     };
     Catalog {
         version: 1,
@@ -59,10 +60,12 @@ pub(crate) fn apply(
             drop_table(catalog, database, name, *if_exists)
         }
         Change::TruncateTable { database, name } => truncate(catalog, database, name),
-        Change::CreateIndex { database, table, name, columns } => {
-            create_index(catalog, database, table, name, columns)
+        Change::CreateIndex { database, table, name, columns, builder } => {
+            create_index(catalog, (database, table), name, columns, *builder)
         }
         Change::DropIndex { database, table, name } => drop_index(catalog, database, table, name),
+        Change::IndexReady { table, index } => index_ready(catalog, *table, *index),
+        Change::DropBuild { table, index } => drop_build(catalog, *table, *index),
     }?;
     catalog.version += 1;
     Ok(())
@@ -96,6 +99,7 @@ fn drop_database(catalog: &mut Catalog, name: &str, if_exists: bool) -> Result<(
     if catalog.has_database(name) {
         catalog.databases.retain(|d| d != name);
         catalog.tables.retain(|_, t| t.database != name);
+        drop_orphans(catalog);
         return Ok(());
     }
     if if_exists {
@@ -125,21 +129,45 @@ fn create_table(
     if let Some(fault) = fault_in(table) {
         return refuse(ChangeErrorKind::NotSupported, fault);
     }
-    if catalog.tables.len() >= limits::TABLES_MAX {
-        let message = format!("a cluster holds at most {} tables", limits::TABLES_MAX);
-        return refuse(ChangeErrorKind::NotSupported, message);
-    }
+    check_table_count(catalog, 1 + table.unique_indexes().count())?;
     insert_table(catalog, table.clone(), fragments);
     Ok(())
 }
 
-/// Gives the table its id and puts it into the catalog.
+fn check_table_count(catalog: &Catalog, more: usize) -> Result<(), ChangeError> {
+    if catalog.tables.len() + more <= limits::TABLES_MAX {
+        return Ok(());
+    }
+    let message = format!("a cluster holds at most {} tables", limits::TABLES_MAX);
+    refuse(ChangeErrorKind::NotSupported, message)
+}
+
+/// Gives the table its id and puts it into the catalog, with the tables of its unique indexes.
 fn insert_table(catalog: &mut Catalog, mut table: TableDef, fragments: u16) {
-    table.id = TableId::new(catalog.next_table_id);
-    catalog.next_table_id += 1;
+    table.id = next_id(catalog);
     table.schema_version = 1;
     table.fragment_count = fragments;
+    table.index_of = None;
+    for index in &mut table.indexes {
+        if index.unique.is_some() {
+            let entries = unique::table_def(next_id(catalog), (table.id, index.id), fragments);
+            index.unique = Some(Unique { table: entries.id, builder: None });
+            catalog.tables.insert(entries.id, entries);
+        }
+    }
     catalog.tables.insert(table.id, table);
+}
+
+fn next_id(catalog: &mut Catalog) -> TableId {
+    catalog.next_table_id += 1;
+    TableId::new(catalog.next_table_id - 1)
+}
+
+/// Drops the hidden tables whose index is gone.
+fn drop_orphans(catalog: &mut Catalog) {
+    let used: Vec<TableId> =
+        catalog.tables.values().flat_map(TableDef::unique_indexes).map(|(_, u)| u.table).collect();
+    catalog.tables.retain(|id, t| t.index_of.is_none() || used.contains(id));
 }
 
 /// What is wrong with a definition that a client sent, if anything.
@@ -185,6 +213,7 @@ fn drop_table(
         ),
         Some(id) => {
             catalog.tables.remove(&id);
+            drop_orphans(catalog);
             Ok(())
         }
         None if if_exists => Ok(()),
@@ -204,7 +233,12 @@ fn truncate(catalog: &mut Catalog, database: &str, name: &str) -> Result<(), Cha
         let message = format!("'{database}.{name}' belongs to the cluster");
         return refuse(ChangeErrorKind::NotSupported, message);
     }
+    if table.unique_indexes().any(|(_, u)| u.builder.is_some()) {
+        let message = format!("an index of '{database}.{name}' is being built; retry");
+        return refuse(ChangeErrorKind::Temporary, message);
+    }
     catalog.tables.remove(&table.id);
+    drop_orphans(catalog);
     let fragments = table.fragment_count;
     insert_table(catalog, table, fragments);
     Ok(())
@@ -212,32 +246,39 @@ fn truncate(catalog: &mut Catalog, database: &str, name: &str) -> Result<(), Cha
 
 fn create_index(
     catalog: &mut Catalog,
-    database: &str,
-    table: &str,
+    (database, table): (&str, &str),
     name: &str,
     columns: &[u16],
+    builder: Option<Builder>,
 ) -> Result<(), ChangeError> {
-    let Some(id) = catalog.table(database, table).map(|t| t.id) else {
-        return missing(database, table);
-    };
-    let Some(table) = catalog.tables.get_mut(&id) else {
+    let Some(table) = catalog.table(database, table).cloned() else {
         return missing(database, table);
     };
     if table.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(name)) {
         return refuse(ChangeErrorKind::NotSupported, format!("Duplicate key name '{name}'"));
     }
     let next = table.indexes.iter().map(|i| i.id.get()).max().unwrap_or(0) + 1;
-    let mut changed = table.clone();
+    let mut changed = table;
     changed.indexes.push(IndexDef {
         id: IndexId::new(next),
         name: name.to_string(),
         columns: columns.to_vec(),
+        unique: None,
     });
     changed.schema_version += 1;
     if let Some(fault) = fault_in(&changed) {
         return refuse(ChangeErrorKind::NotSupported, fault);
     }
-    *table = changed;
+    if builder.is_some() {
+        check_table_count(catalog, 1)?;
+        let of = (changed.id, IndexId::new(next));
+        let entries = unique::table_def(next_id(catalog), of, changed.fragment_count);
+        if let Some(index) = changed.indexes.last_mut() {
+            index.unique = Some(Unique { table: entries.id, builder });
+        }
+        catalog.tables.insert(entries.id, entries);
+    }
+    catalog.tables.insert(changed.id, changed);
     Ok(())
 }
 
@@ -247,17 +288,67 @@ fn drop_index(
     table: &str,
     name: &str,
 ) -> Result<(), ChangeError> {
-    let Some(id) = catalog.table(database, table).map(|t| t.id) else {
+    let Some(found) = catalog.table(database, table).map(|t| t.id) else {
         return missing(database, table);
     };
-    let Some(table) = catalog.tables.get_mut(&id) else {
-        return missing(database, table);
+    let named = |i: &IndexDef| i.name.eq_ignore_ascii_case(name);
+    let Some(def) = catalog.tables.get_mut(&found).filter(|t| t.indexes.iter().any(named)) else {
+        let message = format!("Can't DROP '{name}'; check that column/key exists");
+        return refuse(ChangeErrorKind::IndexMissing, message);
     };
-    let Some(at) = table.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name)) else {
-        let text = format!("Can't DROP '{name}'; check that column/key exists");
-        return refuse(ChangeErrorKind::IndexMissing, text);
-    };
-    table.indexes.remove(at);
-    table.schema_version += 1;
+    def.indexes.retain(|i| !named(i));
+    def.schema_version += 1;
+    drop_orphans(catalog);
     Ok(())
+}
+
+/// The index that is being built, if it still is.
+fn build(
+    catalog: &mut Catalog,
+    table: TableId,
+    index: IndexId,
+) -> Result<(&mut TableDef, usize), ChangeError> {
+    let def = catalog.tables.get_mut(&table);
+    let found = def.and_then(|def| {
+        let building = |i: &IndexDef| i.unique.is_some_and(|u| u.builder.is_some());
+        let at = def.indexes.iter().position(|i| i.id == index && building(i))?;
+        Some((def, at))
+    });
+    found.ok_or_else(|| ChangeError {
+        kind: ChangeErrorKind::IndexMissing,
+        message: "the index that was being built is gone".to_string(),
+    })
+}
+
+fn index_ready(catalog: &mut Catalog, table: TableId, index: IndexId) -> Result<(), ChangeError> {
+    let (def, at) = build(catalog, table, index)?;
+    if let Some(unique) = &mut def.indexes[at].unique {
+        unique.builder = None;
+    }
+    def.schema_version += 1;
+    Ok(())
+}
+
+fn drop_build(catalog: &mut Catalog, table: TableId, index: IndexId) -> Result<(), ChangeError> {
+    let (def, at) = build(catalog, table, index)?;
+    def.indexes.remove(at);
+    def.schema_version += 1;
+    drop_orphans(catalog);
+    Ok(())
+}
+
+pub(crate) fn drop_builds_of(catalog: &mut Catalog, builder: Builder) {
+    let mut changed = false;
+    for def in catalog.tables.values_mut() {
+        let before = def.indexes.len();
+        def.indexes.retain(|i| i.unique.is_none_or(|u| u.builder != Some(builder)));
+        if def.indexes.len() < before {
+            def.schema_version += 1;
+            changed = true;
+        }
+    }
+    if changed {
+        drop_orphans(catalog);
+        catalog.version += 1;
+    }
 }

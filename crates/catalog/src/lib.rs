@@ -9,12 +9,13 @@ extern crate alloc;
 extern crate std;
 
 mod apply;
+pub mod unique;
 pub mod view;
 
 pub use view::{ClusterConfig, ClusterMap, Group, Member, Replica, Roles, View};
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
-use lats_base::{FragmentId, IndexId, RefCode, TableId, hash, limits};
+use lats_base::{FragmentId, Incarnation, IndexId, NodeId, RefCode, TableId, hash, limits};
 use lats_values::{ColumnType, RowLayout, Value};
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,8 @@ pub struct TableDef {
     pub fragment_count: u16,
     /// The table's comment, as given.
     pub comment: String,
+    /// For the hidden table of a unique index: the table and its index (see [`unique`]).
+    pub index_of: Option<(TableId, IndexId)>,
 }
 
 /// A column's definition.
@@ -98,6 +101,27 @@ pub struct IndexDef {
     pub name: String,
     /// Its columns, in order. The primary key's columns follow implicitly.
     pub columns: Vec<u16>,
+    /// For a unique index: where its entries are.
+    pub unique: Option<Unique>,
+}
+
+/// What makes an index unique: a hidden table with a row for each of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unique {
+    /// The hidden table; filled in by the catalog.
+    pub table: TableId,
+    /// Who fills it with the rows that were there before it (UNIQUE-7). None: it is complete, and
+    /// may be read.
+    pub builder: Option<Builder>,
+}
+
+/// The process that builds an index; when it dies, so does what it has begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Builder {
+    /// The node.
+    pub node: NodeId,
+    /// Its life.
+    pub incarnation: Incarnation,
 }
 
 /// A change of the catalog, as DDL asks for it.
@@ -150,6 +174,9 @@ pub enum Change {
         name: String,
         /// Its columns.
         columns: Vec<u16>,
+        /// For a unique index: who fills it. Writers are held to it from now on; it may be read
+        /// after [`Change::IndexReady`].
+        builder: Option<Builder>,
     },
     /// DROP INDEX.
     DropIndex {
@@ -159,6 +186,20 @@ pub enum Change {
         table: String,
         /// The index's name.
         name: String,
+    },
+    /// A unique index is complete.
+    IndexReady {
+        /// Its table.
+        table: TableId,
+        /// The index.
+        index: IndexId,
+    },
+    /// A unique index cannot be completed: it goes away again.
+    DropBuild {
+        /// Its table.
+        table: TableId,
+        /// The index.
+        index: IndexId,
     },
 }
 
@@ -184,12 +225,12 @@ pub enum ChangeErrorKind {
     TableExists,
     /// No such table (MySQL 1051 or 1146).
     TableMissing,
+    /// No such index, to be dropped (MySQL 1091).
+    IndexMissing,
     /// A limit was reached, or the definition is not one we support.
     NotSupported,
     /// The cluster cannot do it now; retry (MySQL 1297).
     Temporary,
-    /// No such index (MySQL 1091).
-    IndexMissing,
 }
 
 impl TableDef {
@@ -215,6 +256,11 @@ impl TableDef {
     pub fn index(&self, id: IndexId) -> Option<&IndexDef> {
         self.indexes.iter().find(|i| i.id == id)
     }
+
+    /// Its unique indexes, with the hidden table of each.
+    pub fn unique_indexes(&self) -> impl Iterator<Item = (&IndexDef, Unique)> {
+        self.indexes.iter().filter_map(|index| Some((index, index.unique?)))
+    }
 }
 
 impl Catalog {
@@ -225,7 +271,8 @@ impl Catalog {
 
     /// The table with this name. Database and table names are case-sensitive.
     pub fn table(&self, database: &str, name: &str) -> Option<&TableDef> {
-        self.tables.values().find(|t| t.database == database && t.name == name)
+        let named = |t: &&TableDef| t.database == database && t.name == name;
+        self.tables.values().filter(|t| t.index_of.is_none()).find(named)
     }
 
     /// True if there is a database with this name.
@@ -239,6 +286,11 @@ impl Catalog {
     /// Says why the change was refused.
     pub fn apply(&mut self, change: &Change, fragments: u16) -> Result<(), ChangeError> {
         apply::apply(self, change, fragments)
+    }
+
+    /// A node's life is over: the indexes that it was building go away.
+    pub fn drop_builds_of(&mut self, builder: Builder) {
+        apply::drop_builds_of(self, builder);
     }
 
     /// Its encoding: the format version, then the catalog.

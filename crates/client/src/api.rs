@@ -43,6 +43,8 @@ pub enum RowOpKind {
     /// Deletes it if the program's filter holds (or there is no program), and answers with the
     /// columns of it that the program asks for.
     Delete,
+    /// Enters it into the unique indexes that are being built.
+    Reindex,
 }
 
 /// One operation on one row.
@@ -79,6 +81,11 @@ pub enum RowOutcome {
     Exists,
     /// Another transaction has locked the row; see [`LockWait::Skip`].
     Skipped,
+    /// Another row has the same key in a unique index ([`RowResult::holder`]): the whole request was
+    /// taken back, or the whole transaction if the request was to commit it.
+    Duplicate,
+    /// It was done, and taken back because of another operation's [`RowOutcome::Duplicate`].
+    Undone,
 }
 
 /// An operation's result.
@@ -89,6 +96,16 @@ pub struct RowResult {
     /// The (projected) row image: of reads that are `Done`, and of changes whose program asks for
     /// it.
     pub row: Option<Vec<u8>>,
+}
+
+impl RowResult {
+    /// For [`RowOutcome::Duplicate`]: the index, and the primary key of the row that has the key.
+    pub fn holder(&self) -> Option<(IndexId, Vec<u8>)> {
+        let row = self.row.as_deref().filter(|_| self.outcome == RowOutcome::Duplicate)?;
+        let (index, entry) = row.split_first_chunk::<2>()?;
+        let index = IndexId::new(u16::from_le_bytes(*index));
+        Some((index, lats_catalog::unique::primary_key_of(entry)))
+    }
 }
 
 /// A range of an index: encoded key bytes.
@@ -122,6 +139,9 @@ pub struct Scan {
     pub program: Vec<u8>,
     /// No more than this many rows are wanted.
     pub limit: Option<u64>,
+    /// Only the primary keys of the rows, and of those too that others have inserted or deleted but
+    /// not yet committed: for filling a new index.
+    pub pending: bool,
     /// Which rows.
     pub as_of: AsOf,
 }

@@ -18,7 +18,7 @@ use crate::batch::ScanBatch;
 use lats_base::{
     ClientId, Duration, Epoch, Incarnation, Instant, NodeId, RefCode, TableId, TransactionId,
 };
-use lats_catalog::{Catalog, ChangeError, ClusterMap};
+use lats_catalog::{Builder, Catalog, ChangeError, ClusterMap};
 use lats_signals::{
     BlockRef, Body, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
@@ -153,6 +153,12 @@ impl ClientCore {
         }
         self.catalog_version = catalog.version;
         self.routes = catalog.tables.values().map(|t| (t.id, t.fragment_count)).collect();
+    }
+
+    /// Whose death ends what this client is building: the node that it works through.
+    pub fn builder(&self) -> Builder {
+        let node = self.any_node().unwrap_or_default();
+        Builder { node, incarnation: self.life_of(node).unwrap_or_default() }
     }
 
     /// Requests that are not finished.
@@ -321,6 +327,7 @@ fn kind_of(kind: RowOpKind) -> OperationKind {
         RowOpKind::Update => OperationKind::Update,
         RowOpKind::Write => OperationKind::Write,
         RowOpKind::Delete => OperationKind::Delete,
+        RowOpKind::Reindex => OperationKind::Reindex,
     }
 }
 
@@ -347,6 +354,8 @@ fn place_results(payload: &[u8], results: &mut [Option<RowResult>]) {
             Some(OutcomeKind::NotMatched) => RowOutcome::NotMatched,
             Some(OutcomeKind::Exists) => RowOutcome::Exists,
             Some(OutcomeKind::Skipped) => RowOutcome::Skipped,
+            Some(OutcomeKind::Duplicate) => RowOutcome::Duplicate,
+            Some(OutcomeKind::Undone) => RowOutcome::Undone,
             Some(OutcomeKind::Missing) | None => RowOutcome::Missing,
         };
         let row = (head.has_row != 0).then(|| row.to_vec());

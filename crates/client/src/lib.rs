@@ -9,3 +9,4 @@ pub mod batch;
 pub mod core;
 pub mod net;
 pub mod program;
+pub mod unique;

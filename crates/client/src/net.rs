@@ -12,7 +12,7 @@ use crate::{
     core::{Answer, ClientCore, Ticket},
 };
 use lats_base::{ClientId, Epoch, Instant, NodeId, RefCode};
-use lats_catalog::{Catalog, Change, ChangeError, ClusterMap};
+use lats_catalog::{Builder, Catalog, Change, ChangeError, ClusterMap};
 use lats_signals::buffer::parse;
 use std::{
     collections::BTreeMap,
@@ -132,6 +132,11 @@ impl Client {
     /// The newest map that this client knows.
     pub fn map(&self) -> ClusterMap {
         self.state().core.map().clone()
+    }
+
+    /// Whose death ends what this client is building.
+    pub fn builder(&self) -> Builder {
+        self.with(|core| core.builder())
     }
 
     /// A random number.

@@ -3,7 +3,8 @@
 
 use lats_base::{Epoch, Incarnation, NodeId, RefCode, ViewNumber};
 use lats_catalog::{
-    Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig, Group, Member, Replica, View,
+    Builder, Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig, Group, Member, Replica,
+    View,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -153,6 +154,8 @@ impl ControlState {
     fn remove(&mut self, node: NodeId) {
         if let Some(member) = self.view.members.iter_mut().find(|m| m.node == node) {
             member.alive = false;
+            // UNIQUE-7: nobody will complete the indexes that it was building.
+            self.catalog.drop_builds_of(Builder { node, incarnation: member.incarnation });
         }
         for group in &mut self.view.groups {
             group.replicas.retain(|r| r.node != node);

@@ -57,6 +57,12 @@ pub enum Fault {
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.
     BugHastyVictim,
+    /// Planted bug: a coordinator forgets a change of a unique index.
+    BugForgetIndexChange,
+    /// Planted bug: a unique index shows its change as soon as the transaction commits.
+    BugShowIndexEarly,
+    /// Planted bug: whoever fills a unique index does not see rows that are not committed yet.
+    BugBuildWithoutPending,
 }
 
 /// Which faults are armed in a node, and how often each fires.

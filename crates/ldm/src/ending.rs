@@ -53,9 +53,10 @@ impl Ending {
 }
 
 impl Goal {
-    fn concerns(self, op: &Op, is_primary: impl Fn(&Op) -> bool) -> bool {
+    /// UNIQUE-5: entries of unique indexes wait until the rows are visible everywhere.
+    fn concerns(self, op: &Op, early: bool, is_primary: impl Fn(&Op) -> bool) -> bool {
         match self {
-            Self::Commit { .. } => is_primary(op),
+            Self::Commit { .. } => is_primary(op) && (early || !op.of_index),
             Self::Complete => true,
             Self::TakeBack { from, as_backup, .. } => {
                 op.statement >= from && !(as_backup && is_primary(op))
@@ -133,6 +134,7 @@ impl Ldm {
         let me = ctx.node();
         let mut slice = Slice::default();
         let goal = ending.goal;
+        let early = ctx.fault(Fault::BugShowIndexEarly);
         for _ in 0..self.config.slice_rows {
             match &mut ending.step {
                 Step::Versions(at) => {
@@ -141,7 +143,8 @@ impl Ldm {
                         continue;
                     };
                     *at += 1;
-                    if op.version != 0 && goal.concerns(op, |op| self.is_primary_of(op, me)) {
+                    if op.version != 0 && goal.concerns(op, early, |op| self.is_primary_of(op, me))
+                    {
                         self.settle_version(op, goal, epoch, ctx);
                     }
                 }
@@ -152,7 +155,7 @@ impl Ldm {
                 Step::Locks(left) => {
                     *left -= 1;
                     let Some(op) = ops.pop_front() else { continue };
-                    let concerned = goal.concerns(&op, |op| self.is_primary_of(op, me));
+                    let concerned = goal.concerns(&op, early, |op| self.is_primary_of(op, me));
                     ops.extend(self.settle_lock(id, op, concerned, goal, &mut slice.granted));
                 }
             }

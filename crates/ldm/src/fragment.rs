@@ -169,7 +169,10 @@ impl Fragment {
             deletion_marks: BTreeSet::new(),
             snapshot_floor: Epoch::default(),
         };
-        fragment.add_index(PRIMARY_INDEX, def.primary_key.clone());
+        // Nobody scans the entries of a unique index.
+        if def.index_of.is_none() {
+            fragment.add_index(PRIMARY_INDEX, def.primary_key.clone());
+        }
         for index in &def.indexes {
             fragment.add_index(index.id, Self::index_columns(def, &index.columns));
         }

@@ -15,6 +15,7 @@ mod deadlock;
 mod ending;
 mod finish;
 mod fragment;
+mod index;
 mod lock;
 mod prepare;
 mod read;

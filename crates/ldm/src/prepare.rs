@@ -36,6 +36,8 @@ pub(crate) struct Run {
     outcome_count: u32,
     changes: Vec<u8>,
     change_count: u32,
+    pub(crate) index_changes: Vec<u8>,
+    pub(crate) index_change_count: u32,
     /// A fragment that was changed: all of this node have the same backups.
     changed: Option<FragmentId>,
     /// The images may carry the decision.
@@ -84,6 +86,8 @@ impl Ldm {
             outcome_count: 0,
             changes: Vec::new(),
             change_count: 0,
+            index_changes: Vec::new(),
+            index_change_count: 0,
             changed: None,
             decides: req.flags & PREPARE_DECIDES != 0,
             work_left: limits::PROGRAM_WORK_MAX,
@@ -162,8 +166,10 @@ impl Ldm {
             result_count: run.outcome_count,
             holds: u32::from(self.transactions.contains_key(&run.transaction)),
             decided: u32::from(decided.is_some()),
+            index_change_count: run.index_change_count,
+            reserved: 0,
         };
-        ctx.send_with(run.coordinator, &conf, &[&run.outcomes]);
+        ctx.send_with(run.coordinator, &conf, &[&run.outcomes, &run.index_changes]);
     }
 
     /// CARRY-2: decides the transaction with this batch, if its images go to one backup and there
@@ -172,7 +178,9 @@ impl Ldm {
         let (view, epoch) = (&self.view, self.epoch);
         let t = self.transactions.get_mut(&run.transaction)?;
         let mine = |op: &Op| op.version == 0 || view.primary(op.fragment) == Some(me);
-        if run.decides && backups.len() == 1 && t.ops.iter().all(mine) {
+        // UNIQUE-2: the entries are still to be changed.
+        let complete = run.index_change_count == 0;
+        if run.decides && complete && backups.len() == 1 && t.ops.iter().all(mine) {
             t.decided = Some(epoch);
         }
         t.decided
@@ -285,7 +293,7 @@ impl Ldm {
         ctx: &mut Ctx<'_>,
     ) -> Result<Locked, RefCode> {
         let mode = match asked.kind {
-            OperationKind::ReadShared => LockMode::Shared,
+            OperationKind::ReadShared | OperationKind::Reindex => LockMode::Shared,
             _ => LockMode::Exclusive,
         };
         if mode == LockMode::Shared && ctx.fault(Fault::BugShareWithoutLock) {
@@ -311,7 +319,8 @@ impl Ldm {
 
     fn note_op(&mut self, run: &Run, at: (TableId, FragmentId, RowId), version: u64) {
         let (table, fragment, row) = at;
-        let op = Op { table, fragment, row, version, statement: run.statement };
+        let of_index = self.is_index(table);
+        let op = Op { table, fragment, of_index, row, version, statement: run.statement };
         if let Some(t) = self.transactions.get_mut(&run.transaction) {
             t.ops.push_back(op);
         }
@@ -328,6 +337,10 @@ impl Ldm {
         let table = self.tables.get(&asked.head.table).ok_or(RefCode::TableUnknown)?;
         let row = table.fragments.get(&asked.head.fragment).and_then(|f| f.row(id));
         let seen = row.and_then(|r| r.seen_by(run.transaction));
+        if asked.kind == OperationKind::Reindex {
+            let kind = run.note_entries_to_build(table, asked.head.index, asked.key, seen)?;
+            return Ok(Step::Done(kind, None));
+        }
         let outcome = decide(asked, program, table, seen, &mut run.work_left)?;
         let (image, answer) = match outcome {
             Act::Answer(kind, image) => return Ok(Step::Done(kind, image)),
@@ -338,6 +351,7 @@ impl Ldm {
         if grows && self.memory_bytes > self.config.memory_bytes {
             return Err(RefCode::MemoryFull.into());
         }
+        run.note_index_changes(table, (asked.head.index, asked.key), seen, image.as_deref())?;
         self.store(asked, id, image, run)?;
         Ok(Step::Done(OutcomeKind::Done, answer))
     }
@@ -388,6 +402,11 @@ impl Ldm {
         program: Option<&Program>,
         run: &mut Run,
     ) -> Result<Step, Refusal> {
+        let table = self.tables.get(&asked.head.table).ok_or(RefCode::TableUnknown)?;
+        if table.def.index_of.is_some() {
+            let (kind, holders) = self.read_holders(&asked.head, asked.key)?;
+            return Ok(Step::Done(kind, holders));
+        }
         let image = self.committed_read(&asked.head, asked.key, run.transaction)?;
         let table = self.tables.get(&asked.head.table).ok_or(RefCode::TableUnknown)?;
         let (kind, image) = project(table, program, image.as_deref(), &mut run.work_left)?;
@@ -485,7 +504,12 @@ impl Run {
     /// True if its images or results might not fit into a signal with one more.
     fn is_full(&self) -> bool {
         let longest = limits::ROW_BYTES_MAX + limits::KEY_BYTES_MAX + 256;
-        self.outcomes.len().max(self.changes.len()) + longest > limits::BATCH_BYTES_MAX
+        // Changes of entries travel with the outcomes, and each operation may add to both.
+        let answer = match self.index_changes.len() {
+            0 => self.outcomes.len(),
+            _ => self.outcomes.len() + limits::INDEX_CHANGE_BYTES_MAX,
+        };
+        answer.max(self.changes.len()) + longest > limits::BATCH_BYTES_MAX
     }
 
     fn add_outcome(&mut self, index: u32, kind: OutcomeKind, image: Option<Vec<u8>>) {
@@ -547,11 +571,19 @@ fn decide(
 ) -> Result<Act, Refusal> {
     let answer = |kind| Ok(Act::Answer(kind, None));
     match (asked.kind, seen) {
+        // UNIQUE-3: whose the key is.
+        (OperationKind::Insert, Some(image)) if table.def.index_of.is_some() => {
+            Ok(Act::Answer(OutcomeKind::Exists, Some(image.to_vec())))
+        }
         (OperationKind::Insert, Some(_)) => answer(OutcomeKind::Exists),
         (OperationKind::Insert, None) | (OperationKind::Write, _) => {
             Ok(Act::Store(asked.row.to_vec(), None))
         }
         (_, None) => answer(OutcomeKind::Missing),
+        (OperationKind::Delete, Some(image)) if !asked.row.is_empty() && asked.row != image => {
+            answer(OutcomeKind::NotMatched)
+        }
+        (OperationKind::Reindex, Some(_)) => answer(OutcomeKind::Done),
         (OperationKind::Delete, Some(image)) => {
             let Some(program) = program else { return Ok(Act::Delete(None)) };
             if program.matches_within(&table.layout, image, work_left)? {

@@ -89,6 +89,13 @@ impl Ldm {
             return Err(RefCode::StaleView.into());
         }
         let primary = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
+        if table.def.index_of.is_some() {
+            if !self.view.in_sync(head.fragment).contains(ctx.node()) {
+                return Ok(Found::Ask(primary));
+            }
+            let (kind, holders) = self.read_holders(head, key)?;
+            return Ok(Found::Image(kind, holders));
+        }
         let mine = primary == ctx.node();
         let stale = !mine && ctx.fault(Fault::BugReadStaleBackup);
         if !mine && !stale && !self.knows_newest(head, key, ctx) {

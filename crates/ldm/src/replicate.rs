@@ -80,10 +80,12 @@ impl Ldm {
         if held.is_none() {
             return;
         }
+        let of_index = self.is_index(change.table);
         if let Some(t) = self.transactions.get_mut(&req.transaction) {
             t.ops.push_back(Op {
                 table: change.table,
                 fragment: change.fragment,
+                of_index,
                 row: change.row_id,
                 version: change.version,
                 statement: req.statement,

@@ -6,13 +6,13 @@ use lats_base::{
     Duration, Epoch, FragmentId, IndexId, Instant, RefCode, TableId, TransactionId, limits,
 };
 use lats_catalog::PRIMARY_INDEX;
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     list::{self, FoundRow, Range},
     query::{
-        SCAN_INDEX_KEYS, SCAN_PRIMARY_KEYS, SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq,
-        ScanRef, ScanReq, ScanResumeOrd,
+        SCAN_INDEX_KEYS, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE, ScanCloseOrd, ScanConf,
+        ScanNextReq, ScanRef, ScanReq, ScanResumeOrd,
     },
 };
 use lats_values::Program;
@@ -30,6 +30,8 @@ pub(crate) struct Scan {
     /// What goes along with each row.
     sends_index_keys: bool,
     sends_primary_keys: bool,
+    /// Only keys, and those of rows too that are not committed.
+    pending: bool,
     /// What is still to be read, in the order in which it will be.
     ranges: Vec<KeyRange>,
     program: Option<Program>,
@@ -112,6 +114,7 @@ impl Ldm {
             reverse,
             sends_index_keys: req.flags & SCAN_INDEX_KEYS != 0,
             sends_primary_keys: req.flags & SCAN_PRIMARY_KEYS != 0,
+            pending: req.flags & SCAN_PENDING != 0 && !ctx.fault(Fault::BugBuildWithoutPending),
             ranges,
             program,
             left: req.limit,
@@ -192,9 +195,13 @@ impl Ldm {
                 looked_at += 1;
                 let row = fragment.row(id).ok_or(RefCode::StaleView)?;
                 let image = match scan.as_of {
+                    _ if scan.pending => None,
                     Some(epoch) => self.as_of(row, epoch),
                     None => self.visible(row, scan.fragment, scan.transaction)?,
                 };
+                if scan.pending {
+                    add(scan, (entry, &row.key), |_, _| ());
+                }
                 if let Some(image) = image {
                     // There are entries of all versions of a row; its primary key is at hand.
                     let own = if scan.index == PRIMARY_INDEX {
@@ -259,12 +266,24 @@ fn take(
             return Ok(());
         }
     }
-    let entry = if scan.sends_index_keys { entry } else { &[] };
-    let key = if scan.sends_primary_keys { key } else { &[] };
-    let write = |out: &mut Vec<u8>| match &scan.program {
+    let write = |out: &mut Vec<u8>, program: Option<&Program>| match program {
         Some(program) => program.project(&table.layout, image, out),
         None => out.extend_from_slice(image),
     };
+    add(scan, (entry, key), write);
+    Ok(())
+}
+
+/// Adds a row to the batch; `write` appends its projection by the scan's program.
+fn add(
+    scan: &mut Scan,
+    (entry, key): (&[u8], &[u8]),
+    write: impl FnOnce(&mut Vec<u8>, Option<&Program>),
+) {
+    let entry = if scan.sends_index_keys { entry } else { &[] };
+    let key = if scan.sends_primary_keys { key } else { &[] };
+    let program = scan.program.as_ref();
+    let write = |out: &mut Vec<u8>| write(out, program);
     list::push_written(&mut scan.batch, [entry, key], write, |row_bytes| FoundRow {
         index_key_bytes: entry.len() as u32,
         primary_key_bytes: key.len() as u32,
@@ -273,7 +292,6 @@ fn take(
     });
     scan.batch_rows += 1;
     scan.left = scan.left.saturating_sub(1);
-    Ok(())
 }
 
 /// What is left of a range when everything up to `entry` was read.

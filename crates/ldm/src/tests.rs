@@ -84,6 +84,7 @@ fn creation() -> Change {
         indexes: Vec::new(),
         fragment_count: 0,
         comment: "".to_string(),
+        index_of: None,
     };
     Change::CreateTable { table, if_not_exists: false }
 }
@@ -245,7 +246,7 @@ impl Bench {
     fn create_index(&mut self) {
         let (database, table) = ("test".to_string(), "t".to_string());
         let name = "by_n".to_string();
-        let change = Change::CreateIndex { database, table, name, columns: vec![1] };
+        let change = Change::CreateIndex { database, table, name, columns: vec![1], builder: None };
         self.catalog.apply(&change, 1).unwrap();
         self.send_catalog();
     }

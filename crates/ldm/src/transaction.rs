@@ -29,6 +29,8 @@ pub(crate) struct Transaction {
 pub(crate) struct Op {
     pub(crate) table: TableId,
     pub(crate) fragment: FragmentId,
+    /// It is an entry of a unique index.
+    pub(crate) of_index: bool,
     pub(crate) row: RowId,
     /// The change's number, or 0 if the row is only locked.
     pub(crate) version: u64,

@@ -1,7 +1,7 @@
 //! The cluster as the SQL layer sees it: the native client behind the SQL crate's traits.
 
 use lats_base::{RefCode, TableId};
-use lats_catalog::{Catalog, Change, ChangeError, SEQUENCES_TABLE, TableDef};
+use lats_catalog::{Builder, Catalog, Change, ChangeError, SEQUENCES_TABLE, TableDef};
 use lats_client::{
     api::{Committed, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, Scan, StoreError},
     batch::ScanBatch,
@@ -120,6 +120,10 @@ impl Store for ClusterStore {
 
     async fn change(&self, change: Change) -> Result<Result<(), ChangeError>, StoreError> {
         self.client.change(change).await
+    }
+
+    fn builder(&self) -> Builder {
+        self.client.builder()
     }
 
     fn begin(&self) -> Self::Transaction {

@@ -124,7 +124,8 @@ pub const PREPARE_DECIDES: u32 = 1;
 /// The request that the batch belongs to has other batches too (DEADLOCK-2).
 pub const PART_OF_MANY: u32 = 2;
 body! {
-    /// LDM of the primary → TC: executed; payload: [`crate::list::Outcome`]s.
+    /// LDM of the primary → TC: executed; payload: [`crate::list::Outcome`]s, then the
+    /// [`crate::list::IndexChange`]s that the coordinator makes before it goes on (UNIQUE-1).
     PrepareConf {
         /// The transaction.
         transaction: TransactionId,
@@ -142,6 +143,10 @@ body! {
         holds: u32,
         /// 1 if the row images carry the decision: the transaction commits.
         decided: u32,
+        /// Number of changes of unique indexes.
+        index_change_count: u32,
+        /// Not used yet; zero.
+        reserved: u32,
     }
 }
 body! {

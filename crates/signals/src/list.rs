@@ -1,7 +1,7 @@
 //! Lists inside payloads: a fixed head per item, its byte strings behind it, padded to 8 bytes.
 
 use alloc::vec::Vec;
-use lats_base::{FragmentId, RowId, TableId};
+use lats_base::{FragmentId, IndexId, RowId, TableId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The fixed part of a list's item, which knows how long its byte strings are.
@@ -111,6 +111,41 @@ item!(
 );
 
 item!(
+    /// A change of a unique index that comes with the change of a row: an entry's key and row in the
+    /// index's hidden table (docs/protocols/unique-index.md).
+    IndexChange {
+        /// The hidden table.
+        table: TableId,
+        /// The index.
+        index: IndexId,
+        /// 1 if the entry is new, 0 if it goes away.
+        inserts: u16,
+        /// The place of the row's operation among the client's request's operations.
+        operation: u32,
+        /// Bytes of the entry's key.
+        key_bytes: u32,
+        /// Bytes of the entry's row.
+        row_bytes: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    },
+    key_bytes, row_bytes
+);
+
+item!(
+    /// A row that has a unique index's key, or is about to have it.
+    Holder {
+        /// The number of the entry's version.
+        version: u64,
+        /// Bytes of the row's primary key.
+        primary_key_bytes: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    },
+    primary_key_bytes
+);
+
+item!(
     /// A range of keys.
     Range {
         /// Bytes of the first key; included. Empty: from the start.
@@ -152,8 +187,10 @@ pub enum OperationKind {
     Update = 5,
     /// Store the row whether it exists or not.
     Write = 6,
-    /// Delete the row.
+    /// Delete the row; with a row image: if that is what it holds.
     Delete = 7,
+    /// Enter the row into the unique indexes that are being built.
+    Reindex = 8,
 }
 
 impl OperationKind {
@@ -167,6 +204,7 @@ impl OperationKind {
             5 => Self::Update,
             6 => Self::Write,
             7 => Self::Delete,
+            8 => Self::Reindex,
             _ => return None,
         })
     }
@@ -193,6 +231,11 @@ pub enum OutcomeKind {
     Exists = 4,
     /// Another transaction has locked the row, and the operation was to leave such rows out.
     Skipped = 5,
+    /// Another row has the same key in a unique index: the whole request was taken back. The row
+    /// image is the index's id (2 bytes) and the entry's row in the hidden table.
+    Duplicate = 6,
+    /// It was done, and taken back because another operation of the request met `Duplicate`.
+    Undone = 7,
 }
 
 impl OutcomeKind {
@@ -205,6 +248,8 @@ impl OutcomeKind {
             3 => Self::NotMatched,
             4 => Self::Exists,
             5 => Self::Skipped,
+            6 => Self::Duplicate,
+            7 => Self::Undone,
             _ => return None,
         })
     }
@@ -283,6 +328,13 @@ fn split<I: Item>(bytes: &[u8]) -> Option<Split<'_, I>> {
     let padding = used.next_multiple_of(8) - used;
     rest = rest.get(padding..)?;
     Some((item, strings, rest))
+}
+
+/// True if the payload holds exactly `first` items of one kind, and then `second` of another.
+pub(crate) fn check_both<A: Item, B: Item>(payload: &[u8], first: u32, second: u32) -> bool {
+    let mut walked = items::<A>(payload);
+    let found = walked.by_ref().take(first as usize).count();
+    found == first as usize && check::<B>(walked.rest, second)
 }
 
 /// True if the payload holds exactly `count` whole items.

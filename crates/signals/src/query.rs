@@ -51,6 +51,8 @@ pub const SCAN_REVERSE: u32 = 2;
 pub const SCAN_INDEX_KEYS: u32 = 4;
 /// Send each row's primary key.
 pub const SCAN_PRIMARY_KEYS: u32 = 8;
+/// Only keys, and those of rows too that are inserted or deleted but not committed (UNIQUE-7).
+pub const SCAN_PENDING: u32 = 16;
 body! {
     /// Client → LDM of a primary: open a scan of one fragment; payload: [`crate::list::Range`]s,
     /// then the program.

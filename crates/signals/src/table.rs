@@ -195,7 +195,9 @@ pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
             list::check::<list::Outcome>(payload, signal.body::<commit::TcKeyConf>().result_count)
         }
         Some(SignalNumber::PrepareConf) => {
-            list::check::<list::Outcome>(payload, signal.body::<commit::PrepareConf>().result_count)
+            let body = signal.body::<commit::PrepareConf>();
+            let (outcomes, changes) = (body.result_count, body.index_change_count);
+            list::check_both::<list::Outcome, list::IndexChange>(payload, outcomes, changes)
         }
         Some(SignalNumber::ReadConf) => {
             list::check::<list::Outcome>(payload, signal.body::<query::ReadConf>().result_count)

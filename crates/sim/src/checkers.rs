@@ -5,7 +5,7 @@ use crate::{
     world::{SimNode, World},
 };
 use lats_base::{Epoch, FragmentId, NodeId, TableId};
-use lats_catalog::View;
+use lats_catalog::{View, unique};
 use lats_node::{control::Control, ldm::Ldm};
 use lats_signals::BlockKind;
 use std::collections::BTreeMap;
@@ -136,6 +136,65 @@ pub fn indexes_match(world: &World) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Unique indexes have one entry for each row, and no two rows have the same key. (That all replicas
+/// hold the same entries is seen by [`replicas_equal`].)
+pub fn unique_indexes_match(world: &World) -> Result<(), String> {
+    let view = newest_view(world).ok_or("no node lives")?;
+    let catalogs = world.nodes.values().filter_map(|n| Some(&control(n)?.state().catalog));
+    let catalog = catalogs.max_by_key(|c| c.version).ok_or("no node lives")?;
+    let mut images: BTreeMap<TableId, Vec<KeyAndImage>> = BTreeMap::new();
+    for node in world.nodes.keys() {
+        for ((table, fragment), rows) in rows(world, *node) {
+            if view.primary(fragment) == Some(*node) {
+                let both = rows.into_iter().map(|((_, key), (image, ..))| (key, image));
+                images.entry(table).or_default().extend(both);
+            }
+        }
+    }
+    let rows_of = |table: TableId| images.get(&table).into_iter().flatten();
+    for table in catalog.tables.values() {
+        let layout = table.layout();
+        for (index, entries) in table.unique_indexes() {
+            if entries.builder.is_some() {
+                return Err(format!("an index of {} is still being built", table.name));
+            }
+            let mut expected = BTreeMap::new();
+            for (key, image) in rows_of(table.id) {
+                if index.columns.iter().any(|c| layout.is_null(image, *c)) {
+                    continue;
+                }
+                let mut index_key = Vec::new();
+                layout.key_of(image, &index.columns, &mut index_key);
+                let entry = (unique::key(&index_key), key.clone());
+                if let Some(other) = expected.insert(entry.0, entry.1) {
+                    return Err(format!("rows {key:?} and {other:?} have the same unique key"));
+                }
+            }
+            let found =
+                rows_of(entries.table).map(|(k, image)| (k.clone(), unique::primary_key_of(image)));
+            let found: BTreeMap<_, _> = found.collect();
+            if expected != found {
+                return Err(unmatched(&table.name, &expected, &found));
+            }
+        }
+    }
+    Ok(())
+}
+
+type KeyAndImage = (Vec<u8>, Vec<u8>);
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn unmatched(table: &str, expected: &Entries, found: &Entries) -> String {
+    let lacks = expected.iter().find(|(key, row)| found.get(*key) != Some(*row));
+    let excess = found.iter().find(|(key, row)| expected.get(*key) != Some(*row));
+    format!(
+        "unique index of {table}: {} rows, {} entries; first row without its entry {lacks:?}, first \
+         entry without its row {excess:?}",
+        expected.len(),
+        found.len()
+    )
 }
 
 /// No locks, transactions, waits or queued work are left.

@@ -2,8 +2,12 @@
 //! of these at any replica, and of snapshots of the accounts. They keep the ledger that the
 //! checkers compare with.
 
+mod badges;
 mod locks;
+mod passes;
 mod snapshots;
+
+pub use badges::Badges;
 
 use crate::tables::Numbers;
 use lats_base::{ClientId, Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, prng::Prng};
@@ -22,6 +26,12 @@ pub struct Ledger {
     pub history: Numbers,
     /// Registers: id, value.
     pub registers: Numbers,
+    /// Badges, which are unique.
+    pub badges: Badges,
+    /// Passes: id, pass.
+    pub passes: Numbers,
+    /// They have a unique index, complete or not.
+    pub pass_index: bool,
     /// How many accounts there are.
     pub account_count: i64,
     /// How many registers there are.
@@ -72,6 +82,7 @@ pub struct SimClient {
     pub core: ClientCore,
     random: Prng,
     doing: Doing,
+    wearer: badges::Wearer,
     next_row: i64,
     value: i64,
     epoch: Epoch,
@@ -91,6 +102,8 @@ type Transfer = (i64, i64, i64, i64);
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
+    Badge(badges::Step),
+    Pass(passes::Step),
     /// The first part of a transfer in two steps.
     Locking {
         sequence: u64,
@@ -162,6 +175,8 @@ impl Doing {
     /// The request whose answer it goes on with.
     fn awaits(&self) -> Option<Ticket> {
         match self {
+            Self::Badge(step) => step.ticket(),
+            Self::Pass(step) => step.ticket(),
             Self::Nothing | Self::Scanning(_) => None,
             Self::Locking { ticket, .. }
             | Self::Stumbling { ticket, .. }
@@ -192,6 +207,10 @@ impl Ledger {
                 Some(1),
             ),
             registers: Numbers::new(first_table + 2, "registers", &["id", "value"], None),
+            badges: Badges::new(first_table + 3, registers),
+            // The badges' index has a table of its own.
+            passes: passes::table(first_table + 5),
+            pass_index: false,
             account_count,
             register_count,
             told: BTreeMap::new(),
@@ -256,6 +275,7 @@ impl SimClient {
             core: ClientCore::new(ClientId::new(u64::from(number)), home),
             random: Prng::new(seed),
             doing: Doing::Nothing,
+            wearer: badges::Wearer::default(),
             next_row: 1,
             value: 0,
             epoch: Epoch::default(),
@@ -282,6 +302,8 @@ impl SimClient {
         while let Some((ticket, answer)) = self.core.next_answer() {
             self.on_answer(ticket, answer, ledger);
         }
+        self.go_on_looking();
+        self.go_on_building();
         if matches!(self.doing, Doing::Nothing) && !self.stopped && self.core.is_ready() {
             self.start(ledger);
         }
@@ -298,12 +320,14 @@ impl SimClient {
     }
 
     fn start(&mut self, ledger: &mut Ledger) {
-        match self.random.below(10) {
+        match self.random.below(16) {
             _ if self.random.chance(1, 40) => {
                 let ticket = self.core.fetch_epochs();
                 self.doing = Doing::Choosing { ticket };
             }
+            10..14 => self.start_badge(ledger),
             _ if self.reader => self.start_read(ledger),
+            14.. => self.start_pass(ledger),
             _ if self.number == 1 && self.random.chance(1, 30) => {
                 let change = ledger.accounts.index_change();
                 let ticket = self.core.change(self.random.next_u64(), change);
@@ -411,6 +435,8 @@ impl SimClient {
                 self.doing = Doing::Rereading { ticket: self.core.fetch_catalog() };
             }
             Doing::Rereading { .. } => self.after_rereading(&answer, ledger),
+            Doing::Badge(step) => self.after_badge(step, answer, ledger),
+            Doing::Pass(step) => self.after_pass(step, answer, ledger),
             Doing::Locking { sequence, transfer, .. } => {
                 self.after_locking(sequence, transfer, &answer, ledger);
             }

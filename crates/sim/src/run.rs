@@ -95,6 +95,8 @@ pub fn run(options: &Options) -> Outcome {
                 | Fault::BugDropCarriedDecision
                 | Fault::BugBlindToDeadlocks
                 | Fault::BugEpochUncounted
+                | Fault::BugShowIndexEarly
+                | Fault::BugBuildWithoutPending
         );
         let once_in = if rare { 1 } else { BUG_RATE };
         bugs.arm(bug, once_in);
@@ -219,6 +221,7 @@ impl Run {
         checkers::epochs_move(&self.world)?;
         checkers::replicas_equal(&self.world)?;
         checkers::indexes_match(&self.world)?;
+        checkers::unique_indexes_match(&self.world)?;
         checkers::ledger_holds(&self.world, &self.ledger)
     }
 
@@ -274,6 +277,8 @@ impl Run {
             self.ledger.accounts.creation(),
             self.ledger.history.creation(),
             self.ledger.registers.creation(),
+            self.ledger.badges.table.creation(),
+            self.ledger.passes.creation(),
         ];
         for (number, creation) in creations.into_iter().enumerate() {
             let ticket = self.clients[0].core.change(1_000 + number as u64, creation);

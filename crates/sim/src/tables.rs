@@ -1,8 +1,9 @@
 //! The tables of the simulated load: accounts, the history of transfers, registers.
 
 use lats_base::{FragmentId, IndexId, TableId};
-use lats_catalog::{Catalog, Change, ColumnDef, DefaultValue, IndexDef, TableDef};
+use lats_catalog::{Catalog, Change, ColumnDef, DefaultValue, IndexDef, TableDef, Unique};
 use lats_client::api::{AsOf, KeyRange, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, Scan};
+use lats_client::unique::UniqueLookup;
 use lats_values::{
     BinaryOp, ColumnType, Expr, Program, RowLayout, TypeKind, Value, encode_key_value,
 };
@@ -18,9 +19,10 @@ pub struct Numbers {
     name: &'static str,
     columns: &'static [&'static str],
     index: Option<u16>,
-    layout: RowLayout,
-    /// The version that operations are sent for.
+    unique: bool,
+    /// The version of its definition, as far as it is known.
     pub schema_version: u32,
+    layout: RowLayout,
     /// The index that comes and goes, if it is there.
     pub by_second: Option<IndexId>,
 }
@@ -34,15 +36,22 @@ impl Numbers {
         index: Option<u16>,
     ) -> Self {
         let types = vec![Self::column_type(); columns.len()];
+        let layout = RowLayout::new(&types);
         Self {
             id: TableId::new(id),
             name,
             columns,
             index,
-            layout: RowLayout::new(&types),
+            unique: false,
             schema_version: 1,
+            layout,
             by_second: None,
         }
+    }
+
+    /// Its index is unique. The index's hidden table gets the next id.
+    pub fn with_unique_index(self) -> Self {
+        Self { unique: true, ..self }
     }
 
     fn column_type() -> ColumnType {
@@ -51,6 +60,17 @@ impl Numbers {
 
     /// The change that creates it.
     pub fn creation(&self) -> Change {
+        Change::CreateTable { table: self.definition(), if_not_exists: true }
+    }
+
+    /// A search for the row with this value in its unique index.
+    pub fn lookup(&self, value: i64) -> UniqueLookup {
+        let table = TableDef { id: self.id, schema_version: 1, ..self.definition() };
+        let lookup = UniqueLookup::new(&table, &table.indexes[0], vec![self.key(value)]);
+        lookup.expect("the index is unique")
+    }
+
+    fn definition(&self) -> TableDef {
         let columns = self
             .columns
             .iter()
@@ -63,12 +83,14 @@ impl Numbers {
                 hidden: false,
             })
             .collect();
+        let entries = Unique { table: TableId::new(self.id.get() + 1), builder: None };
         let indexes = self.index.map(|column| IndexDef {
             id: IndexId::new(1),
             name: "by_column".to_string(),
             columns: vec![column],
+            unique: self.unique.then_some(entries),
         });
-        let table = TableDef {
+        TableDef {
             id: TableId::new(0),
             schema_version: 0,
             database: "test".to_string(),
@@ -78,8 +100,8 @@ impl Numbers {
             indexes: indexes.into_iter().collect(),
             fragment_count: 0,
             comment: String::new(),
-        };
-        Change::CreateTable { table, if_not_exists: true }
+            index_of: None,
+        }
     }
 
     /// The change that brings an index on the second column, or takes it away.
@@ -87,7 +109,7 @@ impl Numbers {
         let (database, table) = ("test".to_string(), self.name.to_string());
         let name = BY_SECOND.to_string();
         match self.by_second {
-            None => Change::CreateIndex { database, table, name, columns: vec![1] },
+            None => Change::CreateIndex { database, table, name, columns: vec![1], builder: None },
             Some(_) => Change::DropIndex { database, table, name },
         }
     }
@@ -147,6 +169,16 @@ impl Numbers {
         self.op(RowOpKind::Write, values[0], self.row(values), Vec::new())
     }
 
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Enters a row into the index that is being built.
+    pub fn reindex(&self, key: Vec<u8>) -> RowOp {
+        RowOp { key, ..self.op(RowOpKind::Reindex, 0, Vec::new(), Vec::new()) }
+    }
+
     /// Deletes a row.
     pub fn delete(&self, id: i64) -> RowOp {
         self.op(RowOpKind::Delete, id, Vec::new(), Vec::new())
@@ -187,6 +219,7 @@ impl Numbers {
             program: Vec::new(),
             limit: None,
             as_of: AsOf::Newest,
+            pending: false,
         }
     }
 

@@ -46,6 +46,8 @@ pub struct Access {
     pub columns: Vec<(u16, Constraint)>,
     /// All columns of the primary key equal given values.
     pub is_key_lookup: bool,
+    /// All columns of the index, which is unique, equal given values.
+    pub is_unique_lookup: bool,
     /// What is left of the condition when the ranges say exactly what the constraints say.
     pub residual: Option<Expr>,
     /// The whole condition.
@@ -59,6 +61,8 @@ pub struct Access {
 pub enum Target {
     /// These keys.
     Keys(Vec<Vec<u8>>),
+    /// The rows with these keys of the unique index.
+    UniqueKeys(Vec<Vec<u8>>),
     /// These ranges.
     Ranges(Vec<KeyRange>),
 }
@@ -85,8 +89,11 @@ impl Access {
         for (index, columns) in indexes(table) {
             let used = leading(&columns, &constraints);
             let points = used.iter().take_while(|(_, c)| is_points(c)).count();
-            let all_of_key = index == PRIMARY_INDEX && points == columns.len();
-            let score = (if all_of_key { usize::MAX } else { points }, used.len());
+            let score = match points == columns.len() {
+                true if index == PRIMARY_INDEX => (PRIMARY_SCORE, used.len()),
+                true if is_readable_unique(table, index) => (UNIQUE_SCORE, used.len()),
+                _ => (points, used.len()),
+            };
             if score > best_score {
                 (best, best_index, best_score) = (used, index, score);
             }
@@ -101,7 +108,8 @@ impl Access {
         let fixed = best.iter().take_while(|(_, c)| is_single(c)).count();
         Self {
             index: best_index,
-            is_key_lookup: best_score.0 == usize::MAX,
+            is_key_lookup: best_score.0 == PRIMARY_SCORE,
+            is_unique_lookup: best_score.0 == UNIQUE_SCORE,
             columns: best,
             residual: crate::bind::balanced(left, BinaryOp::And),
             filter,
@@ -173,14 +181,34 @@ impl Access {
         // Constraints after the first range, or after one that could not be used, are not in the
         // ranges: only a plan that used all of its columns may leave them out of the filter.
         let filter = if exact { self.residual.as_ref() } else { self.filter.as_ref() };
-        if ranges.is_none() && exact && self.is_key_lookup {
+        if ranges.is_none() && exact && (self.is_key_lookup || self.is_unique_lookup) {
             prefixes.sort_unstable();
             prefixes.dedup();
-            return Ok(Resolved { target: Target::Keys(prefixes), filter, exact });
+            let target = match self.is_key_lookup {
+                true => Target::Keys(prefixes),
+                false => Target::UniqueKeys(prefixes),
+            };
+            return Ok(Resolved { target, filter, exact });
         }
         let ranges = ranges.unwrap_or_else(|| bounds::prefix_ranges(&prefixes));
         Ok(Resolved { target: Target::Ranges(bounds::merge(ranges)), filter, exact })
     }
+}
+
+/// Indexes by how many columns they fix; these fix the row.
+const PRIMARY_SCORE: usize = usize::MAX;
+const UNIQUE_SCORE: usize = usize::MAX - 1;
+
+fn is_readable_unique(table: &Table, index: IndexId) -> bool {
+    let unique = table.def.index(index).and_then(|i| i.unique);
+    unique.is_some_and(|u| u.builder.is_none())
+}
+
+/// The ranges that hold what has these keys.
+pub fn key_ranges(keys: &[Vec<u8>]) -> Vec<KeyRange> {
+    let range =
+        |key: &Vec<u8>| KeyRange { lower: key.clone(), upper: lats_values::next_prefix(key) };
+    keys.iter().map(range).collect()
 }
 
 /// The table's indexes with their columns; the primary key's first.

@@ -1,13 +1,14 @@
 //! CREATE, DROP and TRUNCATE: changes of the catalog.
 
+mod build;
 mod columns;
 
 use crate::error::{self, Failure, change_error};
 use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
 use crate::table::{check_not_system, find, single_name, split_name};
-use lats_base::{TableId, limits};
-use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef};
+use lats_base::{IndexId, TableId, limits};
+use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef, Unique};
 use lats_values::{Collation, ColumnType, SqlError, TypeKind};
 use sqlparser::ast::{self, ObjectType, SchemaName, Statement, TableConstraint};
 
@@ -96,9 +97,6 @@ impl<S: Store> Session<S> {
         &mut self,
         create: &ast::CreateIndex,
     ) -> Result<Outcome, Failure> {
-        if create.unique {
-            return Err(error::not_supported("unique indexes").into());
-        }
         let odd = create.concurrently
             || create.if_not_exists
             || !create.include.is_empty()
@@ -122,8 +120,38 @@ impl<S: Store> Session<S> {
             return Err(duplicate_index(&name).into());
         }
         let columns = index_columns(&create.columns, &def.columns)?;
-        let change = Change::CreateIndex { database, table, name, columns };
-        self.change(change, false).await.map(no_records)
+        let builder = create.unique.then(|| self.shared.store.builder());
+        let place = (database.clone(), table.clone(), name.clone());
+        let change = Change::CreateIndex { database, table, name, columns, builder };
+        let outcome = self.change(change, false).await?;
+        if builder.is_some() {
+            // It goes on, and cleans up, also when this session ends.
+            let building = tokio::spawn(build::build(self.shared.store.clone(), place));
+            building.await.map_err(|_| error::not_supported("this index"))??;
+        }
+        Ok(no_records(outcome))
+    }
+
+    async fn drop_index(
+        &mut self,
+        names: &[ast::ObjectName],
+        table: Option<&ast::ObjectName>,
+    ) -> Result<Outcome, Failure> {
+        let ([name], Some(table)) = (names, table) else {
+            return Err(error::syntax("DROP INDEX needs a name, ON and a table").into());
+        };
+        let name = single_name(name)?;
+        let (database, table) = split_name(table, self.database.as_deref())?;
+        check_not_system(&database)?;
+        if name.eq_ignore_ascii_case("PRIMARY") {
+            return Err(error::not_supported("dropping a primary key").into());
+        }
+        let catalog = self.shared.store.catalog();
+        let def = find(&catalog, &database, &table)?;
+        let mut left = def.clone();
+        left.indexes.retain(|i| !i.name.eq_ignore_ascii_case(&name));
+        check_automatic(&left)?;
+        self.change(Change::DropIndex { database, table, name }, true).await.map(no_records)
     }
 
     pub(crate) async fn drop_object(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
@@ -154,24 +182,6 @@ impl<S: Store> Session<S> {
             ObjectType::Index if !*if_exists => self.drop_index(names, table.as_ref()).await,
             other => Err(error::not_supported(&format!("DROP {other}")).into()),
         }
-    }
-
-    async fn drop_index(
-        &mut self,
-        names: &[ast::ObjectName],
-        table: Option<&ast::ObjectName>,
-    ) -> Result<Outcome, Failure> {
-        let ([name], Some(table)) = (names, table) else {
-            return Err(error::syntax("DROP INDEX needs a name, ON and a table").into());
-        };
-        let name = single_name(name)?;
-        let (database, table) = split_name(table, self.database.as_deref())?;
-        check_not_system(&database)?;
-        if name.eq_ignore_ascii_case("PRIMARY") {
-            return Err(error::not_supported("dropping a primary key").into());
-        }
-        let change = Change::DropIndex { database, table, name };
-        self.change(change, false).await.map(no_records)
     }
 
     async fn drop_tables(
@@ -320,15 +330,20 @@ fn table_def(
         indexes: Vec::new(),
         fragment_count: 0,
         comment: options.comment,
+        index_of: None,
     };
     let mut inline_key = false;
+    let mut uniques = Vec::new();
     for (column, at) in create.columns.iter().zip(0u16..) {
-        let (def, is_key) = columns::column_def(column, options.collation)?;
+        let (def, is_key, is_unique) = columns::column_def(column, options.collation)?;
         if table.column(&def.name).is_some() {
             let text = format!("Duplicate column name '{}'", def.name);
             return Err(error::make(1060, "42S21", &text));
         }
         table.columns.push(def);
+        if is_unique {
+            uniques.push(at);
+        }
         if is_key {
             if std::mem::replace(&mut inline_key, true) {
                 return Err(multiple_keys());
@@ -341,6 +356,10 @@ fn table_def(
     }
     if table.columns.len() >= limits::COLUMNS_MAX {
         return Err(error::make(1117, "HY000", "Too many columns"));
+    }
+    for at in uniques {
+        check_key_column(&table.columns[usize::from(at)])?;
+        add_index(&mut table, None, vec![at], true)?;
     }
     let fixed = |c: &&ColumnDef| !is_blob(c.column_type.kind);
     let row_bytes: usize =
@@ -356,6 +375,7 @@ fn table_def(
     for constraint in &create.constraints {
         add_constraint(&mut table, constraint)?;
     }
+    order_indexes(&mut table);
     finish_keys(&mut table)?;
     Ok(table)
 }
@@ -381,29 +401,57 @@ fn add_constraint(table: &mut TableDef, constraint: &TableConstraint) -> Result<
                 return Err(error::not_supported("this form of INDEX"));
             }
             let columns = index_columns(&index.columns, &table.columns)?;
-            let name = match &index.name {
-                Some(name) => name.value.clone(),
-                None => free_index_name(table, &columns),
-            };
-            if table.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&name)) {
-                return Err(duplicate_index(&name));
-            }
-            let number = u16::try_from(table.indexes.len() + 1).unwrap_or(u16::MAX);
-            if usize::from(number) > limits::INDEXES_MAX {
-                let text =
-                    format!("Too many keys specified; max {} keys allowed", limits::INDEXES_MAX);
-                return Err(error::make(1069, "42000", &text));
-            }
-            table.indexes.push(IndexDef { id: lats_base::IndexId::new(number), name, columns });
-            Ok(())
+            add_index(table, index.name.as_ref(), columns, false)
         }
-        TableConstraint::Unique(_) => Err(error::not_supported("UNIQUE keys")),
+        TableConstraint::Unique(unique) => {
+            if !is_btree(unique.index_type.as_ref()) || unique.characteristics.is_some() {
+                return Err(error::not_supported("this form of UNIQUE"));
+            }
+            let columns = index_columns(&unique.columns, &table.columns)?;
+            let name = unique.index_name.as_ref().or(unique.name.as_ref());
+            add_index(table, name, columns, true)
+        }
         TableConstraint::ForeignKey(_) => Err(error::not_supported("FOREIGN KEY")),
         TableConstraint::Check(_) => Err(error::not_supported("CHECK constraints")),
         TableConstraint::FulltextOrSpatial(_) => {
             Err(error::not_supported("FULLTEXT and SPATIAL indexes"))
         }
         other => Err(error::not_supported(&other.to_string())),
+    }
+}
+
+fn add_index(
+    table: &mut TableDef,
+    name: Option<&ast::Ident>,
+    columns: Vec<u16>,
+    unique: bool,
+) -> Result<(), SqlError> {
+    let name = match name {
+        Some(name) => name.value.clone(),
+        None => free_index_name(table, &columns),
+    };
+    if table.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&name)) {
+        return Err(duplicate_index(&name));
+    }
+    let number = u16::try_from(table.indexes.len() + 1).unwrap_or(u16::MAX);
+    if usize::from(number) > limits::INDEXES_MAX {
+        let text = format!("Too many keys specified; max {} keys allowed", limits::INDEXES_MAX);
+        return Err(error::make(1069, "42000", &text));
+    }
+    // The catalog gives the table for its entries.
+    let unique = unique.then_some(Unique { table: TableId::new(0), builder: None });
+    table.indexes.push(IndexDef { id: IndexId::new(number), name, columns, unique });
+    Ok(())
+}
+
+/// MySQL's order: unique indexes without NULLs, other unique ones, the rest.
+fn order_indexes(table: &mut TableDef) {
+    let columns = &table.columns;
+    let has_nulls =
+        |i: &IndexDef| i.columns.iter().any(|c| columns[usize::from(*c)].column_type.nullable);
+    table.indexes.sort_by_key(|i| (i.unique.is_none(), i.unique.is_some() && has_nulls(i)));
+    for (index, number) in table.indexes.iter_mut().zip(1u16..) {
+        index.id = IndexId::new(number);
     }
 }
 
@@ -480,14 +528,11 @@ fn check_key_column(column: &ColumnDef) -> Result<(), SqlError> {
     Err(error::make(1170, "42000", &text))
 }
 
-fn finish_keys(table: &mut TableDef) -> Result<(), SqlError> {
-    let automatic: Vec<u16> = table
-        .columns
-        .iter()
-        .zip(0u16..)
-        .filter(|(c, _)| c.auto_increment)
-        .map(|(_, at)| at)
-        .collect();
+/// The one column that is numbered by itself, if there is one; it must lead a key.
+fn check_automatic(table: &TableDef) -> Result<Option<u16>, SqlError> {
+    let numbered = table.columns.iter().zip(0u16..);
+    let automatic: Vec<u16> =
+        numbered.filter(|(c, _)| c.auto_increment).map(|(_, at)| at).collect();
     let leads_key = |at: &u16| {
         table.primary_key.first() == Some(at)
             || table.indexes.iter().any(|i| i.columns.first() == Some(at))
@@ -497,8 +542,13 @@ fn finish_keys(table: &mut TableDef) -> Result<(), SqlError> {
                     defined as a key";
         return Err(error::make(1075, "42000", text));
     }
+    Ok(automatic.first().copied())
+}
+
+fn finish_keys(table: &mut TableDef) -> Result<(), SqlError> {
+    let automatic = check_automatic(table)?;
     if table.primary_key.is_empty() {
-        if !automatic.is_empty() {
+        if automatic.is_some() {
             return Err(error::not_supported("AUTO_INCREMENT without a primary key"));
         }
         let at = u16::try_from(table.columns.len()).unwrap_or(u16::MAX);

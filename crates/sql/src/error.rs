@@ -156,8 +156,8 @@ pub fn wrong_variable_value(name: &str, value: &str) -> SqlError {
 }
 
 /// 1062: the key is taken.
-pub fn duplicate_entry(key: &str, table: &str) -> SqlError {
-    make(1062, "23000", &format!("Duplicate entry '{key}' for key '{table}.PRIMARY'"))
+pub fn duplicate_entry(key: &str, table: &str, index: &str) -> SqlError {
+    make(1062, "23000", &format!("Duplicate entry '{key}' for key '{table}.{index}'"))
 }
 
 /// 1364: a column that must be given.

@@ -3,7 +3,10 @@
 pub mod insert;
 pub mod select;
 pub mod sequence;
+mod unique;
 pub mod write;
+
+pub(crate) use unique::duplicate;
 
 use crate::error::{self, Failure};
 use crate::expr::RowSource;
@@ -19,6 +22,8 @@ pub(crate) const REQUEST_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of rows that one request may lead to.
 const ROWS_BYTES_MAX: usize = lats_base::limits::BATCH_BYTES_MAX - (128 << 10);
+/// Writes of a table with unique indexes that one request carries at most.
+const UNIQUE_WRITES_MAX: usize = 256;
 
 /// An operation on a table.
 pub(crate) fn operation(table: &Table, kind: RowOpKind, key: Vec<u8>) -> RowOp {
@@ -56,11 +61,13 @@ pub(crate) struct Chunks {
     operations: std::iter::Peekable<std::vec::IntoIter<RowOp>>,
     /// What a row may need in an answer, or as the image of a change.
     row_bytes: usize,
+    at_most: usize,
 }
 
 impl Chunks {
     pub(crate) fn new(operations: Vec<RowOp>) -> Self {
-        Self { operations: operations.into_iter().peekable(), row_bytes: 0 }
+        let operations = operations.into_iter().peekable();
+        Self { operations, row_bytes: 0, at_most: OPERATIONS_PER_REQUEST_MAX }
     }
 
     /// With changes or reads of rows that are not in the request: their images must fit, too.
@@ -71,12 +78,21 @@ impl Chunks {
             .map(|t| t.max_bytes().min(lats_base::limits::ROW_BYTES_MAX) + 8)
             .sum();
         let row_bytes = values.min(lats_base::limits::ROW_BYTES_MAX) + 256;
-        Self { operations: operations.into_iter().peekable(), row_bytes }
+        Self { row_bytes, ..Self::of_writes(operations, table) }
+    }
+
+    /// Writes of a table: fewer at once where each brings changes of unique indexes with it.
+    pub(crate) fn of_writes(operations: Vec<RowOp>, table: &Table) -> Self {
+        let all = Self::new(operations);
+        match table.has_unique_index() {
+            true => Self { at_most: UNIQUE_WRITES_MAX, ..all },
+            false => all,
+        }
     }
 
     /// Rows that one request may have.
     pub(crate) fn rows_max(&self) -> usize {
-        (ROWS_BYTES_MAX / self.row_bytes.max(1)).min(OPERATIONS_PER_REQUEST_MAX)
+        (ROWS_BYTES_MAX / self.row_bytes.max(1)).min(self.at_most)
     }
 
     /// The next request's operations, and whether they are the last.
@@ -148,6 +164,7 @@ mod tests {
             indexes: Vec::new(),
             fragment_count: 2,
             comment: String::new(),
+            index_of: None,
         })
     }
 

@@ -57,6 +57,8 @@ pub struct ColumnMeta {
     pub primary_key: bool,
     /// An index begins with it.
     pub indexed: bool,
+    /// It is a unique index by itself.
+    pub unique: bool,
     /// AUTO_INCREMENT.
     pub auto_increment: bool,
 }
@@ -73,6 +75,7 @@ impl ColumnMeta {
             column_type,
             primary_key: false,
             indexed: false,
+            unique: false,
             auto_increment: false,
         }
     }
@@ -87,6 +90,7 @@ impl ColumnMeta {
             org_name: def.map_or_else(String::new, |c| c.name.clone()),
             primary_key: table.def.primary_key.contains(&at),
             indexed: table.def.indexes.iter().any(|i| i.columns.first() == Some(&at)),
+            unique: table.def.unique_indexes().any(|(i, _)| i.columns == [at]),
             auto_increment: def.is_some_and(|c| c.auto_increment),
             ..Self::expression(
                 name,

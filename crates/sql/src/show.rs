@@ -353,6 +353,8 @@ fn now_text(column: &ColumnDef) -> String {
 fn key_text(table: &TableDef, at: u16) -> &'static str {
     if table.primary_key.contains(&at) {
         "PRI"
+    } else if table.unique_indexes().any(|(i, _)| i.columns == [at]) {
+        "UNI"
     } else if table.indexes.iter().any(|i| i.columns.first() == Some(&at)) {
         "MUL"
     } else {

@@ -2,7 +2,7 @@
 //! memory.
 
 use lats_base::TableId;
-use lats_catalog::{Catalog, Change, ChangeError};
+use lats_catalog::{Builder, Catalog, Change, ChangeError};
 use lats_client::api::{Committed, RowOp, RowResult, Scan, StoreError};
 use lats_client::batch::ScanBatch;
 use std::{future::Future, ops::Range, sync::Arc};
@@ -23,6 +23,9 @@ pub trait Store: Clone + Send + Sync + 'static {
         &self,
         change: Change,
     ) -> impl Future<Output = Result<Result<(), ChangeError>, StoreError>> + Send;
+
+    /// Whose death ends the index builds of this process (UNIQUE-7).
+    fn builder(&self) -> Builder;
 
     /// Begins a transaction. Costs nothing until its first operation.
     fn begin(&self) -> Self::Transaction;

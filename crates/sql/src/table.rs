@@ -40,6 +40,11 @@ impl Table {
         self.def.columns.get(usize::from(at)).map_or("", |c| &c.name)
     }
 
+    /// True if it has unique indexes, complete or not.
+    pub fn has_unique_index(&self) -> bool {
+        self.def.unique_indexes().next().is_some()
+    }
+
     /// The encoded primary key of a row image.
     pub fn key_of(&self, row: &[u8]) -> Vec<u8> {
         let mut key = Vec::with_capacity(16);

@@ -4,8 +4,8 @@
 use crate::plan::Columns;
 use crate::session::{Client, Outcome, Session, Shared, Sink};
 use crate::store::{Store, StoreScan, StoreTransaction};
-use lats_base::{RefCode, TableId};
-use lats_catalog::{Catalog, Change, ChangeError};
+use lats_base::{IndexId, RefCode, TableId};
+use lats_catalog::{Builder, Catalog, Change, ChangeError, IndexDef, TableDef, unique};
 use lats_client::api::{
     Committed, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, RowOutcome, RowResult, Scan,
     StoreError,
@@ -63,9 +63,54 @@ impl Inner {
         undo.push((table, key.to_vec(), before));
     }
 
+    /// Another row with the same key in a unique index, as the cluster reports it.
+    fn conflict(&mut self, def: &TableDef, key: &[u8], row: &[u8]) -> Option<RowResult> {
+        let layout = def.layout();
+        let key_in = |index: &IndexDef, row: &[u8]| {
+            let mut key = Vec::new();
+            layout.key_of(row, &index.columns, &mut key);
+            key
+        };
+        let rows = self.tables.entry(def.id).or_default();
+        for (index, _) in def.unique_indexes() {
+            if index.columns.iter().any(|c| layout.is_null(row, *c)) {
+                continue;
+            }
+            let own = key_in(index, row);
+            let other = rows.iter().find(|(k, r)| k.as_slice() != key && key_in(index, r) == own);
+            if let Some((other, _)) = other {
+                let mut holder = index.id.get().to_le_bytes().to_vec();
+                holder.extend(unique::row(&own, other).unwrap());
+                return Some(RowResult { outcome: RowOutcome::Duplicate, row: Some(holder) });
+            }
+        }
+        None
+    }
+
+    /// Reads an entry of a unique index.
+    fn entry(&mut self, of: (TableId, IndexId), key: &[u8]) -> RowResult {
+        let catalog = Arc::clone(&self.catalog);
+        let def = &catalog.tables[&of.0];
+        let index = def.index(of.1).unwrap();
+        let layout = def.layout();
+        let mut holders = Vec::new();
+        for (primary_key, row) in self.tables.entry(of.0).or_default().iter() {
+            let mut own = Vec::new();
+            layout.key_of(row, &index.columns, &mut own);
+            if unique::key(&own) == key {
+                holders.extend(lats_client::unique::holder(1, primary_key));
+            }
+        }
+        let outcome = if holders.is_empty() { RowOutcome::Missing } else { RowOutcome::Done };
+        RowResult { outcome, row: Some(holders) }
+    }
+
     fn run(&mut self, op: &RowOp, undo: &mut Vec<Undo>) -> Result<RowResult, StoreError> {
         let catalog = Arc::clone(&self.catalog);
         let def = catalog.tables.get(&op.table).ok_or(RefCode::TableUnknown)?;
+        if let Some(of) = def.index_of {
+            return Ok(self.entry(of, &op.key));
+        }
         if def.schema_version != op.schema_version {
             return Err(RefCode::SchemaVersionOld.into());
         }
@@ -91,10 +136,17 @@ impl Inner {
         match (op.kind, old) {
             (RowOpKind::Insert, Some(_)) => just(RowOutcome::Exists),
             (RowOpKind::Insert | RowOpKind::Write, _) => {
+                if let Some(conflict) = self.conflict(def, &op.key, &op.row) {
+                    return Ok(conflict);
+                }
                 self.put(op.table, &op.key, Some(op.row.clone()), undo);
                 just(RowOutcome::Done)
             }
             (_, None) => just(RowOutcome::Missing),
+            (RowOpKind::Reindex, Some(row)) => {
+                let conflict = self.conflict(def, &op.key, &row);
+                conflict.map_or_else(|| just(RowOutcome::Done), Ok)
+            }
             (RowOpKind::Read(_), Some(row)) => {
                 if !program.matches(&layout, &row).map_err(failed)? {
                     return just(RowOutcome::NotMatched);
@@ -109,6 +161,9 @@ impl Inner {
                 };
                 if new == row {
                     return just(RowOutcome::Unchanged);
+                }
+                if let Some(conflict) = self.conflict(def, &op.key, &new) {
+                    return Ok(conflict);
                 }
                 self.put(op.table, &op.key, Some(new), undo);
                 just(RowOutcome::Done)
@@ -260,7 +315,13 @@ impl StoreTransaction for MemoryTransaction {
             self.undo_to(if self.over { 0 } else { mark });
             return Err(error);
         }
-        if commit {
+        if results.iter().any(|r| r.outcome == RowOutcome::Duplicate) {
+            self.undo_to(if commit { 0 } else { mark });
+            self.over = commit;
+            for result in results.iter_mut().filter(|r| r.outcome == RowOutcome::Done) {
+                result.outcome = RowOutcome::Undone;
+            }
+        } else if commit {
             self.undo.clear();
         }
         Ok(results)
@@ -328,6 +389,10 @@ impl Store for Memory {
         }
         inner.catalog = Arc::new(catalog);
         Ok(Ok(()))
+    }
+
+    fn builder(&self) -> Builder {
+        Builder::default()
     }
 
     fn begin(&self) -> MemoryTransaction {

@@ -7,3 +7,4 @@ mod queries;
 mod refusals;
 mod schema;
 mod transactions;
+mod unique;

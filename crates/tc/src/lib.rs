@@ -12,6 +12,7 @@ mod abort;
 mod commit;
 mod deadlock;
 mod epoch;
+mod index;
 mod outcome;
 mod prepare;
 mod request;
@@ -39,6 +40,8 @@ use zerocopy::IntoBytes;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableRoute {
     pub(crate) fragment_count: u16,
+    /// It is the hidden table of a unique index: only the coordinator writes it.
+    pub(crate) is_index: bool,
 }
 
 /// The transaction coordinator.
@@ -140,6 +143,13 @@ impl Tc {
         queued.extend_from_slice(entry.as_bytes());
         if queued.len() >= COMPLETION_BYTES_MAX {
             let entries = core::mem::take(queued);
+            ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
+        }
+    }
+
+    /// Sends the completions of a participant without waiting for more.
+    pub(crate) fn flush_completions(&mut self, participant: BlockRef, ctx: &mut Ctx<'_>) {
+        if let Some(entries) = self.completions.remove(&participant) {
             ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
         }
     }

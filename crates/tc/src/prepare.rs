@@ -32,9 +32,15 @@ impl Tc {
         early.iter().for_each(|n| {
             batch.backups.remove(n);
         });
-        let done = list::items::<Outcome>(signal.payload())
+        let payload = signal.payload();
+        let mut walked = list::items::<Outcome>(payload);
+        let done = walked
+            .by_ref()
+            .take(conf.result_count as usize)
             .filter(|(o, _)| o.kind == OutcomeKind::Done as u32)
             .count();
+        let (outcomes, changes) = payload.split_at(payload.len() - walked.rest().len());
+        let of_index = batch.of_index;
         let participant = t.participants.entry(batch.primary).or_default();
         participant.primary |= conf.holds != 0;
         participant.only_locks |= batch.reads_with_lock || done < batch.operations as usize;
@@ -42,8 +48,17 @@ impl Tc {
         for node in conf.backups.and(alive).iter() {
             t.participants.entry(BlockRef::ldm(node, instance)).or_default().backup = true;
         }
-        let request = t.request.as_mut();
-        let fits = request.is_none_or(|r| r.take_outcomes(signal.payload(), conf.result_count));
+        let fits = match &mut t.request {
+            Some(request) if of_index => {
+                request.index_work.take_outcomes(outcomes);
+                true
+            }
+            Some(request) => {
+                request.index_work.add_changes(changes);
+                request.take_outcomes(outcomes, conf.result_count)
+            }
+            None => true,
+        };
         if conf.decided != 0 {
             // CARRY-3: there is no way back, even if it was to be rolled back meanwhile.
             t.state = State::Deciding;
@@ -55,6 +70,7 @@ impl Tc {
         } else if !fits {
             self.abort(conf.transaction, RefCode::BatchTooLarge.into(), ctx);
         }
+        self.change_indexes(conf.transaction, ctx);
         self.forget_settled(conf.transaction, conf.batch, ctx);
     }
 
@@ -80,8 +96,13 @@ impl Tc {
         let participant = t.participants.entry(batch.primary).or_default();
         participant.primary = true;
         participant.only_locks = true;
-        let refusal =
-            Refusal { code: body.code, errno: body.errno, text: signal.payload().to_vec() };
+        // An index that is not there (any more): the row was changed by another definition.
+        let unknown = u32::from(RefCode::TableUnknown.number());
+        let code = match body.code {
+            code if batch.of_index && code == unknown => RefCode::SchemaVersionOld.number().into(),
+            code => code,
+        };
+        let refusal = Refusal { code, errno: body.errno, text: signal.payload().to_vec() };
         // What answers so was told to, because another part of the request was refused first.
         let cancelled = body.code == u32::from(RefCode::TransactionAborted.number());
         match t.state {
@@ -108,6 +129,7 @@ impl Tc {
             return;
         }
         match t.state {
+            State::Preparing if t.has_duplicates() => self.take_back_request(id, ctx),
             State::Preparing if t.request.as_ref().is_some_and(Request::commits) => {
                 if ctx.crash_point(Fault::CrashBeforeDecide) {
                     return;

@@ -20,11 +20,14 @@ use lats_signals::{
 
 /// Operations for one primary.
 #[derive(Default)]
-struct Part {
-    count: u32,
-    operations: Vec<u8>,
-    reads_with_lock: bool,
+pub(crate) struct Part {
+    pub(crate) count: u32,
+    pub(crate) operations: Vec<u8>,
+    pub(crate) reads_with_lock: bool,
 }
+
+/// Operations by the local data manager of their rows' primary.
+pub(crate) type Parts = BTreeMap<BlockRef, Part>;
 
 impl Tc {
     pub(crate) fn on_tc_key_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -116,12 +119,24 @@ impl Tc {
         let commits = req.flags & FLAG_COMMIT != 0;
         let decides = if commits && decides { PREPARE_DECIDES } else { 0 };
         let flags = decides | if parts.len() > 1 { PART_OF_MANY } else { 0 };
-        let (view, epoch) = (self.view.number, self.epochs.current);
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::Preparing;
         t.seen_searches.clear();
         t.operations += req.operation_count as usize;
         t.tables.extend(list::items::<Operation>(payload).map(|(head, _)| head.table));
+        self.send_batches(id, (req.statement, flags), (parts, false), ctx);
+        self.when_settled(id, ctx);
+    }
+
+    pub(crate) fn send_batches(
+        &mut self,
+        id: TransactionId,
+        (statement, flags): (u32, u32),
+        (parts, of_index): (Parts, bool),
+        ctx: &mut Ctx<'_>,
+    ) {
+        let (view, epoch) = (self.view.number, self.epochs.current);
+        let Some(t) = self.transactions.get_mut(&id) else { return };
         for (primary, part) in parts {
             let batch = t.next_batch;
             t.next_batch += 1;
@@ -131,6 +146,7 @@ impl Tc {
                     primary,
                     operations: part.count,
                     reads_with_lock: part.reads_with_lock,
+                    of_index,
                     executed: false,
                     backups: NodeSet::EMPTY,
                     early: NodeSet::EMPTY,
@@ -142,13 +158,12 @@ impl Tc {
                 view,
                 epoch,
                 batch,
-                statement: req.statement,
+                statement,
                 operation_count: part.count,
                 flags,
             };
             ctx.send_with(primary, &body, &[&part.operations]);
         }
-        self.when_settled(id, ctx);
     }
 
     /// CARRY-1: true if one data manager of this node is primary of all that the transaction has
@@ -163,25 +178,37 @@ impl Tc {
     }
 
     /// Sorts operations by the local data manager of their row's primary.
-    fn split(&self, payload: &[u8]) -> Result<BTreeMap<BlockRef, Part>, RefCode> {
-        let mut parts: BTreeMap<BlockRef, Part> = BTreeMap::new();
-        let instances = self.view.config.ldm_instances.max(1);
+    fn split(&self, payload: &[u8]) -> Result<Parts, RefCode> {
+        let mut parts = Parts::new();
         for (index, (mut head, strings)) in list::items::<Operation>(payload).enumerate() {
             let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
             let kind = OperationKind::from_number(head.kind).ok_or(RefCode::RequestMalformed)?;
-            let bucket = hash::bucket_of(hash::partition_hash(strings[0]));
-            let fragment = (bucket % u32::from(table.fragment_count.max(1))) as u16;
-            head.fragment = lats_base::FragmentId::new(fragment);
+            // UNIQUE-1: entries change with their rows only.
+            if table.is_index && kind != OperationKind::Read {
+                return Err(RefCode::RequestMalformed);
+            }
             head.index = index as u32;
-            let node = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
-            let primary = BlockRef::ldm(node, u32::from(fragment) % instances);
+            let primary = self.route(&mut head, strings[0])?;
             let part = parts.entry(primary).or_default();
             part.count += 1;
-            part.reads_with_lock |=
-                matches!(kind, OperationKind::ReadShared | OperationKind::ReadExclusive);
+            part.reads_with_lock |= matches!(
+                kind,
+                OperationKind::ReadShared | OperationKind::ReadExclusive | OperationKind::Reindex
+            );
             list::push(&mut part.operations, &head, strings);
         }
         Ok(parts)
+    }
+
+    /// Fills in the operation's fragment; the local data manager of its primary.
+    pub(crate) fn route(&self, head: &mut Operation, key: &[u8]) -> Result<BlockRef, RefCode> {
+        let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
+        let bucket = hash::bucket_of(hash::partition_hash(key));
+        let fragment = (bucket % u32::from(table.fragment_count.max(1))) as u16;
+        head.fragment = lats_base::FragmentId::new(fragment);
+        let node = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
+        let instances = self.view.config.ldm_instances.max(1);
+        Ok(BlockRef::ldm(node, u32::from(fragment) % instances))
     }
 
     /// Answers the request that is being worked on.

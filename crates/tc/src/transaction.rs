@@ -1,5 +1,6 @@
 //! What a coordinator knows of a transaction.
 
+use crate::index::IndexWork;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -66,6 +67,8 @@ pub(crate) struct Transaction {
     pub(crate) seen_searches: BTreeMap<TransactionId, u64>,
     /// Why it, or its last request, is rolled back.
     pub(crate) refusal: Option<Refusal>,
+    /// It has changed unique indexes, whose entries are shown when it is complete (UNIQUE-5).
+    pub(crate) changes_index: bool,
 }
 
 /// A local data manager that has to hear the end of the transaction.
@@ -85,6 +88,8 @@ pub(crate) struct Batch {
     pub(crate) primary: BlockRef,
     pub(crate) operations: u32,
     pub(crate) reads_with_lock: bool,
+    /// Its operations are changes of unique indexes.
+    pub(crate) of_index: bool,
     /// The primary has answered.
     pub(crate) executed: bool,
     /// Backups whose answer is missing.
@@ -110,6 +115,7 @@ pub(crate) struct Request {
     pub(crate) statement: u32,
     pub(crate) outcomes: Vec<u8>,
     pub(crate) outcome_count: u32,
+    pub(crate) index_work: IndexWork,
 }
 
 #[derive(Clone, Debug)]
@@ -154,6 +160,7 @@ impl Transaction {
             nudges: 0,
             seen_searches: BTreeMap::new(),
             refusal: None,
+            changes_index: false,
         }
     }
 }
@@ -187,6 +194,7 @@ impl Request {
             statement: req.statement,
             outcomes: Vec::new(),
             outcome_count: 0,
+            index_work: IndexWork::default(),
         }
     }
 

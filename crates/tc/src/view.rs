@@ -44,7 +44,10 @@ impl Tc {
             self.tables = catalog
                 .tables
                 .values()
-                .map(|t| (t.id, TableRoute { fragment_count: t.fragment_count }))
+                .map(|t| {
+                    let is_index = t.index_of.is_some();
+                    (t.id, TableRoute { fragment_count: t.fragment_count, is_index })
+                })
                 .collect();
             self.abort_on_dropped_tables(ctx);
         }

@@ -12,8 +12,8 @@ use lats_signals::{
     },
     list::{self, Range},
     query::{
-        SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PRIMARY_KEYS, SCAN_REVERSE, ScanCloseOrd, ScanConf,
-        ScanNextReq, ScanRef, ScanReq,
+        SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE, ScanCloseOrd,
+        ScanConf, ScanNextReq, ScanRef, ScanReq,
     },
 };
 
@@ -95,6 +95,7 @@ impl ClientCore {
             (scan.reverse, SCAN_REVERSE),
             (merges, SCAN_INDEX_KEYS),
             (scan.primary_keys, SCAN_PRIMARY_KEYS),
+            (scan.pending, SCAN_PENDING),
         ];
         let body = ScanReq {
             transaction: transaction.map_or(TransactionId::NONE, |s| self.transaction_id(s)),

@@ -49,6 +49,9 @@ const BUGS: &[(&str, Fault)] = &[
     ("share-without-lock", Fault::BugShareWithoutLock),
     ("blind-to-deadlocks", Fault::BugBlindToDeadlocks),
     ("hasty-victim", Fault::BugHastyVictim),
+    ("forget-index-change", Fault::BugForgetIndexChange),
+    ("show-index-early", Fault::BugShowIndexEarly),
+    ("build-without-pending", Fault::BugBuildWithoutPending),
 ];
 
 #[derive(Default)]

@@ -34,7 +34,8 @@ pub(super) fn column_info(column: &ColumnMeta) -> ColumnInfo {
         flags: ColumnFlags::NONE
             .with(ColumnFlags::PRIMARY_KEY, column.primary_key)
             .with(ColumnFlags::PART_KEY, column.primary_key || column.indexed)
-            .with(ColumnFlags::MULTIPLE_KEY, column.indexed)
+            .with(ColumnFlags::UNIQUE_KEY, column.unique)
+            .with(ColumnFlags::MULTIPLE_KEY, column.indexed && !column.unique)
             .with(ColumnFlags::AUTO_INCREMENT, column.auto_increment),
     }
 }

@@ -79,11 +79,11 @@ fn key_value(key: &str, value: &ast::Expr, found: &mut TableOptions) -> Result<(
     }
 }
 
-/// A column's definition, and whether it is the primary key.
+/// A column's definition, whether it is the primary key, and whether it is unique.
 pub(super) fn column_def(
     column: &ast::ColumnDef,
     table_collation: Collation,
-) -> Result<(ColumnDef, bool), SqlError> {
+) -> Result<(ColumnDef, bool, bool), SqlError> {
     let name = column.name.value.clone();
     super::check_name(&name, 1166, "column")?;
     let collation = column_collation(column, table_collation)?;
@@ -96,6 +96,7 @@ pub(super) fn column_def(
         hidden: false,
     };
     let mut is_key = false;
+    let mut is_unique = false;
     let mut default = None;
     let mut not_null = false;
     for option in &column.options {
@@ -104,7 +105,7 @@ pub(super) fn column_def(
             ColumnOption::NotNull => not_null = true,
             ColumnOption::Default(expr) => default = Some(expr),
             ColumnOption::PrimaryKey(key) if key.characteristics.is_none() => is_key = true,
-            ColumnOption::Unique(_) => return Err(error::not_supported("UNIQUE keys")),
+            ColumnOption::Unique(unique) if unique.characteristics.is_none() => is_unique = true,
             ColumnOption::ForeignKey(_) => return Err(error::not_supported("FOREIGN KEY")),
             ColumnOption::Check(_) => return Err(error::not_supported("CHECK constraints")),
             ColumnOption::Generated { .. } => {
@@ -133,7 +134,7 @@ pub(super) fn column_def(
     if let Some(expr) = default {
         def.default = default_value(expr, &def)?;
     }
-    Ok((def, is_key))
+    Ok((def, is_key, is_unique))
 }
 
 fn column_collation(

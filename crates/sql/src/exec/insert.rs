@@ -1,12 +1,13 @@
 //! INSERT and REPLACE.
 
-use super::{Chunks, operation};
+mod conflict;
+
+use super::{Chunks, operation, unique::duplicate};
 use crate::error::{self, Failure};
 use crate::expr::RowSource;
 use crate::plan::insert::{Cell, InsertPlan, OnConflict};
 use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
-use crate::table::Table;
 use lats_catalog::DefaultValue;
 use lats_client::api::{RowOp, RowOpKind, RowOutcome};
 use lats_values::{ConvertContext, EvalContext, Expr, Program, SqlError, TypeKind, Value};
@@ -15,17 +16,6 @@ use lats_values::{ConvertContext, EvalContext, Expr, Program, SqlError, TypeKind
 struct Counts {
     affected: u64,
     duplicates: u64,
-}
-
-/// 1062 for the row whose key is taken.
-pub(crate) fn duplicate(table: &Table, row: &[u8]) -> SqlError {
-    let parts: Vec<String> = table
-        .def
-        .primary_key
-        .iter()
-        .map(|column| table.layout.value(row, *column).to_display())
-        .collect();
-    error::duplicate_entry(&parts.join("-"), &table.def.name)
 }
 
 impl<S: Store> Session<S> {
@@ -181,16 +171,20 @@ impl<S: Store> Session<S> {
         // before the outcomes are known, unless such rows are only left out.
         let single = operations.len() == 1;
         let settled = match plan.conflict {
-            OnConflict::Ignore => true,
+            OnConflict::Ignore => single || !table.has_unique_index(),
             OnConflict::Error => single,
             OnConflict::Replace | OnConflict::Update(_) => false,
         };
         let mut counts = Counts::default();
         // The images are in the requests.
-        let mut chunks = Chunks::new(operations);
+        let mut chunks = Chunks::of_writes(operations, table);
         while let Some((chunk, last)) = chunks.next_chunk() {
             let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
             let results = self.run_operations(chunk, last && settled).await?;
+            if results.iter().any(|r| r.outcome == RowOutcome::Duplicate) {
+                self.resolve_duplicates(plan, (rows, &results), externals, &mut counts).await?;
+                continue;
+            }
             let mut taken = Vec::new();
             for (result, row) in results.iter().zip(rows) {
                 match result.outcome {
@@ -213,11 +207,15 @@ impl<S: Store> Session<S> {
     ) -> Result<(), Failure> {
         let table = &plan.table;
         let Some(first) = taken.first() else { return Ok(()) };
+        let replaces = matches!(plan.conflict, OnConflict::Replace | OnConflict::Update(_));
+        if replaces && table.has_unique_index() {
+            return self.place_rows(plan, taken, externals, counts).await;
+        }
         counts.duplicates += taken.len() as u64;
         let operations: Vec<RowOp> = match &plan.conflict {
-            OnConflict::Error => return Err(duplicate(table, first).into()),
+            OnConflict::Error => return Err(duplicate(table, None, first).into()),
             OnConflict::Ignore => {
-                let warnings = taken.iter().map(|row| duplicate(table, row)).collect();
+                let warnings = taken.iter().map(|row| duplicate(table, None, row)).collect();
                 self.add_warnings(warnings);
                 return Ok(());
             }

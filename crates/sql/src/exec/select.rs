@@ -12,9 +12,9 @@ use crate::session::{Outcome, Session, Sink};
 use crate::store::Store;
 use crate::table::Table;
 use collect::Collector;
-use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
-use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, Scan};
-use lats_values::{Expr, SqlError, Value};
+use lats_base::{IndexId, limits::OPERATIONS_PER_REQUEST_MAX};
+use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, Scan, StoreError};
+use lats_values::{Expr, Program, SqlError, Value};
 pub(crate) use order::compare_rows;
 
 /// Rows that a scan with locks asks for at once.
@@ -77,6 +77,16 @@ impl<S: Store> Session<S> {
         }
         let (keys, filter) = match resolved.target {
             Target::Keys(keys) => (keys, filter),
+            Target::UniqueKeys(keys) if lock == LockMode::Committed => {
+                let program = self.program(plan, filter, collector);
+                return self
+                    .read_unique((table, plan.access.index), keys, &program, collector)
+                    .await;
+            }
+            Target::UniqueKeys(keys) => {
+                let keys = self.find_keys(table, plan.access.index, &keys).await?;
+                (keys, plan.access.filter.as_ref())
+            }
             Target::Ranges(ranges) if lock == LockMode::Committed => {
                 let program = self.program(plan, filter, collector);
                 let mut scan = scan(plan, table, ranges, program);
@@ -183,6 +193,33 @@ impl<S: Store> Session<S> {
         }
     }
 
+    /// Rows by keys of a unique index: found whole, so the rest of the condition is checked here.
+    async fn read_unique(
+        &mut self,
+        (table, index): (&Table, IndexId),
+        keys: Vec<Vec<u8>>,
+        program: &[u8],
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Failure> {
+        let program = match program {
+            [] => Program::default(),
+            bytes => Program::decode(bytes, table.layout.columns()).map_err(StoreError::from)?,
+        };
+        for part in keys.chunks(super::unique::LOOKUPS_MAX) {
+            for found in self.find_unique(table, index, part).await? {
+                if !program.matches(&table.layout, &found.row)? {
+                    continue;
+                }
+                let mut projected = Vec::new();
+                program.project(&table.layout, &found.row, &mut projected);
+                if collector.push(&projected)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
     async fn read_keys<K: Sink>(
         &mut self,
         reads: Vec<RowOp>,
@@ -259,6 +296,7 @@ fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Vec<u8
         program,
         limit: None,
         as_of: AsOf::Newest,
+        pending: false,
     }
 }
 

@@ -64,14 +64,12 @@ impl<S: Store> Session<S> {
         let ordered = plan.ordered_scan && (resolved.exact || plan.access.fixed == 0);
         let (keys, filter) = match resolved.target {
             Target::Keys(keys) if limit >= keys.len() as u64 => (keys, filter),
-            Target::Keys(keys) => {
-                let ranges = keys
-                    .iter()
-                    .map(|key| lats_client::api::KeyRange {
-                        lower: key.clone(),
-                        upper: lats_values::next_prefix(key),
-                    })
-                    .collect();
+            Target::UniqueKeys(keys) if limit >= keys.len() as u64 => {
+                let keys = self.find_keys(&plan.table, plan.access.index, &keys).await?;
+                (keys, plan.access.filter.as_ref())
+            }
+            Target::Keys(keys) | Target::UniqueKeys(keys) => {
+                let ranges = crate::access::key_ranges(&keys);
                 let keys = self.collect_keys(plan, (ranges, ordered), filter, externals).await?;
                 (keys, plan.access.filter.as_ref())
             }
@@ -106,7 +104,15 @@ impl<S: Store> Session<S> {
         let mut counts = Counts::default();
         let mut chunks = Chunks::changing(operations, table);
         while let Some((chunk, last)) = chunks.next_chunk() {
-            for result in self.run_operations(chunk, last).await? {
+            let sent = if table.has_unique_index() { chunk.clone() } else { Vec::new() };
+            let results = self.run_operations(chunk, last).await?;
+            let mut both = sent.iter().zip(&results);
+            if let Some((operation, result)) =
+                both.find(|(_, r)| r.outcome == RowOutcome::Duplicate)
+            {
+                return Err(self.duplicate_in_update(table, operation, result).await);
+            }
+            for result in results {
                 match result.outcome {
                     RowOutcome::Done => {
                         counts.matched += 1;
@@ -146,6 +152,7 @@ impl<S: Store> Session<S> {
             program: encode_program(filter, projection),
             limit: (limit != u64::MAX && !sorts).then_some(limit),
             as_of: AsOf::Newest,
+            pending: false,
         };
         let mut running = self.start_scan(scan);
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
@@ -267,8 +274,8 @@ impl<S: Store> Session<S> {
         while let Some((chunk, _)) = chunks.next_chunk() {
             let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
             for (result, row) in self.run_operations(chunk, false).await?.iter().zip(rows) {
-                if result.outcome == RowOutcome::Exists {
-                    return Err(super::insert::duplicate(&plan.table, &row).into());
+                if matches!(result.outcome, RowOutcome::Exists | RowOutcome::Duplicate) {
+                    return Err(super::unique::duplicate(&plan.table, Some(result), &row).into());
                 }
             }
         }

@@ -177,6 +177,7 @@ pub fn plan<'a>(
             index: lats_client::api::PRIMARY_INDEX,
             columns: Vec::new(),
             is_key_lookup: false,
+            is_unique_lookup: false,
             residual: None,
             filter: filter.clone(),
             fixed: 0,
@@ -545,7 +546,10 @@ fn choose_order(plan: &mut SelectPlan, table: &Table) {
             _ => None,
         })
         .collect();
-    let usable = plan.grouping.is_none() && !plan.access.is_key_lookup && !plan.order.is_empty();
+    let usable = plan.grouping.is_none()
+        && !plan.access.is_key_lookup
+        && !plan.access.is_unique_lookup
+        && !plan.order.is_empty();
     let Some(columns) = columns.filter(|_| usable) else { return };
     plan.access.order_by_index(table, &columns);
     // Rows are locked and read after they were found: until then, only their primary key is sure

@@ -5,7 +5,7 @@ use crate::error::{self, Failure};
 use crate::session::Session;
 use crate::store::Store;
 use crate::table::find;
-use lats_catalog::{ColumnDef, DefaultValue, TableDef};
+use lats_catalog::{ColumnDef, DefaultValue, IndexDef, TableDef};
 use lats_values::{Collation, Value};
 use std::fmt::Write as _;
 
@@ -70,6 +70,11 @@ fn visible(table: &TableDef) -> impl Iterator<Item = (&ColumnDef, u16)> {
     table.columns.iter().zip(0u16..).filter(|(column, _)| !column.hidden)
 }
 
+/// Its indexes, without those that are being built.
+fn complete_indexes(table: &TableDef) -> impl Iterator<Item = &IndexDef> {
+    table.indexes.iter().filter(|i| i.unique.is_none_or(|u| u.builder.is_none()))
+}
+
 fn extra(column: &ColumnDef) -> String {
     let mut words = Vec::new();
     if column.auto_increment {
@@ -112,7 +117,8 @@ fn show_index(table: &TableDef) -> Vec<Vec<Value>> {
     let hidden = |at: &u16| table.columns.get(usize::from(*at)).is_some_and(|c| c.hidden);
     let primary =
         (!table.primary_key.iter().any(hidden)).then_some(("PRIMARY", 0, &table.primary_key));
-    let secondary = table.indexes.iter().map(|i| (i.name.as_str(), 1, &i.columns));
+    let secondary = complete_indexes(table)
+        .map(|i| (i.name.as_str(), u64::from(i.unique.is_none()), &i.columns));
     let mut rows = Vec::new();
     for (name, non_unique, columns) in primary.into_iter().chain(secondary) {
         for (at, number) in columns.iter().zip(1u64..) {
@@ -170,8 +176,10 @@ fn create_table(table: &TableDef) -> String {
     if !table.primary_key.iter().any(hidden) {
         lines.push(format!("  PRIMARY KEY ({})", names(table, &table.primary_key)));
     }
-    for index in &table.indexes {
-        lines.push(format!("  KEY {} ({})", quoted(&index.name), names(table, &index.columns)));
+    for index in complete_indexes(table) {
+        let kind = if index.unique.is_some() { "UNIQUE KEY" } else { "KEY" };
+        let columns = names(table, &index.columns);
+        lines.push(format!("  {kind} {} ({columns})", quoted(&index.name)));
     }
     let mut text = format!("CREATE TABLE {} (\n{}\n)", quoted(&table.name), lines.join(",\n"));
     text.push_str(" ENGINE=LatsDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci");

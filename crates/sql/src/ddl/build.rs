@@ -1,0 +1,136 @@
+//! CREATE UNIQUE INDEX on a table that is in use. The catalog holds writers to the index before this
+//! begins; here the rows that were there before it are entered (UNIQUE-7).
+
+use crate::error::{self, Failure, change_error};
+use crate::exec::duplicate;
+use crate::store::{Store, StoreScan, StoreTransaction};
+use crate::table::{Table, find};
+use lats_base::{RefCode, TableId};
+use lats_catalog::Change;
+use lats_client::api::{
+    AsOf, KeyRange, LockMode, PRIMARY_INDEX, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
+};
+use std::time::Duration;
+
+/// Rows that are entered by one transaction.
+const ROWS_MAX: usize = 128;
+/// How often something that failed for the moment is tried in a row, and after what pause.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Fills the index, or takes it away again.
+///
+/// # Errors
+/// 1062 if two rows have the same key; what the cluster refuses.
+pub(super) async fn build<S: Store>(
+    store: S,
+    (database, table, name): (String, String, String),
+) -> Result<(), Failure> {
+    let catalog = store.catalog();
+    let def = find(&catalog, &database, &table)?;
+    let index = def.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(&name));
+    let Some(index) = index else { return Err(error::unknown_table(&database, &table).into()) };
+    let (table, index) = (def.id, index.id);
+    let filled = fill(&store, table).await;
+    let last = match &filled {
+        Ok(()) => Change::IndexReady { table, index },
+        Err(_) => Change::DropBuild { table, index },
+    };
+    let ended = end(&store, last).await;
+    filled.and(ended)
+}
+
+async fn end<S: Store>(store: &S, change: Change) -> Result<(), Failure> {
+    for _ in 0..TRIES {
+        match store.change(change.clone()).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(refused)) => return Err(change_error(&refused, true).into()),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+    Err(StoreError::from(RefCode::NotServing).into())
+}
+
+/// Enters all rows, from the start again when the table's definition changes.
+async fn fill<S: Store>(store: &S, table: TableId) -> Result<(), Failure> {
+    let mut tries = 0;
+    loop {
+        let def = store.catalog().tables.get(&table).cloned();
+        let def = Table::new(&def.ok_or(StoreError::from(RefCode::TableUnknown))?);
+        match enter_all(store, &def).await {
+            Err(Failure::Store(error)) if is_passing(&error) && tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+fn is_passing(error: &StoreError) -> bool {
+    error.class() == lats_base::ErrorClass::Temporary && error.code != RefCode::MemoryFull
+}
+
+async fn enter_all<S: Store>(store: &S, table: &Table) -> Result<(), Failure> {
+    let mut running = store.scan(Scan {
+        table: table.def.id,
+        schema_version: table.def.schema_version,
+        index: PRIMARY_INDEX,
+        ranges: vec![KeyRange::default()],
+        ordered: false,
+        reverse: false,
+        primary_keys: true,
+        program: Vec::new(),
+        limit: None,
+        pending: true,
+        as_of: AsOf::Newest,
+    });
+    while let Some(rows) = running.next().await? {
+        let keys: Vec<Vec<u8>> = rows.iter().map(|row| row.primary_key.to_vec()).collect();
+        for part in keys.chunks(ROWS_MAX) {
+            enter(store, table, part).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn enter<S: Store>(store: &S, table: &Table, keys: &[Vec<u8>]) -> Result<(), Failure> {
+    let operation = |key: &Vec<u8>| crate::exec::operation(table, RowOpKind::Reindex, key.clone());
+    let mut tries = 0;
+    let results = loop {
+        let mut transaction = store.begin();
+        match transaction.execute(keys.iter().map(operation).collect(), true).await {
+            Ok(results) => break results,
+            Err(error) if is_passing(&error) && error.code != RefCode::SchemaVersionOld => {
+                tries += 1;
+                if tries > TRIES {
+                    return Err(error.into());
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let taken = results.iter().zip(keys).find(|(r, _)| r.outcome == RowOutcome::Duplicate);
+    match taken {
+        Some((result, key)) => Err(duplicate_of(store, table, result, key).await),
+        None => Ok(()),
+    }
+}
+
+/// 1062 for a row whose key another one has.
+async fn duplicate_of<S: Store>(
+    store: &S,
+    table: &Table,
+    result: &RowResult,
+    key: &[u8],
+) -> Failure {
+    let read = crate::exec::operation(table, RowOpKind::Read(LockMode::Committed), key.to_vec());
+    match store.read(vec![read]).await {
+        Ok(rows) => {
+            let row = rows.into_iter().next().and_then(|r| r.row).unwrap_or_default();
+            duplicate(table, Some(result), &row).into()
+        }
+        Err(error) => error.into(),
+    }
+}

@@ -1,0 +1,127 @@
+//! Rows that meet another one with the same key in a unique index. The request that carried them was
+//! taken back, so they are placed one by one.
+
+use super::{Counts, update_program};
+use crate::error::{self, Failure};
+use crate::exec::{operation, unique::duplicate};
+use crate::plan::insert::{InsertPlan, OnConflict};
+use crate::session::Session;
+use crate::store::Store;
+use lats_client::api::{RowOp, RowOpKind, RowOutcome, RowResult};
+use lats_values::Value;
+
+/// A row that meets more others than this is being chased by other writers.
+const TRIES: u32 = 100;
+
+/// True for a row that could not be stored.
+fn is_refused(result: &RowResult) -> bool {
+    matches!(result.outcome, RowOutcome::Exists | RowOutcome::Duplicate)
+}
+
+impl<S: Store> Session<S> {
+    /// Goes on after a request that was taken back.
+    pub(super) async fn resolve_duplicates(
+        &mut self,
+        plan: &InsertPlan,
+        (rows, results): (Vec<Vec<u8>>, &[RowResult]),
+        externals: &[Value],
+        counts: &mut Counts,
+    ) -> Result<(), Failure> {
+        let first = results.iter().zip(&rows).find(|(result, _)| is_refused(result));
+        match (&plan.conflict, first) {
+            (OnConflict::Error, Some((result, row))) => {
+                Err(duplicate(&plan.table, Some(result), row).into())
+            }
+            // It may have been rolled back with its transaction.
+            (OnConflict::Ignore, Some((result, row))) if rows.len() == 1 => {
+                counts.duplicates += 1;
+                self.add_warnings(vec![duplicate(&plan.table, Some(result), row)]);
+                Ok(())
+            }
+            _ => self.place_rows(plan, rows, externals, counts).await,
+        }
+    }
+
+    /// Places rows one by one, as MySQL does.
+    pub(super) async fn place_rows(
+        &mut self,
+        plan: &InsertPlan,
+        rows: Vec<Vec<u8>>,
+        externals: &[Value],
+        counts: &mut Counts,
+    ) -> Result<(), Failure> {
+        for row in rows {
+            self.place_row(plan, row, externals, counts).await?;
+        }
+        Ok(())
+    }
+
+    async fn place_row(
+        &mut self,
+        plan: &InsertPlan,
+        row: Vec<u8>,
+        externals: &[Value],
+        counts: &mut Counts,
+    ) -> Result<(), Failure> {
+        let table = &plan.table;
+        let key = table.key_of(&row);
+        let mut removed = 0;
+        for try_number in 0..TRIES {
+            let insert =
+                RowOp { row: row.clone(), ..operation(table, RowOpKind::Insert, key.clone()) };
+            let result = self.run_one(insert).await?;
+            if !is_refused(&result) {
+                counts.affected += 1 + removed;
+                return Ok(());
+            }
+            counts.duplicates += u64::from(try_number == 0);
+            let holder = result.holder().map_or_else(|| key.clone(), |(_, holder)| holder);
+            match &plan.conflict {
+                OnConflict::Error => return Err(duplicate(table, Some(&result), &row).into()),
+                OnConflict::Ignore => {
+                    self.add_warnings(vec![duplicate(table, Some(&result), &row)]);
+                    return Ok(());
+                }
+                OnConflict::Replace => {
+                    let delete = operation(table, RowOpKind::Delete, holder);
+                    let gone = self.run_one(delete).await?.outcome == RowOutcome::Done;
+                    removed += u64::from(gone);
+                }
+                OnConflict::Update(assignments) => {
+                    let program = update_program(plan, assignments, &row, externals);
+                    if self.update_holder(plan, (holder, program), counts).await? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Err(error::make(1205, "HY000", "Lock wait timeout exceeded; try restarting transaction")
+            .into())
+    }
+
+    /// ON DUPLICATE KEY UPDATE of the row that has the key; false if it is gone.
+    async fn update_holder(
+        &mut self,
+        plan: &InsertPlan,
+        (holder, program): (Vec<u8>, Vec<u8>),
+        counts: &mut Counts,
+    ) -> Result<bool, Failure> {
+        let update = RowOp { program, ..operation(&plan.table, RowOpKind::Update, holder) };
+        let result = self.run_one(update.clone()).await?;
+        match result.outcome {
+            RowOutcome::Missing => return Ok(false),
+            RowOutcome::Duplicate => {
+                return Err(self.duplicate_in_update(&plan.table, &update, &result).await);
+            }
+            RowOutcome::Unchanged => counts.affected += u64::from(self.client.found_rows),
+            _ => counts.affected += 2,
+        }
+        Ok(true)
+    }
+
+    async fn run_one(&mut self, operation: RowOp) -> Result<RowResult, Failure> {
+        let results = self.run_operations(vec![operation], false).await?;
+        let missing = RowResult { outcome: RowOutcome::Missing, row: None };
+        Ok(results.into_iter().next().unwrap_or(missing))
+    }
+}

@@ -1,0 +1,94 @@
+//! Finding rows by the keys of a unique index, and saying which key is taken.
+
+use crate::error::{self, Failure};
+use crate::session::Session;
+use crate::store::Store;
+use crate::table::Table;
+use lats_base::{IndexId, RefCode};
+use lats_client::api::{LockMode, RowOp, RowOpKind, RowResult, StoreError};
+use lats_client::unique::{FoundByKey, UniqueLookup};
+use lats_values::{Program, SqlError};
+use std::time::Duration;
+
+/// Keys that are looked for at once: their rows come whole.
+pub(super) const LOOKUPS_MAX: usize = 100;
+/// For a commit that is under way.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// 1062: the text of the columns, and the name of the key.
+fn taken(table: &Table, name: &str, columns: &[u16], row: &[u8]) -> SqlError {
+    let text = |column: &u16| table.layout.value(row, *column).to_display();
+    let parts: Vec<String> = columns.iter().map(text).collect();
+    error::duplicate_entry(&parts.join("-"), &table.def.name, name)
+}
+
+/// 1062 for a row that could not be stored: its primary key is taken, or the key of a unique index.
+pub(crate) fn duplicate(table: &Table, result: Option<&RowResult>, row: &[u8]) -> SqlError {
+    let index = result.and_then(RowResult::holder).and_then(|(index, _)| table.def.index(index));
+    match index {
+        Some(index) => taken(table, &index.name, &index.columns, row),
+        None => taken(table, "PRIMARY", &table.def.primary_key, row),
+    }
+}
+
+impl<S: Store> Session<S> {
+    /// The rows with these keys of a unique index, as committed reads see them.
+    pub(super) async fn find_unique(
+        &mut self,
+        table: &Table,
+        index: IndexId,
+        keys: &[Vec<u8>],
+    ) -> Result<Vec<FoundByKey>, Failure> {
+        let def = table.def.index(index);
+        let lookup = def.and_then(|i| UniqueLookup::new(&table.def, i, keys.to_vec()));
+        let mut lookup = lookup.ok_or(StoreError::from(RefCode::IndexUnknown))?;
+        loop {
+            let reads = lookup.next_reads();
+            if reads.is_empty() {
+                return Ok(lookup.found().into_iter().flatten().collect());
+            }
+            if lookup.should_pause() {
+                tokio::time::sleep(PAUSE).await;
+            }
+            let results = self.read_rows(reads).await?;
+            lookup.take(results)?;
+        }
+    }
+
+    /// Their primary keys.
+    pub(super) async fn find_keys(
+        &mut self,
+        table: &Table,
+        index: IndexId,
+        keys: &[Vec<u8>],
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut found = Vec::with_capacity(keys.len());
+        for part in keys.chunks(LOOKUPS_MAX) {
+            let rows = self.find_unique(table, index, part).await?;
+            found.extend(rows.into_iter().map(|row| row.primary_key));
+        }
+        Ok(found)
+    }
+
+    /// 1062 for an update in a data node: the new row is computed again, for its text.
+    pub(super) async fn duplicate_in_update(
+        &mut self,
+        table: &Table,
+        operation: &RowOp,
+        result: &RowResult,
+    ) -> Failure {
+        let read = RowOp {
+            program: Vec::new(),
+            row: Vec::new(),
+            kind: RowOpKind::Read(LockMode::Committed),
+            ..operation.clone()
+        };
+        let old = match self.read_rows(vec![read]).await {
+            Ok(rows) => rows.into_iter().next().and_then(|r| r.row).unwrap_or_default(),
+            Err(failure) => return failure,
+        };
+        let program = Program::decode(&operation.program, table.layout.columns());
+        let new = program.ok().and_then(|p| p.updated(&table.layout, &old).ok().flatten());
+        duplicate(table, Some(result), &new.unwrap_or(old)).into()
+    }
+}

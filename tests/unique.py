@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""CREATE UNIQUE INDEX on a table that is being written to, through several nodes, again and again.
+
+Afterwards no two rows have the same key, each row is found by its key and nothing else is. An index that
+cannot be made, because two rows have the same key, leaves nothing behind.
+
+unique.py --ports 15306,15307 [--rounds 4] [--writers 6]
+"""
+
+import argparse
+import random
+import threading
+import time
+
+from minimysql import Connection, MySQLError
+
+# 1062 a key is taken, 1205 a lock, 1213 a deadlock, 1297 and 1412 the definition has changed.
+EXPECTED = {1062, 1205, 1213, 1297, 1412}
+ROWS = 3000
+
+
+class Writer(threading.Thread):
+    """Changes rows until it is told to stop. Keys are drawn so that conflicts are rare but happen."""
+
+    def __init__(self, port, seed):
+        super().__init__(daemon=True)
+        self.port, self.random = port, random.Random(seed)
+        self.stopped, self.done, self.refused, self.failure = False, 0, 0, None
+
+    def run(self):
+        connection = Connection(self.port, "unique_test", timeout=60)
+        while not self.stopped and self.failure is None:
+            try:
+                self.step(connection)
+                self.done += 1
+            except MySQLError as error:
+                if error.number not in EXPECTED:
+                    self.failure = error
+                self.refused += 1
+                connection.query("ROLLBACK")
+        connection.close()
+
+    def step(self, connection):
+        row, key = self.random.randrange(2 * ROWS), self.random.randrange(10**6)
+        kind = self.random.randrange(4)
+        if kind == 0:
+            connection.query(f"INSERT INTO t VALUES ({row}, {key}, 0)")
+        elif kind == 1:
+            connection.query(f"DELETE FROM t WHERE id = {row}")
+        elif kind == 2:
+            connection.query(f"UPDATE t SET k = {key} WHERE id = {row}")
+        else:
+            # Long enough for a transaction to be older than the index.
+            connection.query("BEGIN")
+            connection.query(f"REPLACE INTO t VALUES ({row}, {key}, 1)")
+            time.sleep(self.random.random() / 20)
+            connection.query("COMMIT")
+
+
+def check(connection, ports):
+    rows = connection.query("SELECT id, k FROM t")
+    keys = [key for _, key in rows]
+    assert len(set(keys)) == len(keys), "two rows have the same key"
+    assert len(rows) > ROWS // 2, f"only {len(rows)} rows are left"
+    for port in ports:
+        other = Connection(port, "unique_test", timeout=60)
+        for at in range(0, len(rows), 500):
+            part = rows[at:at + 500]
+            listed = ",".join(str(key) for _, key in part)
+            found = other.query(f"SELECT id, k FROM t WHERE k IN ({listed})")
+            assert sorted(found) == sorted(part), f"port {port}: rows are not found by their keys"
+        taken = set(str(key) for key in keys)
+        free = [key for key in range(0, 10**6, 997) if str(key) not in taken]
+        nobody = other.query(f"SELECT id FROM t WHERE k IN ({','.join(map(str, free))})")
+        assert nobody == [], f"port {port}: entries without rows: {nobody}"
+        other.close()
+    return len(rows)
+
+
+def fill(connection):
+    for at in range(0, ROWS, 500):
+        values = ",".join(f"({row}, {row * 7 + 10**7}, 0)" for row in range(at, at + 500))
+        connection.query(f"REPLACE INTO t VALUES {values}")
+
+
+def build(connection, ports, writers):
+    """One round: writers, the index, more writes, the end."""
+    running = [Writer(ports[at % len(ports)], random.random()) for at in range(writers)]
+    for writer in running:
+        writer.start()
+    time.sleep(0.5)
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            connection.query("CREATE UNIQUE INDEX by_k ON t (k)")
+            break
+        except MySQLError as error:
+            # Two writers may have drawn the same key before.
+            assert error.number == 1062 and tries < 20, error
+            key = str(error).split("'")[1]
+            twins = connection.query(f"SELECT id FROM t WHERE k = {key}")
+            for (row, *_) in twins[1:]:
+                connection.query(f"DELETE FROM t WHERE id = {row}")
+    time.sleep(0.5)
+    for writer in running:
+        writer.stopped = True
+    for writer in running:
+        writer.join(60)
+        assert not writer.is_alive(), "a writer hangs"
+        assert writer.failure is None, writer.failure
+    return tries, sum(w.done for w in running), sum(w.refused for w in running)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ports", required=True)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--writers", type=int, default=6)
+    arguments = parser.parse_args()
+    ports = [int(port) for port in arguments.ports.split(",")]
+    connection = Connection(ports[0], timeout=120)
+    connection.query("CREATE DATABASE IF NOT EXISTS unique_test")
+    connection.query("USE unique_test")
+    connection.query("DROP TABLE IF EXISTS t")
+    connection.query("CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, n INT, KEY plain (k))")
+    for number in range(arguments.rounds):
+        fill(connection)
+        tries, done, refused = build(connection, ports, arguments.writers)
+        rows = check(connection, ports)
+        print(f"unique: round {number + 1}: {rows} rows, built at try {tries}; {done} statements, {refused} refused")
+        connection.query("DROP INDEX by_k ON t")
+    connection.query("REPLACE INTO t VALUES (-1, -5, 0), (-2, -5, 0)")
+    try:
+        connection.query("CREATE UNIQUE INDEX by_k ON t (k)")
+        raise AssertionError("an index over equal keys was made")
+    except MySQLError as error:
+        assert error.number == 1062 and "'-5' for key 't.by_k'" in str(error), error
+    connection.query("INSERT INTO t VALUES (-3, -5, 0)")
+    assert "by_k" not in str(connection.query("SHOW CREATE TABLE t")), "the index is still there"
+    connection.query("DROP DATABASE unique_test")
+    connection.close()
+
+
+if __name__ == "__main__":
+    main()
