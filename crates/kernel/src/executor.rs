@@ -46,7 +46,12 @@ pub struct Executor {
     timer_count: u64,
     random: Prng,
     faults: Faults,
+    /// Steps since the blocks were last told that nothing waits.
+    busy_steps: u32,
 }
+
+/// After so many steps blocks are told that nothing waits although something does.
+const BUSY_STEPS_MAX: u32 = 32;
 
 impl Executor {
     /// An executor without blocks, for one life of a node.
@@ -62,6 +67,7 @@ impl Executor {
             timer_count: 0,
             random: Prng::new(seed),
             faults,
+            busy_steps: 0,
         }
     }
 
@@ -131,7 +137,11 @@ impl Executor {
             core::mem::swap(&mut self.mailbox, &mut self.working);
             handled += self.run_working(now);
         }
-        if self.mailbox.is_empty() && !self.outbox.crashed {
+        // Long work in slices keeps the mailbox filled: what waits for a quiet moment must not wait
+        // for its end.
+        self.busy_steps += 1;
+        if (self.mailbox.is_empty() || self.busy_steps >= BUSY_STEPS_MAX) && !self.outbox.crashed {
+            self.busy_steps = 0;
             self.run_idle(now);
         }
         Progress { handled, more: !self.mailbox.is_empty(), crashed: self.outbox.crashed }

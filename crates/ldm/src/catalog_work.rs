@@ -16,21 +16,14 @@ pub(crate) struct CatalogWork {
     going: bool,
 }
 
-/// An index of a fragment that is being built.
-pub(crate) struct Build {
-    table: TableId,
-    fragment: FragmentId,
-    index: IndexId,
-    /// Rows before this one are in it.
-    next_row: u64,
-}
+/// An index of a fragment that is being built; it knows how far it is.
+pub(crate) type Build = (TableId, FragmentId, IndexId);
 
 impl CatalogWork {
     /// Queues an index to be built, unless it is queued already.
-    pub(crate) fn build(&mut self, table: TableId, fragment: FragmentId, index: IndexId) {
-        let same = |b: &Build| (b.table, b.fragment, b.index) == (table, fragment, index);
-        if !self.builds.iter().any(same) {
-            self.builds.push_back(Build { table, fragment, index, next_row: 0 });
+    pub(crate) fn build(&mut self, build: Build) {
+        if !self.builds.contains(&build) {
+            self.builds.push_back(build);
         }
     }
 }
@@ -47,9 +40,8 @@ impl Ldm {
 
     pub(crate) fn on_catalog_resume_ord(&mut self, ctx: &mut Ctx<'_>) {
         self.catalog_work.going = false;
-        if self.catalog_work.builds.is_empty() {
-            self.clear_rubble_away();
-        } else {
+        self.clear_rubble_away();
+        if !self.catalog_work.builds.is_empty() {
             self.build_slice();
             if self.catalog_work.builds.is_empty() {
                 self.confirm_install(ctx);
@@ -60,13 +52,14 @@ impl Ldm {
     }
 
     fn build_slice(&mut self) {
-        let Some(build) = self.catalog_work.builds.pop_front() else { return };
+        let Some((table, fragment, index)) = self.catalog_work.builds.front().copied() else {
+            return;
+        };
         let rows = self.config.slice_rows;
-        let next = self.on_fragment(build.table, build.fragment, |f, layout| {
-            f.build_index(build.index, build.next_row, rows, layout)
-        });
-        if let Some(next_row) = next.flatten() {
-            self.catalog_work.builds.push_front(Build { next_row, ..build });
+        let done =
+            self.on_fragment(table, fragment, |f, layout| f.build_index(index, rows, layout));
+        if done != Some(false) {
+            self.catalog_work.builds.pop_front();
         }
     }
 

@@ -6,23 +6,30 @@ use crate::{
     transaction::{Op, Transaction},
 };
 use alloc::{collections::VecDeque, vec::Vec};
-use lats_base::{Epoch, NodeId, TransactionId};
+use lats_base::{Epoch, NodeId, TransactionId, ViewNumber};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     commit::{ABORT_AS_BACKUP, ABORT_AS_PRIMARY, AbortConf, CommitConf, EndingResumeOrd},
 };
 
+/// Who gave the order, and in which view.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) to: BlockRef,
+    pub(crate) view: ViewNumber,
+}
+
 /// What is to be done with a transaction's changes and locks, and who is told when it is done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
     /// Rows of which this node is primary become visible, and are unlocked.
-    Commit { answers: BlockRef },
+    Commit { answer: Answer },
     /// All rows become visible, and the transaction is an outcome from then on.
     Complete,
     /// What statements from `from` on changed never happened: in rows of which this node is not
     /// primary, or in all. From 0: all of them, with the locks.
-    TakeBack { answers: BlockRef, from: u32, as_backup: bool },
+    TakeBack { answer: Answer, from: u32, as_backup: bool },
 }
 
 /// A transaction's end that is under way here.
@@ -64,6 +71,9 @@ impl Goal {
         }
     }
 }
+
+/// Versions of a row that take as long to look at as another row.
+const VERSIONS_PER_WORK: usize = 8;
 
 /// What a slice leaves to be done by others.
 #[derive(Default)]
@@ -112,10 +122,9 @@ impl Ldm {
         if slice.done {
             self.ended(id, ending.goal, ctx);
         } else {
-            if let (Goal::Commit { answers }, true) =
-                (ending.goal, ctx.fault(Fault::BugConfirmFirstSlice))
-            {
-                ctx.send(answers, &CommitConf { transaction: id });
+            let hasty = ctx.fault(Fault::BugConfirmFirstSlice);
+            if let (Goal::Commit { answer }, true) = (ending.goal, hasty) {
+                ctx.send(answer.to, &CommitConf { transaction: id, view: answer.view });
             }
             t.ending = Some(ending);
             ctx.send(ctx.me(), &EndingResumeOrd { transaction: id });
@@ -135,7 +144,9 @@ impl Ldm {
         let mut slice = Slice::default();
         let goal = ending.goal;
         let early = ctx.fault(Fault::BugShowIndexEarly);
-        for _ in 0..self.config.slice_rows {
+        let mut work = 0;
+        while work < self.config.slice_rows {
+            work += 1;
             match &mut ending.step {
                 Step::Versions(at) => {
                     let Some(op) = ops.get(*at) else {
@@ -145,7 +156,7 @@ impl Ldm {
                     *at += 1;
                     if op.version != 0 && goal.concerns(op, early, |op| self.is_primary_of(op, me))
                     {
-                        self.settle_version(op, goal, epoch, ctx);
+                        work += self.settle_version(id, op, (goal, epoch), ctx) / VERSIONS_PER_WORK;
                     }
                 }
                 Step::Locks(0) => {
@@ -167,13 +178,33 @@ impl Ldm {
         self.view.primary(op.fragment) == Some(me)
     }
 
-    /// EPOCH-3: makes a change the committed one; or takes it back.
-    fn settle_version(&mut self, op: &Op, goal: Goal, epoch: Epoch, ctx: &mut Ctx<'_>) {
+    /// EPOCH-3: makes a change the committed one; or takes it back. Gives how many versions of the
+    /// row it had to look at.
+    fn settle_version(
+        &mut self,
+        id: TransactionId,
+        op: &Op,
+        (goal, epoch): (Goal, Epoch),
+        ctx: &mut Ctx<'_>,
+    ) -> usize {
+        let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
+        let Some(row) = row else { return 0 };
+        let versions = row.pending.len();
         if matches!(goal, Goal::TakeBack { .. }) {
             self.on_fragment(op.table, op.fragment, |f, layout| {
                 f.drop_version(op.row, op.version, layout);
             });
-            return;
+            return versions;
+        }
+        // The transaction's last change of the row settles all of them.
+        if row
+            .pending
+            .iter()
+            .rev()
+            .find(|v| v.transaction == id)
+            .is_some_and(|v| v.number > op.version)
+        {
+            return 0;
         }
         let keep = self.snapshots.keeps() && !ctx.fault(Fault::BugForgetOlderVersion);
         let kept = self.on_fragment(op.table, op.fragment, |f, layout| {
@@ -182,6 +213,7 @@ impl Ldm {
         if kept == Some(true) {
             self.snapshots.note(epoch, (op.table, op.fragment, op.row));
         }
+        versions
     }
 
     /// Unlocks a row if the goal says so; gives the operation back if it stays.
@@ -222,24 +254,31 @@ impl Ldm {
     /// SLICE-4: nobody hears of the end before all of it is done.
     fn ended(&mut self, id: TransactionId, goal: Goal, ctx: &mut Ctx<'_>) {
         match goal {
-            Goal::Commit { answers } => ctx.send(answers, &CommitConf { transaction: id }),
+            Goal::Commit { answer } => {
+                ctx.send(answer.to, &CommitConf { transaction: id, view: answer.view });
+            }
             Goal::Complete => {
                 let epoch = self.transactions.remove(&id).and_then(|t| t.decided);
                 self.outcomes.insert(id, (epoch.unwrap_or_default(), ctx.now()));
             }
-            Goal::TakeBack { answers, from, as_backup } => {
+            Goal::TakeBack { answer, from, as_backup } => {
                 let is_over = |t: &Transaction| from == 0 && (!as_backup || t.ops.is_empty());
                 if self.transactions.get(&id).is_some_and(is_over) {
                     self.transactions.remove(&id);
                 }
-                ctx.send(answers, &taken_back(id, from, as_backup));
+                ctx.send(answer.to, &taken_back(id, answer, from, as_backup));
             }
         }
     }
 }
 
 /// The answer to an order to take something back.
-pub(crate) fn taken_back(transaction: TransactionId, from: u32, as_backup: bool) -> AbortConf {
+pub(crate) fn taken_back(
+    transaction: TransactionId,
+    answer: Answer,
+    from: u32,
+    as_backup: bool,
+) -> AbortConf {
     let part = if as_backup { ABORT_AS_BACKUP } else { ABORT_AS_PRIMARY };
-    AbortConf { transaction, from_statement: from, part }
+    AbortConf { transaction, view: answer.view, from_statement: from, part }
 }

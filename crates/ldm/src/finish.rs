@@ -3,17 +3,17 @@
 
 use crate::{
     Ldm,
-    ending::{Goal, taken_back},
-    transaction::Transaction,
+    ending::{Answer, Goal, taken_back},
+    transaction::{Op, Transaction},
 };
-use lats_base::{Epoch, RefCode, TransactionId, require};
+use lats_base::{Epoch, NodeId, RefCode, TransactionId, require};
 use lats_kernel::Ctx;
 use lats_signals::{
     Signal,
     commit::{
         ABORT_AS_BACKUP, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteEntry, DecideConf,
-        DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeFindConf,
-        OutcomeFindReq,
+        DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_HIDDEN, OUTCOME_PENDING,
+        OutcomeFindConf, OutcomeFindReq,
     },
 };
 use zerocopy::FromBytes;
@@ -38,13 +38,15 @@ impl Ldm {
         }
         self.hear_epoch(req.epoch);
         let Some(t) = self.transactions.get_mut(&req.transaction) else {
-            return ctx.send(signal.sender(), &CommitConf { transaction: req.transaction });
+            let conf = CommitConf { transaction: req.transaction, view: req.view };
+            return ctx.send(signal.sender(), &conf);
         };
         // EPOCH-5: as the primary that executed it; a promoted one may come late.
         require!(t.committed || !t.executed || req.epoch > self.complete, "EPOCH-5");
         t.decided = Some(req.epoch);
         t.committed = true;
-        self.end(req.transaction, Goal::Commit { answers: signal.sender() }, ctx);
+        let answer = Answer { to: signal.sender(), view: req.view };
+        self.end(req.transaction, Goal::Commit { answer }, ctx);
     }
 
     pub(crate) fn on_complete_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -79,14 +81,15 @@ impl Ldm {
         if req.from_statement == CANCEL_WAIT {
             return self.cancel_wait(req.transaction, RefCode::TransactionAborted, ctx);
         }
-        let (answers, from) = (signal.sender(), req.from_statement);
+        let from = req.from_statement;
+        let answer = Answer { to: signal.sender(), view: req.view };
         let as_backup = req.part == ABORT_AS_BACKUP;
         match self.transactions.get(&req.transaction) {
             Some(t) => {
                 require!(t.decided.is_none(), "ABORT-4: what is decided stays");
-                self.end(req.transaction, Goal::TakeBack { answers, from, as_backup }, ctx);
+                self.end(req.transaction, Goal::TakeBack { answer, from, as_backup }, ctx);
             }
-            None => ctx.send(answers, &taken_back(req.transaction, from, as_backup)),
+            None => ctx.send(answer.to, &taken_back(req.transaction, answer, from, as_backup)),
         }
     }
 
@@ -97,6 +100,7 @@ impl Ldm {
             return;
         }
         let (outcome, epoch) = match self.transactions.get(&req.transaction) {
+            Some(t) if self.hides_rows_of(t, ctx.node()) => (OUTCOME_HIDDEN, Epoch::default()),
             Some(Transaction { committed: true, decided: Some(epoch), .. }) => {
                 (OUTCOME_COMMITTED, *epoch)
             }
@@ -118,5 +122,12 @@ impl Ldm {
             reserved: 0,
         };
         ctx.send(signal.sender(), &conf);
+    }
+
+    /// OUTCOME-5: true if this node is primary of changes that nobody else sees yet.
+    fn hides_rows_of(&self, t: &Transaction, me: NodeId) -> bool {
+        let hidden =
+            |op: &Op| op.version != 0 && !op.of_index && self.view.primary(op.fragment) == Some(me);
+        t.ops.iter().any(hidden)
     }
 }

@@ -86,8 +86,8 @@ struct Index {
     entries: BTreeMap<Box<[u8]>, RowId>,
     /// Bytes of the entries' keys.
     key_bytes: usize,
-    /// All rows are in it: scans may use it.
-    built: bool,
+    /// The row to go on with while it is being built; none: all rows are in it, and scans may use it.
+    next_row: Option<u64>,
 }
 
 impl Index {
@@ -114,6 +114,7 @@ impl Index {
 /// What is left of a dropped fragment or of dropped indexes, to be freed in slices.
 pub(crate) struct Rubble {
     rows: Vec<Option<Row>>,
+    free: BTreeSet<u64>,
     indexes: Vec<Index>,
 }
 
@@ -122,6 +123,12 @@ impl Rubble {
     pub(crate) fn clear_away(&mut self, rows: usize) -> bool {
         if !self.rows.is_empty() {
             self.rows.truncate(self.rows.len().saturating_sub(rows));
+            return false;
+        }
+        if !self.free.is_empty() {
+            for _ in 0..rows {
+                self.free.pop_first();
+            }
             return false;
         }
         let Some(index) = self.indexes.last_mut() else { return true };
@@ -184,8 +191,8 @@ impl Fragment {
     }
 
     fn add_index(&mut self, id: IndexId, columns: Vec<u16>) {
-        let built = self.rows.is_empty();
-        self.indexes.push(Index { id, columns, entries: BTreeMap::new(), key_bytes: 0, built });
+        let next_row = (!self.rows.is_empty()).then_some(0);
+        self.indexes.push(Index { id, columns, entries: BTreeMap::new(), key_bytes: 0, next_row });
     }
 
     /// Begins the indexes that the definition has and this fragment has not, and gives those up that
@@ -207,30 +214,22 @@ impl Fragment {
                 self.add_index(index.id, Self::index_columns(def, &index.columns));
             }
         }
-        let unbuilt = self.indexes.iter().filter(|i| !i.built).map(|i| i.id).collect();
-        let rubble = Rubble { rows: Vec::new(), indexes: gone };
+        let unbuilt = self.indexes.iter().filter(|i| i.next_row.is_some()).map(|i| i.id).collect();
+        let rubble = Rubble { rows: Vec::new(), free: BTreeSet::new(), indexes: gone };
         (unbuilt, (!rubble.indexes.is_empty()).then_some(rubble))
     }
 
-    /// INDEX-1: enters the next rows, from this one on, into an index that is being built. Gives the
-    /// row to go on with; none if the index is built, or not wanted any more.
-    pub(crate) fn build_index(
-        &mut self,
-        index: IndexId,
-        next: u64,
-        rows: usize,
-        layout: &RowLayout,
-    ) -> Option<u64> {
-        let at = self.indexes.iter().position(|i| i.id == index)?;
+    /// INDEX-1: enters the next rows into an index that is being built; true if all are in it, or it
+    /// is not wanted any more.
+    pub(crate) fn build_index(&mut self, index: IndexId, rows: usize, layout: &RowLayout) -> bool {
+        let Some(at) = self.indexes.iter().position(|i| i.id == index) else { return true };
+        let Some(next) = self.indexes[at].next_row else { return true };
         let end = self.row_id_end().min(next.saturating_add(rows as u64));
         for id in next..end {
             self.enter_all_versions(at, RowId::new(id), layout);
         }
-        if end == self.row_id_end() {
-            self.indexes[at].built = true;
-            return None;
-        }
-        Some(end)
+        self.indexes[at].next_row = (end < self.row_id_end()).then_some(end);
+        self.indexes[at].next_row.is_none()
     }
 
     fn enter_all_versions(&mut self, at: usize, id: RowId, layout: &RowLayout) {
@@ -245,12 +244,12 @@ impl Fragment {
 
     /// True if scans by this index must wait for it to be built.
     pub(crate) fn is_being_built(&self, index: IndexId) -> bool {
-        self.indexes.iter().any(|i| i.id == index && !i.built)
+        self.indexes.iter().any(|i| i.id == index && i.next_row.is_some())
     }
 
     /// What is left of a fragment of a dropped table.
     pub(crate) fn into_rubble(self) -> Rubble {
-        Rubble { rows: self.rows, indexes: self.indexes }
+        Rubble { rows: self.rows, free: self.free, indexes: self.indexes }
     }
 
     /// Bytes of rows and indexes, estimated.

@@ -83,6 +83,8 @@ pub struct Ldm {
     pub(crate) copied: BTreeSet<(TableId, FragmentId)>,
     /// Batches that wait for a row lock, by when they give up.
     pub(crate) waits: BTreeSet<(Instant, TransactionId)>,
+    /// When timers will go off for them.
+    pub(crate) lock_timers: BTreeSet<Instant>,
     /// Batches that wait for a row lock, by when their coordinators are told whom they wait for.
     pub(crate) reports: BTreeSet<(Instant, TransactionId)>,
     /// Lives to which a link was lost: what comes from them has gaps (VIEW-5).
@@ -140,6 +142,7 @@ impl Ldm {
             copies: BTreeMap::new(),
             copied: BTreeSet::new(),
             waits: BTreeSet::new(),
+            lock_timers: BTreeSet::new(),
             reports: BTreeSet::new(),
             severed: BTreeMap::new(),
             next_table: TableId::new(0),
@@ -268,6 +271,7 @@ impl Block for Ldm {
             SignalNumber::CommitReq => self.on_commit_req(signal, ctx),
             SignalNumber::AbortReq => self.on_abort_req(signal, ctx),
             SignalNumber::CompleteOrd => self.on_complete_ord(signal, ctx),
+            SignalNumber::BatchResumeOrd => self.on_batch_resume_ord(signal, ctx),
             SignalNumber::EndingResumeOrd => self.on_ending_resume_ord(signal, ctx),
             SignalNumber::OutcomeFindReq => self.on_outcome_find_req(signal, ctx),
             SignalNumber::ReadReq => self.on_read_req(signal, ctx),

@@ -6,7 +6,7 @@ use crate::{
     deadlock::REPORT_AFTER,
     fragment::{Fragment, Version},
     lock::{Grant, Lock, LockMode},
-    transaction::{Op, Transaction, WaitingBatch},
+    transaction::{Op, PausedBatch, Transaction, WaitingBatch},
 };
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::{
@@ -16,7 +16,10 @@ use lats_base::{
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    commit::{PART_OF_MANY, PREPARE_DECIDES, PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
+    commit::{
+        BatchResumeOrd, PART_OF_MANY, PREPARE_DECIDES, PrepareConf, PrepareRef, PrepareReq,
+        ReplicateReq,
+    },
     list::{
         self, Change, LOCK_NOWAIT, LOCK_SKIP, LOCK_WAIT_SHIFT, Operation, OperationKind, Outcome,
         OutcomeKind,
@@ -104,33 +107,80 @@ impl Ldm {
             .entry(req.transaction)
             .or_insert_with(|| Transaction::new(signal.sender(), life));
         require!(transaction.decided.is_none());
-        require!(transaction.waiting.is_none());
+        require!(transaction.waiting.is_none() && transaction.paused.is_none());
         self.go_on(run, signal.payload(), ctx);
     }
 
-    /// Executes operations until the batch is through, is refused, or meets a locked row.
-    fn go_on(&mut self, mut run: Run, operations: &[u8], ctx: &mut Ctx<'_>) {
+    /// Executes operations until the batch is through, is refused, or meets a locked row; after
+    /// some it gives way to other work.
+    fn go_on(&mut self, run: Run, operations: &[u8], ctx: &mut Ctx<'_>) {
+        if let Some((run, done_bytes)) = self.execute_some(run, operations, ctx) {
+            self.pause(PausedBatch { run, operations: operations.to_vec(), done_bytes }, ctx);
+        }
+    }
+
+    /// SLICE-5: the rest of a long batch comes after what others have sent meanwhile.
+    fn pause(&mut self, batch: PausedBatch, ctx: &mut Ctx<'_>) {
+        let transaction = batch.run.transaction;
+        if let Some(t) = self.transactions.get_mut(&transaction) {
+            t.paused = Some(batch);
+            ctx.send(ctx.me(), &BatchResumeOrd { transaction });
+        }
+    }
+
+    pub(crate) fn on_batch_resume_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let id = signal.body::<BatchResumeOrd>().transaction;
+        let Some(paused) = self.transactions.get_mut(&id).and_then(|t| t.paused.take()) else {
+            return;
+        };
+        let PausedBatch { run, operations, done_bytes } = paused;
+        let Some((run, more_bytes)) = self.execute_some(run, &operations[done_bytes..], ctx) else {
+            return;
+        };
+        self.pause(PausedBatch { run, operations, done_bytes: done_bytes + more_bytes }, ctx);
+    }
+
+    /// Executes a slice of operations. Gives the batch back with the bytes that are done, unless it
+    /// is through, is refused, or waits.
+    fn execute_some(
+        &mut self,
+        mut run: Run,
+        operations: &[u8],
+        ctx: &mut Ctx<'_>,
+    ) -> Option<(Run, usize)> {
         let mut items = list::items::<Operation>(operations);
+        let mut executed = 0;
         loop {
             let rest = items.rest();
+            if executed == self.config.slice_rows && !rest.is_empty() {
+                return Some((run, operations.len() - rest.len()));
+            }
+            executed += 1;
             let Some((head, [key, row, program])) = items.next() else { break };
             let Some(kind) = OperationKind::from_number(head.kind) else {
-                return self.refuse_run(&run, &RefCode::RequestMalformed.into(), ctx);
+                self.refuse_run(&run, &RefCode::RequestMalformed.into(), ctx);
+                return None;
             };
             let asked = Asked { head, kind, key, row, program };
             match self.execute(&asked, &mut run, ctx) {
                 Ok(Step::Done(..)) if run.is_full() => {
-                    return self.refuse_run(&run, &RefCode::BatchTooLarge.into(), ctx);
+                    self.refuse_run(&run, &RefCode::BatchTooLarge.into(), ctx);
+                    return None;
                 }
                 Ok(Step::Done(outcome, image)) => run.add_outcome(head.index, outcome, image),
                 Ok(Step::Wait(row)) => {
                     let at = (head.table, head.fragment, row);
-                    return self.wait(run, rest, at, self.longest_wait(head.flags), ctx);
+                    self.wait(run, rest, at, self.longest_wait(head.flags), ctx);
+                    return None;
                 }
-                Err(refusal) => return self.refuse_run(&run, &refusal, ctx),
+                Err(refusal) => {
+                    self.refuse_run(&run, &refusal, ctx);
+                    return None;
+                }
             }
         }
         self.finish_run(&run, ctx);
+        None
     }
 
     fn refuse_run(&mut self, run: &Run, refusal: &Refusal, ctx: &mut Ctx<'_>) {
@@ -142,7 +192,7 @@ impl Ldm {
         let empty = self
             .transactions
             .get(&transaction)
-            .is_some_and(|t| t.ops.is_empty() && t.waiting.is_none());
+            .is_some_and(|t| t.ops.is_empty() && t.waiting.is_none() && t.paused.is_none());
         if empty {
             self.transactions.remove(&transaction);
         }
@@ -425,7 +475,7 @@ impl Ldm {
         let gives_up = ctx.now().plus(span);
         let transaction = run.transaction;
         self.waits.insert((gives_up, transaction));
-        ctx.after(span, crate::TIMER_LOCK_WAITS);
+        self.arm_lock_waits(ctx);
         let next_report = ctx.now().plus(REPORT_AFTER);
         self.reports.insert((next_report, transaction));
         ctx.after(REPORT_AFTER, crate::TIMER_REPORTS);
@@ -458,13 +508,18 @@ impl Ldm {
         self.go_on(waiting.run, &waiting.rest, ctx);
     }
 
-    /// Refuses a batch that waits for a lock.
+    /// Refuses a batch that waits for a lock, or that has given way to other work.
     pub(crate) fn cancel_wait(
         &mut self,
         transaction: TransactionId,
         code: RefCode,
         ctx: &mut Ctx<'_>,
     ) {
+        let paused = self.transactions.get_mut(&transaction).and_then(|t| t.paused.take());
+        if let Some(paused) = paused {
+            // SLICE-5: no image of it has left this node.
+            return self.refuse_run(&paused.run, &code.into(), ctx);
+        }
         let Some(waiting) = self.take_waiting(transaction) else { return };
         let (table, fragment, id) = waiting.row;
         let row = self.fragment_mut(table, fragment).and_then(|f| f.row_mut(id));
@@ -478,8 +533,21 @@ impl Ldm {
         granted.into_iter().for_each(|t| self.resume_batch(t, ctx));
     }
 
+    /// Sees to it that a timer goes off not later than the first wait ends. Waits may last for hours
+    /// and most end early, so there is none for each.
+    fn arm_lock_waits(&mut self, ctx: &mut Ctx<'_>) {
+        let Some((first, _)) = self.waits.first().copied() else { return };
+        if self.lock_timers.first().is_none_or(|armed| *armed > first) {
+            self.lock_timers.insert(first);
+            ctx.after(first.since(ctx.now()), crate::TIMER_LOCK_WAITS);
+        }
+    }
+
     /// LOCK-6: refuses the batches that have waited too long.
     pub(crate) fn give_up_lock_waits(&mut self, ctx: &mut Ctx<'_>) {
+        while self.lock_timers.first().is_some_and(|armed| *armed <= ctx.now()) {
+            self.lock_timers.pop_first();
+        }
         while let Some((gives_up, transaction)) = self.waits.first().copied() {
             if gives_up > ctx.now() {
                 break;
@@ -487,6 +555,7 @@ impl Ldm {
             self.waits.pop_first();
             self.cancel_wait(transaction, RefCode::LockTimeout, ctx);
         }
+        self.arm_lock_waits(ctx);
     }
 }
 

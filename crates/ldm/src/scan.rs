@@ -63,7 +63,8 @@ enum Slice {
 impl Ldm {
     pub(crate) fn on_scan_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ScanReq>();
-        if self.park_until_built(&req, signal, ctx) {
+        let right_place = self.check_scan_place(req.table, req.fragment, ctx).is_ok();
+        if right_place && self.park_until_built(&req, signal, ctx) {
             return;
         }
         if req.as_of != Epoch::default() {
@@ -91,7 +92,11 @@ impl Ldm {
         let (ranges, program) = payload.split_at(program_at);
         let program = match program {
             [] => None,
-            bytes => Some(crate::prepare::decode(table, bytes)?),
+            bytes => {
+                let mut program = crate::prepare::decode(table, bytes)?;
+                program.for_many_rows();
+                Some(program)
+            }
         };
         let reverse = req.flags & SCAN_REVERSE != 0;
         let mut ranges: Vec<KeyRange> = list::items::<Range>(ranges)

@@ -13,7 +13,7 @@ use lats_kernel::{Executor, Fault, Faults, ctx::Identity, executor::Budget};
 use lats_signals::{
     BlockKind, BlockRef, Body, Signal, SignalNumber,
     buffer::Route,
-    commit::{AbortReq, CommitReq, PrepareReq},
+    commit::{ABORT_AS_PRIMARY, AbortReq, CANCEL_WAIT, CommitReq, PrepareReq},
     control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
     list::{self, Operation, OperationKind, Range},
     query::{ReadConf, ReadReq, ScanConf, ScanReq},
@@ -389,4 +389,85 @@ fn what_a_dropped_table_held_is_freed_in_slices() {
     let ldm = bench.executor.block(BlockKind::Ldm, 0).unwrap();
     let ldm = ldm.as_any().downcast_ref::<Ldm>().unwrap();
     assert_eq!((ldm.memory_bytes(), ldm.catalog_work.rubble.len()), (0, 0));
+}
+
+#[test]
+fn an_index_that_gets_the_id_of_a_dropped_one_has_all_rows() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.prepare(7);
+    bench.commit(transaction);
+    bench.run();
+    bench.create_index();
+    (0..4).for_each(|_| drop(bench.turn()));
+    // Both changes come in one catalog.
+    let (database, table) = ("test".to_string(), "t".to_string());
+    let drop_index = Change::DropIndex { database, table, name: "by_n".to_string() };
+    bench.catalog.apply(&drop_index, 1).unwrap();
+    let (database, table) = ("test".to_string(), "t".to_string());
+    let name = "by_both".to_string();
+    let create = Change::CreateIndex { database, table, name, columns: vec![1, 0], builder: None };
+    bench.catalog.apply(&create, 1).unwrap();
+    bench.send_catalog();
+    bench.run();
+    bench.scan(IndexId::new(1));
+    assert_eq!(rows_found(&bench.run()), ROWS as u32);
+}
+
+#[test]
+fn waits_for_locks_leave_few_timers() {
+    let mut bench = Bench::new(None);
+    let holder = bench.prepare(1);
+    let mut waiting = Vec::new();
+    for _ in 0..300 {
+        let key = key(0);
+        let mut head = bench.operation(OperationKind::Delete, &key, &[]);
+        head.flags = 3_600_000 << list::LOCK_WAIT_SHIFT;
+        let mut operations = Vec::new();
+        list::push(&mut operations, &head, [&key, &[], &[]]);
+        let transaction = bench.next_transaction();
+        waiting.push(transaction);
+        let (view, epoch) = (ViewNumber::new(1), Epoch::new(1));
+        let (batch, statement, operation_count, flags) = (1, 1, 1, 0);
+        let req = PrepareReq { transaction, view, epoch, batch, statement, operation_count, flags };
+        bench.send(&req, &operations);
+    }
+    bench.run();
+    let ldm = bench.executor.block(BlockKind::Ldm, 0).unwrap();
+    let ldm = ldm.as_any().downcast_ref::<Ldm>().unwrap();
+    assert_eq!((ldm.waits.len(), ldm.lock_timers.len()), (300, 1));
+    let view = ViewNumber::new(1);
+    waiting.push(holder);
+    for transaction in waiting {
+        for part in [CANCEL_WAIT, 0] {
+            let body = AbortReq { transaction, view, from_statement: part, part: ABORT_AS_PRIMARY };
+            bench.send(&body, &[]);
+        }
+    }
+    bench.run();
+    assert_eq!(bench.executor.leaks(), None);
+}
+
+#[test]
+fn many_versions_of_a_row_count_as_work() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.next_transaction();
+    for statement in 1..=100 {
+        let (key, mut row) = (key(1), Vec::new());
+        let value = Value::Int(i64::from(statement));
+        bench.layout.encode(&[Value::Int(1), value], &mut row).unwrap();
+        let head = bench.operation(OperationKind::Write, &key, &row);
+        let mut operations = Vec::new();
+        list::push(&mut operations, &head, [&key, &row, &[]]);
+        let (view, epoch) = (ViewNumber::new(1), Epoch::new(1));
+        let (batch, operation_count, flags) = (statement, 1, 0);
+        let req = PrepareReq { transaction, view, epoch, batch, statement, operation_count, flags };
+        bench.send(&req, &operations);
+    }
+    bench.run();
+    bench.commit(transaction);
+    bench.run();
+    bench.ask(1);
+    let sent = bench.run();
+    assert_eq!(value_read(&bench, &sent[0].2), Some(100));
+    assert_eq!(turns(&sent, SignalNumber::ReadConf).len(), 1);
 }

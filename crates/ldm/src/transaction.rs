@@ -22,6 +22,8 @@ pub(crate) struct Transaction {
     pub(crate) ending: Option<Ending>,
     /// A batch that waits for a row lock.
     pub(crate) waiting: Option<WaitingBatch>,
+    /// A long batch that has given way to other work.
+    pub(crate) paused: Option<PausedBatch>,
 }
 
 /// A row that a transaction has locked or changed here.
@@ -50,6 +52,15 @@ pub(crate) struct WaitingBatch {
     pub(crate) reports: usize,
 }
 
+/// A batch in the middle of its operations.
+#[derive(Debug)]
+pub(crate) struct PausedBatch {
+    pub(crate) run: crate::prepare::Run,
+    /// Its operations, and how many bytes of them are done.
+    pub(crate) operations: Vec<u8>,
+    pub(crate) done_bytes: usize,
+}
+
 impl Transaction {
     pub(crate) fn new(coordinator: BlockRef, coordinator_life: Incarnation) -> Self {
         Self {
@@ -61,6 +72,7 @@ impl Transaction {
             ops: VecDeque::new(),
             ending: None,
             waiting: None,
+            paused: None,
         }
     }
 }

@@ -84,7 +84,7 @@ impl Ldm {
                 self.memory_bytes = self.memory_bytes + fragment.bytes() - before;
                 self.catalog_work.rubble.extend(rubble);
                 for index in unbuilt {
-                    self.catalog_work.build(*id, *at, index);
+                    self.catalog_work.build((*id, *at, index));
                 }
             }
         }

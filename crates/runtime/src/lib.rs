@@ -27,7 +27,6 @@ use std::{
 };
 
 /// How a node runs on this machine.
-#[derive(Debug)]
 pub struct RuntimeConfig {
     /// The node.
     pub node: NodeConfig,
@@ -39,6 +38,8 @@ pub struct RuntimeConfig {
     pub peers: Vec<(lats_base::NodeId, SocketAddr)>,
     /// Clients in this process: their ends of the ports.
     pub ports: Vec<port::NodeEnd>,
+    /// Told of each new view, by the thread that serves the sockets: it must not take long.
+    pub on_view: Box<dyn FnMut(&View) + Send>,
 }
 
 /// A node that runs.

@@ -48,6 +48,7 @@ pub(crate) struct MainThread {
     entering: SignalBuffer,
     scratch: Vec<u8>,
     tell_stopped: mpsc::Sender<Stopped>,
+    on_view: Box<dyn FnMut(&lats_catalog::View) + Send>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +113,7 @@ impl MainThread {
             entering: SignalBuffer::new(),
             scratch: Vec::new(),
             tell_stopped,
+            on_view: config.on_view,
         };
         for end in config.ports {
             let slot = main.new_slot(ClientAt::Port(main.ports.len()));

@@ -5,10 +5,11 @@ use crate::{
     join::{self, NodeRoles},
     ports, random,
     store::ClusterStore,
+    supervisor,
 };
 use anyhow::{Context, bail};
 use lats_base::{Incarnation, NodeId, limits};
-use lats_catalog::{Member, Roles};
+use lats_catalog::{Member, Roles, View};
 use lats_client::net::{Client, ClientOptions, Wire};
 use lats_node::{NodeConfig, Placement, control::Start};
 use lats_runtime::{Port, RuntimeConfig, clock, port::port};
@@ -165,6 +166,24 @@ fn runtime_config(
         listener,
         peers,
         ports: Vec::new(),
+        on_view: Box::new(mark_when_full(
+            supervisor::full_file(&args.data_dir, entry.node_id),
+            node,
+        )),
+    }
+}
+
+/// Says in a file, once, that this process is a full replica: from then on its end is the end of rows if
+/// the others are gone.
+fn mark_when_full(file: PathBuf, node: NodeId) -> impl FnMut(&View) + Send {
+    let mut marked = false;
+    move |view| {
+        if !marked && view.is_in_sync(node) {
+            match std::fs::write(&file, std::process::id().to_string()) {
+                Ok(()) => marked = true,
+                Err(error) => tracing::warn!(%error, "cannot write {}", file.display()),
+            }
+        }
     }
 }
 

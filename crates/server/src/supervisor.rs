@@ -3,7 +3,7 @@
 use crate::cluster_file::ClusterFile;
 use crate::say::say;
 use anyhow::{Context, bail};
-use lats_base::{Instant as Time, NodeId};
+use lats_base::Instant as Time;
 use lats_client::net::{Client, ClientOptions};
 use lats_runtime::clock;
 use std::{
@@ -12,6 +12,7 @@ use std::{
     process::{Child, Command, ExitCode, Stdio},
     time::Duration,
 };
+use tokio::signal::unix;
 
 /// The processes of a cluster.
 pub(crate) struct Supervisor {
@@ -19,16 +20,16 @@ pub(crate) struct Supervisor {
     cluster: ClusterFile,
     data_threads: usize,
     children: BTreeMap<u16, Child>,
-    /// Nodes that have started again and are not full replicas yet.
-    empty: BTreeSet<u16>,
-    /// When the cluster was asked who is filled.
-    asked: Time,
+    /// Nodes whose process is not the one that founded the cluster: it had to be filled.
+    started_again: BTreeSet<u16>,
+    /// Since when a node group has no full replica.
+    lost_since: Option<Time>,
     tokio: tokio::runtime::Runtime,
 }
 
-/// How often the cluster is asked whether nodes that have started again are filled.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
-const ASK_PATIENCE: Duration = Duration::from_millis(300);
+/// How long a group may seem to be without a full replica: longer than it takes to elect a leader and to
+/// hear of its view.
+const LOST_GRACE: Duration = Duration::from_secs(5);
 
 /// The file that says which process supervises a directory.
 fn pid_file(data_dir: &Path) -> PathBuf {
@@ -43,6 +44,11 @@ pub(crate) fn serving_file(data_dir: &Path) -> PathBuf {
 /// The file that says why the cluster has ended, if it was not told to.
 fn last_words_file(data_dir: &Path) -> PathBuf {
     data_dir.join("ended.txt")
+}
+
+/// The file in which a node's process says that it is a full replica: its process id.
+pub(crate) fn full_file(data_dir: &Path, node_id: u16) -> PathBuf {
+    data_dir.join(format!("node-{node_id}.full"))
 }
 
 /// Why the cluster in a directory has ended, if it was not told to.
@@ -93,8 +99,8 @@ impl Supervisor {
             cluster,
             data_threads,
             children: BTreeMap::new(),
-            empty: BTreeSet::new(),
-            asked: clock::now(),
+            started_again: BTreeSet::new(),
+            lost_since: None,
             tokio,
         })
     }
@@ -122,7 +128,7 @@ impl Supervisor {
         if found {
             command.arg("--found");
         } else {
-            self.empty.insert(node_id);
+            self.started_again.insert(node_id);
         }
         let child = command.spawn().with_context(|| format!("cannot start node {node_id}"))?;
         say!("latsdb: node {node_id} runs as process {}", child.id());
@@ -183,24 +189,26 @@ impl Supervisor {
     /// Starts dead nodes again until a signal ends the cluster.
     pub(crate) fn supervise(mut self, restart: Option<Duration>) -> anyhow::Result<ExitCode> {
         let mut due: BTreeMap<u16, Time> = BTreeMap::new();
+        let mut signals = self.tokio.block_on(async { Signals::new() })?;
         loop {
-            let signalled = self.tokio.block_on(next_signal(Duration::from_millis(20)));
+            let signalled = self.tokio.block_on(signals.next(Duration::from_millis(20)));
             if signalled {
                 say!("latsdb: stopping the cluster");
                 self.kill_all();
                 return Ok(ExitCode::SUCCESS);
             }
-            self.look_who_is_filled();
             for node_id in self.dead() {
                 match restart {
                     Some(delay) => {
                         say!("latsdb: node {node_id} has died; it starts again in {delay:?}");
                         due.insert(node_id, clock::now().plus(span(delay)));
-                        self.end_if_rows_are_gone()?;
                     }
                     // Somebody else may start another in its place.
                     None => say!("latsdb: node {node_id} has died"),
                 }
+            }
+            if restart.is_some() {
+                self.end_if_rows_are_gone()?;
             }
             if self.children.is_empty() && due.is_empty() {
                 self.kill_all();
@@ -210,7 +218,10 @@ impl Supervisor {
             let now_due: Vec<u16> =
                 due.extract_if(.., |_, at| *at <= now).map(|(id, _)| id).collect();
             for node_id in now_due {
-                self.start(node_id, false)?;
+                if let Err(error) = self.start(node_id, false) {
+                    say!("latsdb: {error:#}; it is tried again");
+                    due.insert(node_id, now.plus(span(Duration::from_secs(1))));
+                }
             }
         }
     }
@@ -229,42 +240,37 @@ impl Supervisor {
         dead
     }
 
-    /// Asks the cluster, now and then, which nodes that have started again hold all rows by now.
-    fn look_who_is_filled(&mut self) {
-        if self.empty.is_empty() || clock::now().since(self.asked) < span(ASK_AGAIN) {
-            return;
+    /// True if the process is a full replica, as far as it has said.
+    fn is_full(&self, node_id: u16) -> bool {
+        let Some(child) = self.children.get(&node_id) else { return false };
+        if !self.started_again.contains(&node_id) {
+            return true;
         }
-        self.asked = clock::now();
-        let addresses: Vec<_> = self.cluster.addresses();
-        let asked = async {
-            for address in addresses {
-                let answer = tokio::time::timeout(ASK_PATIENCE, crate::status::ask(address)).await;
-                if let Ok(Ok(status)) = answer {
-                    return Some(status);
-                }
-            }
-            None
-        };
-        let Some(status) = self.tokio.block_on(asked) else { return };
-        let view = &status.view;
-        self.empty.retain(|id| {
-            let life = view.member(NodeId::new(*id)).filter(|m| m.alive);
-            let ours = life
-                .is_some_and(|m| self.children.get(id).is_some_and(|child| child.id() == m.pid));
-            let filled = life.is_some_and(|m| !m.roles.data || view.is_in_sync(m.node));
-            !(ours && filled)
-        });
+        let said = std::fs::read_to_string(full_file(&self.data_dir, node_id)).unwrap_or_default();
+        said.trim() == child.id().to_string()
     }
 
-    /// Rows live as long as one full replica of their group does.
-    fn end_if_rows_are_gone(&mut self) -> anyhow::Result<()> {
-        let data: Vec<u16> =
-            self.cluster.nodes.iter().filter(|n| n.data).map(|n| n.node_id).collect();
-        let holds = |id: &u16| self.children.contains_key(id) && !self.empty.contains(id);
+    /// The nodes of a group that has no full replica left.
+    fn lost_group(&self) -> Option<Vec<u16>> {
+        let data = self.cluster.nodes.iter().filter(|n| n.data).map(|n| n.node_id);
+        let data: Vec<u16> = data.collect();
         let replicas = usize::from(self.cluster.replicas.max(1));
-        let Some(lost) = data.chunks(replicas).find(|group| !group.iter().any(holds)) else {
+        let lost = data.chunks(replicas).find(|group| !group.iter().any(|id| self.is_full(*id)));
+        lost.map(<[u16]>::to_vec)
+    }
+
+    /// Rows live as long as one full replica of their group does. A replica may be full before it knows
+    /// and says so, hence the grace.
+    fn end_if_rows_are_gone(&mut self) -> anyhow::Result<()> {
+        let Some(lost) = self.lost_group() else {
+            self.lost_since = None;
             return Ok(());
         };
+        let now = clock::now();
+        let since = *self.lost_since.get_or_insert(now);
+        if now.since(since) < span(LOST_GRACE) {
+            return Ok(());
+        }
         let why = format!(
             "all replicas of a node group have died (nodes {lost:?}). Rows are kept in memory only \
              in this version, so they are gone. `latsdb start` begins again with an empty cluster"
@@ -286,17 +292,24 @@ impl Supervisor {
     }
 }
 
-/// True if a signal to end has come within `span`.
-async fn next_signal(span: Duration) -> bool {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut int)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return false;
-    };
-    tokio::select! {
-        _ = term.recv() => true,
-        _ = int.recv() => true,
-        () = tokio::time::sleep(span) => false,
+/// The signals that end a cluster, heard from one moment on.
+struct Signals {
+    term: unix::Signal,
+    int: unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        let term = unix::signal(unix::SignalKind::terminate())?;
+        Ok(Self { term, int: unix::signal(unix::SignalKind::interrupt())? })
+    }
+
+    /// True if one comes within `span`, or has come since the last look.
+    async fn next(&mut self, span: Duration) -> bool {
+        tokio::select! {
+            _ = self.term.recv() => true,
+            _ = self.int.recv() => true,
+            () = tokio::time::sleep(span) => false,
+        }
     }
 }

@@ -84,6 +84,8 @@ pub const OUTCOME_COMMITTED: u32 = 1;
 pub const OUTCOME_ABORTED: u32 = 2;
 /// The outcome is being found out: ask again.
 pub const OUTCOME_PENDING: u32 = 3;
+/// Changes are still to be made visible here: whoever is told "committed" now could miss them.
+pub const OUTCOME_HIDDEN: u32 = 4;
 body! {
     /// TC → client: the outcome.
     OutcomeConf {
@@ -233,6 +235,8 @@ body! {
     CommitConf {
         /// The transaction.
         transaction: TransactionId,
+        /// The view of the order that it confirms: older orders are of no interest any more.
+        view: ViewNumber,
     }
 }
 body! {
@@ -261,6 +265,8 @@ body! {
     AbortConf {
         /// The transaction.
         transaction: TransactionId,
+        /// As in the request.
+        view: ViewNumber,
         /// As in the request.
         from_statement: u32,
         /// As in the request.
@@ -341,6 +347,13 @@ body! {
         outcome: u32,
         /// Not used yet; zero.
         reserved: u32,
+    }
+}
+body! {
+    /// LDM to itself: go on with a transaction's batch (SLICE-5).
+    BatchResumeOrd {
+        /// The transaction.
+        transaction: TransactionId,
     }
 }
 body! {

@@ -87,6 +87,7 @@ signals! {
     24 OutcomeFindReq, commit, Node;
     25 OutcomeFindConf, commit, Node;
     26 EndingResumeOrd, commit, Local;
+    27 BatchResumeOrd, commit, Local;
     // Reads and scans: docs/protocols/read.md.
     40 ReadReq, query, Client;
     41 ReadConf, query, Node;

@@ -88,6 +88,7 @@ impl Tc {
             _ => p.primary,
         };
         t.abort_part = part;
+        t.order_view = view;
         t.waiting =
             t.participants.iter().filter(|(_, p)| takes_part(p)).map(|(at, _)| *at).collect();
         let body = AbortReq { transaction: id, view, from_statement: t.aborts_from, part };
@@ -99,6 +100,7 @@ impl Tc {
         let conf = signal.body::<AbortConf>();
         let Some(t) = self.transactions.get_mut(&conf.transaction) else { return };
         let awaited = matches!(t.state, State::Aborting | State::RollingBack)
+            && conf.view == t.order_view
             && conf.from_statement == t.aborts_from
             && conf.part == t.abort_part;
         if awaited {

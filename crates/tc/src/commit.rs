@@ -66,6 +66,7 @@ impl Tc {
         let view = self.view.number;
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::Committing;
+        t.order_view = view;
         t.waiting = to;
         let body = CommitReq { transaction: id, epoch: t.epoch, view };
         t.waiting.iter().for_each(|to| ctx.send(*to, &body));
@@ -73,11 +74,11 @@ impl Tc {
     }
 
     pub(crate) fn on_commit_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let id = signal.body::<CommitConf>().transaction;
-        let Some(t) = self.transactions.get_mut(&id) else { return };
-        if t.state == State::Committing {
+        let conf = signal.body::<CommitConf>();
+        let Some(t) = self.transactions.get_mut(&conf.transaction) else { return };
+        if t.state == State::Committing && conf.view == t.order_view {
             t.waiting.remove(&signal.sender());
-            self.when_committed(id, ctx);
+            self.when_committed(conf.transaction, ctx);
         }
     }
 

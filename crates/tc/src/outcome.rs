@@ -10,8 +10,8 @@ use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
     commit::{
-        OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeConf, OutcomeFindConf,
-        OutcomeFindReq, OutcomeReq,
+        OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_HIDDEN, OUTCOME_PENDING, OutcomeConf,
+        OutcomeFindConf, OutcomeFindReq, OutcomeReq,
     },
 };
 
@@ -25,6 +25,17 @@ pub(crate) struct Query {
     outcome: u32,
     epoch: Epoch,
     since: Instant,
+}
+
+/// OUTCOME-1: "committed" at one beats "pending" at another, and that beats "nothing known". But
+/// first all rows must be visible (OUTCOME-5).
+fn rank(outcome: u32) -> u32 {
+    match outcome {
+        OUTCOME_PENDING => 1,
+        OUTCOME_COMMITTED => 2,
+        OUTCOME_HIDDEN => 3,
+        _ => 0,
+    }
 }
 
 const QUERIES_MAX: usize = 65_536;
@@ -70,16 +81,10 @@ impl Tc {
         let conf = signal.body::<OutcomeFindConf>();
         let Some(query) = self.queries.get_mut(&conf.request) else { return };
         query.waiting.remove(&signal.sender());
-        // "Committed" at one beats "pending" at another, and that beats "nothing known".
-        match (query.outcome, conf.outcome) {
-            (OUTCOME_COMMITTED, _) => {}
-            (_, OUTCOME_COMMITTED) => {
-                query.outcome = OUTCOME_COMMITTED;
-                query.epoch = conf.epoch;
-            }
-            (_, OUTCOME_PENDING) => query.outcome = OUTCOME_PENDING,
-            _ => {}
+        if rank(conf.outcome) > rank(query.outcome) {
+            query.outcome = conf.outcome;
         }
+        query.epoch = query.epoch.max(conf.epoch);
         self.answer_query(conf.request, ctx);
     }
 
@@ -92,7 +97,8 @@ impl Tc {
             transaction: query.transaction,
             request: query.request,
             epoch: query.epoch,
-            outcome: query.outcome,
+            // OUTCOME-5.
+            outcome: if query.outcome == OUTCOME_HIDDEN { OUTCOME_PENDING } else { query.outcome },
             reserved: 0,
         };
         ctx.send(query.client, &conf);

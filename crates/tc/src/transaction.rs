@@ -5,7 +5,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use lats_base::{Epoch, NodeSet, RefCode, TableId, TransactionId, limits};
+use lats_base::{Epoch, NodeSet, RefCode, TableId, TransactionId, ViewNumber, limits};
 use lats_signals::{
     BlockRef,
     commit::{FLAG_COMMIT, TcKeyReq},
@@ -55,6 +55,9 @@ pub(crate) struct Transaction {
     pub(crate) next_batch: u32,
     /// Participants whose answer the state waits for.
     pub(crate) waiting: BTreeSet<BlockRef>,
+    /// The view of the newest order to commit or to take back: answers to older ones do not count
+    /// (OUTCOME-6).
+    pub(crate) order_view: ViewNumber,
     /// While it is rolled back: from which statement on, and which part is under way.
     pub(crate) aborts_from: u32,
     pub(crate) abort_part: u32,
@@ -152,6 +155,7 @@ impl Transaction {
             batches: BTreeMap::new(),
             next_batch: 1,
             waiting: BTreeSet::new(),
+            order_view: ViewNumber::default(),
             aborts_from: 0,
             abort_part: 0,
             request: None,

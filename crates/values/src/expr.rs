@@ -11,6 +11,7 @@ pub(crate) mod tests;
 
 pub(crate) use arithmetic::{integer_result, modulo, negate};
 pub use list::InList;
+pub(crate) use list::sort_lists;
 pub(crate) use numbers::{to_decimal, to_double, to_integer, to_number};
 pub use result::result_type;
 

@@ -108,6 +108,11 @@ impl Program {
         convert_to_column(value, kind, &mut ctx)
     }
 
+    /// Prepares it for many rows: long lists of constants are sorted.
+    pub fn for_many_rows(&mut self) {
+        self.filter.iter_mut().for_each(crate::expr::sort_lists);
+    }
+
     /// Appends the projected row, in the layout of the projected columns.
     pub fn project(&self, layout: &RowLayout, row: &[u8], out: &mut Vec<u8>) {
         match &self.projection {

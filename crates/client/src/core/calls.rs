@@ -2,7 +2,7 @@
 
 use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
 use crate::{api::Scan, batch::ScanBatch};
-use lats_base::{Epoch, FragmentId, Instant, NodeId, RefCode, TransactionId};
+use lats_base::{Duration, Epoch, FragmentId, Instant, NodeId, RefCode, TransactionId};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
     BlockRef, Signal,
@@ -48,6 +48,9 @@ impl ScanHandle {
         self.scan
     }
 }
+
+/// Indexes of large tables take their time to be built.
+const CHANGE_PATIENCE: Duration = Duration::from_millis(300_000);
 
 impl ClientCore {
     /// How many fragments a table has.
@@ -192,7 +195,8 @@ impl ClientCore {
         let Some(Request::Call(call)) = self.requests.get(&ticket) else { return };
         let waits = now.since(call.since);
         let scan = matches!(call.kind, Kind::Scan);
-        if waits > PATIENCE {
+        let change = matches!(call.kind, Kind::Change(..));
+        if waits > if change { CHANGE_PATIENCE } else { PATIENCE } {
             self.fail(ticket, RefCode::NotServing);
         } else if !scan && now.since(call.sent_at) > RESEND {
             self.send_call(ticket);

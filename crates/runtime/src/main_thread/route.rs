@@ -95,6 +95,7 @@ impl MainThread {
             Some(SignalNumber::AddressesOrd) => {
                 if let Ok(view) = lats_catalog::decode::<View>(signal.payload()) {
                     self.set_addresses(&addresses(&view));
+                    (self.on_view)(&view);
                 }
             }
             Some(SignalNumber::StopOrd) => {

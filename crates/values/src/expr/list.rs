@@ -36,6 +36,11 @@ pub(super) enum Search {
 }
 
 impl InList {
+    /// Sorts the constants, if there are many: it pays when the list is searched for many rows.
+    pub(crate) fn sort(&mut self) {
+        self.constants = constants_of(&self.items);
+    }
+
     /// Looks for a value that an expression other than a constant gave.
     pub(super) fn search(&self, value: &Value) -> Search {
         let found = match (&self.constants, value) {
@@ -52,6 +57,34 @@ impl InList {
             _ => return Search::Walk,
         };
         if found { Search::Found } else { Search::Missing }
+    }
+}
+
+/// Sorts the lists within an expression.
+pub(crate) fn sort_lists(expr: &mut Expr) {
+    let mut left = Vec::from([expr]);
+    while let Some(expr) = left.pop() {
+        match expr {
+            Expr::Literal(_) | Expr::Column(_) => {}
+            Expr::Unary { arg, .. }
+            | Expr::IsNull { arg, .. }
+            | Expr::Cast { arg, .. }
+            | Expr::Collate { arg, .. } => left.push(arg),
+            Expr::Binary { left: a, right: b, .. } | Expr::Like { arg: a, pattern: b, .. } => {
+                left.extend([&mut **a, &mut **b]);
+            }
+            Expr::Between { arg, low, high, .. } => left.extend([&mut **arg, low, high]),
+            Expr::In { arg, list, .. } => {
+                list.sort();
+                left.push(arg);
+            }
+            Expr::Case { operand, branches, otherwise } => {
+                left.extend(operand.as_deref_mut());
+                left.extend(branches.iter_mut().flat_map(|(when, then)| [when, then]));
+                left.extend(otherwise.as_deref_mut());
+            }
+            Expr::Call { args, .. } => left.extend(args),
+        }
     }
 }
 
@@ -89,7 +122,7 @@ fn constants_of(items: &[Expr]) -> Constants {
 
 impl From<Vec<Expr>> for InList {
     fn from(items: Vec<Expr>) -> Self {
-        Self { constants: constants_of(&items), items }
+        Self { constants: Constants::Mixed, items }
     }
 }
 
