@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills data nodes with SIGKILL under load, and checks that nothing acknowledged is lost.
+"""Kills data nodes with SIGKILL under load, or freezes them, and checks that nothing acknowledged is lost.
 
 Threads move money between accounts through both nodes and note what was acknowledged. A random data
 node is killed at a random moment; the time until the first commit after the kill is measured; when
@@ -26,6 +26,12 @@ ACCOUNTS = 50
 KEYS_PER_READ = 500
 # Lock wait timeout, transaction rolled back, temporary error; too many connections, shutdown.
 TEMPORARY = {1205, 1213, 1297, 1040, 1053}
+
+
+def connect(place, timeout):
+    """A connection to a node: a port of this machine, or host and port."""
+    host, port = place if isinstance(place, tuple) else ("127.0.0.1", place)
+    return Connection(port, "test", timeout=timeout, host=host)
 
 
 class Ledger:
@@ -63,7 +69,7 @@ class Worker(threading.Thread):
         while not self.stop.is_set():
             try:
                 if self.connection is None:
-                    self.connection = Connection(self.port, "test", timeout=5)
+                    self.connection = connect(self.port, 5)
                 self.transfer()
             except OSError:
                 self.away()
@@ -143,21 +149,53 @@ class Cluster:
         raise RuntimeError(f"not whole after {seconds} s: {self.nodes()}")
 
 
-def kill_one(cluster, ledger, chooser):
+# A frozen node must find out by itself that it was removed: this long it does nothing.
+FROZEN_SECONDS = 2.0
+
+
+def kill_one(cluster, ledger, chooser, fault):
     nodes = cluster.wait_whole()
     time.sleep(chooser.uniform(0.2, 1.0))
     victim = chooser.choice(nodes)
     gone = int(victim["sql_address"].rsplit(":", 1)[1])
     killed = time.monotonic()
-    os.kill(victim["pid"], signal.SIGKILL)
+    os.kill(victim["pid"], signal.SIGKILL if fault == "kill" else signal.SIGSTOP)
     time.sleep(1.0)
     with ledger.lock:
         after = sorted(t for t, port, _ in ledger.commits if t > killed and port != gone)
         fresh = [t for t, port, begun in ledger.commits if begun > killed and port != gone]
-    if not fresh:
-        raise RuntimeError("no transaction that began after the kill was committed within a second")
+        slowest = max((t - begun for t, port, begun in ledger.commits if t > killed and port != gone), default=0)
     times = [killed, *after, time.monotonic()]
-    return victim["node_id"], (after[0] - killed) * 1000, (min(fresh) - killed) * 1000, longest_gap(times) * 1000
+    if fault == "freeze":
+        time.sleep(FROZEN_SECONDS - 1.0)
+        os.kill(victim["pid"], signal.SIGCONT)
+        # It ends itself, and the next life joins: a full replica that was never removed would show below.
+        wait_until(lambda: not is_alive(victim["pid"]), 10, "a frozen node went on as if nothing had happened")
+    if not fresh:
+        raise RuntimeError(f"no transaction that began after the {fault} was committed within a second")
+    return {
+        "node": victim["node_id"],
+        "first_ms": (after[0] - killed) * 1000,
+        "begun_ms": (min(fresh) - killed) * 1000,
+        "gap_ms": longest_gap(times) * 1000,
+        "slowest_ms": slowest * 1000,
+    }
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf8") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(holds, seconds, text):
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            raise RuntimeError(text)
+        time.sleep(0.01)
 
 
 def longest_gap(times):
@@ -165,12 +203,12 @@ def longest_gap(times):
 
 
 def rows(port, statement):
-    return Connection(port, "test", timeout=30).query(statement)
+    return connect(port, 30).query(statement)
 
 
 def own_rows(port, table, keys):
     """Rows by key: a node reads them from its own replica."""
-    connection, found = Connection(port, "test", timeout=30), []
+    connection, found = connect(port, 30), []
     for at in range(0, len(keys), KEYS_PER_READ):
         listed = ",".join(map(str, keys[at:at + KEYS_PER_READ]))
         found += connection.query(f"SELECT * FROM {table} WHERE id IN ({listed})")
@@ -214,6 +252,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--fault", choices=["kill", "freeze"], default="kill",
+                        help="SIGKILL; or SIGSTOP, and SIGCONT two seconds later")
+    parser.add_argument("--record", help="a file for the figures, as JSON (see scripts/draw_kills.py)")
     parser.add_argument("--threads", type=int, default=6)
     parser.add_argument("--sql-port", type=int, default=14306)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -232,14 +273,13 @@ def main():
         for worker in workers:
             worker.start()
         chooser = random.Random(args.seed)
-        first, begun, longest = [], [], []
+        seen = []
         for round_number in range(args.kills):
-            node, to_first, to_begun, gap = kill_one(cluster, ledger, chooser)
-            first.append(to_first)
-            begun.append(to_begun)
-            longest.append(gap)
-            print(f"kill {round_number + 1}: node {node}, first commit after {to_first:.1f} ms, "
-                  f"first that began after it {to_begun:.1f} ms, longest gap {gap:.1f} ms", flush=True)
+            one = kill_one(cluster, ledger, chooser, args.fault)
+            seen.append(one)
+            print(f"{args.fault} {round_number + 1}: node {one['node']}, first commit after {one['first_ms']:.1f} ms, "
+                  f"first that began after it {one['begun_ms']:.1f} ms, longest gap {one['gap_ms']:.1f} ms, "
+                  f"slowest transaction {one['slowest_ms']:.1f} ms", flush=True)
         cluster.wait_whole()
         dead = [w.index for w in workers if not w.is_alive()]
         stop.set()
@@ -253,14 +293,19 @@ def main():
         stop.set()
         cluster.run("stop")
     whole = longest_gap(sorted(t for t, _, _ in ledger.commits)) * 1000
-    for figures in (first, begun, longest):
-        figures.sort()
+    if args.record:
+        with open(args.record, "w", encoding="utf8") as file:
+            json.dump({"fault": args.fault, "seen": seen}, file, indent=1)
+    first, begun, longest, slowest = (sorted(one[what] for one in seen)
+                                      for what in ("first_ms", "begun_ms", "gap_ms", "slowest_ms"))
     within = sum(f <= 50 for f in first)
     print(f"kill: {len(ledger.committed)} committed, {len(ledger.refused)} refused, "
           f"{len(ledger.unknown)} cut off while committing; errors {ledger.errors}")
     print(f"kill: first commit after {first[len(first) // 2]:.1f} ms median, {first[-1]:.1f} ms worst, "
           f"{within} of {len(first)} within 50 ms; first that began after the kill "
           f"{begun[len(begun) // 2]:.1f} ms median, {begun[-1]:.1f} ms worst")
+    print(f"kill: slowest transaction at the other node {slowest[len(slowest) // 2]:.1f} ms median, "
+          f"{slowest[len(slowest) * 99 // 100]:.1f} ms 99%, {slowest[-1]:.1f} ms worst")
     print(f"kill: longest gap {longest[len(longest) // 2]:.1f} ms median, {longest[-1]:.1f} ms worst; "
           f"longest time without any commit in the whole run {whole:.1f} ms")
     for what in wrong:

@@ -153,6 +153,12 @@ impl Consensus {
         led
     }
 
+    /// Leads no more, without a successor.
+    pub(crate) fn step_down(&mut self) {
+        let term = self.raft.raft.term;
+        self.raft.raft.become_follower(term, raft::INVALID_ID);
+    }
+
     /// The one of the gone voters that counts as agreeing, if that may be (VIEW-8): the voters are an even
     /// number, just half of them are gone for certain, and nobody can have changed the voters without us
     /// who are left.

@@ -52,6 +52,10 @@ pub struct Control {
     lease: membership::Lease,
     epochs: epoch::Epochs,
     became_leader_at: Option<Instant>,
+    /// Leader: it has held a lease of its own in this term.
+    was_sure: bool,
+    /// The newest term in which it led.
+    led_term: u64,
     synced: BTreeMap<u32, u64>,
     subscribers: BTreeMap<BlockRef, ViewNumber>,
     changes: BTreeMap<u64, clients::PendingChange>,
@@ -87,6 +91,8 @@ struct Peer {
     granted_until: Instant,
     /// Leader: our clock, as echoed by it: it followed us then.
     echoed: Instant,
+    /// Leader: when it last followed a leader before us, as it has told (LEASE-6).
+    followed_before: Option<Instant>,
     installed: (ViewNumber, u64),
     /// Leader: a link of it is broken, and it is the end that goes. It gets no lease any more.
     doomed: bool,
@@ -140,6 +146,8 @@ impl Control {
             lease: membership::Lease::default(),
             epochs: epoch::Epochs::default(),
             became_leader_at: None,
+            was_sure: false,
+            led_term: 0,
             synced: BTreeMap::new(),
             subscribers: BTreeMap::new(),
             changes: BTreeMap::new(),
@@ -232,10 +240,12 @@ impl Control {
             ctx.send_with(BlockRef::control(to), &body, &[&message.bytes]);
         }
         if self.consensus.is_leader() != was_leader {
+            self.turn_leader(was_leader);
             self.became_leader_at = self.consensus.is_leader().then(|| ctx.now());
             self.broken.clear();
             for peer in self.peers.values_mut() {
                 peer.echoed = Instant::ZERO;
+                peer.followed_before = None;
                 peer.heard_at = None;
                 peer.doomed = false;
                 peer.removing = false;
@@ -302,6 +312,7 @@ impl Block for Control {
             SignalNumber::LeaseConf => self.on_lease_conf(signal, ctx),
             SignalNumber::HeartbeatOrd => self.on_heartbeat_ord(signal),
             SignalNumber::SuspectRep => self.on_suspect_rep(signal, ctx),
+            SignalNumber::LeaderLeftOrd => self.on_leader_left_ord(signal, ctx),
             SignalNumber::JoinReq => self.on_join_req(signal, ctx),
             SignalNumber::JoinRef => self.on_join_ref(signal, ctx),
             SignalNumber::InstalledRep => self.on_installed_rep(signal, ctx),

@@ -50,10 +50,14 @@ impl Control {
             self.gone.insert(node, life);
         }
         if self.consensus.forget_leader(node, life) || self.leader().is_none() {
-            let patience = if self.roles_data { Duration::ZERO } else { WITNESS_PATIENCE };
-            self.plan_campaign(patience, ctx);
+            self.plan_campaign_soon(ctx);
         }
         self.pursue_the_gone(ctx);
+    }
+
+    pub(crate) fn plan_campaign_soon(&mut self, ctx: &mut Ctx<'_>) {
+        let patience = if self.roles_data { Duration::ZERO } else { WITNESS_PATIENCE };
+        self.plan_campaign(patience, ctx);
     }
 
     fn plan_campaign(&mut self, span: Duration, ctx: &mut Ctx<'_>) {
@@ -182,10 +186,21 @@ impl Control {
         });
     }
 
+    /// Leader: true if the node has followed us lately. One that hears nobody complains as loudly as
+    /// the others.
+    fn hears_us(&self, node: NodeId, ctx: &Ctx<'_>) -> bool {
+        let lately = Duration::from_millis(self.state.view.config.lease_ms / 2);
+        let echoed = self.peers.get(&node).map(|p| p.echoed).unwrap_or_default();
+        node == ctx.node() || ctx.now().since(echoed) <= lately
+    }
+
     /// Leader: of each broken link, one end gets no lease any more, and is removed when its last one
     /// has run out. Nobody is removed for a link to somebody who goes anyway.
     pub(crate) fn doom(&mut self, ctx: &mut Ctx<'_>) {
         self.forget_mended(ctx.now());
+        if !self.may_judge(ctx.now()) {
+            return;
+        }
         let (me, view) = (ctx.node(), &self.state.view);
         let mut doomed = NodeSet::EMPTY;
         for broken in &self.broken {
@@ -193,10 +208,12 @@ impl Control {
             if doomed.contains(suspect) || doomed.contains(complainer) {
                 continue;
             }
-            // A replica with the only copy of its data stays; one that is being filled goes first;
-            // the leader stays if it can.
-            let worth =
-                |n: NodeId| (self.is_last_in_sync(n), view.is_in_sync(n), n == me, n == complainer);
+            // A replica with the only copy of its data stays; one that does not hear the leader goes
+            // first, then one that is being filled; the leader stays if it can.
+            let worth = |n: NodeId| {
+                let last = self.is_last_in_sync(n);
+                (last, self.hears_us(n, ctx), view.is_in_sync(n), n == me, n == complainer)
+            };
             let victim = if worth(suspect) < worth(complainer) { suspect } else { complainer };
             if !self.is_last_in_sync(victim) {
                 doomed.insert(victim);

@@ -5,7 +5,7 @@ use lats_base::{Duration, Incarnation, Instant, NodeId};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
-    control::{CloseLinkOrd, LeaseConf, LeaseOrd, LeaseReq},
+    control::{CloseLinkOrd, LeaderLeftOrd, LeaseConf, LeaseOrd, LeaseReq},
 };
 
 /// This node's right to serve.
@@ -21,6 +21,33 @@ pub(crate) struct Lease {
     /// The clock of the leader that answered last, to be echoed, and its term.
     leader_clock: u64,
     leader_term: u64,
+    /// When this node last followed the leader of the newest term that it has followed, and of those
+    /// before (LEASE-6).
+    followed: (u64, Instant),
+    followed_before: Instant,
+}
+
+impl Lease {
+    /// This node follows the leader of this term now.
+    pub(crate) fn follow(&mut self, term: u64, now: Instant) {
+        if self.followed.0 != term {
+            self.followed_before = self.followed_before.max(self.followed.1);
+        }
+        self.followed = (term, now);
+    }
+
+    /// When it last followed a leader of a term before this one.
+    fn followed_before(&self, term: u64) -> Instant {
+        let last = if self.followed.0 < term { self.followed.1 } else { Instant::ZERO };
+        self.followed_before.max(last)
+    }
+
+    /// The leader of this term has let all leases run out that it had granted.
+    fn ran_out(&mut self, term: u64) {
+        if self.followed.0 == term {
+            self.followed.1 = Instant::ZERO;
+        }
+    }
 }
 
 /// How often the lease is renewed; the lease must survive two lost renewals.
@@ -48,6 +75,10 @@ impl Control {
         }
         if self.is_leader() {
             self.renew_own_lease(ctx);
+            if self.lease.until > Instant::ZERO && now >= self.lease.until && self.was_sure {
+                return self.give_up_leadership(ctx);
+            }
+            self.was_sure |= now < self.lease.until;
             self.advance_epoch(ctx);
             self.remove_the_silent(ctx);
         } else {
@@ -70,8 +101,14 @@ impl Control {
     fn ask_for_lease(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.lease.asked_at = now;
-        let same_term = self.lease.leader_term == self.consensus.term();
+        let term = self.consensus.term();
+        let same_term = self.lease.leader_term == term;
+        if same_term && self.lease.leader_clock > 0 {
+            self.lease.follow(term, now);
+        }
         let body = LeaseReq {
+            term,
+            former_age: now.since(self.lease.followed_before(term)).as_nanos(),
             asked_at: now.as_nanos(),
             view: self.installed.0,
             epoch: self.epochs.current,
@@ -107,11 +144,16 @@ impl Control {
         }
         let (now, term, everywhere) = (ctx.now(), self.consensus.term(), self.everywhere);
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
-        let echo = Instant::from_nanos(req.leader_clock);
+        // The clock of another leader, that the sender still believes in, says nothing here.
+        let ours = req.term == term;
+        let echo = if ours { Instant::from_nanos(req.leader_clock) } else { Instant::ZERO };
         let settled = self.consensus.has_settled();
         let peer = self.peers.entry(node).or_default();
         peer.installed = (req.view, req.catalog_version);
         peer.echoed = peer.echoed.max(echo);
+        if ours {
+            peer.followed_before = Some(now.minus(Duration::from_nanos(req.former_age)));
+        }
         // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
         // place for ever.
         // A doomed one does not count either; it still proves whom it follows.
@@ -124,7 +166,9 @@ impl Control {
         // LEASE-2: a leader that may have been replaced grants nothing. LEASE-5: nor does it to a
         // node whose removal may be agreed on already.
         let sure = now < self.lease.until && settled && !removing;
-        let granted = if hears && sure { lease } else { Duration::ZERO };
+        // LEASE-6: no lease that it grants outlasts its own.
+        let granted =
+            if hears && sure { lease.min(self.lease.until.since(now)) } else { Duration::ZERO };
         if let Some(peer) = self.peers.get_mut(&node).filter(|_| granted > Duration::ZERO) {
             peer.granted_until = peer.granted_until.max(now.plus(granted));
         }
@@ -224,9 +268,8 @@ impl Control {
     fn remove_the_silent(&mut self, ctx: &mut Ctx<'_>) {
         let Some(leader_since) = self.became_leader_at else { return };
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
-        let old_leases_over = leader_since.plus(lease).plus(lease);
         let now = ctx.now();
-        if now < old_leases_over || now >= self.lease.until {
+        if now < self.old_leases_over(leader_since, lease) || !self.may_judge(now) {
             return;
         }
         let me = ctx.node();
@@ -237,10 +280,69 @@ impl Control {
             }
             let peer = self.peers.entry(node).or_default();
             let heard = peer.heard_at.unwrap_or(leader_since);
-            let silent = now.since(heard) > lease && now >= peer.granted_until;
+            let silent = (now.since(heard) > lease || peer.doomed) && now >= peer.granted_until;
             if silent {
                 return self.remove(node, ctx);
             }
+        }
+    }
+
+    /// Leader: VIEW-9. Whoever hears nobody must not take the others for silent: a majority has followed
+    /// it lately.
+    pub(crate) fn may_judge(&self, now: Instant) -> bool {
+        self.lease.until.since(now).as_millis() >= self.state.view.config.lease_ms / 2
+    }
+
+    /// Leader: LEASE-6. When all leases have run out that earlier leaders can have granted. They led
+    /// only while a majority followed them, and some of every majority has told when it last did.
+    fn old_leases_over(&self, leader_since: Instant, lease: Duration) -> Instant {
+        let voters = self.consensus.voters();
+        let told = |id: &u64| {
+            if *id == self.consensus.id() {
+                return Some(self.lease.followed_before(self.consensus.term()));
+            }
+            let peer = self.peers.get(&NodeId::new((id >> 32) as u16))?;
+            peer.followed_before.filter(|_| peer.incarnation.get() == *id as u32)
+        };
+        let mut followed: Vec<Instant> = voters.iter().filter_map(told).collect();
+        followed.sort_unstable();
+        let last = followed.get(voters.len() / 2).copied().unwrap_or(leader_since);
+        last.min(leader_since).plus(lease)
+    }
+
+    /// This node begins or ends to lead.
+    pub(crate) fn turn_leader(&mut self, was_leader: bool) {
+        self.was_sure = false;
+        if was_leader {
+            // LEASE-6: it was among those who followed it, as long as it was sure.
+            let lease = Duration::from_millis(self.state.view.config.lease_ms);
+            self.lease.follow(self.led_term, self.lease.until.minus(lease));
+        } else {
+            self.led_term = self.consensus.term();
+        }
+    }
+
+    /// A leader that no majority has followed for a lease can decide nothing. It may still be heard:
+    /// it says so, and the others need not find out.
+    fn give_up_leadership(&mut self, ctx: &mut Ctx<'_>) {
+        let body = LeaderLeftOrd { term: self.consensus.term() };
+        let me = ctx.node();
+        for node in self.alive().iter().filter(|n| *n != me) {
+            ctx.send(BlockRef::control(node), &body);
+        }
+        self.consensus.step_down();
+        self.run_consensus(ctx);
+    }
+
+    pub(crate) fn on_leader_left_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let term = signal.body::<LeaderLeftOrd>().term;
+        let life = Incarnation::new(signal.header.incarnation);
+        if term != self.consensus.term() {
+            return;
+        }
+        self.lease.ran_out(term);
+        if self.consensus.forget_leader(signal.sender().node, life) {
+            self.plan_campaign_soon(ctx);
         }
     }
 

@@ -139,6 +139,7 @@ signals! {
     110 EverywhereRep, control, Node;
     111 HeartbeatOrd, control, Node;
     112 CatalogResumeOrd, control, Local;
+    113 LeaderLeftOrd, control, Node;
     // Epochs: docs/protocols/epoch.md.
     120 EpochOrd, control, Node;
     121 EpochBarrierReq, control, Local;

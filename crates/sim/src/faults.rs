@@ -26,6 +26,8 @@ pub enum Disturbance {
     Cut(NodeId, NodeId, bool, u64),
     /// A node and a client are alone with each other for so many ms.
     Isolate(NodeId, u32, u64),
+    /// What a node sends to other nodes stays away for so many ms; or what they send to it.
+    OneWay(NodeId, bool, u64),
     /// Packets come through again.
     Heal(End, End),
 }
@@ -85,6 +87,9 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
             }
             4 if menu.client_resets => {
                 Disturbance::ClientReset(random.between(1, clients) as u32, victim)
+            }
+            5 if menu.isolations && random.chance(1, 3) => {
+                Disturbance::OneWay(victim, random.chance(1, 2), random.between(50, 1_500))
             }
             5 if menu.isolations => {
                 let any = (random.between(1, clients) as u32, victim);
@@ -215,7 +220,8 @@ impl World {
             Disturbance::Kill(node, _) => self.can_lose(&[node]) || self.can_lose_too(node),
             Disturbance::Pause(node, _)
             | Disturbance::Slow(node, _)
-            | Disturbance::Isolate(node, ..) => self.can_lose(&[node]),
+            | Disturbance::Isolate(node, ..)
+            | Disturbance::OneWay(node, ..) => self.can_lose(&[node]),
             // One of both will have to go; which one, the cluster decides.
             Disturbance::Reset(a, b) | Disturbance::Cut(a, b, _, _) => {
                 self.can_lose(&[a]) && self.can_lose(&[b])
@@ -263,6 +269,14 @@ impl World {
                 for other in others {
                     self.cut(End::Node(node), End::Node(other), true, ms);
                     self.cut(End::Client(client), End::Node(other), true, ms);
+                }
+            }
+            Disturbance::OneWay(node, mute, ms) => {
+                let others: Vec<NodeId> =
+                    self.nodes.keys().copied().filter(|n| *n != node).collect();
+                for other in others {
+                    let (from, to) = if mute { (node, other) } else { (other, node) };
+                    self.cut(End::Node(from), End::Node(to), false, ms);
                 }
             }
             Disturbance::Heal(a, b) => {

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Partitions a running two-replica cluster, and checks that nothing acknowledged is lost.
+
+Each node lives in a network namespace of its own, joined by a bridge; nftables drops what must not arrive:
+everything of a node, one direction between two, the link between the data nodes only, the witness, a share
+of all packets. Transfers go on through both data nodes (see kill.py, whose ledger and checks these are);
+after each fault the cluster must be whole again. Needs root, `ip` and `nft`; says so and ends with 77 if it
+may not make namespaces here. Touches no network of the machine.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from kill import ACCOUNTS, TEMPORARY, Ledger, Worker, check, connect, longest_gap
+from minimysql import MySQLError
+
+NODES = (1, 2, 3)
+WITNESS = 3
+FAULT_SECONDS = 2.0
+SKIPPED = 77
+
+
+def address(node):
+    return f"10.77.0.{node}"
+
+
+def run(*line, quiet=True):
+    subprocess.run(line, check=True, timeout=30, stdout=subprocess.DEVNULL if quiet else None,
+                   stderr=subprocess.DEVNULL if quiet else None)
+
+
+class Net:
+    """The namespaces: one for each node, and a hub with the bridge, in which the clients are."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def of(self, node):
+        return f"{self.name}-{node}"
+
+    def build(self):
+        for place in ("hub", *NODES):
+            run("ip", "netns", "add", self.of(place))
+            run("ip", "-n", self.of(place), "link", "set", "lo", "up")
+        hub = self.of("hub")
+        run("ip", "-n", hub, "link", "add", "br0", "type", "bridge")
+        run("ip", "-n", hub, "addr", "add", "10.77.0.100/24", "dev", "br0")
+        run("ip", "-n", hub, "link", "set", "br0", "up")
+        for node in NODES:
+            own = self.of(node)
+            run("ip", "link", "add", "eth0", "netns", own, "type", "veth", "peer", "name", f"p{node}", "netns", hub)
+            run("ip", "-n", hub, "link", "set", f"p{node}", "master", "br0", "up")
+            run("ip", "-n", own, "addr", "add", f"{address(node)}/24", "dev", "eth0")
+            run("ip", "-n", own, "link", "set", "eth0", "up")
+            self.nft(node, "add table inet fault")
+            self.nft(node, "add chain inet fault in { type filter hook input priority 0; }")
+
+    def remove(self):
+        for place in ("hub", *NODES):
+            subprocess.run(["ip", "netns", "del", self.of(place)], check=False, timeout=30,
+                           stderr=subprocess.DEVNULL)
+
+    def nft(self, node, command):
+        run("ip", "netns", "exec", self.of(node), "nft", command)
+
+    def drop(self, source, target, share=100):
+        """What `source` sends does not arrive at `target`, or so many percent of it."""
+        which = "" if share == 100 else f"numgen random mod 100 < {share} "
+        self.nft(target, f"add rule inet fault in ip saddr {address(source)} {which}drop")
+
+    def heal(self):
+        for node in NODES:
+            self.nft(node, "flush chain inet fault in")
+
+
+FAULTS = {
+    "a data node is alone": lambda net, a, b: [net.drop(x, y) for x, y in ((a, b), (b, a), (a, WITNESS), (WITNESS, a))],
+    "the data nodes cannot talk": lambda net, a, b: [net.drop(a, b), net.drop(b, a)],
+    "one data node is not heard by the other": lambda net, a, b: [net.drop(a, b)],
+    "a data node is not heard by anybody": lambda net, a, b: [net.drop(a, b), net.drop(a, WITNESS)],
+    "a data node hears nobody": lambda net, a, b: [net.drop(b, a), net.drop(WITNESS, a)],
+    "the witness is alone": lambda net, a, b: [net.drop(x, y) for x in (a, b) for y in (WITNESS,)]
+                            + [net.drop(WITNESS, a), net.drop(WITNESS, b)],
+    "a tenth of all packets is lost": lambda net, a, b: [net.drop(x, y, 10) for x in NODES for y in NODES if x != y],
+}
+
+
+class Pinned(Worker):
+    """Stays with its node, so that each node has clients whatever happened before."""
+
+    def away(self):
+        self.connection = None
+        time.sleep(0.02)
+
+
+class Cluster:
+    """Three processes, started again when they end."""
+
+    def __init__(self, binary, net, directory):
+        self.binary, self.net, self.directory = binary, net, directory
+        nodes = [{"node_id": n, "data": n != WITNESS, "native_address": f"{address(n)}:4406",
+                  "sql_address": f"{address(n)}:4306" if n != WITNESS else None} for n in NODES]
+        record = {"format": 1, "cluster_id": random.getrandbits(60) | 1, "replicas": 2, "ldm_instances": 1,
+                  "tc_instances": 1, "memory_mib": 512, "nodes": nodes}
+        with open(os.path.join(directory, "cluster.json"), "w", encoding="utf8") as file:
+            json.dump(record, file)
+        self.log = open(os.path.join(directory, "log"), "wb")
+        self.processes = {n: self.start(n, "--found") for n in NODES}
+        self.over, self.restarts = threading.Event(), 0
+        self.keeper = threading.Thread(target=self.keep, daemon=True)
+        self.keeper.start()
+
+    def start(self, node, *more):
+        line = ["ip", "netns", "exec", self.net.of(node), self.binary, "node", "--data-dir", self.directory,
+                "--node-id", str(node), *more]
+        return subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+
+    def keep(self):
+        while not self.over.wait(0.3):
+            for node, process in list(self.processes.items()):
+                if process.poll() is not None and not self.over.is_set():
+                    self.restarts += 1
+                    self.processes[node] = self.start(node)
+
+    def stop(self):
+        self.over.set()
+        self.keeper.join()
+        for process in self.processes.values():
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+    def status(self, node):
+        line = [self.binary, "status", "--json", "--address", f"{address(node)}:4406"]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=20, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip())
+        return json.loads(done.stdout)
+
+    def wait_whole(self, seconds=40):
+        end, state = time.monotonic() + seconds, "never asked"
+        while time.monotonic() < end:
+            try:
+                # A node that has been cut off believes in its old view until it hears of the new one.
+                state = [self.status(node) for node in NODES]
+                same = len({s["view"] for s in state}) == 1 and len({s["leader"] for s in state}) == 1
+                if same and all(n["state"] == "serving" for n in state[0]["nodes"]):
+                    for node in NODES[:2]:
+                        connect((address(node), 4306), 2).close()
+                    return
+            except (RuntimeError, OSError, MySQLError, subprocess.TimeoutExpired) as error:
+                state = str(error)
+            time.sleep(0.1)
+        raise RuntimeError(f"not whole after {seconds} s: {state}")
+
+
+def one_fault(cluster, ledger, what, chooser):
+    cluster.wait_whole()
+    time.sleep(chooser.uniform(0.2, 0.6))
+    victim = chooser.choice(NODES[:2])
+    before, begun = cluster.restarts, time.monotonic()
+    FAULTS[what](cluster.net, victim, 3 - victim)
+    time.sleep(FAULT_SECONDS)
+    cluster.net.heal()
+    with ledger.lock:
+        times = sorted(t for t, _, _ in ledger.commits if t > begun)
+    gap = longest_gap([begun, *times, time.monotonic()]) * 1000
+    cluster.wait_whole()
+    print(f"partition: {what} (node {victim}): {len(times)} commits meanwhile, longest time without one {gap:.0f} ms, "
+          f"{cluster.restarts - before} node(s) removed", flush=True)
+    return gap
+
+
+def inside(args):
+    net = Net(args.net)
+    directory = tempfile.mkdtemp(prefix="latsdb-partition-")
+    cluster = Cluster(args.binary, net, directory)
+    places = [(address(n), 4306) for n in NODES[:2]]
+    stop, ledger, wrong = threading.Event(), Ledger(), []
+    try:
+        cluster.wait_whole()
+        setup = connect(places[0], 10)
+        setup.query("CREATE TABLE account (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
+        setup.query("CREATE TABLE transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
+        setup.query("INSERT INTO account VALUES " + ",".join(f"({i}, 0)" for i in range(ACCOUNTS)))
+        workers = [Pinned(i + 1, places, ledger, stop) for i in range(args.threads)]
+        for worker in workers:
+            worker.start()
+        chooser = random.Random(args.seed)
+        for what in [f for f in FAULTS if args.only in f] * args.rounds:
+            if one_fault(cluster, ledger, what, chooser) > 1_000 * FAULT_SECONDS * 0.75:
+                wrong.append(f"{what}: the cluster did not go on")
+        stop.set()
+        for worker in workers:
+            worker.join(20)
+        wrong += [f"worker {w.index} hangs" for w in workers if w.is_alive()] + check(ledger, places)
+    finally:
+        stop.set()
+        cluster.stop()
+    print(f"partition: {len(ledger.committed)} committed, {len(ledger.refused)} refused, {len(ledger.unknown)} cut off "
+          f"while committing, {cluster.restarts} processes started again; errors {ledger.errors}")
+    for what in wrong:
+        print(f"partition: WRONG: {what} (log: {directory}/log)")
+    return 1 if wrong else 0
+
+
+def outside(args):
+    net = Net(f"lats{os.getpid()}")
+    try:
+        try:
+            net.build()
+        except (subprocess.CalledProcessError, FileNotFoundError) as error:
+            print(f"partition: skipped, namespaces cannot be made here: {error}")
+            return SKIPPED
+        line = ["ip", "netns", "exec", net.of("hub"), sys.executable, os.path.abspath(__file__), "--net", net.name,
+                "--binary", os.path.abspath(args.binary), "--rounds", str(args.rounds), "--threads", str(args.threads),
+                "--seed", str(args.seed), "--only", args.only]
+        return subprocess.run(line, check=False, timeout=60 + 60 * args.rounds * len(FAULTS)).returncode
+    finally:
+        net.remove()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--only", default="", help="faults whose description has this in it")
+    parser.add_argument("--net", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    return inside(args) if args.net else outside(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
