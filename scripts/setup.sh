@@ -22,6 +22,8 @@ if [ "${1:-}" = "--tests" ]; then
   need redis-cli redis-tools
   need sysbench sysbench
   need python3 python3
+  need ip iproute2
+  need nft nftables
   need mvn maven
   need javac default-jdk-headless
 fi

@@ -56,10 +56,10 @@ for bug in forget-tentative-row read-stale-backup answer-early abort-decided car
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug"
 done
 for bug in drop-carried-decision epoch-uncounted; do
-  step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 200
+  step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 800
 done
 # It takes a node that is cut off together with a client that reads there.
-step "simulator: the planted bug ignore-lease is found" bash scripts/planted.sh "$target/sim/sim" ignore-lease 500
+step "simulator: the planted bug ignore-lease is found" bash scripts/planted.sh "$target/sim/sim" ignore-lease 1500
 prepare "build the server" cargo build --locked -p latsdb
 if [ -f tests/run.sh ]; then
   step "real clients" env LATSDB="$target/debug/latsdb" bash tests/run.sh

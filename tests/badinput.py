@@ -279,7 +279,7 @@ def statements(port):
     expect(c, f"INSERT INTO bad VALUES (2, 'x', 1, '{'b' * 40000}')", 1118)
     expect(c, "UPDATE bad SET small = small + 1000 WHERE id = 1", 1264)
     expect(c, "SELECT * FROM bad a JOIN bad b ON a.id = b.id", 1235)
-    expect(c, "CREATE TABLE u (id INT PRIMARY KEY, v INT UNIQUE)", 1235)
+    expect(c, "CREATE TABLE u (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t (id))", 1235)
     case("the session goes on", c.query("SELECT name FROM bad") == [["one"]])
     c.query("DROP TABLE bad")
 

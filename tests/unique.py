@@ -112,6 +112,45 @@ def build(connection, ports, writers):
     return tries, sum(w.done for w in running), sum(w.refused for w in running)
 
 
+def keys_pass_on(ports):
+    """Who waits for the lock of a row gets the row that has the key by then."""
+    here, there = (Connection(port, "unique_test", timeout=20) for port in ports[:2])
+    here.query("CREATE TABLE p (id INT PRIMARY KEY, u CHAR(1) UNIQUE, n INT)")
+    statements = (
+        ("UPDATE p SET n = n + 1 WHERE u = 'k'", 1),
+        ("SELECT id FROM p WHERE u = 'k' FOR UPDATE", [["2"]]),
+        ("SELECT id FROM p WHERE u IN ('k', 'x', 'y') FOR UPDATE", [["2"]]),
+        ("DELETE FROM p WHERE u = 'k'", 1),
+    )
+    for text, expected in statements:
+        here.query("REPLACE INTO p VALUES (1, 'k', 0)")
+        here.query("BEGIN")
+        here.query("REPLACE INTO p VALUES (2, 'k', 0)")
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(there.query(text)))
+        waiting.start()
+        time.sleep(0.2)
+        assert not answers, f"{text} did not wait"
+        here.query("COMMIT")
+        waiting.join(10)
+        assert answers == [expected], f"{text}: {answers}"
+        here.query("DELETE FROM p")
+    here.query("INSERT INTO p VALUES (1, 'a', 0)")
+    here.query("BEGIN")
+    here.query("INSERT INTO p VALUES (2, 'b', 0)")
+    there.query("SET innodb_lock_wait_timeout = 3")
+    began = time.monotonic()
+    try:
+        there.query("INSERT INTO p VALUES (3, 'b', 0)")
+        raise AssertionError("the key of an open transaction was taken")
+    except MySQLError as error:
+        waited = time.monotonic() - began
+        assert error.number == 1205 and 2.5 < waited < 6, (error, waited)
+    here.query("ROLLBACK")
+    here.close()
+    there.close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ports", required=True)
@@ -138,6 +177,7 @@ def main():
         assert error.number == 1062 and "'-5' for key 't.by_k'" in str(error), error
     connection.query("INSERT INTO t VALUES (-3, -5, 0)")
     assert "by_k" not in str(connection.query("SHOW CREATE TABLE t")), "the index is still there"
+    keys_pass_on(ports)
     connection.query("DROP DATABASE unique_test")
     connection.close()
 

@@ -64,8 +64,8 @@ pub(crate) fn apply(
             create_index(catalog, (database, table), name, columns, *builder)
         }
         Change::DropIndex { database, table, name } => drop_index(catalog, database, table, name),
-        Change::IndexReady { table, index } => index_ready(catalog, *table, *index),
-        Change::DropBuild { table, index } => drop_build(catalog, *table, *index),
+        Change::IndexReady { table, entries } => index_ready(catalog, *table, *entries),
+        Change::DropBuild { table, entries } => drop_build(catalog, *table, *entries),
     }?;
     catalog.version += 1;
     Ok(())
@@ -80,6 +80,9 @@ fn create_database(
     name: &str,
     if_not_exists: bool,
 ) -> Result<(), ChangeError> {
+    if name.is_empty() {
+        return refuse(ChangeErrorKind::NotSupported, "a database needs a name".to_string());
+    }
     if !catalog.has_database(name) {
         catalog.databases.push(name.to_string());
         return Ok(());
@@ -98,7 +101,8 @@ fn drop_database(catalog: &mut Catalog, name: &str, if_exists: bool) -> Result<(
     }
     if catalog.has_database(name) {
         catalog.databases.retain(|d| d != name);
-        catalog.tables.retain(|_, t| t.database != name);
+        // Hidden tables are in no database; they go with their tables.
+        catalog.tables.retain(|_, t| t.index_of.is_some() || t.database != name);
         drop_orphans(catalog);
         return Ok(());
     }
@@ -306,12 +310,13 @@ fn drop_index(
 fn build(
     catalog: &mut Catalog,
     table: TableId,
-    index: IndexId,
+    entries: TableId,
 ) -> Result<(&mut TableDef, usize), ChangeError> {
     let def = catalog.tables.get_mut(&table);
     let found = def.and_then(|def| {
-        let building = |i: &IndexDef| i.unique.is_some_and(|u| u.builder.is_some());
-        let at = def.indexes.iter().position(|i| i.id == index && building(i))?;
+        // The id of an index may be given again; that of its hidden table is not.
+        let meant = |u: &Unique| u.table == entries && u.builder.is_some();
+        let at = def.indexes.iter().position(|i| i.unique.as_ref().is_some_and(meant))?;
         Some((def, at))
     });
     found.ok_or_else(|| ChangeError {
@@ -320,8 +325,8 @@ fn build(
     })
 }
 
-fn index_ready(catalog: &mut Catalog, table: TableId, index: IndexId) -> Result<(), ChangeError> {
-    let (def, at) = build(catalog, table, index)?;
+fn index_ready(catalog: &mut Catalog, table: TableId, entries: TableId) -> Result<(), ChangeError> {
+    let (def, at) = build(catalog, table, entries)?;
     if let Some(unique) = &mut def.indexes[at].unique {
         unique.builder = None;
     }
@@ -329,8 +334,8 @@ fn index_ready(catalog: &mut Catalog, table: TableId, index: IndexId) -> Result<
     Ok(())
 }
 
-fn drop_build(catalog: &mut Catalog, table: TableId, index: IndexId) -> Result<(), ChangeError> {
-    let (def, at) = build(catalog, table, index)?;
+fn drop_build(catalog: &mut Catalog, table: TableId, entries: TableId) -> Result<(), ChangeError> {
+    let (def, at) = build(catalog, table, entries)?;
     def.indexes.remove(at);
     def.schema_version += 1;
     drop_orphans(catalog);

@@ -191,15 +191,15 @@ pub enum Change {
     IndexReady {
         /// Its table.
         table: TableId,
-        /// The index.
-        index: IndexId,
+        /// The index's hidden table.
+        entries: TableId,
     },
     /// A unique index cannot be completed: it goes away again.
     DropBuild {
         /// Its table.
         table: TableId,
-        /// The index.
-        index: IndexId,
+        /// The index's hidden table.
+        entries: TableId,
     },
 }
 

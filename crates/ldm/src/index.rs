@@ -22,7 +22,7 @@ impl Run {
     pub(crate) fn note_index_changes(
         &mut self,
         table: &Table,
-        (operation, primary_key): (u32, &[u8]),
+        (operation, flags, primary_key): (u32, u32, &[u8]),
         old: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<(), RefCode> {
@@ -36,6 +36,7 @@ impl Run {
                 table: entries.table,
                 index: index.id,
                 operation,
+                flags,
                 ..IndexChange::default()
             };
             if let Some(index_key) = before {

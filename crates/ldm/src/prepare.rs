@@ -401,7 +401,8 @@ impl Ldm {
         if grows && self.memory_bytes > self.config.memory_bytes {
             return Err(RefCode::MemoryFull.into());
         }
-        run.note_index_changes(table, (asked.head.index, asked.key), seen, image.as_deref())?;
+        let about = (asked.head.index, asked.head.flags, asked.key);
+        run.note_index_changes(table, about, seen, image.as_deref())?;
         self.store(asked, id, image, run)?;
         Ok(Step::Done(OutcomeKind::Done, answer))
     }

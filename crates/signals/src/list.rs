@@ -126,8 +126,8 @@ item!(
         key_bytes: u32,
         /// Bytes of the entry's row.
         row_bytes: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// The flags of the row's operation.
+        flags: u32,
     },
     key_bytes, row_bytes
 );

@@ -13,7 +13,7 @@ use lats_catalog::unique;
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     commit::{FLAG_ROLLBACK, PART_OF_MANY},
-    list::{self, IndexChange, Operation, OperationKind, Outcome, OutcomeKind},
+    list::{self, IndexChange, LOCK_SKIP, Operation, OperationKind, Outcome, OutcomeKind},
 };
 
 /// What a request does to unique indexes.
@@ -25,7 +25,12 @@ pub(crate) struct IndexWork {
     sent: Vec<Sent>,
     /// By operation of the client: the index, and the entry of the row that has the key.
     duplicates: BTreeMap<u32, (IndexId, Vec<u8>)>,
+    /// Bytes of these entries.
+    duplicate_bytes: usize,
 }
+
+/// Bytes of the entries that an answer names: more duplicates are told as operations taken back.
+const DUPLICATE_BYTES_MAX: usize = 1 << 20;
 
 /// A change of an entry that is under way.
 #[derive(Debug)]
@@ -50,7 +55,9 @@ impl IndexWork {
                 continue;
             }
             let first = self.duplicates.get(&sent.operation).is_none_or(|d| sent.index < d.0);
-            if first {
+            let fits = self.duplicate_bytes + taken.len() <= DUPLICATE_BYTES_MAX;
+            if first && (fits || self.duplicates.is_empty()) {
+                self.duplicate_bytes += taken.len();
                 self.duplicates.insert(sent.operation, (sent.index, taken.to_vec()));
             }
         }
@@ -158,7 +165,8 @@ impl Tc {
                 row_bytes: row.len() as u32,
                 program_bytes: 0,
                 index: sent.len() as u32,
-                flags: 0,
+                // It waits for the entry as it would for the row; but a row is never left out for it.
+                flags: change.flags & !LOCK_SKIP,
             };
             // A table that this coordinator does not know: the primary's catalog is another.
             let primary = self.route(&mut head, key).map_err(|code| match code {

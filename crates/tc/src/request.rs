@@ -6,7 +6,7 @@ use crate::{
     transaction::{Batch, Participant, Request, State, Transaction},
 };
 use alloc::{collections::BTreeMap, vec::Vec};
-use lats_base::{NodeSet, RefCode, TransactionId, hash, limits};
+use lats_base::{NodeSet, RefCode, TableId, TransactionId, hash, limits};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
@@ -123,7 +123,10 @@ impl Tc {
         t.state = State::Preparing;
         t.seen_searches.clear();
         t.operations += req.operation_count as usize;
-        t.tables.extend(list::items::<Operation>(payload).map(|(head, _)| head.table));
+        // Entries of unique indexes come and go with their index: SCHEMA-1 is about rows.
+        let tables = list::items::<Operation>(payload).map(|(head, _)| head.table);
+        let rows = |id: &TableId| self.tables.get(id).is_some_and(|table| !table.is_index);
+        t.tables.extend(tables.filter(rows));
         self.send_batches(id, (req.statement, flags), (parts, false), ctx);
         self.when_settled(id, ctx);
     }

@@ -3,7 +3,10 @@
 use clap::Parser;
 use lats_kernel::Fault;
 use lats_sim::{Options, Outcome, run_caught};
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 /// Runs simulated clusters, each decided by a seed. Exit status 1 if any fails.
 #[derive(Parser)]
@@ -135,10 +138,12 @@ fn main() -> std::process::ExitCode {
     let end = args.minutes.map(|m| started + Duration::from_secs(60 * m));
     let jobs = args.jobs.max(1);
     let mut totals = Totals::default();
+    // One failing seed shows that a planted bug is found.
+    let found = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..jobs)
             .map(|job| {
-                let args = &args;
+                let (args, found) = (&args, &found);
                 scope.spawn(move || {
                     let mut own = Totals::default();
                     let mut index = job;
@@ -147,12 +152,15 @@ fn main() -> std::process::ExitCode {
                             Some(end) => std::time::Instant::now() >= end,
                             None => index >= args.seeds,
                         };
-                        if over {
+                        if over || found.load(Ordering::Relaxed) {
                             return own;
                         }
                         let seed = first.wrapping_add(index);
                         index += jobs;
                         own.add(seed, one(seed, bug, args));
+                        if bug.is_some() && !own.failures.is_empty() {
+                            found.store(true, Ordering::Relaxed);
+                        }
                     }
                 })
             })

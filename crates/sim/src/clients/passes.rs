@@ -3,7 +3,7 @@
 
 use super::{Doing, Ledger, SimClient};
 use crate::tables::Numbers;
-use lats_base::{FragmentId, IndexId, RefCode};
+use lats_base::{FragmentId, RefCode, TableId};
 use lats_catalog::Change;
 use lats_client::{
     api::{AsOf, KeyRange, PRIMARY_INDEX, RowOp, RowOutcome, Scan},
@@ -23,14 +23,14 @@ pub(super) enum Step {
     Looking { ticket: Option<Ticket> },
     /// It collects the keys of all rows.
     Collecting {
-        index: IndexId,
+        entries: TableId,
         fragment: u16,
         handle: ScanHandle,
         keys: Vec<Vec<u8>>,
         ticket: Ticket,
     },
     /// It enters these rows, the last ones first.
-    Entering { index: IndexId, keys: Vec<Vec<u8>>, entered: usize, ticket: Ticket },
+    Entering { entries: TableId, keys: Vec<Vec<u8>>, entered: usize, ticket: Ticket },
 }
 
 const NAME: &str = "by_pass";
@@ -118,26 +118,26 @@ impl SimClient {
             (Step::Writing { stays, .. }, answer) => self.after_pass_write(stays, &answer, ledger),
             (Step::Looking { .. }, Answer::Catalog(catalog)) => self.look(&catalog, ledger),
             (
-                Step::Collecting { index, fragment, handle, mut keys, .. },
+                Step::Collecting { entries, fragment, handle, mut keys, .. },
                 Answer::Batch { rows, done },
             ) => {
                 keys.extend(rows.iter().map(|row| row.primary_key.to_vec()));
                 match done {
-                    true => self.collect(index, fragment + 1, keys, ledger),
+                    true => self.collect(entries, fragment + 1, keys, ledger),
                     false => {
                         let ticket = self.core.next_batch(handle);
-                        let step = Step::Collecting { index, fragment, handle, keys, ticket };
+                        let step = Step::Collecting { entries, fragment, handle, keys, ticket };
                         self.doing = Doing::Pass(step);
                     }
                 }
             }
-            (Step::Entering { index, mut keys, entered, .. }, Answer::Rows { results, .. }) => {
+            (Step::Entering { entries, mut keys, entered, .. }, Answer::Rows { results, .. }) => {
                 if results.iter().any(|r| r.outcome == RowOutcome::Duplicate) {
                     ledger.refusals += 1;
-                    return self.propose(Change::DropBuild { table: ledger.passes.id, index });
+                    return self.propose(Change::DropBuild { table: ledger.passes.id, entries });
                 }
                 keys.truncate(keys.len() - entered);
-                self.enter(index, keys, ledger);
+                self.enter(entries, keys, ledger);
             }
             (Step::Staying { .. }, _) => {}
             (Step::Changing { .. } | Step::Looking { .. }, _) => self.doing = again,
@@ -164,15 +164,15 @@ impl SimClient {
         let index = def.indexes.iter().find(|i| i.name == NAME);
         ledger.pass_index = index.is_some();
         if let Some(index) = index
-            && index.unique.is_some_and(|u| u.builder.is_some())
+            && let Some(unique) = index.unique.filter(|u| u.builder.is_some())
         {
-            self.collect(index.id, 0, Vec::new(), ledger);
+            self.collect(unique.table, 0, Vec::new(), ledger);
         }
     }
 
-    fn collect(&mut self, index: IndexId, fragment: u16, keys: Vec<Vec<u8>>, ledger: &Ledger) {
+    fn collect(&mut self, entries: TableId, fragment: u16, keys: Vec<Vec<u8>>, ledger: &Ledger) {
         if fragment >= self.core.fragment_count(ledger.passes.id) {
-            return self.enter(index, keys, ledger);
+            return self.enter(entries, keys, ledger);
         }
         let scan = Scan {
             table: ledger.passes.id,
@@ -191,23 +191,23 @@ impl SimClient {
             self.core.open_scan(&scan, FragmentId::new(fragment), None, None);
         self.doing = match opened {
             Ok((handle, ticket)) => {
-                Doing::Pass(Step::Collecting { index, fragment, handle, keys, ticket })
+                Doing::Pass(Step::Collecting { entries, fragment, handle, keys, ticket })
             }
             Err(_) => Doing::Pass(Step::Looking { ticket: None }),
         };
     }
 
-    fn enter(&mut self, index: IndexId, keys: Vec<Vec<u8>>, ledger: &Ledger) {
+    fn enter(&mut self, entries: TableId, keys: Vec<Vec<u8>>, ledger: &Ledger) {
         let entered = keys.len().min(ENTERED_AT_ONCE);
         if entered == 0 {
-            return self.propose(Change::IndexReady { table: ledger.passes.id, index });
+            return self.propose(Change::IndexReady { table: ledger.passes.id, entries });
         }
         let last = &keys[keys.len() - entered..];
         let operations: Vec<RowOp> =
             last.iter().map(|key| ledger.passes.reindex(key.clone())).collect();
         let sequence = self.core.begin();
         let ticket = self.core.step(sequence, &operations, Then::Commit);
-        self.doing = Doing::Pass(Step::Entering { index, keys, entered, ticket });
+        self.doing = Doing::Pass(Step::Entering { entries, keys, entered, ticket });
     }
 }
 

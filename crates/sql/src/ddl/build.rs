@@ -30,11 +30,13 @@ pub(super) async fn build<S: Store>(
     let def = find(&catalog, &database, &table)?;
     let index = def.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(&name));
     let Some(index) = index else { return Err(error::unknown_table(&database, &table).into()) };
-    let (table, index) = (def.id, index.id);
+    let entries = index.unique.map(|u| u.table);
+    let entries = entries.ok_or_else(|| error::unknown_table(&database, &table))?;
+    let table = def.id;
     let filled = fill(&store, table).await;
     let last = match &filled {
-        Ok(()) => Change::IndexReady { table, index },
-        Err(_) => Change::DropBuild { table, index },
+        Ok(()) => Change::IndexReady { table, entries },
+        Err(_) => Change::DropBuild { table, entries },
     };
     let ended = end(&store, last).await;
     filled.and(ended)

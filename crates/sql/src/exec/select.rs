@@ -3,6 +3,7 @@
 mod collect;
 mod order;
 
+use super::unique::Pursuit;
 use super::{Chunks, limits, operation};
 use crate::access::Target;
 use crate::error::Failure;
@@ -13,7 +14,7 @@ use crate::store::Store;
 use crate::table::Table;
 use collect::Collector;
 use lats_base::{IndexId, limits::OPERATIONS_PER_REQUEST_MAX};
-use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, Scan, StoreError};
+use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, RowOutcome, Scan, StoreError};
 use lats_values::{Expr, Program, SqlError, Value};
 pub(crate) use order::compare_rows;
 
@@ -84,8 +85,8 @@ impl<S: Store> Session<S> {
                     .await;
             }
             Target::UniqueKeys(keys) => {
-                let keys = self.find_keys(table, plan.access.index, &keys).await?;
-                (keys, plan.access.filter.as_ref())
+                let program = self.program(plan, plan.access.filter.as_ref(), collector);
+                return self.lock_unique((plan, table), lock, keys, &program, collector).await;
             }
             Target::Ranges(ranges) if lock == LockMode::Committed => {
                 let program = self.program(plan, filter, collector);
@@ -130,6 +131,38 @@ impl<S: Store> Session<S> {
             enough = self.lock_rows(reads, table, collector, sink).await?;
         }
         self.finish_statement().await
+    }
+
+    /// Locks and reads the rows with these keys of a unique index, whichever rows have them by then.
+    async fn lock_unique(
+        &mut self,
+        (plan, table): (&SelectPlan, &Table),
+        lock: LockMode,
+        keys: Vec<Vec<u8>>,
+        program: &[u8],
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Failure> {
+        let mut pursuit = Pursuit::new(plan.access.index, keys);
+        loop {
+            let keys = pursuit.next(self, table).await?;
+            if keys.is_empty() {
+                return self.finish_statement().await;
+            }
+            let mut matched = Vec::new();
+            let mut chunks = Chunks::changing(reads(plan, table, lock, program, keys), table);
+            while let Some((chunk, _)) = chunks.next_chunk() {
+                for result in self.run_operations(chunk, false).await? {
+                    // What was left out, because it is locked, is not pursued.
+                    matched.push(result.row.is_some() || result.outcome == RowOutcome::Skipped);
+                    if let Some(row) = result.row
+                        && collector.push(&row)?
+                    {
+                        return self.finish_statement().await;
+                    }
+                }
+            }
+            pursuit.keep_missed(matched.into_iter());
+        }
     }
 
     async fn lock_keys<K: Sink>(
@@ -206,7 +239,7 @@ impl<S: Store> Session<S> {
             bytes => Program::decode(bytes, table.layout.columns()).map_err(StoreError::from)?,
         };
         for part in keys.chunks(super::unique::LOOKUPS_MAX) {
-            for found in self.find_unique(table, index, part).await? {
+            for found in self.find_unique(table, index, part).await?.into_iter().flatten() {
                 if !program.matches(&table.layout, &found.row)? {
                     continue;
                 }

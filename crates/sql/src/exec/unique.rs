@@ -8,7 +8,7 @@ use lats_base::{IndexId, RefCode};
 use lats_client::api::{LockMode, RowOp, RowOpKind, RowResult, StoreError};
 use lats_client::unique::{FoundByKey, UniqueLookup};
 use lats_values::{Program, SqlError};
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 /// Keys that are looked for at once: their rows come whole.
 pub(super) const LOOKUPS_MAX: usize = 100;
@@ -31,21 +31,78 @@ pub(crate) fn duplicate(table: &Table, result: Option<&RowResult>, row: &[u8]) -
     }
 }
 
+/// The keys of a unique index whose rows are still to be locked. A key may pass to another row while
+/// the lock of the one that had it is waited for: then it is looked up again.
+pub(super) struct Pursuit {
+    index: IndexId,
+    keys: Vec<Vec<u8>>,
+    /// Primary keys that were locked for it before.
+    tried: BTreeSet<Vec<u8>>,
+    rounds: u32,
+}
+
+/// A key that passes on more often than this is let go.
+const PURSUITS_MAX: u32 = 100;
+
+impl Pursuit {
+    pub(super) fn new(index: IndexId, keys: Vec<Vec<u8>>) -> Self {
+        Self { index, keys, tried: BTreeSet::new(), rounds: 0 }
+    }
+
+    /// True if its operations may commit by themselves: nothing else can come after them.
+    pub(super) fn is_single(&self) -> bool {
+        self.keys.len() == 1
+    }
+
+    /// The primary keys to lock next; none: it is over.
+    pub(super) async fn next<S: Store>(
+        &mut self,
+        session: &mut Session<S>,
+        table: &Table,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        self.rounds += 1;
+        let mut next = Vec::new();
+        let mut pursued = Vec::new();
+        if self.rounds <= PURSUITS_MAX {
+            for part in std::mem::take(&mut self.keys).chunks(LOOKUPS_MAX) {
+                let found = session.find_unique(table, self.index, part).await?;
+                for (key, row) in part.iter().zip(found) {
+                    // One that was locked before has the key, and not what else was asked for.
+                    let Some(row) = row.filter(|r| !self.tried.contains(&r.primary_key)) else {
+                        continue;
+                    };
+                    self.tried.insert(row.primary_key.clone());
+                    next.push(row.primary_key);
+                    pursued.push(key.clone());
+                }
+            }
+        }
+        self.keys = pursued;
+        Ok(next)
+    }
+
+    /// Keeps the keys whose rows did not match when they were locked: one result for each.
+    pub(super) fn keep_missed(&mut self, matched: impl Iterator<Item = bool>) {
+        let keys = std::mem::take(&mut self.keys);
+        self.keys = keys.into_iter().zip(matched).filter(|(_, m)| !m).map(|(k, _)| k).collect();
+    }
+}
+
 impl<S: Store> Session<S> {
-    /// The rows with these keys of a unique index, as committed reads see them.
+    /// The rows with these keys of a unique index, as committed reads see them: one for each key.
     pub(super) async fn find_unique(
         &mut self,
         table: &Table,
         index: IndexId,
         keys: &[Vec<u8>],
-    ) -> Result<Vec<FoundByKey>, Failure> {
+    ) -> Result<Vec<Option<FoundByKey>>, Failure> {
         let def = table.def.index(index);
         let lookup = def.and_then(|i| UniqueLookup::new(&table.def, i, keys.to_vec()));
         let mut lookup = lookup.ok_or(StoreError::from(RefCode::IndexUnknown))?;
         loop {
             let reads = lookup.next_reads();
             if reads.is_empty() {
-                return Ok(lookup.found().into_iter().flatten().collect());
+                return Ok(lookup.found());
             }
             if lookup.should_pause() {
                 tokio::time::sleep(PAUSE).await;
@@ -65,7 +122,7 @@ impl<S: Store> Session<S> {
         let mut found = Vec::with_capacity(keys.len());
         for part in keys.chunks(LOOKUPS_MAX) {
             let rows = self.find_unique(table, index, part).await?;
-            found.extend(rows.into_iter().map(|row| row.primary_key));
+            found.extend(rows.into_iter().flatten().map(|row| row.primary_key));
         }
         Ok(found)
     }

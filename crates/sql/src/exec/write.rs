@@ -1,5 +1,6 @@
 //! UPDATE and DELETE.
 
+use super::unique::Pursuit;
 use super::{Chunks, limits, operation};
 use crate::access::Target;
 use crate::error::{self, Failure};
@@ -64,6 +65,9 @@ impl<S: Store> Session<S> {
         let ordered = plan.ordered_scan && (resolved.exact || plan.access.fixed == 0);
         let (keys, filter) = match resolved.target {
             Target::Keys(keys) if limit >= keys.len() as u64 => (keys, filter),
+            Target::UniqueKeys(keys) if limit >= keys.len() as u64 && !plan.by_image => {
+                return self.write_by_unique(plan, keys, externals).await;
+            }
             Target::UniqueKeys(keys) if limit >= keys.len() as u64 => {
                 let keys = self.find_keys(&plan.table, plan.access.index, &keys).await?;
                 (keys, plan.access.filter.as_ref())
@@ -96,14 +100,59 @@ impl<S: Store> Session<S> {
         self.write_operations(operations, &plan.table).await
     }
 
+    /// Changes the rows with these keys of a unique index, whichever rows have them by then.
+    async fn write_by_unique(
+        &mut self,
+        plan: &WritePlan,
+        keys: Vec<Vec<u8>>,
+        externals: &[Value],
+    ) -> Result<Counts, Failure> {
+        let kind = match plan.assignments {
+            Some(_) => RowOpKind::Update,
+            None => RowOpKind::Delete,
+        };
+        let program = plan.row_program(plan.access.filter.clone(), externals);
+        let mut pursuit = Pursuit::new(plan.access.index, keys);
+        let ends = pursuit.is_single();
+        let mut counts = Counts::default();
+        loop {
+            let keys = pursuit.next(self, &plan.table).await?;
+            if keys.is_empty() {
+                self.finish_statement().await?;
+                return Ok(counts);
+            }
+            let operations = keys
+                .into_iter()
+                .map(|key| RowOp { program: program.clone(), ..operation(&plan.table, kind, key) })
+                .collect();
+            let mut matched = Vec::new();
+            let some = self.write_some((operations, &plan.table), ends, &mut matched).await?;
+            counts.matched += some.matched;
+            counts.changed += some.changed;
+            pursuit.keep_missed(matched.into_iter());
+        }
+    }
+
     async fn write_operations(
         &mut self,
         operations: Vec<RowOp>,
         table: &Table,
     ) -> Result<Counts, Failure> {
+        self.write_some((operations, table), true, &mut Vec::new()).await
+    }
+
+    /// Notes which operations met a row that matched. With `ends` the last ones commit, if the session
+    /// commits by itself.
+    async fn write_some(
+        &mut self,
+        (operations, table): (Vec<RowOp>, &Table),
+        ends: bool,
+        matched: &mut Vec<bool>,
+    ) -> Result<Counts, Failure> {
         let mut counts = Counts::default();
         let mut chunks = Chunks::changing(operations, table);
         while let Some((chunk, last)) = chunks.next_chunk() {
+            let last = last && ends;
             let sent = if table.has_unique_index() { chunk.clone() } else { Vec::new() };
             let results = self.run_operations(chunk, last).await?;
             let mut both = sent.iter().zip(&results);
@@ -113,6 +162,7 @@ impl<S: Store> Session<S> {
                 return Err(self.duplicate_in_update(table, operation, result).await);
             }
             for result in results {
+                matched.push(matches!(result.outcome, RowOutcome::Done | RowOutcome::Unchanged));
                 match result.outcome {
                     RowOutcome::Done => {
                         counts.matched += 1;
