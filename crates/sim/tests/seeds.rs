@@ -1,0 +1,62 @@
+//! Seeds that once failed, and a few fresh ones. A seed's run changes when the protocols or the
+//! simulator do, so these are kept for their shapes and disturbances rather than as exact replays.
+
+use lats_sim::{Options, run_caught};
+
+fn passes(seed: u64) {
+    let outcome = run_caught(&Options { seed, ..Options::default() });
+    assert_eq!(
+        outcome.failure, None,
+        "seed {seed}; repeat: cargo xtask sim --seeds 1 --seed {seed} -v"
+    );
+}
+
+macro_rules! once_failed {
+    ($($name:ident: $($seed:literal),+;)+) => {
+        $(
+            #[test]
+            fn $name() {
+                [$($seed),+].into_iter().for_each(passes);
+            }
+        )+
+    };
+}
+
+once_failed! {
+    a_removed_node_comes_back_as_a_new_life: 5, 9, 12, 13, 20, 25;
+    a_client_waits_for_ever_after_a_node_is_lost: 1, 7, 26;
+    a_refused_request_leaves_its_transaction_open: 23, 403, 553, 846;
+    a_request_meets_its_transaction_being_rolled_back: 229, 328;
+    a_take_over_resolves_before_it_has_all_reports: 756;
+    a_node_is_restarted_and_believes_in_its_former_links: 304;
+    two_doomed_nodes_keep_the_leader_from_its_lease: 123;
+    a_leader_applies_its_own_removal_and_leaves_at_once: 1694;
+    a_doomed_node_becomes_the_last_in_sync_replica: 1748;
+    a_witness_dies_while_a_node_is_removed: 1775;
+    a_complaint_outlives_the_life_it_is_about: 230;
+    a_leader_that_is_no_voter_any_more_proposes_without_end: 141;
+    a_victim_right_after_a_death_is_taken_for_a_violation: 240382195;
+    a_client_asks_a_witness_to_coordinate: 130;
+    a_client_believes_an_older_catalog: 160;
+    a_batch_that_has_given_way_does_not_hear_that_it_is_cancelled: 167, 171, 326, 470;
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in 1..=5 {
+        let options = Options { seed, ..Options::default() };
+        assert_eq!(run_caught(&options).digest, run_caught(&options).digest, "seed {seed}");
+    }
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the clock draws the fresh seeds, and they are printed"
+)]
+fn fresh_seeds_pass() {
+    let drawn = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let first = drawn.map_or(1, |t| t.as_micros() as u64 % 1_000_000_000);
+    println!("fresh seeds from {first}");
+    (first..first + 20).for_each(passes);
+}
