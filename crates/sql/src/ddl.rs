@@ -123,7 +123,14 @@ impl<S: Store> Session<S> {
         let builder = create.unique.then(|| self.shared.store.builder());
         let place = (database.clone(), table.clone(), name.clone());
         let change = Change::CreateIndex { database, table, name, columns, builder };
-        let outcome = self.change(change, false).await?;
+        let outcome = match (self.change(change, false).await, builder) {
+            (Err(Failure::Store(error)), Some(builder)) => {
+                // It may have been made all the same, and nobody would fill it.
+                tokio::spawn(build::abandon(self.shared.store.clone(), place, builder));
+                return Err(error.into());
+            }
+            (changed, _) => changed?,
+        };
         if builder.is_some() {
             // It goes on, and cleans up, also when this session ends.
             let building = tokio::spawn(build::build(self.shared.store.clone(), place));

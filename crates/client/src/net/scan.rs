@@ -140,7 +140,10 @@ impl ScanStream {
                 self.cursors.pop();
                 continue;
             }
-            return Ok(cursor.take());
+            let batch = cursor.take();
+            // Nobody waits for a fragment until its data node forgets the scan.
+            self.cursors.rotate_right(1);
+            return Ok(batch);
         }
         Ok(ScanBatch::default())
     }

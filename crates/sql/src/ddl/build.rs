@@ -6,7 +6,7 @@ use crate::exec::duplicate;
 use crate::store::{Store, StoreScan, StoreTransaction};
 use crate::table::{Table, find};
 use lats_base::{RefCode, TableId};
-use lats_catalog::Change;
+use lats_catalog::{Builder, Change};
 use lats_client::api::{
     AsOf, KeyRange, LockMode, PRIMARY_INDEX, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
 };
@@ -40,6 +40,27 @@ pub(super) async fn build<S: Store>(
     };
     let ended = end(&store, last).await;
     filled.and(ended)
+}
+
+/// Takes an index away whose making has failed for the client, if it turns up.
+pub(super) async fn abandon<S: Store>(
+    store: S,
+    (database, table, name): (String, String, String),
+    builder: Builder,
+) {
+    for _ in 0..TRIES {
+        let catalog = store.catalog();
+        let def = catalog.table(&database, &table);
+        let index = def.and_then(|d| d.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(&name)));
+        let unfinished = index.and_then(|i| i.unique).filter(|u| u.builder == Some(builder));
+        if let (Some(def), Some(unique)) = (def, unfinished) {
+            let change = Change::DropBuild { table: def.id, entries: unique.table };
+            // Nobody is left to be told.
+            let _ = end(&store, change).await;
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 async fn end<S: Store>(store: &S, change: Change) -> Result<(), Failure> {

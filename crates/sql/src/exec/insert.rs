@@ -175,13 +175,24 @@ impl<S: Store> Session<S> {
             OnConflict::Error => single,
             OnConflict::Replace | OnConflict::Update(_) => false,
         };
+        // What one row takes away or changes, the next one may bring: then they come in their order.
+        let replaces = matches!(plan.conflict, OnConflict::Replace | OnConflict::Update(_));
+        let in_order = replaces && table.has_unique_index();
         let mut counts = Counts::default();
         // The images are in the requests.
         let mut chunks = Chunks::of_writes(operations, table);
         while let Some((chunk, last)) = chunks.next_chunk() {
             let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
+            let mark = self.mark();
             let results = self.run_operations(chunk, last && settled).await?;
-            if results.iter().any(|r| r.outcome == RowOutcome::Duplicate) {
+            let taken = results.iter().any(|r| r.outcome == RowOutcome::Exists);
+            let undone = results.iter().any(|r| r.outcome == RowOutcome::Duplicate);
+            if in_order && taken && !undone {
+                self.undo_to(mark).await?;
+                self.place_rows(plan, rows, externals, &mut counts).await?;
+                continue;
+            }
+            if undone {
                 self.resolve_duplicates(plan, (rows, &results), externals, &mut counts).await?;
                 continue;
             }
@@ -207,10 +218,6 @@ impl<S: Store> Session<S> {
     ) -> Result<(), Failure> {
         let table = &plan.table;
         let Some(first) = taken.first() else { return Ok(()) };
-        let replaces = matches!(plan.conflict, OnConflict::Replace | OnConflict::Update(_));
-        if replaces && table.has_unique_index() {
-            return self.place_rows(plan, taken, externals, counts).await;
-        }
         counts.duplicates += taken.len() as u64;
         let operations: Vec<RowOp> = match &plan.conflict {
             OnConflict::Error => return Err(duplicate(table, None, first).into()),

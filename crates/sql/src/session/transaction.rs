@@ -69,6 +69,16 @@ impl<S: Store> Session<S> {
         Some(self.open().savepoint())
     }
 
+    /// A mark within a statement, to come back to.
+    pub(crate) fn mark(&mut self) -> u32 {
+        self.open().savepoint()
+    }
+
+    /// Takes back what was done since the mark.
+    pub(crate) async fn undo_to(&mut self, mark: u32) -> Result<(), Failure> {
+        Ok(self.open().rollback_to(mark).await?)
+    }
+
     /// Runs operations in the statement's transaction. With `last`, the statement's transaction
     /// commits with them if the session commits by itself.
     pub(crate) async fn run_operations(

@@ -152,3 +152,31 @@ fn indexes_come_and_go() {
     let again = text.split_once('|').map(|(_, t)| t.replace("`t`", "`u`")).unwrap_or_default();
     assert_eq!(desk.run(&again), "ok 0", "{again}");
 }
+
+/// What one row of a statement does the next one meets, as in MySQL.
+#[test]
+fn rows_of_a_statement_come_in_their_order() {
+    let mut desk = Desk::new();
+    desk.check(
+        "CREATE TABLE o (id INT PRIMARY KEY, u CHAR(1) UNIQUE, n INT)
+         => ok 0
+         INSERT INTO o VALUES (1, 'a', 0)
+         => ok 1
+         REPLACE INTO o VALUES (1, 'b', 1), (2, 'b', 2)
+         => ok 4
+         SELECT id, u, n FROM o
+         => 2|b|2
+         DELETE FROM o
+         => ok 1
+         INSERT INTO o VALUES (1, 'a', 0)
+         => ok 1
+         INSERT INTO o VALUES (1, 'b', 1), (2, 'b', 2) ON DUPLICATE KEY UPDATE u = VALUES(u), n = n + 1
+         => ok 4
+         SELECT id, u, n FROM o
+         => 1|b|2
+         INSERT INTO o VALUES (5, 'x', 0), (1, 'y', 0), (6, 'x', 0) ON DUPLICATE KEY UPDATE n = n + 10
+         => ok 5
+         SELECT id, u, n FROM o ORDER BY id
+         => 1|b|12;5|x|10",
+    );
+}
