@@ -113,6 +113,15 @@ class Worker(threading.Thread):
             raise
 
 
+class Pinned(Worker):
+    """Stays with its node, so that each node has clients whatever happened before: who talks to a node that
+    does nothing notices late."""
+
+    def away(self):
+        self.connection = None
+        time.sleep(0.02)
+
+
 class Cluster:
     """A cluster that this test has started."""
 
@@ -269,7 +278,8 @@ def main():
         setup.query("CREATE TABLE transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
         values = ",".join(f"({i}, 0)" for i in range(ACCOUNTS))
         setup.query(f"INSERT INTO account VALUES {values}")
-        workers = [Worker(i + 1, ports, ledger, stop) for i in range(args.threads)]
+        kind = Worker if args.fault == "kill" else Pinned
+        workers = [kind(i + 1, ports, ledger, stop) for i in range(args.threads)]
         for worker in workers:
             worker.start()
         chooser = random.Random(args.seed)

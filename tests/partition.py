@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-from kill import ACCOUNTS, TEMPORARY, Ledger, Worker, check, connect, longest_gap
+from kill import ACCOUNTS, Ledger, Pinned, check, connect, longest_gap
 from minimysql import MySQLError
 
 NODES = (1, 2, 3)
@@ -91,14 +91,6 @@ FAULTS = {
                             + [net.drop(WITNESS, a), net.drop(WITNESS, b)],
     "a tenth of all packets is lost": lambda net, a, b: [net.drop(x, y, 10) for x in NODES for y in NODES if x != y],
 }
-
-
-class Pinned(Worker):
-    """Stays with its node, so that each node has clients whatever happened before."""
-
-    def away(self):
-        self.connection = None
-        time.sleep(0.02)
 
 
 class Cluster:

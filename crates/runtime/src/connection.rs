@@ -60,7 +60,7 @@ const NODE_OUTPUT_MAX: usize = 1 << 30;
 impl Connection {
     pub(crate) fn new(socket: OwnedFd, stage: Stage, now: lats_base::Instant) -> Self {
         let socket = Arc::new(socket);
-        report::watch(socket.clone());
+        report::watch(&socket);
         Self {
             socket,
             stage,

@@ -4,19 +4,21 @@
 //! is written and the process ends.
 
 use rustix::{fd::OwnedFd, net::Shutdown};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex, Once, Weak};
 
-static SOCKETS: Mutex<Vec<Arc<OwnedFd>>> = Mutex::new(Vec::new());
+/// Held weakly: a connection that was given up must be closed at once, or the other side would wait for
+/// whoever reads no more.
+static SOCKETS: Mutex<Vec<Weak<OwnedFd>>> = Mutex::new(Vec::new());
 static INSTALL: Once = Once::new();
 
 /// The exit status of a node that has met an impossible state.
 pub const STATUS_CRASHED: i32 = 70;
 
 /// Notes a socket that must be shut when the node crashes.
-pub(crate) fn watch(socket: Arc<OwnedFd>) {
+pub(crate) fn watch(socket: &Arc<OwnedFd>) {
     if let Ok(mut sockets) = SOCKETS.lock() {
-        sockets.retain(|s| Arc::strong_count(s) > 1);
-        sockets.push(socket);
+        sockets.retain(|s| s.strong_count() > 0);
+        sockets.push(Arc::downgrade(socket));
     }
 }
 
@@ -42,8 +44,8 @@ pub(crate) fn install() {
 fn shut_sockets() {
     // Never wait here: the panicking thread may hold the lock itself.
     if let Ok(sockets) = SOCKETS.try_lock() {
-        for socket in sockets.iter() {
-            let _ = rustix::net::shutdown(&**socket, Shutdown::Both);
+        for socket in sockets.iter().filter_map(Weak::upgrade) {
+            let _ = rustix::net::shutdown(&*socket, Shutdown::Both);
         }
     }
 }
