@@ -32,12 +32,6 @@ impl Instant {
         Self { nanos: self.nanos.saturating_add(span.nanos) }
     }
 
-    /// This moment, a span earlier; the beginning if that is later.
-    #[must_use]
-    pub const fn minus(self, span: Duration) -> Self {
-        Self { nanos: self.nanos.saturating_sub(span.nanos) }
-    }
-
     /// How long ago `earlier` was; zero if it is in the future.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration { nanos: self.nanos.saturating_sub(earlier.nanos) }

@@ -52,10 +52,6 @@ pub struct Control {
     lease: membership::Lease,
     epochs: epoch::Epochs,
     became_leader_at: Option<Instant>,
-    /// Leader: it has held a lease of its own in this term.
-    was_sure: bool,
-    /// The newest term in which it led.
-    led_term: u64,
     synced: BTreeMap<u32, u64>,
     subscribers: BTreeMap<BlockRef, ViewNumber>,
     changes: BTreeMap<u64, clients::PendingChange>,
@@ -91,8 +87,6 @@ struct Peer {
     granted_until: Instant,
     /// Leader: our clock, as echoed by it: it followed us then.
     echoed: Instant,
-    /// Leader: when it last followed a leader before us, as it has told (LEASE-6).
-    followed_before: Option<Instant>,
     installed: (ViewNumber, u64),
     /// Leader: a link of it is broken, and it is the end that goes. It gets no lease any more.
     doomed: bool,
@@ -146,8 +140,6 @@ impl Control {
             lease: membership::Lease::default(),
             epochs: epoch::Epochs::default(),
             became_leader_at: None,
-            was_sure: false,
-            led_term: 0,
             synced: BTreeMap::new(),
             subscribers: BTreeMap::new(),
             changes: BTreeMap::new(),
@@ -240,12 +232,11 @@ impl Control {
             ctx.send_with(BlockRef::control(to), &body, &[&message.bytes]);
         }
         if self.consensus.is_leader() != was_leader {
-            self.turn_leader(was_leader);
+            self.turn_leader();
             self.became_leader_at = self.consensus.is_leader().then(|| ctx.now());
             self.broken.clear();
             for peer in self.peers.values_mut() {
                 peer.echoed = Instant::ZERO;
-                peer.followed_before = None;
                 peer.heard_at = None;
                 peer.doomed = false;
                 peer.removing = false;

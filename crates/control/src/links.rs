@@ -198,9 +198,7 @@ impl Control {
     /// has run out. Nobody is removed for a link to somebody who goes anyway.
     pub(crate) fn doom(&mut self, ctx: &mut Ctx<'_>) {
         self.forget_mended(ctx.now());
-        if !self.may_judge(ctx.now()) {
-            return;
-        }
+        let judges = self.may_judge(ctx.now());
         let (me, view) = (ctx.node(), &self.state.view);
         let mut doomed = NodeSet::EMPTY;
         for broken in &self.broken {
@@ -220,9 +218,10 @@ impl Control {
             }
         }
         for (node, peer) in &mut self.peers {
-            peer.doomed = doomed.contains(*node);
+            // Who cannot judge dooms nobody, and may have to let go.
+            peer.doomed = doomed.contains(*node) && (judges || peer.doomed);
         }
-        if doomed.contains(me) && self.is_leader() {
+        if judges && doomed.contains(me) && self.is_leader() {
             self.leave("signals of this node were lost; a new process can join", ctx);
         }
     }

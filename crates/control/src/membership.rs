@@ -21,33 +21,8 @@ pub(crate) struct Lease {
     /// The clock of the leader that answered last, to be echoed, and its term.
     leader_clock: u64,
     leader_term: u64,
-    /// When this node last followed the leader of the newest term that it has followed, and of those
-    /// before (LEASE-6).
-    followed: (u64, Instant),
-    followed_before: Instant,
-}
-
-impl Lease {
-    /// This node follows the leader of this term now.
-    pub(crate) fn follow(&mut self, term: u64, now: Instant) {
-        if self.followed.0 != term {
-            self.followed_before = self.followed_before.max(self.followed.1);
-        }
-        self.followed = (term, now);
-    }
-
-    /// When it last followed a leader of a term before this one.
-    fn followed_before(&self, term: u64) -> Instant {
-        let last = if self.followed.0 < term { self.followed.1 } else { Instant::ZERO };
-        self.followed_before.max(last)
-    }
-
-    /// The leader of this term has let all leases run out that it had granted.
-    fn ran_out(&mut self, term: u64) {
-        if self.followed.0 == term {
-            self.followed.1 = Instant::ZERO;
-        }
-    }
+    /// Leader: until when a majority has followed it, in this term.
+    led_until: Instant,
 }
 
 /// How often the lease is renewed; the lease must survive two lost renewals.
@@ -59,10 +34,16 @@ const PAUSED: Duration = Duration::from_millis(100);
 /// The synced replica tells again that it is, until the view says so.
 const SYNCED_RETRY: Duration = Duration::from_millis(100);
 
+/// What clocks that run at different rates may differ by within a lease.
+fn margin(lease: Duration) -> Duration {
+    Duration::from_nanos(lease.as_nanos() / 32)
+}
+
 impl Control {
     pub(crate) fn membership_tick(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        if now.since(self.ticked_at) > PAUSED {
+        let paused = now.since(self.ticked_at) > PAUSED;
+        if paused {
             // What peers sent meanwhile is still to be read: they get their time again.
             self.peers.values_mut().for_each(|p| p.fresh_at = now);
         }
@@ -75,12 +56,11 @@ impl Control {
         }
         if self.is_leader() {
             self.renew_own_lease(ctx);
-            if self.lease.until > Instant::ZERO && now >= self.lease.until && self.was_sure {
+            // After a pause, what has come meanwhile is read first.
+            if self.has_lost_office(now) && !paused {
                 return self.give_up_leadership(ctx);
             }
-            self.was_sure |= now < self.lease.until;
             self.advance_epoch(ctx);
-            self.remove_the_silent(ctx);
         } else {
             let wait = if self.lease.refused { TICK } else { RENEW };
             if now.since(self.lease.asked_at) >= wait {
@@ -90,6 +70,7 @@ impl Control {
         self.watch_links(ctx);
         if self.is_leader() {
             self.doom(ctx);
+            self.remove_the_silent(ctx);
         }
         self.pursue_the_gone(ctx);
         if now.since(self.synced_told_at) >= SYNCED_RETRY {
@@ -103,12 +84,8 @@ impl Control {
         self.lease.asked_at = now;
         let term = self.consensus.term();
         let same_term = self.lease.leader_term == term;
-        if same_term && self.lease.leader_clock > 0 {
-            self.lease.follow(term, now);
-        }
         let body = LeaseReq {
             term,
-            former_age: now.since(self.lease.followed_before(term)).as_nanos(),
             asked_at: now.as_nanos(),
             view: self.installed.0,
             epoch: self.epochs.current,
@@ -151,9 +128,6 @@ impl Control {
         let peer = self.peers.entry(node).or_default();
         peer.installed = (req.view, req.catalog_version);
         peer.echoed = peer.echoed.max(echo);
-        if ours {
-            peer.followed_before = Some(now.minus(Duration::from_nanos(req.former_age)));
-        }
         // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
         // place for ever.
         // A doomed one does not count either; it still proves whom it follows.
@@ -165,12 +139,12 @@ impl Control {
         self.renew_own_lease(ctx);
         // LEASE-2: a leader that may have been replaced grants nothing. LEASE-5: nor does it to a
         // node whose removal may be agreed on already.
-        let sure = now < self.lease.until && settled && !removing;
+        let sure = now < self.lease.led_until && settled && !removing;
         // LEASE-6: no lease that it grants outlasts its own.
         let granted =
-            if hears && sure { lease.min(self.lease.until.since(now)) } else { Duration::ZERO };
+            if hears && sure { lease.min(self.lease.led_until.since(now)) } else { Duration::ZERO };
         if let Some(peer) = self.peers.get_mut(&node).filter(|_| granted > Duration::ZERO) {
-            peer.granted_until = peer.granted_until.max(now.plus(granted));
+            peer.granted_until = peer.granted_until.max(now.plus(granted).plus(margin(lease)));
         }
         let body = LeaseConf {
             asked_at: req.asked_at,
@@ -192,7 +166,8 @@ impl Control {
         }
         let first = self.lease.leader_term != conf.term;
         self.lease.answered_at = ctx.now();
-        self.lease.refused = conf.lease_ms == 0;
+        // A short one is worth as little: the leader needs an echo soon.
+        self.lease.refused = conf.lease_ms < 2 * RENEW.as_millis();
         self.lease.leader_clock = self.lease.leader_clock.max(conf.leader_clock);
         if first {
             self.lease.leader_clock = conf.leader_clock;
@@ -236,7 +211,8 @@ impl Control {
         let Some(since) = followed.get(majority) else { return };
         if *since > Instant::ZERO {
             let lease = Duration::from_millis(self.state.view.config.lease_ms);
-            self.lease.until = self.lease.until.max(since.plus(lease));
+            self.lease.led_until = self.lease.led_until.max(since.plus(lease));
+            self.lease.until = self.lease.until.max(self.lease.led_until);
         }
     }
 
@@ -269,7 +245,8 @@ impl Control {
         let Some(leader_since) = self.became_leader_at else { return };
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let now = ctx.now();
-        if now < self.old_leases_over(leader_since, lease) || !self.may_judge(now) {
+        let old_leases_over = leader_since.plus(lease).plus(margin(lease));
+        if now < old_leases_over || !self.may_judge(now) {
             return;
         }
         let me = ctx.node();
@@ -290,48 +267,32 @@ impl Control {
     /// Leader: VIEW-9. Whoever hears nobody must not take the others for silent: a majority has followed
     /// it lately.
     pub(crate) fn may_judge(&self, now: Instant) -> bool {
-        self.lease.until.since(now).as_millis() >= self.state.view.config.lease_ms / 2
+        self.lease.led_until.since(now).as_millis() >= self.state.view.config.lease_ms / 2
     }
 
-    /// Leader: LEASE-6. When all leases have run out that earlier leaders can have granted. They led
-    /// only while a majority followed them, and some of every majority has told when it last did.
-    fn old_leases_over(&self, leader_since: Instant, lease: Duration) -> Instant {
-        let voters = self.consensus.voters();
-        let told = |id: &u64| {
-            if *id == self.consensus.id() {
-                return Some(self.lease.followed_before(self.consensus.term()));
-            }
-            let peer = self.peers.get(&NodeId::new((id >> 32) as u16))?;
-            peer.followed_before.filter(|_| peer.incarnation.get() == *id as u32)
-        };
-        let mut followed: Vec<Instant> = voters.iter().filter_map(told).collect();
-        followed.sort_unstable();
-        let last = followed.get(voters.len() / 2).copied().unwrap_or(leader_since);
-        last.min(leader_since).plus(lease)
+    /// True if no majority has followed this leader for so long that it can decide nothing.
+    fn has_lost_office(&self, now: Instant) -> bool {
+        let lease = Duration::from_millis(self.state.view.config.lease_ms);
+        let elected = self.became_leader_at.unwrap_or(now).plus(lease);
+        now >= self.lease.led_until.max(elected).plus(RENEW).plus(RENEW)
     }
 
     /// This node begins or ends to lead.
-    pub(crate) fn turn_leader(&mut self, was_leader: bool) {
-        self.was_sure = false;
-        if was_leader {
-            // LEASE-6: it was among those who followed it, as long as it was sure.
-            let lease = Duration::from_millis(self.state.view.config.lease_ms);
-            self.lease.follow(self.led_term, self.lease.until.minus(lease));
-        } else {
-            self.led_term = self.consensus.term();
-        }
+    pub(crate) fn turn_leader(&mut self) {
+        self.lease.led_until = Instant::ZERO;
     }
 
-    /// A leader that no majority has followed for a lease can decide nothing. It may still be heard:
-    /// it says so, and the others need not find out.
+    /// Such a leader may still be heard: it says that it leads no more, and the others need not find
+    /// out.
     fn give_up_leadership(&mut self, ctx: &mut Ctx<'_>) {
         let body = LeaderLeftOrd { term: self.consensus.term() };
         let me = ctx.node();
+        self.consensus.step_down();
+        // What it has still said as leader goes first.
+        self.run_consensus(ctx);
         for node in self.alive().iter().filter(|n| *n != me) {
             ctx.send(BlockRef::control(node), &body);
         }
-        self.consensus.step_down();
-        self.run_consensus(ctx);
     }
 
     pub(crate) fn on_leader_left_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -340,7 +301,6 @@ impl Control {
         if term != self.consensus.term() {
             return;
         }
-        self.lease.ran_out(term);
         if self.consensus.forget_leader(signal.sender().node, life) {
             self.plan_campaign_soon(ctx);
         }

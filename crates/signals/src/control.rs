@@ -31,14 +31,12 @@ body! {
         leader_clock: u64,
         /// The sender's term: what it says of leaders holds in this one only.
         term: u64,
-        /// How long ago the sender last followed a leader of an earlier term, in ns (LEASE-6).
-        former_age: u64,
     }
 }
 body! {
     /// Control of a leader that has lost its majority → control of everybody: find another one.
     LeaderLeftOrd {
-        /// The term in which it led. All leases that it has granted have run out.
+        /// The term in which it led.
         term: u64,
     }
 }
