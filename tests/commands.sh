@@ -10,6 +10,7 @@ joined=""
 stop() {
   [ -z "$joined" ] || kill "$joined" 2>/dev/null || true
   "$latsdb" stop --data-dir "$directory/cluster" >/dev/null 2>&1 || true
+  "$latsdb" stop --data-dir "$directory/cluster2" >/dev/null 2>&1 || true
   rm -rf "$directory"
 }
 trap stop EXIT

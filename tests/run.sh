@@ -6,7 +6,7 @@ export LATSDB="${LATSDB:-target/release/latsdb}"
 LATSDB="$(realpath "$LATSDB")"
 directory="$(mktemp -d)/data"
 port="${PORT:-15306}"
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 stop() { "$LATSDB" stop --data-dir "$directory" >/dev/null 2>&1 || true; }
 trap stop EXIT
 check() {
@@ -17,7 +17,7 @@ check() {
   if [ "$status" = 0 ]; then
     passed=$((passed + 1)); echo "== $name: passed in $((SECONDS - since)) s"
   elif [ "$status" = 77 ]; then
-    echo "== $name: SKIPPED, not possible on this machine"
+    skipped=$((skipped + 1)); echo "== $name: SKIPPED, not possible on this machine"
   else
     failed=$((failed + 1)); echo "== $name: FAILED"
   fi
@@ -46,5 +46,6 @@ check "partitions" timeout 400 python3 tests/partition.py --binary "$LATSDB"
 if [ "$failed" != 0 ]; then
   echo "the cluster's log ends with:"; tail -n 30 "$directory.log" || true
 fi
+[ "$skipped" = 0 ] || echo "$skipped skipped"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

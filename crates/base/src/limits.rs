@@ -28,7 +28,7 @@ pub const BATCH_BYTES_MAX: usize = SIGNAL_BYTES_MAX - (64 << 10);
 /// Row operations that one transaction may hold: some 40 bytes each at every participant, beside the
 /// rows. When a node dies its heirs look at all of them before they serve.
 pub const OPERATIONS_PER_TRANSACTION_MAX: usize = 1 << 20;
-/// Rows of a transaction's end, of an index's building, or of a dropped table that a data manager
+/// Rows of a batch, of a transaction's end, of an index's building, or of a dropped table that a data manager
 /// deals with before it gives way to other work: tens of microseconds.
 pub const SLICE_ROWS: usize = 256;
 /// Transactions that one coordinator runs at once.

@@ -267,12 +267,17 @@ impl ClientCore {
         self.links.contains(&node) && self.life_of(node).is_some()
     }
 
+    /// The home, if it can be talked to and has coordinators.
+    fn usable_home(&self) -> Option<NodeId> {
+        let holds_data = |n: &NodeId| self.map.view.data_nodes().any(|m| m.node == *n);
+        self.home.filter(|n| self.is_up(*n)).filter(holds_data)
+    }
+
     /// A node with coordinators to talk to: the home if it can be, else any. A witness has none.
     fn any_data_node(&self) -> Option<NodeId> {
         let up = |n: &NodeId| self.is_up(*n);
-        let holds_data = |n: &NodeId| self.map.view.data_nodes().any(|m| m.node == *n);
-        let home = self.home.filter(up).filter(holds_data);
         let in_sync = |n: &NodeId| up(n) && self.map.view.is_in_sync(*n);
+        let home = self.usable_home().filter(in_sync);
         let find = |wanted: &dyn Fn(&NodeId) -> bool| {
             self.map.view.data_nodes().map(|m| m.node).find(wanted)
         };

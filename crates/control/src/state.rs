@@ -190,12 +190,22 @@ impl ControlState {
         if self.recent_changes.iter().any(|(r, _)| *r == request) {
             return;
         }
-        let fragments = self.view.fragments_per_table();
-        let result = self.catalog.apply(change, fragments).map(|()| self.catalog.version);
+        let result = self.apply_change(change).map(|()| self.catalog.version);
         self.recent_changes.push_back((request, result));
         if self.recent_changes.len() > RECENT_CHANGES_MAX {
             self.recent_changes.pop_front();
         }
+    }
+
+    /// UNIQUE-7: an index whose builder has died before it came would have nobody to fill it or to
+    /// take it away.
+    fn apply_change(&mut self, change: &Change) -> Result<(), ChangeError> {
+        if let Change::CreateIndex { builder: Some(builder), .. } = change
+            && !self.view.is_alive(builder.node, builder.incarnation)
+        {
+            return Err(temporary("the node that was to build the index has died; try again"));
+        }
+        self.catalog.apply(change, self.view.fragments_per_table())
     }
 
     /// What became of a change, if it was made lately.

@@ -34,7 +34,7 @@ impl Ldm {
         let some = !work.builds.is_empty() || !work.rubble.is_empty();
         if some && !work.going {
             work.going = true;
-            ctx.send(ctx.me(), &CatalogResumeOrd { catalog_version: self.catalog_version });
+            ctx.send(ctx.me(), &CatalogResumeOrd { reserved: 0 });
         }
     }
 

@@ -74,10 +74,11 @@ impl Ldm {
                 layout: def.layout(),
                 fragments: BTreeMap::new(),
             });
-            if table.def.schema_version != def.schema_version {
-                table.def = def.clone();
-                table.layout = def.layout();
+            if table.def.schema_version == def.schema_version {
+                continue;
             }
+            table.def = def.clone();
+            table.layout = def.layout();
             for (at, fragment) in &mut table.fragments {
                 let before = fragment.bytes();
                 let (unbuilt, rubble) = fragment.change_indexes(&table.def);

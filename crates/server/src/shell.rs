@@ -8,7 +8,7 @@ use lats_sql::plan::Columns;
 use lats_sql::session::{Client, Outcome, Session, Shared, Sink};
 use lats_values::{SqlError, Value};
 use std::{
-    io::{BufRead, IsTerminal, Write},
+    io::{BufRead, IsTerminal},
     process::ExitCode,
     sync::Arc,
 };
@@ -137,7 +137,6 @@ async fn read_all(session: &mut Session<ClusterStore>) -> anyhow::Result<ExitCod
     loop {
         if interactive {
             say::part(if text.is_empty() { "latsdb> " } else { "     -> " });
-            std::io::stdout().flush()?;
         }
         if input.lock().read_line(&mut text)? == 0 {
             break;

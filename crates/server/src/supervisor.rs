@@ -241,17 +241,22 @@ impl Supervisor {
     }
 
     /// True if the process is a full replica, as far as it has said.
-    fn is_full(&self, node_id: u16) -> bool {
+    fn is_full(&mut self, node_id: u16) -> bool {
         let Some(child) = self.children.get(&node_id) else { return false };
         if !self.started_again.contains(&node_id) {
             return true;
         }
         let said = std::fs::read_to_string(full_file(&self.data_dir, node_id)).unwrap_or_default();
-        said.trim() == child.id().to_string()
+        let full = said.trim() == child.id().to_string();
+        if full {
+            // A process that is full stays so: it need not be asked again.
+            self.started_again.remove(&node_id);
+        }
+        full
     }
 
-    /// The nodes of a group that has no full replica left.
-    fn lost_group(&self) -> Option<Vec<u16>> {
+    /// The nodes of a group that has no full replica left among the processes started here.
+    fn lost_group(&mut self) -> Option<Vec<u16>> {
         let data = self.cluster.nodes.iter().filter(|n| n.data).map(|n| n.node_id);
         let data: Vec<u16> = data.collect();
         let replicas = usize::from(self.cluster.replicas.max(1));
@@ -272,8 +277,8 @@ impl Supervisor {
             return Ok(());
         }
         let why = format!(
-            "all replicas of a node group have died (nodes {lost:?}). Rows are kept in memory only \
-             in this version, so they are gone. `latsdb start` begins again with an empty cluster"
+            "all replicas of a node group that were started here have died (nodes {lost:?}). Rows are \
+             kept in memory only in this version, so they are gone. `latsdb start` begins again with an empty cluster"
         );
         self.kill_all();
         let _ = std::fs::write(last_words_file(&self.data_dir), &why);

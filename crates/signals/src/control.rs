@@ -336,7 +336,7 @@ body! {
     /// LDM to itself: go on with what a catalog left to do, building indexes and taking dropped
     /// tables down.
     CatalogResumeOrd {
-        /// The catalog.
-        catalog_version: u64,
+        /// Zero.
+        reserved: u64,
     }
 }

@@ -131,10 +131,12 @@ impl<S: Store> Session<S> {
             }
             (changed, _) => changed?,
         };
-        if builder.is_some() {
+        if let Some(builder) = builder {
             // It goes on, and cleans up, also when this session ends.
-            let building = tokio::spawn(build::build(self.shared.store.clone(), place));
-            building.await.map_err(|_| error::not_supported("this index"))??;
+            let building = tokio::spawn(build::build(self.shared.store.clone(), place, builder));
+            building
+                .await
+                .map_err(|_| error::internal("the building of the index has ended"))??;
         }
         Ok(no_records(outcome))
     }

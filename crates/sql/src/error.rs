@@ -114,6 +114,16 @@ pub fn unknown_database(name: &str) -> SqlError {
     make(1049, "42000", &format!("Unknown database '{name}'"))
 }
 
+/// 1815: something here is wrong, and not with the statement.
+pub fn internal(what: &str) -> SqlError {
+    make(1815, "HY000", &format!("Internal error: {what}"))
+}
+
+/// 1091: an index is gone before it was ready.
+pub fn dropped_index(name: &str) -> SqlError {
+    make(1091, "42000", &format!("Index '{name}' was dropped before it was ready"))
+}
+
 /// 1146: no such table.
 pub fn unknown_table(database: &str, table: &str) -> SqlError {
     make(1146, "42S02", &format!("Table '{database}.{table}' doesn't exist"))

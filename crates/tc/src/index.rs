@@ -54,10 +54,11 @@ impl IndexWork {
             if outcome.kind != OutcomeKind::Exists as u32 || sent.row == taken {
                 continue;
             }
-            let first = self.duplicates.get(&sent.operation).is_none_or(|d| sent.index < d.0);
-            let fits = self.duplicate_bytes + taken.len() <= DUPLICATE_BYTES_MAX;
-            if first && (fits || self.duplicates.is_empty()) {
-                self.duplicate_bytes += taken.len();
+            let former = self.duplicates.get(&sent.operation);
+            let first = former.is_none_or(|d| sent.index < d.0);
+            let bytes = self.duplicate_bytes - former.map_or(0, |d| d.1.len()) + taken.len();
+            if first && (bytes <= DUPLICATE_BYTES_MAX || self.duplicates.is_empty()) {
+                self.duplicate_bytes = bytes;
                 self.duplicates.insert(sent.operation, (sent.index, taken.to_vec()));
             }
         }
@@ -121,7 +122,7 @@ impl Tc {
         }
         let statement = request.statement;
         let changes = core::mem::take(&mut request.index_work.changes);
-        let (parts, mut sent) = match self.split_index_changes(&changes, forgets) {
+        let (parts, sent) = match self.split_index_changes(&changes, forgets) {
             Ok(split) => split,
             Err(code) => return self.refuse_request(id, code.into(), ctx),
         };
@@ -132,7 +133,7 @@ impl Tc {
             return self.refuse_request(id, RefCode::OperationLimit.into(), ctx);
         }
         if let Some(request) = &mut t.request {
-            request.index_work.sent.append(&mut sent);
+            request.index_work.sent = sent;
         }
         let flags = if parts.len() > 1 { PART_OF_MANY } else { 0 };
         self.send_batches(id, (statement, flags), (parts, true), ctx);

@@ -142,8 +142,7 @@ impl Tc {
         let queued = self.completions.entry(participant).or_default();
         queued.extend_from_slice(entry.as_bytes());
         if queued.len() >= COMPLETION_BYTES_MAX {
-            let entries = core::mem::take(queued);
-            ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
+            self.flush_completions(participant, ctx);
         }
     }
 
@@ -215,9 +214,7 @@ impl Block for Tc {
 
     fn on_idle(&mut self, ctx: &mut Ctx<'_>) {
         while let Some((participant, entries)) = self.completions.pop_first() {
-            if !entries.is_empty() {
-                ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
-            }
+            ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
         }
     }
 

@@ -151,9 +151,8 @@ impl ClientCore {
         let mut primaries = operations.iter().map(|op| self.map.view.primary(self.fragment_of(op)));
         let primary = primaries.next().flatten().filter(up);
         let only = primary.filter(|_| whole && primaries.all(|other| other == primary));
-        let holds_data = |n: &NodeId| self.map.view.data_nodes().any(|m| m.node == *n);
-        let home = self.home.filter(up).filter(holds_data);
-        let node = only.or(home).or(primary).or_else(|| self.any_data_node())?;
+        let node =
+            only.or_else(|| self.usable_home()).or(primary).or_else(|| self.any_data_node())?;
         self.transactions.entry(sequence).or_default().coordinator = Some(node);
         Some(node)
     }

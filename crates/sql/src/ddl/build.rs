@@ -6,7 +6,7 @@ use crate::exec::duplicate;
 use crate::store::{Store, StoreScan, StoreTransaction};
 use crate::table::{Table, find};
 use lats_base::{RefCode, TableId};
-use lats_catalog::{Builder, Change};
+use lats_catalog::{Builder, Change, TableDef};
 use lats_client::api::{
     AsOf, KeyRange, LockMode, PRIMARY_INDEX, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
 };
@@ -25,13 +25,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) async fn build<S: Store>(
     store: S,
     (database, table, name): (String, String, String),
+    builder: Builder,
 ) -> Result<(), Failure> {
     let catalog = store.catalog();
     let def = find(&catalog, &database, &table)?;
-    let index = def.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(&name));
-    let Some(index) = index else { return Err(error::unknown_table(&database, &table).into()) };
-    let entries = index.unique.map(|u| u.table);
-    let entries = entries.ok_or_else(|| error::unknown_table(&database, &table))?;
+    // Somebody else may have dropped it already.
+    let entries = unfinished(def, &name, builder).ok_or_else(|| error::dropped_index(&name))?;
     let table = def.id;
     let filled = fill(&store, table).await;
     let last = match &filled {
@@ -50,17 +49,23 @@ pub(super) async fn abandon<S: Store>(
 ) {
     for _ in 0..TRIES {
         let catalog = store.catalog();
-        let def = catalog.table(&database, &table);
-        let index = def.and_then(|d| d.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(&name)));
-        let unfinished = index.and_then(|i| i.unique).filter(|u| u.builder == Some(builder));
-        if let (Some(def), Some(unique)) = (def, unfinished) {
-            let change = Change::DropBuild { table: def.id, entries: unique.table };
+        let found = catalog
+            .table(&database, &table)
+            .and_then(|def| Some((def.id, unfinished(def, &name, builder)?)));
+        if let Some((table, entries)) = found {
+            let change = Change::DropBuild { table, entries };
             // Nobody is left to be told.
             let _ = end(&store, change).await;
             return;
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// The entries of an index that this builder has not finished.
+fn unfinished(def: &TableDef, name: &str, builder: Builder) -> Option<TableId> {
+    let index = def.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(name))?;
+    index.unique.filter(|u| u.builder == Some(builder)).map(|u| u.table)
 }
 
 async fn end<S: Store>(store: &S, change: Change) -> Result<(), Failure> {

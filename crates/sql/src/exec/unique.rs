@@ -5,7 +5,7 @@ use crate::session::Session;
 use crate::store::Store;
 use crate::table::Table;
 use lats_base::{IndexId, RefCode};
-use lats_client::api::{LockMode, RowOp, RowOpKind, RowResult, StoreError};
+use lats_client::api::{LockMode, RowOpKind, RowResult, StoreError};
 use lats_client::unique::{FoundByKey, UniqueLookup};
 use lats_values::{Program, SqlError};
 use std::{collections::BTreeSet, time::Duration};
@@ -131,20 +131,15 @@ impl<S: Store> Session<S> {
     pub(super) async fn duplicate_in_update(
         &mut self,
         table: &Table,
-        operation: &RowOp,
+        (key, program): (Vec<u8>, &[u8]),
         result: &RowResult,
     ) -> Failure {
-        let read = RowOp {
-            program: Vec::new(),
-            row: Vec::new(),
-            kind: RowOpKind::Read(LockMode::Committed),
-            ..operation.clone()
-        };
+        let read = super::operation(table, RowOpKind::Read(LockMode::Committed), key);
         let old = match self.read_rows(vec![read]).await {
             Ok(rows) => rows.into_iter().next().and_then(|r| r.row).unwrap_or_default(),
             Err(failure) => return failure,
         };
-        let program = Program::decode(&operation.program, table.layout.columns());
+        let program = Program::decode(program, table.layout.columns());
         let new = program.ok().and_then(|p| p.updated(&table.layout, &old).ok().flatten());
         duplicate(table, Some(result), &new.unwrap_or(old)).into()
     }

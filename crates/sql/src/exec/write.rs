@@ -13,6 +13,26 @@ use crate::table::Table;
 use lats_client::api::{AsOf, LockMode, RowOp, RowOpKind, RowOutcome, Scan};
 use lats_values::{EvalContext, Expr, Program, Value};
 
+/// What an UPDATE of a table with unique indexes has sent: the text of 1062 is made from it.
+#[derive(Default)]
+struct Update {
+    keys: Vec<Vec<u8>>,
+    /// The same for all rows.
+    program: Vec<u8>,
+}
+
+impl Update {
+    fn of(operations: &[RowOp], table: &Table) -> Self {
+        match operations {
+            [first, ..] if first.kind == RowOpKind::Update && table.has_unique_index() => Self {
+                keys: operations.iter().map(|op| op.key.clone()).collect(),
+                program: first.program.clone(),
+            },
+            _ => Self::default(),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Counts {
     matched: u64,
@@ -153,13 +173,12 @@ impl<S: Store> Session<S> {
         let mut chunks = Chunks::changing(operations, table);
         while let Some((chunk, last)) = chunks.next_chunk() {
             let last = last && ends;
-            let sent = if table.has_unique_index() { chunk.clone() } else { Vec::new() };
+            let update = Update::of(&chunk, table);
             let results = self.run_operations(chunk, last).await?;
-            let mut both = sent.iter().zip(&results);
-            if let Some((operation, result)) =
-                both.find(|(_, r)| r.outcome == RowOutcome::Duplicate)
-            {
-                return Err(self.duplicate_in_update(table, operation, result).await);
+            let mut both = update.keys.iter().zip(&results);
+            if let Some((key, taken)) = both.find(|(_, r)| r.outcome == RowOutcome::Duplicate) {
+                let (key, program) = (key.clone(), &update.program);
+                return Err(self.duplicate_in_update(table, (key, program), taken).await);
             }
             for result in results {
                 matched.push(matches!(result.outcome, RowOutcome::Done | RowOutcome::Unchanged));

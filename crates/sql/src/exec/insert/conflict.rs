@@ -111,7 +111,9 @@ impl<S: Store> Session<S> {
         match result.outcome {
             RowOutcome::Missing => return Ok(false),
             RowOutcome::Duplicate => {
-                return Err(self.duplicate_in_update(&plan.table, &update, &result).await);
+                return Err(self
+                    .duplicate_in_update(&plan.table, (update.key, &update.program), &result)
+                    .await);
             }
             RowOutcome::Unchanged => counts.affected += u64::from(self.client.found_rows),
             _ => counts.affected += 2,
