@@ -59,8 +59,11 @@ done
 for bug in drop-carried-decision epoch-uncounted show-index-early build-without-pending; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 800
 done
-# It takes a node that is cut off together with a client that reads there.
-step "simulator: the planted bug ignore-lease is found" bash scripts/planted.sh "$target/sim/sim" ignore-lease 1500
+# These take a transaction that holds a row in the few milliseconds in which its primary moves; or a node
+# that is cut off together with a client that reads there.
+for bug in hand-over-early ignore-lease; do
+  step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 1500
+done
 prepare "build the server" cargo build --locked -p latsdb
 if [ -f tests/run.sh ]; then
   step "real clients" env LATSDB="$target/debug/latsdb" bash tests/run.sh

@@ -41,6 +41,7 @@ threads() {
 check "four nodes with threads of their own for data" threads
 check "the command line" timeout 120 bash tests/commands.sh $((port + 300))
 check "twenty kills" timeout 300 python3 tests/kill.py --binary "$LATSDB" --kills 20 --sql-port $((port + 50))
+check "nodes that are told to stop" timeout 200 python3 tests/stop_node.py --binary "$LATSDB" --sql-port $((port + 70))
 check "frozen nodes" timeout 200 python3 tests/kill.py --binary "$LATSDB" --fault freeze --kills 4 --sql-port $((port + 60))
 check "partitions" timeout 400 python3 tests/partition.py --binary "$LATSDB"
 if [ "$failed" != 0 ]; then

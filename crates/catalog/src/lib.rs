@@ -12,7 +12,7 @@ mod apply;
 pub mod unique;
 pub mod view;
 
-pub use view::{ClusterConfig, ClusterMap, Group, Member, Replica, Roles, View};
+pub use view::{AfterStop, ClusterConfig, ClusterMap, Group, Member, Replica, Roles, View};
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use lats_base::{FragmentId, Incarnation, IndexId, NodeId, RefCode, TableId, hash, limits};

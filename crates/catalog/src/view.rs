@@ -49,6 +49,17 @@ pub struct Member {
     pub pid: u32,
     /// False once it was removed; a new life makes it true again.
     pub alive: bool,
+    /// It was told to stop: it is to be primary of nothing, and will be removed. What then?
+    pub stopping: Option<AfterStop>,
+}
+
+/// What becomes of a node that was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AfterStop {
+    /// Somebody starts it again.
+    StayDown,
+    /// Whoever supervises it starts it again at once.
+    Restart,
 }
 
 /// A replica of a node group.
@@ -69,6 +80,8 @@ pub struct Group {
     pub replicas: Vec<Replica>,
     /// The primary of each slot; node 0 if the group is lost. Fragments go round the slots.
     pub primaries: Vec<NodeId>,
+    /// Whom a hand-over under way is to make primary of each slot; empty if there is none.
+    pub next: Vec<NodeId>,
 }
 
 /// Who may serve what, from one change to the next.
@@ -128,13 +141,53 @@ impl View {
 
     /// The primary of a fragment, if its group is not lost.
     pub fn primary(&self, fragment: FragmentId) -> Option<NodeId> {
+        let (group, slot) = self.slot_of(fragment)?;
+        Some(group.primaries[slot]).filter(|n| n.get() != 0)
+    }
+
+    /// The group of a fragment, and its place in it.
+    fn slot_of(&self, fragment: FragmentId) -> Option<(&Group, usize)> {
         let group = self.group_of(fragment)?;
         let slots = group.primaries.len();
-        if slots == 0 {
-            return None;
+        (slots > 0).then(|| (group, usize::from(fragment.get()) / self.groups.len() % slots))
+    }
+
+    /// Who is to become primary of a fragment in the place of who is, by a hand-over.
+    pub fn next_primary(&self, fragment: FragmentId) -> Option<NodeId> {
+        let (group, slot) = self.slot_of(fragment)?;
+        group.next.get(slot).copied().filter(|next| *next != group.primaries[slot])
+    }
+
+    /// True while primaries are being handed over.
+    pub fn hands_over(&self) -> bool {
+        self.groups.iter().any(|g| !g.next.is_empty())
+    }
+
+    /// Of how many slots the node is primary: its part of the work.
+    pub fn primary_slots(&self, node: NodeId) -> usize {
+        self.groups.iter().flat_map(|g| &g.primaries).filter(|n| **n == node).count()
+    }
+
+    /// True if the node was told to stop.
+    pub fn is_stopping(&self, node: NodeId) -> bool {
+        self.member(node).is_some_and(|m| m.alive && m.stopping.is_some())
+    }
+
+    /// Who should be primary of each slot of a group: the node that the slot was made for, where it
+    /// can be; else whoever is, or the others in turn.
+    pub fn balanced_primaries(&self, group: &Group) -> Vec<NodeId> {
+        let can = |n: &NodeId| {
+            group.replicas.iter().any(|r| r.node == *n && r.in_sync) && !self.is_stopping(*n)
+        };
+        let able: Vec<NodeId> = group.nodes.iter().copied().filter(can).collect();
+        let mut balanced = group.primaries.clone();
+        for (slot, primary) in balanced.iter_mut().enumerate() {
+            let made_for = group.nodes.get(slot).copied().filter(can);
+            let turn = || able.get(slot % able.len().max(1)).copied();
+            let current = Some(*primary).filter(can);
+            *primary = made_for.or(current).or_else(turn).unwrap_or(*primary);
         }
-        let slot = usize::from(fragment.get()) / self.groups.len() % slots;
-        Some(group.primaries[slot]).filter(|n| n.get() != 0)
+        balanced
     }
 
     /// The replicas that get a fragment's row images from its primary: in sync or being filled.

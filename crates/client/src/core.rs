@@ -22,6 +22,7 @@ use lats_catalog::{Builder, Catalog, ChangeError, ClusterMap};
 use lats_signals::{
     BlockRef, Body, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
+    control::{LeaveOrd, RESTART, StopNodeReq},
     list::{self, Operation, OperationKind},
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -270,13 +271,34 @@ impl ClientCore {
     /// The home, if it can be talked to and has coordinators.
     fn usable_home(&self) -> Option<NodeId> {
         let holds_data = |n: &NodeId| self.map.view.data_nodes().any(|m| m.node == *n);
-        self.home.filter(|n| self.is_up(*n)).filter(holds_data)
+        self.home.filter(|n| self.is_up(*n) && !self.map.view.is_stopping(*n)).filter(holds_data)
+    }
+
+    /// Asks for this life of a node to stop: the view will say whether it does (STOP-1).
+    pub fn stop_node(&mut self, node: NodeId, restart: bool) {
+        let incarnation = self.life_of(node).unwrap_or_default();
+        let body = StopNodeReq {
+            node: u64::from(node.get()),
+            incarnation: u64::from(incarnation.get()),
+            then: if restart { RESTART } else { 0 },
+        };
+        if let Some(to) = self.any_node() {
+            self.send(BlockRef::control(to), &body, &[]);
+        }
+    }
+
+    /// Tells the home, which is to stop, that nobody uses this client any more (STOP-3).
+    pub fn leave_home(&mut self) {
+        if let Some(home) = self.home {
+            self.send(BlockRef::control(home), &LeaveOrd { reserved: 0 }, &[]);
+        }
     }
 
     /// A node with coordinators to talk to: the home if it can be, else any. A witness has none.
     fn any_data_node(&self) -> Option<NodeId> {
         let up = |n: &NodeId| self.is_up(*n);
-        let in_sync = |n: &NodeId| up(n) && self.map.view.is_in_sync(*n);
+        let stays = |n: &NodeId| !self.map.view.is_stopping(*n);
+        let in_sync = |n: &NodeId| up(n) && self.map.view.is_in_sync(*n) && stays(n);
         let home = self.usable_home().filter(in_sync);
         let find = |wanted: &dyn Fn(&NodeId) -> bool| {
             self.map.view.data_nodes().map(|m| m.node).find(wanted)

@@ -237,6 +237,22 @@ impl Client {
         }
     }
 
+    /// Asks for a node to stop; whether it does is to be seen in the map or the status.
+    pub fn stop_node(&self, node: NodeId, restart: bool) {
+        self.tell(|core| core.stop_node(node, restart));
+    }
+
+    /// Tells the own node, which is to stop, that nobody uses this client any more.
+    pub fn leave_home(&self) {
+        self.tell(ClientCore::leave_home);
+    }
+
+    fn tell(&self, what: impl FnOnce(&mut ClientCore)) {
+        let mut state = self.state();
+        what(&mut state.core);
+        state.pump();
+    }
+
     /// The newest complete epoch: what a scan as of it reads is consistent.
     ///
     /// # Errors
@@ -277,7 +293,8 @@ impl Client {
     pub fn feed(&self, bytes: &[u8]) -> Result<usize, RefCode> {
         let mut used = 0;
         let mut state = self.state();
-        let before = state.core.map().clone();
+        let newest = |core: &ClientCore| (core.map().view.number, core.map().catalog_version);
+        let before = newest(&state.core);
         loop {
             match parse(&bytes[used..]) {
                 Ok(Some(signal)) => {
@@ -289,8 +306,7 @@ impl Client {
             }
         }
         state.pump();
-        let changed = before.view.number != state.core.map().view.number
-            || before.catalog_version != state.core.map().catalog_version;
+        let changed = before != newest(&state.core);
         drop(state);
         if changed {
             self.inner.changed.notify_waiters();

@@ -244,7 +244,13 @@ impl Consensus {
             Command::Remove { node, incarnation } => {
                 (ConfChangeType::RemoveNode, raft_id(*node, *incarnation))
             }
-            Command::Synced { .. } | Command::Change { .. } | Command::EpochCeiling { .. } => {
+            Command::Synced { .. }
+            | Command::Change { .. }
+            | Command::EpochCeiling { .. }
+            | Command::BeginHandOver { .. }
+            | Command::EndHandOver { .. }
+            | Command::CancelHandOver { .. }
+            | Command::Stop { .. } => {
                 return self.raft.propose(Vec::new(), bytes).is_ok();
             }
         };

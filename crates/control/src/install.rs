@@ -32,6 +32,7 @@ impl Control {
             for block in self.blocks.keys() {
                 ctx.send_with(*block, &ViewOrd { view }, &[&bytes]);
             }
+            self.note_view(ctx);
             self.forget_links(ctx);
             let shell = BlockRef::shell(ctx.node());
             ctx.send_with(shell, &AddressesOrd { view }, &[&bytes]);

@@ -97,7 +97,12 @@ impl Control {
     pub(crate) fn leave_when_told(&mut self, ctx: &mut Ctx<'_>) {
         self.farewell_ticks += 1;
         if !self.is_leader() || self.farewell_ticks > FAREWELL_TICKS {
-            self.leave("the cluster has removed this node; a new process can join", ctx);
+            let told = self.state.view.member(ctx.node()).is_some_and(|m| m.stopping.is_some());
+            let why = match told {
+                true => "it was told to stop, and nobody needs it any more",
+                false => "the cluster has removed this node; a new process can join",
+            };
+            self.leave(why, ctx);
         }
     }
 
@@ -105,7 +110,7 @@ impl Control {
     pub(crate) fn leave(&mut self, why: &str, ctx: &mut Ctx<'_>) {
         if !self.leaving {
             self.leaving = true;
-            let stop = StopOrd { status: 3 };
+            let stop = StopOrd { status: self.exit_status(ctx) };
             ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[why.as_bytes()]);
         }
     }

@@ -8,13 +8,16 @@
 mod clients;
 mod consensus;
 mod epoch;
+mod hand_over;
 mod install;
 mod join;
 mod links;
 mod membership;
 mod state;
+mod stop;
 
 pub use state::{Command, ControlState, Founding, Status};
+pub use stop::STATUS_STOPPED;
 
 use consensus::{Consensus, raft_id};
 use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
@@ -51,6 +54,8 @@ pub struct Control {
     peers: BTreeMap<NodeId, Peer>,
     lease: membership::Lease,
     epochs: epoch::Epochs,
+    hand_overs: hand_over::HandOvers,
+    leave_taking: stop::Leave,
     became_leader_at: Option<Instant>,
     synced: BTreeMap<u32, u64>,
     subscribers: BTreeMap<BlockRef, ViewNumber>,
@@ -92,6 +97,8 @@ struct Peer {
     doomed: bool,
     /// Leader: its removal was proposed.
     removing: bool,
+    /// Leader: it is to stop, and has nothing left to do.
+    leaves: bool,
     /// Its clock in its newest heartbeat.
     clock: u64,
     /// Our clock, as echoed by its heartbeats: packets passed both ways then.
@@ -139,6 +146,8 @@ impl Control {
             peers: BTreeMap::new(),
             lease: membership::Lease::default(),
             epochs: epoch::Epochs::default(),
+            hand_overs: hand_over::HandOvers::default(),
+            leave_taking: stop::Leave::default(),
             became_leader_at: None,
             synced: BTreeMap::new(),
             subscribers: BTreeMap::new(),
@@ -240,6 +249,7 @@ impl Control {
                 peer.heard_at = None;
                 peer.doomed = false;
                 peer.removing = false;
+                peer.leaves = false;
             }
         }
         if before != (self.state.view.number, self.state.catalog.version) {
@@ -307,6 +317,7 @@ impl Block for Control {
             SignalNumber::JoinReq => self.on_join_req(signal, ctx),
             SignalNumber::JoinRef => self.on_join_ref(signal, ctx),
             SignalNumber::InstalledRep => self.on_installed_rep(signal, ctx),
+            SignalNumber::TakeOverReadyRep => self.on_take_over_ready_rep(signal, ctx),
             SignalNumber::EverywhereRep => self.on_everywhere_rep(signal, ctx),
             SignalNumber::InstallConf => self.on_install_conf(signal, ctx),
             SignalNumber::FragmentsSyncedRep => self.on_fragments_synced_rep(signal, ctx),
@@ -319,6 +330,10 @@ impl Block for Control {
             SignalNumber::CatalogReq => self.on_catalog_req(signal, ctx),
             SignalNumber::ChangeReq => self.on_change_req(signal, ctx),
             SignalNumber::StatusReq => self.on_status_req(signal, ctx),
+            SignalNumber::StopNodeReq => self.on_stop_node_req(signal, ctx),
+            SignalNumber::LeaveOrd => self.on_leave_ord(ctx),
+            SignalNumber::QuietRep => self.on_quiet_rep(signal),
+            SignalNumber::LeaveRep => self.on_leave_rep(signal),
             SignalNumber::ClientGoneRep => {
                 let slot = signal.body::<lats_signals::control::ClientGoneRep>().slot;
                 self.forget_client(BlockRef::new(ctx.node(), BlockKind::Client, slot as u32));

@@ -73,6 +73,8 @@ impl Control {
             self.remove_the_silent(ctx);
         }
         self.pursue_the_gone(ctx);
+        self.hand_over_tick(ctx);
+        self.stop_tick(ctx);
         if now.since(self.synced_told_at) >= SYNCED_RETRY {
             self.propose_synced(ctx);
         }

@@ -3,8 +3,8 @@
 
 use lats_base::{Epoch, Incarnation, NodeId, RefCode, ViewNumber};
 use lats_catalog::{
-    Builder, Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig, Group, Member, Replica,
-    View,
+    AfterStop, Builder, Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig, Group,
+    Member, Replica, View,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -59,6 +59,34 @@ pub enum Command {
         request: u64,
         /// The change.
         change: Change,
+    },
+    /// The primaries of a group are to become these (HANDOVER-1).
+    BeginHandOver {
+        /// The view that this is about: nothing has changed since.
+        view: ViewNumber,
+        /// The group's number.
+        group: u16,
+        /// By slot.
+        next: Vec<NodeId>,
+    },
+    /// They have become it, in the view after this one (HANDOVER-4).
+    EndHandOver {
+        /// The view that began it.
+        view: ViewNumber,
+    },
+    /// They stay what they were.
+    CancelHandOver {
+        /// The view that began it.
+        view: ViewNumber,
+    },
+    /// A node is to be primary of nothing: it wants to leave.
+    Stop {
+        /// The node.
+        node: NodeId,
+        /// The life.
+        incarnation: Incarnation,
+        /// What becomes of it.
+        then: AfterStop,
     },
     /// Leaders may begin epochs up to this one.
     EpochCeiling {
@@ -117,14 +145,23 @@ impl ControlState {
                 self.synced(*node, *incarnation, *catalog_version);
             }
             Command::Change { request, change } => self.change(*request, change),
+            Command::BeginHandOver { view, group, next } if *view == self.view.number => {
+                self.begin_hand_over(*group, next);
+            }
+            Command::BeginHandOver { .. } => {}
+            Command::EndHandOver { view } => self.end_hand_over(*view, true),
+            Command::CancelHandOver { view } => self.end_hand_over(*view, false),
+            Command::Stop { node, incarnation, then } => self.stop(*node, *incarnation, *then),
             Command::EpochCeiling { ceiling } => {
                 self.epoch_ceiling = self.epoch_ceiling.max(*ceiling);
             }
         }
     }
 
+    /// HANDOVER-5: whatever else changes ends a hand-over.
     fn next_view(&mut self) {
         self.view.number = ViewNumber::new(self.view.number.get() + 1);
+        self.view.groups.iter_mut().for_each(|g| g.next.clear());
     }
 
     fn join(&mut self, member: &Member) {
@@ -138,6 +175,7 @@ impl ControlState {
         self.next_view();
         let mut member = member.clone();
         member.alive = true;
+        member.stopping = None;
         member.joined_in = self.view.number;
         self.view.members.retain(|m| m.node != member.node);
         if member.roles.data
@@ -182,6 +220,47 @@ impl ControlState {
             changed = true;
         }
         if changed {
+            self.next_view();
+        }
+    }
+
+    /// HANDOVER-1: between replicas that hold every row, and one group at a time.
+    fn begin_hand_over(&mut self, group: u16, next: &[NodeId]) {
+        let Some(at) = self.view.groups.get(usize::from(group)) else { return };
+        let full = |n: &NodeId| at.replicas.iter().any(|r| r.node == *n && r.in_sync);
+        let fits = next.len() == at.primaries.len()
+            && next != at.primaries
+            && next.iter().chain(&at.primaries).all(full)
+            && at.replicas.iter().all(|r| r.in_sync);
+        if fits && !self.view.hands_over() {
+            self.next_view();
+            self.view.groups[usize::from(group)].next = next.to_vec();
+        }
+    }
+
+    /// HANDOVER-4.
+    fn end_hand_over(&mut self, view: ViewNumber, done: bool) {
+        if self.view.number != view || !self.view.hands_over() {
+            return;
+        }
+        for group in self.view.groups.iter_mut().filter(|g| done && !g.next.is_empty()) {
+            group.primaries = core::mem::take(&mut group.next);
+        }
+        self.next_view();
+    }
+
+    /// STOP-1: somebody must be left to take over.
+    fn stop(&mut self, node: NodeId, incarnation: Incarnation, then: AfterStop) {
+        let stays = |r: &Replica| r.in_sync && r.node != node && !self.view.is_stopping(r.node);
+        let group = self.view.group_of_node(node);
+        if group.is_some_and(|(_, g)| !g.replicas.iter().any(stays)) {
+            return;
+        }
+        let member = self.view.members.iter_mut().find(|m| m.node == node);
+        let member =
+            member.filter(|m| m.alive && m.incarnation == incarnation && m.stopping != Some(then));
+        if let Some(member) = member {
+            member.stopping = Some(then);
             self.next_view();
         }
     }
@@ -232,6 +311,7 @@ fn first_group(nodes: &[NodeId]) -> Group {
         nodes: nodes.to_vec(),
         replicas: nodes.iter().map(|n| Replica { node: *n, in_sync: true }).collect(),
         primaries: nodes.to_vec(),
+        next: Vec::new(),
     }
 }
 

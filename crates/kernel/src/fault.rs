@@ -22,6 +22,8 @@ pub enum Fault {
     CrashAfterAnswer,
     /// The node stops in the middle of copying a fragment to a syncing replica.
     CrashInCopy,
+    /// The primary stops when it has let go of what it hands over, before it has said so.
+    CrashInHandOver,
     /// Planted bug: a backup forgets one row image of a batch but confirms it.
     BugForgetTentativeRow,
     /// Planted bug: a backup answers reads from its committed image although a tentative one is
@@ -63,6 +65,8 @@ pub enum Fault {
     BugShowIndexEarly,
     /// Planted bug: whoever fills a unique index does not see rows that are not committed yet.
     BugBuildWithoutPending,
+    /// Planted bug: a primary that is handed over does not wait for what holds rows there.
+    BugHandOverEarly,
 }
 
 /// Which faults are armed in a node, and how often each fires.

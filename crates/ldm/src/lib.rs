@@ -15,6 +15,7 @@ mod deadlock;
 mod ending;
 mod finish;
 mod fragment;
+mod hand_over;
 mod index;
 mod lock;
 mod prepare;
@@ -89,6 +90,7 @@ pub struct Ldm {
     pub(crate) reports: BTreeSet<(Instant, TransactionId)>,
     /// Lives to which a link was lost: what comes from them has gaps (VIEW-5).
     pub(crate) severed: BTreeMap<NodeId, u32>,
+    pub(crate) hand_over: Option<hand_over::HandOver>,
     /// Tables from this id on are newer than our catalog.
     pub(crate) next_table: TableId,
     /// Signals from senders with a newer view or catalog than ours.
@@ -120,6 +122,7 @@ pub struct Counters {
 const TIMER_HOUSEKEEPING: TimerToken = 0;
 const TIMER_LOCK_WAITS: TimerToken = 1;
 const TIMER_REPORTS: TimerToken = 2;
+const TIMER_HAND_OVER: TimerToken = 3;
 /// How long an outcome is kept for a client that does not say it has heard it.
 const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
 const OUTCOMES_MAX: usize = 1 << 20;
@@ -145,6 +148,7 @@ impl Ldm {
             lock_timers: BTreeSet::new(),
             reports: BTreeSet::new(),
             severed: BTreeMap::new(),
+            hand_over: None,
             next_table: TableId::new(0),
             parked: SignalBuffer::new(),
             lease_until: Instant::ZERO,
@@ -273,6 +277,7 @@ impl Block for Ldm {
             SignalNumber::CompleteOrd => self.on_complete_ord(signal, ctx),
             SignalNumber::BatchResumeOrd => self.on_batch_resume_ord(signal, ctx),
             SignalNumber::EndingResumeOrd => self.on_ending_resume_ord(signal, ctx),
+            SignalNumber::DrainedRep => self.on_drained_rep(signal, ctx),
             SignalNumber::OutcomeFindReq => self.on_outcome_find_req(signal, ctx),
             SignalNumber::ReadReq => self.on_read_req(signal, ctx),
             SignalNumber::ScanReq => self.on_scan_req(signal, ctx),
@@ -312,6 +317,7 @@ impl Block for Ldm {
         match token {
             TIMER_LOCK_WAITS => self.give_up_lock_waits(ctx),
             TIMER_REPORTS => self.report_waits(ctx),
+            TIMER_HAND_OVER => self.look_at_hand_over(ctx),
             copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
             _ => self.housekeep(ctx),
         }

@@ -79,6 +79,9 @@ impl Ldm {
             return;
         }
         self.hear_epoch(req.epoch);
+        if self.turn_away(&req, signal, ctx) {
+            return;
+        }
         let run = Run {
             transaction: req.transaction,
             coordinator: signal.sender(),

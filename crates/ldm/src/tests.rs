@@ -56,6 +56,7 @@ fn view() -> View {
             nodes: vec![NODE],
             replicas: vec![Replica { node: NODE, in_sync: true }],
             primaries: vec![NODE],
+            next: vec![],
         }],
     }
 }

@@ -31,6 +31,7 @@ impl Ldm {
         self.report_orphans(ctx);
         self.plan_copies(ctx);
         self.confirm_install(ctx);
+        self.start_hand_over(ctx);
         self.replay_parked(ctx);
     }
 

@@ -11,6 +11,7 @@ mod shell;
 mod start;
 mod status;
 mod stop;
+mod stop_node;
 mod store;
 mod supervisor;
 
@@ -35,6 +36,10 @@ enum Command {
     Status(status::StatusArgs),
     /// Run SQL statements.
     Sql(shell::SqlArgs),
+    /// Stop one node of a cluster, so that no transaction fails.
+    StopNode(stop_node::StopNodeArgs),
+    /// Start a node that was stopped with `stop-node`.
+    StartNode(stop_node::StartNodeArgs),
     /// Run one node (what `start` does for each).
     Node(node::NodeArgs),
 }
@@ -52,6 +57,8 @@ fn main() -> ExitCode {
         Command::Stop(args) => stop::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Sql(args) => shell::run(&args),
+        Command::StopNode(args) => stop_node::stop(&args),
+        Command::StartNode(args) => stop_node::start(&args),
         Command::Node(args) => node::run(&args),
     };
     match done {

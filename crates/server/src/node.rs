@@ -14,7 +14,7 @@ use lats_client::net::{Client, ClientOptions, Wire};
 use lats_node::{NodeConfig, Placement, control::Start};
 use lats_runtime::{Port, RuntimeConfig, clock, port::port};
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Run one node: of the cluster whose `cluster.json` is in the data directory, or of one that it joins.
 #[derive(clap::Args)]
@@ -85,8 +85,17 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
         let notify = arrived.clone();
         let (own, end) = port(Arc::new(move || notify.notify_one()))?;
         runtime.ports.push(end);
-        let serving = serve_sql(own, arrived, NodeId::new(node_id), listener);
-        tokio.spawn(serving);
+        let (told, stopping) = watch::channel(false);
+        let mut mark = std::mem::replace(&mut runtime.on_view, Box::new(|_| {}));
+        runtime.on_view = Box::new(move |view| {
+            mark(view);
+            told.send_if_modified(|said| {
+                let news = view.is_stopping(NodeId::new(node_id)) && !*said;
+                *said |= news;
+                news
+            });
+        });
+        tokio.spawn(serve_sql((own, arrived), NodeId::new(node_id), listener, stopping));
     }
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
     tracing::info!(node = node_id, native = %entry.native_address, "node started");
@@ -195,7 +204,12 @@ fn fresh_incarnation() -> Incarnation {
 }
 
 /// Serves MySQL clients over the node in this process.
-async fn serve_sql(own: Port, arrived: Arc<Notify>, node: NodeId, listener: std::net::TcpListener) {
+async fn serve_sql(
+    (own, arrived): (Port, Arc<Notify>),
+    node: NodeId,
+    listener: std::net::TcpListener,
+    stopping: watch::Receiver<bool>,
+) {
     let options =
         ClientOptions { home: Some(node), seed: random::number(), ..ClientOptions::default() };
     let client = Client::start(options, clock::now);
@@ -209,16 +223,42 @@ async fn serve_sql(own: Port, arrived: Arc<Notify>, node: NodeId, listener: std:
         listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
     match bound {
         Ok(listener) => {
-            let store = ClusterStore::new(client);
+            let store = ClusterStore::new(client.clone());
             let port = listener.local_addr().map(|a| a.port()).unwrap_or_default();
             let shared = lats_sql::session::Shared::new(store, clock::unix_micros);
             let shared = Arc::new(shared.on_port(port));
-            let ended = lats_sql::connection::listen(shared, listener, random::nonce).await;
-            if let Err(error) = ended {
-                tracing::error!(%error, "this node does not take MySQL clients any more");
-            }
+            let serving =
+                lats_sql::connection::listen(shared, listener, random::nonce, stopping.clone());
+            leave(serving, stopping, &client).await;
         }
         Err(error) => tracing::error!(%error, "cannot serve MySQL clients"),
+    }
+}
+
+/// How long MySQL clients may take to end their transactions when the node is to stop (STOP-3).
+const SESSIONS_END: Duration = Duration::from_secs(50);
+
+/// Serves MySQL clients until the node is to stop and they are gone; then it may go.
+async fn leave(
+    serving: impl Future<Output = std::io::Result<()>>,
+    mut stopping: watch::Receiver<bool>,
+    client: &Client,
+) {
+    let overdue = async {
+        let told = stopping.wait_for(|stops| *stops).await.is_ok();
+        tokio::time::sleep(SESSIONS_END).await;
+        told
+    };
+    tokio::select! {
+        ended = serving => if let Err(error) = ended {
+            tracing::error!(%error, "this node does not take MySQL clients any more");
+        },
+        _ = overdue => tracing::warn!("MySQL clients are still here, and are left"),
+    }
+    loop {
+        // Until the cluster has heard, and this process ends.
+        client.leave_home();
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 

@@ -88,7 +88,10 @@ pub(crate) async fn ask(address: SocketAddr) -> anyhow::Result<Status> {
 }
 
 async fn state(target: &Target) -> anyhow::Result<Status> {
-    let client = target.connect().await?;
+    state_from(&target.connect().await?).await
+}
+
+pub(crate) async fn state_from(client: &Client) -> anyhow::Result<Status> {
     let bytes = client.status().await.context("the cluster does not tell its state")?;
     let decoded = lats_catalog::decode::<Status>(&bytes);
     decoded.map_err(|code| anyhow::anyhow!("the status cannot be read: {code}"))
@@ -135,6 +138,7 @@ fn node_json(status: &Status, member: &Member) -> Value {
     };
     let state = match (member.alive, member.roles.data, in_sync) {
         (false, _, _) => "down",
+        _ if view.is_stopping(member.node) => "stopping",
         (true, false, _) | (true, true, true) => "serving",
         (true, true, false) => "syncing",
     };
@@ -145,6 +149,7 @@ fn node_json(status: &Status, member: &Member) -> Value {
         "state": state,
         "node_group": group,
         "in_sync": in_sync,
+        "primary_slots": view.primary_slots(member.node),
         "native_address": member.native_address,
         "sql_address": member.sql_address,
     })
@@ -162,7 +167,8 @@ fn pid_of(member: &Member) -> Option<u32> {
     let port = member.native_address.rsplit(':').next().and_then(|p| p.parse::<u16>().ok())?;
     pids.into_iter().find(|pid| {
         let line = command_line(*pid).unwrap_or_default();
-        line.contains("latsdb\0node\0") && line.contains(&wanted) && listens_for(&line, port)
+        let runs_node = line.split('\0').nth(1) == Some("node");
+        runs_node && line.contains(&wanted) && listens_for(&line, port)
     })
 }
 
@@ -190,11 +196,12 @@ fn print_table(status: &Status, record: &Value) {
         status.catalog_version
     );
     say!(
-        "{:>4}  {:<9} {:<12} {:>5}  {:<21} {:<21}",
+        "{:>4}  {:<9} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
         "node",
         "state",
         "roles",
         "group",
+        "primaries",
         "native",
         "sql"
     );
@@ -202,11 +209,12 @@ fn print_table(status: &Status, record: &Value) {
         let roles: Vec<&str> =
             node["roles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         say!(
-            "{:>4}  {:<9} {:<12} {:>5}  {:<21} {:<21}",
+            "{:>4}  {:<9} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
             node["node_id"],
             node["state"].as_str().unwrap_or_default(),
             roles.join("+"),
             node["node_group"].as_u64().map_or("-".to_string(), |g| g.to_string()),
+            node["primary_slots"],
             node["native_address"].as_str().unwrap_or_default(),
             node["sql_address"].as_str().unwrap_or_default(),
         );

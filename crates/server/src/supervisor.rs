@@ -5,6 +5,7 @@ use crate::say::say;
 use anyhow::{Context, bail};
 use lats_base::Instant as Time;
 use lats_client::net::{Client, ClientOptions};
+use lats_node::control::STATUS_STOPPED;
 use lats_runtime::clock;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -51,6 +52,11 @@ pub(crate) fn full_file(data_dir: &Path, node_id: u16) -> PathBuf {
     data_dir.join(format!("node-{node_id}.full"))
 }
 
+/// The file that asks the supervisor to start a node again.
+pub(crate) fn start_file(data_dir: &Path, node_id: u16) -> PathBuf {
+    data_dir.join(format!("node-{node_id}.start"))
+}
+
 /// Why the cluster in a directory has ended, if it was not told to.
 pub(crate) fn last_words(data_dir: &Path) -> Option<String> {
     std::fs::read_to_string(last_words_file(data_dir)).ok()
@@ -63,8 +69,8 @@ pub(crate) fn running(data_dir: &Path) -> Option<i32> {
     let pid = rustix::process::Pid::from_raw(raw)?;
     let alive = rustix::process::test_kill_process(pid).is_ok();
     // A pid is used again some day: look whether it is one of ours.
-    let name = std::fs::read_to_string(format!("/proc/{raw}/comm")).unwrap_or_default();
-    (alive && name.trim() == "latsdb").then_some(raw)
+    let line = std::fs::read_to_string(format!("/proc/{raw}/cmdline")).unwrap_or_default();
+    (alive && line.split('\0').nth(1) == Some("start")).then_some(raw)
 }
 
 /// A span of the nodes' clock.
@@ -191,14 +197,22 @@ impl Supervisor {
         let mut due: BTreeMap<u16, Time> = BTreeMap::new();
         let mut signals = self.tokio.block_on(async { Signals::new() })?;
         loop {
-            let signalled = self.tokio.block_on(signals.next(Duration::from_millis(20)));
-            if signalled {
-                say!("latsdb: stopping the cluster");
-                self.kill_all();
-                return Ok(ExitCode::SUCCESS);
+            match self.tokio.block_on(signals.next(Duration::from_millis(20))) {
+                Some(Heard::End) => {
+                    say!("latsdb: stopping the cluster");
+                    self.kill_all();
+                    return Ok(ExitCode::SUCCESS);
+                }
+                Some(Heard::StartNodes) => self.start_stopped(),
+                None => {}
             }
-            for node_id in self.dead() {
+            for (node_id, status) in self.dead() {
                 match restart {
+                    _ if status == Some(STATUS_STOPPED as i32) => {
+                        say!(
+                            "latsdb: node {node_id} was stopped; `latsdb start-node {node_id}` starts it again"
+                        );
+                    }
                     Some(delay) => {
                         say!("latsdb: node {node_id} has died; it starts again in {delay:?}");
                         due.insert(node_id, clock::now().plus(span(delay)));
@@ -226,15 +240,28 @@ impl Supervisor {
         }
     }
 
-    /// Nodes whose process has ended since the last look.
-    fn dead(&mut self) -> Vec<u16> {
-        let ended = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
-        let dead: Vec<u16> = self
+    /// Starts the nodes again that a person wants to have back.
+    fn start_stopped(&mut self) {
+        for node in self.cluster.nodes.clone() {
+            let file = start_file(&self.data_dir, node.node_id);
+            if std::fs::remove_file(file).is_ok()
+                && !self.children.contains_key(&node.node_id)
+                && let Err(error) = self.start(node.node_id, false)
+            {
+                say!("latsdb: {error:#}");
+            }
+        }
+    }
+
+    /// Nodes whose process has ended since the last look, and their exit status.
+    fn dead(&mut self) -> Vec<(u16, Option<i32>)> {
+        let ended = |child: &mut Child| child.try_wait().ok().flatten();
+        let dead: Vec<(u16, Option<i32>)> = self
             .children
             .iter_mut()
-            .filter_map(|(node, child)| ended(child).then_some(*node))
+            .filter_map(|(node, child)| ended(child).map(|status| (*node, status.code())))
             .collect();
-        for node in &dead {
+        for (node, _) in &dead {
             self.children.remove(node);
         }
         dead
@@ -297,24 +324,37 @@ impl Supervisor {
     }
 }
 
-/// The signals that end a cluster, heard from one moment on.
+/// What a signal says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    End,
+    StartNodes,
+}
+
+/// The signals to the supervisor, heard from one moment on.
 struct Signals {
     term: unix::Signal,
     int: unix::Signal,
+    hup: unix::Signal,
 }
 
 impl Signals {
     fn new() -> std::io::Result<Self> {
-        let term = unix::signal(unix::SignalKind::terminate())?;
-        Ok(Self { term, int: unix::signal(unix::SignalKind::interrupt())? })
+        let of = |kind| unix::signal(kind);
+        Ok(Self {
+            term: of(unix::SignalKind::terminate())?,
+            int: of(unix::SignalKind::interrupt())?,
+            hup: of(unix::SignalKind::hangup())?,
+        })
     }
 
-    /// True if one comes within `span`, or has come since the last look.
-    async fn next(&mut self, span: Duration) -> bool {
+    /// What comes within `span`, or has come since the last look.
+    async fn next(&mut self, span: Duration) -> Option<Heard> {
         tokio::select! {
-            _ = self.term.recv() => true,
-            _ = self.int.recv() => true,
-            () = tokio::time::sleep(span) => false,
+            _ = self.term.recv() => Some(Heard::End),
+            _ = self.int.recv() => Some(Heard::End),
+            _ = self.hup.recv() => Some(Heard::StartNodes),
+            () = tokio::time::sleep(span) => None,
         }
     }
 }

@@ -350,6 +350,20 @@ body! {
     }
 }
 body! {
+    /// LDM of a former primary → TC: nothing was done, another node is primary now (HANDOVER-3);
+    /// payload: the batch's operations.
+    BatchReturnedRep {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The view in which the other one is primary.
+        view: ViewNumber,
+        /// The batch.
+        batch: u32,
+        /// Zero.
+        reserved: u32,
+    }
+}
+body! {
     /// LDM to itself: go on with a transaction's batch (SLICE-5).
     BatchResumeOrd {
         /// The transaction.

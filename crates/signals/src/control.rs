@@ -112,6 +112,21 @@ body! {
     }
 }
 body! {
+    /// LDM of the primary → LDM of the next: it holds nothing of what it hands over, and takes
+    /// nothing more (HANDOVER-2).
+    DrainedRep {
+        /// The view that began the hand-over.
+        view: ViewNumber,
+    }
+}
+body! {
+    /// LDM of the next primary → control → leader: it can become primary (HANDOVER-4).
+    TakeOverReadyRep {
+        /// The view that began the hand-over.
+        view: ViewNumber,
+    }
+}
+body! {
     /// Leader → control: every serving node has installed these.
     EverywhereRep {
         /// The view.
@@ -323,6 +338,41 @@ body! {
     AddressesOrd {
         /// The view.
         view: ViewNumber,
+    }
+}
+/// In [`StopNodeReq`]: the node is to be started again when it has stopped.
+pub const RESTART: u64 = 1;
+
+body! {
+    /// Client → control: this life of a node is to stop (STOP-1). The view answers.
+    StopNodeReq {
+        /// The node.
+        node: u64,
+        /// The life.
+        incarnation: u64,
+        /// What then: `RESTART`, or 0.
+        then: u64,
+    }
+}
+body! {
+    /// SQL sessions → control of their own node, which is to stop: they are gone (STOP-3).
+    LeaveOrd {
+        /// Zero.
+        reserved: u64,
+    }
+}
+body! {
+    /// TC → control of its own node, which is to stop: it has no transactions, and takes none (STOP-2).
+    QuietRep {
+        /// Zero.
+        reserved: u64,
+    }
+}
+body! {
+    /// Control → leader: this node has nothing left to do (STOP-3).
+    LeaveRep {
+        /// Its life.
+        incarnation: u64,
     }
 }
 body! {

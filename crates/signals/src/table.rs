@@ -88,6 +88,10 @@ signals! {
     25 OutcomeFindConf, commit, Node;
     26 EndingResumeOrd, commit, Local;
     27 BatchResumeOrd, commit, Local;
+    // Hand-over of primaries: docs/protocols/hand-over.md.
+    28 BatchReturnedRep, commit, Node;
+    29 DrainedRep, control, Node;
+    30 TakeOverReadyRep, control, Node;
     // Reads and scans: docs/protocols/read.md.
     40 ReadReq, query, Client;
     41 ReadConf, query, Node;
@@ -140,6 +144,11 @@ signals! {
     111 HeartbeatOrd, control, Node;
     112 CatalogResumeOrd, control, Local;
     113 LeaderLeftOrd, control, Node;
+    // Stopping a node: docs/protocols/hand-over.md.
+    114 StopNodeReq, control, Client;
+    115 LeaveOrd, control, Client;
+    116 QuietRep, control, Local;
+    117 LeaveRep, control, Node;
     // Epochs: docs/protocols/epoch.md.
     120 EpochOrd, control, Node;
     121 EpochBarrierReq, control, Local;

@@ -79,6 +79,14 @@ pub fn whole(world: &World) -> Result<(), String> {
             return Err(format!("node {id} is not in sync in view {}", view.number));
         }
     }
+    // HANDOVER-1: every node is primary of what was made for it again.
+    let balanced = |g: &&lats_catalog::Group| view.balanced_primaries(g) == g.primaries;
+    if view.hands_over() || !view.groups.iter().all(|g| balanced(&g)) {
+        return Err(format!(
+            "primaries are not balanced in view {}: {:?}",
+            view.number, view.groups
+        ));
+    }
     Ok(())
 }
 
@@ -239,6 +247,23 @@ pub fn ledger_holds(world: &World, ledger: &Ledger) -> Result<(), String> {
     promises_kept(ledger, &history)?;
     balances_add_up(ledger, &balances, &history)?;
     registers_hold(ledger, &registers)
+}
+
+/// No order of transactions explains what clients saw of lists: see `lats_history`.
+pub fn lists_hold(world: &World, ledger: &mut Ledger) -> Result<(), String> {
+    let view = newest_view(world).ok_or("no node lives")?;
+    let mut images: BTreeMap<i64, Vec<u8>> = BTreeMap::new();
+    for node in world.nodes.keys() {
+        for ((table, fragment), rows) in rows(world, *node) {
+            if table == ledger.lists.table.id && view.primary(fragment) == Some(*node) {
+                let of = |image: &[u8]| ledger.lists.table.numbers(image)[0];
+                images.extend(rows.into_values().map(|(image, ..)| (of(&image), image)));
+            }
+        }
+    }
+    ledger.lists.close(world.now, &images);
+    let report = lats_history::check(&ledger.lists.history);
+    report.anomalies.first().map_or(Ok(()), |anomaly| Err(format!("history: {anomaly}")))
 }
 
 /// A row carries the epoch that its last writer was told.

@@ -3,11 +3,13 @@
 //! checkers compare with.
 
 mod badges;
+mod lists;
 mod locks;
 mod passes;
 mod snapshots;
 
 pub use badges::Badges;
+pub use lists::Lists;
 
 use crate::tables::Numbers;
 use lats_base::{ClientId, Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, prng::Prng};
@@ -30,7 +32,9 @@ pub struct Ledger {
     pub badges: Badges,
     /// Passes: id, pass.
     pub passes: Numbers,
-    /// They have a unique index, complete or not.
+    /// Lists, and the history of what was done with them.
+    pub lists: Lists,
+    /// Passes have a unique index, complete or not.
     pub pass_index: bool,
     /// How many accounts there are.
     pub account_count: i64,
@@ -81,6 +85,7 @@ pub struct SimClient {
     /// Its state machine.
     pub core: ClientCore,
     random: Prng,
+    now: Instant,
     doing: Doing,
     wearer: badges::Wearer,
     next_row: i64,
@@ -103,6 +108,7 @@ type Transfer = (i64, i64, i64, i64);
 enum Doing {
     Nothing,
     Badge(badges::Step),
+    List(lists::Step),
     Pass(passes::Step),
     /// The first part of a transfer in two steps.
     Locking {
@@ -176,6 +182,7 @@ impl Doing {
     fn awaits(&self) -> Option<Ticket> {
         match self {
             Self::Badge(step) => step.ticket(),
+            Self::List(step) => Some(step.ticket()),
             Self::Pass(step) => step.ticket(),
             Self::Nothing | Self::Scanning(_) => None,
             Self::Locking { ticket, .. }
@@ -210,6 +217,7 @@ impl Ledger {
             badges: Badges::new(first_table + 3, registers),
             // The badges' index has a table of its own.
             passes: passes::table(first_table + 5),
+            lists: Lists::new(first_table + 6),
             pass_index: false,
             account_count,
             register_count,
@@ -274,6 +282,7 @@ impl SimClient {
             number,
             core: ClientCore::new(ClientId::new(u64::from(number)), home),
             random: Prng::new(seed),
+            now: Instant::ZERO,
             doing: Doing::Nothing,
             wearer: badges::Wearer::default(),
             next_row: 1,
@@ -298,6 +307,7 @@ impl SimClient {
 
     /// Goes on: takes answers, starts the next thing.
     pub fn act(&mut self, now: Instant, ledger: &mut Ledger) {
+        self.now = now;
         self.core.tick(now);
         while let Some((ticket, answer)) = self.core.next_answer() {
             self.on_answer(ticket, answer, ledger);
@@ -320,12 +330,13 @@ impl SimClient {
     }
 
     fn start(&mut self, ledger: &mut Ledger) {
-        match self.random.below(16) {
+        match self.random.below(19) {
             _ if self.random.chance(1, 40) => {
                 let ticket = self.core.fetch_epochs();
                 self.doing = Doing::Choosing { ticket };
             }
             10..14 => self.start_badge(ledger),
+            16.. => self.start_list(ledger),
             _ if self.reader => self.start_read(ledger),
             14.. => self.start_pass(ledger),
             _ if self.number == 1 && self.random.chance(1, 30) => {
@@ -436,6 +447,7 @@ impl SimClient {
             }
             Doing::Rereading { .. } => self.after_rereading(&answer, ledger),
             Doing::Badge(step) => self.after_badge(step, answer, ledger),
+            Doing::List(step) => self.after_list(step, &answer, ledger),
             Doing::Pass(step) => self.after_pass(step, answer, ledger),
             Doing::Locking { sequence, transfer, .. } => {
                 self.after_locking(sequence, transfer, &answer, ledger);

@@ -28,8 +28,17 @@ pub enum Disturbance {
     Isolate(NodeId, u32, u64),
     /// What a node sends to other nodes stays away for so many ms; or what they send to it.
     OneWay(NodeId, bool, u64),
+    /// A node is told to stop, and to be started again.
+    Stop(NodeId),
     /// Packets come through again.
     Heal(End, End),
+}
+
+impl Disturbance {
+    /// False if it makes something good again.
+    pub fn is_fault(self) -> bool {
+        !matches!(self, Self::Restart(_) | Self::Heal(..))
+    }
 }
 
 /// Which kinds of disturbances a run has.
@@ -49,6 +58,8 @@ pub struct Menu {
     pub cuts: bool,
     /// A node cut off from all others, with a client.
     pub isolations: bool,
+    /// Nodes that are told to stop.
+    pub stops: bool,
 }
 
 impl Menu {
@@ -62,8 +73,17 @@ impl Menu {
             client_resets: random.chance(1, 3),
             cuts: random.chance(1, 3),
             isolations: random.chance(1, 3),
+            stops: random.chance(1, 3),
         }
     }
+}
+
+/// More disturbances than this are a storm.
+const CALM_MAX: u64 = 8;
+
+/// How many disturbances a run has: now and then a storm of them.
+pub fn draw_count(random: &mut Prng) -> u64 {
+    if random.chance(1, 20) { random.between(20, 60) } else { random.between(1, CALM_MAX) }
 }
 
 /// Plans disturbances; gives the time of the last one, in ms. Each waits until the cluster can
@@ -73,11 +93,13 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
     let mut kills_ms = Vec::new();
     let all = world.nodes.len() as u64;
     let clients = u64::from(world.client_count);
+    // Most of the time there is peace between two disturbances; in a storm there is not.
+    let pause_ms = if count > CALM_MAX { 400 } else { 2_100 };
     for _ in 0..count {
-        at_ms += random.between(50, 2_100);
+        at_ms += random.between(50, pause_ms);
         let victim = NodeId::new(random.between(1, all) as u16);
         let other = NodeId::new(random.between(1, all) as u16);
-        let disturbance = match random.below(7) {
+        let disturbance = match random.below(8) {
             0 if menu.kills => Disturbance::Kill(victim, random.between(20, 1_000)),
             1 if menu.pauses => Disturbance::Pause(victim, random.between(20, 900)),
             2 if menu.resets && other != victim => Disturbance::Reset(victim, other),
@@ -100,6 +122,7 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
                 };
                 Disturbance::Isolate(victim, client, random.between(50, 1_500))
             }
+            7 if menu.stops => Disturbance::Stop(victim),
             6 if menu.slow => Disturbance::Slow(victim, random.between(20, 900)),
             _ => continue,
         };
@@ -220,6 +243,7 @@ impl World {
             Disturbance::Kill(node, _) => self.can_lose(&[node]) || self.can_lose_too(node),
             Disturbance::Pause(node, _)
             | Disturbance::Slow(node, _)
+            | Disturbance::Stop(node)
             | Disturbance::Isolate(node, ..)
             | Disturbance::OneWay(node, ..) => self.can_lose(&[node]),
             // One of both will have to go; which one, the cluster decides.
@@ -256,6 +280,7 @@ impl World {
                     n.slow_until = until;
                 }
             }
+            Disturbance::Stop(node) => self.stop(node),
             Disturbance::Reset(a, b) => self.disconnect(End::Node(a), End::Node(b)),
             Disturbance::ClientReset(client, node) => {
                 self.disconnect(End::Client(client), End::Node(node));

@@ -6,9 +6,9 @@ use crate::{
     deadlocks::Watch,
     faults::{self, Menu},
     network::End,
-    world::{Event, ForClient, Shape, World},
+    world::{CRASH_POINT, Event, ForClient, Shape, World},
 };
-use lats_base::{Duration, Instant, NodeId, prng::Prng};
+use lats_base::{Duration, Instant, NodeId, ViewNumber, prng::Prng};
 use lats_client::core::{Answer, Then};
 use lats_kernel::{Fault, Faults};
 
@@ -30,6 +30,8 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// Equal for equal seeds.
     pub digest: u64,
+    /// Faults that happened: deaths, stops, pauses, broken and cut links, times of little processor time.
+    pub faults: u64,
     /// Signals delivered.
     pub signals: u64,
     /// Transactions committed.
@@ -44,6 +46,8 @@ pub struct Outcome {
     pub snapshots: u64,
     /// Indexes that were created or dropped.
     pub index_changes: u64,
+    /// Hand-overs of primaries that came through, and that were called off.
+    pub hand_overs: (u64, u64),
     /// Outcomes that clients were not told although the cluster lived.
     pub unknown: u64,
     /// Views that the run went through.
@@ -65,6 +69,10 @@ struct Run {
     verbose: bool,
     failovers_us: Vec<u64>,
     watch: Watch,
+    /// The view in which a hand-over is under way.
+    moving: Option<ViewNumber>,
+    hand_overs: (u64, u64),
+    faults: u64,
 }
 
 /// The table ids that a new cluster gives first.
@@ -74,6 +82,21 @@ const HEAL_MS: u64 = 30_000;
 
 /// A planted bug errs once in so many visits.
 const BUG_RATE: u64 = 5;
+
+/// True if a planted bug has few occasions to err, and so takes them all.
+fn is_rare(bug: Fault) -> bool {
+    matches!(
+        bug,
+        Fault::BugIgnoreLease
+            | Fault::BugAbortDecided
+            | Fault::BugDropCarriedDecision
+            | Fault::BugBlindToDeadlocks
+            | Fault::BugEpochUncounted
+            | Fault::BugShowIndexEarly
+            | Fault::BugBuildWithoutPending
+            | Fault::BugHandOverEarly
+    )
+}
 
 /// Runs a seed.
 pub fn run(options: &Options) -> Outcome {
@@ -88,17 +111,7 @@ pub fn run(options: &Options) -> Outcome {
             Fault::BugDropCarriedDecision => crash_points.arm(Fault::CrashAfterAnswer, 200),
             _ => {}
         }
-        let rare = matches!(
-            bug,
-            Fault::BugIgnoreLease
-                | Fault::BugAbortDecided
-                | Fault::BugDropCarriedDecision
-                | Fault::BugBlindToDeadlocks
-                | Fault::BugEpochUncounted
-                | Fault::BugShowIndexEarly
-                | Fault::BugBuildWithoutPending
-        );
-        let once_in = if rare { 1 } else { BUG_RATE };
+        let once_in = if is_rare(bug) { 1 } else { BUG_RATE };
         bugs.arm(bug, once_in);
         crash_points.arm(bug, once_in);
     }
@@ -126,6 +139,9 @@ pub fn run(options: &Options) -> Outcome {
         verbose: options.verbose,
         failovers_us: Vec::new(),
         watch: Watch::default(),
+        moving: None,
+        hand_overs: (0, 0),
+        faults: 0,
     };
     if options.verbose {
         run.say(&format!("{shape:?}"));
@@ -134,6 +150,7 @@ pub fn run(options: &Options) -> Outcome {
     Outcome {
         failure: failure.or_else(|| run.ledger.violations.first().cloned()),
         digest: run.world.digest,
+        faults: run.faults,
         signals: run.world.delivered,
         commits: run.ledger.commits,
         aborts: run.ledger.aborts,
@@ -141,6 +158,7 @@ pub fn run(options: &Options) -> Outcome {
         refusals: run.ledger.refusals,
         snapshots: run.ledger.snapshots,
         index_changes: run.ledger.index_changes,
+        hand_overs: run.hand_overs,
         unknown: run.ledger.unknown.len() as u64,
         views: checkers::newest_view(&run.world).map_or(0, |v| v.number.get()),
         virtual_ms: run.world.now.as_nanos() / 1_000_000,
@@ -193,6 +211,7 @@ fn draw_crash_points(random: &mut Prng) -> Faults {
         Fault::CrashBeforeAnswer,
         Fault::CrashAfterAnswer,
         Fault::CrashInCopy,
+        Fault::CrashInHandOver,
     ];
     let mut faults = Faults::default();
     if random.chance(1, 3) {
@@ -212,7 +231,7 @@ impl Run {
         }
         self.clients.iter_mut().for_each(|c| c.stopped = false);
         let menu = Menu::draw(random);
-        let count = random.between(1, 8);
+        let count = faults::draw_count(random);
         let length_ms = faults::plan(&mut self.world, menu, count, random);
         self.run_for(Duration::from_millis(length_ms + 300))?;
         self.heal();
@@ -222,7 +241,8 @@ impl Run {
         checkers::replicas_equal(&self.world)?;
         checkers::indexes_match(&self.world)?;
         checkers::unique_indexes_match(&self.world)?;
-        checkers::ledger_holds(&self.world, &self.ledger)
+        checkers::ledger_holds(&self.world, &self.ledger)?;
+        checkers::lists_hold(&self.world, &mut self.ledger)
     }
 
     fn say(&self, what: &str) {
@@ -279,6 +299,7 @@ impl Run {
             self.ledger.registers.creation(),
             self.ledger.badges.table.creation(),
             self.ledger.passes.creation(),
+            self.ledger.lists.table.creation(),
         ];
         for (number, creation) in creations.into_iter().enumerate() {
             let ticket = self.clients[0].core.change(1_000 + number as u64, creation);
@@ -322,6 +343,7 @@ impl Run {
             let commits = self.ledger.commits;
             self.happen(event);
             while let Some((node, why)) = self.world.stops.pop() {
+                self.faults += u64::from(why == CRASH_POINT);
                 self.say(&format!("node {node} ended itself: {why}"));
             }
             self.serve_clients();
@@ -357,6 +379,7 @@ impl Run {
             Event::Client(number) => self.let_client_act(number),
             Event::Disturb(disturbance) => {
                 if self.world.disturb(disturbance) {
+                    self.faults += u64::from(disturbance.is_fault());
                     self.say(&format!("{disturbance:?}"));
                 }
             }
@@ -377,6 +400,23 @@ impl Run {
     fn note_complete(&mut self) {
         let complete = checkers::complete_epoch(&self.world);
         self.ledger.complete = self.ledger.complete.max(complete);
+        self.note_hand_overs();
+    }
+
+    /// Counts them, as far as one is seen between two looks.
+    fn note_hand_overs(&mut self) {
+        let Some(view) = checkers::newest_view(&self.world) else { return };
+        if self.moving == Some(view.number) {
+            return;
+        }
+        if self.moving.is_some() {
+            let balanced = view.groups.iter().all(|g| view.balanced_primaries(g) == g.primaries);
+            match balanced {
+                true => self.hand_overs.0 += 1,
+                false => self.hand_overs.1 += 1,
+            }
+        }
+        self.moving = view.hands_over().then_some(view.number);
     }
 
     fn flush(&mut self, index: usize) {

@@ -14,7 +14,9 @@ use lats_node::{
 use lats_signals::{
     BlockKind, BlockRef, Signal, SignalBuffer, SignalNumber,
     buffer::{Route, parse},
-    control::{ClientGoneRep, CloseLinkOrd, LinkDownRep, LinkUpRep},
+    control::{
+        ClientGoneRep, CloseLinkOrd, LeaveOrd, LinkDownRep, LinkUpRep, RESTART, StopNodeReq,
+    },
 };
 use std::collections::BTreeMap;
 
@@ -156,6 +158,9 @@ pub enum ForClient {
     Down(u32, NodeId),
 }
 
+/// Why a process ended at a named point of a protocol.
+pub const CRASH_POINT: &str = "a crash point";
+
 impl World {
     /// A cluster that is about to be founded at time zero.
     pub fn new(shape: &Shape, seed: u64, faults: Faults) -> Self {
@@ -292,7 +297,7 @@ impl World {
             self.route(node, thread, &signal);
         }
         if progress.crashed {
-            self.stops.push((node, "a crash point".to_string()));
+            self.stops.push((node, CRASH_POINT.to_string()));
             return self.kill(node);
         }
         // It may have ended itself.
@@ -623,6 +628,19 @@ impl World {
         others.into_iter().for_each(|o| self.disconnect(End::Node(node), o));
         // As the supervisor does.
         self.at(SUPERVISOR, Event::Disturb(Disturbance::Restart(node)));
+    }
+
+    /// Tells a node to stop; what its supervisor starts then is another life.
+    pub fn stop(&mut self, node: NodeId) {
+        let Some(life) = self.nodes.get(&node).map(SimNode::life) else { return };
+        let body = StopNodeReq {
+            node: u64::from(node.get()),
+            incarnation: u64::from(life.get()),
+            then: RESTART,
+        };
+        self.tell_control(node, &body);
+        // Its SQL sessions are gone.
+        self.tell_control(node, &LeaveOrd { reserved: 0 });
     }
 
     /// Starts a new life of a dead node; it joins.

@@ -38,6 +38,7 @@ once_failed! {
     a_victim_right_after_a_death_is_taken_for_a_violation: 240382195;
     a_client_asks_a_witness_to_coordinate: 130;
     a_client_believes_an_older_catalog: 160;
+    an_index_goes_while_a_change_of_it_looks_for_the_new_primary: 700360;
     a_batch_that_has_given_way_does_not_hear_that_it_is_cancelled: 167, 171, 326, 470;
 }
 

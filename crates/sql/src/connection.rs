@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// How long a client may take to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,8 +40,8 @@ pub struct Options {
     pub host: String,
 }
 
-/// Serves clients of a listener until accepting fails for good. `random` gives fresh randomness
-/// for each connection.
+/// Serves clients of a listener until the node is to stop (STOP-2); ends when all of them are gone.
+/// `random` gives fresh randomness for each connection.
 ///
 /// # Errors
 /// What the listener says.
@@ -49,11 +49,16 @@ pub async fn listen<S: Store>(
     shared: Arc<Shared<S>>,
     listener: TcpListener,
     random: fn() -> [u8; 20],
+    mut stopping: Stopping,
 ) -> io::Result<()> {
     let next_id = AtomicU32::new(1);
     let places = Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX));
     loop {
-        let (socket, peer) = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            true = stops(&mut stopping) => break,
+        };
+        let (socket, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of file descriptors, or a client that left at once: others may still come.
@@ -73,15 +78,28 @@ pub async fn listen<S: Store>(
         };
         // Requests and replies are small: waiting to fill packets would only delay them.
         let _ = socket.set_nodelay(true);
-        let shared = Arc::clone(&shared);
+        let (shared, stopping) = (Arc::clone(&shared), stopping.clone());
         tokio::spawn(async move {
             let id = options.connection_id;
-            if let Err(error) = serve(shared, socket, options).await {
+            if let Err(error) = serve(shared, socket, options, stopping).await {
                 tracing::debug!(connection = id, %error, "a client's connection ended");
             }
             drop(place);
         });
     }
+    drop(listener);
+    let all = u32::try_from(lats_base::limits::CLIENTS_PER_NODE_MAX).unwrap_or(u32::MAX);
+    // It is never closed.
+    drop(places.acquire_many(all).await);
+    Ok(())
+}
+
+/// Becomes true when the node is to stop.
+pub type Stopping = watch::Receiver<bool>;
+
+/// True when it is, false when that cannot be any more.
+async fn stops(stopping: &mut Stopping) -> bool {
+    stopping.wait_for(|stops| *stops).await.is_ok()
 }
 
 async fn refuse<T: AsyncWrite + Unpin>(mut io: T) {
@@ -95,7 +113,12 @@ async fn refuse<T: AsyncWrite + Unpin>(mut io: T) {
 ///
 /// # Errors
 /// What reading and writing gives. A client that breaks the protocol is told so and left.
-pub async fn serve<S, T>(shared: Arc<Shared<S>>, io: T, options: Options) -> io::Result<()>
+pub async fn serve<S, T>(
+    shared: Arc<Shared<S>>,
+    io: T,
+    options: Options,
+    stopping: Stopping,
+) -> io::Result<()>
 where
     S: Store,
     T: AsyncRead + AsyncWrite + Unpin + Send,
@@ -115,7 +138,7 @@ where
     let Some(response) = response else { return Ok(()) };
     let mut connection = Connection::new(wire, shared, nonce, &options, &response);
     connection.start(&response).await?;
-    connection.run().await
+    connection.run(stopping).await
 }
 
 /// The socket with its codec.
@@ -253,8 +276,21 @@ where
         self.wire.send().await
     }
 
-    async fn run(&mut self) -> io::Result<()> {
-        while let Some(packet) = self.wire.receive().await? {
+    async fn run(&mut self, mut stopping: Stopping) -> io::Result<()> {
+        loop {
+            // STOP-2: between two transactions a client can go elsewhere.
+            let free = !self.session.transaction_is_open();
+            let packet = tokio::select! {
+                biased;
+                packet = self.wire.receive() => packet?,
+                true = stops(&mut stopping), if free => {
+                    self.wire.writer.start_reply(0);
+                    self.wire.writer.err(1053, b"08S01", "Server shutdown in progress");
+                    self.wire.send().await?;
+                    break;
+                }
+            };
+            let Some(packet) = packet else { break };
             self.wire.writer.start_reply(packet.sequence);
             match Command::parse(&packet.payload, self.capabilities) {
                 Ok(Command::Quit) => break,

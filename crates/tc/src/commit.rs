@@ -103,8 +103,9 @@ impl Tc {
         for participant in t.participants.keys() {
             self.queue_completion(*participant, &entry, ctx);
         }
-        if t.changes_index {
-            // Others may be waiting for the entries that are locked until then (UNIQUE-5).
+        if t.changes_index || self.view.hands_over() {
+            // Others may be waiting for the entries that are locked until then (UNIQUE-5), or for the
+            // next primary to be ready (HANDOVER-4).
             t.participants.keys().for_each(|p| self.flush_completions(*p, ctx));
         }
     }

@@ -12,6 +12,7 @@ mod abort;
 mod commit;
 mod deadlock;
 mod epoch;
+mod hand_over;
 mod index;
 mod outcome;
 mod prepare;
@@ -60,6 +61,9 @@ pub struct Tc {
     /// Lives to which a link was lost: what comes from them has gaps (VIEW-5).
     pub(crate) severed: BTreeMap<NodeId, u32>,
     pub(crate) parked: SignalBuffer,
+    pub(crate) held: hand_over::Held,
+    /// Its node is to stop: it has no transactions, and takes no more (STOP-2).
+    pub(crate) quiet: bool,
     pub(crate) counters: Counters,
 }
 
@@ -103,6 +107,8 @@ impl Tc {
             next_query: 1,
             severed: BTreeMap::new(),
             parked: SignalBuffer::new(),
+            held: hand_over::Held::default(),
+            quiet: false,
             counters: Counters::default(),
         }
     }
@@ -153,6 +159,12 @@ impl Tc {
         }
     }
 
+    pub(crate) fn flush_all_completions(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some((participant, entries)) = self.completions.pop_first() {
+            ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
+        }
+    }
+
     fn on_link_down(&mut self, signal: &Signal<'_>) {
         let body = signal.body::<lats_signals::control::LinkDownRep>();
         let life = self.severed.entry(NodeId::new(body.node as u16)).or_default();
@@ -186,6 +198,7 @@ impl Block for Tc {
             SignalNumber::TcKeyReq => self.on_tc_key_req(signal, ctx),
             SignalNumber::PrepareConf => self.on_prepare_conf(signal, ctx),
             SignalNumber::PrepareRef => self.on_prepare_ref(signal, ctx),
+            SignalNumber::BatchReturnedRep => self.on_batch_returned_rep(signal, ctx),
             SignalNumber::ReplicateConf => self.on_replicate_conf(signal, ctx),
             SignalNumber::DecideConf => self.on_decide_conf(signal, ctx),
             SignalNumber::CommitConf => self.on_commit_conf(signal, ctx),
@@ -213,9 +226,8 @@ impl Block for Tc {
     }
 
     fn on_idle(&mut self, ctx: &mut Ctx<'_>) {
-        while let Some((participant, entries)) = self.completions.pop_first() {
-            ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
-        }
+        self.flush_all_completions(ctx);
+        self.be_quiet(ctx);
     }
 
     fn leaks(&self) -> Option<String> {
@@ -225,8 +237,9 @@ impl Block for Tc {
         if self.has_unfinished() {
             return Some(format!("tc counts unfinished transactions: {:?}", self.epochs));
         }
-        (!self.completions.is_empty() || !self.parked.is_empty())
-            .then(|| "tc holds completions or parked signals".into())
+        let waits = !self.parked.is_empty() || !self.held.is_empty();
+        (!self.completions.is_empty() || waits)
+            .then(|| "tc holds completions, parked signals or requests".into())
     }
 
     fn as_any(&self) -> &dyn core::any::Any {

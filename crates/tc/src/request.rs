@@ -34,6 +34,9 @@ impl Tc {
         let req = signal.body::<TcKeyReq>();
         let client = signal.sender();
         let id = req.transaction;
+        if self.hold_back(&req, signal) {
+            return;
+        }
         if let Err(code) = self.admit(&req, client, ctx) {
             return self.refuse(client, &req, code, ctx);
         }
@@ -88,7 +91,7 @@ impl Tc {
         {
             return Err(RefCode::RequestMalformed);
         }
-        if !self.may_serve(ctx) {
+        if !self.may_serve(ctx) || (self.quiet && known.is_none()) {
             return Err(RefCode::NotServing);
         }
         let Some(t) = known else {
@@ -244,5 +247,6 @@ impl Tc {
             self.abort(id, RefCode::TransactionAborted.into(), ctx);
         }
         self.queries.retain(|_, q| q.client != client);
+        self.held.forget_client(client);
     }
 }

@@ -31,10 +31,14 @@ impl Tc {
         }
         self.resolve_when_reported(ctx);
         self.confirm_install(ctx);
+        if self.view.hands_over() {
+            self.flush_all_completions(ctx);
+        }
         let mut parked = core::mem::take(&mut self.parked);
         while let Some(signal) = parked.pop() {
             lats_kernel::Block::handle(self, &signal, ctx);
         }
+        self.release_held(ctx);
     }
 
     pub(crate) fn on_catalog_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

@@ -3,7 +3,7 @@
 use super::{fail, files, metadata};
 
 /// Each crate, and those of ours that it may use. A new edge is a decision: make it here, knowingly.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("lats-base", &[]),
     ("lats-values", &["base"]),
     ("lats-catalog", &["base", "values"]),
@@ -15,7 +15,8 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("lats-client", &["base", "catalog", "signals", "values"]),
     ("lats-node", &["base", "catalog", "signals", "kernel", "ldm", "tc", "control"]),
     ("lats-runtime", &["base", "catalog", "signals", "kernel", "node"]),
-    ("lats-sim", &["base", "catalog", "values", "signals", "kernel", "node", "client"]),
+    ("lats-history", &[]),
+    ("lats-sim", &["base", "catalog", "values", "signals", "kernel", "node", "client", "history"]),
     ("lats-mysql-wire", &["base", "values"]),
     ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
     ("latsdb", &["base", "values", "catalog", "signals", "client", "node", "runtime", "sql"]),

@@ -24,6 +24,7 @@ fn map() -> ClusterMap {
         nodes: vec![node],
         replicas: vec![Replica { node, in_sync: true }],
         primaries: vec![node],
+        next: vec![],
     };
     let view = View {
         number: ViewNumber::new(1),

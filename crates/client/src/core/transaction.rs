@@ -147,7 +147,8 @@ impl ClientCore {
         if let Some(node) = chosen {
             return self.links.contains(&node).then_some(node);
         }
-        let up = |n: &NodeId| self.is_up(*n);
+        // STOP-2: whoever is to stop takes no new transactions.
+        let up = |n: &NodeId| self.is_up(*n) && !self.map.view.is_stopping(*n);
         let mut primaries = operations.iter().map(|op| self.map.view.primary(self.fragment_of(op)));
         let primary = primaries.next().flatten().filter(up);
         let only = primary.filter(|_| whole && primaries.all(|other| other == primary));

@@ -1,8 +1,8 @@
 //! What commands do to views.
 
 use super::{Command, ControlState, Founding};
-use lats_base::{FragmentId, Incarnation, NodeId};
-use lats_catalog::{ClusterConfig, Member, Roles};
+use lats_base::{FragmentId, Incarnation, NodeId, ViewNumber};
+use lats_catalog::{AfterStop, ClusterConfig, Member, Roles};
 
 fn member(node: u16, life: u32, data: bool) -> Member {
     Member {
@@ -68,4 +68,81 @@ fn a_new_life_removes_the_old_one() {
     // An older life does not come back.
     state.apply(&Command::Join(member(2, 4, true)));
     assert!(state.view.is_alive(NodeId::new(2), Incarnation::new(5)));
+}
+
+/// Node 1 was lost and is back in sync; node 2 is primary of everything.
+fn one_sided() -> ControlState {
+    let mut state = two_and_a_witness();
+    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: Incarnation::new(1) });
+    state.apply(&Command::Join(member(1, 2, true)));
+    let catalog_version = state.catalog.version;
+    let (node, incarnation) = (NodeId::new(1), Incarnation::new(2));
+    state.apply(&Command::Synced { node, incarnation, catalog_version });
+    assert_eq!(primaries(&state), [2, 2]);
+    state
+}
+
+fn begin(state: &mut ControlState) -> ViewNumber {
+    let next = state.view.balanced_primaries(&state.view.groups[0]);
+    let view = state.view.number;
+    state.apply(&Command::BeginHandOver { view, group: 0, next });
+    state.view.number
+}
+
+#[test]
+fn primaries_go_back_when_all_are_ready() {
+    let mut state = one_sided();
+    let view = begin(&mut state);
+    assert!(state.view.hands_over());
+    assert_eq!(primaries(&state), [2, 2], "nobody is primary before the former one has let go");
+    assert_eq!(state.view.next_primary(FragmentId::new(0)), Some(NodeId::new(1)));
+    assert_eq!(state.view.next_primary(FragmentId::new(1)), None);
+    state.apply(&Command::EndHandOver { view });
+    assert_eq!(primaries(&state), [1, 2]);
+    assert!(!state.view.hands_over());
+    // Whoever says so again says nothing.
+    let number = state.view.number;
+    state.apply(&Command::EndHandOver { view });
+    state.apply(&Command::CancelHandOver { view });
+    assert_eq!(state.view.number, number);
+}
+
+#[test]
+fn a_hand_over_ends_with_its_view() {
+    let mut state = one_sided();
+    let view = begin(&mut state);
+    state.apply(&Command::CancelHandOver { view });
+    assert_eq!((primaries(&state), state.view.hands_over()), (vec![2, 2], false));
+    let view = begin(&mut state);
+    state.apply(&Command::Remove { node: NodeId::new(3), incarnation: Incarnation::new(1) });
+    assert!(!state.view.hands_over());
+    state.apply(&Command::EndHandOver { view });
+    assert_eq!(primaries(&state), [2, 2]);
+}
+
+#[test]
+fn nothing_is_handed_to_a_replica_that_is_being_filled() {
+    let mut state = two_and_a_witness();
+    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: Incarnation::new(1) });
+    state.apply(&Command::Join(member(1, 2, true)));
+    let (view, next) = (state.view.number, vec![NodeId::new(1), NodeId::new(2)]);
+    state.apply(&Command::BeginHandOver { view, group: 0, next });
+    assert!(!state.view.hands_over());
+}
+
+#[test]
+fn the_last_replica_does_not_stop() {
+    let mut state = two_and_a_witness();
+    let stop = |node: u16| Command::Stop {
+        node: NodeId::new(node),
+        incarnation: Incarnation::new(1),
+        then: AfterStop::StayDown,
+    };
+    state.apply(&stop(2));
+    assert!(state.view.is_stopping(NodeId::new(2)));
+    assert_eq!(state.view.balanced_primaries(&state.view.groups[0]), [NodeId::new(1); 2]);
+    state.apply(&stop(1));
+    assert!(!state.view.is_stopping(NodeId::new(1)));
+    state.apply(&stop(3));
+    assert!(state.view.is_stopping(NodeId::new(3)), "a witness holds no data");
 }

@@ -55,6 +55,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("forget-index-change", Fault::BugForgetIndexChange),
     ("show-index-early", Fault::BugShowIndexEarly),
     ("build-without-pending", Fault::BugBuildWithoutPending),
+    ("hand-over-early", Fault::BugHandOverEarly),
 ];
 
 #[derive(Default)]
@@ -66,6 +67,8 @@ struct Totals {
     refusals: u64,
     snapshots: u64,
     index_changes: u64,
+    hand_overs: (u64, u64),
+    faults: u64,
     signals: u64,
     unknown: u64,
     views: u64,
@@ -84,6 +87,9 @@ impl Totals {
         self.refusals += outcome.refusals;
         self.snapshots += outcome.snapshots;
         self.index_changes += outcome.index_changes;
+        self.faults += outcome.faults;
+        self.hand_overs.0 += outcome.hand_overs.0;
+        self.hand_overs.1 += outcome.hand_overs.1;
         self.signals += outcome.signals;
         self.unknown += outcome.unknown;
         self.views += outcome.views.saturating_sub(1);
@@ -103,6 +109,9 @@ impl Totals {
         self.refusals += other.refusals;
         self.snapshots += other.snapshots;
         self.index_changes += other.index_changes;
+        self.faults += other.faults;
+        self.hand_overs.0 += other.hand_overs.0;
+        self.hand_overs.1 += other.hand_overs.1;
         self.signals += other.signals;
         self.unknown += other.unknown;
         self.views += other.views;
@@ -196,11 +205,12 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
         println!("    repeat: cargo xtask sim --seeds 1 --seed {seed} -v");
     }
     println!(
-        "sim: {} runs, {} failed; {} commits, {} refused, {} statements refused within a \
+        "sim: {} runs, {} failed; {} faults, {} commits, {} refused, {} statements refused within a \
          transaction, {} reads and {} snapshots checked, {} indexes built or dropped, {} view changes, \
-         {} unknown outcomes, {} signals in {:.1} s",
+         {} hand-overs and {} called off, {} unknown outcomes, {} signals in {:.1} s",
         totals.runs,
         totals.failures.len(),
+        totals.faults,
         totals.commits,
         totals.aborts,
         totals.refusals,
@@ -208,6 +218,8 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
         totals.snapshots,
         totals.index_changes,
         totals.views,
+        totals.hand_overs.0,
+        totals.hand_overs.1,
         totals.unknown,
         totals.signals,
         took.as_secs_f64()

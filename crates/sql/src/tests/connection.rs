@@ -5,6 +5,7 @@ use crate::session::Shared;
 use crate::testing::{Memory, now};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::watch;
 
 const PROTOCOL_41: u32 = 1 << 9;
 const SECURE_CONNECTION: u32 = 1 << 15;
@@ -20,7 +21,7 @@ impl Line {
         let (io, theirs) = tokio::io::duplex(1 << 16);
         let shared = Arc::new(Shared::new(Memory::new(), now));
         let options = Options { connection_id: 7, random: [7; 20], host: "localhost".into() };
-        tokio::spawn(serve(shared, theirs, options));
+        tokio::spawn(serve(shared, theirs, options, watch::channel(false).1));
         let mut line = Self { io };
         let greeting = line.packet().await.expect("a greeting");
         assert_eq!(greeting[0], 10);

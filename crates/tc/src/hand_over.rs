@@ -1,0 +1,122 @@
+//! What a coordinator does while primaries are handed over: it lets no new transaction near them, and
+//! sends again what came too late (HANDOVER-1, HANDOVER-3; `docs/protocols/hand-over.md`).
+
+use crate::{
+    Tc,
+    request::{Part, Parts},
+    transaction::State,
+};
+use lats_base::{FragmentId, RefCode, hash};
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockRef, Signal, SignalBuffer,
+    commit::{BatchReturnedRep, PART_OF_MANY, TcKeyReq},
+    control::QuietRep,
+    list::{self, Operation},
+};
+
+/// Requests that wait for the end of a hand-over.
+#[derive(Default)]
+pub(crate) struct Held {
+    requests: SignalBuffer,
+}
+
+/// Bytes of requests that one coordinator holds; beyond, they are refused for the moment.
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+impl Held {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Nobody is left to be answered.
+    pub(crate) fn forget_client(&mut self, client: BlockRef) {
+        let mut all = core::mem::take(&mut self.requests);
+        while let Some(signal) = all.pop() {
+            if signal.sender() != client {
+                self.requests.push_signal(&signal);
+            }
+        }
+    }
+}
+
+impl Tc {
+    /// HANDOVER-1: true if the request would begin a transaction with rows whose primary is being handed
+    /// over. It waits, and holds nothing meanwhile that others could wait for.
+    pub(crate) fn hold_back(&mut self, req: &TcKeyReq, signal: &Signal<'_>) -> bool {
+        let begins = !self.transactions.contains_key(&req.transaction);
+        if !begins || !self.view.hands_over() || !self.needs_moving_rows(signal.payload()) {
+            return false;
+        }
+        let fits = self.held.requests.len_bytes() + signal.bytes().len() <= HELD_BYTES_MAX;
+        if fits {
+            self.held.requests.push_signal(signal);
+        }
+        fits
+    }
+
+    /// STOP-2: says that this coordinator has nothing left to do, when its node is to stop.
+    pub(crate) fn be_quiet(&mut self, ctx: &mut Ctx<'_>) {
+        let idle = self.transactions.is_empty() && self.held.is_empty();
+        if !self.quiet && idle && self.view.is_stopping(ctx.node()) {
+            self.quiet = true;
+            ctx.send(BlockRef::control(ctx.node()), &QuietRep { reserved: 0 });
+        }
+    }
+
+    fn needs_moving_rows(&self, operations: &[u8]) -> bool {
+        list::items::<Operation>(operations).any(|(head, [key, _, _])| {
+            let fragments = self.tables.get(&head.table).map_or(1, |t| t.fragment_count.max(1));
+            let bucket = hash::bucket_of(hash::partition_hash(key));
+            let fragment = FragmentId::new((bucket % u32::from(fragments)) as u16);
+            self.view.next_primary(fragment).is_some()
+        })
+    }
+
+    /// The hand-over has ended, or another one has begun.
+    pub(crate) fn release_held(&mut self, ctx: &mut Ctx<'_>) {
+        let mut held = core::mem::take(&mut self.held.requests);
+        while let Some(signal) = held.pop() {
+            lats_kernel::Block::handle(self, &signal, ctx);
+        }
+    }
+
+    /// HANDOVER-3: a batch has met a primary that is none any more, and did nothing there.
+    pub(crate) fn on_batch_returned_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let rep = signal.body::<BatchReturnedRep>();
+        if self.park_newer(rep.view, signal) {
+            return;
+        }
+        let id = rep.transaction;
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        let Some(batch) = t.batches.remove(&rep.batch) else { return };
+        let statement = t.request.as_ref().map_or(t.statement, |r| r.statement);
+        if t.state != State::Preparing {
+            // It is being rolled back, and this part of it has nothing to take back.
+            return self.when_settled(id, ctx);
+        }
+        match self.route_again(signal.payload(), batch.reads_with_lock) {
+            // The images may not carry the decision any more: the new primary is elsewhere.
+            Ok(parts) => {
+                self.send_batches(id, (statement, PART_OF_MANY), (parts, batch.of_index), ctx);
+            }
+            // The index is gone meanwhile: the row was changed by another definition.
+            Err(RefCode::TableUnknown) if batch.of_index => {
+                self.refuse_request(id, RefCode::SchemaVersionOld.into(), ctx);
+            }
+            Err(code) => self.refuse_request(id, code.into(), ctx),
+        }
+    }
+
+    fn route_again(&self, operations: &[u8], reads_with_lock: bool) -> Result<Parts, RefCode> {
+        let mut parts = Parts::new();
+        for (mut head, strings) in list::items::<Operation>(operations) {
+            let primary = self.route(&mut head, strings[0])?;
+            let part =
+                parts.entry(primary).or_insert_with(|| Part { reads_with_lock, ..Part::default() });
+            part.count += 1;
+            list::push(&mut part.operations, &head, strings);
+        }
+        Ok(parts)
+    }
+}
