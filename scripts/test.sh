@@ -64,7 +64,7 @@ done
 for bug in hand-over-early ignore-lease; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 1500
 done
-prepare "build the server" cargo build --locked -p latsdb
+prepare "build the server" cargo build --locked -p latsdb -p lats-history
 if [ -f tests/run.sh ]; then
   step "real clients" env LATSDB="$target/debug/latsdb" bash tests/run.sh
 fi

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Partitions a running two-replica cluster, and checks that nothing acknowledged is lost.
+"""Partitions a running cluster, and checks that nothing acknowledged is lost and that histories have no anomaly.
 
 Each node lives in a network namespace of its own, joined by a bridge; nftables drops what must not arrive:
 everything of a node, one direction between two, the link between the data nodes only, the witness, a share
-of all packets. Transfers go on through both data nodes (see kill.py, whose ledger and checks these are);
-after each fault the cluster must be whole again. Needs root, `ip` and `nft`; says so and ends with 77 if it
+of all packets. Transfers go on through all data nodes (see kill.py, whose ledger and checks these are), and so does work
+with lists (see history.py); after each fault the cluster must be whole again. Needs root, `ip` and `nft`; says so and ends with 77 if it
 may not make namespaces here. Touches no network of the machine.
 """
 
@@ -19,11 +19,10 @@ import tempfile
 import threading
 import time
 
+import history
 from kill import ACCOUNTS, Ledger, Pinned, check, connect, longest_gap
 from minimysql import MySQLError
 
-NODES = (1, 2, 3)
-WITNESS = 3
 FAULT_SECONDS = 2.0
 SKIPPED = 77
 
@@ -40,21 +39,21 @@ def run(*line, quiet=True):
 class Net:
     """The namespaces: one for each node, and a hub with the bridge, in which the clients are."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, nodes):
+        self.name, self.nodes = name, nodes
 
     def of(self, node):
         return f"{self.name}-{node}"
 
     def build(self):
-        for place in ("hub", *NODES):
+        for place in ("hub", *self.nodes):
             run("ip", "netns", "add", self.of(place))
             run("ip", "-n", self.of(place), "link", "set", "lo", "up")
         hub = self.of("hub")
         run("ip", "-n", hub, "link", "add", "br0", "type", "bridge")
         run("ip", "-n", hub, "addr", "add", "10.77.0.100/24", "dev", "br0")
         run("ip", "-n", hub, "link", "set", "br0", "up")
-        for node in NODES:
+        for node in self.nodes:
             own = self.of(node)
             run("ip", "link", "add", "eth0", "netns", own, "type", "veth", "peer", "name", f"p{node}", "netns", hub)
             run("ip", "-n", hub, "link", "set", f"p{node}", "master", "br0", "up")
@@ -64,7 +63,7 @@ class Net:
             self.nft(node, "add chain inet fault in { type filter hook input priority 0; }")
 
     def remove(self):
-        for place in ("hub", *NODES):
+        for place in ("hub", *self.nodes):
             subprocess.run(["ip", "netns", "del", self.of(place)], check=False, timeout=30,
                            stderr=subprocess.DEVNULL)
 
@@ -77,35 +76,44 @@ class Net:
         self.nft(target, f"add rule inet fault in ip saddr {address(source)} {which}drop")
 
     def heal(self):
-        for node in NODES:
+        for node in self.nodes:
             self.nft(node, "flush chain inet fault in")
 
 
+def apart(net, some, others):
+    """Neither hears the other."""
+    for one in some:
+        for other in others:
+            net.drop(one, other)
+            net.drop(other, one)
+
+
+# What happens to the data node `a`: `b` is another one, `others` are all but `a`, the witness too if there is one.
 FAULTS = {
-    "a data node is alone": lambda net, a, b: [net.drop(x, y) for x, y in ((a, b), (b, a), (a, WITNESS), (WITNESS, a))],
-    "the data nodes cannot talk": lambda net, a, b: [net.drop(a, b), net.drop(b, a)],
-    "one data node is not heard by the other": lambda net, a, b: [net.drop(a, b)],
-    "a data node is not heard by anybody": lambda net, a, b: [net.drop(a, b), net.drop(a, WITNESS)],
-    "a data node hears nobody": lambda net, a, b: [net.drop(b, a), net.drop(WITNESS, a)],
-    "the witness is alone": lambda net, a, b: [net.drop(x, y) for x in (a, b) for y in (WITNESS,)]
-                            + [net.drop(WITNESS, a), net.drop(WITNESS, b)],
-    "a tenth of all packets is lost": lambda net, a, b: [net.drop(x, y, 10) for x in NODES for y in NODES if x != y],
+    "a data node is alone": lambda net, a, b, others: apart(net, [a], others),
+    "two data nodes cannot talk": lambda net, a, b, others: apart(net, [a], [b]),
+    "one data node is not heard by another": lambda net, a, b, others: net.drop(a, b),
+    "a data node is not heard by anybody": lambda net, a, b, others: [net.drop(a, o) for o in others],
+    "a data node hears nobody": lambda net, a, b, others: [net.drop(o, a) for o in others],
+    "the witness is alone": lambda net, a, b, others: apart(net, [others[-1]], [a, b]),
+    "a tenth of all packets is lost": lambda net, a, b, others: [net.drop(x, y, 10) for x in net.nodes
+                                                                 for y in net.nodes if x != y],
 }
 
 
 class Cluster:
-    """Three processes, started again when they end."""
+    """Processes, started again when they end."""
 
-    def __init__(self, binary, net, directory):
-        self.binary, self.net, self.directory = binary, net, directory
-        nodes = [{"node_id": n, "data": n != WITNESS, "native_address": f"{address(n)}:4406",
-                  "sql_address": f"{address(n)}:4306" if n != WITNESS else None} for n in NODES]
-        record = {"format": 1, "cluster_id": random.getrandbits(60) | 1, "replicas": 2, "ldm_instances": 1,
+    def __init__(self, binary, net, directory, data_nodes, replicas):
+        self.binary, self.net, self.directory, self.data_nodes = binary, net, directory, data_nodes
+        nodes = [{"node_id": n, "data": n in data_nodes, "native_address": f"{address(n)}:4406",
+                  "sql_address": f"{address(n)}:4306" if n in data_nodes else None} for n in net.nodes]
+        record = {"format": 1, "cluster_id": random.getrandbits(60) | 1, "replicas": replicas, "ldm_instances": 1,
                   "tc_instances": 1, "memory_mib": 512, "nodes": nodes}
         with open(os.path.join(directory, "cluster.json"), "w", encoding="utf8") as file:
             json.dump(record, file)
         self.log = open(os.path.join(directory, "log"), "wb")
-        self.processes = {n: self.start(n, "--found") for n in NODES}
+        self.processes = {n: self.start(n, "--found") for n in net.nodes}
         self.over, self.restarts = threading.Event(), 0
         self.keeper = threading.Thread(target=self.keep, daemon=True)
         self.keeper.start()
@@ -141,10 +149,10 @@ class Cluster:
         while time.monotonic() < end:
             try:
                 # A node that has been cut off believes in its old view until it hears of the new one.
-                state = [self.status(node) for node in NODES]
+                state = [self.status(node) for node in self.net.nodes]
                 same = len({s["view"] for s in state}) == 1 and len({s["leader"] for s in state}) == 1
                 if same and all(n["state"] == "serving" for n in state[0]["nodes"]):
-                    for node in NODES[:2]:
+                    for node in self.data_nodes:
                         connect((address(node), 4306), 2).close()
                     return
             except (RuntimeError, OSError, MySQLError, subprocess.TimeoutExpired) as error:
@@ -156,9 +164,9 @@ class Cluster:
 def one_fault(cluster, ledger, what, chooser):
     cluster.wait_whole()
     time.sleep(chooser.uniform(0.2, 0.6))
-    victim = chooser.choice(NODES[:2])
+    victim, other = chooser.sample(cluster.data_nodes, 2)
     before, begun = cluster.restarts, time.monotonic()
-    FAULTS[what](cluster.net, victim, 3 - victim)
+    FAULTS[what](cluster.net, victim, other, [n for n in cluster.net.nodes if n != victim])
     time.sleep(FAULT_SECONDS)
     cluster.net.heal()
     with ledger.lock:
@@ -170,11 +178,18 @@ def one_fault(cluster, ledger, what, chooser):
     return gap
 
 
+def members(args):
+    """The data nodes, and all nodes: two data nodes have a witness."""
+    data = tuple(range(1, args.nodes + 1))
+    return data, data + ((args.nodes + 1,) if args.nodes == 2 else ())
+
+
 def inside(args):
-    net = Net(args.net)
+    data, nodes = members(args)
+    net = Net(args.net, nodes)
     directory = tempfile.mkdtemp(prefix="latsdb-partition-")
-    cluster = Cluster(args.binary, net, directory)
-    places = [(address(n), 4306) for n in NODES[:2]]
+    cluster = Cluster(args.binary, net, directory, data, args.replicas)
+    places = [(address(n), 4306) for n in data]
     stop, ledger, wrong = threading.Event(), Ledger(), []
     try:
         cluster.wait_whole()
@@ -182,17 +197,25 @@ def inside(args):
         setup.query("CREATE TABLE account (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
         setup.query("CREATE TABLE transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
         setup.query("INSERT INTO account VALUES " + ",".join(f"({i}, 0)" for i in range(ACCOUNTS)))
+        history.prepare(setup)
         workers = [Pinned(i + 1, places, ledger, stop) for i in range(args.threads)]
-        for worker in workers:
-            worker.start()
+        clients = [history.ListClient(i + 1, places, args.seed + i, stop) for i in range(len(places))]
+        for thread in workers + clients:
+            thread.start()
         chooser = random.Random(args.seed)
-        for what in [f for f in FAULTS if args.only in f] * args.rounds:
+        faults = [f for f in FAULTS if args.only in f and (len(nodes) > len(data) or "witness" not in f)]
+        for what in faults * args.rounds:
             if one_fault(cluster, ledger, what, chooser) > 1_000 * FAULT_SECONDS * 0.75:
                 wrong.append(f"{what}: the cluster did not go on")
         stop.set()
-        for worker in workers:
-            worker.join(20)
+        for thread in workers + clients:
+            thread.join(20)
         wrong += [f"worker {w.index} hangs" for w in workers if w.is_alive()] + check(ledger, places)
+        wrong += [f"list client {c.number}: {c.failure}" for c in clients if c.failure or c.is_alive()]
+        own = [t for client in clients for t in client.history]
+        history.write(f"{directory}/lists.json", own + [history.final_reads(connect(places[0], 30), clients)])
+        if not history.check(args.checker, [f"{directory}/lists.json"]):
+            wrong.append("the history has anomalies")
     finally:
         stop.set()
         cluster.stop()
@@ -204,7 +227,7 @@ def inside(args):
 
 
 def outside(args):
-    net = Net(f"lats{os.getpid()}")
+    net = Net(f"lats{os.getpid()}", members(args)[1])
     try:
         try:
             net.build()
@@ -213,7 +236,8 @@ def outside(args):
             return SKIPPED
         line = ["ip", "netns", "exec", net.of("hub"), sys.executable, os.path.abspath(__file__), "--net", net.name,
                 "--binary", os.path.abspath(args.binary), "--rounds", str(args.rounds), "--threads", str(args.threads),
-                "--seed", str(args.seed), "--only", args.only]
+                "--seed", str(args.seed), "--only", args.only, "--nodes", str(args.nodes),
+                "--replicas", str(args.replicas), "--checker", os.path.abspath(args.checker)]
         return subprocess.run(line, check=False, timeout=60 + 60 * args.rounds * len(FAULTS)).returncode
     finally:
         net.remove()
@@ -222,6 +246,9 @@ def outside(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
+    parser.add_argument("--checker", default=os.environ.get("LATS_HISTORY", "target/release/lats-history"))
+    parser.add_argument("--nodes", type=int, default=2, help="data nodes; two of them get a witness")
+    parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=6)
     parser.add_argument("--seed", type=int, default=int(time.time()))

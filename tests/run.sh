@@ -4,6 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export LATSDB="${LATSDB:-target/release/latsdb}"
 LATSDB="$(realpath "$LATSDB")"
+# The checker of histories is built beside the server.
+export LATS_HISTORY="${LATS_HISTORY:-$(dirname "$LATSDB")/lats-history}"
+[ -x "$LATS_HISTORY" ] || { echo "there is no $LATS_HISTORY: cargo build -p lats-history" >&2; exit 1; }
 directory="$(mktemp -d)/data"
 port="${PORT:-15306}"
 passed=0 failed=0 skipped=0
@@ -41,9 +44,18 @@ threads() {
 check "four nodes with threads of their own for data" threads
 check "the command line" timeout 120 bash tests/commands.sh $((port + 300))
 check "twenty kills" timeout 300 python3 tests/kill.py --binary "$LATSDB" --kills 20 --sql-port $((port + 50))
+histories() { # data nodes, replicas, faults
+  timeout 300 python3 tests/history.py --binary "$LATSDB" --checker "$LATS_HISTORY" --sql-port $((port + 80)) \
+    --nodes "$1" --replicas "$2" --rounds "$3"
+}
+check "histories with two replicas" histories 2 2 6
+check "histories with three replicas" histories 3 3 5
+check "histories with two node groups" histories 4 2 5
 check "nodes that are told to stop" timeout 200 python3 tests/stop_node.py --binary "$LATSDB" --sql-port $((port + 70))
 check "frozen nodes" timeout 200 python3 tests/kill.py --binary "$LATSDB" --fault freeze --kills 4 --sql-port $((port + 60))
-check "partitions" timeout 400 python3 tests/partition.py --binary "$LATSDB"
+check "partitions" timeout 400 python3 tests/partition.py --binary "$LATSDB" --checker "$LATS_HISTORY"
+check "partitions with three replicas" timeout 400 python3 tests/partition.py --binary "$LATSDB" \
+  --checker "$LATS_HISTORY" --nodes 3 --replicas 3
 if [ "$failed" != 0 ]; then
   echo "the cluster's log ends with:"; tail -n 30 "$directory.log" || true
 fi

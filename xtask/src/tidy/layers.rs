@@ -15,7 +15,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("lats-client", &["base", "catalog", "signals", "values"]),
     ("lats-node", &["base", "catalog", "signals", "kernel", "ldm", "tc", "control"]),
     ("lats-runtime", &["base", "catalog", "signals", "kernel", "node"]),
-    ("lats-history", &[]),
+    ("lats-history", &["base", "values", "catalog", "client"]),
     ("lats-sim", &["base", "catalog", "values", "signals", "kernel", "node", "client", "history"]),
     ("lats-mysql-wire", &["base", "values"]),
     ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
