@@ -33,6 +33,7 @@ pub(crate) fn initial() -> Catalog {
         indexes: Vec::new(),
         fragment_count: 1,
         comment: "AUTO_INCREMENT values that were handed out".to_string(),
+        partition_key: Vec::new(),
         index_of: None,
     };
     Catalog {

@@ -9,13 +9,15 @@ extern crate alloc;
 extern crate std;
 
 mod apply;
+mod spread;
 pub mod unique;
 pub mod view;
 
+pub use spread::Spread;
 pub use view::{AfterStop, ClusterConfig, ClusterMap, Group, Member, Replica, Roles, View};
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
-use lats_base::{FragmentId, Incarnation, IndexId, NodeId, RefCode, TableId, hash, limits};
+use lats_base::{Incarnation, IndexId, NodeId, RefCode, TableId, limits};
 use lats_values::{ColumnType, RowLayout, Value};
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +53,9 @@ pub struct TableDef {
     /// The primary key: column positions, in key order. Never empty: a table without a key gets a
     /// hidden one (see [`ColumnDef::hidden`]).
     pub primary_key: Vec<u16>,
+    /// The columns of the primary key that say in which fragment a row is: rows that have them equal are
+    /// together. Empty: all of them.
+    pub partition_key: Vec<u16>,
     /// Secondary ordered indexes.
     pub indexes: Vec<IndexDef>,
     /// Number of fragments its rows are spread over.
@@ -234,12 +239,6 @@ pub enum ChangeErrorKind {
 }
 
 impl TableDef {
-    /// The fragment that a row with this encoded primary key is in.
-    pub fn fragment_of(&self, key: &[u8]) -> FragmentId {
-        let bucket = hash::bucket_of(hash::partition_hash(key));
-        FragmentId::new((bucket % u32::from(self.fragment_count)) as u16)
-    }
-
     /// The layout of its rows.
     pub fn layout(&self) -> RowLayout {
         let types: Vec<ColumnType> = self.columns.iter().map(|c| c.column_type.clone()).collect();

@@ -32,6 +32,7 @@ pub fn table_def(id: TableId, of: (TableId, IndexId), fragment_count: u16) -> Ta
         indexes: Vec::new(),
         fragment_count,
         comment: String::new(),
+        partition_key: Vec::new(),
         index_of: Some(of),
     }
 }

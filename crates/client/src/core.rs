@@ -18,7 +18,7 @@ use crate::batch::ScanBatch;
 use lats_base::{
     ClientId, Duration, Epoch, Incarnation, Instant, NodeId, RefCode, TableId, TransactionId,
 };
-use lats_catalog::{Builder, Catalog, ChangeError, ClusterMap};
+use lats_catalog::{Builder, Catalog, ChangeError, ClusterMap, Spread};
 use lats_signals::{
     BlockRef, Body, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
@@ -72,8 +72,8 @@ pub struct ClientCore {
     /// The node that this client prefers: the one whose process it lives in.
     home: Option<NodeId>,
     map: ClusterMap,
-    /// The fragments of each table in the newest catalog that was heard of, and its version.
-    routes: BTreeMap<TableId, u16>,
+    /// How the rows of each table are spread in the newest catalog that was heard of, and its version.
+    routes: BTreeMap<TableId, Spread>,
     catalog_version: u64,
     links: BTreeSet<NodeId>,
     next_sequence: u64,
@@ -153,7 +153,7 @@ impl ClientCore {
             return;
         }
         self.catalog_version = catalog.version;
-        self.routes = catalog.tables.values().map(|t| (t.id, t.fragment_count)).collect();
+        self.routes = catalog.tables.values().map(|t| (t.id, Spread::of(t))).collect();
     }
 
     /// Whose death ends what this client is building: the node that it works through.
@@ -312,9 +312,8 @@ impl ClientCore {
     }
 
     fn fragment_of(&self, op: &RowOp) -> lats_base::FragmentId {
-        let count = u32::from(self.routes.get(&op.table).copied().unwrap_or(1).max(1));
-        let bucket = lats_base::hash::bucket_of(lats_base::hash::partition_hash(&op.key));
-        lats_base::FragmentId::new((bucket % count) as u16)
+        // Of a table that is not known yet, the data node says so.
+        self.routes.get(&op.table).map_or_else(Default::default, |s| s.fragment_of(&op.key))
     }
 
     fn ldm_of(&self, node: NodeId, fragment: lats_base::FragmentId) -> BlockRef {

@@ -9,4 +9,5 @@ pub mod batch;
 pub mod core;
 pub mod net;
 pub mod program;
+mod prune;
 pub mod unique;

@@ -220,15 +220,30 @@ impl Consensus {
                 ..Message::default()
             };
             // It is well-formed; whether it was of use shows in the state.
-            let _ = raft.step(message);
+            self.hear(message);
         }
     }
 
     /// A received message. One that makes no sense is dropped by the library.
     pub(crate) fn step(&mut self, bytes: &[u8]) {
         if let Ok(message) = Message::decode(bytes) {
+            self.hear(message);
+        }
+    }
+
+    /// The library does not expect a leader to learn, after its own removal, that more of its log is
+    /// agreed on (it panics). Such a leader only stays to tell the others of its end.
+    fn hear(&mut self, message: Message) {
+        let raft = &self.raft.raft;
+        let removed = self.is_leader() && raft.prs().get(self.id).is_none();
+        if !(removed && message.msg_type == MessageType::MsgAppendResponse as i32) {
             let _ = self.raft.step(message);
         }
+    }
+
+    /// Leader: lets another member lead, as soon as that has the whole log.
+    pub(crate) fn transfer_leadership(&mut self, node: NodeId, incarnation: Incarnation) {
+        self.raft.transfer_leader(raft_id(node, incarnation));
     }
 
     /// Proposes a command, through the leader wherever it is; false if none is known.
@@ -277,7 +292,7 @@ impl Consensus {
             let mut ready = self.raft.ready();
             output.send(ready.take_messages());
             self.take_snapshot(ready.snapshot(), state);
-            self.apply(ready.take_committed_entries(), state);
+            let agreed = ready.take_committed_entries();
             let log = &self.raft.store().entries;
             // The library never appends a gap.
             let _ = log.wl().append(ready.entries());
@@ -285,11 +300,14 @@ impl Consensus {
                 log.wl().set_hardstate(hard_state.clone());
             }
             output.send(ready.take_persisted_messages());
-            let mut light = self.raft.advance(ready);
+            // Before anything is applied: a leader that has been removed may not hear of its own
+            // entries any more (see `hear`).
+            let mut light = self.raft.advance_append(ready);
             if let Some(commit) = light.commit_index() {
                 self.raft.store().entries.wl().mut_hard_state().commit = commit;
             }
             output.send(light.take_messages());
+            self.apply(agreed, state);
             self.apply(light.take_committed_entries(), state);
             self.raft.advance_apply();
             self.settle_snapshots(&mut output);

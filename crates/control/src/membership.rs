@@ -127,6 +127,7 @@ impl Control {
         let ours = req.term == term;
         let echo = if ours { Instant::from_nanos(req.leader_clock) } else { Instant::ZERO };
         let settled = self.consensus.has_settled();
+        let leaving = self.is_leaving(node);
         let peer = self.peers.entry(node).or_default();
         peer.installed = (req.view, req.catalog_version);
         peer.echoed = peer.echoed.max(echo);
@@ -134,7 +135,7 @@ impl Control {
         // place for ever.
         // A doomed one does not count either; it still proves whom it follows.
         let hears = now.since(peer.echoed) <= lease && !peer.doomed;
-        let removing = peer.removing;
+        let removing = peer.removing || leaving;
         if hears {
             peer.heard_at = peer.heard_at.max(Some(peer.echoed));
         }
@@ -247,8 +248,7 @@ impl Control {
         let Some(leader_since) = self.became_leader_at else { return };
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let now = ctx.now();
-        let old_leases_over = leader_since.plus(lease).plus(margin(lease));
-        if now < old_leases_over || !self.may_judge(now) {
+        if !self.old_leases_are_over(now) || !self.may_judge(now) {
             return;
         }
         let me = ctx.node();
@@ -264,6 +264,12 @@ impl Control {
                 return self.remove(node, ctx);
             }
         }
+    }
+
+    /// Leader: LEASE-6. What earlier leaders have granted has run out.
+    pub(crate) fn old_leases_are_over(&self, now: Instant) -> bool {
+        let lease = Duration::from_millis(self.state.view.config.lease_ms);
+        self.became_leader_at.is_some_and(|since| now >= since.plus(lease).plus(margin(lease)))
     }
 
     /// Leader: VIEW-9. Whoever hears nobody must not take the others for silent: a majority has followed

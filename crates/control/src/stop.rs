@@ -79,16 +79,32 @@ impl Control {
         }
     }
 
-    /// Leader: removes who is ready and primary of nothing.
-    fn let_go(&mut self, ctx: &mut Ctx<'_>) {
+    /// Leader: true if the node is on its way out and primary of nothing. It gets no lease any more.
+    pub(crate) fn is_leaving(&self, node: NodeId) -> bool {
         let view = &self.state.view;
-        let leaves = |n: &NodeId| self.peers.get(n).is_some_and(|p| p.leaves && !p.removing);
-        let leaving = view
-            .members
-            .iter()
-            .map(|m| m.node)
-            .find(|n| view.is_stopping(*n) && leaves(n) && !is_primary(view, *n));
-        if let Some(node) = leaving.filter(|n| !self.is_last_in_sync(*n)) {
+        let ready = self.peers.get(&node).is_some_and(|p| p.leaves);
+        ready && view.is_stopping(node) && !is_primary(view, node)
+    }
+
+    /// Leader: removes who is on its way out, when its last lease has run out: it may be asked for rows
+    /// until then. Leaves its own removal to another leader.
+    fn let_go(&mut self, ctx: &mut Ctx<'_>) {
+        let (me, now) = (ctx.node(), ctx.now());
+        let members = self.state.view.members.iter().map(|m| m.node);
+        let Some(node) = members.clone().find(|n| self.is_leaving(*n)) else { return };
+        if node == me {
+            let stays = |n: &NodeId| *n != me && !self.state.view.is_stopping(*n);
+            let able = |n: &NodeId| self.state.view.is_in_sync(*n) && stays(n);
+            let heir = members.clone().find(able).or_else(|| members.clone().find(stays));
+            if let Some(life) = heir.and_then(|n| self.state.view.incarnation(n)) {
+                self.consensus.transfer_leadership(heir.unwrap_or_default(), life);
+                self.run_consensus(ctx);
+            }
+            return;
+        }
+        let peer = self.peers.get(&node).copied().unwrap_or_default();
+        let lease_over = self.old_leases_are_over(now) && now >= peer.granted_until;
+        if !peer.removing && (lease_over || !self.holds_data(node)) && !self.is_last_in_sync(node) {
             self.remove(node, ctx);
         }
     }

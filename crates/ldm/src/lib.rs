@@ -39,7 +39,7 @@ use alloc::{
 use lats_base::{
     Duration, Epoch, FragmentId, Instant, NodeId, RefCode, TableId, TransactionId, ViewNumber,
 };
-use lats_catalog::{Catalog, TableDef, View};
+use lats_catalog::{Catalog, Spread, TableDef, View};
 use lats_kernel::{Block, Ctx, Fault, TimerToken};
 use lats_signals::{
     BlockRef, Signal, SignalBuffer, SignalNumber,
@@ -52,6 +52,7 @@ use transaction::Transaction;
 pub(crate) struct Table {
     pub(crate) def: TableDef,
     pub(crate) layout: RowLayout,
+    pub(crate) spread: Spread,
     pub(crate) fragments: BTreeMap<FragmentId, Fragment>,
 }
 

@@ -296,7 +296,7 @@ impl Ldm {
             return Err(RefCode::SchemaVersionOld);
         }
         let owns = self.view.primary(head.fragment) == Some(ctx.node());
-        if !owns || table.def.fragment_of(asked.key) != head.fragment {
+        if !owns || table.spread.fragment_of(asked.key) != head.fragment {
             return Err(RefCode::StaleView);
         }
         if asked.key.len() > limits::KEY_BYTES_MAX {

@@ -85,7 +85,7 @@ impl Ldm {
             return Err(RefCode::SchemaVersionOld.into());
         }
         // Whoever errs about the fragment must not be told that there is no such row.
-        if table.def.fragment_of(key) != head.fragment {
+        if table.spread.fragment_of(key) != head.fragment {
             return Err(RefCode::StaleView.into());
         }
         let primary = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;

@@ -85,6 +85,7 @@ fn creation() -> Change {
         indexes: Vec::new(),
         fragment_count: 0,
         comment: "".to_string(),
+        partition_key: Vec::new(),
         index_of: None,
     };
     Change::CreateTable { table, if_not_exists: false }

@@ -8,7 +8,7 @@ use crate::{
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use lats_base::{Epoch, FragmentId, NodeId, RefCode, TableId, TransactionId, require};
-use lats_catalog::View;
+use lats_catalog::{Spread, View};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal, SignalBuffer,
@@ -73,6 +73,7 @@ impl Ldm {
             let table = self.tables.entry(*id).or_insert_with(|| Table {
                 def: def.clone(),
                 layout: def.layout(),
+                spread: Spread::of(def),
                 fragments: BTreeMap::new(),
             });
             if table.def.schema_version == def.schema_version {

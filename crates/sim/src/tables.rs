@@ -100,6 +100,7 @@ impl Numbers {
             indexes: indexes.into_iter().collect(),
             fragment_count: 0,
             comment: String::new(),
+            partition_key: Vec::new(),
             index_of: None,
         }
     }

@@ -300,8 +300,8 @@ fn refuse_odd(create: &ast::CreateTable) -> Result<(), SqlError> {
     if create.like.is_some() {
         return Err(error::not_supported("CREATE TABLE … LIKE"));
     }
-    if create.partition_by.is_some() || create.partition_of.is_some() {
-        return Err(error::not_supported("PARTITION BY"));
+    if create.partition_of.is_some() {
+        return Err(error::not_supported("PARTITION OF"));
     }
     let odd = create.or_replace
         || create.external
@@ -339,6 +339,7 @@ fn table_def(
         indexes: Vec::new(),
         fragment_count: 0,
         comment: options.comment,
+        partition_key: Vec::new(),
         index_of: None,
     };
     let mut inline_key = false;
@@ -386,7 +387,35 @@ fn table_def(
     }
     order_indexes(&mut table);
     finish_keys(&mut table)?;
+    if let Some(columns) = create.partition_by.as_deref() {
+        table.partition_key = partition_key(&table, columns)?;
+    }
     Ok(table)
+}
+
+/// The columns of `PARTITION BY KEY`, which the primary key must have.
+fn partition_key(table: &TableDef, columns: &ast::Expr) -> Result<Vec<u16>, SqlError> {
+    let ast::Expr::Tuple(columns) = columns else {
+        return Err(error::not_supported("this form of PARTITION BY"));
+    };
+    let mut found = Vec::with_capacity(columns.len());
+    for column in columns {
+        let named = match column {
+            ast::Expr::Identifier(name) => table.column(&name.value),
+            _ => None,
+        };
+        let Some(at) = named else {
+            let text = "Field in list of fields for partition function not found in table";
+            return Err(error::make(1488, "HY000", text));
+        };
+        if !table.primary_key.contains(&at) {
+            let text = "A PRIMARY KEY must include all columns in the table's partitioning function \
+                        (prefixed columns are not considered).";
+            return Err(error::make(1503, "HY000", text));
+        }
+        found.push(at);
+    }
+    Ok(found)
 }
 
 fn multiple_keys() -> SqlError {

@@ -164,6 +164,7 @@ mod tests {
             indexes: Vec::new(),
             fragment_count: 2,
             comment: String::new(),
+            partition_key: Vec::new(),
             index_of: None,
         })
     }

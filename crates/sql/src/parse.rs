@@ -2,10 +2,10 @@
 
 use crate::error;
 use lats_values::SqlError;
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Expr, Ident, Statement};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
 
 /// Tokens in a row within one list item, parentheses left out. The library makes trees of chains of
 /// operators that are as deep as the chain is long, and walking deep trees needs stack.
@@ -18,6 +18,8 @@ pub struct Tokens {
     /// The tokens.
     pub list: Vec<TokenWithSpan>,
     line_starts: Vec<usize>,
+    /// The columns of `PARTITION BY KEY (…)`, which the library does not know.
+    partition_by: Option<Vec<Ident>>,
 }
 
 impl Tokens {
@@ -41,8 +43,9 @@ impl Tokens {
         let line_starts = std::iter::once(0)
             .chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1))
             .collect();
-        let mut tokens = Self { list, line_starts };
+        let mut tokens = Self { list, line_starts, partition_by: None };
         tokens.rewrite_share_lock();
+        tokens.take_partition_by()?;
         Ok(tokens)
     }
 
@@ -54,6 +57,44 @@ impl Tokens {
             self.list[at + 1].token = Token::make_keyword("SHARE");
             self.list.truncate(at + 2);
         }
+    }
+
+    /// Takes `PARTITION BY KEY (a, …)` from the end of a CREATE TABLE.
+    fn take_partition_by(&mut self) -> Result<(), SqlError> {
+        if !self.words_are(0, &["CREATE", "TABLE"]) {
+            return Ok(());
+        }
+        let found = (2..self.list.len()).find(|at| self.words_are(*at, &["PARTITION", "BY"]));
+        let Some(from) = found else { return Ok(()) };
+        let kind = self.word(from + 2);
+        if kind != "KEY" {
+            return Err(error::not_supported(&format!("PARTITION BY {kind}")));
+        }
+        let near = || error::syntax("near PARTITION BY KEY: a list of columns is wanted");
+        let mut columns = Vec::new();
+        let mut rest = self.list.iter().skip(from + 3).map(|t| &t.token).peekable();
+        if rest.next() != Some(&Token::LParen) {
+            return Err(near());
+        }
+        if rest.next_if_eq(&&Token::RParen).is_none() {
+            loop {
+                let Some(Token::Word(word)) = rest.next() else { return Err(near()) };
+                columns.push(word.to_ident(Span::empty()));
+                match rest.next() {
+                    Some(Token::Comma) => {}
+                    Some(Token::RParen) => break,
+                    _ => return Err(near()),
+                }
+            }
+        }
+        if rest.next().is_some() {
+            return Err(error::not_supported(
+                "options of PARTITION BY: fragments are made by the cluster",
+            ));
+        }
+        self.partition_by = Some(columns);
+        self.list.truncate(from);
+        Ok(())
     }
 
     /// The word at this position, in upper case; empty if there is none.
@@ -87,7 +128,7 @@ impl Tokens {
     pub fn parse(&self, text: &str) -> Result<Statement, SqlError> {
         let dialect = MySqlDialect {};
         let mut parser = Parser::new(&dialect).with_tokens_with_locations(self.list.clone());
-        let statement = parser
+        let mut statement = parser
             .parse_statement()
             .map_err(|e| self.not_supported_form().unwrap_or_else(|| parse_error(&e)))?;
         let next = parser.peek_token();
@@ -98,6 +139,12 @@ impl Tokens {
             let near = self.offset(text, next.span.start);
             let near: String = text.get(near..).unwrap_or("").chars().take(80).collect();
             return Err(error::syntax(&format!("near '{near}'")));
+        }
+        if let (Statement::CreateTable(create), Some(columns)) =
+            (&mut statement, &self.partition_by)
+        {
+            let columns = columns.iter().cloned().map(Expr::Identifier);
+            create.partition_by = Some(Box::new(Expr::Tuple(columns.collect())));
         }
         Ok(statement)
     }

@@ -6,7 +6,7 @@ use crate::{
     request::{Part, Parts},
     transaction::State,
 };
-use lats_base::{FragmentId, RefCode, hash};
+use lats_base::RefCode;
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal, SignalBuffer,
@@ -66,10 +66,8 @@ impl Tc {
 
     fn needs_moving_rows(&self, operations: &[u8]) -> bool {
         list::items::<Operation>(operations).any(|(head, [key, _, _])| {
-            let fragments = self.tables.get(&head.table).map_or(1, |t| t.fragment_count.max(1));
-            let bucket = hash::bucket_of(hash::partition_hash(key));
-            let fragment = FragmentId::new((bucket % u32::from(fragments)) as u16);
-            self.view.next_primary(fragment).is_some()
+            let table = self.tables.get(&head.table);
+            table.is_some_and(|t| self.view.next_primary(t.spread.fragment_of(key)).is_some())
         })
     }
 

@@ -28,7 +28,7 @@ use alloc::{
     vec::Vec,
 };
 use lats_base::{Duration, Instant, NodeId, TableId, TransactionId, ViewNumber};
-use lats_catalog::View;
+use lats_catalog::{Spread, View};
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{
     BlockRef, Signal, SignalBuffer, SignalNumber,
@@ -38,9 +38,9 @@ use transaction::Transaction;
 use zerocopy::IntoBytes;
 
 /// How a table's rows are spread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TableRoute {
-    pub(crate) fragment_count: u16,
+    pub(crate) spread: Spread,
     /// It is the hidden table of a unique index: only the coordinator writes it.
     pub(crate) is_index: bool,
 }

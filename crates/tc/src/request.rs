@@ -6,7 +6,7 @@ use crate::{
     transaction::{Batch, Participant, Request, State, Transaction},
 };
 use alloc::{collections::BTreeMap, vec::Vec};
-use lats_base::{NodeSet, RefCode, TableId, TransactionId, hash, limits};
+use lats_base::{NodeSet, RefCode, TableId, TransactionId, limits};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
@@ -209,9 +209,8 @@ impl Tc {
     /// Fills in the operation's fragment; the local data manager of its primary.
     pub(crate) fn route(&self, head: &mut Operation, key: &[u8]) -> Result<BlockRef, RefCode> {
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
-        let bucket = hash::bucket_of(hash::partition_hash(key));
-        let fragment = (bucket % u32::from(table.fragment_count.max(1))) as u16;
-        head.fragment = lats_base::FragmentId::new(fragment);
+        head.fragment = table.spread.fragment_of(key);
+        let fragment = head.fragment.get();
         let node = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
         let instances = self.view.config.ldm_instances.max(1);
         Ok(BlockRef::ldm(node, u32::from(fragment) % instances))

@@ -6,7 +6,7 @@ use crate::{
 };
 use alloc::{collections::BTreeSet, vec::Vec};
 use lats_base::{NodeId, RefCode, TransactionId};
-use lats_catalog::{Catalog, View};
+use lats_catalog::{Catalog, Spread, View};
 use lats_kernel::Ctx;
 use lats_signals::{BlockRef, Signal, control::InstallConf};
 
@@ -50,7 +50,7 @@ impl Tc {
                 .values()
                 .map(|t| {
                     let is_index = t.index_of.is_some();
-                    (t.id, TableRoute { fragment_count: t.fragment_count, is_index })
+                    (t.id, TableRoute { spread: Spread::of(t), is_index })
                 })
                 .collect();
             self.abort_on_dropped_tables(ctx);

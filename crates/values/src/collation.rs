@@ -125,6 +125,46 @@ pub fn chars_equal(collation: Collation, a: char, b: char) -> bool {
     }
 }
 
+/// How many bytes at the beginning are a key that [`append_key`] has written; none if there is no such
+/// key.
+pub fn key_bytes(collation: Collation, key: &[u8]) -> Option<usize> {
+    match collation {
+        Collation::Utf8mb4Bin => padded_bytes(key, b" "),
+        Collation::Utf8mb4GeneralCi => padded_bytes(key, &[0, 0x20]),
+        Collation::Binary | Collation::Utf8mb4_0900AiCi => escaped_bytes(key),
+    }
+}
+
+/// Up to the end of what [`append_escaped`] has written.
+fn escaped_bytes(key: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match (key.get(at)?, key.get(at + 1)) {
+            (0, Some(0)) => return Some(at + 2),
+            (0, Some(0xff)) => at += 2,
+            (0, _) => return None,
+            _ => at += 1,
+        }
+    }
+}
+
+/// Up to the end of what [`append_padded`] has written, with units like this space.
+fn padded_bytes(key: &[u8], space: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let unit = key.get(at..at + space.len())?;
+        at += space.len();
+        if unit == space {
+            match *key.get(at)? {
+                END => return Some(at + 1),
+                // The mark, and the length of the run.
+                BELOW | ABOVE => at += 1 + size_of::<u32>(),
+                _ => return None,
+            }
+        }
+    }
+}
+
 /// Appends a key: equal for equal texts, ordered by bytes as the texts are, and ended, so that
 /// another key may follow.
 pub fn append_key(collation: Collation, text: &str, out: &mut Vec<u8>) {

@@ -87,6 +87,26 @@ fn put_double(value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
+/// How many bytes at the beginning of a key are the key of one value, as [`encode_key_value`] has
+/// written it; none if they are no such key.
+pub fn key_value_bytes(column: &ColumnType, key: &[u8]) -> Option<usize> {
+    let (first, rest) = key.split_first()?;
+    let bytes = match (*first, column.kind) {
+        (NULL, _) => return Some(1),
+        (PRESENT, TypeKind::Float | TypeKind::Double) => 8,
+        (PRESENT, TypeKind::DateTime { .. } | TypeKind::Timestamp { .. }) => 8,
+        (PRESENT, TypeKind::Decimal { .. }) => column.max_bytes(),
+        (PRESENT, TypeKind::Date) => 3,
+        (PRESENT, TypeKind::Time { .. }) => 6,
+        (PRESENT, TypeKind::Year) => 2,
+        (PRESENT, kind) if kind.is_text() => collation::key_bytes(column.collation, rest)?,
+        (PRESENT, kind) if kind.is_bytes() => collation::key_bytes(Collation::Binary, rest)?,
+        (PRESENT, kind) => kind.integer_bytes()?,
+        _ => return None,
+    };
+    (bytes <= rest.len()).then_some(1 + bytes)
+}
+
 /// The smallest key above every key that starts with `prefix`; `None` if there is none.
 pub fn next_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;

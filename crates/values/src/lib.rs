@@ -34,7 +34,7 @@ pub use expr::{
     BinaryOp, ColumnSource, EvalContext, Expr, RowView, UnaryOp, eval, is_true, result_type,
 };
 pub use functions::{Function, IntervalUnit};
-pub use key::{encode_key_value, next_prefix};
+pub use key::{encode_key_value, key_value_bytes, next_prefix};
 pub use program::Program;
 pub use row::RowLayout;
 pub use temporal::{Date, DateTime, Time};

@@ -30,7 +30,7 @@ pub(super) struct Call {
 enum Kind {
     Scan,
     Catalog,
-    Change(u64, Change),
+    Change(u64, Box<Change>),
     Status,
     Epochs,
 }
@@ -55,7 +55,7 @@ const CHANGE_PATIENCE: Duration = Duration::from_millis(300_000);
 impl ClientCore {
     /// How many fragments a table has.
     pub fn fragment_count(&self, table: lats_base::TableId) -> u16 {
-        self.routes.get(&table).copied().unwrap_or(0)
+        self.routes.get(&table).map_or(0, lats_catalog::Spread::fragment_count)
     }
 
     /// Opens a scan of one fragment at its primary, and asks for its first batch; `as_of`: of the
@@ -149,7 +149,7 @@ impl ClientCore {
 
     /// Asks for a change of the catalog. `request` is a number that nobody else uses.
     pub fn change(&mut self, request: u64, change: Change) -> Ticket {
-        self.start_call(Kind::Change(request, change))
+        self.start_call(Kind::Change(request, Box::new(change)))
     }
 
     /// Asks for the status record.

@@ -5,6 +5,7 @@ use crate::{
     api::{AsOf, Scan, StoreError},
     batch::ScanBatch,
     core::{Answer, ScanHandle},
+    prune,
 };
 use lats_base::{Epoch, ErrorClass, FragmentId, RefCode};
 use std::time::Duration;
@@ -98,17 +99,14 @@ impl ScanStream {
 
     async fn try_open(&mut self) -> Result<(), StoreError> {
         let table = self.scan.table;
-        let mut count = self.client.with(|core| core.fragment_count(table));
-        if count == 0 {
+        if !self.client.catalog().tables.contains_key(&table) {
             self.client.fetch_catalog().await?;
-            count = self.client.with(|core| core.fragment_count(table));
         }
-        if count == 0 {
-            return Err(RefCode::TableUnknown.into());
-        }
+        let catalog = self.client.catalog();
+        let def = catalog.tables.get(&table).ok_or(RefCode::TableUnknown)?;
         let as_of = self.snapshot().await?;
-        for fragment in 0..count {
-            let cursor = self.open_fragment(FragmentId::new(fragment), as_of)?;
+        for fragment in prune::fragments(def, &self.scan) {
+            let cursor = self.open_fragment(fragment, as_of)?;
             self.cursors.push(cursor);
         }
         for cursor in &mut self.cursors {

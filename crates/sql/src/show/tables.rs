@@ -186,6 +186,10 @@ fn create_table(table: &TableDef) -> String {
     if !table.comment.is_empty() {
         let _ = write!(text, " COMMENT={}", text_literal(&table.comment));
     }
+    if !table.partition_key.is_empty() {
+        let columns = names(table, &table.partition_key);
+        let _ = write!(text, "\n/*!50100 PARTITION BY KEY ({columns}) */");
+    }
     text
 }
 

@@ -40,6 +40,23 @@ fn joined_keys_order_by_their_first_difference() {
 }
 
 #[test]
+fn the_key_of_one_value_is_found_whatever_follows() {
+    let mut random = Prng::new(4);
+    for column in testing::all_types() {
+        for _ in 0..500 {
+            let one = key(&column, &testing::value(&column, &mut random));
+            let other = key(&column, &testing::value(&column, &mut random));
+            let both = [&one[..], &other, b"\x00\xff "].concat();
+            assert_eq!(key_value_bytes(&column, &both), Some(one.len()), "{}", column.sql_name());
+            assert_eq!(key_value_bytes(&column, &one[..one.len() - 1]), None);
+        }
+        // Bytes from who knows where end in an answer, too.
+        let bytes: Vec<u8> = (0..40).map(|_| random.below(4) as u8).collect();
+        let _ = key_value_bytes(&column, &bytes);
+    }
+}
+
+#[test]
 fn no_key_is_the_front_of_another() {
     let mut random = Prng::new(3);
     for column in testing::all_types() {
