@@ -161,6 +161,38 @@ def keys_pass_on(ports):
     there.close()
 
 
+def two_builds_at_once(ports):
+    """One of them cannot be made; the other one is, though both enter the same rows."""
+    here, there = (Connection(port, "unique_test", timeout=60) for port in ports[:2])
+    here.query("CREATE TABLE b (id INT PRIMARY KEY, u INT, v INT)")
+    for at in range(0, 6000, 1000):
+        rows = ",".join(f"({row}, {row}, {min(row, 5990)})" for row in range(at, at + 1000))
+        here.query(f"INSERT INTO b VALUES {rows}")
+    refused = []
+
+    def bad():
+        try:
+            there.query("CREATE UNIQUE INDEX bad ON b (v)")
+        except MySQLError as error:
+            refused.append(error.number)
+
+    other = threading.Thread(target=bad)
+    other.start()
+    here.query("CREATE UNIQUE INDEX good ON b (u)")
+    other.join(60)
+    assert refused == [1062], refused
+    shown = str(here.query("SHOW CREATE TABLE b"))
+    assert "good" in shown and "bad" not in shown, shown
+    assert here.query("SELECT v FROM b WHERE u = 5999") == [["5990"]]
+    # Keys as wide as they may be, in the rows of one statement.
+    here.query("CREATE TABLE w (id INT PRIMARY KEY, k VARBINARY(3000) UNIQUE)")
+    rows = ",".join(f"({row}, CONCAT(REPEAT('x', 2900), {row}))" for row in range(300))
+    here.query(f"INSERT INTO w VALUES {rows}")
+    assert here.query("UPDATE w SET k = CONCAT(k, 'y')") == 300
+    here.close()
+    there.close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ports", required=True)
@@ -188,6 +220,7 @@ def main():
     connection.query("INSERT INTO t VALUES (-3, -5, 0)")
     assert "by_k" not in str(connection.query("SHOW CREATE TABLE t")), "the index is still there"
     keys_pass_on(ports)
+    two_builds_at_once(ports)
     connection.query("DROP DATABASE unique_test")
     connection.close()
 

@@ -11,7 +11,8 @@ pub(crate) use unique::duplicate;
 use crate::error::{self, Failure};
 use crate::expr::RowSource;
 use crate::plan::Limit;
-use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
+use lats_base::limits::{INDEX_CHANGE_BYTES_MAX, OPERATIONS_PER_REQUEST_MAX};
+use lats_catalog::TableDef;
 use lats_client::api::{LockWait, RowOp, RowOpKind};
 use lats_values::{EvalContext, Expr, SqlError, Value};
 
@@ -56,6 +57,22 @@ fn row_count(expr: &Expr, externals: &[Value]) -> Result<u64, SqlError> {
     }
 }
 
+/// How many rows of a table one request may change: each may bring two changes of every unique index, and
+/// all of them must fit into what a request may bring about.
+fn unique_writes_max(table: &TableDef) -> usize {
+    let key_bytes = |columns: &[u16]| -> usize {
+        let of = |column: &u16| table.columns.get(usize::from(*column));
+        // The weights of a text are longer than the text.
+        let bytes = columns.iter().filter_map(of).map(|c| 4 * c.column_type.max_bytes() + 8);
+        bytes.sum::<usize>().min(lats_base::limits::KEY_BYTES_MAX)
+    };
+    let row_bytes: usize = table
+        .unique_indexes()
+        .map(|(index, _)| 2 * (2 * key_bytes(&index.columns) + key_bytes(&table.primary_key) + 128))
+        .sum();
+    (INDEX_CHANGE_BYTES_MAX / row_bytes.max(1)).clamp(1, UNIQUE_WRITES_MAX)
+}
+
 /// Cuts operations into requests.
 pub(crate) struct Chunks {
     operations: std::iter::Peekable<std::vec::IntoIter<RowOp>>,
@@ -85,7 +102,7 @@ impl Chunks {
     pub(crate) fn of_writes(operations: Vec<RowOp>, table: &Table) -> Self {
         let all = Self::new(operations);
         match table.has_unique_index() {
-            true => Self { at_most: UNIQUE_WRITES_MAX, ..all },
+            true => Self { at_most: unique_writes_max(&table.def), ..all },
             false => all,
         }
     }

@@ -5,7 +5,7 @@ use crate::error::{self, Failure, change_error};
 use crate::exec::duplicate;
 use crate::store::{Store, StoreScan, StoreTransaction};
 use crate::table::{Table, find};
-use lats_base::{RefCode, TableId};
+use lats_base::{IndexId, RefCode, TableId};
 use lats_catalog::{Builder, Change, TableDef};
 use lats_client::api::{
     AsOf, KeyRange, LockMode, PRIMARY_INDEX, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
@@ -30,9 +30,10 @@ pub(super) async fn build<S: Store>(
     let catalog = store.catalog();
     let def = find(&catalog, &database, &table)?;
     // Somebody else may have dropped it already.
-    let entries = unfinished(def, &name, builder).ok_or_else(|| error::dropped_index(&name))?;
+    let (index, entries) =
+        unfinished(def, &name, builder).ok_or_else(|| error::dropped_index(&name))?;
     let table = def.id;
-    let filled = fill(&store, table).await;
+    let filled = Build { store: store.clone(), table, index, done: Vec::new() }.fill().await;
     let last = match &filled {
         Ok(()) => Change::IndexReady { table, entries },
         Err(_) => Change::DropBuild { table, entries },
@@ -51,7 +52,7 @@ pub(super) async fn abandon<S: Store>(
         let catalog = store.catalog();
         let found = catalog
             .table(&database, &table)
-            .and_then(|def| Some((def.id, unfinished(def, &name, builder)?)));
+            .and_then(|def| Some((def.id, unfinished(def, &name, builder)?.1)));
         if let Some((table, entries)) = found {
             let change = Change::DropBuild { table, entries };
             // Nobody is left to be told.
@@ -62,10 +63,11 @@ pub(super) async fn abandon<S: Store>(
     }
 }
 
-/// The entries of an index that this builder has not finished.
-fn unfinished(def: &TableDef, name: &str, builder: Builder) -> Option<TableId> {
+/// An index that this builder has not finished, and its entries.
+fn unfinished(def: &TableDef, name: &str, builder: Builder) -> Option<(IndexId, TableId)> {
     let index = def.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(name))?;
-    index.unique.filter(|u| u.builder == Some(builder)).map(|u| u.table)
+    let unique = index.unique.filter(|u| u.builder == Some(builder))?;
+    Some((index.id, unique.table))
 }
 
 async fn end<S: Store>(store: &S, change: Change) -> Result<(), Failure> {
@@ -79,70 +81,79 @@ async fn end<S: Store>(store: &S, change: Change) -> Result<(), Failure> {
     Err(StoreError::from(RefCode::NotServing).into())
 }
 
-/// Enters all rows, from the start again when the table's definition changes.
-async fn fill<S: Store>(store: &S, table: TableId) -> Result<(), Failure> {
-    let mut tries = 0;
-    loop {
-        let def = store.catalog().tables.get(&table).cloned();
-        let def = Table::new(&def.ok_or(StoreError::from(RefCode::TableUnknown))?);
-        match enter_all(store, &def).await {
-            Err(Failure::Store(error)) if is_passing(&error) && tries < TRIES => {
-                tries += 1;
-                tokio::time::sleep(PAUSE).await;
-            }
-            ended => return ended,
-        }
-    }
+/// The entering of the rows that were there before the index.
+struct Build<S> {
+    store: S,
+    table: TableId,
+    index: IndexId,
+    /// The primary key up to which all rows are entered. (Rows that come later enter themselves.)
+    done: Vec<u8>,
 }
 
 fn is_passing(error: &StoreError) -> bool {
     error.class() == lats_base::ErrorClass::Temporary && error.code != RefCode::MemoryFull
 }
 
-async fn enter_all<S: Store>(store: &S, table: &Table) -> Result<(), Failure> {
-    let mut running = store.scan(Scan {
-        table: table.def.id,
-        schema_version: table.def.schema_version,
-        index: PRIMARY_INDEX,
-        ranges: vec![KeyRange::default()],
-        ordered: false,
-        reverse: false,
-        primary_keys: true,
-        program: Vec::new(),
-        limit: None,
-        pending: true,
-        as_of: AsOf::Newest,
-    });
-    while let Some(rows) = running.next().await? {
-        let keys: Vec<Vec<u8>> = rows.iter().map(|row| row.primary_key.to_vec()).collect();
-        for part in keys.chunks(ROWS_MAX) {
-            enter(store, table, part).await?;
+impl<S: Store> Build<S> {
+    /// Enters all rows; goes on where it was after what passes, as long as it gets on.
+    async fn fill(mut self) -> Result<(), Failure> {
+        let mut tries = 0;
+        loop {
+            let before = self.done.clone();
+            let def = self.store.catalog().tables.get(&self.table).cloned();
+            let def = Table::new(&def.ok_or(StoreError::from(RefCode::TableUnknown))?);
+            match self.enter_all(&def).await {
+                Err(Failure::Store(error)) if is_passing(&error) => {
+                    tries = if self.done == before { tries + 1 } else { 0 };
+                    if tries > TRIES {
+                        return Err(error.into());
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+                ended => return ended,
+            }
         }
     }
-    Ok(())
-}
 
-async fn enter<S: Store>(store: &S, table: &Table, keys: &[Vec<u8>]) -> Result<(), Failure> {
-    let operation = |key: &Vec<u8>| crate::exec::operation(table, RowOpKind::Reindex, key.clone());
-    let mut tries = 0;
-    let results = loop {
-        let mut transaction = store.begin();
-        match transaction.execute(keys.iter().map(operation).collect(), true).await {
-            Ok(results) => break results,
-            Err(error) if is_passing(&error) && error.code != RefCode::SchemaVersionOld => {
-                tries += 1;
-                if tries > TRIES {
-                    return Err(error.into());
-                }
-                tokio::time::sleep(PAUSE).await;
+    async fn enter_all(&mut self, table: &Table) -> Result<(), Failure> {
+        let mut running = self.store.scan(Scan {
+            table: table.def.id,
+            schema_version: table.def.schema_version,
+            index: PRIMARY_INDEX,
+            ranges: vec![KeyRange { lower: self.done.clone(), upper: None }],
+            // So that one key says how far it is.
+            ordered: true,
+            reverse: false,
+            primary_keys: true,
+            program: Vec::new(),
+            limit: None,
+            pending: true,
+            as_of: AsOf::Newest,
+        });
+        while let Some(rows) = running.next().await? {
+            let keys: Vec<Vec<u8>> = rows.iter().map(|row| row.primary_key.to_vec()).collect();
+            for part in keys.chunks(ROWS_MAX) {
+                self.enter(table, part).await?;
+                self.done = part.last().cloned().unwrap_or_default();
             }
-            Err(error) => return Err(error.into()),
         }
-    };
-    let taken = results.iter().zip(keys).find(|(r, _)| r.outcome == RowOutcome::Duplicate);
-    match taken {
-        Some((result, key)) => Err(duplicate_of(store, table, result, key).await),
-        None => Ok(()),
+        Ok(())
+    }
+
+    async fn enter(&self, table: &Table, keys: &[Vec<u8>]) -> Result<(), Failure> {
+        let operation =
+            |key: &Vec<u8>| crate::exec::operation(table, RowOpKind::Reindex, key.clone());
+        let mut transaction = self.store.begin();
+        let results = transaction.execute(keys.iter().map(operation).collect(), true).await?;
+        let taken = results.iter().zip(keys).find(|(r, _)| r.outcome == RowOutcome::Duplicate);
+        match taken {
+            Some((result, _)) if result.holder().is_some_and(|(index, _)| index != self.index) => {
+                // Another index that is being built cannot be: it will go away, and this one come.
+                Err(StoreError::from(RefCode::SchemaVersionOld).into())
+            }
+            Some((result, key)) => Err(duplicate_of(&self.store, table, result, key).await),
+            None => Ok(()),
+        }
     }
 }
 
