@@ -43,6 +43,8 @@ pub struct Member {
     pub native_address: String,
     /// Where MySQL clients connect; empty if nowhere.
     pub sql_address: String,
+    /// Its location domain (a rack, a data centre); empty if it was not told.
+    pub location: String,
     /// The view in which this life became a member.
     pub joined_in: ViewNumber,
     /// Its process, for a person.

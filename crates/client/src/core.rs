@@ -71,6 +71,10 @@ pub struct ClientCore {
     id: ClientId,
     /// The node that this client prefers: the one whose process it lives in.
     home: Option<NodeId>,
+    /// Its location domain, if it was told; else its home's.
+    location: String,
+    /// Nodes on the same host.
+    near: BTreeSet<NodeId>,
     map: ClusterMap,
     /// How the rows of each table are spread in the newest catalog that was heard of, and its version.
     routes: BTreeMap<TableId, Spread>,
@@ -105,6 +109,8 @@ impl ClientCore {
         Self {
             id,
             home,
+            location: String::new(),
+            near: BTreeSet::new(),
             map: ClusterMap::default(),
             routes: BTreeMap::new(),
             catalog_version: 0,
@@ -118,6 +124,31 @@ impl ClientCore {
             outgoing: SignalBuffer::new(),
             answers: VecDeque::new(),
             now: Instant::ZERO,
+        }
+    }
+
+    /// Where this client is: it prefers nodes there.
+    pub fn set_location(&mut self, location: &str) {
+        self.location = location.to_string();
+    }
+
+    /// A node is on the same host.
+    pub fn note_near(&mut self, node: NodeId) {
+        self.near.insert(node);
+    }
+
+    /// How far away a node is: the own process, the own host, the own location, others.
+    fn distance(&self, node: NodeId) -> u8 {
+        let place = |n: NodeId| self.map.view.member(n).map(|m| m.location.as_str());
+        let own = match self.location.as_str() {
+            "" => self.home.and_then(place),
+            told => Some(told),
+        };
+        match node {
+            n if Some(n) == self.home => 0,
+            n if self.near.contains(&n) => 1,
+            n if own.is_some_and(|l| !l.is_empty()) && place(n) == own => 2,
+            _ => 3,
         }
     }
 
@@ -299,11 +330,11 @@ impl ClientCore {
         let up = |n: &NodeId| self.is_up(*n);
         let stays = |n: &NodeId| !self.map.view.is_stopping(*n);
         let in_sync = |n: &NodeId| up(n) && self.map.view.is_in_sync(*n) && stays(n);
-        let home = self.usable_home().filter(in_sync);
-        let find = |wanted: &dyn Fn(&NodeId) -> bool| {
-            self.map.view.data_nodes().map(|m| m.node).find(wanted)
+        let nearest = |wanted: &dyn Fn(&NodeId) -> bool| {
+            let nodes = self.map.view.data_nodes().map(|m| m.node).filter(wanted);
+            nodes.min_by_key(|n| self.distance(*n))
         };
-        home.or_else(|| find(&in_sync)).or_else(|| find(&up))
+        nearest(&in_sync).or_else(|| nearest(&up))
     }
 
     /// A node to ask about the cluster, one that holds data if it can be.

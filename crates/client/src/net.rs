@@ -55,6 +55,8 @@ pub struct ClientOptions {
     pub cluster_id: u64,
     /// The node whose process this client lives in; it is preferred for everything.
     pub home: Option<NodeId>,
+    /// The location domain that this client is in; empty: its home's, or none.
+    pub location: String,
     /// Decides the client's id and other random numbers: must differ between clients.
     pub seed: u64,
 }
@@ -81,11 +83,9 @@ impl Client {
     pub fn start(options: ClientOptions, clock: fn() -> Instant) -> Self {
         let mut random = lats_base::prng::Prng::new(options.seed);
         let id = ClientId::new(random.next_u64() | 1);
-        let state = State {
-            core: ClientCore::new(id, options.home),
-            waiters: BTreeMap::new(),
-            wires: BTreeMap::new(),
-        };
+        let mut core = ClientCore::new(id, options.home);
+        core.set_location(&options.location);
+        let state = State { core, waiters: BTreeMap::new(), wires: BTreeMap::new() };
         let inner = Inner {
             state: Mutex::new(state),
             catalog: RwLock::new(Arc::new(Catalog::default())),

@@ -14,8 +14,35 @@ use std::collections::VecDeque;
 pub struct Founding {
     /// What will never change.
     pub config: ClusterConfig,
-    /// The first members. Data nodes form groups in this order.
+    /// The first members.
     pub members: Vec<Member>,
+}
+
+impl Founding {
+    /// The node groups: data nodes in their order, but replicas of a group in different locations as far
+    /// as that goes.
+    pub fn groups(&self) -> Vec<Vec<NodeId>> {
+        let replicas = usize::from(self.config.replicas.max(1));
+        let mut left: Vec<&Member> = self.members.iter().filter(|m| m.roles.data).collect();
+        let mut groups = Vec::new();
+        while !left.is_empty() {
+            let mut group: Vec<&Member> = Vec::new();
+            while group.len() < replicas && !left.is_empty() {
+                let is_new = |m: &&Member| group.iter().all(|g| g.location != m.location);
+                // From where most nodes are left, so that the last groups can still be spread.
+                let crowd = |m: &Member| left.iter().filter(|o| o.location == m.location).count();
+                let candidates = left.iter().enumerate();
+                let best = candidates.max_by_key(|(at, m)| {
+                    let alike = if is_new(m) { crowd(m) } else { 0 };
+                    (is_new(m), alike, usize::MAX - at)
+                });
+                let Some((at, _)) = best else { break };
+                group.push(left.remove(at));
+            }
+            groups.push(group.iter().map(|m| m.node).collect());
+        }
+        groups
+    }
 }
 
 /// All that the control group agrees on.
@@ -117,10 +144,7 @@ const RECENT_CHANGES_MAX: usize = 256;
 impl ControlState {
     /// The state of a new cluster.
     pub fn found(founding: &Founding) -> Self {
-        let replicas = usize::from(founding.config.replicas.max(1));
-        let data: Vec<NodeId> =
-            founding.members.iter().filter(|m| m.roles.data).map(|m| m.node).collect();
-        let groups = data.chunks(replicas).map(first_group).collect();
+        let groups = founding.groups().iter().map(|nodes| first_group(nodes)).collect();
         let mut members = founding.members.clone();
         members.iter_mut().for_each(|m| {
             m.alive = true;

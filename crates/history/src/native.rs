@@ -125,7 +125,7 @@ async fn all_work(args: &NativeArgs) -> anyhow::Result<Vec<Transaction>> {
         addresses: args.addresses.clone(),
         cluster_id: args.cluster_id,
         seed: now_ns(),
-        home: None,
+        ..ClientOptions::default()
     };
     let client = Client::start(options, now);
     client.ready(Duration::from_secs(10)).await.context("the cluster does not answer")?;

@@ -31,6 +31,9 @@ pub(crate) struct NodeEntry {
     pub(crate) data: bool,
     pub(crate) native_address: SocketAddr,
     pub(crate) sql_address: Option<SocketAddr>,
+    /// Its location domain.
+    #[serde(default)]
+    pub(crate) location: String,
 }
 
 const FORMAT: u32 = 1;
@@ -98,6 +101,7 @@ impl ClusterFile {
             roles: Roles { data: n.data, sql: n.data },
             native_address: n.native_address.to_string(),
             sql_address: n.sql_address.map(|a| a.to_string()).unwrap_or_default(),
+            location: n.location.clone(),
             ..Member::default()
         };
         lats_node::control::Founding {

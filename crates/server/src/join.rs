@@ -93,6 +93,7 @@ fn entry(member: &Member, args: &NodeArgs) -> anyhow::Result<NodeEntry> {
         data: member.roles.data,
         native_address: native,
         sql_address: sql,
+        location: member.location.clone(),
     };
     listen_where_told(&mut entry, args)?;
     Ok(entry)
@@ -100,6 +101,9 @@ fn entry(member: &Member, args: &NodeArgs) -> anyhow::Result<NodeEntry> {
 
 /// `--listen` and `--sql-listen` go before what the cluster's description says.
 pub(crate) fn listen_where_told(entry: &mut NodeEntry, args: &NodeArgs) -> anyhow::Result<()> {
+    if let Some(location) = &args.location {
+        entry.location.clone_from(location);
+    }
     if let Some(text) = &args.listen {
         entry.native_address = resolve(text)?;
     }
@@ -138,6 +142,7 @@ fn describe(status: &Status, own: &NodeEntry, args: &NodeArgs) -> anyhow::Result
                 .parse()
                 .context("the cluster tells no address")?,
             sql_address: member.sql_address.parse().ok(),
+            location: member.location.clone(),
         });
     }
     let mut cluster = ClusterFile::new(config.cluster_id, config.replicas, nodes);

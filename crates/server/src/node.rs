@@ -34,6 +34,9 @@ pub(crate) struct NodeArgs {
     /// Where MySQL clients connect (default: where the node was before).
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) sql_listen: Option<String>,
+    /// Where the node is: a rack, a data centre (default: what it was before).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) location: Option<String>,
     /// What the node does; with --join: the place of such a node is taken.
     #[arg(long)]
     pub(crate) roles: Option<NodeRoles>,
@@ -146,6 +149,7 @@ fn runtime_config(
             roles: Roles { data: entry.data, sql: entry.data },
             native_address: entry.native_address.to_string(),
             sql_address: entry.sql_address.map(|a| a.to_string()).unwrap_or_default(),
+            location: entry.location.clone(),
             pid: std::process::id(),
             ..Member::default()
         };

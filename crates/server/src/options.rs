@@ -42,6 +42,10 @@ pub(crate) struct StartArgs {
     /// Threads for the data manager of each node beside the first one; 0: one thread for all [default: 0].
     #[arg(long)]
     data_threads: Option<usize>,
+    /// Location domains (racks, data centres), by commas: nodes go round them, and replicas of a row are in
+    /// different ones. Reads prefer replicas in their own.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    locations: Option<Vec<String>>,
     /// A TOML file with these options, written like `sql_port = 4306`; the command line goes before it.
     #[arg(long)]
     #[serde(skip)]
@@ -60,6 +64,7 @@ pub(crate) struct Options {
     pub(crate) no_restart: bool,
     pub(crate) restart_delay_ms: u64,
     pub(crate) data_threads: usize,
+    pub(crate) locations: Vec<String>,
 }
 
 impl StartArgs {
@@ -80,6 +85,7 @@ impl StartArgs {
             no_restart: self.no_restart || file.no_restart,
             restart_delay_ms: self.restart_delay_ms.or(file.restart_delay_ms).unwrap_or(1_000),
             data_threads: self.data_threads.or(file.data_threads).unwrap_or(0),
+            locations: self.locations.clone().or(file.locations).unwrap_or_default(),
         })
     }
 }

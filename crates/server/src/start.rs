@@ -89,9 +89,16 @@ fn entries(args: &Options) -> Vec<NodeEntry> {
                 data,
                 native_address: ports::loopback(native + node_id - 1),
                 sql_address: data.then(|| ports::loopback(args.sql_port + node_id - 1)),
+                location: location(args, node_id),
             }
         })
         .collect()
+}
+
+/// Nodes go round the locations.
+fn location(args: &Options, node_id: u16) -> String {
+    let at = usize::from(node_id - 1) % args.locations.len().max(1);
+    args.locations.get(at).cloned().unwrap_or_default()
 }
 
 /// Refuses directories that are in use, or that are something else.

@@ -73,7 +73,8 @@ impl Target {
             }
         };
         let shown = format!("{addresses:?}");
-        let options = ClientOptions { addresses, cluster_id, seed: random::number(), home: None };
+        let seed = random::number();
+        let options = ClientOptions { addresses, cluster_id, seed, ..ClientOptions::default() };
         let client = Client::start(options, clock::now);
         client.ready(PATIENCE).await.with_context(|| {
             format!("no node of the cluster answers at {shown}; {}", self.why())
@@ -148,6 +149,7 @@ fn node_json(status: &Status, member: &Member) -> Value {
         "roles": roles,
         "state": state,
         "node_group": group,
+        "location": member.location,
         "in_sync": in_sync,
         "primary_slots": view.primary_slots(member.node),
         "native_address": member.native_address,

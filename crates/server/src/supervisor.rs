@@ -3,7 +3,7 @@
 use crate::cluster_file::ClusterFile;
 use crate::say::say;
 use anyhow::{Context, bail};
-use lats_base::Instant as Time;
+use lats_base::{Instant as Time, NodeId};
 use lats_client::net::{Client, ClientOptions};
 use lats_node::control::STATUS_STOPPED;
 use lats_runtime::clock;
@@ -148,7 +148,7 @@ impl Supervisor {
             addresses: self.cluster.addresses(),
             cluster_id: self.cluster.cluster_id,
             seed: crate::random::number(),
-            home: None,
+            ..ClientOptions::default()
         };
         let ready = self.tokio.block_on(async {
             let client = Client::start(options, clock::now);
@@ -284,11 +284,10 @@ impl Supervisor {
 
     /// The nodes of a group that has no full replica left among the processes started here.
     fn lost_group(&mut self) -> Option<Vec<u16>> {
-        let data = self.cluster.nodes.iter().filter(|n| n.data).map(|n| n.node_id);
-        let data: Vec<u16> = data.collect();
-        let replicas = usize::from(self.cluster.replicas.max(1));
-        let lost = data.chunks(replicas).find(|group| !group.iter().any(|id| self.is_full(*id)));
-        lost.map(<[u16]>::to_vec)
+        let full = |id: &NodeId, it: &mut Self| it.is_full(id.get());
+        let groups = self.cluster.founding().groups();
+        let lost = groups.into_iter().find(|group| !group.iter().any(|id| full(id, self)));
+        lost.map(|group| group.iter().map(|n| n.get()).collect())
     }
 
     /// Rows live as long as one full replica of their group does. A replica may be full before it knows

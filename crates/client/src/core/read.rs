@@ -74,15 +74,13 @@ impl ClientCore {
         self.requests.insert(ticket, Request::Read(read));
     }
 
-    /// The nearest replica that may answer: the home node, else the primary, else any.
+    /// The nearest replica that may answer; of those as near the primary, which knows most.
     fn replica_for(&self, fragment: lats_base::FragmentId) -> Option<NodeId> {
         let view = &self.map.view;
+        let primary = view.primary(fragment);
         let replicas = view.in_sync(fragment);
-        let up = |n: &NodeId| replicas.contains(*n) && self.is_up(*n);
-        self.home
-            .filter(up)
-            .or_else(|| view.primary(fragment).filter(up))
-            .or_else(|| replicas.iter().find(up))
+        let up = replicas.iter().filter(|n| self.is_up(*n));
+        up.min_by_key(|n| (self.distance(*n), Some(*n) != primary))
     }
 
     pub(super) fn on_read_conf(&mut self, signal: &Signal<'_>) {

@@ -101,3 +101,54 @@ fn an_older_catalog_is_not_believed() {
     receive(&mut core, &body, &newer.encode());
     assert!(matches!(core.next_answer(), Some((t, Answer::Catalog(_))) if t == ticket));
 }
+
+/// Three replicas, in the north, the south and the south; node 2 is primary.
+fn spread_out() -> ClusterMap {
+    let mut map = map();
+    let member = |(node, location): (u16, &str)| Member {
+        node: NodeId::new(node),
+        incarnation: Incarnation::new(1),
+        roles: Roles { data: true, sql: true },
+        location: location.to_string(),
+        alive: true,
+        ..Member::default()
+    };
+    map.view.members = [(1, "north"), (2, "south"), (3, "south")].map(member).to_vec();
+    let nodes: Vec<NodeId> = [1, 2, 3].map(NodeId::new).to_vec();
+    map.view.groups[0].replicas =
+        nodes.iter().map(|n| Replica { node: *n, in_sync: true }).collect();
+    map.view.groups[0].primaries = vec![NodeId::new(2)];
+    map.view.groups[0].nodes = nodes;
+    map
+}
+
+#[test]
+fn reads_go_to_the_nearest_replica() {
+    let read_at = |home: Option<u16>, location: &str, near: Option<u16>, lost: &[u16]| {
+        let mut core = ClientCore::new(ClientId::new(1), home.map(NodeId::new));
+        core.set_location(location);
+        (1..=3).for_each(|n| core.link_up(NodeId::new(n)));
+        let body = MapConf { request: 0, view: ViewNumber::new(1), catalog_version: 1 };
+        receive(&mut core, &body, &lats_catalog::encode(&spread_out()));
+        near.into_iter().for_each(|n| core.note_near(NodeId::new(n)));
+        lost.iter().for_each(|n| core.link_down(NodeId::new(*n)));
+        while core.outgoing().pop().is_some() {}
+        core.read(vec![RowOp {
+            table: TableId::new(7),
+            schema_version: 1,
+            kind: RowOpKind::Read(crate::api::LockMode::Committed),
+            key: vec![1],
+            row: Vec::new(),
+            program: Vec::new(),
+            wait: LockWait::Wait,
+        }]);
+        core.outgoing().pop().map(|signal| signal.header.receiver.node.get())
+    };
+    assert_eq!(read_at(None, "", None, &[]), Some(2), "the primary, if nothing is known");
+    assert_eq!(read_at(Some(3), "", None, &[]), Some(3), "the own process");
+    assert_eq!(read_at(None, "north", None, &[]), Some(1), "the own location");
+    assert_eq!(read_at(None, "north", Some(3), &[]), Some(3), "the own host before it");
+    assert_eq!(read_at(None, "south", None, &[2]), Some(3), "another one there");
+    assert_eq!(read_at(Some(3), "", None, &[3]), Some(2), "the home's location");
+    assert_eq!(read_at(None, "east", None, &[2]), Some(1), "anywhere");
+}

@@ -78,6 +78,9 @@ impl Client {
             return Ok(());
         }
         let wire = Arc::new(TcpWire { buffer: Mutex::new(Vec::new()), written: Notify::new() });
+        if stream.local_addr()?.ip() == stream.peer_addr()?.ip() {
+            self.with(|core| core.note_near(node));
+        }
         let (reader, writer) = stream.into_split();
         self.attach(node, wire.clone());
         tokio::spawn(async move {

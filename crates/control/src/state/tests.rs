@@ -146,3 +146,25 @@ fn the_last_replica_does_not_stop() {
     state.apply(&stop(3));
     assert!(state.view.is_stopping(NodeId::new(3)), "a witness holds no data");
 }
+
+#[test]
+fn replicas_of_a_group_are_in_different_locations() {
+    let groups = |replicas: u16, locations: &[&str]| {
+        let place = |(node, location): (u16, &&str)| Member {
+            location: (*location).to_string(),
+            ..member(node, 1, true)
+        };
+        let members = (1u16..).zip(locations).map(place).collect();
+        let founding =
+            Founding { config: ClusterConfig { replicas, ..Default::default() }, members };
+        let number = |nodes: &Vec<NodeId>| nodes.iter().map(|n| n.get()).collect::<Vec<_>>();
+        founding.groups().iter().map(number).collect::<Vec<_>>()
+    };
+    assert_eq!(groups(2, &["", "", "", ""]), [[1, 2], [3, 4]]);
+    assert_eq!(groups(2, &["a", "a", "b", "b"]), [[1, 3], [2, 4]]);
+    assert_eq!(groups(2, &["a", "b", "a", "b"]), [[1, 2], [3, 4]]);
+    // The crowded one is in every group.
+    assert_eq!(groups(2, &["b", "c", "a", "a"]), [[3, 1], [2, 4]]);
+    assert_eq!(groups(3, &["a", "a", "b", "b", "c", "c"]), [[1, 3, 5], [2, 4, 6]]);
+    assert_eq!(groups(2, &["a", "a", "a", "b"]), [[1, 4], [2, 3]]);
+}
