@@ -212,11 +212,11 @@ fn print_table(status: &Status, record: &Value) {
             node["roles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         say!(
             "{:>4}  {:<9} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
-            node["node_id"],
+            node["node_id"].as_u64().unwrap_or_default(),
             node["state"].as_str().unwrap_or_default(),
             roles.join("+"),
             node["node_group"].as_u64().map_or("-".to_string(), |g| g.to_string()),
-            node["primary_slots"],
+            node["primary_slots"].as_u64().unwrap_or_default(),
             node["native_address"].as_str().unwrap_or_default(),
             node["sql_address"].as_str().unwrap_or_default(),
         );

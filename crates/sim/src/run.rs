@@ -19,6 +19,8 @@ pub struct Options {
     pub seed: u64,
     /// A planted bug that some checker must find.
     pub bug: Option<Fault>,
+    /// Make every run a long storm of faults.
+    pub storm: bool,
     /// Print what happens.
     pub verbose: bool,
 }
@@ -67,6 +69,7 @@ struct Run {
     clients: Vec<SimClient>,
     ledger: Ledger,
     verbose: bool,
+    storm: bool,
     failovers_us: Vec<u64>,
     watch: Watch,
     /// The view in which a hand-over is under way.
@@ -79,6 +82,9 @@ struct Run {
 const FIRST_TABLE: u32 = 2;
 /// How long a cluster may take to become whole after the last fault, in virtual ms.
 const HEAL_MS: u64 = 30_000;
+
+/// Disturbances that are drawn for a storm. Some are of kinds that the run does not have.
+const STORM: u64 = 300;
 
 /// A planted bug errs once in so many visits.
 const BUG_RATE: u64 = 5;
@@ -137,6 +143,7 @@ pub fn run(options: &Options) -> Outcome {
         clients,
         ledger,
         verbose: options.verbose,
+        storm: options.storm,
         failovers_us: Vec::new(),
         watch: Watch::default(),
         moving: None,
@@ -231,7 +238,7 @@ impl Run {
         }
         self.clients.iter_mut().for_each(|c| c.stopped = false);
         let menu = Menu::draw(random);
-        let count = faults::draw_count(random);
+        let count = if self.storm { STORM } else { faults::draw_count(random) };
         let length_ms = faults::plan(&mut self.world, menu, count, random);
         self.run_for(Duration::from_millis(length_ms + 300))?;
         self.heal();

@@ -29,6 +29,9 @@ struct Args {
     /// Print what happens.
     #[arg(long, short)]
     verbose: bool,
+    /// Long runs with hundreds of faults each.
+    #[arg(long)]
+    storm: bool,
     /// Threads.
     #[arg(long, default_value_t = 2)]
     jobs: u64,
@@ -60,6 +63,7 @@ const BUGS: &[(&str, Fault)] = &[
 
 #[derive(Default)]
 struct Totals {
+    storm: bool,
     runs: u64,
     commits: u64,
     aborts: u64,
@@ -146,7 +150,7 @@ fn main() -> std::process::ExitCode {
     println!("sim: seeds from {first}; repeat one with `cargo xtask sim --seeds 1 --seed N -v`");
     let end = args.minutes.map(|m| started + Duration::from_secs(60 * m));
     let jobs = args.jobs.max(1);
-    let mut totals = Totals::default();
+    let mut totals = Totals { storm: args.storm, ..Totals::default() };
     // One failing seed shows that a planted bug is found.
     let found = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -186,7 +190,7 @@ fn main() -> std::process::ExitCode {
 
 /// Runs a seed, twice if asked to.
 fn one(seed: u64, bug: Option<Fault>, args: &Args) -> Outcome {
-    let options = Options { seed, bug, verbose: args.verbose };
+    let options = Options { seed, bug, storm: args.storm, verbose: args.verbose };
     let mut outcome = run_caught(&options);
     if args.twice && outcome.failure.is_none() {
         let again = run_caught(&options);
@@ -202,7 +206,8 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
     totals.failures.sort();
     for (seed, failure) in &totals.failures {
         println!("seed {seed} FAILED: {failure}");
-        println!("    repeat: cargo xtask sim --seeds 1 --seed {seed} -v");
+        let storm = if totals.storm { " --storm" } else { "" };
+        println!("    repeat: cargo xtask sim --seeds 1 --seed {seed}{storm} -v");
     }
     println!(
         "sim: {} runs, {} failed; {} faults, {} commits, {} refused, {} statements refused within a \
