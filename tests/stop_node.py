@@ -43,6 +43,35 @@ class Guest(Worker):
                 self.away()
 
 
+class Scanner(Guest):
+    """Reads a whole table, again and again, while rows come and primaries move."""
+
+    def run(self):
+        self.scans = 0
+        while not self.stop.is_set():
+            try:
+                if self.connection is None:
+                    self.connection = connect(self.port, 10)
+                rows = self.connection.query("SELECT id, pad FROM big")
+                self.scans += 1
+                if len(rows) != BIG or len({row[0] for row in rows}) != BIG:
+                    self.failures.append(f"a scan gave {len(rows)} rows of {BIG}")
+            except (OSError, MySQLError) as error:
+                self.moved += 1
+                if isinstance(error, MySQLError) and error.number != 1053:
+                    self.failures.append(f"scan: {error}")
+                self.away()
+
+
+BIG = 20_000
+
+
+def fill_big(connection):
+    connection.query("CREATE TABLE big (id INT PRIMARY KEY, pad CHAR(100))")
+    for at in range(0, BIG, 2000):
+        connection.query("INSERT INTO big VALUES " + ",".join(f"({at + i}, 'x{i}')" for i in range(2000)))
+
+
 def primaries(cluster):
     return [node["primary_slots"] for node in cluster.nodes()]
 
@@ -95,8 +124,11 @@ def main():
         setup.query("CREATE TABLE account (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
         setup.query("CREATE TABLE transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
         setup.query("INSERT INTO account VALUES " + ",".join(f"({i}, 0)" for i in range(ACCOUNTS)))
+        fill_big(setup)
         setup.close()
         workers = [Guest(i + 1, ports, ledger, stop) for i in range(args.threads)]
+        scanners = [Scanner(50 + i, ports, ledger, stop) for i in range(2)]
+        workers += scanners
         for worker in workers:
             worker.start()
         time.sleep(0.5)
@@ -118,7 +150,7 @@ def main():
     finally:
         stop.set()
         cluster.run("stop")
-    print(f"stop-node: {len(ledger.committed)} committed, {sum(w.moved for w in workers)} times sent elsewhere, "
+    print(f"stop-node: {len(ledger.committed)} committed, {sum(s.scans for s in scanners)} scans, {sum(w.moved for w in workers)} times sent elsewhere, "
           f"{len(failures)} failed")
     for what in wrong:
         print(f"stop-node: WRONG: {what}")

@@ -24,10 +24,11 @@ pub(crate) struct HandOvers {
 
 /// A view must have lasted so long before primaries are moved only to spread the load.
 const SETTLED: Duration = Duration::from_millis(300);
-/// How long new transactions wait for a hand-over before it is called off (HANDOVER-5).
+/// How long new transactions wait for a hand-over before it is called off, the first time (HANDOVER-5).
 const PATIENCE: Duration = Duration::from_millis(20);
-/// The longest that they wait for one that a node's stop depends on.
-const PATIENCE_MAX: Duration = Duration::from_millis(1_000);
+/// The longest that they wait where transactions take so long; and for one that a node's stop depends on.
+const PATIENCE_MAX: Duration = Duration::from_millis(160);
+const STOP_PATIENCE_MAX: Duration = Duration::from_millis(1_000);
 const RETRY: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_millis(5_000);
 
@@ -95,6 +96,7 @@ impl Control {
             slots.filter(|(from, to)| from != to).map(|(_, to)| *to).collect();
         if heirs.is_subset(&self.hand_overs.ready) {
             self.hand_overs.failed = 0;
+            self.hand_overs.next_at = Instant::ZERO;
             self.propose(&Command::EndHandOver { view: number }, ctx);
         } else if ctx.now().since(self.hand_overs.since) > self.patience() {
             let wait = Duration::from_millis(RETRY.as_millis() << self.hand_overs.failed.min(10));
@@ -107,7 +109,8 @@ impl Control {
     fn patience(&self) -> Duration {
         let stops = self.state.view.members.iter().any(|m| m.alive && m.stopping.is_some());
         let doubled = PATIENCE.as_millis() << self.hand_overs.failed.min(10);
-        if stops { Duration::from_millis(doubled).min(PATIENCE_MAX) } else { PATIENCE }
+        let longest = if stops { STOP_PATIENCE_MAX } else { PATIENCE_MAX };
+        Duration::from_millis(doubled).min(longest)
     }
 
     /// HANDOVER-1: when nothing else is the matter.

@@ -78,7 +78,7 @@ impl Control {
         self.run_consensus(ctx);
         if self.leader().is_none() {
             // Not in step with others who do the same.
-            let span = Duration::from_micros(ctx.random().between(3_000, 8_000));
+            let span = Duration::from_micros(ctx.random().between(1_000, 4_000));
             self.plan_campaign(span, ctx);
         }
     }

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 pub(crate) struct Leave {
     /// Since when its sessions are gone, or are not waited for any more.
     asked_at: Option<Instant>,
-    /// Its coordinators without transactions: they take no new ones.
+    /// Its coordinators without transactions, which take no new ones, and data managers without scans.
     quiet: BTreeSet<BlockRef>,
 }
 
@@ -67,8 +67,8 @@ impl Control {
         let asked_at = self.leave_taking.asked_at;
         let sessions_gone = !roles.sql || asked_at.is_some();
         let late = asked_at.is_some_and(|at| ctx.now().since(at) > TRANSACTIONS_END);
-        let coordinators = if roles.data { self.state.view.config.tc_instances } else { 0 };
-        sessions_gone && (late || self.leave_taking.quiet.len() >= coordinators as usize)
+        let all_quiet = self.leave_taking.quiet.len() >= self.blocks.len();
+        sessions_gone && (late || all_quiet)
     }
 
     pub(crate) fn on_leave_rep(&mut self, signal: &Signal<'_>) {

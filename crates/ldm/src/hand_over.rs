@@ -9,7 +9,7 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     commit::{BatchReturnedRep, PrepareReq},
-    control::{DrainedRep, TakeOverReadyRep},
+    control::{DrainedRep, QuietRep, TakeOverReadyRep},
     list::{self, Operation},
 };
 
@@ -52,6 +52,19 @@ impl Ldm {
         if self.view.hands_over() {
             self.hand_over = Some(HandOver { view: self.view.number, ..HandOver::default() });
             self.look_at_hand_over(ctx);
+        }
+    }
+
+    /// STOP-3: says that nobody scans here any more, when this node is to stop and is primary of nothing.
+    pub(crate) fn be_quiet(&mut self, ctx: &mut Ctx<'_>) {
+        let me = ctx.node();
+        if self.quiet || !self.scans.is_empty() || !self.view.is_stopping(me) {
+            return;
+        }
+        let primary = self.view.groups.iter().any(|g| g.primaries.contains(&me));
+        if !primary {
+            self.quiet = true;
+            ctx.send(BlockRef::control(me), &QuietRep { reserved: 0 });
         }
     }
 

@@ -92,6 +92,8 @@ pub struct Ldm {
     /// Lives to which a link was lost: what comes from them has gaps (VIEW-5).
     pub(crate) severed: BTreeMap<NodeId, u32>,
     pub(crate) hand_over: Option<hand_over::HandOver>,
+    /// Its node is to stop, and it has nothing left to do.
+    pub(crate) quiet: bool,
     /// Tables from this id on are newer than our catalog.
     pub(crate) next_table: TableId,
     /// Signals from senders with a newer view or catalog than ours.
@@ -150,6 +152,7 @@ impl Ldm {
             reports: BTreeSet::new(),
             severed: BTreeMap::new(),
             hand_over: None,
+            quiet: false,
             next_table: TableId::new(0),
             parked: SignalBuffer::new(),
             lease_until: Instant::ZERO,
@@ -324,7 +327,11 @@ impl Block for Ldm {
         }
     }
 
-    fn on_idle(&mut self, _ctx: &mut Ctx<'_>) {}
+    fn on_idle(&mut self, ctx: &mut Ctx<'_>) {
+        if self.scans.is_empty() {
+            self.be_quiet(ctx);
+        }
+    }
 
     fn leaks(&self) -> Option<String> {
         if let Some((id, t)) = self.transactions.iter().next() {

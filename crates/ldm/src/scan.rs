@@ -146,11 +146,27 @@ impl Ldm {
         self.fragment(table, fragment).map(|_| ()).ok_or(RefCode::StaleView)
     }
 
+    /// HANDOVER-6: a scan that began at the primary goes on where it is when another one has become it.
+    fn check_scan_goes_on(
+        &self,
+        table: TableId,
+        fragment: FragmentId,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<(), RefCode> {
+        if !self.may_serve(ctx) {
+            return Err(RefCode::NotServing);
+        }
+        if !self.view.in_sync(fragment).contains(ctx.node()) {
+            return Err(RefCode::StaleView);
+        }
+        self.fragment(table, fragment).map(|_| ()).ok_or(RefCode::StaleView)
+    }
+
     fn run_scan(&mut self, reply_to: BlockRef, id: u64, ctx: &mut Ctx<'_>) {
         let Some(mut scan) = self.scans.remove(&(reply_to, id)) else { return };
         scan.used = ctx.now();
         let sliced = self
-            .check_scan_place(scan.table, scan.fragment, ctx)
+            .check_scan_goes_on(scan.table, scan.fragment, ctx)
             .map_err(Refusal::from)
             .and_then(|()| self.slice(&mut scan));
         match sliced {

@@ -18,6 +18,8 @@ pub(crate) struct Peer {
     /// That life is known to be gone, and control has been told.
     pub(crate) told_gone: bool,
     pub(crate) retry_at: Instant,
+    /// Attempts since the link was lost that somebody took and dropped.
+    pub(crate) dropped: u32,
 }
 
 /// All other nodes.
@@ -27,6 +29,10 @@ pub(crate) struct Links {
 }
 
 const RETRY: Duration = Duration::from_millis(20);
+/// A dying process closes its links before its port: an attempt in between succeeds, and is dropped. So
+/// the next ones follow soon, at first.
+const RETRY_SOON: Duration = Duration::from_micros(300);
+const SOON_MAX: u32 = 6;
 
 impl Links {
     /// The peers that a connection should be opened to now.
@@ -40,6 +46,27 @@ impl Links {
             }
         }
         due
+    }
+
+    /// The link to a node is lost: whether its process is gone is to be found out at once.
+    pub(crate) fn lost(&mut self, node: u16, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.link = None;
+            peer.retry_at = now;
+            peer.dropped = 0;
+        }
+    }
+
+    /// An attempt has ended in nothing.
+    pub(crate) fn failed(&mut self, node: u16, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.attempt = None;
+            peer.dropped += 1;
+            if peer.dropped <= SOON_MAX {
+                let wait = Duration::from_nanos(RETRY_SOON.as_nanos() << peer.dropped);
+                peer.retry_at = peer.retry_at.min(now.plus(wait));
+            }
+        }
     }
 
     /// When the next attempt is due.

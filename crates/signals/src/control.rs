@@ -362,7 +362,8 @@ body! {
     }
 }
 body! {
-    /// TC → control of its own node, which is to stop: it has no transactions, and takes none (STOP-2).
+    /// TC or LDM → control of its own node, which is to stop: it has no transactions, or scans, and takes
+    /// none (STOP-2, STOP-3).
     QuietRep {
         /// Zero.
         reserved: u64,

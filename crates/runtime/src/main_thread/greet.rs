@@ -205,14 +205,13 @@ impl MainThread {
         let Some(connection) = self.connections.get(&id) else { return };
         let (stage, node, life) = (connection.stage, connection.node, connection.life);
         self.forget(id);
-        if let Some(peer) = self.links.peers.get_mut(&node) {
-            if peer.attempt == Some(id) {
-                peer.attempt = None;
+        if let Some(peer) = self.links.peers.get(&node) {
+            let (is_attempt, is_link) = (peer.attempt == Some(id), peer.link == Some(id));
+            if is_attempt {
+                self.links.failed(node, clock::now());
             }
-            if peer.link == Some(id) {
-                peer.link = None;
-                // At once: the answer tells whether the process is gone.
-                peer.retry_at = clock::now();
+            if is_link {
+                self.links.lost(node, clock::now());
                 let body = LinkDownRep {
                     node: u64::from(node),
                     incarnation: u64::from(life),
