@@ -4,8 +4,42 @@ use crate::error;
 use lats_values::SqlError;
 use sqlparser::ast::{Expr, Ident, Statement};
 use sqlparser::dialect::MySqlDialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
+
+/// Words that a value follows.
+fn is_before_operand(word: Keyword) -> bool {
+    use Keyword as K;
+    matches!(
+        word,
+        K::SELECT
+            | K::DISTINCT
+            | K::ALL
+            | K::WHERE
+            | K::HAVING
+            | K::ON
+            | K::BY
+            | K::SET
+            | K::LIMIT
+            | K::AND
+            | K::OR
+            | K::XOR
+            | K::NOT
+            | K::BETWEEN
+            | K::IN
+            | K::LIKE
+            | K::DIV
+            | K::VALUES
+            | K::CASE
+            | K::WHEN
+            | K::THEN
+            | K::ELSE
+            | K::FROM
+            | K::USING
+            | K::AS
+    )
+}
 
 /// Tokens in a row within one list item, parentheses left out. The library makes trees of chains of
 /// operators that are as deep as the chain is long, and walking deep trees needs stack.
@@ -45,6 +79,8 @@ impl Tokens {
             .collect();
         let mut tokens = Self { list, line_starts, partition_by: None };
         tokens.rewrite_share_lock();
+        tokens.drop_priorities();
+        tokens.rewrite_operators();
         tokens.take_partition_by()?;
         Ok(tokens)
     }
@@ -56,6 +92,49 @@ impl Tokens {
             self.list[at].token = Token::make_keyword("FOR");
             self.list[at + 1].token = Token::make_keyword("SHARE");
             self.list.truncate(at + 2);
+        }
+    }
+
+    /// `&&`, `||` and `a MOD b` by their other names, which the library reads as MySQL does.
+    fn rewrite_operators(&mut self) {
+        for at in 0..self.list.len() {
+            let renamed = match &self.list[at].token {
+                Token::Overlap => Some(Token::make_keyword("AND")),
+                Token::StringConcat => Some(Token::make_keyword("OR")),
+                Token::Word(_) if self.word(at) == "MOD" && self.ends_operand(at) => {
+                    Some(Token::Mod)
+                }
+                _ => None,
+            };
+            if let Some(token) = renamed {
+                self.list[at].token = token;
+            }
+        }
+    }
+
+    /// True if the token before this one ends a value: what follows is an operator.
+    fn ends_operand(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| self.list.get(before)).map(|t| &t.token);
+        match before {
+            Some(Token::Word(word)) => {
+                word.quote_style.is_some() || !is_before_operand(word.keyword)
+            }
+            Some(Token::Number(..) | Token::RParen | Token::Placeholder(_)) => true,
+            Some(Token::SingleQuotedString(_) | Token::DoubleQuotedString(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Words that say how urgent a statement is: they mean nothing here, and the library takes them for names.
+    fn drop_priorities(&mut self) {
+        let words: &[&str] = match self.word(0).as_str() {
+            "UPDATE" => &["LOW_PRIORITY"],
+            "DELETE" => &["LOW_PRIORITY", "QUICK"],
+            "INSERT" | "REPLACE" => &["LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"],
+            _ => return,
+        };
+        while words.contains(&self.word(1).as_str()) {
+            self.list.remove(1);
         }
     }
 
@@ -126,6 +205,11 @@ impl Tokens {
     /// # Errors
     /// 1064.
     pub fn parse(&self, text: &str) -> Result<Statement, SqlError> {
+        let first = self.word(0);
+        if matches!(first.as_str(), "UPDATE" | "DELETE") && self.word(1) == "IGNORE" {
+            // The library takes it for a table.
+            return Err(error::not_supported(&format!("{first} IGNORE")));
+        }
         let dialect = MySqlDialect {};
         let mut parser = Parser::new(&dialect).with_tokens_with_locations(self.list.clone());
         let mut statement = parser

@@ -58,8 +58,10 @@ pub enum Outcome {
 pub struct Done {
     /// Rows changed.
     pub affected_rows: u64,
-    /// The first generated AUTO_INCREMENT value, or 0.
+    /// The first generated AUTO_INCREMENT value that was stored, or 0: what LAST_INSERT_ID() gives next.
     pub last_insert_id: u64,
+    /// The AUTO_INCREMENT value that the client is told: the former, or that of the last row.
+    pub told_insert_id: u64,
     /// A line for people.
     pub info: String,
 }

@@ -2,7 +2,7 @@
 
 use crate::error;
 use lats_catalog::{Catalog, SYSTEM_DATABASE, TableDef};
-use lats_values::{ColumnType, RowLayout, SqlError};
+use lats_values::{ColumnType, RowLayout, SqlError, Value};
 use sqlparser::ast::{ObjectName, ObjectNamePart};
 use std::sync::Arc;
 
@@ -43,6 +43,15 @@ impl Table {
     /// True if it has unique indexes, complete or not.
     pub fn has_unique_index(&self) -> bool {
         self.def.unique_indexes().next().is_some()
+    }
+
+    /// The number in a column of a row image; 0 if it is none, or not positive.
+    pub fn positive(&self, row: &[u8], column: u16) -> u64 {
+        match self.layout.value(row, column) {
+            Value::Int(number) => u64::try_from(number).unwrap_or(0),
+            Value::UInt(number) => number,
+            _ => 0,
+        }
     }
 
     /// The encoded primary key of a row image.

@@ -3,7 +3,7 @@
 use super::{AggregateCall, Binder};
 use crate::error;
 use crate::expr::External;
-use lats_values::{AggregateKind, Expr, Function, SqlError, Value};
+use lats_values::{AggregateKind, ColumnType, Expr, Function, SqlError, TypeKind, Value};
 use sqlparser::ast::{
     self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart,
 };
@@ -158,7 +158,44 @@ impl Binder<'_> {
         if !(fewest..=most).contains(&args.len()) {
             return Err(error::wrong_argument_count(name));
         }
-        Ok(Expr::Call { function, args })
+        Ok(self.as_one_type(Expr::Call { function, args }))
+    }
+
+    /// IF, IFNULL, COALESCE and CASE with a text among their results give texts only: what is compared with
+    /// them is compared with texts, whichever result it is.
+    pub(super) fn as_one_type(&self, expr: Expr) -> Expr {
+        let types = self.table.map_or(&[][..], |t| &t.types);
+        let of = |e: &Expr| lats_values::result_type(e, types);
+        let chooses = match &expr {
+            Expr::Call { function, .. } => {
+                matches!(function, Function::If | Function::IfNull | Function::Coalesce)
+            }
+            other => matches!(other, Expr::Case { .. }),
+        };
+        if !chooses || !of(&expr).kind.is_text() {
+            return expr;
+        }
+        // NULL and parameters have no type yet; bytes stay what they are.
+        let as_text = |e: Expr| match of(&e).kind {
+            kind if kind.is_text() || kind.is_bytes() => e,
+            _ => Expr::Cast { arg: Box::new(e), to: ColumnType::new(TypeKind::LongText) },
+        };
+        match expr {
+            Expr::Call { function: Function::If, args } => {
+                let results = args.into_iter().zip(0..);
+                let args = results.map(|(e, at)| if at == 0 { e } else { as_text(e) }).collect();
+                Expr::Call { function: Function::If, args }
+            }
+            Expr::Call { function, args } => {
+                Expr::Call { function, args: args.into_iter().map(as_text).collect() }
+            }
+            Expr::Case { operand, branches, otherwise } => Expr::Case {
+                operand,
+                branches: branches.into_iter().map(|(when, then)| (when, as_text(then))).collect(),
+                otherwise: otherwise.map(|e| Box::new(as_text(*e))),
+            },
+            other => other,
+        }
     }
 }
 

@@ -257,7 +257,7 @@ impl Binder<'_> {
             branches.push((self.bind(&when.condition)?, self.bind(&when.result)?));
         }
         let otherwise = otherwise.map(|e| self.bind(e)).transpose()?.map(Box::new);
-        Ok(Expr::Case { operand, branches, otherwise })
+        Ok(self.as_one_type(Expr::Case { operand, branches, otherwise }))
     }
 }
 

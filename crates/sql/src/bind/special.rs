@@ -47,6 +47,9 @@ impl Binder<'_> {
             E::Trim { trim_where, trim_what: None, expr, trim_characters: None } => {
                 self.value_function(trim_name(*trim_where), &[expr])
             }
+            E::Trim { trim_where, trim_what: Some(what), expr, trim_characters: None } => {
+                self.value_function(trim_name(*trim_where), &[expr, what])
+            }
             E::Prefixed { prefix, value } if is_introducer(&prefix.value) => self.bind(value),
             E::Subquery(_) | E::Exists { .. } | E::InSubquery { .. } => {
                 Err(error::not_supported("subqueries"))

@@ -121,7 +121,7 @@ where
             Ok(Outcome::Rows) => self.wire.writer.result_end(status, warnings),
             Ok(Outcome::Done(done)) => self.wire.writer.ok(&OkPacket {
                 affected_rows: done.affected_rows,
-                last_insert_id: done.last_insert_id,
+                last_insert_id: done.told_insert_id,
                 status,
                 warnings,
                 info: &done.info,

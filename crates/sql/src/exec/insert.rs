@@ -8,14 +8,45 @@ use crate::expr::RowSource;
 use crate::plan::insert::{Cell, InsertPlan, OnConflict};
 use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
+use crate::table::Table;
 use lats_catalog::DefaultValue;
-use lats_client::api::{RowOp, RowOpKind, RowOutcome};
-use lats_values::{ConvertContext, EvalContext, Expr, Program, SqlError, TypeKind, Value};
+use lats_client::api::{LockMode, RowOp, RowOpKind, RowOutcome};
+use lats_values::{
+    ConvertContext, Date, DateTime, EvalContext, Expr, Program, SqlError, TypeKind, Value,
+};
 
 #[derive(Default)]
 struct Counts {
     affected: u64,
     duplicates: u64,
+    ids: Ids,
+}
+
+/// AUTO_INCREMENT values of a statement, as MySQL tells clients of them.
+#[derive(Default)]
+struct Ids {
+    /// The column, and the values that were generated for it.
+    column: Option<u16>,
+    generated: std::ops::Range<u64>,
+    /// The first generated value that was stored.
+    first: u64,
+    /// The value of the last row that was stored.
+    last: u64,
+    /// The key of the last row that was updated in the place of a new one.
+    updated: Option<Vec<u8>>,
+}
+
+impl Ids {
+    /// A new row was stored.
+    fn note(&mut self, table: &Table, row: &[u8]) {
+        let Some(column) = self.column else { return };
+        let value = table.positive(row, column);
+        self.last = value;
+        self.updated = None;
+        if self.first == 0 && self.generated.contains(&value) {
+            self.first = value;
+        }
+    }
 }
 
 impl<S: Store> Session<S> {
@@ -27,6 +58,14 @@ impl<S: Store> Session<S> {
         let table = &plan.table;
         let mut rows = self.compute_rows(plan, externals)?;
         let generated = self.fill_sequence(plan, &mut rows).await?;
+        let ids = Ids {
+            column: (0u16..)
+                .zip(&table.def.columns)
+                .find(|(_, c)| c.auto_increment)
+                .map(|(at, _)| at),
+            generated: generated.map_or(0..0, |first| first..first + rows.len() as u64),
+            ..Ids::default()
+        };
         let mut images = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut image = Vec::with_capacity(128);
@@ -36,10 +75,14 @@ impl<S: Store> Session<S> {
         drop(rows);
         let mark = self.statement_mark();
         let records = images.len();
-        match self.insert_images(plan, images, externals).await {
+        match self.insert_images(plan, images, ids, externals).await {
             Ok(counts) => Ok(Outcome::Done(Done {
                 affected_rows: counts.affected,
-                last_insert_id: generated.unwrap_or(0),
+                last_insert_id: counts.ids.first,
+                told_insert_id: match counts.ids.first {
+                    0 => counts.ids.last,
+                    first => first,
+                },
                 info: self.insert_info(records, &counts),
             })),
             Err(failure) => {
@@ -157,6 +200,7 @@ impl<S: Store> Session<S> {
         &mut self,
         plan: &InsertPlan,
         images: Vec<Vec<u8>>,
+        ids: Ids,
         externals: &[Value],
     ) -> Result<Counts, Failure> {
         let table = &plan.table;
@@ -178,7 +222,7 @@ impl<S: Store> Session<S> {
         // What one row takes away or changes, the next one may bring: then they come in their order.
         let replaces = matches!(plan.conflict, OnConflict::Replace | OnConflict::Update(_));
         let in_order = replaces && table.has_unique_index();
-        let mut counts = Counts::default();
+        let mut counts = Counts { ids, ..Counts::default() };
         // The images are in the requests.
         let mut chunks = Chunks::of_writes(operations, table);
         while let Some((chunk, last)) = chunks.next_chunk() {
@@ -200,10 +244,20 @@ impl<S: Store> Session<S> {
             for (result, row) in results.iter().zip(rows) {
                 match result.outcome {
                     RowOutcome::Exists => taken.push(row),
-                    _ => counts.affected += 1,
+                    _ => {
+                        counts.affected += 1;
+                        counts.ids.note(table, &row);
+                    }
                 }
             }
             self.resolve_taken(plan, taken, externals, &mut counts).await?;
+        }
+        if let (Some(key), Some(column)) = (counts.ids.updated.take(), counts.ids.column) {
+            // It is told the row that took its place.
+            let read = operation(table, RowOpKind::Read(LockMode::Committed), key);
+            let rows = self.run_operations(vec![read], false).await?;
+            let row = rows.into_iter().next().and_then(|r| r.row);
+            counts.ids.last = row.map_or(0, |row| table.positive(&row, column));
         }
         self.finish_statement().await?;
         Ok(counts)
@@ -241,13 +295,22 @@ impl<S: Store> Session<S> {
                 })
                 .collect(),
         };
+        let updates = matches!(plan.conflict, OnConflict::Update(_));
         let mut chunks = Chunks::changing(operations, table);
         while let Some((chunk, _)) = chunks.next_chunk() {
-            for result in self.run_operations(chunk, false).await? {
-                counts.affected += match result.outcome {
-                    RowOutcome::Unchanged => u64::from(self.client.found_rows),
-                    _ => 2,
-                };
+            let sent: Vec<(Vec<u8>, Vec<u8>)> =
+                chunk.iter().map(|op| (op.key.clone(), op.row.clone())).collect();
+            for (result, (key, row)) in self.run_operations(chunk, false).await?.iter().zip(sent) {
+                match result.outcome {
+                    RowOutcome::Unchanged => counts.affected += u64::from(self.client.found_rows),
+                    _ => {
+                        counts.affected += 2;
+                        match updates {
+                            true => counts.ids.updated = Some(key),
+                            false => counts.ids.note(table, &row),
+                        }
+                    }
+                }
             }
         }
         Ok(())
@@ -281,6 +344,10 @@ fn update_program(
         strict: plan.strict,
     }
     .encode()
+}
+
+fn ignores(plan: &InsertPlan) -> bool {
+    matches!(plan.conflict, OnConflict::Ignore)
 }
 
 /// True for columns that are filled from the table's sequence.
@@ -321,7 +388,8 @@ fn stored(
         }
         let error = error::null_not_allowed(&def.name);
         return match implicit_default(plan, at) {
-            Some(value) if !plan.strict && matches!(plan.conflict, OnConflict::Ignore) => {
+            // One row alone must not be wrong; of many, the others count.
+            Some(value) if !plan.strict && (ignores(plan) || plan.rows.len() > 1) => {
                 lats_values::error::push_warning(warnings, error);
                 Ok(value)
             }
@@ -340,7 +408,10 @@ fn stored(
 fn implicit_default(plan: &InsertPlan, at: u16) -> Option<Value> {
     let column = plan.table.types.get(usize::from(at))?;
     let from = match column.kind {
-        kind if kind.is_temporal() => return None,
+        TypeKind::Date => return Some(Value::Date(Date::ZERO)),
+        TypeKind::DateTime { fsp } | TypeKind::Timestamp { fsp } => {
+            return Some(Value::DateTime(DateTime { fsp, ..DateTime::ZERO }));
+        }
         kind if kind.is_text() || kind.is_bytes() => Value::text(""),
         TypeKind::Year => Value::UInt(0),
         _ => Value::Int(0),

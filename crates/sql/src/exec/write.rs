@@ -70,7 +70,7 @@ impl<S: Store> Session<S> {
             counts.changed,
             self.warnings.len()
         );
-        Outcome::Done(Done { affected_rows: affected, last_insert_id: 0, info })
+        Outcome::Done(Done { affected_rows: affected, info, ..Done::default() })
     }
 
     async fn write_rows(
@@ -277,6 +277,13 @@ impl<S: Store> Session<S> {
             strict: plan.strict,
         };
         let mut counts = Counts::default();
+        let sequenced = plan
+            .assignments
+            .iter()
+            .flatten()
+            .map(|(column, _)| *column)
+            .find(|column| table.def.columns[usize::from(*column)].auto_increment);
+        let mut highest = 0;
         let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
         let mut chunks = Chunks::changing(reads, &plan.table);
         let mut bytes = 0;
@@ -294,6 +301,9 @@ impl<S: Store> Session<S> {
                 if bytes > STATEMENT_BYTES_MAX {
                     return Err(error::out_of_statement_memory().into());
                 }
+                if let Some(column) = sequenced {
+                    highest = highest.max(table.positive(&new, column));
+                }
                 let (before, after) = (table.key_of(&old), table.key_of(&new));
                 let moved = before != after;
                 let kind = if moved { RowOpKind::Insert } else { RowOpKind::Write };
@@ -302,6 +312,9 @@ impl<S: Store> Session<S> {
                 }
                 inserts.push(RowOp { row: new, ..operation(table, kind, after) });
             }
+        }
+        if highest > 0 {
+            self.observe(table.def.id, highest).await?;
         }
         deletes.extend(inserts);
         self.replace_rows(plan, deletes).await?;

@@ -1,6 +1,6 @@
 //! Plans of INSERT and REPLACE.
 
-use super::select::Context;
+use super::{select::Context, write::update_value};
 use crate::bind::{Binder, hex_beside};
 use crate::error;
 use crate::expr::External;
@@ -237,14 +237,21 @@ fn on_conflict(insert: &ast::Insert, table: &Table, values: Binder<'_>) -> Resul
             let mut bound = Vec::with_capacity(assignments.len());
             for assignment in assignments {
                 let column = assigned(table, assignment)?;
+                let itself = |value: &ast::Expr| match value {
+                    ast::Expr::Identifier(name) => table.def.column(&name.value) == Some(column),
+                    _ => false,
+                };
+                if itself(&assignment.value) {
+                    // Nothing changes, not even a key.
+                    continue;
+                }
                 if table.def.primary_key.contains(&column) {
                     return Err(error::not_supported(
                         "ON DUPLICATE KEY UPDATE of a primary key column",
                     ));
                 }
-                let number = table.types[usize::from(column)].kind.is_number();
-                let value = binder.bind_in("field list", &assignment.value)?;
-                bound.push((column, hex_beside(value, number)));
+                let value = update_value(table, column, &assignment.value, &mut binder)?;
+                bound.push((column, value));
             }
             binder.check_limits()?;
             Ok((OnConflict::Update(bound), binder.externals, parameters))

@@ -86,7 +86,11 @@ pub fn plan_update(
         let column = update_target(&table, &alias, assignment)?;
         bound.push((column, update_value(&table, column, &assignment.value, &mut binder)?));
     }
-    let keyed = bound.iter().any(|(column, _)| table.def.primary_key.contains(column));
+    // What an AUTO_INCREMENT column becomes must be known here, for the sequence.
+    let keyed = bound.iter().any(|(column, _)| {
+        let sequenced = table.def.columns[usize::from(*column)].auto_increment;
+        table.def.primary_key.contains(column) || sequenced
+    });
     let touched = table
         .def
         .columns
@@ -222,7 +226,7 @@ fn update_target(
     insert::assigned(table, assignment)
 }
 
-fn update_value(
+pub(super) fn update_value(
     table: &Table,
     column: u16,
     value: &ast::Expr,

@@ -19,7 +19,6 @@ fn not_supported_yet() {
         "SELECT SQL_CALC_FOUND_ROWS * FROM t",
         "SELECT id FROM t GROUP BY id WITH ROLLUP",
         "SELECT k FROM t WHERE (id, k) = (1, 1)",
-        "SELECT 1 || 2",
         "SELECT 1 XOR 1",
         "SELECT 6 DIV 2 + 1",
         "SELECT 'a' REGEXP 'a'",

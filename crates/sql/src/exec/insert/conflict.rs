@@ -72,6 +72,7 @@ impl<S: Store> Session<S> {
             let result = self.run_one(insert).await?;
             if !is_refused(&result) {
                 counts.affected += 1 + removed;
+                counts.ids.note(table, &row);
                 return Ok(());
             }
             counts.duplicates += u64::from(try_number == 0);
@@ -106,6 +107,7 @@ impl<S: Store> Session<S> {
         (holder, program): (Vec<u8>, Vec<u8>),
         counts: &mut Counts,
     ) -> Result<bool, Failure> {
+        let key = holder.clone();
         let update = RowOp { program, ..operation(&plan.table, RowOpKind::Update, holder) };
         let result = self.run_one(update.clone()).await?;
         match result.outcome {
@@ -116,7 +118,10 @@ impl<S: Store> Session<S> {
                     .await);
             }
             RowOutcome::Unchanged => counts.affected += u64::from(self.client.found_rows),
-            _ => counts.affected += 2,
+            _ => {
+                counts.affected += 2;
+                counts.ids.updated = Some(key);
+            }
         }
         Ok(true)
     }
