@@ -118,6 +118,14 @@ impl Consensus {
         (id != raft::INVALID_ID).then(|| NodeId::new((id >> 32) as u16))
     }
 
+    /// Its role and how far its log is, for a person.
+    pub(crate) fn describe(&self) -> String {
+        let raft = &self.raft.raft;
+        let log = &raft.raft_log;
+        let (last, committed) = (log.last_index(), log.committed);
+        format!("{:?}, log to {last}, {committed} agreed, {} applied", raft.state, log.applied)
+    }
+
     pub(crate) fn term(&self) -> u64 {
         self.raft.raft.term
     }
@@ -168,7 +176,7 @@ impl Consensus {
         if voters.len() > STAND_IN_VOTERS_MAX
             || gone(self.id)
             || 2 * lost.clone().count() != voters.len()
-            || self.inherits_a_change()
+            || self.inherits_a_change(&gone)
         {
             return None;
         }
@@ -176,13 +184,29 @@ impl Consensus {
     }
 
     /// True if the log has a change of the voters that is not applied here and that this node, as leader,
-    /// has not made itself: it may be agreed on among others.
-    fn inherits_a_change(&self) -> bool {
+    /// has not made itself: it may be agreed on among others. (Not if it removes one of the gone: without
+    /// that one, we who are left are more than half, and nobody can decide anything without one of us.)
+    fn inherits_a_change(&self, gone: &impl Fn(u64) -> bool) -> bool {
+        let term = self.raft.raft.term;
+        let removes_the_gone = |entry: &Entry| {
+            ConfChange::decode(&entry.data[..]).is_ok_and(|change| {
+                change.change_type == ConfChangeType::RemoveNode as i32 && gone(change.node_id)
+            })
+        };
+        let own = |entry: &Entry| self.is_leader() && entry.term == term;
+        self.has_change(|entry| !(own(entry) || removes_the_gone(entry)))
+    }
+
+    /// True if the log has any change of the voters that is not applied here.
+    pub(crate) fn has_change_under_way(&self) -> bool {
+        self.has_change(|_| true)
+    }
+
+    fn has_change(&self, is_meant: impl Fn(&Entry) -> bool) -> bool {
         let raft = &self.raft.raft;
         let (from, to) = (raft.raft_log.applied + 1, raft.raft_log.last_index() + 1);
         let inherited = |entry: &Entry| {
-            entry.entry_type == EntryType::EntryConfChange as i32
-                && !(self.is_leader() && entry.term == raft.term)
+            entry.entry_type == EntryType::EntryConfChange as i32 && is_meant(entry)
         };
         let unapplied = raft.raft_log.slice(from, to, None, GetEntriesContext::empty(false));
         from < to && unapplied.map_or(true, |entries| entries.iter().any(inherited))

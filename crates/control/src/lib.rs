@@ -188,6 +188,30 @@ impl Control {
             && others.all(|m| m.alive && !(m.roles.data && troubled(m)))
     }
 
+    /// The voters' lives as this node knows them, if no change of them is under way here: what it decides
+    /// alone, if it must, it decides among these (VIEW-8). For the simulator.
+    pub fn settled_voters(&self) -> Option<Vec<(NodeId, Incarnation)>> {
+        let life = |id: u64| (NodeId::new((id >> 32) as u16), Incarnation::new(id as u32));
+        let settled = !self.consensus.has_change_under_way();
+        settled.then(|| self.consensus.voters().into_iter().map(life).collect())
+    }
+
+    /// What it believes, for a person.
+    pub fn describe(&self) -> String {
+        let life = |id: u64| format!("{}:{}", id >> 32, id as u32);
+        let voters: Vec<String> = self.consensus.voters().into_iter().map(life).collect();
+        format!(
+            "view {}, leader {:?}, term {}, {}; voters {voters:?}, change under way: {}; gone {:?}; joined {}",
+            self.state.view.number,
+            self.leader(),
+            self.consensus.term(),
+            self.consensus.describe(),
+            self.consensus.has_change_under_way(),
+            self.gone,
+            self.joined,
+        )
+    }
+
     /// True if it knows who leads.
     pub fn knows_leader(&self) -> bool {
         self.leader().is_some()

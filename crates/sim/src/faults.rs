@@ -216,6 +216,18 @@ impl World {
             && left.iter().all(calm)
             && all.iter().filter(|id| !dead(id)).all(linked)
             && self.half_survives(view, victim)
+            && left.iter().all(|id| self.can_decide_without(*id, victim))
+    }
+
+    /// True if the node could decide with half of the voters that it knows of, if it had to: what those who
+    /// die have agreed on without it, nobody would know.
+    fn can_decide_without(&self, node: NodeId, victim: NodeId) -> bool {
+        let control = self.nodes.get(&node).and_then(crate::checkers::control);
+        let Some(voters) = control.and_then(|c| c.settled_voters()) else { return false };
+        let survives = |(id, life): &&(NodeId, Incarnation)| {
+            *id != victim && self.nodes.get(id).is_some_and(|n| n.is_alive() && n.life() == *life)
+        };
+        2 * voters.iter().filter(survives).count() >= voters.len()
     }
 
     /// Counts votes: now, and when all who are on their way have become members.

@@ -499,6 +499,10 @@ impl Run {
                 return self.run_for(Duration::from_millis(3_000));
             }
         }
+        for (id, node) in &self.world.nodes {
+            let control = checkers::control(node).map(|c| c.describe());
+            self.say(&format!("node {id}: {}", control.unwrap_or_else(|| "dead".to_string())));
+        }
         let left = checkers::nothing_left(&self.world).err().unwrap_or_default();
         state.map_err(|why| format!("{HEAL_MS} ms after the last fault: {why}; {left}"))
     }

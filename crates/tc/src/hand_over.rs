@@ -44,8 +44,10 @@ impl Tc {
     /// HANDOVER-1: true if the request would begin a transaction with rows whose primary is being handed
     /// over. It waits, and holds nothing meanwhile that others could wait for.
     pub(crate) fn hold_back(&mut self, req: &TcKeyReq, signal: &Signal<'_>) -> bool {
-        let begins = !self.transactions.contains_key(&req.transaction);
-        if !begins || !self.view.hands_over() || !self.needs_moving_rows(signal.payload()) {
+        if !self.view.hands_over()
+            || self.transactions.contains_key(&req.transaction)
+            || !self.needs_moving_rows(signal.payload())
+        {
             return false;
         }
         let fits = self.held.requests.len_bytes() + signal.bytes().len() <= HELD_BYTES_MAX;

@@ -141,3 +141,30 @@ fn who_inherits_a_change_of_voters_waits_for_a_majority() {
     }
     assert!(!group.node(1).is_leader() && !group.node(2).is_leader());
 }
+
+#[test]
+fn who_inherits_the_removal_of_one_of_the_gone_goes_on() {
+    let mut group = group(4);
+    group.node(3).campaign();
+    group.talk(&[1, 2, 3, 4]);
+    assert!(group.node(3).is_leader());
+    // Node 4 dies, its removal reaches node 1, and the leader dies, too.
+    group.remove(3, 4);
+    let (consensus, state) = &mut group.nodes[2];
+    for message in consensus.advance(state).messages.into_iter().filter(|m| m.to == life(1)) {
+        group.nodes[0].0.step(&message.bytes);
+    }
+    group.gone = vec![life(3), life(4)];
+    group.node(1).forget_leader(NodeId::new(3), Incarnation::new(1));
+    group.node(2).forget_leader(NodeId::new(3), Incarnation::new(1));
+    group.node(2).campaign();
+    group.talk(&[1, 2]);
+    assert!(!group.node(2).is_leader(), "node 1 knows more");
+    group.node(1).campaign();
+    group.talk(&[1, 2]);
+    assert!(group.node(1).is_leader());
+    assert_eq!(group.voters(1), [1, 2, 3].map(life));
+    group.remove(1, 3);
+    group.talk(&[1, 2]);
+    assert_eq!(group.voters(2), [1, 2].map(life));
+}
