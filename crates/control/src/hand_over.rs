@@ -35,6 +35,9 @@ const RETRY_MAX: Duration = Duration::from_millis(5_000);
 impl Control {
     /// A new view is installed here.
     pub(crate) fn note_view(&mut self, ctx: &Ctx<'_>) {
+        if !self.state.view.is_stopping(ctx.node()) {
+            self.leave_taking = Default::default();
+        }
         let handed = std::mem::take(&mut self.hand_overs);
         self.hand_overs = HandOvers {
             view: self.state.view.number,
@@ -134,7 +137,7 @@ impl Control {
     }
 
     /// Leader: true if all members have this view, and none of them is in trouble.
-    fn is_quiet(&self, ctx: &Ctx<'_>) -> bool {
+    pub(crate) fn is_quiet(&self, ctx: &Ctx<'_>) -> bool {
         let number = self.state.view.number;
         let has_view = |node: NodeId| {
             if node == ctx.node() {

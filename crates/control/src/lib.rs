@@ -97,8 +97,8 @@ struct Peer {
     doomed: bool,
     /// Leader: its removal was proposed.
     removing: bool,
-    /// Leader: it is to stop, and has nothing left to do.
-    leaves: bool,
+    /// Leader: it is to stop, and says how far it is.
+    leaves: stop::Leaves,
     /// Its clock in its newest heartbeat.
     clock: u64,
     /// Our clock, as echoed by its heartbeats: packets passed both ways then.
@@ -273,7 +273,7 @@ impl Control {
                 peer.heard_at = None;
                 peer.doomed = false;
                 peer.removing = false;
-                peer.leaves = false;
+                peer.leaves = stop::Leaves::No;
             }
         }
         if before != (self.state.view.number, self.state.catalog.version) {

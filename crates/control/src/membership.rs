@@ -326,8 +326,13 @@ impl Control {
     pub(crate) fn remove(&mut self, node: NodeId, ctx: &mut Ctx<'_>) {
         let Some(incarnation) = self.state.view.incarnation(node) else { return };
         if self.consensus.may_change_voters() {
+            // Before it is proposed: it may be agreed on at once.
             self.peers.entry(node).or_default().removing = true;
-            self.propose(&Command::Remove { node, incarnation }, ctx);
+            if !self.propose(&Command::Remove { node, incarnation }, ctx)
+                && let Some(peer) = self.peers.get_mut(&node)
+            {
+                peer.removing = false;
+            }
         }
     }
 

@@ -162,6 +162,7 @@ impl ControlState {
             Command::Remove { node, incarnation } => {
                 if self.view.is_alive(*node, *incarnation) {
                     self.remove(*node);
+                    self.keep_the_last();
                     self.next_view();
                 }
             }
@@ -227,6 +228,19 @@ impl ControlState {
                 if *primary == node {
                     let heir = in_sync.get(slot % in_sync.len().max(1));
                     *primary = heir.copied().unwrap_or_default();
+                }
+            }
+        }
+    }
+
+    /// STOP-1: whoever has the only full replica left stays.
+    fn keep_the_last(&mut self) {
+        for group in &self.view.groups {
+            let full = || group.replicas.iter().filter(|r| r.in_sync).map(|r| r.node);
+            if full().all(|n| self.view.member(n).is_some_and(|m| m.stopping.is_some())) {
+                let last: Vec<NodeId> = full().collect();
+                for member in self.view.members.iter_mut().filter(|m| last.contains(&m.node)) {
+                    member.stopping = None;
                 }
             }
         }

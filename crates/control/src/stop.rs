@@ -3,7 +3,7 @@
 
 use crate::{Control, state::Command};
 use lats_base::{Duration, Instant, NodeId};
-use lats_catalog::{AfterStop, View};
+use lats_catalog::{AfterStop, Member, View};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
@@ -22,6 +22,20 @@ pub(crate) struct Leave {
 
 /// Transactions of native clients that do not end are rolled back after this (STOP-3).
 const TRANSACTIONS_END: Duration = Duration::from_millis(10_000);
+/// Who was heard within this time is taken to live: two renewals of its lease.
+const HEARD_LATELY: Duration = Duration::from_millis(120);
+
+/// What the leader knows of a node that is to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// It has not said anything.
+    #[default]
+    No,
+    /// It has nothing left to do.
+    Ready,
+    /// What it has left to do is not waited for any more.
+    Late,
+}
 
 impl Control {
     /// A person wants a node to stop.
@@ -39,7 +53,9 @@ impl Control {
 
     /// The sessions of this process are gone.
     pub(crate) fn on_leave_ord(&mut self, ctx: &Ctx<'_>) {
-        self.leave_taking.asked_at.get_or_insert(ctx.now());
+        if self.state.view.is_stopping(ctx.node()) {
+            self.leave_taking.asked_at.get_or_insert(ctx.now());
+        }
     }
 
     pub(crate) fn on_quiet_rep(&mut self, signal: &Signal<'_>) {
@@ -48,13 +64,16 @@ impl Control {
 
     pub(crate) fn stop_tick(&mut self, ctx: &mut Ctx<'_>) {
         let me = ctx.node();
-        if self.state.view.is_stopping(me) && self.is_ready_to_leave(ctx) {
+        if self.state.view.is_stopping(me)
+            && let Some(leaves) = self.readiness(ctx)
+        {
             match self.leader() {
                 Some(leader) if leader != me => {
                     let incarnation = u64::from(ctx.incarnation().get());
-                    ctx.send(BlockRef::control(leader), &LeaveRep { incarnation });
+                    let late = u64::from(leaves == Leaves::Late);
+                    ctx.send(BlockRef::control(leader), &LeaveRep { incarnation, late });
                 }
-                _ => self.peers.entry(me).or_default().leaves = true,
+                _ => self.peers.entry(me).or_default().leaves = leaves,
             }
         }
         if self.is_leader() {
@@ -62,28 +81,46 @@ impl Control {
         }
     }
 
-    fn is_ready_to_leave(&self, ctx: &Ctx<'_>) -> bool {
-        let roles = self.state.view.member(ctx.node()).map(|m| m.roles).unwrap_or_default();
+    fn readiness(&self, ctx: &Ctx<'_>) -> Option<Leaves> {
+        let serves_sql = |m: &Member| m.roles.sql && !m.sql_address.is_empty();
+        let sql = self.state.view.member(ctx.node()).is_some_and(serves_sql);
         let asked_at = self.leave_taking.asked_at;
-        let sessions_gone = !roles.sql || asked_at.is_some();
-        let late = asked_at.is_some_and(|at| ctx.now().since(at) > TRANSACTIONS_END);
+        if asked_at.is_some_and(|at| ctx.now().since(at) > TRANSACTIONS_END) {
+            return Some(Leaves::Late);
+        }
         let all_quiet = self.leave_taking.quiet.len() >= self.blocks.len();
-        sessions_gone && (late || all_quiet)
+        (all_quiet && (!sql || asked_at.is_some())).then_some(Leaves::Ready)
     }
 
     pub(crate) fn on_leave_rep(&mut self, signal: &Signal<'_>) {
         let (node, life) = (signal.sender().node, signal.header.incarnation);
         let alive = self.state.view.incarnation(node).is_some_and(|l| l.get() == life);
         if alive && self.state.view.is_stopping(node) {
-            self.peers.entry(node).or_default().leaves = true;
+            let late = signal.body::<LeaveRep>().late != 0;
+            let leaves = if late { Leaves::Late } else { Leaves::Ready };
+            self.peers.entry(node).or_default().leaves = leaves;
         }
     }
 
     /// Leader: true if the node is on its way out and primary of nothing. It gets no lease any more.
     pub(crate) fn is_leaving(&self, node: NodeId) -> bool {
         let view = &self.state.view;
-        let ready = self.peers.get(&node).is_some_and(|p| p.leaves);
-        ready && view.is_stopping(node) && !is_primary(view, node)
+        let leaves = self.peers.get(&node).map(|p| p.leaves).unwrap_or_default();
+        // Whose transactions do not end leaves without a hand-over: backups take over, as from the dead.
+        let free = leaves == Leaves::Late || !is_primary(view, node);
+        leaves != Leaves::No && free && view.is_stopping(node) && !self.is_last_in_sync(node)
+    }
+
+    /// Leader: true if another full replica of the node's group lives, as far as can be known.
+    fn is_replaced(&self, node: NodeId, ctx: &Ctx<'_>) -> bool {
+        let view = &self.state.view;
+        let Some((_, group)) = view.group_of_node(node) else { return true };
+        let lately = |n: NodeId| {
+            let heard = self.peers.get(&n).and_then(|p| p.heard_at);
+            n == ctx.node() || heard.is_some_and(|at| ctx.now().since(at) <= HEARD_LATELY)
+        };
+        let others = group.replicas.iter().filter(|r| r.in_sync && r.node != node);
+        others.map(|r| r.node).any(|n| !view.is_stopping(n) && lately(n))
     }
 
     /// Leader: removes who is on its way out, when its last lease has run out: it may be asked for rows
@@ -93,18 +130,22 @@ impl Control {
         let members = self.state.view.members.iter().map(|m| m.node);
         let Some(node) = members.clone().find(|n| self.is_leaving(*n)) else { return };
         if node == me {
-            let stays = |n: &NodeId| *n != me && !self.state.view.is_stopping(*n);
-            let able = |n: &NodeId| self.state.view.is_in_sync(*n) && stays(n);
-            let heir = members.clone().find(able).or_else(|| members.clone().find(stays));
-            if let Some(life) = heir.and_then(|n| self.state.view.incarnation(n)) {
-                self.consensus.transfer_leadership(heir.unwrap_or_default(), life);
+            let stays =
+                |m: &&Member| m.alive && m.stopping.is_none() && !self.gone.contains_key(&m.node);
+            let members = || self.state.view.members.iter().filter(stays);
+            let full = members().find(|m| self.state.view.is_in_sync(m.node));
+            let heir = full.or_else(|| members().next()).map(|m| (m.node, m.incarnation));
+            if let Some((heir, life)) = heir {
+                self.consensus.transfer_leadership(heir, life);
                 self.run_consensus(ctx);
             }
             return;
         }
         let peer = self.peers.get(&node).copied().unwrap_or_default();
         let lease_over = self.old_leases_are_over(now) && now >= peer.granted_until;
-        if !peer.removing && (lease_over || !self.holds_data(node)) && !self.is_last_in_sync(node) {
+        let safe = !self.holds_data(node)
+            || (lease_over && self.is_quiet(ctx) && self.is_replaced(node, ctx));
+        if !peer.removing && safe {
             self.remove(node, ctx);
         }
     }

@@ -82,7 +82,7 @@ fn add_data_orders(
     };
     let meant = |list: &u64| only.is_none_or(|wanted| wanted == *list);
     for (list, known) in versions.lists.iter().filter(|(list, _)| meant(list)) {
-        let writer = |element: &u64| versions.writers.get(element).copied();
+        let writer = |element: &u64| versions.writers.get(&(*list, *element)).copied();
         let writers: Vec<usize> = known.order.iter().filter_map(writer).collect();
         for two in writers.windows(2) {
             add(two[0], two[1], Why::Overwrites(*list));
@@ -97,7 +97,7 @@ fn add_data_orders(
             if !meant(&list) {
                 continue;
             }
-            let writer = |element: &u64| versions.writers.get(element).copied();
+            let writer = |element: &u64| versions.writers.get(&(list, *element)).copied();
             if let Some(seen) = elements.last().and_then(writer) {
                 add(seen, *at, Why::IsRead(list));
             }

@@ -81,7 +81,13 @@ fn half_a_transaction_is_found() {
 #[test]
 fn what_was_rolled_back_is_not_there() {
     let gone = Transaction { outcome: Outcome::RolledBack, ..t(0, 1, &[append(1, 10)]) };
-    assert!(found(&[gone, t(0, 9, &[read(1, &[10])])]).contains("G1a"));
+    let seen = t(0, 9, &[read(1, &[10])]);
+    assert!(found(&[gone.clone(), seen.clone()]).contains("G1a"));
+    let dirty = Transaction { outcome: Outcome::RolledBack, ..seen };
+    assert!(found(&[gone, dirty]).contains("G1a"), "who rolls back must not see it either");
+    let elsewhere =
+        [t(0, 1, &[append(2, 20)]), t(2, 3, &[append(1, 10)]), t(4, 5, &[read(1, &[20, 10])])];
+    assert!(found(&elsewhere).contains("nobody appended"));
     assert!(found(&[t(0, 9, &[read(1, &[99])])]).contains("nobody appended"));
 }
 

@@ -16,8 +16,8 @@ pub(crate) struct List {
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
     pub(crate) lists: BTreeMap<u64, List>,
-    /// The transaction that appended an element.
-    pub(crate) writers: BTreeMap<u64, usize>,
+    /// The transaction that appended an element to a list.
+    pub(crate) writers: BTreeMap<(u64, u64), usize>,
     happened: BTreeSet<usize>,
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn infer(history: &[Transaction], report: &mut Report) -> Versions {
     let mut versions = Versions::default();
     for (at, t) in history.iter().enumerate() {
         for action in &t.actions {
-            if let Action::Append { element, .. } = action
-                && versions.writers.insert(*element, at).is_some()
+            if let Action::Append { list, element } = action
+                && versions.writers.insert((*list, *element), at).is_some()
             {
                 report
                     .anomalies
@@ -51,13 +51,13 @@ pub(crate) fn infer(history: &[Transaction], report: &mut Report) -> Versions {
         }
     }
     for (at, t) in history.iter().enumerate() {
-        if t.outcome == Outcome::RolledBack {
-            // What it has read may be whatever: it was told so.
-            continue;
-        }
         for (list, elements) in reads_of_others(history, at, report) {
             report.reads += 1;
             check_read(history, (at, list, elements), &mut versions, report);
+            if t.outcome == Outcome::RolledBack {
+                // It must not see what was rolled back either; but it has no place in the order.
+                continue;
+            }
             let known = &mut versions.lists.entry(list).or_default().order;
             let (short, long) = match known.len() < elements.len() {
                 true => (&known[..], elements),
@@ -127,7 +127,7 @@ fn check_read(
 ) {
     let mut seen = BTreeSet::new();
     for element in elements {
-        let Some(writer) = versions.writers.get(element).copied() else {
+        let Some(writer) = versions.writers.get(&(list, *element)).copied() else {
             let who = name(history, at);
             report
                 .anomalies
@@ -147,7 +147,8 @@ fn check_read(
         }
         versions.happened.insert(writer);
     }
-    let Some(writer) = elements.last().and_then(|e| versions.writers.get(e).copied()) else {
+    let Some(writer) = elements.last().and_then(|e| versions.writers.get(&(list, *e)).copied())
+    else {
         return;
     };
     let mut appended = history[writer].actions.iter().filter_map(|a| match a {

@@ -6,7 +6,7 @@
 //! in the primary's order. Index entries exist for every version, so a scan looks at an entry's
 //! row and takes it only if the version it may see has that entry's key.
 
-use crate::{lock::Lock, snapshot::Older};
+use crate::{key_index::KeyIndex, lock::Lock, snapshot::Older};
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,6 @@ use alloc::{
     string::String,
     vec::Vec,
 };
-use hashbrown::HashTable;
 use lats_base::{Epoch, IndexId, RowId, TransactionId, hash::partition_hash, require};
 use lats_catalog::{PRIMARY_INDEX, TableDef};
 use lats_values::RowLayout;
@@ -146,7 +145,7 @@ impl Rubble {
 pub struct Fragment {
     rows: Vec<Option<Row>>,
     free: BTreeSet<u64>,
-    by_key: HashTable<u64>,
+    by_key: KeyIndex,
     indexes: Vec<Index>,
     next_number: u64,
     bytes: usize,
@@ -168,7 +167,7 @@ impl Fragment {
         let mut fragment = Self {
             rows: Vec::new(),
             free: BTreeSet::new(),
-            by_key: HashTable::new(),
+            by_key: KeyIndex::new(),
             indexes: Vec::new(),
             next_number: 1,
             bytes: 0,
@@ -270,7 +269,7 @@ impl Fragment {
     pub(crate) fn find(&self, key: &[u8]) -> Option<RowId> {
         let rows = &self.rows;
         let has_key = |id: &u64| rows[*id as usize].as_ref().is_some_and(|r| *r.key == *key);
-        self.by_key.find(partition_hash(key), has_key).map(|id| RowId::new(*id))
+        self.by_key.find(partition_hash(key), has_key).map(RowId::new)
     }
 
     /// Ids below this may be in use.
@@ -298,7 +297,7 @@ impl Fragment {
         self.bytes += key.len() + ROW_OVERHEAD_BYTES;
         let rows = &self.rows;
         let hasher = |id: &u64| rows[*id as usize].as_ref().map_or(0, |r| partition_hash(&r.key));
-        self.by_key.insert_unique(partition_hash(key), id.get(), hasher);
+        self.by_key.insert(partition_hash(key), id.get(), hasher);
     }
 
     /// Forgets the record if nothing is left of the row.
@@ -318,11 +317,8 @@ impl Fragment {
         let key = core::mem::take(&mut self.rows[id.get() as usize]).map(|r| r.key);
         if let Some(key) = key {
             self.bytes -= key.len() + ROW_OVERHEAD_BYTES;
-            let found = self.by_key.find_entry(partition_hash(&key), |i| *i == id.get());
-            require!(found.is_ok(), "row {id} is in the hash index");
-            if let Ok(entry) = found {
-                entry.remove();
-            }
+            let found = self.by_key.remove(partition_hash(&key), id.get());
+            require!(found, "row {id} is in the hash index");
         }
         self.free.insert(id.get());
     }

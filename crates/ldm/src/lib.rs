@@ -17,6 +17,7 @@ mod finish;
 mod fragment;
 mod hand_over;
 mod index;
+mod key_index;
 mod lock;
 mod prepare;
 mod read;

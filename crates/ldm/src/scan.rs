@@ -38,6 +38,8 @@ pub(crate) struct Scan {
     left: u64,
     batch: Vec<u8>,
     batch_rows: u32,
+    /// Another node has become primary since it began (HANDOVER-6).
+    left_behind: bool,
     /// Work done by the program in this slice.
     work: u64,
     used: Instant,
@@ -125,6 +127,7 @@ impl Ldm {
             left: req.limit,
             batch: Vec::new(),
             batch_rows: 0,
+            left_behind: false,
             work: 0,
             used: ctx.now(),
         })
@@ -165,6 +168,7 @@ impl Ldm {
     fn run_scan(&mut self, reply_to: BlockRef, id: u64, ctx: &mut Ctx<'_>) {
         let Some(mut scan) = self.scans.remove(&(reply_to, id)) else { return };
         scan.used = ctx.now();
+        scan.left_behind = self.view.primary(scan.fragment) != Some(ctx.node());
         let sliced = self
             .check_scan_goes_on(scan.table, scan.fragment, ctx)
             .map_err(Refusal::from)
@@ -218,6 +222,8 @@ impl Ldm {
                 let image = match scan.as_of {
                     _ if scan.pending => None,
                     Some(epoch) => self.as_of(row, epoch),
+                    // What is pending here came after the scan: the fragment was drained.
+                    None if scan.left_behind => row.seen_by(scan.transaction),
                     None => self.visible(row, scan.fragment, scan.transaction)?,
                 };
                 if scan.pending {

@@ -18,6 +18,9 @@ use lats_signals::{
     control::InstallConf,
 };
 
+/// A primary gives fewer numbers than this many bits have within one view (COMMIT-8).
+const NUMBERS_PER_VIEW_BITS: u32 = 40;
+
 impl Ldm {
     pub(crate) fn on_view_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let Ok(view) = lats_catalog::decode::<View>(signal.payload()) else { return };
@@ -31,6 +34,7 @@ impl Ldm {
         self.report_orphans(ctx);
         self.plan_copies(ctx);
         self.confirm_install(ctx);
+        self.quiet &= self.view.is_stopping(ctx.node());
         self.start_hand_over(ctx);
         self.replay_parked(ctx);
     }
@@ -129,6 +133,14 @@ impl Ldm {
         let mut ops: Vec<(TransactionId, Op)> = Vec::new();
         for (id, t) in &self.transactions {
             ops.extend(t.ops.iter().filter(|op| promoted(op.fragment)).map(|op| (*id, *op)));
+        }
+        // COMMIT-8: the former primary may have given numbers that this replica has not heard of.
+        let above = self.view.number.get() << NUMBERS_PER_VIEW_BITS;
+        for table in self.tables.values_mut() {
+            let own = table.fragments.iter_mut().filter(|(id, _)| {
+                self.view.primary(**id) == Some(node) && before.primary(**id) != Some(node)
+            });
+            own.for_each(|(_, fragment)| fragment.hear_number(above));
         }
         for (_, op) in &ops {
             self.settle_passed(op);

@@ -93,9 +93,8 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
         runtime.on_view = Box::new(move |view| {
             mark(view);
             told.send_if_modified(|said| {
-                let news = view.is_stopping(NodeId::new(node_id)) && !*said;
-                *said |= news;
-                news
+                let stops = view.is_stopping(NodeId::new(node_id));
+                std::mem::replace(said, stops) != stops
             });
         });
         tokio.spawn(serve_sql((own, arrived), NodeId::new(node_id), listener, stopping));
@@ -223,19 +222,29 @@ async fn serve_sql(
     while client.ready(Duration::from_secs(5)).await.is_err() {
         tracing::info!("SQL waits for the cluster to serve");
     }
-    let bound =
-        listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
-    match bound {
-        Ok(listener) => {
-            let store = ClusterStore::new(client.clone());
-            let port = listener.local_addr().map(|a| a.port()).unwrap_or_default();
-            let shared = lats_sql::session::Shared::new(store, clock::unix_micros);
-            let shared = Arc::new(shared.on_port(port));
-            let serving =
-                lats_sql::connection::listen(shared, listener, random::nonce, stopping.clone());
-            leave(serving, stopping, &client).await;
+    let Ok(address) = listener.local_addr() else { return };
+    let shared =
+        lats_sql::session::Shared::new(ClusterStore::new(client.clone()), clock::unix_micros);
+    let shared = Arc::new(shared.on_port(address.port()));
+    let mut listener = Ok(listener);
+    loop {
+        let bound = listener.and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            tokio::net::TcpListener::from_std(listener)
+        });
+        match bound {
+            Ok(bound) => {
+                let (shared, stops) = (shared.clone(), stopping.clone());
+                let serving = lats_sql::connection::listen(shared, bound, random::nonce, stops);
+                leave(serving, stopping.clone(), &client).await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot serve MySQL clients; it is tried again");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
         }
-        Err(error) => tracing::error!(%error, "cannot serve MySQL clients"),
+        // It stays after all: it has become the last replica (STOP-1).
+        listener = std::net::TcpListener::bind(address);
     }
 }
 
@@ -245,11 +254,12 @@ const SESSIONS_END: Duration = Duration::from_secs(50);
 /// Serves MySQL clients until the node is to stop and they are gone; then it may go.
 async fn leave(
     serving: impl Future<Output = std::io::Result<()>>,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
     client: &Client,
 ) {
+    let mut told = stopping.clone();
     let overdue = async {
-        let told = stopping.wait_for(|stops| *stops).await.is_ok();
+        let told = told.wait_for(|stops| *stops).await.is_ok();
         tokio::time::sleep(SESSIONS_END).await;
         told
     };
@@ -259,7 +269,7 @@ async fn leave(
         },
         _ = overdue => tracing::warn!("MySQL clients are still here, and are left"),
     }
-    loop {
+    while *stopping.borrow() {
         // Until the cluster has heard, and this process ends.
         client.leave_home();
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -203,7 +203,7 @@ impl Supervisor {
                     self.kill_all();
                     return Ok(ExitCode::SUCCESS);
                 }
-                Some(Heard::StartNodes) => self.start_stopped(),
+                Some(Heard::StartNodes) => self.start_stopped(&mut due),
                 None => {}
             }
             for (node_id, status) in self.dead() {
@@ -241,13 +241,14 @@ impl Supervisor {
     }
 
     /// Starts the nodes again that a person wants to have back.
-    fn start_stopped(&mut self) {
+    fn start_stopped(&mut self, due: &mut BTreeMap<u16, Time>) {
         for node in self.cluster.nodes.clone() {
             let file = start_file(&self.data_dir, node.node_id);
-            if std::fs::remove_file(file).is_ok()
-                && !self.children.contains_key(&node.node_id)
-                && let Err(error) = self.start(node.node_id, false)
-            {
+            if std::fs::remove_file(file).is_err() || self.children.contains_key(&node.node_id) {
+                continue;
+            }
+            due.remove(&node.node_id);
+            if let Err(error) = self.start(node.node_id, false) {
                 say!("latsdb: {error:#}");
             }
         }

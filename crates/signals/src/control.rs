@@ -374,6 +374,8 @@ body! {
     LeaveRep {
         /// Its life.
         incarnation: u64,
+        /// 1 if it has waited for its transactions long enough.
+        late: u64,
     }
 }
 body! {

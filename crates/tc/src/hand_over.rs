@@ -4,9 +4,10 @@
 use crate::{
     Tc,
     request::{Part, Parts},
-    transaction::State,
+    transaction::{Returned, State},
 };
-use lats_base::RefCode;
+use lats_base::{RefCode, TransactionId};
+use lats_catalog::SEQUENCES_TABLE;
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal, SignalBuffer,
@@ -68,7 +69,8 @@ impl Tc {
 
     fn needs_moving_rows(&self, operations: &[u8]) -> bool {
         list::items::<Operation>(operations).any(|(head, [key, _, _])| {
-            let table = self.tables.get(&head.table);
+            // Whoever wants numbers may hold such rows in another transaction.
+            let table = self.tables.get(&head.table).filter(|_| head.table != SEQUENCES_TABLE);
             table.is_some_and(|t| self.view.next_primary(t.spread.fragment_of(key)).is_some())
         })
     }
@@ -90,21 +92,45 @@ impl Tc {
         let id = rep.transaction;
         let Some(t) = self.transactions.get_mut(&id) else { return };
         let Some(batch) = t.batches.remove(&rep.batch) else { return };
-        let statement = t.request.as_ref().map_or(t.statement, |r| r.statement);
+        t.returned.push(Returned {
+            operations: signal.payload().to_vec(),
+            reads_with_lock: batch.reads_with_lock,
+            of_index: batch.of_index,
+        });
+        self.send_returned(id, ctx);
+        self.when_settled(id, ctx);
+    }
+
+    /// Sends what was given back to whoever is primary now: one batch at a time to each data manager, which
+    /// may still be at work on another one of the transaction.
+    pub(crate) fn send_returned(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        if t.returned.is_empty() {
+            return;
+        }
+        let returned = core::mem::take(&mut t.returned);
         if t.state != State::Preparing {
             // It is being rolled back, and this part of it has nothing to take back.
-            return self.when_settled(id, ctx);
+            return;
         }
-        match self.route_again(signal.payload(), batch.reads_with_lock) {
-            // The images may not carry the decision any more: the new primary is elsewhere.
-            Ok(parts) => {
+        let statement = t.request.as_ref().map_or(t.statement, |r| r.statement);
+        for batch in returned {
+            let parts = match self.route_again(&batch.operations, batch.reads_with_lock) {
+                Ok(parts) => parts,
+                // The index is gone meanwhile: the row was changed by another definition.
+                Err(RefCode::TableUnknown) if batch.of_index => {
+                    return self.refuse_request(id, RefCode::SchemaVersionOld.into(), ctx);
+                }
+                Err(code) => return self.refuse_request(id, code.into(), ctx),
+            };
+            let Some(t) = self.transactions.get_mut(&id) else { return };
+            let busy = |at: &BlockRef| t.batches.values().any(|b| b.primary == *at && !b.executed);
+            if parts.keys().any(busy) {
+                t.returned.push(batch);
+            } else {
+                // The images may not carry the decision any more: the new primary is elsewhere.
                 self.send_batches(id, (statement, PART_OF_MANY), (parts, batch.of_index), ctx);
             }
-            // The index is gone meanwhile: the row was changed by another definition.
-            Err(RefCode::TableUnknown) if batch.of_index => {
-                self.refuse_request(id, RefCode::SchemaVersionOld.into(), ctx);
-            }
-            Err(code) => self.refuse_request(id, code.into(), ctx),
         }
     }
 

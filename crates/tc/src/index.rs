@@ -115,7 +115,7 @@ impl Tc {
     pub(crate) fn change_indexes(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
         let forgets = ctx.fault(Fault::BugForgetIndexChange);
         let Some(t) = self.transactions.get_mut(&id) else { return };
-        let executed = t.batches.values().all(|b| b.executed);
+        let executed = t.batches.values().all(|b| b.executed) && t.returned.is_empty();
         let Some(request) = &mut t.request else { return };
         if t.state != State::Preparing || !executed || request.index_work.changes.is_empty() {
             return;

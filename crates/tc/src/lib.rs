@@ -222,6 +222,10 @@ impl Block for Tc {
 
     fn on_timer(&mut self, _token: TimerToken, ctx: &mut Ctx<'_>) {
         self.drop_old_queries(ctx);
+        if !self.may_serve(ctx) {
+            // The view that they wait for may never come here.
+            self.release_held(ctx);
+        }
         ctx.after(Duration::from_millis(1_000), 0);
     }
 

@@ -70,6 +70,7 @@ impl Tc {
         } else if !fits {
             self.abort(conf.transaction, RefCode::BatchTooLarge.into(), ctx);
         }
+        self.send_returned(conf.transaction, ctx);
         self.change_indexes(conf.transaction, ctx);
         self.forget_settled(conf.transaction, conf.batch, ctx);
     }
@@ -105,6 +106,9 @@ impl Tc {
         let refusal = Refusal { code, errno: body.errno, text: signal.payload().to_vec() };
         // What answers so was told to, because another part of the request was refused first.
         let cancelled = body.code == u32::from(RefCode::TransactionAborted.number());
+        if t.state != State::Preparing {
+            t.returned.clear();
+        }
         match t.state {
             State::Preparing => self.refuse_request(body.transaction, refusal, ctx),
             State::SettlingStatement if refusal.ends_transaction() && !cancelled => {
@@ -125,7 +129,11 @@ impl Tc {
     /// Goes on when all that was sent has been answered.
     pub(crate) fn when_settled(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
         let Some(t) = self.transactions.get_mut(&id) else { return };
-        if !t.batches.is_empty() {
+        if t.state != State::Preparing {
+            // They have done nothing.
+            t.returned.clear();
+        }
+        if !t.batches.is_empty() || !t.returned.is_empty() {
             return;
         }
         match t.state {

@@ -53,6 +53,8 @@ pub(crate) struct Transaction {
     /// Batches that are not answered by everyone yet.
     pub(crate) batches: BTreeMap<u32, Batch>,
     pub(crate) next_batch: u32,
+    /// Batches that a former primary has given back, and that are yet to be sent again (HANDOVER-3).
+    pub(crate) returned: Vec<Returned>,
     /// Participants whose answer the state waits for.
     pub(crate) waiting: BTreeSet<BlockRef>,
     /// The view of the newest order to commit or to take back: answers to older ones do not count
@@ -83,6 +85,14 @@ pub(crate) struct Participant {
     pub(crate) backup: bool,
     /// It holds locks for rows that no backup has images of.
     pub(crate) only_locks: bool,
+}
+
+/// A batch that is to be sent again.
+#[derive(Debug)]
+pub(crate) struct Returned {
+    pub(crate) operations: Vec<u8>,
+    pub(crate) reads_with_lock: bool,
+    pub(crate) of_index: bool,
 }
 
 /// Operations sent to one primary.
@@ -154,6 +164,7 @@ impl Transaction {
             participants: BTreeMap::new(),
             batches: BTreeMap::new(),
             next_batch: 1,
+            returned: Vec::new(),
             waiting: BTreeSet::new(),
             order_view: ViewNumber::default(),
             aborts_from: 0,

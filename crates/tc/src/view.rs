@@ -39,6 +39,19 @@ impl Tc {
             lats_kernel::Block::handle(self, &signal, ctx);
         }
         self.release_held(ctx);
+        self.cancel_what_was_kept_aside(ctx);
+        self.quiet &= self.view.is_stopping(ctx.node());
+    }
+
+    /// A batch that was kept aside during a hand-over may have missed that it is cancelled (ABORT-1).
+    fn cancel_what_was_kept_aside(&mut self, ctx: &mut Ctx<'_>) {
+        let settling = |t: &Transaction| {
+            matches!(t.state, State::Settling | State::SettlingStatement)
+                && t.batches.values().any(|b| !b.executed)
+        };
+        let ids = self.transactions.iter().filter(|(_, t)| settling(t)).map(|(id, _)| *id);
+        let ids: Vec<TransactionId> = ids.collect();
+        ids.into_iter().for_each(|id| self.cancel_waits(id, ctx));
     }
 
     pub(crate) fn on_catalog_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

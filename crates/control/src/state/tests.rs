@@ -168,3 +168,14 @@ fn replicas_of_a_group_are_in_different_locations() {
     assert_eq!(groups(3, &["a", "a", "b", "b", "c", "c"]), [[1, 3, 5], [2, 4, 6]]);
     assert_eq!(groups(2, &["a", "a", "a", "b"]), [[1, 4], [2, 3]]);
 }
+
+#[test]
+fn a_node_that_was_to_stop_stays_when_it_is_the_last() {
+    let mut state = two_and_a_witness();
+    let (node, incarnation) = (NodeId::new(1), Incarnation::new(1));
+    state.apply(&Command::Stop { node, incarnation, then: AfterStop::StayDown });
+    assert!(state.view.is_stopping(node));
+    state.apply(&Command::Remove { node: NodeId::new(2), incarnation });
+    assert!(!state.view.is_stopping(node));
+    assert_eq!(primaries(&state), [1, 1]);
+}

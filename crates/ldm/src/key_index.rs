@@ -1,0 +1,141 @@
+//! The hash index on the primary key: extendible hashing (R. Fagin, J. Nievergelt, N. Pippenger,
+//! H. R. Strong: "Extendible Hashing — A Fast Access Method for Dynamic Files", 1979). It grows by splitting
+//! one small segment at a time: a single table would hash millions of keys anew at once, while everybody waits.
+
+use alloc::{vec, vec::Vec};
+use hashbrown::HashTable;
+
+/// Row ids by the hash of their keys.
+#[derive(Debug)]
+pub(crate) struct KeyIndex {
+    /// The segment of each value of the hash's first bits; as many bits as `depth`.
+    directory: Vec<u32>,
+    depth: u32,
+    segments: Vec<Segment>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    ids: HashTable<u64>,
+    /// How many of the bits all its hashes have in common.
+    depth: u32,
+}
+
+/// Ids after which a segment is split.
+const SEGMENT_MAX: usize = 1_024;
+/// The bits that choose the segment begin here: a segment's table uses those below, and the last seven.
+const SHIFT: u32 = 20;
+/// Places of the directory for each segment: more only come about when many hashes are alike, be it by
+/// design. Then segments grow instead.
+const PLACES_MAX: usize = 8;
+
+impl KeyIndex {
+    pub(crate) fn new() -> Self {
+        let segment = Segment { ids: HashTable::new(), depth: 0 };
+        Self { directory: vec![0], depth: 0, segments: vec![segment] }
+    }
+
+    fn place(&self, hash: u64) -> usize {
+        (hash >> SHIFT) as usize & (self.directory.len() - 1)
+    }
+
+    fn segment(&self, hash: u64) -> usize {
+        self.directory[self.place(hash)] as usize
+    }
+
+    /// The id with this hash for which `is_it` holds.
+    pub(crate) fn find(&self, hash: u64, is_it: impl FnMut(&u64) -> bool) -> Option<u64> {
+        self.segments[self.segment(hash)].ids.find(hash, is_it).copied()
+    }
+
+    /// Enters an id that is not there. `hash_of` gives the hash of any id that is.
+    pub(crate) fn insert(&mut self, hash: u64, id: u64, hash_of: impl Fn(&u64) -> u64) {
+        let mut at = self.segment(hash);
+        while self.segments[at].ids.len() >= SEGMENT_MAX && self.may_split(at) {
+            self.split(at, &hash_of);
+            at = self.segment(hash);
+        }
+        self.segments[at].ids.insert_unique(hash, id, hash_of);
+    }
+
+    /// Takes an id out; false if it was not there.
+    pub(crate) fn remove(&mut self, hash: u64, id: u64) -> bool {
+        let at = self.segment(hash);
+        match self.segments[at].ids.find_entry(hash, |other| *other == id) {
+            Ok(entry) => {
+                entry.remove();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn may_split(&self, at: usize) -> bool {
+        let fits = self.directory.len() < PLACES_MAX * self.segments.len();
+        SHIFT + self.depth < u64::BITS && (self.segments[at].depth < self.depth || fits)
+    }
+
+    /// One more bit tells the ids of a segment apart.
+    fn split(&mut self, at: usize, hash_of: &impl Fn(&u64) -> u64) {
+        let bit = self.segments[at].depth;
+        if bit == self.depth {
+            // Every segment gets twice as many places.
+            self.directory.extend_from_within(..);
+            self.depth += 1;
+        }
+        let is_set = |hash: u64| hash >> (SHIFT + bit) & 1 == 1;
+        let mut moved = HashTable::with_capacity(SEGMENT_MAX / 2);
+        for id in self.segments[at].ids.extract_if(|id| is_set(hash_of(id))) {
+            moved.insert_unique(hash_of(&id), id, hash_of);
+        }
+        self.segments[at].depth = bit + 1;
+        let new = self.segments.len() as u32;
+        self.segments.push(Segment { ids: moved, depth: bit + 1 });
+        for (place, segment) in self.directory.iter_mut().enumerate() {
+            if *segment as usize == at && place >> bit & 1 == 1 {
+                *segment = new;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lats_base::hash::partition_hash;
+
+    fn hash_of(id: &u64) -> u64 {
+        partition_hash(&id.to_le_bytes())
+    }
+
+    fn find(index: &KeyIndex, id: u64) -> Option<u64> {
+        index.find(hash_of(&id), |other| *other == id)
+    }
+
+    #[test]
+    fn what_was_entered_is_found_and_nothing_else() {
+        let mut index = KeyIndex::new();
+        for id in 0..50_000 {
+            index.insert(hash_of(&id), id, hash_of);
+            assert_eq!(find(&index, id + 1), None);
+        }
+        assert!(index.segments.iter().all(|s| s.ids.len() <= SEGMENT_MAX));
+        assert!(index.segments.len() >= 49 && index.directory.len() <= 256);
+        assert!((0..50_000).all(|id| find(&index, id) == Some(id)));
+        for id in (0..50_000).step_by(3) {
+            assert!(index.remove(hash_of(&id), id));
+            assert!(!index.remove(hash_of(&id), id));
+        }
+        assert!((0..50_000).all(|id| find(&index, id).is_some() == (id % 3 != 0)));
+    }
+
+    #[test]
+    fn equal_hashes_are_borne() {
+        let mut index = KeyIndex::new();
+        for id in 0..3_000 {
+            index.insert(7 << SHIFT, id, |_| 7 << SHIFT);
+        }
+        assert_eq!(index.find(7 << SHIFT, |id| *id == 2_999), Some(2_999));
+        assert!(index.directory.len() <= 64, "{} places", index.directory.len());
+    }
+}
