@@ -131,6 +131,10 @@ class Cluster:
         self.run("start", "--sql-port", str(sql_port), "--ephemeral", "--detach",
                  "--restart-delay-ms", "300", "--memory-mib", "1024")
 
+    def popen(self, command, *arguments):
+        line = [self.binary, command, "--data-dir", self.directory, *arguments]
+        return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
     def run(self, command, *arguments):
         line = [self.binary, command, "--data-dir", self.directory, *arguments]
         done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
@@ -156,6 +160,13 @@ class Cluster:
                 pass
             time.sleep(0.1)
         raise RuntimeError(f"not whole after {seconds} s: {self.nodes()}")
+
+
+def prepare(connection):
+    """The tables of the transfers."""
+    connection.query("CREATE TABLE account (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
+    connection.query("CREATE TABLE transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
+    connection.query("INSERT INTO account VALUES " + ",".join(f"({i}, 0)" for i in range(ACCOUNTS)))
 
 
 # A frozen node must find out by itself that it was removed: this long it does nothing.
@@ -274,10 +285,7 @@ def main():
     stop, ledger = threading.Event(), Ledger()
     try:
         setup = Connection(ports[0], "test")
-        setup.query("CREATE TABLE account (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
-        setup.query("CREATE TABLE transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
-        values = ",".join(f"({i}, 0)" for i in range(ACCOUNTS))
-        setup.query(f"INSERT INTO account VALUES {values}")
+        prepare(setup)
         kind = Worker if args.fault == "kill" else Pinned
         workers = [kind(i + 1, ports, ledger, stop) for i in range(args.threads)]
         for worker in workers:

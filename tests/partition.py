@@ -20,7 +20,7 @@ import threading
 import time
 
 import history
-from kill import ACCOUNTS, Ledger, Pinned, check, connect, longest_gap
+from kill import Ledger, Pinned, check, connect, longest_gap, prepare
 from minimysql import MySQLError
 
 FAULT_SECONDS = 2.0
@@ -194,9 +194,7 @@ def inside(args):
     try:
         cluster.wait_whole()
         setup = connect(places[0], 10)
-        setup.query("CREATE TABLE account (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
-        setup.query("CREATE TABLE transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
-        setup.query("INSERT INTO account VALUES " + ",".join(f"({i}, 0)" for i in range(ACCOUNTS)))
+        prepare(setup)
         history.prepare(setup)
         workers = [Pinned(i + 1, places, ledger, stop) for i in range(args.threads)]
         clients = [history.ListClient(i + 1, places, args.seed + i, stop) for i in range(len(places))]

@@ -14,7 +14,8 @@ import sys
 import threading
 import time
 
-from kill import ACCOUNTS, Cluster, Connection, Ledger, MySQLError, Worker, check, connect, longest_gap, wait_until
+from kill import (Cluster, Connection, Ledger, MySQLError, Worker, check, connect, longest_gap, prepare,
+                  wait_until)
 
 
 class Guest(Worker):
@@ -109,6 +110,26 @@ def stop_again_and_again(cluster, ledger, rounds):
     wait_until(balanced, 20, "primaries did not come back to the node that was started again")
 
 
+def the_last_one_stays(cluster, ports):
+    """The replica that was to stay dies while the other one is on its way out."""
+    nodes = cluster.wait_whole()
+    open_one = connect(ports[0], 20)
+    open_one.query("BEGIN")
+    open_one.query("INSERT INTO transfer VALUES (-1, 0, 0, 0)")
+    stopping = cluster.popen("stop-node", "1")
+    wait_until(lambda: cluster.nodes()[0]["state"] == "stopping", 10, "the node does not stop")
+    os.kill(nodes[1]["pid"], 9)
+    said = stopping.communicate(timeout=30)[1]
+    assert stopping.returncode != 0 and "only full replica" in said, said
+    wait_until(lambda: primaries(cluster)[0] == 2, 10, "the last replica is not primary")
+    again = connect(ports[0], 10)
+    again.query("INSERT INTO transfer VALUES (-2, 0, 0, 0)")
+    open_one.query("COMMIT")
+    assert again.query("DELETE FROM transfer WHERE id < 0") == 2
+    cluster.wait_whole()
+    wait_until(lambda: primaries(cluster) == [1, 1], 20, "primaries did not come back to the node that had died")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
@@ -121,9 +142,7 @@ def main():
     stop, ledger = threading.Event(), Ledger()
     try:
         setup = Connection(ports[0], "test")
-        setup.query("CREATE TABLE account (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
-        setup.query("CREATE TABLE transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
-        setup.query("INSERT INTO account VALUES " + ",".join(f"({i}, 0)" for i in range(ACCOUNTS)))
+        prepare(setup)
         fill_big(setup)
         setup.close()
         workers = [Guest(i + 1, ports, ledger, stop) for i in range(args.threads)]
@@ -147,11 +166,12 @@ def main():
         os.kill(victim["pid"], 9)
         wait_until(lambda: primaries(cluster) == [0, 2], 20, "the killed node is still primary")
         wait_until(lambda: primaries(cluster) == [1, 1], 20, "primaries did not come back after a kill")
+        the_last_one_stays(cluster, ports)
     finally:
         stop.set()
         cluster.run("stop")
-    print(f"stop-node: {len(ledger.committed)} committed, {sum(s.scans for s in scanners)} scans, {sum(w.moved for w in workers)} times sent elsewhere, "
-          f"{len(failures)} failed")
+    print(f"stop-node: {len(ledger.committed)} committed, {sum(s.scans for s in scanners)} scans, "
+          f"{sum(w.moved for w in workers)} times sent elsewhere, {len(failures)} failed")
     for what in wrong:
         print(f"stop-node: WRONG: {what}")
     return 1 if wrong else 0

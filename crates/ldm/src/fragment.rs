@@ -350,6 +350,8 @@ impl Fragment {
             self.bytes += image.len();
         }
         if let Some(row) = self.row_mut(id) {
+            let above = row.pending.last().is_none_or(|top| top.number < version.number);
+            require!(above, "COMMIT-8: version {} of row {id} comes late", version.number);
             row.pending.push(version);
         }
     }

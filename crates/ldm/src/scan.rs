@@ -65,7 +65,7 @@ enum Slice {
 impl Ldm {
     pub(crate) fn on_scan_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ScanReq>();
-        let right_place = self.check_scan_place(req.table, req.fragment, ctx).is_ok();
+        let right_place = self.check_scan_place((req.table, req.fragment), false, ctx).is_ok();
         if right_place && self.park_until_built(&req, signal, ctx) {
             return;
         }
@@ -89,7 +89,7 @@ impl Ldm {
         if table.def.schema_version != req.schema_version {
             return Err(RefCode::SchemaVersionOld);
         }
-        self.check_scan_place(req.table, req.fragment, ctx)?;
+        self.check_scan_place((req.table, req.fragment), false, ctx)?;
         let program_at = payload.len() - req.program_bytes as usize;
         let (ranges, program) = payload.split_at(program_at);
         let program = match program {
@@ -133,33 +133,20 @@ impl Ldm {
         })
     }
 
-    /// A scan runs at the primary only, which knows every row's newest version.
+    /// A scan begins at the primary, which knows every row's newest version. HANDOVER-6: one that `goes_on`
+    /// does so where it is when another replica has become primary.
     fn check_scan_place(
         &self,
-        table: TableId,
-        fragment: FragmentId,
+        (table, fragment): (TableId, FragmentId),
+        goes_on: bool,
         ctx: &mut Ctx<'_>,
     ) -> Result<(), RefCode> {
         if !self.may_serve(ctx) {
             return Err(RefCode::NotServing);
         }
-        if self.view.primary(fragment) != Some(ctx.node()) {
-            return Err(RefCode::StaleView);
-        }
-        self.fragment(table, fragment).map(|_| ()).ok_or(RefCode::StaleView)
-    }
-
-    /// HANDOVER-6: a scan that began at the primary goes on where it is when another one has become it.
-    fn check_scan_goes_on(
-        &self,
-        table: TableId,
-        fragment: FragmentId,
-        ctx: &mut Ctx<'_>,
-    ) -> Result<(), RefCode> {
-        if !self.may_serve(ctx) {
-            return Err(RefCode::NotServing);
-        }
-        if !self.view.in_sync(fragment).contains(ctx.node()) {
+        let me = ctx.node();
+        let full = goes_on && self.view.in_sync(fragment).contains(me);
+        if !full && self.view.primary(fragment) != Some(me) {
             return Err(RefCode::StaleView);
         }
         self.fragment(table, fragment).map(|_| ()).ok_or(RefCode::StaleView)
@@ -170,7 +157,7 @@ impl Ldm {
         scan.used = ctx.now();
         scan.left_behind = self.view.primary(scan.fragment) != Some(ctx.node());
         let sliced = self
-            .check_scan_goes_on(scan.table, scan.fragment, ctx)
+            .check_scan_place((scan.table, scan.fragment), true, ctx)
             .map_err(Refusal::from)
             .and_then(|()| self.slice(&mut scan));
         match sliced {

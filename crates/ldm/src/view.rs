@@ -142,6 +142,15 @@ impl Ldm {
             });
             own.for_each(|(_, fragment)| fragment.hear_number(above));
         }
+        let handed_over = |op: &Op| {
+            before.next_primary(op.fragment) == Some(node)
+                && before.primary(op.fragment).is_some_and(|former| {
+                    self.view.incarnation(former).is_some()
+                        && self.view.incarnation(former) == before.incarnation(former)
+                })
+        };
+        let held = ops.iter().find(|(_, op)| handed_over(op));
+        require!(held.is_none(), "HANDOVER-4: what is handed over is held by {held:?}");
         for (_, op) in &ops {
             self.settle_passed(op);
         }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 /// How long a client may take to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,8 +40,8 @@ pub struct Options {
     pub host: String,
 }
 
-/// Serves clients of a listener until the node is to stop (STOP-2); ends when all of them are gone.
-/// `random` gives fresh randomness for each connection.
+/// Serves clients of a listener until the node is to stop (STOP-2); ends when all of them are gone, or when
+/// the node stays after all. `random` gives fresh randomness for each connection.
 ///
 /// # Errors
 /// What the listener says.
@@ -52,7 +52,6 @@ pub async fn listen<S: Store>(
     mut stopping: Stopping,
 ) -> io::Result<()> {
     let next_id = AtomicU32::new(1);
-    let places = Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -72,7 +71,7 @@ pub async fn listen<S: Store>(
             random: random(),
             host: if peer.ip().is_loopback() { "localhost".into() } else { peer.ip().to_string() },
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let Ok(place) = Arc::clone(&shared.places).try_acquire_owned() else {
             tokio::spawn(refuse(socket));
             continue;
         };
@@ -89,8 +88,11 @@ pub async fn listen<S: Store>(
     }
     drop(listener);
     let all = u32::try_from(lats_base::limits::CLIENTS_PER_NODE_MAX).unwrap_or(u32::MAX);
-    // It is never closed.
-    drop(places.acquire_many(all).await);
+    tokio::select! {
+        // It is never closed.
+        all_gone = shared.places.acquire_many(all) => drop(all_gone),
+        _ = stopping.wait_for(|stops| !*stops) => {}
+    }
     Ok(())
 }
 

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use transaction::Savepoint;
 
 /// How long a statement outside a transaction is run again after temporary errors.
@@ -81,6 +82,8 @@ pub struct Shared<S> {
     pub now_micros: fn() -> i64,
     /// Global variables.
     globals: Mutex<Variables>,
+    /// Places for connections.
+    pub(crate) places: Arc<Semaphore>,
     /// Cached ranges of AUTO_INCREMENT values.
     pub(crate) sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
 }
@@ -92,6 +95,7 @@ impl<S: Store> Shared<S> {
             store,
             now_micros,
             globals: Mutex::new(Variables::default()),
+            places: Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX)),
             sequences: Mutex::new(BTreeMap::new()),
         }
     }

@@ -22,7 +22,8 @@ pub(crate) struct Held {
     requests: SignalBuffer,
 }
 
-/// Bytes of requests that one coordinator holds; beyond, they are refused for the moment.
+/// Bytes of requests that one coordinator holds; those that come then are not held back, and may delay the
+/// hand-over.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
 impl Held {
