@@ -165,6 +165,20 @@ impl View {
         self.groups.iter().any(|g| !g.next.is_empty())
     }
 
+    /// The primaries that are being handed over: who gives, and who takes.
+    pub fn moves(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        let moving = self.groups.iter().filter(|g| !g.next.is_empty());
+        let slots = moving.flat_map(|g| g.primaries.iter().copied().zip(g.next.iter().copied()));
+        slots.filter(|(from, to)| from != to)
+    }
+
+    /// True if another full replica of the node's group stays, so that the node can do without (STOP-1).
+    /// True, too, of a node without data.
+    pub fn is_replaceable(&self, node: NodeId) -> bool {
+        let stays = |r: &Replica| r.in_sync && r.node != node && !self.is_stopping(r.node);
+        self.group_of_node(node).is_none_or(|(_, group)| group.replicas.iter().any(stays))
+    }
+
     /// Of how many slots the node is primary: its part of the work.
     pub fn primary_slots(&self, node: NodeId) -> usize {
         self.groups.iter().flat_map(|g| &g.primaries).filter(|n| **n == node).count()

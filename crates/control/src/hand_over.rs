@@ -3,7 +3,7 @@
 
 use crate::{Control, state::Command};
 use lats_base::{Duration, Instant, NodeId, ViewNumber};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{BlockKind, BlockRef, Signal, control::TakeOverReadyRep};
 use std::collections::BTreeSet;
 
@@ -35,9 +35,7 @@ const RETRY_MAX: Duration = Duration::from_millis(5_000);
 impl Control {
     /// A new view is installed here.
     pub(crate) fn note_view(&mut self, ctx: &Ctx<'_>) {
-        if !self.state.view.is_stopping(ctx.node()) {
-            self.leave_taking = Default::default();
-        }
+        self.note_stops(ctx);
         let handed = std::mem::take(&mut self.hand_overs);
         self.hand_overs = HandOvers {
             view: self.state.view.number,
@@ -93,11 +91,11 @@ impl Control {
             return;
         }
         let number = view.number;
-        let moving = view.groups.iter().filter(|g| !g.next.is_empty());
-        let slots = moving.flat_map(|g| g.primaries.iter().zip(&g.next));
-        let heirs: BTreeSet<NodeId> =
-            slots.filter(|(from, to)| from != to).map(|(_, to)| *to).collect();
+        let heirs: BTreeSet<NodeId> = view.moves().map(|(_, to)| to).collect();
         if heirs.is_subset(&self.hand_overs.ready) {
+            if ctx.crash_point(Fault::CrashAtHandOverEnd) {
+                return;
+            }
             self.hand_overs.failed = 0;
             self.hand_overs.next_at = Instant::ZERO;
             self.propose(&Command::EndHandOver { view: number }, ctx);

@@ -356,7 +356,7 @@ impl Block for Control {
             SignalNumber::StatusReq => self.on_status_req(signal, ctx),
             SignalNumber::StopNodeReq => self.on_stop_node_req(signal, ctx),
             SignalNumber::LeaveOrd => self.on_leave_ord(ctx),
-            SignalNumber::QuietRep => self.on_quiet_rep(signal),
+            SignalNumber::QuietRep => self.on_quiet_rep(signal, ctx),
             SignalNumber::LeaveRep => self.on_leave_rep(signal),
             SignalNumber::ClientGoneRep => {
                 let slot = signal.body::<lats_signals::control::ClientGoneRep>().slot;

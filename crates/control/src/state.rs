@@ -162,7 +162,6 @@ impl ControlState {
             Command::Remove { node, incarnation } => {
                 if self.view.is_alive(*node, *incarnation) {
                     self.remove(*node);
-                    self.keep_the_last();
                     self.next_view();
                 }
             }
@@ -213,20 +212,23 @@ impl ControlState {
         self.view.members.sort_by_key(|m| m.node);
     }
 
-    /// VIEW-1: only an in-sync replica becomes primary.
+    /// VIEW-1: only an in-sync replica becomes primary; STOP-3: and none that is to stop.
     fn remove(&mut self, node: NodeId) {
         if let Some(member) = self.view.members.iter_mut().find(|m| m.node == node) {
             member.alive = false;
             // UNIQUE-7: nobody will complete the indexes that it was building.
             self.catalog.drop_builds_of(Builder { node, incarnation: member.incarnation });
         }
+        self.view.groups.iter_mut().for_each(|g| g.replicas.retain(|r| r.node != node));
+        self.keep_the_last();
+        let stopping: Vec<NodeId> =
+            self.view.members.iter().filter(|m| m.stopping.is_some()).map(|m| m.node).collect();
         for group in &mut self.view.groups {
-            group.replicas.retain(|r| r.node != node);
-            let in_sync: Vec<NodeId> =
-                group.replicas.iter().filter(|r| r.in_sync).map(|r| r.node).collect();
+            let full = group.replicas.iter().filter(|r| r.in_sync).map(|r| r.node);
+            let heirs: Vec<NodeId> = full.filter(|n| !stopping.contains(n)).collect();
             for (slot, primary) in group.primaries.iter_mut().enumerate() {
                 if *primary == node {
-                    let heir = in_sync.get(slot % in_sync.len().max(1));
+                    let heir = heirs.get(slot % heirs.len().max(1));
                     *primary = heir.copied().unwrap_or_default();
                 }
             }
@@ -289,9 +291,7 @@ impl ControlState {
 
     /// STOP-1: somebody must be left to take over.
     fn stop(&mut self, node: NodeId, incarnation: Incarnation, then: AfterStop) {
-        let stays = |r: &Replica| r.in_sync && r.node != node && !self.view.is_stopping(r.node);
-        let group = self.view.group_of_node(node);
-        if group.is_some_and(|(_, g)| !g.replicas.iter().any(stays)) {
+        if !self.view.is_replaceable(node) {
             return;
         }
         let member = self.view.members.iter_mut().find(|m| m.node == node);

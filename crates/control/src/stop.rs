@@ -2,19 +2,21 @@
 //! `docs/protocols/hand-over.md`).
 
 use crate::{Control, state::Command};
-use lats_base::{Duration, Instant, NodeId};
-use lats_catalog::{AfterStop, Member, View};
-use lats_kernel::Ctx;
+use lats_base::{Duration, Instant, NodeId, ViewNumber};
+use lats_catalog::{AfterStop, Member};
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::{LeaveRep, RESTART, StopNodeReq},
+    control::{LeaveRep, QuietRep, RESTART, StopNodeReq},
 };
 use std::collections::BTreeSet;
 
 /// This node on its way out.
 #[derive(Debug, Default)]
 pub(crate) struct Leave {
-    /// Since when its sessions are gone, or are not waited for any more.
+    /// The view in which it was told to stop, or zero.
+    told_in: ViewNumber,
+    /// Since when its sessions are gone, or are not waited for any more; without SQL: since it was told.
     asked_at: Option<Instant>,
     /// Its coordinators without transactions, which take no new ones, and data managers without scans.
     quiet: BTreeSet<BlockRef>,
@@ -58,8 +60,30 @@ impl Control {
         }
     }
 
-    pub(crate) fn on_quiet_rep(&mut self, signal: &Signal<'_>) {
-        self.leave_taking.quiet.insert(signal.sender());
+    /// A new view: whoever stays after all, or begins to stop, has said nothing of its leaving yet.
+    pub(crate) fn note_stops(&mut self, ctx: &Ctx<'_>) {
+        let view = &self.state.view;
+        let stay = self.peers.iter_mut().filter(|(node, _)| !view.is_stopping(**node));
+        stay.for_each(|(_, peer)| peer.leaves = Leaves::No);
+        if !view.is_stopping(ctx.node()) {
+            self.leave_taking = Leave::default();
+        } else if self.leave_taking.told_in == ViewNumber::default() {
+            self.leave_taking.told_in = view.number;
+            self.leave_taking.asked_at = (!self.serves_sql(ctx.node())).then(|| ctx.now());
+        }
+    }
+
+    fn serves_sql(&self, node: NodeId) -> bool {
+        let serves = |m: &Member| m.roles.sql && !m.sql_address.is_empty();
+        self.state.view.member(node).is_some_and(serves)
+    }
+
+    pub(crate) fn on_quiet_rep(&mut self, signal: &Signal<'_>, ctx: &Ctx<'_>) {
+        // What it said of an earlier stop has passed.
+        let told_in = self.leave_taking.told_in;
+        if self.state.view.is_stopping(ctx.node()) && signal.body::<QuietRep>().view >= told_in {
+            self.leave_taking.quiet.insert(signal.sender());
+        }
     }
 
     pub(crate) fn stop_tick(&mut self, ctx: &mut Ctx<'_>) {
@@ -81,15 +105,14 @@ impl Control {
         }
     }
 
-    fn readiness(&self, ctx: &Ctx<'_>) -> Option<Leaves> {
-        let serves_sql = |m: &Member| m.roles.sql && !m.sql_address.is_empty();
-        let sql = self.state.view.member(ctx.node()).is_some_and(serves_sql);
+    fn readiness(&self, ctx: &mut Ctx<'_>) -> Option<Leaves> {
         let asked_at = self.leave_taking.asked_at;
-        if asked_at.is_some_and(|at| ctx.now().since(at) > TRANSACTIONS_END) {
+        let overdue = asked_at.is_some_and(|at| ctx.now().since(at) > TRANSACTIONS_END);
+        if overdue || ctx.fault(Fault::LeaveLate) {
             return Some(Leaves::Late);
         }
         let all_quiet = self.leave_taking.quiet.len() >= self.blocks.len();
-        (all_quiet && (!sql || asked_at.is_some())).then_some(Leaves::Ready)
+        (all_quiet && asked_at.is_some()).then_some(Leaves::Ready)
     }
 
     pub(crate) fn on_leave_rep(&mut self, signal: &Signal<'_>) {
@@ -107,7 +130,8 @@ impl Control {
         let view = &self.state.view;
         let leaves = self.peers.get(&node).map(|p| p.leaves).unwrap_or_default();
         // Whose transactions do not end leaves without a hand-over: backups take over, as from the dead.
-        let free = leaves == Leaves::Late || !is_primary(view, node);
+        let takes = view.moves().any(|(_, to)| to == node);
+        let free = leaves == Leaves::Late || (view.primary_slots(node) == 0 && !takes);
         leaves != Leaves::No && free && view.is_stopping(node) && !self.is_last_in_sync(node)
     }
 
@@ -164,7 +188,3 @@ impl Control {
 const STATUS_REMOVED: u64 = 3;
 /// The exit status of a process that was told to stop, and is not to be started again.
 pub const STATUS_STOPPED: u64 = 5;
-
-fn is_primary(view: &View, node: NodeId) -> bool {
-    view.groups.iter().any(|g| g.primaries.contains(&node) || g.next.contains(&node))
-}

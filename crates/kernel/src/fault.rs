@@ -24,6 +24,12 @@ pub enum Fault {
     CrashInCopy,
     /// The primary stops when it has let go of what it hands over, before it has said so.
     CrashInHandOver,
+    /// The next primary stops when it is ready, before it has said so.
+    CrashWhenReady,
+    /// The leader stops when all are ready, before it says that the hand-over has ended.
+    CrashAtHandOverEnd,
+    /// A node that is told to stop does not wait for its transactions.
+    LeaveLate,
     /// Planted bug: a backup forgets one row image of a batch but confirms it.
     BugForgetTentativeRow,
     /// Planted bug: a backup answers reads from its committed image although a tentative one is

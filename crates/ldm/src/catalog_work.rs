@@ -55,7 +55,7 @@ impl Ldm {
         let Some((table, fragment, index)) = self.catalog_work.builds.front().copied() else {
             return;
         };
-        let rows = self.config.slice_rows;
+        let rows = self.config.slices.rows;
         let done =
             self.on_fragment(table, fragment, |f, layout| f.build_index(index, rows, layout));
         if done != Some(false) {
@@ -64,7 +64,7 @@ impl Ldm {
     }
 
     fn clear_rubble_away(&mut self) {
-        let rows = self.config.slice_rows;
+        let rows = self.config.slices.rows;
         if self.catalog_work.rubble.last_mut().is_none_or(|r| r.clear_away(rows)) {
             self.catalog_work.rubble.pop();
         }

@@ -145,7 +145,7 @@ impl Ldm {
         let goal = ending.goal;
         let early = ctx.fault(Fault::BugShowIndexEarly);
         let mut work = 0;
-        while work < self.config.slice_rows {
+        while work < self.config.slices.rows {
             work += 1;
             match &mut ending.step {
                 Step::Versions(at) => {

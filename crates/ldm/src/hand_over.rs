@@ -61,10 +61,9 @@ impl Ldm {
         if self.quiet || !self.scans.is_empty() || !self.view.is_stopping(me) {
             return;
         }
-        let primary = self.view.groups.iter().any(|g| g.primaries.contains(&me));
-        if !primary {
+        if self.view.primary_slots(me) == 0 {
             self.quiet = true;
-            ctx.send(BlockRef::control(me), &QuietRep { reserved: 0 });
+            ctx.send(BlockRef::control(me), &QuietRep { view: self.view.number });
         }
     }
 
@@ -82,17 +81,11 @@ impl Ldm {
 
     /// Those who become primary in the place of this node, and those in whose place it does.
     fn heirs(&self, me: NodeId) -> BTreeSet<NodeId> {
-        self.moves().filter(|(from, _)| *from == me).map(|(_, to)| to).collect()
+        self.view.moves().filter(|(from, _)| *from == me).map(|(_, to)| to).collect()
     }
 
     fn givers(&self, me: NodeId) -> BTreeSet<NodeId> {
-        self.moves().filter(|(_, to)| *to == me).map(|(from, _)| from).collect()
-    }
-
-    fn moves(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
-        let handed = self.view.groups.iter().filter(|g| !g.next.is_empty());
-        let slots = handed.flat_map(|g| g.primaries.iter().copied().zip(g.next.iter().copied()));
-        slots.filter(|(from, to)| from != to)
+        self.view.moves().filter(|(_, to)| *to == me).map(|(from, _)| from).collect()
     }
 
     /// HANDOVER-2: nothing of what it hands over is locked or under way any more.
@@ -132,6 +125,9 @@ impl Ldm {
             |h: &HandOver| !h.ready && !givers.is_empty() && givers.is_subset(&h.released_by);
         let hasty = ctx.fault(Fault::BugHandOverEarly);
         if !self.hand_over.as_ref().is_some_and(released) || (self.is_held(me, arrives) && !hasty) {
+            return;
+        }
+        if ctx.crash_point(Fault::CrashWhenReady) {
             return;
         }
         if let Some(hand_over) = &mut self.hand_over {

@@ -39,6 +39,7 @@ use alloc::{
 };
 use lats_base::{
     Duration, Epoch, FragmentId, Instant, NodeId, RefCode, TableId, TransactionId, ViewNumber,
+    limits,
 };
 use lats_catalog::{Catalog, Spread, TableDef, View};
 use lats_kernel::{Block, Ctx, Fault, TimerToken};
@@ -62,8 +63,29 @@ pub(crate) struct Table {
 pub struct LdmConfig {
     /// Bytes of rows and indexes; beyond, inserts and growing updates are refused.
     pub memory_bytes: usize,
-    /// Rows that it deals with before it gives way to other work (SLICE-1).
-    pub slice_rows: usize,
+    /// What it does at once.
+    pub slices: Slices,
+}
+
+/// How much a data manager does before it gives way to other work (SLICE-1).
+#[derive(Clone, Copy, Debug)]
+pub struct Slices {
+    /// Rows of a batch, of a transaction's end, or of work on the catalog.
+    pub rows: usize,
+    /// Rows that a scan looks at.
+    pub scan_rows: usize,
+    /// Bytes that a scan sends before it waits for more credit.
+    pub scan_batch_bytes: usize,
+}
+
+impl Default for Slices {
+    fn default() -> Self {
+        Self {
+            rows: limits::SLICE_ROWS,
+            scan_rows: limits::SCAN_SLICE_ROWS,
+            scan_batch_bytes: limits::SCAN_BATCH_BYTES,
+        }
+    }
 }
 
 /// The local data manager.

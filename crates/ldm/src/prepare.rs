@@ -155,7 +155,7 @@ impl Ldm {
         let mut executed = 0;
         loop {
             let rest = items.rest();
-            if executed == self.config.slice_rows && !rest.is_empty() {
+            if executed == self.config.slices.rows && !rest.is_empty() {
                 return Some((run, operations.len() - rest.len()));
             }
             executed += 1;

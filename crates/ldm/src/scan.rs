@@ -229,8 +229,9 @@ impl Ldm {
                         take(scan, table, (entry, &row.key), image)?;
                     }
                 }
-                let full = scan.batch.len() >= limits::SCAN_BATCH_BYTES || scan.left == 0;
-                let long = looked_at >= limits::SCAN_SLICE_ROWS;
+                let full =
+                    scan.batch.len() >= self.config.slices.scan_batch_bytes || scan.left == 0;
+                let long = looked_at >= self.config.slices.scan_rows;
                 if full || long || scan.work >= limits::SCAN_SLICE_WORK {
                     let rest = rest_of(&range, entry, scan.reverse);
                     scan.ranges.push(rest);

@@ -1,6 +1,6 @@
 //! One data manager alone with an executor: what it does between two slices of long work.
 
-use crate::{Ldm, LdmConfig};
+use crate::{Ldm, LdmConfig, Slices};
 use lats_base::{
     ClientId, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, TableId, TransactionId,
     ViewNumber,
@@ -106,7 +106,10 @@ impl Bench {
         }
         let identity = Identity { node: NODE, incarnation: Incarnation::new(1) };
         let mut executor = Executor::new(identity, 1, faults);
-        let config = LdmConfig { memory_bytes: 1 << 20, slice_rows: SLICE };
+        let config = LdmConfig {
+            memory_bytes: 1 << 20,
+            slices: Slices { rows: SLICE, ..Slices::default() },
+        };
         executor.add(BlockKind::Ldm, 0, std::boxed::Box::new(Ldm::new(0, config)));
         let mut catalog = Catalog::default();
         let database = Change::CreateDatabase { name: "test".to_string(), if_not_exists: true };

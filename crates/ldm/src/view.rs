@@ -34,6 +34,7 @@ impl Ldm {
         self.report_orphans(ctx);
         self.plan_copies(ctx);
         self.confirm_install(ctx);
+        // Who is to stop becomes primary of nothing again, unless it stays after all (STOP-3).
         self.quiet &= self.view.is_stopping(ctx.node());
         self.start_hand_over(ctx);
         self.replay_parked(ctx);

@@ -6,7 +6,7 @@
 use lats_base::{Incarnation, NodeId};
 use lats_control::{Control, Start};
 use lats_kernel::{Executor, Faults, ctx::Identity};
-use lats_ldm::{Ldm, LdmConfig};
+use lats_ldm::{Ldm, LdmConfig, Slices};
 use lats_signals::{BlockKind, BlockRef};
 use lats_tc::Tc;
 
@@ -38,8 +38,8 @@ pub struct NodeConfig {
     pub tc_instances: u32,
     /// Memory for rows and indexes, in bytes, over all LDM instances.
     pub memory_bytes: usize,
-    /// Rows that a data manager deals with before it gives way (SLICE-1).
-    pub slice_rows: usize,
+    /// How much a data manager does before it gives way (SLICE-1).
+    pub slices: Slices,
     /// Where the blocks live.
     pub placement: Placement,
     /// Decides all random choices of its blocks.
@@ -90,7 +90,7 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
         .collect();
     let ldm = LdmConfig {
         memory_bytes: config.memory_bytes / config.ldm_instances.max(1) as usize,
-        slice_rows: config.slice_rows,
+        slices: config.slices,
     };
     let mut executors = Vec::new();
     for (thread, blocks) in config.placement.threads.iter().enumerate() {

@@ -8,7 +8,7 @@ use crate::{
     supervisor,
 };
 use anyhow::{Context, bail};
-use lats_base::{Incarnation, NodeId, limits};
+use lats_base::{Incarnation, NodeId};
 use lats_catalog::{Member, Roles, View};
 use lats_client::net::{Client, ClientOptions, Wire};
 use lats_node::{NodeConfig, Placement, control::Start};
@@ -169,7 +169,7 @@ fn runtime_config(
             ldm_instances: ldm,
             tc_instances: tc,
             memory_bytes: cluster.memory_mib << 20,
-            slice_rows: limits::SLICE_ROWS,
+            slices: Default::default(),
             placement,
             seed: random::number(),
             faults: Default::default(),
@@ -267,7 +267,7 @@ async fn leave(
         ended = serving => if let Err(error) = ended {
             tracing::error!(%error, "this node does not take MySQL clients any more");
         },
-        _ = overdue => tracing::warn!("MySQL clients are still here, and are left"),
+        true = overdue => tracing::warn!("MySQL clients are still here, and are left"),
     }
     while *stopping.borrow() {
         // Until the cluster has heard, and this process ends.

@@ -96,6 +96,9 @@ impl Supervisor {
             .context("cannot start the supervisor")?;
         let _ = std::fs::remove_file(serving_file(data_dir));
         let _ = std::fs::remove_file(last_words_file(data_dir));
+        for node in &cluster.nodes {
+            let _ = std::fs::remove_file(start_file(data_dir, node.node_id));
+        }
         std::fs::write(pid_file(data_dir), std::process::id().to_string())
             .with_context(|| format!("cannot write into {}", data_dir.display()))?;
         // The nodes' command lines tell it to other commands, which may run elsewhere.
@@ -197,15 +200,12 @@ impl Supervisor {
         let mut due: BTreeMap<u16, Time> = BTreeMap::new();
         let mut signals = self.tokio.block_on(async { Signals::new() })?;
         loop {
-            match self.tokio.block_on(signals.next(Duration::from_millis(20))) {
-                Some(Heard::End) => {
-                    say!("latsdb: stopping the cluster");
-                    self.kill_all();
-                    return Ok(ExitCode::SUCCESS);
-                }
-                Some(Heard::StartNodes) => self.start_stopped(&mut due),
-                None => {}
+            if self.tokio.block_on(signals.end_within(Duration::from_millis(20))) {
+                say!("latsdb: stopping the cluster");
+                self.kill_all();
+                return Ok(ExitCode::SUCCESS);
             }
+            self.start_wanted(&mut due);
             for (node_id, status) in self.dead() {
                 match restart {
                     _ if status == Some(STATUS_STOPPED as i32) => {
@@ -240,17 +240,20 @@ impl Supervisor {
         }
     }
 
-    /// Starts the nodes again that a person wants to have back.
-    fn start_stopped(&mut self, due: &mut BTreeMap<u16, Time>) {
-        for node in self.cluster.nodes.clone() {
-            let file = start_file(&self.data_dir, node.node_id);
-            if std::fs::remove_file(file).is_err() || self.children.contains_key(&node.node_id) {
+    /// Starts the nodes that a person wants to have back (`latsdb start-node`), as soon as their former
+    /// processes have ended. Whoever wants it sees by the file's disappearance that it was done.
+    fn start_wanted(&mut self, due: &mut BTreeMap<u16, Time>) {
+        for node_id in self.cluster.nodes.iter().map(|n| n.node_id).collect::<Vec<u16>>() {
+            let file = start_file(&self.data_dir, node_id);
+            if self.children.contains_key(&node_id) || !file.exists() {
                 continue;
             }
-            due.remove(&node.node_id);
-            if let Err(error) = self.start(node.node_id, false) {
-                say!("latsdb: {error:#}");
+            due.remove(&node_id);
+            if let Err(error) = self.start(node_id, false) {
+                say!("latsdb: {error:#}; it is tried again");
+                due.insert(node_id, clock::now().plus(span(Duration::from_secs(1))));
             }
+            let _ = std::fs::remove_file(file);
         }
     }
 
@@ -324,18 +327,10 @@ impl Supervisor {
     }
 }
 
-/// What a signal says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
-    End,
-    StartNodes,
-}
-
-/// The signals to the supervisor, heard from one moment on.
+/// The signals that end the cluster, heard from one moment on.
 struct Signals {
     term: unix::Signal,
     int: unix::Signal,
-    hup: unix::Signal,
 }
 
 impl Signals {
@@ -344,17 +339,15 @@ impl Signals {
         Ok(Self {
             term: of(unix::SignalKind::terminate())?,
             int: of(unix::SignalKind::interrupt())?,
-            hup: of(unix::SignalKind::hangup())?,
         })
     }
 
-    /// What comes within `span`, or has come since the last look.
-    async fn next(&mut self, span: Duration) -> Option<Heard> {
+    /// True if one comes within `span`, or has come since the last look.
+    async fn end_within(&mut self, span: Duration) -> bool {
         tokio::select! {
-            _ = self.term.recv() => Some(Heard::End),
-            _ = self.int.recv() => Some(Heard::End),
-            _ = self.hup.recv() => Some(Heard::StartNodes),
-            () = tokio::time::sleep(span) => None,
+            _ = self.term.recv() => true,
+            _ = self.int.recv() => true,
+            () = tokio::time::sleep(span) => false,
         }
     }
 }

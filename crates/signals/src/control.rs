@@ -365,8 +365,8 @@ body! {
     /// TC or LDM → control of its own node, which is to stop: it has no transactions, or scans, and takes
     /// none (STOP-2, STOP-3).
     QuietRep {
-        /// Zero.
-        reserved: u64,
+        /// The view in which that is so.
+        view: ViewNumber,
     }
 }
 body! {

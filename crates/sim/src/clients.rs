@@ -7,6 +7,7 @@ mod lists;
 mod locks;
 mod passes;
 mod snapshots;
+mod surveys;
 
 pub use badges::Badges;
 pub use lists::Lists;
@@ -175,6 +176,8 @@ enum Doing {
     },
     /// It reads all accounts as of an epoch.
     Scanning(snapshots::Snapshot),
+    /// It reads all registers as they are.
+    Surveying(surveys::Survey),
 }
 
 impl Doing {
@@ -184,7 +187,7 @@ impl Doing {
             Self::Badge(step) => step.ticket(),
             Self::List(step) => Some(step.ticket()),
             Self::Pass(step) => step.ticket(),
-            Self::Nothing | Self::Scanning(_) => None,
+            Self::Nothing | Self::Scanning(_) | Self::Surveying(_) => None,
             Self::Locking { ticket, .. }
             | Self::Stumbling { ticket, .. }
             | Self::Holding { ticket, .. }
@@ -408,6 +411,9 @@ impl SimClient {
     }
 
     fn start_read(&mut self, ledger: &mut Ledger) {
+        if self.random.chance(1, 5) {
+            return self.start_survey(ledger);
+        }
         let register = self.random.below(ledger.register_count as u64) as i64;
         let floor = ledger.floor(register);
         let ticket = self.core.read(vec![ledger.registers.read(register, LockMode::Committed)]);
@@ -419,6 +425,11 @@ impl SimClient {
             let snapshot = snapshot.clone();
             self.doing = Doing::Nothing;
             return self.on_snapshot_answer(snapshot, ticket, &answer, ledger);
+        }
+        if let Doing::Surveying(survey) = &self.doing {
+            let survey = survey.clone();
+            self.doing = Doing::Nothing;
+            return self.on_survey_answer(survey, ticket, &answer, ledger);
         }
         let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
         let awaited = doing.awaits();
@@ -435,7 +446,7 @@ impl SimClient {
             self.check_answer(&answer, ledger);
         }
         match doing {
-            Doing::Nothing | Doing::Scanning(_) => {}
+            Doing::Nothing | Doing::Scanning(_) | Doing::Surveying(_) => {}
             Doing::Choosing { .. } => {
                 if let Answer::Epochs { complete, .. } = &answer {
                     self.start_snapshot(*complete, ledger);

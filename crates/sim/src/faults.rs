@@ -30,6 +30,8 @@ pub enum Disturbance {
     OneWay(NodeId, bool, u64),
     /// A node is told to stop, and to be started again.
     Stop(NodeId),
+    /// A node that is told to stop has no MySQL clients any more; so often it says so again.
+    SessionsGone(NodeId, Incarnation, u32),
     /// Packets come through again.
     Heal(End, End),
 }
@@ -37,7 +39,7 @@ pub enum Disturbance {
 impl Disturbance {
     /// False if it makes something good again.
     pub fn is_fault(self) -> bool {
-        !matches!(self, Self::Restart(_) | Self::Heal(..))
+        !matches!(self, Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..))
     }
 }
 
@@ -262,7 +264,10 @@ impl World {
             Disturbance::Reset(a, b) | Disturbance::Cut(a, b, _, _) => {
                 self.can_lose(&[a]) && self.can_lose(&[b])
             }
-            Disturbance::Restart(_) | Disturbance::Heal(..) | Disturbance::ClientReset(..) => true,
+            Disturbance::Restart(_)
+            | Disturbance::Heal(..)
+            | Disturbance::SessionsGone(..)
+            | Disturbance::ClientReset(..) => true,
         }
     }
 
@@ -293,6 +298,7 @@ impl World {
                 }
             }
             Disturbance::Stop(node) => self.stop(node),
+            Disturbance::SessionsGone(node, life, looks) => self.end_sessions(node, life, looks),
             Disturbance::Reset(a, b) => self.disconnect(End::Node(a), End::Node(b)),
             Disturbance::ClientReset(client, node) => {
                 self.disconnect(End::Client(client), End::Node(node));

@@ -11,6 +11,7 @@ use crate::{
 use lats_base::{Duration, Instant, NodeId, ViewNumber, prng::Prng};
 use lats_client::core::{Answer, Then};
 use lats_kernel::{Fault, Faults};
+use lats_node::ldm::Slices;
 
 /// What to run.
 #[derive(Clone, Debug, Default)]
@@ -72,8 +73,8 @@ struct Run {
     storm: bool,
     failovers_us: Vec<u64>,
     watch: Watch,
-    /// The view in which a hand-over is under way.
-    moving: Option<ViewNumber>,
+    /// The hand-over that is under way: its view, its group, and who is to be primary of its slots.
+    moving: Option<(ViewNumber, usize, Vec<NodeId>)>,
     hand_overs: (u64, u64),
     faults: u64,
 }
@@ -195,16 +196,14 @@ fn draw_shape(random: &mut Prng) -> Shape {
         _ => (4, 4),
     };
     let ldm_instances = random.between(1, 3) as u32;
-    Shape {
-        data_nodes,
-        replicas,
-        ldm_instances,
-        tc_instances: random.between(1, 2) as u32,
-        threads: random.between(1, 3) as usize,
-        // Most transactions are small: slices as well, in most runs.
-        signals_per_turn: [2, 10, 40][random.below(3) as usize],
-        slice_rows: random.between(1, 4) as usize * [1, 1, 64][random.below(3) as usize],
-    }
+    let (tc_instances, threads) = (random.between(1, 2) as u32, random.between(1, 3) as usize);
+    // Most transactions are small: slices as well, in most runs.
+    let signals_per_turn = [2, 10, 40][random.below(3) as usize];
+    let rows = random.between(1, 4) as usize * [1, 1, 64][random.below(3) as usize];
+    // So are batches of scans: a few rows.
+    let scans = Slices { scan_rows: rows, scan_batch_bytes: 30 * rows, ..Slices::default() };
+    let slices = Slices { rows, ..if rows < 64 { scans } else { Slices::default() } };
+    Shape { data_nodes, replicas, ldm_instances, tc_instances, threads, slices, signals_per_turn }
 }
 
 /// Crash points inside the protocols, armed rarely: the plan of disturbances does the rest.
@@ -218,12 +217,20 @@ fn draw_crash_points(random: &mut Prng) -> Faults {
         Fault::CrashBeforeAnswer,
         Fault::CrashAfterAnswer,
         Fault::CrashInCopy,
-        Fault::CrashInHandOver,
     ];
     let mut faults = Faults::default();
     if random.chance(1, 3) {
         let point = points[random.below(points.len() as u64) as usize];
         faults.arm(point, random.between(300, 2_000));
+    }
+    // These are passed seldom.
+    for point in [Fault::CrashInHandOver, Fault::CrashWhenReady, Fault::CrashAtHandOverEnd] {
+        if random.chance(1, 12) {
+            faults.arm(point, 4);
+        }
+    }
+    if random.chance(1, 4) {
+        faults.arm(Fault::LeaveLate, random.between(1, 20));
     }
     faults
 }
@@ -413,17 +420,18 @@ impl Run {
     /// Counts them, as far as one is seen between two looks.
     fn note_hand_overs(&mut self) {
         let Some(view) = checkers::newest_view(&self.world) else { return };
-        if self.moving == Some(view.number) {
-            return;
-        }
-        if self.moving.is_some() {
-            let balanced = view.groups.iter().all(|g| view.balanced_primaries(g) == g.primaries);
-            match balanced {
+        if let Some((number, group, next)) = self.moving.take() {
+            if number == view.number {
+                self.moving = Some((number, group, next));
+                return;
+            }
+            match view.groups[group].primaries == next {
                 true => self.hand_overs.0 += 1,
                 false => self.hand_overs.1 += 1,
             }
         }
-        self.moving = view.hands_over().then_some(view.number);
+        let moving = view.groups.iter().enumerate().find(|(_, g)| !g.next.is_empty());
+        self.moving = moving.map(|(at, group)| (view.number, at, group.next.clone()));
     }
 
     fn flush(&mut self, index: usize) {

@@ -10,6 +10,7 @@ use lats_kernel::{Budget, Executor, Faults};
 use lats_node::{
     NodeConfig, Placement, build,
     control::{Founding, Start},
+    ldm::Slices,
 };
 use lats_signals::{
     BlockKind, BlockRef, Signal, SignalBuffer, SignalNumber,
@@ -108,8 +109,8 @@ pub struct Shape {
     pub tc_instances: u32,
     /// Threads of each data node.
     pub threads: usize,
-    /// Rows that a data manager deals with before it gives way.
-    pub slice_rows: usize,
+    /// How much a data manager does before it gives way.
+    pub slices: Slices,
     /// Signals that a thread handles at most before others get their turn.
     pub signals_per_turn: u64,
 }
@@ -214,7 +215,7 @@ impl World {
             ldm_instances: shape.ldm_instances,
             tc_instances: shape.tc_instances,
             memory_bytes: 64 << 20,
-            slice_rows: shape.slice_rows,
+            slices: shape.slices,
             placement,
             seed: self.random.next_u64(),
             faults: self.faults.clone(),
@@ -639,8 +640,17 @@ impl World {
             then: RESTART,
         };
         self.tell_control(node, &body);
-        // Its SQL sessions are gone.
-        self.tell_control(node, &LeaveOrd { reserved: 0 });
+        let sessions_end = Duration::from_millis(self.random.between(0, 600));
+        self.at(sessions_end, Event::Disturb(Disturbance::SessionsGone(node, life, SESSION_LOOKS)));
+    }
+
+    /// The MySQL clients of a node that is to stop are gone: it says so until its process ends.
+    pub fn end_sessions(&mut self, node: NodeId, life: Incarnation, looks: u32) {
+        if looks > 0 && self.life_of(End::Node(node)) == Some(life) {
+            self.tell_control(node, &LeaveOrd { reserved: 0 });
+            let again = Event::Disturb(Disturbance::SessionsGone(node, life, looks - 1));
+            self.at(Duration::from_millis(100), again);
+        }
     }
 
     /// Starts a new life of a dead node; it joins.
@@ -653,6 +663,7 @@ impl World {
             node,
             incarnation: config.incarnation,
             roles: Roles { data: config.holds_data, sql: config.holds_data },
+            sql_address: sql_address(node),
             ..Member::default()
         };
         config.start = Start::Join { member, seeds };
@@ -671,6 +682,14 @@ impl World {
     }
 }
 
+/// How often a node is told that its MySQL clients are gone: longer than any stop takes.
+const SESSION_LOOKS: u32 = 200;
+
+/// Where a node serves MySQL clients: every other one does.
+fn sql_address(node: NodeId) -> String {
+    if node.get() % 2 == 1 { "sql".to_string() } else { String::new() }
+}
+
 /// How long a dead process stays dead, unless something else is planned for it.
 const SUPERVISOR: Duration = Duration::from_millis(1_000);
 
@@ -682,6 +701,7 @@ fn founding(shape: &Shape) -> Founding {
         node: NodeId::new(node),
         incarnation: Incarnation::new(1),
         roles: Roles { data: holds_data, sql: holds_data },
+        sql_address: sql_address(NodeId::new(node)),
         ..Member::default()
     };
     Founding {

@@ -16,7 +16,7 @@ use lats_mysql_wire::{
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -51,7 +51,6 @@ pub async fn listen<S: Store>(
     random: fn() -> [u8; 20],
     mut stopping: Stopping,
 ) -> io::Result<()> {
-    let next_id = AtomicU32::new(1);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -67,7 +66,7 @@ pub async fn listen<S: Store>(
             }
         };
         let options = Options {
-            connection_id: next_id.fetch_add(1, Ordering::Relaxed),
+            connection_id: shared.next_connection.fetch_add(1, Ordering::Relaxed),
             random: random(),
             host: if peer.ip().is_loopback() { "localhost".into() } else { peer.ip().to_string() },
         };

@@ -18,6 +18,7 @@ use lats_base::TableId;
 use lats_values::{DateTime, SqlError, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -84,6 +85,8 @@ pub struct Shared<S> {
     globals: Mutex<Variables>,
     /// Places for connections.
     pub(crate) places: Arc<Semaphore>,
+    /// The number of the next connection.
+    pub(crate) next_connection: AtomicU32,
     /// Cached ranges of AUTO_INCREMENT values.
     pub(crate) sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
 }
@@ -95,6 +98,7 @@ impl<S: Store> Shared<S> {
             store,
             now_micros,
             globals: Mutex::new(Variables::default()),
+            next_connection: AtomicU32::new(1),
             places: Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX)),
             sequences: Mutex::new(BTreeMap::new()),
         }

@@ -64,7 +64,7 @@ impl Tc {
         let idle = self.transactions.is_empty() && self.held.is_empty();
         if !self.quiet && idle && self.view.is_stopping(ctx.node()) {
             self.quiet = true;
-            ctx.send(BlockRef::control(ctx.node()), &QuietRep { reserved: 0 });
+            ctx.send(BlockRef::control(ctx.node()), &QuietRep { view: self.view.number });
         }
     }
 

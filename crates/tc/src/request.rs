@@ -34,7 +34,7 @@ impl Tc {
         let req = signal.body::<TcKeyReq>();
         let client = signal.sender();
         let id = req.transaction;
-        if self.may_serve(ctx) && self.hold_back(&req, signal) {
+        if self.may_serve(ctx) && !self.quiet && self.hold_back(&req, signal) {
             return;
         }
         if let Err(code) = self.admit(&req, client, ctx) {

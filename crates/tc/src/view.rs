@@ -17,6 +17,7 @@ impl Tc {
             return;
         }
         let before = core::mem::replace(&mut self.view, view);
+        self.quiet &= self.view.is_stopping(ctx.node());
         let dead: BTreeSet<NodeId> = before
             .members
             .iter()
@@ -40,7 +41,6 @@ impl Tc {
         }
         self.release_held(ctx);
         self.cancel_what_was_kept_aside(ctx);
-        self.quiet &= self.view.is_stopping(ctx.node());
     }
 
     /// A batch that was kept aside during a hand-over may have missed that it is cancelled (ABORT-1).

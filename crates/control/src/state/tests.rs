@@ -179,3 +179,31 @@ fn a_node_that_was_to_stop_stays_when_it_is_the_last() {
     assert!(!state.view.is_stopping(node));
     assert_eq!(primaries(&state), [1, 1]);
 }
+
+fn stop(node: u16, life: u32) -> Command {
+    let (node, incarnation) = (NodeId::new(node), Incarnation::new(life));
+    Command::Stop { node, incarnation, then: AfterStop::Restart }
+}
+
+#[test]
+fn a_node_that_was_to_stop_stays_when_the_other_one_comes_back_empty() {
+    let mut state = two_and_a_witness();
+    state.apply(&stop(1, 1));
+    // A newer life of node 2: the rows of the older one are gone.
+    state.apply(&Command::Join(member(2, 2, true)));
+    assert!(!state.view.is_stopping(NodeId::new(1)));
+    assert_eq!(primaries(&state), [1, 1]);
+}
+
+#[test]
+fn a_node_that_is_to_stop_does_not_become_primary_again() {
+    let mut state = ControlState::found(&Founding {
+        config: ClusterConfig { replicas: 3, ldm_instances: 1, ..ClusterConfig::default() },
+        members: vec![member(1, 1, true), member(2, 1, true), member(3, 1, true)],
+    });
+    state.apply(&stop(2, 1));
+    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: Incarnation::new(1) });
+    assert!(state.view.is_stopping(NodeId::new(2)));
+    // What it is primary of it hands over; nothing is added.
+    assert_eq!(state.view.groups[0].primaries, [NodeId::new(3), NodeId::new(2), NodeId::new(3)]);
+}
