@@ -73,6 +73,8 @@ pub enum Fault {
     BugBuildWithoutPending,
     /// Planted bug: a primary that is handed over does not wait for what holds rows there.
     BugHandOverEarly,
+    /// Planted bug: a primary does not send a syncing replica what open transactions have changed.
+    BugForgetOpenChange,
 }
 
 /// Which faults are armed in a node, and how often each fires.

@@ -4,9 +4,12 @@
 //! there before, the primaries copy: row by row, each when no version is on it that the replica
 //! has not been sent (REJOIN-2).
 
-use crate::Ldm;
-use alloc::{collections::VecDeque, vec::Vec};
-use lats_base::{Duration, FragmentId, Incarnation, NodeId, RefCode, RowId, TableId};
+use crate::{Fragment, Ldm};
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
+use lats_base::{Duration, FragmentId, Incarnation, Instant, NodeId, RefCode, RowId, TableId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -21,13 +24,19 @@ pub(crate) struct CopyOut {
     life: Incarnation,
     step: u32,
     /// Fragments that are still to be copied, the current one first.
-    left: VecDeque<(TableId, FragmentId)>,
+    pub(crate) left: VecDeque<(TableId, FragmentId)>,
     /// The next row id of the current fragment.
     next_row: u64,
     /// Rows of the current fragment that had to be passed over.
-    passed_over: Vec<u64>,
+    pub(crate) passed_over: VecDeque<u64>,
     /// Changes below this number were not sent to the replica when they were made.
-    first_number: u64,
+    pub(crate) first_number: u64,
+    /// By row: such changes up to this number were sent since (REJOIN-5).
+    pub(crate) adopted: BTreeMap<u64, u64>,
+    /// Since when only rows are left that were passed over, and when their transactions' coordinators were
+    /// last asked for adoption.
+    pub(crate) waits_since: Option<Instant>,
+    pub(crate) asked_at: Option<Instant>,
     /// Everything that was ever queued, so that a new table is queued once.
     queued: Vec<(TableId, FragmentId)>,
 }
@@ -35,6 +44,8 @@ pub(crate) struct CopyOut {
 const OUTCOMES_PER_SIGNAL: usize = 4_096;
 const COPY_BATCH_ROWS: u32 = 256;
 const COPY_BATCH_BYTES: usize = 128 << 10;
+/// Rows, and ids without one, that one step looks at (SLICE-1).
+const COPY_LOOKS: usize = 1_024;
 /// How long to leave rows alone that were passed over.
 const COPY_RETRY: Duration = Duration::from_micros(500);
 
@@ -77,6 +88,9 @@ impl Ldm {
         let Some((table, fragment)) = copy.left.front().copied() else { return };
         copy.next_row = 0;
         copy.passed_over.clear();
+        copy.adopted.clear();
+        copy.waits_since = None;
+        copy.asked_at = None;
         let numbers = self.tables.get_mut(&table).and_then(|t| t.fragments.get_mut(&fragment));
         copy.first_number = numbers.map_or(0, |f| f.next_number());
     }
@@ -108,6 +122,8 @@ impl Ldm {
             };
             ctx.send_with(to, &body, &[&rows]);
             ctx.crash_point(Fault::CrashInCopy);
+        } else if copy.next_row < self.row_id_end(table, fragment) {
+            ctx.send(ctx.me(), &CopyResumeOrd { target: u64::from(target.get()) });
         } else if copy.passed_over.is_empty() {
             copy.left.pop_front();
             if copy.left.is_empty() {
@@ -118,9 +134,14 @@ impl Ldm {
             self.copies.insert(target, copy);
             return self.start_fragment(target);
         } else {
+            self.ask_for_adoption(&mut copy, target, ctx);
             ctx.after(COPY_RETRY, COPY_TIMER + u64::from(target.get()));
         }
         self.copies.insert(target, copy);
+    }
+
+    fn row_id_end(&self, table: TableId, fragment: FragmentId) -> u64 {
+        self.fragment(table, fragment).map_or(0, Fragment::row_id_end)
     }
 
     /// REJOIN-4, OUTCOME-3: what a client may ask about a transaction that is older than the replica.
@@ -159,19 +180,26 @@ impl Ldm {
             copy.passed_over.clear();
             return (out, 0);
         };
-        let mut again = Vec::new();
-        while count < COPY_BATCH_ROWS && out.len() < COPY_BATCH_BYTES {
+        let mut revisits = copy.passed_over.len();
+        for _ in 0..COPY_LOOKS {
+            if count >= COPY_BATCH_ROWS || out.len() >= COPY_BATCH_BYTES {
+                break;
+            }
             let id = if copy.next_row < held.row_id_end() {
                 copy.next_row += 1;
                 copy.next_row - 1
-            } else if let Some(id) = copy.passed_over.pop() {
+            } else if revisits > 0
+                && let Some(id) = copy.passed_over.pop_front()
+            {
+                revisits -= 1;
                 id
             } else {
                 break;
             };
             let Some(row) = held.row(RowId::new(id)) else { continue };
-            if row.pending.iter().any(|v| v.number < copy.first_number) {
-                again.push(id);
+            let sent = copy.adopted.get(&id).copied().unwrap_or_default();
+            if row.pending.iter().any(|v| v.number < copy.first_number && v.number > sent) {
+                copy.passed_over.push_back(id);
                 continue;
             }
             let Some(image) = row.committed.as_ref() else { continue };
@@ -188,7 +216,6 @@ impl Ldm {
             list::push(&mut out, &change, [&row.key, &image.bytes, &[]]);
             count += 1;
         }
-        copy.passed_over.append(&mut again);
         (out, count)
     }
 
@@ -271,8 +298,11 @@ impl CopyOut {
             step: 0,
             left: VecDeque::new(),
             next_row: 0,
-            passed_over: Vec::new(),
+            passed_over: VecDeque::new(),
             first_number: 0,
+            adopted: BTreeMap::new(),
+            waits_since: None,
+            asked_at: None,
             queued: Vec::new(),
         }
     }

@@ -30,6 +30,8 @@ pub struct Image {
 pub(crate) struct Version {
     pub(crate) transaction: TransactionId,
     pub(crate) number: u64,
+    /// The statement that made it.
+    pub(crate) statement: u32,
     /// None: the row is deleted.
     pub(crate) image: Option<Box<[u8]>>,
     /// It came from the primary; this node was a backup then.
@@ -67,6 +69,11 @@ impl Row {
         let pending = self.pending.iter().filter_map(|v| v.image.as_deref());
         let older = self.older.iter().filter_map(|o| o.image.as_deref());
         pending.chain(self.committed.as_ref().map(|i| &*i.bytes)).chain(older)
+    }
+
+    /// True if the version with this number is pending.
+    pub(crate) fn holds_version(&self, number: u64) -> bool {
+        self.pending.iter().any(|v| v.number == number)
     }
 
     /// The image that the transaction sees at the primary: its own newest, else the committed.
@@ -353,6 +360,19 @@ impl Fragment {
             let above = row.pending.last().is_none_or(|top| top.number < version.number);
             require!(above, "COMMIT-8: version {} of row {id} comes late", version.number);
             row.pending.push(version);
+        }
+    }
+
+    /// Puts a version below the newer ones that are on the row's stack already (REJOIN-5).
+    pub(crate) fn insert_version(&mut self, id: RowId, version: Version, layout: &RowLayout) {
+        self.hear_number(version.number);
+        if let Some(image) = version.image.as_deref() {
+            self.enter(id, image, layout);
+            self.bytes += image.len();
+        }
+        if let Some(row) = self.row_mut(id) {
+            let at = row.pending.partition_point(|v| v.number < version.number);
+            row.pending.insert(at, version);
         }
     }
 

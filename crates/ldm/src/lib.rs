@@ -9,6 +9,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod adopt;
 mod catalog_work;
 mod copy;
 mod deadlock;
@@ -315,6 +316,8 @@ impl Block for Ldm {
             SignalNumber::CopyRowsConf => self.on_copy_rows_conf(signal, ctx),
             SignalNumber::OutcomesOrd => self.on_outcomes_ord(signal, ctx),
             SignalNumber::CopyEndOrd => self.on_copy_end_ord(signal, ctx),
+            SignalNumber::AdoptOrd => self.on_adopt_ord(signal, ctx),
+            SignalNumber::AdoptChangesReq => self.on_adopt_changes_req(signal, ctx),
             SignalNumber::CopyResumeOrd => self.on_copy_resume_ord(signal, ctx),
             SignalNumber::ViewOrd => self.on_view_ord(signal, ctx),
             SignalNumber::CatalogOrd => self.on_catalog_ord(signal, ctx),

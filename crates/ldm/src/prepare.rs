@@ -425,7 +425,8 @@ impl Ldm {
         let number = self
             .on_fragment(table, fragment, |f, layout| {
                 let number = f.next_number();
-                let version = Version { transaction, number, image: boxed, replicated: false };
+                let (image, statement) = (boxed, run.statement);
+                let version = Version { transaction, number, statement, image, replicated: false };
                 f.push_version(id, version, layout);
                 number
             })

@@ -68,6 +68,7 @@ impl Ldm {
         let version = Version {
             transaction: req.transaction,
             number: change.version,
+            statement: req.statement,
             image,
             replicated: true,
         };

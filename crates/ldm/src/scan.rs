@@ -65,7 +65,7 @@ enum Slice {
 impl Ldm {
     pub(crate) fn on_scan_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ScanReq>();
-        let right_place = self.check_scan_place((req.table, req.fragment), false, ctx).is_ok();
+        let right_place = self.check_scan_place(req.fragment, false, ctx).is_ok();
         if right_place && self.park_until_built(&req, signal, ctx) {
             return;
         }
@@ -85,11 +85,12 @@ impl Ldm {
         if self.scans.len() >= SCANS_MAX {
             return Err(RefCode::Overloaded);
         }
+        // Who has only just begun knows no table.
+        self.check_scan_place(req.fragment, false, ctx)?;
         let table = self.tables.get(&req.table).ok_or(RefCode::TableUnknown)?;
         if table.def.schema_version != req.schema_version {
             return Err(RefCode::SchemaVersionOld);
         }
-        self.check_scan_place((req.table, req.fragment), false, ctx)?;
         let program_at = payload.len() - req.program_bytes as usize;
         let (ranges, program) = payload.split_at(program_at);
         let program = match program {
@@ -137,7 +138,7 @@ impl Ldm {
     /// does so where it is when another replica has become primary.
     fn check_scan_place(
         &self,
-        (table, fragment): (TableId, FragmentId),
+        fragment: FragmentId,
         goes_on: bool,
         ctx: &mut Ctx<'_>,
     ) -> Result<(), RefCode> {
@@ -149,7 +150,7 @@ impl Ldm {
         if !full && self.view.primary(fragment) != Some(me) {
             return Err(RefCode::StaleView);
         }
-        self.fragment(table, fragment).map(|_| ()).ok_or(RefCode::StaleView)
+        Ok(())
     }
 
     fn run_scan(&mut self, reply_to: BlockRef, id: u64, ctx: &mut Ctx<'_>) {
@@ -157,7 +158,7 @@ impl Ldm {
         scan.used = ctx.now();
         scan.left_behind = self.view.primary(scan.fragment) != Some(ctx.node());
         let sliced = self
-            .check_scan_place((scan.table, scan.fragment), true, ctx)
+            .check_scan_place(scan.fragment, true, ctx)
             .map_err(Refusal::from)
             .and_then(|()| self.slice(&mut scan));
         match sliced {

@@ -2,8 +2,8 @@
 
 use crate::{Ldm, LdmConfig, Slices};
 use lats_base::{
-    ClientId, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, TableId, TransactionId,
-    ViewNumber,
+    ClientId, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, RefCode, TableId,
+    TransactionId, ViewNumber,
 };
 use lats_catalog::{
     Catalog, Change, ClusterConfig, ColumnDef, DefaultValue, Group, Member, PRIMARY_INDEX, Replica,
@@ -16,7 +16,7 @@ use lats_signals::{
     commit::{ABORT_AS_PRIMARY, AbortReq, CANCEL_WAIT, CommitReq, PrepareReq},
     control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
     list::{self, Operation, OperationKind, Range},
-    query::{ReadConf, ReadReq, ScanConf, ScanReq},
+    query::{ReadConf, ReadRef, ReadReq, ScanConf, ScanRef, ScanReq},
 };
 use lats_values::{ColumnType, RowLayout, TypeKind, Value, encode_key_value};
 use std::{string::ToString, vec, vec::Vec};
@@ -100,6 +100,18 @@ fn key(id: i64) -> Vec<u8> {
 impl Bench {
     /// A data manager with an empty table, which this planted bug is in.
     fn new(bug: Option<Fault>) -> Self {
+        let mut bench = Self::just_begun(bug);
+        bench.send_catalog();
+        let bytes = lats_catalog::encode(&view());
+        bench.send(&ViewOrd { view: ViewNumber::new(1) }, &bytes);
+        let epoch = Epoch::new(1);
+        bench.send(&LeaseOrd { valid_until: u64::MAX, epoch, complete: Epoch::default() }, &[]);
+        bench.run();
+        bench
+    }
+
+    /// One that has not heard of any view or catalog yet.
+    fn just_begun(bug: Option<Fault>) -> Self {
         let mut faults = Faults::default();
         if let Some(bug) = bug {
             faults.arm(bug, 1);
@@ -117,14 +129,7 @@ impl Bench {
         catalog.apply(&creation(), 1).unwrap();
         let table = catalog.table("test", "t").unwrap().id;
         let layout = RowLayout::new(&[number(), number()]);
-        let mut bench = Self { executor, catalog, table, layout, transactions: 0 };
-        bench.send_catalog();
-        let bytes = lats_catalog::encode(&view());
-        bench.send(&ViewOrd { view: ViewNumber::new(1) }, &bytes);
-        let epoch = Epoch::new(1);
-        bench.send(&LeaseOrd { valid_until: u64::MAX, epoch, complete: Epoch::default() }, &[]);
-        bench.run();
-        bench
+        Self { executor, catalog, table, layout, transactions: 0 }
     }
 
     fn send<B: Body>(&mut self, body: &B, payload: &[u8]) {
@@ -484,4 +489,25 @@ fn many_versions_of_a_row_count_as_work() {
     let sent = bench.run();
     assert_eq!(value_read(&bench, &sent[0].2), Some(100));
     assert_eq!(turns(&sent, SignalNumber::ReadConf).len(), 1);
+}
+
+/// Else a client would believe that the table is gone (storms 18 and 21).
+#[test]
+fn who_has_just_begun_does_not_say_that_there_is_no_table() {
+    let mut bench = Bench::just_begun(None);
+    bench.scan(PRIMARY_INDEX);
+    bench.ask(1);
+    let codes: Vec<u32> = bench
+        .run()
+        .iter()
+        .map(|(_, number, bytes)| {
+            let signal = lats_signals::buffer::parse(bytes).unwrap().unwrap();
+            match number {
+                SignalNumber::ScanRef => signal.body::<ScanRef>().code,
+                SignalNumber::ReadRef => signal.body::<ReadRef>().code,
+                other => panic!("{other:?}"),
+            }
+        })
+        .collect();
+    assert_eq!(codes, [u32::from(RefCode::NotServing.number()); 2]);
 }

@@ -1,7 +1,7 @@
 //! Signals that fill a new replica. Protocol: docs/protocols/rejoin.md.
 
-use crate::body;
-use lats_base::{FragmentId, TableId, ViewNumber};
+use crate::{BlockRef, body};
+use lats_base::{FragmentId, TableId, TransactionId, ViewNumber};
 
 body! {
     /// LDM of a primary → LDM of a syncing replica: committed rows; payload:
@@ -77,5 +77,52 @@ body! {
     CopyResumeOrd {
         /// The node that is copied to.
         target: u64,
+    }
+}
+body! {
+    /// LDM of a primary → TC: an open transaction has changed rows before a syncing replica came, which is
+    /// to hear its end, too (REJOIN-5).
+    AdoptReq {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The primary's view.
+        view: ViewNumber,
+        /// The node of the syncing replica.
+        target: u64,
+    }
+}
+body! {
+    /// TC → LDM of the primary: send such changes now, as a batch. Answer: `PrepareConf`.
+    AdoptOrd {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The coordinator's view.
+        view: ViewNumber,
+        /// The node of the syncing replica.
+        target: u64,
+        /// The batch.
+        batch: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// LDM of a primary → LDM of a syncing replica: changes of an open transaction; payload:
+    /// [`crate::list::OpenChange`]s. Answer: `ReplicateConf` to the coordinator.
+    AdoptChangesReq {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Its coordinator.
+        coordinator: BlockRef,
+        /// The primary's view.
+        view: ViewNumber,
+        /// The batch.
+        batch: u32,
+        /// Number of changes.
+        change_count: u32,
+        /// The coordinator's life.
+        coordinator_incarnation: u32,
+        /// Not used yet; zero.
+        reserved: u32,
     }
 }

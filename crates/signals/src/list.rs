@@ -81,6 +81,31 @@ item!(
 );
 
 item!(
+    /// A change that a transaction made before a replica came, which is to have it, too.
+    OpenChange {
+        /// The table.
+        table: TableId,
+        /// The row's fragment.
+        fragment: FragmentId,
+        /// 1 if the row is gone with this change, else 0.
+        deleted: u16,
+        /// The row's id, given by the primary.
+        row_id: RowId,
+        /// The change's number in its fragment.
+        version: u64,
+        /// The statement that made it.
+        statement: u32,
+        /// Bytes of the encoded key.
+        key_bytes: u32,
+        /// Bytes of the row image.
+        row_bytes: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    },
+    key_bytes, row_bytes
+);
+
+item!(
     /// The result of one operation: the projected row, or an error's text.
     Outcome {
         /// Its place among the request's operations.

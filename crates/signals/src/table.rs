@@ -112,6 +112,9 @@ signals! {
     63 FragmentsSyncedRep, copy, Local;
     64 CopyResumeOrd, copy, Local;
     65 OutcomesOrd, copy, Node;
+    66 AdoptReq, copy, Node;
+    67 AdoptOrd, copy, Node;
+    68 AdoptChangesReq, copy, Node;
     // Control: docs/protocols/membership.md.
     80 RaftOrd, control, Node;
     81 LeaseReq, control, Node;
@@ -202,6 +205,10 @@ pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
         Some(SignalNumber::CopyRowsOrd) => {
             list::check::<list::Change>(payload, signal.body::<copy::CopyRowsOrd>().row_count)
         }
+        Some(SignalNumber::AdoptChangesReq) => list::check::<list::OpenChange>(
+            payload,
+            signal.body::<copy::AdoptChangesReq>().change_count,
+        ),
         Some(SignalNumber::TcKeyConf) => {
             list::check::<list::Outcome>(payload, signal.body::<commit::TcKeyConf>().result_count)
         }

@@ -443,7 +443,7 @@ impl SimClient {
             ledger.victims.push(e.to_string());
         }
         if !matches!(doing, Doing::Stumbling { .. }) {
-            self.check_answer(&answer, ledger);
+            self.check_answer(&doing, &answer, ledger);
         }
         match doing {
             Doing::Nothing | Doing::Scanning(_) | Doing::Surveying(_) => {}
@@ -504,7 +504,7 @@ impl SimClient {
     }
 
     /// What holds for every answer.
-    fn check_answer(&mut self, answer: &Answer, ledger: &mut Ledger) {
+    fn check_answer(&mut self, doing: &Doing, answer: &Answer, ledger: &mut Ledger) {
         match answer {
             Answer::Rows { committed: Some(receipt), .. } => {
                 if receipt.epoch < self.epoch {
@@ -524,7 +524,7 @@ impl SimClient {
                 ledger.causes.extend(reads.into_iter().map(|(r, v)| (r, v, receipt.epoch)));
             }
             Answer::Failed(e) if e.class() == ErrorClass::Permanent => {
-                ledger.violate(format!("client {}: permanent error: {e}", self.number));
+                ledger.violate(format!("client {}, {doing:?}: permanent error: {e}", self.number));
             }
             _ => {}
         }

@@ -102,6 +102,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugShowIndexEarly
             | Fault::BugBuildWithoutPending
             | Fault::BugHandOverEarly
+            | Fault::BugForgetOpenChange
     )
 }
 

@@ -54,8 +54,9 @@ impl Tc {
         let forgets = ctx.fault(Fault::BugKeepRefusedStatement);
         let Some(t) = self.transactions.get_mut(&id) else { return };
         let statement = t.request.as_ref().map_or(t.statement, |r| r.statement);
+        let asked = t.request.as_ref().and_then(|r| r.rollback_to);
         let from = if forgets { statement + 1 } else { statement };
-        self.roll_back_to(id, from, ctx);
+        self.roll_back_to(id, asked.unwrap_or(from), ctx);
     }
 
     /// All that was under way has been answered: tell everyone.

@@ -9,6 +9,7 @@ extern crate alloc;
 extern crate std;
 
 mod abort;
+mod adopt;
 mod commit;
 mod deadlock;
 mod epoch;
@@ -199,6 +200,7 @@ impl Block for Tc {
             SignalNumber::PrepareConf => self.on_prepare_conf(signal, ctx),
             SignalNumber::PrepareRef => self.on_prepare_ref(signal, ctx),
             SignalNumber::BatchReturnedRep => self.on_batch_returned_rep(signal, ctx),
+            SignalNumber::AdoptReq => self.on_adopt_req(signal, ctx),
             SignalNumber::ReplicateConf => self.on_replicate_conf(signal, ctx),
             SignalNumber::DecideConf => self.on_decide_conf(signal, ctx),
             SignalNumber::CommitConf => self.on_commit_conf(signal, ctx),

@@ -55,7 +55,8 @@ impl Tc {
             return self.abort(id, RefCode::TransactionAborted.into(), ctx);
         }
         if req.flags & FLAG_ROLLBACK_TO != 0 {
-            return self.roll_back_to(id, req.rollback_to, ctx);
+            t.state = State::SettlingStatement;
+            return self.when_settled(id, ctx);
         }
         self.send_parts(&req, signal.payload(), ctx);
     }

@@ -8,7 +8,7 @@ use alloc::{
 use lats_base::{Epoch, NodeSet, RefCode, TableId, TransactionId, ViewNumber, limits};
 use lats_signals::{
     BlockRef,
-    commit::{FLAG_COMMIT, TcKeyReq},
+    commit::{FLAG_COMMIT, FLAG_ROLLBACK_TO, TcKeyReq},
     deadlock::Blocker,
 };
 
@@ -126,6 +126,8 @@ pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) flags: u32,
     pub(crate) statement: u32,
+    /// It takes back what was done from this statement on, and does nothing else.
+    pub(crate) rollback_to: Option<u32>,
     pub(crate) outcomes: Vec<u8>,
     pub(crate) outcome_count: u32,
     pub(crate) index_work: IndexWork,
@@ -207,6 +209,7 @@ impl Request {
             id: req.request,
             flags: req.flags,
             statement: req.statement,
+            rollback_to: (req.flags & FLAG_ROLLBACK_TO != 0).then_some(req.rollback_to),
             outcomes: Vec::new(),
             outcome_count: 0,
             index_work: IndexWork::default(),
@@ -220,6 +223,11 @@ impl Request {
 }
 
 impl Batch {
+    /// True if it brings changes to a syncing replica, and does nothing (REJOIN-5).
+    pub(crate) fn adopts(&self) -> bool {
+        self.operations == 0
+    }
+
     pub(crate) fn is_settled(&self) -> bool {
         self.executed && self.backups.is_empty()
     }

@@ -59,6 +59,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("show-index-early", Fault::BugShowIndexEarly),
     ("build-without-pending", Fault::BugBuildWithoutPending),
     ("hand-over-early", Fault::BugHandOverEarly),
+    ("forget-open-change", Fault::BugForgetOpenChange),
 ];
 
 #[derive(Default)]

@@ -1,0 +1,194 @@
+//! Open transactions that are older than a syncing replica: their changes are copied as such, and the
+//! replica takes part in them from then on (REJOIN-5; `docs/protocols/rejoin.md`).
+
+use crate::{
+    Ldm,
+    copy::CopyOut,
+    fragment::Version,
+    transaction::{Op, Transaction},
+};
+use alloc::{collections::BTreeSet, vec::Vec};
+use lats_base::{Duration, Incarnation, NodeId, NodeSet, RowId, TransactionId};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef, Signal,
+    commit::{PrepareConf, ReplicateConf},
+    copy::{AdoptChangesReq, AdoptOrd, AdoptReq},
+    list::{self, OpenChange},
+};
+
+/// Transactions that end within this time need no adoption.
+const ADOPT_AFTER: Duration = Duration::from_millis(5);
+/// Who was asked and has not ordered anything is asked again after this.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
+/// Rows that one look for transactions in the way, or one adoption, goes through.
+const LOOKS: usize = 1_024;
+const ADOPT_BYTES: usize = 128 << 10;
+
+impl Ldm {
+    /// Only rows of open transactions are left to be copied: asks for their adoption if they stay.
+    pub(crate) fn ask_for_adoption(&self, copy: &mut CopyOut, target: NodeId, ctx: &mut Ctx<'_>) {
+        let since = *copy.waits_since.get_or_insert(ctx.now());
+        let due = copy.asked_at.is_none_or(|at| ctx.now().since(at) >= ASK_AGAIN);
+        if ctx.now().since(since) < ADOPT_AFTER || !due {
+            return;
+        }
+        copy.asked_at = Some(ctx.now());
+        let Some((table, fragment)) = copy.left.front() else { return };
+        let Some(held) = self.fragment(*table, *fragment) else { return };
+        let rows = copy.passed_over.iter().take(LOOKS).filter_map(|id| held.row(RowId::new(*id)));
+        let holders = rows.flat_map(|row| row.pending.iter().map(|v| v.transaction));
+        let (view, target) = (self.view.number, u64::from(target.get()));
+        for transaction in holders.collect::<BTreeSet<TransactionId>>() {
+            if let Some(t) = self.transactions.get(&transaction).filter(|t| t.is_open()) {
+                ctx.send(t.coordinator, &AdoptReq { transaction, view, target });
+            }
+        }
+    }
+
+    /// The coordinator waits with the transaction's end until the replica has confirmed this batch.
+    pub(crate) fn on_adopt_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let ord = signal.body::<AdoptOrd>();
+        if self.park_newer(ord.view, signal) {
+            return;
+        }
+        let target = NodeId::new(ord.target as u16);
+        let (changes, change_count) = self.changes_to_adopt(ord.transaction, target);
+        let mut backups = NodeSet::EMPTY;
+        let forgets = ctx.fault(Fault::BugForgetOpenChange);
+        if let Some(t) =
+            self.transactions.get(&ord.transaction).filter(|_| change_count > 0 && !forgets)
+        {
+            let body = AdoptChangesReq {
+                transaction: ord.transaction,
+                coordinator: signal.sender(),
+                view: self.view.number,
+                batch: ord.batch,
+                change_count,
+                coordinator_incarnation: t.coordinator_life.get(),
+                reserved: 0,
+            };
+            ctx.send_with(BlockRef::ldm(target, self.instance), &body, &[&changes]);
+            backups.insert(target);
+        }
+        let conf = PrepareConf {
+            transaction: ord.transaction,
+            epoch: self.epoch,
+            backups,
+            view: self.view.number,
+            batch: ord.batch,
+            result_count: 0,
+            holds: 1,
+            decided: 0,
+            index_change_count: 0,
+            reserved: 0,
+        };
+        ctx.send(signal.sender(), &conf);
+    }
+
+    /// The transaction's changes that the replica was not sent when they were made, of the fragment that is
+    /// being copied; how many.
+    fn changes_to_adopt(&mut self, id: TransactionId, target: NodeId) -> (Vec<u8>, u32) {
+        let mut out = Vec::new();
+        let mut count = 0;
+        let open = self.transactions.get(&id).filter(|t| t.is_open());
+        let (Some(_), Some(mut copy)) = (open, self.copies.remove(&target)) else {
+            return (out, count);
+        };
+        copy.asked_at = None;
+        let at = copy.left.front().copied();
+        if let Some((table, fragment)) = at
+            && let Some(held) = self.fragment(table, fragment)
+        {
+            for row_id in copy.passed_over.iter().take(LOOKS) {
+                let Some(row) = held.row(RowId::new(*row_id)) else { continue };
+                let missing = |v: &&Version| v.transaction == id && v.number < copy.first_number;
+                for version in row.pending.iter().filter(missing) {
+                    let image = version.image.as_deref();
+                    let change = OpenChange {
+                        table,
+                        fragment,
+                        deleted: u16::from(image.is_none()),
+                        row_id: RowId::new(*row_id),
+                        version: version.number,
+                        statement: version.statement,
+                        key_bytes: row.key.len() as u32,
+                        row_bytes: image.map_or(0, <[u8]>::len) as u32,
+                        reserved: 0,
+                    };
+                    list::push(&mut out, &change, [&row.key, image.unwrap_or_default(), &[]]);
+                    count += 1;
+                    copy.adopted.insert(*row_id, version.number);
+                }
+                if out.len() > ADOPT_BYTES {
+                    break;
+                }
+            }
+        }
+        self.copies.insert(target, copy);
+        (out, count)
+    }
+
+    /// A syncing replica gets changes of an open transaction: it holds them like a backup.
+    pub(crate) fn on_adopt_changes_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let req = signal.body::<AdoptChangesReq>();
+        if self.park_newer(req.view, signal) {
+            return;
+        }
+        let newest = list::items::<OpenChange>(signal.payload()).map(|(c, _)| c.table).max();
+        if newest.is_some_and(|table| self.park_unknown_table(table, signal)) {
+            return;
+        }
+        let life = Incarnation::new(req.coordinator_incarnation);
+        if !self.view.is_alive(req.coordinator.node, life) {
+            // TAKEOVER-3: whoever takes it over cannot find it decided, for this was not confirmed.
+            return;
+        }
+        self.transactions
+            .entry(req.transaction)
+            .or_insert_with(|| Transaction::new(req.coordinator, life));
+        for (change, [key, row, _]) in list::items::<OpenChange>(signal.payload()) {
+            self.hold_open(req.transaction, &change, key, row);
+        }
+        let (transaction, batch) = (req.transaction, req.batch);
+        ctx.send(req.coordinator, &ReplicateConf { transaction, batch, reserved: 0 });
+    }
+
+    fn hold_open(&mut self, id: TransactionId, change: &OpenChange, key: &[u8], row: &[u8]) {
+        let version = Version {
+            transaction: id,
+            number: change.version,
+            statement: change.statement,
+            image: (change.deleted == 0).then(|| row.into()),
+            replicated: true,
+        };
+        let now = self.epoch;
+        let new = self.on_fragment(change.table, change.fragment, |f, layout| {
+            if f.row(change.row_id).is_some_and(|r| r.holds_version(change.version)) {
+                // It was sent when it was made.
+                return false;
+            }
+            f.place(change.row_id, key, now, layout);
+            f.insert_version(change.row_id, version, layout);
+            true
+        });
+        let of_index = self.is_index(change.table);
+        if let Some(t) = self.transactions.get_mut(&id).filter(|_| new == Some(true)) {
+            t.ops.push_back(Op {
+                table: change.table,
+                fragment: change.fragment,
+                of_index,
+                row: change.row_id,
+                version: change.version,
+                statement: change.statement,
+            });
+        }
+    }
+}
+
+impl Transaction {
+    /// True while its outcome is open, and it is not being taken back.
+    fn is_open(&self) -> bool {
+        self.decided.is_none() && !self.committed && self.ending.is_none()
+    }
+}
