@@ -164,7 +164,7 @@ impl Ldm {
         };
         let now = self.epoch;
         let new = self.on_fragment(change.table, change.fragment, |f, layout| {
-            if f.row(change.row_id).is_some_and(|r| r.holds_version(change.version)) {
+            if f.row(change.row_id).is_some_and(|r| r.holds_version(&version)) {
                 // It was sent when it was made.
                 return false;
             }

@@ -6,7 +6,7 @@
 //! in the primary's order. Index entries exist for every version, so a scan looks at an entry's
 //! row and takes it only if the version it may see has that entry's key.
 
-use crate::{key_index::KeyIndex, lock::Lock, snapshot::Older};
+use crate::{key_index::KeyIndex, lock::Lock, row_table::RowTable, snapshot::Older};
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
@@ -52,7 +52,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn new(key: &[u8]) -> Self {
+    pub(crate) fn new(key: &[u8]) -> Self {
         Self {
             key: key.into(),
             committed: None,
@@ -71,9 +71,10 @@ impl Row {
         pending.chain(self.committed.as_ref().map(|i| &*i.bytes)).chain(older)
     }
 
-    /// True if the version with this number is pending.
-    pub(crate) fn holds_version(&self, number: u64) -> bool {
-        self.pending.iter().any(|v| v.number == number)
+    /// True if this very version is pending.
+    pub(crate) fn holds_version(&self, version: &Version) -> bool {
+        let same = |v: &Version| (v.number, v.transaction) == (version.number, version.transaction);
+        self.pending.iter().any(same)
     }
 
     /// The image that the transaction sees at the primary: its own newest, else the committed.
@@ -119,22 +120,14 @@ impl Index {
 
 /// What is left of a dropped fragment or of dropped indexes, to be freed in slices.
 pub(crate) struct Rubble {
-    rows: Vec<Option<Row>>,
-    free: BTreeSet<u64>,
+    rows: RowTable,
     indexes: Vec<Index>,
 }
 
 impl Rubble {
     /// Frees some of it; true if nothing is left.
     pub(crate) fn clear_away(&mut self, rows: usize) -> bool {
-        if !self.rows.is_empty() {
-            self.rows.truncate(self.rows.len().saturating_sub(rows));
-            return false;
-        }
-        if !self.free.is_empty() {
-            for _ in 0..rows {
-                self.free.pop_first();
-            }
+        if !self.rows.clear_away(rows) {
             return false;
         }
         let Some(index) = self.indexes.last_mut() else { return true };
@@ -150,8 +143,7 @@ impl Rubble {
 
 /// Rows and indexes of one fragment.
 pub struct Fragment {
-    rows: Vec<Option<Row>>,
-    free: BTreeSet<u64>,
+    rows: RowTable,
     by_key: KeyIndex,
     indexes: Vec<Index>,
     next_number: u64,
@@ -172,8 +164,7 @@ impl Fragment {
     /// An empty fragment of a table.
     pub(crate) fn new(def: &TableDef) -> Self {
         let mut fragment = Self {
-            rows: Vec::new(),
-            free: BTreeSet::new(),
+            rows: RowTable::default(),
             by_key: KeyIndex::new(),
             indexes: Vec::new(),
             next_number: 1,
@@ -197,7 +188,7 @@ impl Fragment {
     }
 
     fn add_index(&mut self, id: IndexId, columns: Vec<u16>) {
-        let next_row = (!self.rows.is_empty()).then_some(0);
+        let next_row = (self.rows.end() > 0).then_some(0);
         self.indexes.push(Index { id, columns, entries: BTreeMap::new(), key_bytes: 0, next_row });
     }
 
@@ -221,7 +212,7 @@ impl Fragment {
             }
         }
         let unbuilt = self.indexes.iter().filter(|i| i.next_row.is_some()).map(|i| i.id).collect();
-        let rubble = Rubble { rows: Vec::new(), free: BTreeSet::new(), indexes: gone };
+        let rubble = Rubble { rows: RowTable::default(), indexes: gone };
         (unbuilt, (!rubble.indexes.is_empty()).then_some(rubble))
     }
 
@@ -239,7 +230,7 @@ impl Fragment {
     }
 
     fn enter_all_versions(&mut self, at: usize, id: RowId, layout: &RowLayout) {
-        let Some(row) = self.rows.get(id.get() as usize).and_then(Option::as_ref) else { return };
+        let Some(row) = self.rows.get(id.get()) else { return };
         let index = &mut self.indexes[at];
         for image in row.images() {
             let mut entry = Vec::new();
@@ -255,7 +246,7 @@ impl Fragment {
 
     /// What is left of a fragment of a dropped table.
     pub(crate) fn into_rubble(self) -> Rubble {
-        Rubble { rows: self.rows, free: self.free, indexes: self.indexes }
+        Rubble { rows: self.rows, indexes: self.indexes }
     }
 
     /// Bytes of rows and indexes, estimated.
@@ -265,45 +256,38 @@ impl Fragment {
 
     /// The row with this id.
     pub(crate) fn row(&self, id: RowId) -> Option<&Row> {
-        self.rows.get(id.get() as usize)?.as_ref()
+        self.rows.get(id.get())
     }
 
     pub(crate) fn row_mut(&mut self, id: RowId) -> Option<&mut Row> {
-        self.rows.get_mut(id.get() as usize)?.as_mut()
+        self.rows.get_mut(id.get())
     }
 
     /// The id of the row with this key, if there is a record for it.
     pub(crate) fn find(&self, key: &[u8]) -> Option<RowId> {
         let rows = &self.rows;
-        let has_key = |id: &u64| rows[*id as usize].as_ref().is_some_and(|r| *r.key == *key);
+        let has_key = |id: &u64| rows.get(*id).is_some_and(|r| *r.key == *key);
         self.by_key.find(partition_hash(key), has_key).map(RowId::new)
     }
 
     /// Ids below this may be in use.
     pub(crate) fn row_id_end(&self) -> u64 {
-        self.rows.len() as u64
+        self.rows.end()
     }
 
     /// A new record for a key that has none, at a free id that the primary chooses.
     pub(crate) fn create(&mut self, key: &[u8]) -> RowId {
-        let id = self.free.first().copied().unwrap_or(self.rows.len() as u64);
-        self.create_at(RowId::new(id), key);
-        RowId::new(id)
+        let id = RowId::new(self.rows.first_free());
+        self.create_at(id, key);
+        id
     }
 
     /// A new record at the id that the primary has chosen.
     pub(crate) fn create_at(&mut self, id: RowId, key: &[u8]) {
-        let at = id.get() as usize;
-        while self.rows.len() <= at {
-            self.free.insert(self.rows.len() as u64);
-            self.rows.push(None);
-        }
-        require!(self.rows[at].is_none(), "row id {id} is taken");
-        self.free.remove(&id.get());
-        self.rows[at] = Some(Row::new(key));
+        self.rows.put(id.get(), Row::new(key));
         self.bytes += key.len() + ROW_OVERHEAD_BYTES;
         let rows = &self.rows;
-        let hasher = |id: &u64| rows[*id as usize].as_ref().map_or(0, |r| partition_hash(&r.key));
+        let hasher = |id: &u64| rows.get(*id).map_or(0, |r| partition_hash(&r.key));
         self.by_key.insert(partition_hash(key), id.get(), hasher);
     }
 
@@ -321,13 +305,11 @@ impl Fragment {
             self.deletion_marks.insert(id);
             return;
         }
-        let key = core::mem::take(&mut self.rows[id.get() as usize]).map(|r| r.key);
-        if let Some(key) = key {
+        if let Some(key) = self.rows.take(id.get()).map(|r| r.key) {
             self.bytes -= key.len() + ROW_OVERHEAD_BYTES;
             let found = self.by_key.remove(partition_hash(&key), id.get());
             require!(found, "row {id} is in the hash index");
         }
-        self.free.insert(id.get());
     }
 
     /// The whole of a syncing fragment is here: marks of deletions are not needed any more.
@@ -518,10 +500,9 @@ impl Fragment {
 
     /// The committed rows in row-id order, for checkers: key, image, number, epoch.
     pub fn committed_rows(&self) -> impl Iterator<Item = (RowId, &[u8], &[u8], u64, Epoch)> {
-        self.rows.iter().enumerate().filter_map(|(id, row)| {
-            let row = row.as_ref()?;
+        self.rows.iter().filter_map(|(id, row)| {
             let image = row.committed.as_ref()?;
-            Some((RowId::new(id as u64), &*row.key, &*image.bytes, row.number, row.epoch))
+            Some((RowId::new(id), &*row.key, &*image.bytes, row.number, row.epoch))
         })
     }
 
@@ -532,7 +513,7 @@ impl Fragment {
 
     /// What is left over although nothing goes on.
     pub(crate) fn leaks(&self) -> Option<String> {
-        self.rows.iter().flatten().find_map(|row| {
+        self.rows.iter().find_map(|(_, row)| {
             if !row.pending.is_empty() {
                 return Some(format!("row {:?} has pending versions {:?}", row.key, row.pending));
             }

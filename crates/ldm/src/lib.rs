@@ -23,6 +23,7 @@ mod lock;
 mod prepare;
 mod read;
 mod replicate;
+mod row_table;
 mod scan;
 mod snapshot;
 #[cfg(test)]

@@ -74,11 +74,16 @@ impl Ldm {
         };
         let now = self.epoch;
         let held = self.on_fragment(change.table, change.fragment, |f, layout| {
-            f.place(change.row_id, key, now, layout);
-            f.push_version(change.row_id, version, layout);
+            // REJOIN-5: a batch that waits in the middle may have been adopted that far.
+            let known = f.row(change.row_id).is_some_and(|r| r.holds_version(&version));
+            if !known {
+                f.place(change.row_id, key, now, layout);
+                f.push_version(change.row_id, version, layout);
+            }
+            !known
         });
         // A table that was dropped meanwhile: the change has nowhere to go and nobody to miss it.
-        if held.is_none() {
+        if held != Some(true) {
             return;
         }
         let of_index = self.is_index(change.table);
