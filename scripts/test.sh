@@ -65,6 +65,9 @@ done
 for bug in hand-over-early ignore-lease; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 1500
 done
+# And this one the isolation of a leader whose leases outlast the election of another.
+step "simulator: the planted bug forget-earlier-leases is found" \
+  bash scripts/planted.sh "$target/sim/sim" forget-earlier-leases 100 --storm
 prepare "build the server" cargo build --locked -p latsdb -p lats-history
 if [ -f tests/run.sh ]; then
   step "real clients" env LATSDB="$target/debug/latsdb" bash tests/run.sh

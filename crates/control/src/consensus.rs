@@ -48,8 +48,9 @@ struct Log {
     state: Vec<u8>,
 }
 
-/// Ticks without a word from the leader until an election; each node has its own.
-const ELECTION_TICKS: usize = 30;
+/// Ticks without a word from the leader until an election; each node has its own. (Whoever is elected waits
+/// until the former leader's leases have run out, LEASE-6: they do about then.)
+const ELECTION_TICKS: usize = 24;
 const HEARTBEAT_TICKS: usize = 3;
 /// The rule for half of the voters is argued and tested for groups up to this size (VIEW-8).
 const STAND_IN_VOTERS_MAX: usize = 4;

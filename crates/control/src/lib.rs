@@ -90,6 +90,8 @@ struct Peer {
     heard_at: Option<Instant>,
     /// Leader: until when a lease granted here may be believed by it.
     granted_until: Instant,
+    /// Leader: when it last heard an earlier leader, on our clock, or later than that.
+    followed_another: Option<Instant>,
     /// Leader: our clock, as echoed by it: it followed us then.
     echoed: Instant,
     installed: (ViewNumber, u64),
@@ -265,12 +267,13 @@ impl Control {
             ctx.send_with(BlockRef::control(to), &body, &[&message.bytes]);
         }
         if self.consensus.is_leader() != was_leader {
-            self.turn_leader();
+            self.turn_leader(was_leader, ctx.now());
             self.became_leader_at = self.consensus.is_leader().then(|| ctx.now());
             self.broken.clear();
             for peer in self.peers.values_mut() {
                 peer.echoed = Instant::ZERO;
                 peer.heard_at = None;
+                peer.followed_another = None;
                 peer.doomed = false;
                 peer.removing = false;
                 peer.leaves = stop::Leaves::No;

@@ -2,7 +2,7 @@
 
 use crate::{Control, TICK, state::Command};
 use lats_base::{Duration, Incarnation, Instant, NodeId};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     control::{CloseLinkOrd, LeaderLeftOrd, LeaseConf, LeaseOrd, LeaseReq},
@@ -21,6 +21,10 @@ pub(crate) struct Lease {
     /// The clock of the leader that answered last, to be echoed, and its term.
     leader_clock: u64,
     leader_term: u64,
+    /// Who that is, and who led before it here; when the latter was last heard, or led here.
+    followed: NodeId,
+    former: NodeId,
+    former_heard_at: Instant,
     /// Leader: until when a majority has followed it, in this term.
     led_until: Instant,
 }
@@ -88,6 +92,7 @@ impl Control {
         let same_term = self.lease.leader_term == term;
         let body = LeaseReq {
             term,
+            silence_ns: now.since(self.former_leader(term).1).as_nanos(),
             asked_at: now.as_nanos(),
             view: self.installed.0,
             epoch: self.epochs.current,
@@ -131,6 +136,10 @@ impl Control {
         let peer = self.peers.entry(node).or_default();
         peer.installed = (req.view, req.catalog_version);
         peer.echoed = peer.echoed.max(echo);
+        if ours {
+            let heard = Instant::from_nanos(now.as_nanos().saturating_sub(req.silence_ns));
+            peer.followed_another = Some(peer.followed_another.map_or(heard, |at| at.min(heard)));
+        }
         // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
         // place for ever.
         // A doomed one does not count either; it still proves whom it follows.
@@ -168,6 +177,10 @@ impl Control {
             return;
         }
         let first = self.lease.leader_term != conf.term;
+        if first {
+            (self.lease.former, self.lease.former_heard_at) = self.former_leader(conf.term);
+        }
+        self.lease.followed = signal.sender().node;
         self.lease.answered_at = ctx.now();
         // A short one is worth as little: the leader needs an echo soon.
         self.lease.refused = conf.lease_ms < 2 * RENEW.as_millis();
@@ -186,6 +199,37 @@ impl Control {
         }
         self.tell_lease(ctx);
         self.answer_changes(ctx);
+    }
+
+    /// Who led in a term before this one, as far as it was heard here, and when it last was.
+    fn former_leader(&self, term: u64) -> (NodeId, Instant) {
+        let lease = &self.lease;
+        if lease.leader_term == term {
+            (lease.former, lease.former_heard_at)
+        } else {
+            // Whoever has led here itself has been heard until then.
+            (lease.followed, lease.answered_at.max(lease.former_heard_at))
+        }
+    }
+
+    /// Leader: LEASE-6. By then a majority had heard earlier leaders for the last time, if they have told.
+    fn earlier_leaders_heard_at(&self, now: Instant) -> Instant {
+        let voters = self.consensus.voters();
+        let stand_in = self.stand_in();
+        let own = self.former_leader(self.consensus.term()).1;
+        let heard = |id: &u64| {
+            if *id == self.consensus.id() {
+                return own;
+            } else if Some(*id) == stand_in {
+                return Instant::ZERO;
+            }
+            let peer = self.peers.get(&NodeId::new((id >> 32) as u16));
+            let peer = peer.filter(|p| p.incarnation.get() == *id as u32);
+            peer.and_then(|p| p.followed_another).unwrap_or(now)
+        };
+        let mut heard: Vec<Instant> = voters.iter().map(heard).collect();
+        heard.sort_unstable();
+        heard.get(voters.len() / 2).copied().unwrap_or(now)
     }
 
     /// Leader: LEASE-2. Its own lease counts from a moment at which a majority surely followed it.
@@ -248,7 +292,15 @@ impl Control {
         let Some(leader_since) = self.became_leader_at else { return };
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let now = ctx.now();
-        if !self.old_leases_are_over(now) || !self.may_judge(now) {
+        // Nobody else had to speak to this leader before it was elected.
+        let former = self.former_leader(self.consensus.term()).0;
+        let forgets = ctx.fault(Fault::BugForgetEarlierLeases);
+        let former_since = match forgets {
+            true => Instant::ZERO,
+            false => self.earlier_leaders_heard_at(now).min(leader_since),
+        };
+        let over = forgets || self.old_leases_are_over(now);
+        if !over || !self.may_judge(now) {
             return;
         }
         let me = ctx.node();
@@ -258,7 +310,8 @@ impl Control {
                 continue;
             }
             let peer = self.peers.entry(node).or_default();
-            let heard = peer.heard_at.unwrap_or(leader_since);
+            let since = if node == former { former_since } else { leader_since };
+            let heard = peer.heard_at.unwrap_or(since);
             let silent = (now.since(heard) > lease || peer.doomed) && now >= peer.granted_until;
             if silent {
                 return self.remove(node, ctx);
@@ -269,7 +322,10 @@ impl Control {
     /// Leader: LEASE-6. What earlier leaders have granted has run out.
     pub(crate) fn old_leases_are_over(&self, now: Instant) -> bool {
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
-        self.became_leader_at.is_some_and(|since| now >= since.plus(lease).plus(margin(lease)))
+        self.became_leader_at.is_some_and(|since| {
+            let followed = self.earlier_leaders_heard_at(now).min(since);
+            now >= followed.plus(lease).plus(margin(lease))
+        })
     }
 
     /// Leader: VIEW-9. Whoever hears nobody must not take the others for silent: a majority has followed
@@ -286,8 +342,13 @@ impl Control {
     }
 
     /// This node begins or ends to lead.
-    pub(crate) fn turn_leader(&mut self) {
+    pub(crate) fn turn_leader(&mut self, was_leader: bool, now: Instant) {
         self.lease.led_until = Instant::ZERO;
+        if was_leader {
+            // Nobody else has led since this node did.
+            self.lease.followed = NodeId::default();
+            self.lease.former_heard_at = now;
+        }
     }
 
     /// Such a leader may still be heard: it says that it leads no more, and the others need not find

@@ -75,6 +75,8 @@ pub enum Fault {
     BugHandOverEarly,
     /// Planted bug: a primary does not send a syncing replica what open transactions have changed.
     BugForgetOpenChange,
+    /// Planted bug: a new leader does not wait for the end of what earlier ones have granted.
+    BugForgetEarlierLeases,
 }
 
 /// Which faults are armed in a node, and how often each fires.

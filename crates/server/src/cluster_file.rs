@@ -118,7 +118,7 @@ impl ClusterFile {
     }
 }
 
-/// Three missed renewals of 100 ms.
+/// A node that was not heard for so long is removed: three renewals may be missed.
 const LEASE_MS: u64 = 300;
 /// The last resort (LOCK-6): deadlocks are found in milliseconds by looking for them.
 const LOCK_WAIT_MS: u64 = 1_000;

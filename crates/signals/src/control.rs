@@ -31,6 +31,8 @@ body! {
         leader_clock: u64,
         /// The sender's term: what it says of leaders holds in this one only.
         term: u64,
+        /// For how long the sender has not heard any leader of an earlier term, in ns (LEASE-6).
+        silence_ns: u64,
     }
 }
 body! {

@@ -103,6 +103,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugBuildWithoutPending
             | Fault::BugHandOverEarly
             | Fault::BugForgetOpenChange
+            | Fault::BugForgetEarlierLeases
     )
 }
 
@@ -204,7 +205,18 @@ fn draw_shape(random: &mut Prng) -> Shape {
     // So are batches of scans: a few rows.
     let scans = Slices { scan_rows: rows, scan_batch_bytes: 30 * rows, ..Slices::default() };
     let slices = Slices { rows, ..if rows < 64 { scans } else { Slices::default() } };
-    Shape { data_nodes, replicas, ldm_instances, tc_instances, threads, slices, signals_per_turn }
+    // Long ones outlast the election of another leader.
+    let lease_ms = [300, 300, 900][random.below(3) as usize];
+    Shape {
+        data_nodes,
+        replicas,
+        ldm_instances,
+        tc_instances,
+        threads,
+        slices,
+        signals_per_turn,
+        lease_ms,
+    }
 }
 
 /// Crash points inside the protocols, armed rarely: the plan of disturbances does the rest.

@@ -113,6 +113,8 @@ pub struct Shape {
     pub slices: Slices,
     /// Signals that a thread handles at most before others get their turn.
     pub signals_per_turn: u64,
+    /// How long leases last.
+    pub lease_ms: u64,
 }
 
 /// The simulated cluster.
@@ -710,7 +712,7 @@ fn founding(shape: &Shape) -> Founding {
             replicas: shape.replicas,
             ldm_instances: shape.ldm_instances,
             tc_instances: shape.tc_instances,
-            lease_ms: 300,
+            lease_ms: shape.lease_ms,
             lock_wait_ms: 100,
         },
         members: data.map(|n| member(n, true)).chain(witness.map(|n| member(n, false))).collect(),

@@ -60,6 +60,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("build-without-pending", Fault::BugBuildWithoutPending),
     ("hand-over-early", Fault::BugHandOverEarly),
     ("forget-open-change", Fault::BugForgetOpenChange),
+    ("forget-earlier-leases", Fault::BugForgetEarlierLeases),
 ];
 
 #[derive(Default)]
