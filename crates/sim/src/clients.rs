@@ -98,6 +98,8 @@ pub struct SimClient {
     reads: Vec<(i64, i64)>,
     /// It starts nothing new.
     pub stopped: bool,
+    /// How many times longer than others it waits between two acts.
+    pub leisure: u64,
     /// It only reads, so that no transaction that hangs keeps it from looking.
     pub reader: bool,
 }
@@ -294,6 +296,7 @@ impl SimClient {
             complete_before: Epoch::default(),
             reads: Vec::new(),
             stopped: true,
+            leisure: 1,
             reader: false,
         }
     }
@@ -324,12 +327,12 @@ impl SimClient {
 
     /// True if it goes on as soon as it hears something.
     pub fn is_eager(&mut self) -> bool {
-        !self.stopped && self.random.chance(1, 4)
+        !self.stopped && self.random.chance(1, 4 * self.leisure)
     }
 
     /// How long it waits before it acts again.
     pub fn pause(&mut self) -> Duration {
-        Duration::from_micros(self.random.between(50, 3_000))
+        Duration::from_micros(self.leisure * self.random.between(50, 3_000))
     }
 
     fn start(&mut self, ledger: &mut Ledger) {

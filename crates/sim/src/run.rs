@@ -128,11 +128,13 @@ pub fn run(options: &Options) -> Outcome {
     world.crash_points = crash_points;
     let client_count = random.between(2, 6) as u32;
     world.client_count = client_count;
+    let leisure = draw_leisure(&mut random, options.storm);
     let clients = (1..=client_count)
         .map(|number| {
             let node = NodeId::new(1 + (number as u16 - 1) % shape.data_nodes);
             let home = random.chance(2, 3).then_some(node);
             let mut client = SimClient::new(number, home, random.next_u64());
+            client.leisure = leisure;
             client.reader = number > 2 && random.chance(1, 3);
             if let (true, Some(home)) = (client.reader, home) {
                 world.readers.push((number, home));
@@ -217,6 +219,13 @@ fn draw_shape(random: &mut Prng) -> Shape {
         signals_per_turn,
         lease_ms,
     }
+}
+
+/// How busy the clients are: from a cluster at its limit to one with little to do. Most storms are about
+/// faults.
+fn draw_leisure(random: &mut Prng, storm: bool) -> u64 {
+    let mix = if storm { [1, 8, 16, 16] } else { [1, 1, 1, 8] };
+    mix[random.below(4) as usize]
 }
 
 /// Crash points inside the protocols, armed rarely: the plan of disturbances does the rest.
