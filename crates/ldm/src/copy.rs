@@ -23,6 +23,9 @@ use zerocopy::{FromBytes, IntoBytes};
 pub(crate) struct CopyOut {
     life: Incarnation,
     step: u32,
+    /// When the newest batch was sent, and what this data manager had done for clients by then.
+    sent_at: Instant,
+    served: u64,
     /// Fragments that are still to be copied, the current one first.
     pub(crate) left: VecDeque<(TableId, FragmentId)>,
     /// The next row id of the current fragment.
@@ -42,8 +45,10 @@ pub(crate) struct CopyOut {
 }
 
 const OUTCOMES_PER_SIGNAL: usize = 4_096;
-const COPY_BATCH_ROWS: u32 = 256;
-const COPY_BATCH_BYTES: usize = 128 << 10;
+const COPY_BATCH_ROWS: u32 = 128;
+const COPY_BATCH_BYTES: usize = 64 << 10;
+/// A pause between two batches is not longer than this.
+const COPY_PAUSE_MAX: Duration = Duration::from_millis(5);
 /// Rows, and ids without one, that one step looks at (SLICE-1).
 const COPY_LOOKS: usize = 1_024;
 /// How long to leave rows alone that were passed over.
@@ -112,6 +117,8 @@ impl Ldm {
         let view = self.view.number;
         if count > 0 {
             copy.step += 1;
+            copy.sent_at = ctx.now();
+            copy.served = self.served();
             let body = CopyRowsOrd {
                 view,
                 table,
@@ -251,8 +258,24 @@ impl Ldm {
         if current && conf.code == u32::from(RefCode::MemoryFull.number()) {
             ctx.after(COPY_RETRY, COPY_TIMER + u64::from(target.get()));
         } else if current {
-            self.copy_step(target, ctx);
+            match self.copy_pause(target, ctx.now()) {
+                Some(pause) => ctx.after(pause, COPY_TIMER + u64::from(target.get())),
+                None => self.copy_step(target, ctx),
+            }
         }
+    }
+
+    /// REJOIN-6: a third of the time belongs to clients alone, if there are any.
+    fn copy_pause(&self, target: NodeId, now: Instant) -> Option<Duration> {
+        let copy = self.copies.get(&target)?;
+        let busy = self.served() != copy.served;
+        let half = Duration::from_nanos(now.since(copy.sent_at).as_nanos() / 2);
+        busy.then(|| half.min(COPY_PAUSE_MAX))
+    }
+
+    /// Counts what this data manager does for clients.
+    fn served(&self) -> u64 {
+        self.counters.operations + self.counters.reads + self.counters.replicated
     }
 
     pub(crate) fn on_copy_end_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -296,6 +319,8 @@ impl CopyOut {
         Self {
             life,
             step: 0,
+            sent_at: Instant::ZERO,
+            served: 0,
             left: VecDeque::new(),
             next_row: 0,
             passed_over: VecDeque::new(),
