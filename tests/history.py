@@ -151,7 +151,8 @@ def write(name, history):
 
 def check(checker, files):
     """True if there is no anomaly; prints what there is."""
-    done = subprocess.run([checker, "check", *files], capture_output=True, text=True, timeout=300, check=False)
+    line = [checker, "check", "--at-least", "200", *files]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
     print(done.stdout[:4000].strip() or done.stderr[:1000], flush=True)
     return done.returncode == 0
 

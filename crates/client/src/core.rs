@@ -75,6 +75,8 @@ pub struct ClientCore {
     location: String,
     /// Nodes on the same host.
     near: BTreeSet<NodeId>,
+    /// How far away the members are, by all that is known of places.
+    distances: BTreeMap<NodeId, u8>,
     map: ClusterMap,
     /// How the rows of each table are spread in the newest catalog that was heard of, and its version.
     routes: BTreeMap<TableId, Spread>,
@@ -111,6 +113,7 @@ impl ClientCore {
             home,
             location: String::new(),
             near: BTreeSet::new(),
+            distances: BTreeMap::new(),
             map: ClusterMap::default(),
             routes: BTreeMap::new(),
             catalog_version: 0,
@@ -130,15 +133,27 @@ impl ClientCore {
     /// Where this client is: it prefers nodes there.
     pub fn set_location(&mut self, location: &str) {
         self.location = location.to_string();
+        self.measure_distances();
     }
 
     /// A node is on the same host.
     pub fn note_near(&mut self, node: NodeId) {
         self.near.insert(node);
+        self.measure_distances();
     }
 
-    /// How far away a node is: the own process, the own host, the own location, others.
+    fn measure_distances(&mut self) {
+        let members = self.map.view.members.iter().map(|m| m.node);
+        self.distances = members.map(|node| (node, self.measure_distance(node))).collect();
+    }
+
+    /// How far away a node is. Every read asks.
     fn distance(&self, node: NodeId) -> u8 {
+        self.distances.get(&node).copied().unwrap_or(u8::MAX)
+    }
+
+    /// The own process, the own host, the own location, others.
+    fn measure_distance(&self, node: NodeId) -> u8 {
         let place = |n: NodeId| self.map.view.member(n).map(|m| m.location.as_str());
         let own = match self.location.as_str() {
             "" => self.home.and_then(place),
@@ -268,6 +283,7 @@ impl ClientCore {
                 && map.catalog_version > self.map.catalog_version);
         if newer {
             self.map = map;
+            self.measure_distances();
         }
     }
 

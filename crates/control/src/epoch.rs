@@ -59,13 +59,8 @@ impl Control {
         if !self.consensus.has_settled() {
             return;
         }
-        let (now, term) = (ctx.now(), self.consensus.term());
-        let ceiling = self.state.epoch_ceiling.get();
-        if self.epochs.led_term != term {
-            self.epochs.led_term = term;
-            // EPOCH-6: above all that earlier leaders can have called complete.
-            self.hear_epoch(Epoch::new(ceiling + 1));
-        }
+        self.rise_above_earlier_epochs();
+        let (now, ceiling) = (ctx.now(), self.state.epoch_ceiling.get());
         let current = self.epochs.current.get();
         if current.saturating_add(WINDOW / 2) > ceiling && now.since(self.epochs.asked_at) >= RETRY
         {
@@ -80,6 +75,16 @@ impl Control {
         let me = ctx.node();
         for node in self.alive().iter().filter(|n| *n != me) {
             ctx.send(BlockRef::control(node), &body);
+        }
+    }
+
+    /// Leader, when it has settled and before it grants anything: EPOCH-6, above all that earlier leaders can
+    /// have called complete.
+    pub(crate) fn rise_above_earlier_epochs(&mut self) {
+        let term = self.consensus.term();
+        if self.epochs.led_term != term {
+            self.epochs.led_term = term;
+            self.hear_epoch(Epoch::new(self.state.epoch_ceiling.get() + 1));
         }
     }
 

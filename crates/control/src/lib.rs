@@ -279,6 +279,10 @@ impl Control {
                 peer.leaves = stop::Leaves::No;
             }
         }
+        if self.is_leader() {
+            // EPOCH-6: the first view of a new leader may be the one that lets this node serve alone.
+            self.renew_own_lease(ctx);
+        }
         if before != (self.state.view.number, self.state.catalog.version) {
             self.install(ctx);
             self.answer_changes(ctx);

@@ -233,11 +233,12 @@ impl Control {
     }
 
     /// Leader: LEASE-2. Its own lease counts from a moment at which a majority surely followed it.
-    fn renew_own_lease(&mut self, ctx: &mut Ctx<'_>) {
+    pub(crate) fn renew_own_lease(&mut self, ctx: &mut Ctx<'_>) {
         if !self.consensus.has_settled() {
             // LEASE-5: an earlier leader may have asked for our removal.
             return;
         }
+        self.rise_above_earlier_epochs();
         let voters = self.consensus.voters();
         let stand_in = self.stand_in();
         let mut followed: Vec<Instant> = voters
@@ -265,13 +266,15 @@ impl Control {
 
     /// Tells the blocks of this node until when they may serve.
     pub(crate) fn tell_lease(&mut self, ctx: &mut Ctx<'_>) {
-        // LEASE-3: nobody can take over from the only replica of all its data.
+        // LEASE-3: nobody can take over from the only replica of all its data. It has had a lease, and with
+        // that an epoch in which it may commit (EPOCH-6).
+        let had_lease = self.lease.until > Instant::ZERO;
         let alone = self
             .state
             .view
             .group_of_node(ctx.node())
             .is_some_and(|(_, g)| g.replicas.len() == 1 && g.replicas[0].node == ctx.node());
-        let until = match (self.had_all_links(ctx), alone) {
+        let until = match (self.had_all_links(ctx), alone && had_lease) {
             (false, _) => Instant::ZERO,
             (true, true) => Instant::from_nanos(u64::MAX),
             (true, false) => self.lease.until,

@@ -26,6 +26,9 @@ enum Command {
         /// The files.
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// Fewer committed transactions say nothing: they count as a failure.
+        #[arg(long, default_value_t = 1)]
+        at_least: u64,
     },
     /// Append to lists and read them through the native client, and write the history.
     Native(native::NativeArgs),
@@ -33,7 +36,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
-        Command::Check { files } => check(&files),
+        Command::Check { files, at_least } => check(&files, at_least),
         Command::Native(args) => native::run(&args),
     };
     done.unwrap_or_else(|error| {
@@ -43,7 +46,7 @@ fn main() -> ExitCode {
 }
 
 #[expect(clippy::print_stdout, reason = "a command-line tool")]
-fn check(files: &[PathBuf]) -> anyhow::Result<ExitCode> {
+fn check(files: &[PathBuf], at_least: u64) -> anyhow::Result<ExitCode> {
     let mut history = Vec::new();
     for path in files {
         let name = path.display();
@@ -66,6 +69,11 @@ fn check(files: &[PathBuf]) -> anyhow::Result<ExitCode> {
         report.reads,
         report.orders,
         report.anomalies.len()
+    );
+    anyhow::ensure!(
+        report.committed as u64 >= at_least,
+        "only {} transactions were committed: too few to say anything",
+        report.committed
     );
     Ok(ExitCode::from(u8::from(!report.anomalies.is_empty())))
 }

@@ -421,10 +421,11 @@ impl Ldm {
         let bytes = image.as_deref().unwrap_or_default();
         let deleted = u16::from(image.is_none());
         let boxed: Option<Box<[u8]>> = image.as_deref().map(Into::into);
-        let transaction = run.transaction;
+        let (transaction, view) = (run.transaction, self.view.number.get());
         let number = self
             .on_fragment(table, fragment, |f, layout| {
                 let number = f.next_number();
+                require!(number >> crate::view::NUMBERS_PER_VIEW_BITS <= view, "COMMIT-8");
                 let (image, statement) = (boxed, run.statement);
                 let version = Version { transaction, number, statement, image, replicated: false };
                 f.push_version(id, version, layout);

@@ -19,7 +19,7 @@ use lats_signals::{
 };
 
 /// A primary gives fewer numbers than this many bits have within one view (COMMIT-8).
-const NUMBERS_PER_VIEW_BITS: u32 = 40;
+pub(crate) const NUMBERS_PER_VIEW_BITS: u32 = 40;
 
 impl Ldm {
     pub(crate) fn on_view_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

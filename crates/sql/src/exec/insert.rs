@@ -206,9 +206,9 @@ impl<S: Store> Session<S> {
         let table = &plan.table;
         let operations: Vec<RowOp> = images
             .into_iter()
-            .map(|row| RowOp {
-                row: row.clone(),
-                ..operation(table, RowOpKind::Insert, table.key_of(&row))
+            .map(|row| {
+                let key = table.key_of(&row);
+                RowOp { row, ..operation(table, RowOpKind::Insert, key) }
             })
             .collect();
         // A taken key is no error of the store: what was inserted beside it must not be committed
@@ -282,9 +282,9 @@ impl<S: Store> Session<S> {
             }
             OnConflict::Replace => taken
                 .into_iter()
-                .map(|row| RowOp {
-                    row: row.clone(),
-                    ..operation(table, RowOpKind::Write, table.key_of(&row))
+                .map(|row| {
+                    let key = table.key_of(&row);
+                    RowOp { row, ..operation(table, RowOpKind::Write, key) }
                 })
                 .collect(),
             OnConflict::Update(assignments) => taken
