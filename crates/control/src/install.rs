@@ -16,6 +16,8 @@ impl Control {
                 return;
             }
             self.joined = true;
+            // LEASE-6: nothing that was granted before it had a vote counts on it.
+            self.lease.former_heard_at = ctx.now();
         } else if !self.me_alive(ctx) {
             return self.leave_when_told(ctx);
         }

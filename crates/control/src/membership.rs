@@ -24,7 +24,7 @@ pub(crate) struct Lease {
     /// Who that is, and who led before it here; when the latter was last heard, or led here.
     followed: NodeId,
     former: NodeId,
-    former_heard_at: Instant,
+    pub(crate) former_heard_at: Instant,
     /// Leader: until when a majority has followed it, in this term.
     led_until: Instant,
 }
@@ -300,8 +300,15 @@ impl Control {
         let forgets = ctx.fault(Fault::BugForgetEarlierLeases);
         let former_since = match forgets {
             true => Instant::ZERO,
-            false => self.earlier_leaders_heard_at(now).min(leader_since),
+            false => {
+                // It gets as long to be heard as takes two renewals.
+                let heard_by = leader_since.plus(RENEW).plus(TICK).as_nanos();
+                let floor = Instant::from_nanos(heard_by.saturating_sub(lease.as_nanos()));
+                self.earlier_leaders_heard_at(now).min(leader_since).max(floor)
+            }
         };
+        // Links may have been broken all over; they get a lease to come right.
+        let settled_in = now >= leader_since.plus(lease).plus(margin(lease));
         let over = forgets || self.old_leases_are_over(now);
         if !over || !self.may_judge(now) {
             return;
@@ -315,7 +322,8 @@ impl Control {
             let peer = self.peers.entry(node).or_default();
             let since = if node == former { former_since } else { leader_since };
             let heard = peer.heard_at.unwrap_or(since);
-            let silent = (now.since(heard) > lease || peer.doomed) && now >= peer.granted_until;
+            let unheard = now.since(heard) > lease || (peer.doomed && settled_in);
+            let silent = unheard && now >= peer.granted_until;
             if silent {
                 return self.remove(node, ctx);
             }

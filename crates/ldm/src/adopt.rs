@@ -102,8 +102,13 @@ impl Ldm {
         {
             for row_id in copy.passed_over.iter().take(LOOKS) {
                 let Some(row) = held.row(RowId::new(*row_id)) else { continue };
-                let missing = |v: &&Version| v.transaction == id && v.number < copy.first_number;
+                let sent = copy.adopted.get(row_id).copied().unwrap_or_default();
+                let span = sent + 1..copy.first_number;
+                let missing = |v: &&Version| v.transaction == id && span.contains(&v.number);
                 for version in row.pending.iter().filter(missing) {
+                    if out.len() > ADOPT_BYTES {
+                        break;
+                    }
                     let image = version.image.as_deref();
                     let change = OpenChange {
                         table,

@@ -73,8 +73,11 @@ impl Row {
 
     /// True if this very version is pending.
     pub(crate) fn holds_version(&self, version: &Version) -> bool {
-        let same = |v: &Version| (v.number, v.transaction) == (version.number, version.transaction);
-        self.pending.iter().any(same)
+        if self.pending.last().is_none_or(|top| top.number < version.number) {
+            return false;
+        }
+        let at = self.pending.binary_search_by_key(&version.number, |v| v.number);
+        at.is_ok_and(|at| self.pending[at].transaction == version.transaction)
     }
 
     /// The image that the transaction sees at the primary: its own newest, else the committed.

@@ -8,7 +8,7 @@ use crate::{
     transaction::{Op, Transaction},
 };
 use alloc::{boxed::Box, vec::Vec};
-use lats_base::{Epoch, Incarnation, RowId, require};
+use lats_base::{Epoch, Incarnation, RowId, TransactionId, require};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     Signal,
@@ -61,6 +61,31 @@ impl Ldm {
         }
     }
 
+    /// FAIL-5: versions of undecided transactions where another row is to be. What this replica has not heard
+    /// decided was committed nowhere (COMMIT-4); a new primary that never got it may give the row's id, or
+    /// its key another one.
+    fn undecided_in_the_way(&self, change: &Change, key: &[u8]) -> Vec<(RowId, u64)> {
+        let Some(fragment) = self.fragment(change.table, change.fragment) else {
+            return Vec::new();
+        };
+        let other_key = fragment.row(change.row_id).filter(|r| *r.key != *key);
+        if other_key.is_none() && fragment.row(change.row_id).is_some() {
+            return Vec::new();
+        }
+        let other_id = fragment.find(key).filter(|id| *id != change.row_id);
+        let rows = other_key.map(|_| change.row_id).into_iter().chain(other_id);
+        rows.filter_map(|id| Some((id, fragment.row(id)?)))
+            .flat_map(|(id, row)| row.pending.iter().map(move |v| (id, v)))
+            .filter(|(_, v)| self.is_undecided(v.transaction))
+            .map(|(id, v)| (id, v.number))
+            .collect()
+    }
+
+    /// True if this replica does not know that the transaction commits.
+    pub(crate) fn is_undecided(&self, id: TransactionId) -> bool {
+        self.transactions.get(&id).is_some_and(|t| t.decided.is_none() && !t.committed)
+    }
+
     /// Puts one row image on its row's stack.
     fn hold(&mut self, req: &ReplicateReq, change: &Change, key: &[u8], row: &[u8]) {
         self.counters.replicated += 1;
@@ -73,10 +98,12 @@ impl Ldm {
             replicated: true,
         };
         let now = self.epoch;
+        let lost = self.undecided_in_the_way(change, key);
         let held = self.on_fragment(change.table, change.fragment, |f, layout| {
             // REJOIN-5: a batch that waits in the middle may have been adopted that far.
             let known = f.row(change.row_id).is_some_and(|r| r.holds_version(&version));
             if !known {
+                f.drop_lost(&lost, layout);
                 f.place(change.row_id, key, now, layout);
                 f.push_version(change.row_id, version, layout);
             }
@@ -101,6 +128,11 @@ impl Ldm {
 }
 
 impl Fragment {
+    /// They never happened (FAIL-5).
+    fn drop_lost(&mut self, lost: &[(RowId, u64)], layout: &RowLayout) {
+        lost.iter().for_each(|(id, number)| self.drop_version(*id, *number, layout));
+    }
+
     /// Makes a record for the key at the id that the primary chose. What else is there must have
     /// been deleted at the primary, whose completion has not reached us yet: a newer image for the
     /// same id or key proves that it committed (COMMIT-6).

@@ -15,6 +15,7 @@ use lats_signals::{
     buffer::Route,
     commit::{ABORT_AS_PRIMARY, AbortReq, CANCEL_WAIT, CommitReq, PrepareReq},
     control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
+    copy::AdoptOrd,
     list::{self, Operation, OperationKind, Range},
     query::{ReadConf, ReadRef, ReadReq, ScanConf, ScanRef, ScanReq},
 };
@@ -510,4 +511,57 @@ fn who_has_just_begun_does_not_say_that_there_is_no_table() {
         })
         .collect();
     assert_eq!(codes, [u32::from(RefCode::NotServing.number()); 2]);
+}
+
+/// A transaction that is older than a replica, and has changed one row very often, is adopted in parts: no
+/// signal is longer than a batch of copies, and every change is sent once (REJOIN-5).
+#[test]
+fn many_changes_of_a_row_are_adopted_in_parts() {
+    const CHANGES: usize = 4_000;
+    let mut bench = Bench::new(None);
+    let transaction = bench.next_transaction();
+    let (key, mut operations) = (key(0), Vec::new());
+    for value in 0..CHANGES {
+        let mut row = Vec::new();
+        bench.layout.encode(&[Value::Int(0), Value::Int(value as i64)], &mut row).unwrap();
+        let head = bench.operation(OperationKind::Write, &key, &row);
+        list::push(&mut operations, &head, [&key, &row, &[]]);
+    }
+    let req = PrepareReq {
+        transaction,
+        view: ViewNumber::new(1),
+        epoch: Epoch::new(1),
+        batch: 1,
+        statement: 1,
+        operation_count: CHANGES as u32,
+        flags: 0,
+    };
+    bench.send(&req, &operations);
+    bench.run();
+    let target = NodeId::new(2);
+    let mut view = view();
+    view.number = ViewNumber::new(2);
+    view.members.push(Member { node: target, ..view.members[0].clone() });
+    view.groups[0].nodes.push(target);
+    view.groups[0].replicas.push(Replica { node: target, in_sync: false });
+    bench.send(&ViewOrd { view: view.number }, &lats_catalog::encode(&view));
+    bench.run();
+    let mut versions = Vec::new();
+    for batch in 2.. {
+        let target = u64::from(target.get());
+        let ord = AdoptOrd { transaction, view: view.number, target, batch, reserved: 0 };
+        bench.send(&ord, &[]);
+        let sent = bench.run();
+        assert!(sent.iter().any(|(_, number, _)| *number == SignalNumber::PrepareConf));
+        let adopted = sent.iter().find(|(_, n, _)| *n == SignalNumber::AdoptChangesReq);
+        let Some((_, _, bytes)) = adopted else { break };
+        assert!(bytes.len() < 200 << 10, "{} bytes in one signal", bytes.len());
+        let signal = lats_signals::buffer::parse(bytes).unwrap().unwrap();
+        let changes = list::items::<list::OpenChange>(signal.payload());
+        versions.extend(changes.map(|(change, _)| change.version));
+    }
+    assert_eq!(versions.len(), CHANGES);
+    assert!(versions.is_sorted());
+    versions.dedup();
+    assert_eq!(versions.len(), CHANGES);
 }

@@ -114,6 +114,10 @@ impl Ldm {
                 let held = table.fragments.entry(fragment).or_insert_with(|| {
                     let mut new = Fragment::new(&table.def);
                     new.syncing = !in_sync;
+                    if self.view.primary(fragment) == Some(node) {
+                        // COMMIT-8: a former primary may have used the table before it was known here.
+                        new.hear_number(self.view.number.get() << NUMBERS_PER_VIEW_BITS);
+                    }
                     new
                 });
                 if held.syncing && in_sync {
@@ -160,8 +164,21 @@ impl Ldm {
         }
     }
 
-    /// COMMIT-6: below the topmost transaction's versions everything is committed.
+    /// COMMIT-6: below the topmost transaction's versions everything is committed, unless its images never
+    /// reached the former primary (FAIL-5).
     fn settle_passed(&mut self, op: &Op) {
+        let lost: Vec<u64> = {
+            let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
+            let Some(row) = row else { return };
+            let Some(top) = row.pending.last().map(|v| v.transaction) else { return };
+            let passed = row.pending.iter().take_while(|v| v.transaction != top);
+            passed.filter(|v| self.is_undecided(v.transaction)).map(|v| v.number).collect()
+        };
+        for number in lost {
+            self.on_fragment(op.table, op.fragment, |f, layout| {
+                f.drop_version(op.row, number, layout);
+            });
+        }
         let epochs: Vec<(u64, Epoch)> = {
             let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
             let Some(row) = row else { return };

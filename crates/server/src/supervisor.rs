@@ -331,6 +331,8 @@ impl Supervisor {
 struct Signals {
     term: unix::Signal,
     int: unix::Signal,
+    /// Taken and ignored: a closed terminal does not end the cluster.
+    _hup: unix::Signal,
 }
 
 impl Signals {
@@ -339,6 +341,7 @@ impl Signals {
         Ok(Self {
             term: of(unix::SignalKind::terminate())?,
             int: of(unix::SignalKind::interrupt())?,
+            _hup: of(unix::SignalKind::hangup())?,
         })
     }
 

@@ -23,7 +23,9 @@ impl Tc {
         let (primary, view) = (signal.sender(), self.view.number);
         let Some(t) = self.transactions.get_mut(&req.transaction) else { return };
         let open = matches!(t.state, State::Idle | State::Preparing);
-        let here = t.participants.get(&primary).is_some_and(|p| p.primary);
+        // It may be in the middle of its first batch there.
+        let here = t.participants.get(&primary).is_some_and(|p| p.primary)
+            || t.batches.values().any(|b| b.primary == primary && !b.adopts());
         if !open || !here || t.batches.values().any(Batch::adopts) {
             // It is about to end, or will be asked for again.
             return;

@@ -69,7 +69,8 @@ impl Tc {
         let Some(t) = t.filter(|t| t.client == Some(client) && t.is_between_requests()) else {
             return send_refusal(client, id, req.request, (&code.into(), 0), ctx);
         };
-        t.request = Some(Request::new(req));
+        // It takes nothing back but itself.
+        t.request = Some(Request { rollback_to: None, ..Request::new(req) });
         match t.state {
             State::Idle => self.refuse_request(id, code.into(), ctx),
             _ => self.abort(id, code.into(), ctx),
@@ -107,7 +108,8 @@ impl Tc {
         if !t.is_between_requests() {
             return Err(RefCode::RequestMalformed);
         }
-        if t.operations + operations > limits::OPERATIONS_PER_TRANSACTION_MAX {
+        // Changes of unique indexes may have brought it above already: it can still be ended.
+        if operations > 0 && t.operations + operations > limits::OPERATIONS_PER_TRANSACTION_MAX {
             return Err(RefCode::OperationLimit);
         }
         Ok(())

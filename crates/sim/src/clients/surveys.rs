@@ -49,7 +49,8 @@ impl SimClient {
         };
         let Answer::Batch { rows, done } = answer else {
             survey.open.swap_remove(at);
-            return self.close_survey(&survey);
+            self.close_survey(&survey);
+            return self.check_answer(&Doing::Surveying(survey), answer, ledger);
         };
         for row in rows.iter() {
             let numbers = ledger.registers.numbers(row.row);
