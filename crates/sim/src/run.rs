@@ -377,13 +377,14 @@ impl Run {
     fn run_until(&mut self, end: Instant) -> Result<(), String> {
         while let Some(event) = self.world.next_event(end) {
             let commits = self.ledger.commits;
+            // What has stood until now: a circle may come about in one event and be found in the next.
+            self.watch.look(&self.world)?;
             self.happen(event);
             while let Some((node, why)) = self.world.stops.pop() {
                 self.faults += u64::from(why == CRASH_POINT);
                 self.say(&format!("node {node} ended itself: {why}"));
             }
             self.serve_clients();
-            self.watch.look(&self.world)?;
             while let Some(text) = self.ledger.victims.pop() {
                 self.watch.check_victim(&text)?;
             }
