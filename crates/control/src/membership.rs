@@ -1,6 +1,6 @@
 //! Who may serve, and who has been silent for too long (VIEW-2, LEASE-1 to LEASE-4).
 
-use crate::{Control, TICK, state::Command};
+use crate::{Control, Peer, TICK, state::Command};
 use lats_base::{Duration, Incarnation, Instant, NodeId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -212,24 +212,36 @@ impl Control {
         }
     }
 
+    /// Leader: what is known of every voter, in order; of a gone one that counts as agreeing (VIEW-8) by
+    /// `stand_in`.
+    fn of_voters(
+        &self,
+        (own, stand_in): (Instant, Instant),
+        of: impl Fn(Option<&Peer>) -> Instant,
+    ) -> Vec<Instant> {
+        let agreeing = self.stand_in();
+        let voters = self.consensus.voters().into_iter();
+        let mut all: Vec<Instant> = voters
+            .map(|id| {
+                let life = id as u32;
+                let peer = self.peers.get(&NodeId::new((id >> 32) as u16));
+                match id {
+                    id if id == self.consensus.id() => own,
+                    id if Some(id) == agreeing => stand_in,
+                    _ => of(peer.filter(|p| p.incarnation.get() == life)),
+                }
+            })
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
     /// Leader: LEASE-6. By then a majority had heard earlier leaders for the last time, if they have told.
     fn earlier_leaders_heard_at(&self, now: Instant) -> Instant {
-        let voters = self.consensus.voters();
-        let stand_in = self.stand_in();
         let own = self.former_leader(self.consensus.term()).1;
-        let heard = |id: &u64| {
-            if *id == self.consensus.id() {
-                return own;
-            } else if Some(*id) == stand_in {
-                return Instant::ZERO;
-            }
-            let peer = self.peers.get(&NodeId::new((id >> 32) as u16));
-            let peer = peer.filter(|p| p.incarnation.get() == *id as u32);
-            peer.and_then(|p| p.followed_another).unwrap_or(now)
-        };
-        let mut heard: Vec<Instant> = voters.iter().map(heard).collect();
-        heard.sort_unstable();
-        heard.get(voters.len() / 2).copied().unwrap_or(now)
+        let told = |peer: Option<&Peer>| peer.and_then(|p| p.followed_another).unwrap_or(now);
+        let heard = self.of_voters((own, Instant::ZERO), told);
+        heard.get(heard.len() / 2).copied().unwrap_or(now)
     }
 
     /// Leader: LEASE-2. Its own lease counts from a moment at which a majority surely followed it.
@@ -239,24 +251,11 @@ impl Control {
             return;
         }
         self.rise_above_earlier_epochs();
-        let voters = self.consensus.voters();
-        let stand_in = self.stand_in();
-        let mut followed: Vec<Instant> = voters
-            .iter()
-            .map(|id| {
-                let node = NodeId::new((id >> 32) as u16);
-                if *id == self.consensus.id() || Some(*id) == stand_in {
-                    return ctx.now();
-                }
-                let life = *id as u32;
-                let peer = self.peers.get(&node).filter(|p| p.incarnation.get() == life);
-                peer.map_or(Instant::ZERO, |p| p.echoed)
-            })
-            .collect();
-        followed.sort_unstable();
-        followed.reverse();
-        let majority = voters.len() / 2;
-        let Some(since) = followed.get(majority) else { return };
+        let now = ctx.now();
+        let echoed = |peer: Option<&Peer>| peer.map_or(Instant::ZERO, |p| p.echoed);
+        let followed = self.of_voters((now, now), echoed);
+        let majority = followed.len() / 2;
+        let Some(since) = followed.iter().nth_back(majority) else { return };
         if *since > Instant::ZERO {
             let lease = Duration::from_millis(self.state.view.config.lease_ms);
             self.lease.led_until = self.lease.led_until.max(since.plus(lease));
@@ -295,18 +294,9 @@ impl Control {
         let Some(leader_since) = self.became_leader_at else { return };
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let now = ctx.now();
-        // Nobody else had to speak to this leader before it was elected.
         let former = self.former_leader(self.consensus.term()).0;
         let forgets = ctx.fault(Fault::BugForgetEarlierLeases);
-        let former_since = match forgets {
-            true => Instant::ZERO,
-            false => {
-                // It gets as long to be heard as takes two renewals.
-                let heard_by = leader_since.plus(RENEW).plus(TICK).as_nanos();
-                let floor = Instant::from_nanos(heard_by.saturating_sub(lease.as_nanos()));
-                self.earlier_leaders_heard_at(now).min(leader_since).max(floor)
-            }
-        };
+        let former_since = if forgets { Instant::ZERO } else { self.former_silent_since(now) };
         // Links may have been broken all over; they get a lease to come right.
         let settled_in = now >= leader_since.plus(lease).plus(margin(lease));
         let over = forgets || self.old_leases_are_over(now);
@@ -328,6 +318,16 @@ impl Control {
                 return self.remove(node, ctx);
             }
         }
+    }
+
+    /// Leader: LEASE-6. Since when the former leader is silent, if it has not spoken to this one. (Nobody
+    /// else had to before this one was elected.) It gets two renewals to do so.
+    fn former_silent_since(&self, now: Instant) -> Instant {
+        let lease = Duration::from_millis(self.state.view.config.lease_ms);
+        let elected = self.became_leader_at.unwrap_or(now);
+        let heard_by = elected.plus(RENEW).plus(TICK);
+        let floor = Instant::from_nanos(heard_by.as_nanos().saturating_sub(lease.as_nanos()));
+        self.earlier_leaders_heard_at(now).min(elected).max(floor)
     }
 
     /// Leader: LEASE-6. What earlier leaders have granted has run out.

@@ -1,12 +1,7 @@
 //! Open transactions that are older than a syncing replica: their changes are copied as such, and the
 //! replica takes part in them from then on (REJOIN-5; `docs/protocols/rejoin.md`).
 
-use crate::{
-    Ldm,
-    copy::CopyOut,
-    fragment::Version,
-    transaction::{Op, Transaction},
-};
+use crate::{Ldm, copy::CopyOut, transaction::Transaction};
 use alloc::{collections::BTreeSet, vec::Vec};
 use lats_base::{Duration, Incarnation, NodeId, NodeSet, RowId, TransactionId};
 use lats_kernel::{Ctx, Fault};
@@ -14,7 +9,7 @@ use lats_signals::{
     BlockRef, Signal,
     commit::{PrepareConf, ReplicateConf},
     copy::{AdoptChangesReq, AdoptOrd, AdoptReq},
-    list::{self, OpenChange},
+    list::{self, Change, OpenChange},
 };
 
 /// Transactions that end within this time need no adoption.
@@ -23,6 +18,7 @@ const ADOPT_AFTER: Duration = Duration::from_millis(5);
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 /// Rows that one look for transactions in the way, or one adoption, goes through.
 const LOOKS: usize = 1_024;
+/// Bytes of changes after which an adoption is full.
 const ADOPT_BYTES: usize = 128 << 10;
 
 impl Ldm {
@@ -86,108 +82,74 @@ impl Ldm {
         ctx.send(signal.sender(), &conf);
     }
 
-    /// The transaction's changes that the replica was not sent when they were made, of the fragment that is
-    /// being copied; how many.
+    /// The transaction's changes that the replica was not sent when they were made; how many.
     fn changes_to_adopt(&mut self, id: TransactionId, target: NodeId) -> (Vec<u8>, u32) {
-        let mut out = Vec::new();
-        let mut count = 0;
-        let open = self.transactions.get(&id).filter(|t| t.is_open());
-        let (Some(_), Some(mut copy)) = (open, self.copies.remove(&target)) else {
-            return (out, count);
-        };
+        let open = self.transactions.get(&id).is_some_and(Transaction::is_open);
+        let Some(mut copy) = self.copies.remove(&target) else { return Default::default() };
         copy.asked_at = None;
-        let at = copy.left.front().copied();
-        if let Some((table, fragment)) = at
-            && let Some(held) = self.fragment(table, fragment)
-        {
-            for row_id in copy.passed_over.iter().take(LOOKS) {
-                let Some(row) = held.row(RowId::new(*row_id)) else { continue };
-                let sent = copy.adopted.get(row_id).copied().unwrap_or_default();
-                let span = sent + 1..copy.first_number;
-                let missing = |v: &&Version| v.transaction == id && span.contains(&v.number);
-                for version in row.pending.iter().filter(missing) {
-                    if out.len() > ADOPT_BYTES {
-                        break;
-                    }
-                    let image = version.image.as_deref();
-                    let change = OpenChange {
-                        table,
-                        fragment,
-                        deleted: u16::from(image.is_none()),
-                        row_id: RowId::new(*row_id),
-                        version: version.number,
-                        statement: version.statement,
-                        key_bytes: row.key.len() as u32,
-                        row_bytes: image.map_or(0, <[u8]>::len) as u32,
-                        reserved: 0,
-                    };
-                    list::push(&mut out, &change, [&row.key, image.unwrap_or_default(), &[]]);
-                    count += 1;
-                    copy.adopted.insert(*row_id, version.number);
-                }
+        let changes = if open { self.collect_open(id, &mut copy) } else { Default::default() };
+        self.copies.insert(target, copy);
+        changes
+    }
+
+    /// The next of them in the fragment that is being copied.
+    fn collect_open(&self, id: TransactionId, copy: &mut CopyOut) -> (Vec<u8>, u32) {
+        let (mut out, mut count) = (Vec::new(), 0);
+        let Some((table, fragment)) = copy.left.front().copied() else { return (out, count) };
+        let Some(held) = self.fragment(table, fragment) else { return (out, count) };
+        let ids = copy.passed_over.iter().take(LOOKS).map(|id| RowId::new(*id));
+        for (row_id, row) in ids.filter_map(|id| Some((id, held.row(id)?))) {
+            let sent = copy.adopted.get(&row_id.get()).copied().unwrap_or_default();
+            let from = row.pending.partition_point(|v| v.number <= sent);
+            let missing = row.pending[from..].iter().take_while(|v| v.number < copy.first_number);
+            for version in missing.filter(|v| v.transaction == id) {
                 if out.len() > ADOPT_BYTES {
-                    break;
+                    return (out, count);
                 }
+                let image = version.image.as_deref();
+                let change = OpenChange {
+                    table,
+                    fragment,
+                    deleted: u16::from(image.is_none()),
+                    row_id,
+                    version: version.number,
+                    statement: version.statement,
+                    key_bytes: row.key.len() as u32,
+                    row_bytes: image.map_or(0, <[u8]>::len) as u32,
+                    reserved: 0,
+                };
+                list::push(&mut out, &change, [&row.key, image.unwrap_or_default(), &[]]);
+                count += 1;
+                copy.adopted.insert(row_id.get(), version.number);
             }
         }
-        self.copies.insert(target, copy);
         (out, count)
     }
 
     /// A syncing replica gets changes of an open transaction: it holds them like a backup.
     pub(crate) fn on_adopt_changes_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<AdoptChangesReq>();
-        if self.park_newer(req.view, signal) {
-            return;
-        }
         let newest = list::items::<OpenChange>(signal.payload()).map(|(c, _)| c.table).max();
-        if newest.is_some_and(|table| self.park_unknown_table(table, signal)) {
-            return;
-        }
         let life = Incarnation::new(req.coordinator_incarnation);
-        if !self.view.is_alive(req.coordinator.node, life) {
-            // TAKEOVER-3: whoever takes it over cannot find it decided, for this was not confirmed.
+        let sender = (req.transaction, req.coordinator, life);
+        if !self.takes_part(sender, (req.view, newest), signal) {
             return;
         }
-        self.transactions
-            .entry(req.transaction)
-            .or_insert_with(|| Transaction::new(req.coordinator, life));
-        for (change, [key, row, _]) in list::items::<OpenChange>(signal.payload()) {
-            self.hold_open(req.transaction, &change, key, row);
+        for (open, [key, row, _]) in list::items::<OpenChange>(signal.payload()) {
+            let change = Change {
+                table: open.table,
+                fragment: open.fragment,
+                deleted: open.deleted,
+                row_id: open.row_id,
+                version: open.version,
+                epoch: 0,
+                key_bytes: open.key_bytes,
+                row_bytes: open.row_bytes,
+            };
+            self.hold((req.transaction, open.statement), &change, [key, row], true);
         }
         let (transaction, batch) = (req.transaction, req.batch);
         ctx.send(req.coordinator, &ReplicateConf { transaction, batch, reserved: 0 });
-    }
-
-    fn hold_open(&mut self, id: TransactionId, change: &OpenChange, key: &[u8], row: &[u8]) {
-        let version = Version {
-            transaction: id,
-            number: change.version,
-            statement: change.statement,
-            image: (change.deleted == 0).then(|| row.into()),
-            replicated: true,
-        };
-        let now = self.epoch;
-        let new = self.on_fragment(change.table, change.fragment, |f, layout| {
-            if f.row(change.row_id).is_some_and(|r| r.holds_version(&version)) {
-                // It was sent when it was made.
-                return false;
-            }
-            f.place(change.row_id, key, now, layout);
-            f.insert_version(change.row_id, version, layout);
-            true
-        });
-        let of_index = self.is_index(change.table);
-        if let Some(t) = self.transactions.get_mut(&id).filter(|_| new == Some(true)) {
-            t.ops.push_back(Op {
-                table: change.table,
-                fragment: change.fragment,
-                of_index,
-                row: change.row_id,
-                version: change.version,
-                statement: change.statement,
-            });
-        }
     }
 }
 

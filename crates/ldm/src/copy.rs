@@ -234,7 +234,8 @@ impl Ldm {
         for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
             self.hear_epoch(lats_base::Epoch::new(change.epoch));
             self.on_fragment(ord.table, ord.fragment, |f, layout| {
-                if f.makes_room_for_copy(&change, key) {
+                // REJOIN-3: a newer row got the id, or the key lives on under another id: history.
+                if f.make_room(change.row_id, key) {
                     let epoch = lats_base::Epoch::new(change.epoch);
                     f.store_copy(change.row_id, change.version, epoch, Some(row), layout);
                 }
@@ -330,22 +331,5 @@ impl CopyOut {
             asked_at: None,
             queued: Vec::new(),
         }
-    }
-}
-
-impl crate::Fragment {
-    /// Prepares the record of a copied row; false if something newer is there already (REJOIN-3).
-    fn makes_room_for_copy(&mut self, change: &Change, key: &[u8]) -> bool {
-        match self.row(change.row_id) {
-            // A newer row got the id, or the key lives on under another id: the copy is history.
-            Some(row) if *row.key != *key => return false,
-            Some(_) => return true,
-            None => {}
-        }
-        if self.find(key).is_some() {
-            return false;
-        }
-        self.create_at(change.row_id, key);
-        true
     }
 }

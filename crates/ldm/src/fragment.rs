@@ -336,19 +336,13 @@ impl Fragment {
 
     /// Puts a version on top of the row's stack.
     pub(crate) fn push_version(&mut self, id: RowId, version: Version, layout: &RowLayout) {
-        self.hear_number(version.number);
-        if let Some(image) = version.image.as_deref() {
-            self.enter(id, image, layout);
-            self.bytes += image.len();
-        }
-        if let Some(row) = self.row_mut(id) {
-            let above = row.pending.last().is_none_or(|top| top.number < version.number);
-            require!(above, "COMMIT-8: version {} of row {id} comes late", version.number);
-            row.pending.push(version);
-        }
+        let top = self.row(id).and_then(|row| row.pending.last());
+        let above = top.is_none_or(|top| top.number < version.number);
+        require!(above, "COMMIT-8: version {} of row {id} comes late", version.number);
+        self.insert_version(id, version, layout);
     }
 
-    /// Puts a version below the newer ones that are on the row's stack already (REJOIN-5).
+    /// Puts a version into the row's stack, maybe below newer ones (REJOIN-5).
     pub(crate) fn insert_version(&mut self, id: RowId, version: Version, layout: &RowLayout) {
         self.hear_number(version.number);
         if let Some(image) = version.image.as_deref() {

@@ -7,11 +7,11 @@ use crate::{
     fragment::Version,
     transaction::{Op, Transaction},
 };
-use alloc::{boxed::Box, vec::Vec};
-use lats_base::{Epoch, Incarnation, RowId, TransactionId, require};
+use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use lats_base::{Epoch, Incarnation, RowId, TableId, TransactionId, ViewNumber, require};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
-    Signal,
+    BlockRef, Signal,
     commit::{ReplicateConf, ReplicateReq},
     list::{self, Change},
 };
@@ -20,27 +20,17 @@ use lats_values::RowLayout;
 impl Ldm {
     pub(crate) fn on_replicate_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ReplicateReq>();
-        if self.park_newer(req.view, signal) {
-            return;
-        }
         let newest = list::items::<Change>(signal.payload()).map(|(c, _)| c.table).max();
-        if newest.is_some_and(|table| self.park_unknown_table(table, signal)) {
-            return;
-        }
         let life = Incarnation::new(req.coordinator_incarnation);
-        if !self.view.is_alive(req.coordinator.node, life) {
-            // TAKEOVER-3: this replica has reported what it held of the dead coordinator's
-            // transactions. This one was not fully prepared, so it cannot have been decided.
+        let sender = (req.transaction, req.coordinator, life);
+        if !self.takes_part(sender, (req.view, newest), signal) {
             return;
         }
-        self.transactions
-            .entry(req.transaction)
-            .or_insert_with(|| Transaction::new(req.coordinator, life));
         self.hear_decision(&req, ctx);
         let mut forgets = ctx.fault(Fault::BugForgetTentativeRow);
         for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
             if !core::mem::take(&mut forgets) {
-                self.hold(&req, &change, key, row);
+                self.hold((req.transaction, req.statement), &change, [key, row], false);
             }
         }
         if ctx.crash_point(Fault::CrashAfterReplicate) {
@@ -61,93 +51,110 @@ impl Ldm {
         }
     }
 
-    /// FAIL-5: versions of undecided transactions where another row is to be. What this replica has not heard
-    /// decided was committed nowhere (COMMIT-4); a new primary that never got it may give the row's id, or
-    /// its key another one.
-    fn undecided_in_the_way(&self, change: &Change, key: &[u8]) -> Vec<(RowId, u64)> {
-        let Some(fragment) = self.fragment(change.table, change.fragment) else {
-            return Vec::new();
-        };
-        let other_key = fragment.row(change.row_id).filter(|r| *r.key != *key);
-        if other_key.is_none() && fragment.row(change.row_id).is_some() {
-            return Vec::new();
+    /// True if changes of the transaction can be held here now: else they are parked, or too late.
+    pub(crate) fn takes_part(
+        &mut self,
+        (id, coordinator, life): (TransactionId, BlockRef, Incarnation),
+        (view, newest): (ViewNumber, Option<TableId>),
+        signal: &Signal<'_>,
+    ) -> bool {
+        if self.park_newer(view, signal)
+            || newest.is_some_and(|table| self.park_unknown_table(table, signal))
+        {
+            return false;
         }
-        let other_id = fragment.find(key).filter(|id| *id != change.row_id);
-        let rows = other_key.map(|_| change.row_id).into_iter().chain(other_id);
-        rows.filter_map(|id| Some((id, fragment.row(id)?)))
-            .flat_map(|(id, row)| row.pending.iter().map(move |v| (id, v)))
-            .filter(|(_, v)| self.is_undecided(v.transaction))
-            .map(|(id, v)| (id, v.number))
-            .collect()
+        // TAKEOVER-3: this replica has reported what it held of a dead coordinator's transactions. This
+        // one was not fully prepared, so it cannot have been decided.
+        let alive = self.view.is_alive(coordinator.node, life);
+        if alive {
+            self.transactions.entry(id).or_insert_with(|| Transaction::new(coordinator, life));
+        }
+        alive
     }
 
-    /// True if this replica does not know that the transaction commits.
-    pub(crate) fn is_undecided(&self, id: TransactionId) -> bool {
-        self.transactions.get(&id).is_some_and(|t| t.decided.is_none() && !t.committed)
-    }
-
-    /// Puts one row image on its row's stack.
-    fn hold(&mut self, req: &ReplicateReq, change: &Change, key: &[u8], row: &[u8]) {
+    /// Puts one row image on its row's stack; one that is `adopted`, below newer ones that may be there.
+    pub(crate) fn hold(
+        &mut self,
+        (id, statement): (TransactionId, u32),
+        change: &Change,
+        [key, row]: [&[u8]; 2],
+        adopted: bool,
+    ) {
         self.counters.replicated += 1;
         let image: Option<Box<[u8]>> = (change.deleted == 0).then(|| row.into());
-        let version = Version {
-            transaction: req.transaction,
-            number: change.version,
-            statement: req.statement,
-            image,
-            replicated: true,
+        let number = change.version;
+        let version = Version { transaction: id, number, statement, image, replicated: true };
+        let (table, fragment, row_id) = (change.table, change.fragment, change.row_id);
+        let put = |f: &mut Fragment, version, layout: &RowLayout| match adopted {
+            true => f.insert_version(row_id, version, layout),
+            false => f.push_version(row_id, version, layout),
         };
-        let now = self.epoch;
-        let lost = self.undecided_in_the_way(change, key);
-        let held = self.on_fragment(change.table, change.fragment, |f, layout| {
-            // REJOIN-5: a batch that waits in the middle may have been adopted that far.
-            let known = f.row(change.row_id).is_some_and(|r| r.holds_version(&version));
-            if !known {
-                f.drop_lost(&lost, layout);
-                f.place(change.row_id, key, now, layout);
-                f.push_version(change.row_id, version, layout);
+        let held = self.on_fragment(table, fragment, |f, layout| {
+            if f.row(row_id).is_some_and(|r| r.holds_version(&version)) {
+                // REJOIN-5: a batch that waits in the middle may have been adopted that far.
+                return Ok(false);
             }
-            !known
+            if !f.make_room(row_id, key) {
+                return Err(version);
+            }
+            put(f, version, layout);
+            Ok(true)
         });
-        // A table that was dropped meanwhile: the change has nowhere to go and nobody to miss it.
-        if held != Some(true) {
-            return;
+        match held {
+            Some(Ok(true)) => {}
+            Some(Err(version)) => {
+                self.clear_the_way(change, key);
+                self.on_fragment(table, fragment, |f, layout| put(f, version, layout));
+            }
+            // It is known; or its table was dropped meanwhile, and nobody misses it.
+            Some(Ok(false)) | None => return,
         }
-        let of_index = self.is_index(change.table);
-        if let Some(t) = self.transactions.get_mut(&req.transaction) {
-            t.ops.push_back(Op {
-                table: change.table,
-                fragment: change.fragment,
-                of_index,
-                row: change.row_id,
-                version: change.version,
-                statement: req.statement,
-            });
+        let of_index = self.is_index(table);
+        if let Some(t) = self.transactions.get_mut(&id) {
+            let op = Op { table, fragment, of_index, row: row_id, version: number, statement };
+            t.ops.push_back(op);
         }
+    }
+
+    /// Another row has the id, or another id has the key: makes a record all the same. What is undecided here
+    /// never happened (FAIL-5). The rest must have been deleted at the primary, whose completion has not
+    /// reached us yet: a newer image for the same id or key proves that it committed (COMMIT-6).
+    fn clear_the_way(&mut self, change: &Change, key: &[u8]) {
+        let Some(fragment) = self.fragment(change.table, change.fragment) else { return };
+        let in_the_way: BTreeSet<RowId> =
+            fragment.find(key).into_iter().chain([change.row_id]).collect();
+        let rows = in_the_way.iter().filter_map(|id| Some((*id, fragment.row(*id)?)));
+        let versions = rows.flat_map(|(id, row)| row.pending.iter().map(move |v| (id, v)));
+        let lost: Vec<(RowId, u64)> = versions
+            .filter(|(_, v)| self.is_undecided(v.transaction))
+            .map(|(id, v)| (id, v.number))
+            .collect();
+        let now = self.epoch;
+        self.on_fragment(change.table, change.fragment, |f, layout| {
+            lost.iter().for_each(|(id, number)| f.drop_version(*id, *number, layout));
+            in_the_way.iter().for_each(|id| f.settle_deleted(*id, now, layout));
+            f.create_at(change.row_id, key);
+        });
+    }
+
+    /// True if this replica does not know that the transaction commits. Then it was committed nowhere
+    /// (COMMIT-4).
+    pub(crate) fn is_undecided(&self, id: TransactionId) -> bool {
+        self.transactions.get(&id).is_some_and(|t| t.decided.is_none() && !t.committed)
     }
 }
 
 impl Fragment {
-    /// They never happened (FAIL-5).
-    fn drop_lost(&mut self, lost: &[(RowId, u64)], layout: &RowLayout) {
-        lost.iter().for_each(|(id, number)| self.drop_version(*id, *number, layout));
-    }
-
-    /// Makes a record for the key at the id that the primary chose. What else is there must have
-    /// been deleted at the primary, whose completion has not reached us yet: a newer image for the
-    /// same id or key proves that it committed (COMMIT-6).
-    pub(crate) fn place(&mut self, id: RowId, key: &[u8], now: Epoch, layout: &RowLayout) {
-        let at_id = self.row(id).map(|r| *r.key == *key);
-        if at_id == Some(true) {
-            return;
-        }
-        if at_id == Some(false) {
-            self.settle_deleted(id, now, layout);
-        }
-        if let Some(other) = self.find(key) {
-            self.settle_deleted(other, now, layout);
+    /// Makes sure that there is a record for the key at the id that the primary chose; false if another row
+    /// is in the way.
+    pub(crate) fn make_room(&mut self, id: RowId, key: &[u8]) -> bool {
+        match self.row(id) {
+            Some(row) => return *row.key == *key,
+            None if self.find(key).is_some() => return false,
+            None => {}
         }
         self.create_at(id, key);
+        true
     }
 
     fn settle_deleted(&mut self, id: RowId, now: Epoch, layout: &RowLayout) {

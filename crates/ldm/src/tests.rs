@@ -205,18 +205,23 @@ impl Bench {
             let head = self.operation(OperationKind::Write, &key, &row);
             list::push(&mut operations, &head, [&key, &row, &[]]);
         }
+        self.send_batch(transaction, &operations, ROWS as usize);
+        transaction
+    }
+
+    /// Executes a transaction's first batch.
+    fn send_batch(&mut self, transaction: TransactionId, operations: &[u8], count: usize) {
         let req = PrepareReq {
             transaction,
             view: ViewNumber::new(1),
             epoch: Epoch::new(1),
             batch: 1,
             statement: 1,
-            operation_count: ROWS as u32,
+            operation_count: count as u32,
             flags: 0,
         };
-        self.send(&req, &operations);
+        self.send(&req, operations);
         self.run();
-        transaction
     }
 
     fn commit(&mut self, transaction: TransactionId) {
@@ -527,17 +532,7 @@ fn many_changes_of_a_row_are_adopted_in_parts() {
         let head = bench.operation(OperationKind::Write, &key, &row);
         list::push(&mut operations, &head, [&key, &row, &[]]);
     }
-    let req = PrepareReq {
-        transaction,
-        view: ViewNumber::new(1),
-        epoch: Epoch::new(1),
-        batch: 1,
-        statement: 1,
-        operation_count: CHANGES as u32,
-        flags: 0,
-    };
-    bench.send(&req, &operations);
-    bench.run();
+    bench.send_batch(transaction, &operations, CHANGES);
     let target = NodeId::new(2);
     let mut view = view();
     view.number = ViewNumber::new(2);

@@ -5,7 +5,6 @@ use crate::{
     Tc,
     transaction::{Batch, State},
 };
-use lats_base::NodeSet;
 use lats_kernel::Ctx;
 use lats_signals::{
     Signal,
@@ -30,21 +29,7 @@ impl Tc {
             // It is about to end, or will be asked for again.
             return;
         }
-        let batch = t.next_batch;
-        t.next_batch += 1;
-        t.batches.insert(
-            batch,
-            Batch {
-                primary,
-                operations: 0,
-                reads_with_lock: false,
-                of_index: false,
-                executed: false,
-                backups: NodeSet::EMPTY,
-                early: NodeSet::EMPTY,
-                wait: None,
-            },
-        );
+        let batch = t.add_batch(Batch::new(primary, 0));
         let (transaction, target) = (req.transaction, req.target);
         ctx.send(primary, &AdoptOrd { transaction, view, target, batch, reserved: 0 });
     }

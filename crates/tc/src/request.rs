@@ -6,7 +6,7 @@ use crate::{
     transaction::{Batch, Participant, Request, State, Transaction},
 };
 use alloc::{collections::BTreeMap, vec::Vec};
-use lats_base::{NodeSet, RefCode, TableId, TransactionId, limits};
+use lats_base::{RefCode, TableId, TransactionId, limits};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
@@ -147,21 +147,9 @@ impl Tc {
         let (view, epoch) = (self.view.number, self.epochs.current);
         let Some(t) = self.transactions.get_mut(&id) else { return };
         for (primary, part) in parts {
-            let batch = t.next_batch;
-            t.next_batch += 1;
-            t.batches.insert(
-                batch,
-                Batch {
-                    primary,
-                    operations: part.count,
-                    reads_with_lock: part.reads_with_lock,
-                    of_index,
-                    executed: false,
-                    backups: NodeSet::EMPTY,
-                    early: NodeSet::EMPTY,
-                    wait: None,
-                },
-            );
+            let reads_with_lock = part.reads_with_lock;
+            let new = Batch { reads_with_lock, of_index, ..Batch::new(primary, part.count) };
+            let batch = t.add_batch(new);
             let body = PrepareReq {
                 transaction: id,
                 view,

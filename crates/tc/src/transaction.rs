@@ -183,6 +183,14 @@ impl Transaction {
 }
 
 impl Transaction {
+    /// Enters a batch that is about to be sent; its number.
+    pub(crate) fn add_batch(&mut self, batch: Batch) -> u32 {
+        let number = self.next_batch;
+        self.next_batch += 1;
+        self.batches.insert(number, batch);
+        number
+    }
+
     /// True if its client may ask for the next thing.
     pub(crate) fn is_between_requests(&self) -> bool {
         self.request.is_none()
@@ -223,6 +231,20 @@ impl Request {
 }
 
 impl Batch {
+    /// One that nobody has answered yet.
+    pub(crate) fn new(primary: BlockRef, operations: u32) -> Self {
+        Self {
+            primary,
+            operations,
+            reads_with_lock: false,
+            of_index: false,
+            executed: false,
+            backups: NodeSet::EMPTY,
+            early: NodeSet::EMPTY,
+            wait: None,
+        }
+    }
+
     /// True if it brings changes to a syncing replica, and does nothing (REJOIN-5).
     pub(crate) fn adopts(&self) -> bool {
         self.operations == 0
