@@ -8,6 +8,7 @@ mod locks;
 mod passes;
 mod snapshots;
 mod surveys;
+mod sweep;
 
 pub use badges::Badges;
 pub use lists::Lists;

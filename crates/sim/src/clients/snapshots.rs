@@ -1,15 +1,14 @@
 //! Clients that read all accounts as of an epoch.
 
-use super::{Doing, Ledger, SimClient};
+use super::{Doing, Ledger, SimClient, sweep::Sweep};
 use lats_base::Epoch;
-use lats_client::core::{Answer, ScanHandle, Ticket};
+use lats_client::core::{Answer, Ticket};
 
 /// A snapshot of the accounts that is being read.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
     epoch: Epoch,
-    /// The fragments that are not at their end.
-    open: Vec<ScanHandle>,
+    sweep: Sweep,
     rows: i64,
     sum: i64,
 }
@@ -23,19 +22,9 @@ impl SimClient {
         if let Some(index) = ledger.accounts.by_second.filter(|_| self.random.chance(1, 2)) {
             scan.index = index;
         }
-        let mut snapshot = Snapshot { epoch, open: Vec::new(), rows: 0, sum: 0 };
-        for fragment in 0..self.core.fragment_count(scan.table) {
-            let fragment = lats_base::FragmentId::new(fragment);
-            match self.core.open_scan(&scan, fragment, None, Some(epoch)) {
-                Ok((handle, _)) => snapshot.open.push(handle),
-                Err(_) => return self.close_snapshot(&snapshot),
-            }
+        if let Some(sweep) = self.start_sweep(&scan, Some(epoch)) {
+            self.doing = Doing::Scanning(Snapshot { epoch, sweep, rows: 0, sum: 0 });
         }
-        self.doing = Doing::Scanning(snapshot);
-    }
-
-    fn close_snapshot(&mut self, snapshot: &Snapshot) {
-        snapshot.open.iter().for_each(|handle| self.core.close_scan(*handle));
     }
 
     /// Transfers move amounts: whatever a snapshot shows, the sum of all balances is the same.
@@ -46,22 +35,17 @@ impl SimClient {
         answer: &Answer,
         ledger: &mut Ledger,
     ) {
-        let Some(at) = snapshot.open.iter().position(|h| h.ticket() == ticket) else {
+        let Some(at) = snapshot.sweep.position(ticket) else {
             self.doing = Doing::Scanning(snapshot);
             return;
         };
         let Answer::Batch { rows, done } = answer else {
-            snapshot.open.swap_remove(at);
-            return self.close_snapshot(&snapshot);
+            return self.give_up_sweep(snapshot.sweep, at);
         };
         snapshot.rows += rows.len() as i64;
         snapshot.sum += rows.iter().map(|r| ledger.accounts.numbers(r.row)[1]).sum::<i64>();
-        if *done {
-            snapshot.open.swap_remove(at);
-        } else {
-            self.core.next_batch(snapshot.open[at]);
-        }
-        if !snapshot.open.is_empty() {
+        self.sweep_on(&mut snapshot.sweep, at, *done);
+        if !snapshot.sweep.is_over() {
             self.doing = Doing::Scanning(snapshot);
             return;
         }

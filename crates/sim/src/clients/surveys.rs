@@ -1,15 +1,14 @@
 //! Clients that scan all registers as they are, while these change and their primaries move
 //! (HANDOVER-6).
 
-use super::{Doing, Ledger, SimClient};
-use lats_client::core::{Answer, ScanHandle, Ticket};
+use super::{Doing, Ledger, SimClient, sweep::Sweep};
+use lats_client::core::{Answer, Ticket};
 use std::collections::BTreeMap;
 
 /// A scan of the registers that is under way.
 #[derive(Clone, Debug)]
 pub(super) struct Survey {
-    /// The fragments that are not at their end.
-    open: Vec<ScanHandle>,
+    sweep: Sweep,
     /// By register: what was acknowledged or seen before it began.
     floors: Vec<i64>,
     /// What it has found.
@@ -19,20 +18,9 @@ pub(super) struct Survey {
 impl SimClient {
     pub(super) fn start_survey(&mut self, ledger: &Ledger) {
         let floors = (0..ledger.register_count).map(|r| ledger.floor(r)).collect();
-        let mut survey = Survey { open: Vec::new(), floors, found: BTreeMap::new() };
-        let scan = ledger.registers.scan();
-        for fragment in 0..self.core.fragment_count(scan.table) {
-            let fragment = lats_base::FragmentId::new(fragment);
-            match self.core.open_scan(&scan, fragment, None, None) {
-                Ok((handle, _)) => survey.open.push(handle),
-                Err(_) => return self.close_survey(&survey),
-            }
+        if let Some(sweep) = self.start_sweep(&ledger.registers.scan(), None) {
+            self.doing = Doing::Surveying(Survey { sweep, floors, found: BTreeMap::new() });
         }
-        self.doing = Doing::Surveying(survey);
-    }
-
-    fn close_survey(&mut self, survey: &Survey) {
-        survey.open.iter().for_each(|handle| self.core.close_scan(*handle));
     }
 
     /// Every register is shown once, as it was when the scan began or later.
@@ -43,13 +31,12 @@ impl SimClient {
         answer: &Answer,
         ledger: &mut Ledger,
     ) {
-        let Some(at) = survey.open.iter().position(|h| h.ticket() == ticket) else {
+        let Some(at) = survey.sweep.position(ticket) else {
             self.doing = Doing::Surveying(survey);
             return;
         };
         let Answer::Batch { rows, done } = answer else {
-            survey.open.swap_remove(at);
-            self.close_survey(&survey);
+            self.give_up_sweep(core::mem::take(&mut survey.sweep), at);
             return self.check_answer(&Doing::Surveying(survey), answer, ledger);
         };
         for row in rows.iter() {
@@ -58,11 +45,8 @@ impl SimClient {
                 ledger.violate(format!("a scan shows register {} twice", numbers[0]));
             }
         }
-        match done {
-            true => drop(survey.open.swap_remove(at)),
-            false => drop(self.core.next_batch(survey.open[at])),
-        }
-        if !survey.open.is_empty() {
+        self.sweep_on(&mut survey.sweep, at, *done);
+        if !survey.sweep.is_over() {
             self.doing = Doing::Surveying(survey);
             return;
         }
