@@ -6,6 +6,8 @@
 pub enum Fault {
     /// The node stops after the primary has executed a batch, before it answers.
     CrashAfterPrepare,
+    /// The node stops when a primary has sent row images to one backup, before it sends them to the next.
+    CrashBetweenImages,
     /// The node stops when a backup has stored row images, before it answers.
     CrashAfterReplicate,
     /// The coordinator stops when all is prepared, before it has told anyone to commit.
@@ -20,6 +22,9 @@ pub enum Fault {
     /// The coordinator stops when the client is answered, before the backups hear that the
     /// transaction is complete.
     CrashAfterAnswer,
+    /// The coordinator stops when it has told one participant that transactions are complete, before it tells
+    /// the next.
+    CrashBetweenCompletions,
     /// The node stops in the middle of copying a fragment to a syncing replica.
     CrashInCopy,
     /// The primary stops when it has let go of what it hands over, before it has said so.
@@ -44,6 +49,10 @@ pub enum Fault {
     BugCarryInParts,
     /// Planted bug: a backup holds and confirms row images, but not the decision that they carry.
     BugDropCarriedDecision,
+    /// Planted bug: take-over commits what one replica has all images of, though another lacks some.
+    BugCommitPartlyHeld,
+    /// Planted bug: a replica does not tell of carried transactions that have ended at it.
+    BugForgetEnded,
     /// Planted bug: a coordinator reports the current epoch as done.
     BugEpochDoneEarly,
     /// Planted bug: a coordinator reports an epoch as done in which a transaction is decided, but

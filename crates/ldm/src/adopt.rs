@@ -75,7 +75,7 @@ impl Ldm {
             batch: ord.batch,
             result_count: 0,
             holds: 1,
-            decided: 0,
+            carried: 0,
             index_change_count: 0,
             reserved: 0,
         };

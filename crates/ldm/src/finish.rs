@@ -6,14 +6,14 @@ use crate::{
     ending::{Answer, Goal, taken_back},
     transaction::{Op, Transaction},
 };
-use lats_base::{Epoch, NodeId, RefCode, TransactionId, require};
+use lats_base::{Epoch, Incarnation, NodeId, RefCode, TransactionId, require};
 use lats_kernel::Ctx;
 use lats_signals::{
     Signal,
     commit::{
-        ABORT_AS_BACKUP, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteEntry, DecideConf,
-        DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_HIDDEN, OUTCOME_PENDING,
-        OutcomeFindConf, OutcomeFindReq,
+        ABORT_AS_BACKUP, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteConf, CompleteEntry,
+        CompleteOrd, DecideConf, DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_HIDDEN,
+        OUTCOME_PENDING, OutcomeFindConf, OutcomeFindReq,
     },
 };
 use zerocopy::FromBytes;
@@ -27,6 +27,7 @@ impl Ldm {
         self.hear_epoch(req.epoch);
         if let Some(t) = self.transactions.get_mut(&req.transaction) {
             t.decided = Some(req.epoch);
+            t.carry = None;
         }
         ctx.send(signal.sender(), &DecideConf { transaction: req.transaction });
     }
@@ -50,10 +51,19 @@ impl Ldm {
     }
 
     pub(crate) fn on_complete_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let ord = signal.body::<CompleteOrd>();
+        let coordinator = (signal.sender(), Incarnation::new(signal.header.incarnation));
+        self.ended.settle(coordinator, ord.settled_below);
         let mut rest = signal.payload();
         while let Ok((entry, behind)) = CompleteEntry::read_from_prefix(rest) {
+            if self.transactions.get(&entry.transaction).is_some_and(|t| t.carry.is_some()) {
+                self.ended.note(coordinator, ord.generation, entry);
+            }
             self.complete(&entry, ctx);
             rest = behind;
+        }
+        if ord.asks != 0 {
+            ctx.send(signal.sender(), &CompleteConf { generation: ord.generation });
         }
     }
 
@@ -84,9 +94,10 @@ impl Ldm {
         let from = req.from_statement;
         let answer = Answer { to: signal.sender(), view: req.view };
         let as_backup = req.part == ABORT_AS_BACKUP;
-        match self.transactions.get(&req.transaction) {
+        match self.transactions.get_mut(&req.transaction) {
             Some(t) => {
                 require!(t.decided.is_none(), "ABORT-4: what is decided stays");
+                t.carry = None;
                 self.end(req.transaction, Goal::TakeBack { answer, from, as_backup }, ctx);
             }
             None => ctx.send(answer.to, &taken_back(req.transaction, answer, from, as_backup)),

@@ -379,7 +379,13 @@ impl Fragment {
         keep: bool,
     ) -> bool {
         let Some(row) = self.row_mut(id) else { return false };
-        let Some(at) = row.pending.iter().position(|v| v.number == number) else { return false };
+        let Some(at) = row.pending.iter().position(|v| v.number == number) else {
+            if row.number == number {
+                // It was passed before all parts of its epoch were known (CARRY-4).
+                row.epoch = row.epoch.max(epoch);
+            }
+            return false;
+        };
         let mut passed: Vec<Version> = row.pending.drain(..=at).collect();
         let Some(newest) = passed.pop() else { return false };
         let passes_others = passed.iter().any(|v| v.transaction != newest.transaction);

@@ -10,6 +10,7 @@ extern crate alloc;
 extern crate std;
 
 mod adopt;
+mod carry;
 mod catalog_work;
 mod copy;
 mod deadlock;
@@ -103,6 +104,10 @@ pub struct Ldm {
     pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
     /// Outcomes of completed transactions, until their clients have surely heard them.
     pub(crate) outcomes: BTreeMap<TransactionId, (Epoch, Instant)>,
+    /// Those that may still be open elsewhere (CARRY-5).
+    pub(crate) ended: carry::Ended,
+    /// Transactions that have lost images since they were reported as held (FAIL-5).
+    pub(crate) lost_parts: Vec<TransactionId>,
     /// Transactions whose outcome was asked for and is "never was": refused from then on.
     pub(crate) refused: BTreeMap<TransactionId, Instant>,
     pub(crate) scans: BTreeMap<(BlockRef, u64), scan::Scan>,
@@ -168,6 +173,8 @@ impl Ldm {
             tables: BTreeMap::new(),
             transactions: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            ended: carry::Ended::default(),
+            lost_parts: Vec::new(),
             refused: BTreeMap::new(),
             scans: BTreeMap::new(),
             copies: BTreeMap::new(),
@@ -328,6 +335,7 @@ impl Block for Ldm {
                 self.lease_until = Instant::from_nanos(body.valid_until);
                 self.hear_epoch(body.epoch);
                 self.complete = self.complete.max(body.complete);
+                self.ended.forget_inherited(self.complete);
                 self.release_versions(ctx);
             }
             SignalNumber::EpochBarrierReq => {

@@ -11,15 +11,12 @@ use crate::{
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::{
     Duration, Epoch, FragmentId, Incarnation, NodeId, NodeSet, RefCode, RowId, TableId,
-    TransactionId, limits, require,
+    TransactionId, ViewNumber, limits, require,
 };
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    commit::{
-        BatchResumeOrd, PART_OF_MANY, PREPARE_DECIDES, PrepareConf, PrepareRef, PrepareReq,
-        ReplicateReq,
-    },
+    commit::{BatchResumeOrd, PART_OF_MANY, PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
     list::{
         self, Change, LOCK_NOWAIT, LOCK_SKIP, LOCK_WAIT_SHIFT, Operation, OperationKind, Outcome,
         OutcomeKind,
@@ -43,8 +40,9 @@ pub(crate) struct Run {
     pub(crate) index_change_count: u32,
     /// A fragment that was changed: all of this node have the same backups.
     changed: Option<FragmentId>,
-    /// The images may carry the decision.
-    decides: bool,
+    /// The images may carry their part of the decision: of so many, or 0; if this is still the view.
+    carry_parts: u16,
+    view: ViewNumber,
     /// What its programs may still do (PROGRAM-3).
     work_left: u64,
 }
@@ -95,7 +93,8 @@ impl Ldm {
             index_changes: Vec::new(),
             index_change_count: 0,
             changed: None,
-            decides: req.flags & PREPARE_DECIDES != 0,
+            carry_parts: req.carry_parts,
+            view: req.view,
             work_left: limits::PROGRAM_WORK_MAX,
         };
         if !self.may_serve(ctx) {
@@ -204,42 +203,51 @@ impl Ldm {
     /// The batch is through: the images go to the backups and the answer to the coordinator.
     fn finish_run(&mut self, run: &Run, ctx: &mut Ctx<'_>) {
         let backups = run.changed.map_or(NodeSet::EMPTY, |f| self.view.backups(f));
-        let decided = self.decide_with_images(run, backups, ctx.node());
-        self.send_images(run, backups, decided.unwrap_or_default(), ctx);
+        let carried = self.decide_with_images(run, backups, ctx.node());
+        self.send_images(run, backups, carried, ctx);
         if ctx.crash_point(Fault::CrashAfterPrepare) {
             return;
         }
         self.forget_if_empty(run.transaction);
         let conf = PrepareConf {
             transaction: run.transaction,
-            epoch: decided.unwrap_or(self.epoch),
+            epoch: self.epoch,
             backups,
             view: self.view.number,
             batch: run.batch,
             result_count: run.outcome_count,
             holds: u32::from(self.transactions.contains_key(&run.transaction)),
-            decided: u32::from(decided.is_some()),
+            carried: u32::from(carried),
             index_change_count: run.index_change_count,
             reserved: 0,
         };
         ctx.send_with(run.coordinator, &conf, &[&run.outcomes, &run.index_changes]);
     }
 
-    /// CARRY-2: decides the transaction with this batch, if its images go to one backup and there
-    /// is nothing of it that this node is not primary of. Gives the commit epoch.
-    fn decide_with_images(&mut self, run: &Run, backups: NodeSet, me: NodeId) -> Option<Epoch> {
-        let (view, epoch) = (&self.view, self.epoch);
-        let t = self.transactions.get_mut(&run.transaction)?;
-        let mine = |op: &Op| op.version == 0 || view.primary(op.fragment) == Some(me);
+    /// CARRY-2: true if the batch's images carry its part of the decision: it has changed something, all of it
+    /// is in the images, and everyone sends them in the view that the coordinator had. If there is no other
+    /// part nobody can refuse any more: the transaction is decided.
+    fn decide_with_images(&mut self, run: &Run, backups: NodeSet, me: NodeId) -> bool {
+        let Some(t) = self.transactions.get(&run.transaction) else { return false };
+        let mine = |op: &Op| op.version == 0 || self.view.primary(op.fragment) == Some(me);
         // UNIQUE-2: the entries are still to be changed.
-        let complete = run.index_change_count == 0;
-        if run.decides && complete && backups.len() == 1 && t.ops.iter().all(mine) {
+        let complete = run.index_change_count == 0 && run.view == self.view.number;
+        let carries = run.carry_parts != 0
+            && complete
+            && !backups.is_empty()
+            && t.ops.iter().all(mine)
+            && (backups.len() == 1 || !self.only_locks(run.transaction, t));
+        let epoch = self.epoch;
+        if let Some(t) = self.transactions.get_mut(&run.transaction)
+            && carries
+            && run.carry_parts == 1
+        {
             t.decided = Some(epoch);
         }
-        t.decided
+        carries
     }
 
-    fn send_images(&self, run: &Run, backups: NodeSet, decided: Epoch, ctx: &mut Ctx<'_>) {
+    fn send_images(&self, run: &Run, backups: NodeSet, carried: bool, ctx: &mut Ctx<'_>) {
         if run.change_count == 0 {
             return;
         }
@@ -248,14 +256,20 @@ impl Ldm {
             transaction: run.transaction,
             coordinator: run.coordinator,
             view: self.view.number,
-            decided,
+            carried: if carried { self.epoch } else { Epoch::default() },
+            receivers: backups,
             batch: run.batch,
             statement: run.statement,
             change_count: run.change_count,
             coordinator_incarnation: life,
+            carry_parts: u32::from(run.carry_parts),
+            reserved: 0,
         };
         for backup in backups.iter() {
             ctx.send_with(BlockRef::ldm(backup, self.instance), &body, &[&run.changes]);
+            if ctx.crash_point(Fault::CrashBetweenImages) {
+                return;
+            }
         }
     }
 

@@ -143,7 +143,8 @@ impl Ldm {
     /// What the transaction sees of a row: its own change, else the committed image.
     ///
     /// READ-2: the row of a promoted primary may carry a version that is decided but not yet
-    /// committed. It may be shown only when no other replica could forget it.
+    /// committed. It may be shown only when no other replica could forget it. One that is decided if others
+    /// hold their part (CARRY-4) may be neither shown nor passed over.
     pub(crate) fn visible<'r>(
         &self,
         row: &'r crate::fragment::Row,
@@ -154,11 +155,13 @@ impl Ldm {
         if top.transaction == transaction {
             return Ok(row.seen_by(transaction));
         }
-        let decided = self.transactions.get(&top.transaction).is_some_and(|t| t.decided.is_some());
-        if !decided || !top.replicated {
+        let writer = self.transactions.get(&top.transaction).filter(|_| top.replicated);
+        let decided = writer.is_some_and(|t| t.decided.is_some());
+        let open = !decided && writer.is_some_and(|t| t.carry.is_some());
+        if !decided && !open {
             return Ok(row.seen_by(transaction));
         }
-        if self.view.in_sync(fragment).len() > 1 {
+        if open || self.view.in_sync(fragment).len() > 1 {
             return Err(RefCode::StaleView);
         }
         Ok(top.image.as_deref())

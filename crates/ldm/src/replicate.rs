@@ -1,5 +1,5 @@
 //! The backup's part of prepare: keep the primary's row images as tentative versions (COMMIT-2),
-//! or as decided ones if they carry the decision (CARRY-2).
+//! or as decided ones if they carry the decision (`carry.rs`).
 
 use crate::{
     Ldm,
@@ -26,7 +26,7 @@ impl Ldm {
         if !self.takes_part(sender, (req.view, newest), signal) {
             return;
         }
-        self.hear_decision(&req, ctx);
+        self.hear_carried(&req, ctx);
         let mut forgets = ctx.fault(Fault::BugForgetTentativeRow);
         for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
             if !core::mem::take(&mut forgets) {
@@ -38,17 +38,6 @@ impl Ldm {
         }
         let conf = ReplicateConf { transaction: req.transaction, batch: req.batch, reserved: 0 };
         ctx.send(req.coordinator, &conf);
-    }
-
-    /// CARRY-2: these images are the transaction's last ones, and this is the only backup.
-    fn hear_decision(&mut self, req: &ReplicateReq, ctx: &mut Ctx<'_>) {
-        if req.decided == Epoch::default() || ctx.fault(Fault::BugDropCarriedDecision) {
-            return;
-        }
-        self.hear_epoch(req.decided);
-        if let Some(t) = self.transactions.get_mut(&req.transaction) {
-            t.decided = Some(req.decided);
-        }
     }
 
     /// True if changes of the transaction can be held here now: else they are parked, or too late.
@@ -125,22 +114,17 @@ impl Ldm {
             fragment.find(key).into_iter().chain([change.row_id]).collect();
         let rows = in_the_way.iter().filter_map(|id| Some((*id, fragment.row(*id)?)));
         let versions = rows.flat_map(|(id, row)| row.pending.iter().map(move |v| (id, v)));
-        let lost: Vec<(RowId, u64)> = versions
+        let lost: Vec<(TransactionId, RowId, u64)> = versions
             .filter(|(_, v)| self.is_undecided(v.transaction))
-            .map(|(id, v)| (id, v.number))
+            .map(|(id, v)| (v.transaction, id, v.number))
             .collect();
+        lost.iter().for_each(|(id, ..)| self.lose_part(*id));
         let now = self.epoch;
         self.on_fragment(change.table, change.fragment, |f, layout| {
-            lost.iter().for_each(|(id, number)| f.drop_version(*id, *number, layout));
+            lost.iter().for_each(|(_, id, number)| f.drop_version(*id, *number, layout));
             in_the_way.iter().for_each(|id| f.settle_deleted(*id, now, layout));
             f.create_at(change.row_id, key);
         });
-    }
-
-    /// True if this replica does not know that the transaction commits. Then it was committed nowhere
-    /// (COMMIT-4).
-    pub(crate) fn is_undecided(&self, id: TransactionId) -> bool {
-        self.transactions.get(&id).is_some_and(|t| t.decided.is_none() && !t.committed)
     }
 }
 

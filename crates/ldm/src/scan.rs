@@ -209,7 +209,7 @@ impl Ldm {
                 let row = fragment.row(id).ok_or(RefCode::StaleView)?;
                 let image = match scan.as_of {
                     _ if scan.pending => None,
-                    Some(epoch) => self.as_of(row, epoch),
+                    Some(epoch) => self.as_of(row, epoch)?,
                     // What is pending here came after the scan: the fragment was drained.
                     None if scan.left_behind => row.seen_by(scan.transaction),
                     None => self.visible(row, scan.fragment, scan.transaction)?,

@@ -65,19 +65,28 @@ impl Ldm {
     }
 
     /// SNAP-1: the image of a row that a snapshot shows. A version that is decided in an epoch
-    /// that is complete counts, though it is not visible to others here yet.
-    pub(crate) fn as_of<'r>(&self, row: &'r Row, epoch: Epoch) -> Option<&'r [u8]> {
-        let decided = |v: &&crate::fragment::Version| {
-            let t = self.transactions.get(&v.transaction);
-            t.and_then(|t| t.decided).is_some_and(|decided| decided <= epoch)
-        };
-        if let Some(version) = row.pending.iter().rev().find(decided) {
-            return version.image.as_deref();
+    /// that is complete counts, though it is not visible to others here yet. One of which it is not known
+    /// whether it is decided (CARRY-4) is waited for: the reader comes again.
+    pub(crate) fn as_of<'r>(
+        &self,
+        row: &'r Row,
+        epoch: Epoch,
+    ) -> Result<Option<&'r [u8]>, RefCode> {
+        for version in row.pending.iter().rev() {
+            let Some(t) = self.transactions.get(&version.transaction) else { continue };
+            if t.decided.is_some_and(|decided| decided <= epoch) {
+                return Ok(version.image.as_deref());
+            }
+            let carry = t.carry.filter(|_| t.decided.is_none());
+            if carry.is_some_and(|carry| carry.epoch <= epoch) {
+                return Err(RefCode::StaleView);
+            }
         }
         if row.epoch <= epoch {
-            return row.committed.as_ref().map(|i| &*i.bytes);
+            return Ok(row.committed.as_ref().map(|i| &*i.bytes));
         }
-        row.older.iter().rev().find(|o| o.epoch <= epoch)?.image.as_deref()
+        let older = row.older.iter().rev().find(|o| o.epoch <= epoch);
+        Ok(older.and_then(|o| o.image.as_deref()))
     }
 
     /// SNAP-4: lets go of versions that no snapshot needs any more.

@@ -98,6 +98,20 @@ fn key(id: i64) -> Vec<u8> {
     key
 }
 
+/// A batch with a statement of its own.
+fn batch(transaction: TransactionId, batch: u32, count: usize) -> PrepareReq {
+    PrepareReq {
+        transaction,
+        view: ViewNumber::new(1),
+        epoch: Epoch::new(1),
+        batch,
+        statement: batch,
+        operation_count: count as u32,
+        flags: 0,
+        carry_parts: 0,
+    }
+}
+
 impl Bench {
     /// A data manager with an empty table, which this planted bug is in.
     fn new(bug: Option<Fault>) -> Self {
@@ -211,16 +225,7 @@ impl Bench {
 
     /// Executes a transaction's first batch.
     fn send_batch(&mut self, transaction: TransactionId, operations: &[u8], count: usize) {
-        let req = PrepareReq {
-            transaction,
-            view: ViewNumber::new(1),
-            epoch: Epoch::new(1),
-            batch: 1,
-            statement: 1,
-            operation_count: count as u32,
-            flags: 0,
-        };
-        self.send(&req, operations);
+        self.send(&batch(transaction, 1, count), operations);
         self.run();
     }
 
@@ -451,10 +456,7 @@ fn waits_for_locks_leave_few_timers() {
         list::push(&mut operations, &head, [&key, &[], &[]]);
         let transaction = bench.next_transaction();
         waiting.push(transaction);
-        let (view, epoch) = (ViewNumber::new(1), Epoch::new(1));
-        let (batch, statement, operation_count, flags) = (1, 1, 1, 0);
-        let req = PrepareReq { transaction, view, epoch, batch, statement, operation_count, flags };
-        bench.send(&req, &operations);
+        bench.send(&batch(transaction, 1, 1), &operations);
     }
     bench.run();
     let ldm = bench.executor.block(BlockKind::Ldm, 0).unwrap();
@@ -483,10 +485,7 @@ fn many_versions_of_a_row_count_as_work() {
         let head = bench.operation(OperationKind::Write, &key, &row);
         let mut operations = Vec::new();
         list::push(&mut operations, &head, [&key, &row, &[]]);
-        let (view, epoch) = (ViewNumber::new(1), Epoch::new(1));
-        let (batch, operation_count, flags) = (statement, 1, 0);
-        let req = PrepareReq { transaction, view, epoch, batch, statement, operation_count, flags };
-        bench.send(&req, &operations);
+        bench.send(&batch(transaction, statement, 1), &operations);
     }
     bench.run();
     bench.commit(transaction);

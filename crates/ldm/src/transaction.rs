@@ -1,6 +1,6 @@
 //! What a participant knows of a transaction.
 
-use crate::ending::Ending;
+use crate::{carry::Carry, ending::Ending};
 use alloc::{collections::VecDeque, vec::Vec};
 use lats_base::{Epoch, FragmentId, Incarnation, Instant, RowId, TableId};
 use lats_signals::BlockRef;
@@ -12,6 +12,8 @@ pub(crate) struct Transaction {
     pub(crate) coordinator_life: Incarnation,
     /// The coordinator said: it commits.
     pub(crate) decided: Option<Epoch>,
+    /// Its images here carry their part of the decision, which others have a part in, too (CARRY-4).
+    pub(crate) carry: Option<Carry>,
     /// The rows of which this node is primary are visible; backup rows wait for completion.
     pub(crate) committed: bool,
     /// It was executed here, as primary.
@@ -67,6 +69,7 @@ impl Transaction {
             coordinator,
             coordinator_life,
             decided: None,
+            carry: None,
             committed: false,
             executed: false,
             ops: VecDeque::new(),

@@ -7,13 +7,14 @@ use crate::{
     transaction::Op,
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
-use lats_base::{Epoch, FragmentId, NodeId, RefCode, TableId, TransactionId, require};
+use lats_base::{Epoch, FragmentId, NodeId, NodeSet, RefCode, TableId, TransactionId, require};
 use lats_catalog::{Spread, View};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal, SignalBuffer,
     commit::{
-        TAKE_OVER_COMMITTED, TAKE_OVER_DECIDED, TAKE_OVER_PREPARED, TakeOverEndRep, TakeOverRep,
+        TAKE_OVER_CARRIED, TAKE_OVER_COMMITTED, TAKE_OVER_DECIDED, TAKE_OVER_PREPARED,
+        TakeOverEndRep, TakeOverRep,
     },
     control::InstallConf,
 };
@@ -167,14 +168,16 @@ impl Ldm {
     /// COMMIT-6: below the topmost transaction's versions everything is committed, unless its images never
     /// reached the former primary (FAIL-5).
     fn settle_passed(&mut self, op: &Op) {
-        let lost: Vec<u64> = {
+        let lost: Vec<(TransactionId, u64)> = {
             let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
             let Some(row) = row else { return };
             let Some(top) = row.pending.last().map(|v| v.transaction) else { return };
             let passed = row.pending.iter().take_while(|v| v.transaction != top);
-            passed.filter(|v| self.is_undecided(v.transaction)).map(|v| v.number).collect()
+            let lost = passed.filter(|v| self.is_undecided(v.transaction));
+            lost.map(|v| (v.transaction, v.number)).collect()
         };
-        for number in lost {
+        for (id, number) in lost {
+            self.lose_part(id);
             self.on_fragment(op.table, op.fragment, |f, layout| {
                 f.drop_version(op.row, number, layout);
             });
@@ -187,7 +190,8 @@ impl Ldm {
             passed
                 .map(|v| {
                     let t = self.transactions.get(&v.transaction);
-                    (v.number, t.and_then(|t| t.decided).unwrap_or_default())
+                    let carried = || t.and_then(|t| t.carry).map(|carry| carry.epoch);
+                    (v.number, t.and_then(|t| t.decided).or_else(carried).unwrap_or_default())
                 })
                 .collect()
         };
@@ -224,6 +228,8 @@ impl Ldm {
             self.cancel_wait(id, RefCode::NodeFailed, ctx);
             self.report_orphan(id, &view, ctx);
         }
+        self.report_lost_parts(ctx);
+        self.report_ended(ctx);
         let body = TakeOverEndRep { view: view.number };
         for member in view.data_nodes() {
             for instance in 0..view.config.tc_instances {
@@ -237,17 +243,24 @@ impl Ldm {
         let Some(heir) = heir_of(id, view) else { return };
         t.coordinator = heir;
         t.coordinator_life = view.incarnation(heir.node).unwrap_or_default();
-        let state = match (t.committed, t.decided) {
-            (true, _) => TAKE_OVER_COMMITTED,
-            (false, Some(_)) => TAKE_OVER_DECIDED,
-            (false, None) => TAKE_OVER_PREPARED,
+        let state = match (t.committed, t.decided, &mut t.carry) {
+            (true, ..) => TAKE_OVER_COMMITTED,
+            (false, Some(_), _) => TAKE_OVER_DECIDED,
+            (false, None, Some(carry)) => {
+                carry.orphaned = true;
+                TAKE_OVER_CARRIED
+            }
+            (false, None, None) => TAKE_OVER_PREPARED,
         };
+        let carry = t.carry.filter(|_| state == TAKE_OVER_CARRIED);
         let body = TakeOverRep {
             transaction: id,
-            epoch: t.decided.unwrap_or_default(),
+            epoch: t.decided.or(carry.map(|c| c.epoch)).unwrap_or_default(),
             view: view.number,
+            sent_in: carry.map(|c| c.sent_in).unwrap_or_default(),
+            receivers: carry.map_or(NodeSet::EMPTY, |c| c.receivers),
             state,
-            reserved: 0,
+            carry_parts: carry.map_or(0, |c| c.parts),
         };
         ctx.send(heir, &body);
     }
@@ -262,7 +275,7 @@ impl Ldm {
 
 /// The coordinator that takes a dead one's transaction over: the in-sync node that wins by hash
 /// (rendezvous hashing: another node's death does not move the transaction again).
-fn heir_of(id: TransactionId, view: &View) -> Option<BlockRef> {
+pub(crate) fn heir_of(id: TransactionId, view: &View) -> Option<BlockRef> {
     let weight = |node: NodeId| {
         let mixed = id.hash() ^ u64::from(node.get()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16

@@ -116,22 +116,23 @@ body! {
         statement: u32,
         /// Number of operations.
         operation_count: u32,
-        /// `PREPARE_DECIDES`, `PART_OF_MANY`, or 0.
-        flags: u32,
+        /// `PART_OF_MANY`, or 0.
+        flags: u16,
+        /// When so many batches, of which this is one, are through, the whole transaction is prepared:
+        /// their row images may carry the decision (CARRY-1). 0: they may not.
+        carry_parts: u16,
     }
 }
-/// When this batch is through the whole transaction is prepared, and everything in it is of the
-/// receiver: its row images may carry the decision (CARRY-1).
-pub const PREPARE_DECIDES: u32 = 1;
 /// The request that the batch belongs to has other batches too (DEADLOCK-2).
-pub const PART_OF_MANY: u32 = 2;
+pub const PART_OF_MANY: u16 = 2;
 body! {
     /// LDM of the primary → TC: executed; payload: [`crate::list::Outcome`]s, then the
     /// [`crate::list::IndexChange`]s that the coordinator makes before it goes on (UNIQUE-1).
     PrepareConf {
         /// The transaction.
         transaction: TransactionId,
-        /// The largest epoch known to the participant; the commit epoch, if decided.
+        /// The largest epoch known to the participant. If the row images carry the decision: the commit
+        /// epoch is the largest one of all parts.
         epoch: Epoch,
         /// The replicas that the row images were sent to.
         backups: NodeSet,
@@ -143,8 +144,9 @@ body! {
         result_count: u32,
         /// 1 if the batch holds locks or changes, so that the participant must hear the end.
         holds: u32,
-        /// 1 if the row images carry the decision: the transaction commits.
-        decided: u32,
+        /// 1 if the row images carry their part of the decision: the transaction commits, if those of
+        /// all parts do.
+        carried: u32,
         /// Number of changes of unique indexes.
         index_change_count: u32,
         /// Not used yet; zero.
@@ -178,8 +180,10 @@ body! {
         coordinator: BlockRef,
         /// The primary's view.
         view: ViewNumber,
-        /// The commit epoch, if the images carry the decision; else 0.
-        decided: Epoch,
+        /// The epoch of this part, if the images carry their part of the decision; else 0.
+        carried: Epoch,
+        /// Who else gets the images, and this backup itself.
+        receivers: NodeSet,
         /// The batch.
         batch: u32,
         /// The statement it belongs to.
@@ -188,6 +192,10 @@ body! {
         change_count: u32,
         /// The coordinator's life.
         coordinator_incarnation: u32,
+        /// If the images carry their part of the decision: how many parts there are.
+        carry_parts: u32,
+        /// Not used yet; zero.
+        reserved: u32,
     }
 }
 body! {
@@ -277,8 +285,21 @@ body! {
     /// TC → LDM of any replica, lazily: these transactions are committed everywhere; payload:
     /// [`CompleteEntry`]s.
     CompleteOrd {
+        /// What is completed together has the same number (CARRY-5).
+        generation: u64,
+        /// Everyone has heard of the end of what came in earlier generations than this one.
+        settled_below: u64,
+        /// 1 if the coordinator has to know when this has been heard.
+        asks: u32,
         /// Not used yet; zero.
-        reserved: u64,
+        reserved: u32,
+    }
+}
+body! {
+    /// LDM of any replica → TC: it has heard of the end of these transactions.
+    CompleteConf {
+        /// As in the order.
+        generation: u64,
     }
 }
 /// A completed transaction.
@@ -301,19 +322,33 @@ pub const TAKE_OVER_PREPARED: u32 = 1;
 pub const TAKE_OVER_DECIDED: u32 = 2;
 /// The replica has committed it and only keeps its outcome.
 pub const TAKE_OVER_COMMITTED: u32 = 3;
+/// The replica has its part of the row images that carry the decision.
+pub const TAKE_OVER_CARRIED: u32 = 4;
 body! {
     /// LDM → surviving TC: a transaction whose coordinator is dead.
     TakeOverRep {
         /// The transaction.
         transaction: TransactionId,
-        /// Its commit epoch, if decided.
+        /// Its commit epoch, if decided; the epoch of this part, if carried.
         epoch: Epoch,
         /// The view without the dead coordinator.
         view: ViewNumber,
+        /// If carried: the view in which the images were sent.
+        sent_in: ViewNumber,
+        /// If carried: whom the images were sent to.
+        receivers: NodeSet,
         /// TAKE_OVER_…
         state: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// If carried: how many parts there are.
+        carry_parts: u32,
+    }
+}
+body! {
+    /// LDM → surviving TC: transactions of dead coordinators that have ended here, but perhaps not yet
+    /// everywhere (CARRY-5); payload: [`CompleteEntry`]s.
+    TakeOverEndedRep {
+        /// The view without the dead coordinator.
+        view: ViewNumber,
     }
 }
 body! {

@@ -88,6 +88,8 @@ signals! {
     25 OutcomeFindConf, commit, Node;
     26 EndingResumeOrd, commit, Local;
     27 BatchResumeOrd, commit, Local;
+    31 CompleteConf, commit, Node;
+    32 TakeOverEndedRep, commit, Node;
     // Hand-over of primaries: docs/protocols/hand-over.md.
     28 BatchReturnedRep, commit, Node;
     29 DrainedRep, control, Node;
@@ -226,9 +228,9 @@ pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
         Some(SignalNumber::ScanReq) => query::check_scan(signal),
         Some(SignalNumber::LockWaitRep) => deadlock::check_wait(signal),
         Some(SignalNumber::ProbeOrd) => deadlock::check_probe(signal),
-        Some(SignalNumber::CompleteOrd | SignalNumber::OutcomesOrd) => {
-            payload.len().is_multiple_of(size_of::<commit::CompleteEntry>())
-        }
+        Some(
+            SignalNumber::CompleteOrd | SignalNumber::OutcomesOrd | SignalNumber::TakeOverEndedRep,
+        ) => payload.len().is_multiple_of(size_of::<commit::CompleteEntry>()),
         Some(_) => true,
         None => false,
     };

@@ -103,6 +103,8 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugBuildWithoutPending
             | Fault::BugHandOverEarly
             | Fault::BugForgetOpenChange
+            | Fault::BugCommitPartlyHeld
+            | Fault::BugForgetEnded
             | Fault::BugForgetEarlierLeases
     )
 }
@@ -118,6 +120,8 @@ pub fn run(options: &Options) -> Outcome {
         match bug {
             Fault::BugAbortDecided => crash_points.arm(Fault::CrashAfterDecide, 200),
             Fault::BugDropCarriedDecision => crash_points.arm(Fault::CrashAfterAnswer, 200),
+            Fault::BugCommitPartlyHeld => crash_points.arm(Fault::CrashBetweenImages, 200),
+            Fault::BugForgetEnded => crash_points.arm(Fault::CrashBetweenCompletions, 200),
             _ => {}
         }
         let once_in = if is_rare(bug) { 1 } else { BUG_RATE };
@@ -194,8 +198,8 @@ pub fn run_caught(options: &Options) -> Outcome {
 
 fn draw_shape(random: &mut Prng) -> Shape {
     let (data_nodes, replicas) = match random.below(8) {
-        0..5 => (2, 2),
-        5 => (3, 3),
+        0..4 => (2, 2),
+        4..6 => (3, 3),
         6 => (4, 2),
         _ => (4, 4),
     };
@@ -232,12 +236,14 @@ fn draw_leisure(random: &mut Prng, storm: bool) -> u64 {
 fn draw_crash_points(random: &mut Prng) -> Faults {
     let points = [
         Fault::CrashAfterPrepare,
+        Fault::CrashBetweenImages,
         Fault::CrashAfterReplicate,
         Fault::CrashBeforeDecide,
         Fault::CrashAfterDecide,
         Fault::CrashAfterCarry,
         Fault::CrashBeforeAnswer,
         Fault::CrashAfterAnswer,
+        Fault::CrashBetweenCompletions,
         Fault::CrashInCopy,
     ];
     let mut faults = Faults::default();

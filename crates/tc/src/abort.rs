@@ -120,7 +120,12 @@ impl Tc {
         if t.abort_part == ABORT_AS_BACKUP {
             return self.send_abort(id, ABORT_AS_PRIMARY, ctx);
         }
-        match t.state {
+        let state = t.state;
+        if state == State::Aborting {
+            self.count_finished(id);
+        }
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        match state {
             State::RollingBack => {
                 t.state = State::Idle;
                 match t.refusal.take() {

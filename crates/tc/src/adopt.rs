@@ -25,7 +25,9 @@ impl Tc {
         // It may be in the middle of its first batch there.
         let here = t.participants.get(&primary).is_some_and(|p| p.primary)
             || t.batches.values().any(|b| b.primary == primary && !b.adopts());
-        if !open || !here || t.batches.values().any(Batch::adopts) {
+        // CARRY-4: it may be decided before we hear of it, and the replica would not know.
+        let carries = t.carry.parts > 1;
+        if !open || !here || carries || t.batches.values().any(Batch::adopts) {
             // It is about to end, or will be asked for again.
             return;
         }

@@ -47,7 +47,7 @@ impl Tc {
         if t.state != State::Deciding || !t.waiting.is_empty() || !t.batches.is_empty() {
             return;
         }
-        if t.carried && ctx.crash_point(Fault::CrashAfterCarry) {
+        if t.carry.decides() && ctx.crash_point(Fault::CrashAfterCarry) {
             return;
         }
         let Some(t) = self.transactions.get(&id) else { return };
@@ -95,13 +95,13 @@ impl Tc {
         if ctx.crash_point(Fault::CrashAfterAnswer) {
             return;
         }
+        self.count_finished(id);
         let Some(t) = self.transactions.remove(&id) else { return };
         self.counters.commits += 1;
-        self.count_finished(t.epoch);
         let entry =
             CompleteEntry { transaction: id, epoch: t.epoch, answered_below: t.answered_below };
         for participant in t.participants.keys() {
-            self.queue_completion(*participant, &entry, ctx);
+            self.queue_completion(*participant, (&entry, t.carry.shared), ctx);
         }
         if t.changes_index || self.view.hands_over() {
             // Others may be waiting for the entries that are locked until then (UNIQUE-5), or for the

@@ -19,7 +19,8 @@ pub(crate) struct Epochs {
     asked: Epoch,
     /// From which epoch on each local data manager decides.
     ldms: BTreeMap<u32, Epoch>,
-    /// How many transactions are decided and not visible at all primaries, by epoch.
+    /// How many transactions are decided and not visible at all primaries, or could still be called decided
+    /// by an heir (CARRY-6), by epoch.
     unfinished: BTreeMap<Epoch, u32>,
     /// What was reported as done last.
     reported: (ViewNumber, Epoch),
@@ -81,13 +82,25 @@ impl Tc {
 
     /// The transaction is decided, in its epoch, which is not done before it is visible (EPOCH-4).
     pub(crate) fn count_decided(&mut self, id: TransactionId) {
-        let Some(t) = self.transactions.get(&id) else { return };
-        require!(t.state == State::Deciding);
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        require!(t.state == State::Deciding && t.counted_in.is_none());
+        t.counted_in = Some(t.epoch);
         *self.epochs.unfinished.entry(t.epoch).or_default() += 1;
     }
 
-    /// The rows of a transaction of this epoch are visible at all primaries.
-    pub(crate) fn count_finished(&mut self, epoch: Epoch) {
+    /// CARRY-6: the transaction is rolled back, but until that is done everywhere an heir may find that it is
+    /// decided, in this epoch.
+    pub(crate) fn count_carried(&mut self, id: TransactionId, epoch: Epoch) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        require!(t.counted_in.is_none());
+        t.counted_in = Some(epoch);
+        *self.epochs.unfinished.entry(epoch).or_default() += 1;
+    }
+
+    /// The transaction's rows are visible at all primaries, or taken back everywhere.
+    pub(crate) fn count_finished(&mut self, id: TransactionId) {
+        let counted_in = self.transactions.get_mut(&id).and_then(|t| t.counted_in.take());
+        let Some(epoch) = counted_in else { return };
         let left = self.epochs.unfinished.get_mut(&epoch).map(|count| {
             *count -= 1;
             *count

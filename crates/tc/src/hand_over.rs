@@ -130,7 +130,7 @@ impl Tc {
                 t.returned.push(batch);
             } else {
                 // The images may not carry the decision any more: the new primary is elsewhere.
-                self.send_batches(id, (statement, PART_OF_MANY), (parts, batch.of_index), ctx);
+                self.send_batches(id, (statement, PART_OF_MANY, 0), (parts, batch.of_index), ctx);
             }
         }
     }

@@ -136,7 +136,7 @@ impl Tc {
             request.index_work.sent = sent;
         }
         let flags = if parts.len() > 1 { PART_OF_MANY } else { 0 };
-        self.send_batches(id, (statement, flags), (parts, true), ctx);
+        self.send_batches(id, (statement, flags, 0), (parts, true), ctx);
     }
 
     fn split_index_changes(

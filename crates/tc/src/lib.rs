@@ -10,7 +10,9 @@ extern crate std;
 
 mod abort;
 mod adopt;
+mod carry;
 mod commit;
+mod complete;
 mod deadlock;
 mod epoch;
 mod hand_over;
@@ -26,17 +28,12 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     format,
     string::String,
-    vec::Vec,
 };
 use lats_base::{Duration, Instant, NodeId, TableId, TransactionId, ViewNumber};
 use lats_catalog::{Spread, View};
 use lats_kernel::{Block, Ctx, TimerToken};
-use lats_signals::{
-    BlockRef, Signal, SignalBuffer, SignalNumber,
-    commit::{CompleteEntry, CompleteOrd},
-};
+use lats_signals::{BlockRef, Signal, SignalBuffer, SignalNumber};
 use transaction::Transaction;
-use zerocopy::IntoBytes;
 
 /// How a table's rows are spread.
 #[derive(Clone, Debug)]
@@ -54,8 +51,7 @@ pub struct Tc {
     pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
     pub(crate) lease_until: Instant,
     pub(crate) epochs: epoch::Epochs,
-    /// Completions that have not been sent yet, by participant.
-    pub(crate) completions: BTreeMap<BlockRef, Vec<u8>>,
+    pub(crate) completions: complete::Completions,
     pub(crate) takeover: takeover::TakeOver,
     pub(crate) queries: BTreeMap<u64, outcome::Query>,
     pub(crate) next_query: u64,
@@ -83,9 +79,6 @@ pub struct Counters {
     pub taken_over: u64,
 }
 
-/// Completions wait for company no longer than the executor is busy, and never above this.
-const COMPLETION_BYTES_MAX: usize = 32 << 10;
-
 impl Default for Tc {
     fn default() -> Self {
         Self::new()
@@ -102,7 +95,7 @@ impl Tc {
             transactions: BTreeMap::new(),
             lease_until: Instant::ZERO,
             epochs: epoch::Epochs::default(),
-            completions: BTreeMap::new(),
+            completions: complete::Completions::default(),
             takeover: takeover::TakeOver::default(),
             queries: BTreeMap::new(),
             next_query: 1,
@@ -137,33 +130,6 @@ impl Tc {
         let instances = self.view.config.ldm_instances;
         let nodes = self.view.data_nodes().map(|m| m.node);
         nodes.flat_map(|n| (0..instances).map(move |i| BlockRef::ldm(n, i))).collect()
-    }
-
-    /// Queues the news that a transaction is committed everywhere (COMMIT-5).
-    pub(crate) fn queue_completion(
-        &mut self,
-        participant: BlockRef,
-        entry: &CompleteEntry,
-        ctx: &mut Ctx<'_>,
-    ) {
-        let queued = self.completions.entry(participant).or_default();
-        queued.extend_from_slice(entry.as_bytes());
-        if queued.len() >= COMPLETION_BYTES_MAX {
-            self.flush_completions(participant, ctx);
-        }
-    }
-
-    /// Sends the completions of a participant without waiting for more.
-    pub(crate) fn flush_completions(&mut self, participant: BlockRef, ctx: &mut Ctx<'_>) {
-        if let Some(entries) = self.completions.remove(&participant) {
-            ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
-        }
-    }
-
-    pub(crate) fn flush_all_completions(&mut self, ctx: &mut Ctx<'_>) {
-        while let Some((participant, entries)) = self.completions.pop_first() {
-            ctx.send_with(participant, &CompleteOrd { reserved: 0 }, &[&entries]);
-        }
     }
 
     fn on_link_down(&mut self, signal: &Signal<'_>) {
@@ -205,7 +171,9 @@ impl Block for Tc {
             SignalNumber::DecideConf => self.on_decide_conf(signal, ctx),
             SignalNumber::CommitConf => self.on_commit_conf(signal, ctx),
             SignalNumber::AbortConf => self.on_abort_conf(signal, ctx),
+            SignalNumber::CompleteConf => self.on_complete_conf(signal),
             SignalNumber::TakeOverRep => self.on_take_over_rep(signal),
+            SignalNumber::TakeOverEndedRep => self.on_take_over_ended_rep(signal),
             SignalNumber::TakeOverEndRep => self.on_take_over_end_rep(signal, ctx),
             SignalNumber::LockWaitRep => self.on_lock_wait_rep(signal, ctx),
             SignalNumber::ProbeOrd => self.on_probe_ord(signal, ctx),

@@ -1,4 +1,4 @@
-//! Prepare: collect the answers of primaries and backups (COMMIT-1, COMMIT-2, CARRY-3).
+//! Prepare: collect the answers of primaries and backups (COMMIT-1, COMMIT-2).
 
 use crate::{
     Tc,
@@ -59,15 +59,8 @@ impl Tc {
             }
             None => true,
         };
-        if conf.decided != 0 {
-            // CARRY-3: there is no way back, even if it was to be rolled back meanwhile.
-            t.state = State::Deciding;
-            t.carried = true;
-            t.epoch = conf.epoch;
-            t.waiting.clear();
-            self.counters.carried += 1;
-            self.count_decided(conf.transaction);
-        } else if !fits {
+        let decided = conf.carried != 0 && self.hear_carried(&conf);
+        if !decided && !fits {
             self.abort(conf.transaction, RefCode::BatchTooLarge.into(), ctx);
         }
         self.send_returned(conf.transaction, ctx);

@@ -3,16 +3,17 @@
 use crate::{
     Tc,
     abort::send_refusal,
-    transaction::{Batch, Participant, Request, State, Transaction},
+    carry::Carry,
+    transaction::{Batch, Request, State, Transaction},
 };
 use alloc::{collections::BTreeMap, vec::Vec};
 use lats_base::{RefCode, TableId, TransactionId, limits};
-use lats_kernel::{Ctx, Fault};
+use lats_kernel::Ctx;
 use lats_signals::{
     BlockKind, BlockRef, Signal,
     commit::{
-        CANCEL_WAIT, FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PART_OF_MANY,
-        PREPARE_DECIDES, PrepareReq, TcKeyConf, TcKeyReq,
+        CANCEL_WAIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PART_OF_MANY, PrepareReq,
+        TcKeyConf, TcKeyReq,
     },
     control::ClientGoneRep,
     list::{self, Operation, OperationKind},
@@ -121,26 +122,25 @@ impl Tc {
             Ok(parts) => parts,
             Err(code) => return self.refuse_request(id, code.into(), ctx),
         };
-        let decides = self.may_carry(req, &parts, ctx) || ctx.fault(Fault::BugCarryInParts);
-        let commits = req.flags & FLAG_COMMIT != 0;
-        let decides = if commits && decides { PREPARE_DECIDES } else { 0 };
-        let flags = decides | if parts.len() > 1 { PART_OF_MANY } else { 0 };
+        let carry_parts = self.carry_parts(req, &parts, ctx);
+        let flags = if parts.len() > 1 { PART_OF_MANY } else { 0 };
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::Preparing;
+        t.carry = Carry::of(carry_parts);
         t.seen_searches.clear();
         t.operations += req.operation_count as usize;
         // Entries of unique indexes come and go with their index: SCHEMA-1 is about rows.
         let tables = list::items::<Operation>(payload).map(|(head, _)| head.table);
         let rows = |id: &TableId| self.tables.get(id).is_some_and(|table| !table.is_index);
         t.tables.extend(tables.filter(rows));
-        self.send_batches(id, (req.statement, flags), (parts, false), ctx);
+        self.send_batches(id, (req.statement, flags, carry_parts), (parts, false), ctx);
         self.when_settled(id, ctx);
     }
 
     pub(crate) fn send_batches(
         &mut self,
         id: TransactionId,
-        (statement, flags): (u32, u32),
+        (statement, flags, carry_parts): (u32, u16, u16),
         (parts, of_index): (Parts, bool),
         ctx: &mut Ctx<'_>,
     ) {
@@ -158,20 +158,10 @@ impl Tc {
                 statement,
                 operation_count: part.count,
                 flags,
+                carry_parts,
             };
             ctx.send_with(primary, &body, &[&part.operations]);
         }
-    }
-
-    /// CARRY-1: true if one data manager of this node is primary of all that the transaction has
-    /// touched and touches now, so that it alone knows when nothing can be refused any more.
-    fn may_carry(&self, req: &TcKeyReq, parts: &BTreeMap<BlockRef, Part>, ctx: &Ctx<'_>) -> bool {
-        let (Some(primary), 1) = (parts.keys().next(), parts.len()) else { return false };
-        let Some(t) = self.transactions.get(&req.transaction) else { return false };
-        let follows = |(at, p): (&BlockRef, &Participant)| {
-            at == primary || (at.instance == primary.instance && !p.primary)
-        };
-        primary.node == ctx.node() && t.participants.iter().all(follows)
     }
 
     /// Sorts operations by the local data manager of their row's primary.

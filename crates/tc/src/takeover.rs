@@ -2,27 +2,66 @@
 //!
 //! Every LDM reports what it holds of them to the coordinator that inherits each, and then the end
 //! of its reports to all. When all have ended, each transaction is committed if any replica knows
-//! that it is decided, else rolled back.
+//! that it is decided, or if all have the row images that carry the decision; else rolled back.
 
 use crate::{
     Tc,
     transaction::{Participant, State, Transaction},
 };
-use alloc::collections::BTreeMap;
-use lats_base::{Epoch, TransactionId, ViewNumber};
+use alloc::collections::{BTreeMap, BTreeSet};
+use lats_base::{Epoch, NodeSet, TransactionId, ViewNumber};
+use lats_catalog::{Member, View};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    commit::{DecideReq, TAKE_OVER_PREPARED, TakeOverEndRep, TakeOverRep},
+    commit::{
+        CompleteEntry, DecideReq, TAKE_OVER_CARRIED, TAKE_OVER_PREPARED, TakeOverEndRep,
+        TakeOverEndedRep, TakeOverRep,
+    },
 };
+use zerocopy::FromBytes;
 
 /// What has been reported so far.
 #[derive(Debug, Default)]
 pub(crate) struct TakeOver {
-    /// The commit epoch, where some replica knows that the transaction is decided.
-    reports: BTreeMap<TransactionId, Option<Epoch>>,
+    reports: BTreeMap<TransactionId, Report>,
     /// Up to which view each LDM has reported.
     ended: BTreeMap<BlockRef, ViewNumber>,
+}
+
+/// What replicas know of a transaction.
+#[derive(Debug, Default)]
+struct Report {
+    /// The commit epoch, where one knows that it is decided.
+    decided: Option<Epoch>,
+    /// It has not ended everywhere.
+    open: bool,
+    carry: Carry,
+    /// Who has its part of the images that carry the decision.
+    carriers: BTreeSet<BlockRef>,
+}
+
+/// A decision that row images carry.
+#[derive(Clone, Copy, Debug, Default)]
+struct Carry {
+    parts: u32,
+    receivers: NodeSet,
+    sent_in: ViewNumber,
+    epoch: Epoch,
+}
+
+impl Report {
+    /// CARRY-4: the commit epoch, if every live replica that the images were sent to has all parts.
+    fn carried(&self, view: &View, any_will_do: bool) -> Option<Epoch> {
+        let Carry { parts, receivers, sent_in, epoch } = self.carry;
+        let asked = |m: &&Member| receivers.contains(m.node) && m.joined_in <= sent_in;
+        let has_all = |m: &Member| {
+            self.carriers.iter().filter(|at| at.node == m.node).count() == parts as usize
+        };
+        let mut asked = view.data_nodes().filter(asked).map(has_all);
+        let carried = if any_will_do { asked.any(|all| all) } else { asked.all(|all| all) };
+        (parts != 0 && carried).then_some(epoch)
+    }
 }
 
 impl Tc {
@@ -31,9 +70,35 @@ impl Tc {
         if self.park_newer(rep.view, signal) {
             return;
         }
-        let decided = (rep.state != TAKE_OVER_PREPARED).then_some(rep.epoch);
-        let known = self.takeover.reports.entry(rep.transaction).or_default();
-        *known = (*known).max(decided);
+        let report = self.takeover.reports.entry(rep.transaction).or_default();
+        report.open = true;
+        match rep.state {
+            TAKE_OVER_CARRIED => {
+                report.carriers.insert(signal.sender());
+                report.carry = Carry {
+                    parts: rep.carry_parts,
+                    receivers: rep.receivers,
+                    sent_in: rep.sent_in,
+                    epoch: report.carry.epoch.max(rep.epoch),
+                };
+            }
+            // It may have been reported as carried before.
+            TAKE_OVER_PREPARED => drop(report.carriers.remove(&signal.sender())),
+            _ => report.decided = report.decided.max(Some(rep.epoch)),
+        }
+    }
+
+    /// CARRY-5: it was decided, or it had not ended.
+    pub(crate) fn on_take_over_ended_rep(&mut self, signal: &Signal<'_>) {
+        if self.park_newer(signal.body::<TakeOverEndedRep>().view, signal) {
+            return;
+        }
+        let mut rest = signal.payload();
+        while let Ok((entry, behind)) = CompleteEntry::read_from_prefix(rest) {
+            let report = self.takeover.reports.entry(entry.transaction).or_default();
+            report.decided = report.decided.max(Some(entry.epoch));
+            rest = behind;
+        }
     }
 
     pub(crate) fn on_take_over_end_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -51,9 +116,11 @@ impl Tc {
         if !self.has_inherited_all() {
             return;
         }
-        while let Some((id, decided)) = self.takeover.reports.pop_first() {
-            if !self.transactions.contains_key(&id) {
-                self.resolve(id, decided, ctx);
+        let hasty = ctx.fault(Fault::BugCommitPartlyHeld);
+        while let Some((id, report)) = self.takeover.reports.pop_first() {
+            if report.open && !self.transactions.contains_key(&id) {
+                let decided = report.decided.or_else(|| report.carried(&self.view, hasty));
+                self.resolve(id, decided, &report, ctx);
             }
         }
     }
@@ -71,7 +138,13 @@ impl Tc {
     }
 
     /// TAKEOVER-4: finish it everywhere, whoever holds a part of it.
-    fn resolve(&mut self, id: TransactionId, decided: Option<Epoch>, ctx: &mut Ctx<'_>) {
+    fn resolve(
+        &mut self,
+        id: TransactionId,
+        decided: Option<Epoch>,
+        report: &Report,
+        ctx: &mut Ctx<'_>,
+    ) {
         self.counters.taken_over += 1;
         let mut t = Transaction::new(None);
         let everything = Participant { primary: true, backup: true, only_locks: false };
@@ -80,6 +153,9 @@ impl Tc {
         let Some(epoch) = decided.filter(|_| !forgets) else {
             t.state = State::Settling;
             self.transactions.insert(id, t);
+            if report.carry.parts != 0 {
+                self.count_carried(id, report.carry.epoch);
+            }
             return self.start_abort(id, ctx);
         };
         self.hear_epoch(epoch);

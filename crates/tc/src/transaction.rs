@@ -1,6 +1,6 @@
 //! What a coordinator knows of a transaction.
 
-use crate::index::IndexWork;
+use crate::{carry::Carry, index::IndexWork};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -44,8 +44,10 @@ pub(crate) struct Transaction {
     pub(crate) client: Option<BlockRef>,
     pub(crate) answered_below: u64,
     pub(crate) epoch: Epoch,
+    /// The epoch that is not done before this transaction is at its end (EPOCH-4).
+    pub(crate) counted_in: Option<Epoch>,
     /// Its last row images carry the decision.
-    pub(crate) carried: bool,
+    pub(crate) carry: Carry,
     pub(crate) operations: usize,
     /// The tables of its operations.
     pub(crate) tables: BTreeSet<TableId>,
@@ -160,7 +162,8 @@ impl Transaction {
             client,
             answered_below: 0,
             epoch: Epoch::default(),
-            carried: false,
+            counted_in: None,
+            carry: Carry::default(),
             operations: 0,
             tables: BTreeSet::new(),
             participants: BTreeMap::new(),

@@ -25,7 +25,7 @@ impl Tc {
             .map(|m| m.node)
             .collect();
         if !dead.is_empty() {
-            self.completions.retain(|to, _| !dead.contains(&to.node));
+            self.completions.lose_nodes(&dead);
             let ids: Vec<TransactionId> = self.transactions.keys().copied().collect();
             ids.into_iter().for_each(|id| self.lose_nodes(id, &dead, ctx));
             self.lose_nodes_in_queries(&dead, ctx);

@@ -45,6 +45,8 @@ const BUGS: &[(&str, Fault)] = &[
     ("abort-decided", Fault::BugAbortDecided),
     ("carry-in-parts", Fault::BugCarryInParts),
     ("drop-carried-decision", Fault::BugDropCarriedDecision),
+    ("commit-partly-held", Fault::BugCommitPartlyHeld),
+    ("forget-ended", Fault::BugForgetEnded),
     ("epoch-done-early", Fault::BugEpochDoneEarly),
     ("epoch-uncounted", Fault::BugEpochUncounted),
     ("forget-older-version", Fault::BugForgetOlderVersion),

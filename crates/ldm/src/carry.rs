@@ -1,0 +1,174 @@
+//! Row images that carry the decision, from the backup's side: what it knows of transactions that are decided
+//! when others hold their images, too (CARRY-4), and of those that have ended here but perhaps not everywhere
+//! (CARRY-5). Protocol: `docs/protocols/commit.md`.
+
+use crate::{
+    Ldm,
+    transaction::{Op, Transaction},
+    view::heir_of,
+};
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
+use lats_base::{Epoch, Incarnation, NodeSet, TransactionId, ViewNumber};
+use lats_catalog::View;
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef,
+    commit::{CompleteEntry, ReplicateReq, TAKE_OVER_PREPARED, TakeOverEndedRep, TakeOverRep},
+};
+use zerocopy::IntoBytes;
+
+/// This replica has its part of the images; the transaction is decided when every receiver has every part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carry {
+    /// The commit epoch is the largest of all parts.
+    pub(crate) epoch: Epoch,
+    pub(crate) parts: u32,
+    pub(crate) receivers: NodeSet,
+    /// The primary's view.
+    pub(crate) sent_in: ViewNumber,
+    /// Its coordinator has died since.
+    pub(crate) orphaned: bool,
+}
+
+/// Decided transactions that have ended here, until all replicas have heard of the end (CARRY-5).
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    by_coordinator: BTreeMap<(BlockRef, Incarnation), EndedOf>,
+}
+
+/// Those of one coordinator.
+#[derive(Debug, Default)]
+struct EndedOf {
+    /// In the order of their generations.
+    transactions: VecDeque<(u64, CompleteEntry)>,
+    /// The coordinator is dead: when this epoch is complete its transactions have been inherited (EPOCH-4).
+    needed_until: Option<Epoch>,
+}
+
+/// Entries that one signal brings to an heir.
+const ENDED_PER_SIGNAL: usize = 1_000;
+
+impl Ended {
+    pub(crate) fn note(
+        &mut self,
+        coordinator: (BlockRef, Incarnation),
+        generation: u64,
+        entry: CompleteEntry,
+    ) {
+        let of = self.by_coordinator.entry(coordinator).or_default();
+        of.transactions.push_back((generation, entry));
+    }
+
+    /// Everyone has heard of the end of what came before this generation.
+    pub(crate) fn settle(&mut self, coordinator: (BlockRef, Incarnation), below: u64) {
+        let Some(of) = self.by_coordinator.get_mut(&coordinator) else { return };
+        while of.transactions.front().is_some_and(|(generation, _)| *generation < below) {
+            of.transactions.pop_front();
+        }
+    }
+
+    /// Forgets those of dead coordinators whose transactions have been inherited.
+    pub(crate) fn forget_inherited(&mut self, complete: Epoch) {
+        self.by_coordinator.retain(|_, of| of.needed_until.is_none_or(|until| complete < until));
+    }
+
+    /// Those of dead coordinators, by heir.
+    fn of_the_dead(&mut self, view: &View, now: Epoch) -> BTreeMap<BlockRef, Vec<CompleteEntry>> {
+        let mut by_heir: BTreeMap<BlockRef, Vec<CompleteEntry>> = BTreeMap::new();
+        for ((coordinator, life), of) in &mut self.by_coordinator {
+            if view.is_alive(coordinator.node, *life) {
+                continue;
+            }
+            of.needed_until.get_or_insert(Epoch::new(now.get() + 1));
+            for (_, entry) in &of.transactions {
+                if let Some(heir) = heir_of(entry.transaction, view) {
+                    by_heir.entry(heir).or_default().push(*entry);
+                }
+            }
+        }
+        by_heir
+    }
+}
+
+impl Ldm {
+    /// CARRY-2: the images are the last ones of this part of the transaction. Whoever is their only receiver, of
+    /// the only part, knows that it is decided; else this takes all of them (CARRY-4).
+    pub(crate) fn hear_carried(&mut self, req: &ReplicateReq, ctx: &mut Ctx<'_>) {
+        if req.carried == Epoch::default() || ctx.fault(Fault::BugDropCarriedDecision) {
+            return;
+        }
+        self.hear_epoch(req.carried);
+        let Some(t) = self.transactions.get_mut(&req.transaction) else { return };
+        if req.carry_parts == 1 && req.receivers.len() == 1 {
+            t.decided = Some(req.carried);
+        } else {
+            t.carry = Some(Carry {
+                epoch: req.carried,
+                parts: req.carry_parts,
+                receivers: req.receivers,
+                sent_in: req.view,
+                orphaned: false,
+            });
+        }
+    }
+
+    /// CARRY-2: true if the transaction holds a row here that it has not changed.
+    pub(crate) fn only_locks(&self, id: TransactionId, t: &Transaction) -> bool {
+        let changed = |op: &Op| {
+            let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
+            row.is_some_and(|row| row.pending.iter().any(|v| v.transaction == id))
+        };
+        !t.ops.iter().filter(|op| op.version == 0).all(changed)
+    }
+
+    /// True if this replica knows that the transaction was committed nowhere (COMMIT-4), should one of its
+    /// versions be in the way of what a primary sends, or below another one. (What lies under a change that
+    /// its own coordinator's node sent was committed there, COMMIT-6.)
+    pub(crate) fn is_undecided(&self, id: TransactionId) -> bool {
+        self.transactions.get(&id).is_some_and(|t| {
+            t.decided.is_none() && !t.committed && t.carry.is_none_or(|carry| carry.orphaned)
+        })
+    }
+
+    /// FAIL-5: some image of the transaction is no more; so it must not be taken for one that is held here.
+    pub(crate) fn lose_part(&mut self, id: TransactionId) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        if t.carry.take().is_some() {
+            self.lost_parts.push(id);
+        }
+    }
+
+    /// Tells the heirs what has been lost since they were told that it is held here.
+    pub(crate) fn report_lost_parts(&mut self, ctx: &mut Ctx<'_>) {
+        for transaction in core::mem::take(&mut self.lost_parts) {
+            let Some(t) = self.transactions.get(&transaction) else { continue };
+            let body = TakeOverRep {
+                transaction,
+                epoch: Epoch::default(),
+                view: self.view.number,
+                sent_in: ViewNumber::default(),
+                receivers: NodeSet::EMPTY,
+                state: TAKE_OVER_PREPARED,
+                carry_parts: 0,
+            };
+            ctx.send(t.coordinator, &body);
+        }
+    }
+
+    /// CARRY-5: what has ended here may be open elsewhere, and only we know how it ended.
+    pub(crate) fn report_ended(&mut self, ctx: &mut Ctx<'_>) {
+        let by_heir = self.ended.of_the_dead(&self.view, self.epoch);
+        if ctx.fault(Fault::BugForgetEnded) {
+            return;
+        }
+        let body = TakeOverEndedRep { view: self.view.number };
+        for (heir, entries) in by_heir {
+            for part in entries.chunks(ENDED_PER_SIGNAL) {
+                ctx.send_with(heir, &body, &[part.as_bytes()]);
+            }
+        }
+    }
+}
