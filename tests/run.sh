@@ -54,9 +54,12 @@ check "histories with two node groups" histories 4 2 5
 check "nodes that are told to stop" timeout 200 python3 tests/stop_node.py --binary "$LATSDB" --sql-port $((port + 70))
 check "open transactions over a rejoin" timeout 200 python3 tests/rejoin.py --binary "$LATSDB" --sql-port $((port + 90))
 check "frozen nodes" timeout 200 python3 tests/kill.py --binary "$LATSDB" --fault freeze --kills 4 --sql-port $((port + 60))
-check "partitions" timeout 400 python3 tests/partition.py --binary "$LATSDB" --checker "$LATS_HISTORY"
-check "partitions with three replicas" timeout 400 python3 tests/partition.py --binary "$LATSDB" \
-  --checker "$LATS_HISTORY" --nodes 3 --replicas 3
+partitions() {
+  timeout 400 python3 tests/partition.py --binary "$LATSDB" --checker "$LATS_HISTORY" --nodes "$1" --replicas "$2"
+}
+check "partitions with two replicas" partitions 2 2
+check "partitions with three replicas" partitions 3 3
+check "partitions with two node groups" partitions 4 2
 if [ "$failed" != 0 ]; then
   echo "the cluster's log ends with:"; tail -n 30 "$directory.log" || true
 fi
