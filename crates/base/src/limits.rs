@@ -15,6 +15,15 @@ pub const KEY_COLUMNS_MAX: usize = 16;
 pub const INDEXES_MAX: usize = 64;
 /// Tables in a cluster.
 pub const TABLES_MAX: usize = 20_000;
+/// Encoded bytes of all definitions together: they travel in one signal.
+pub const CATALOG_BYTES_MAX: usize = SIGNAL_BYTES_MAX - (1 << 20);
+/// Encoded bytes of a change of the catalog, such as a table's definition: some of them fit into one signal of
+/// the consensus group.
+pub const CHANGE_BYTES_MAX: usize = 256 << 10;
+/// Characters of a name, as in MySQL.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Characters of a table's comment, as in MySQL.
+pub const COMMENT_CHARS_MAX: usize = 2_048;
 /// Replicas of a node group.
 pub const REPLICAS_MAX: usize = 4;
 /// Data nodes and witnesses in a cluster.

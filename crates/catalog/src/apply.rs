@@ -84,6 +84,7 @@ fn create_database(
     if name.is_empty() {
         return refuse(ChangeErrorKind::NotSupported, "a database needs a name".to_string());
     }
+    check_name(name)?;
     if !catalog.has_database(name) {
         catalog.databases.push(name.to_string());
         return Ok(());
@@ -131,12 +132,45 @@ fn create_table(
         let message = format!("Table '{}' already exists", table.name);
         return refuse(ChangeErrorKind::TableExists, message);
     }
+    let columns = table.columns.iter().map(|c| &c.name);
+    let names = columns.chain(table.indexes.iter().map(|i| &i.name)).chain([&table.name]);
+    names.into_iter().try_for_each(|name| check_name(name))?;
+    if table.comment.chars().count() > limits::COMMENT_CHARS_MAX {
+        let message = format!(
+            "Comment for table '{}' is too long (max = {})",
+            table.name,
+            limits::COMMENT_CHARS_MAX
+        );
+        return refuse(ChangeErrorKind::CommentTooLong, message);
+    }
     if let Some(fault) = fault_in(table) {
         return refuse(ChangeErrorKind::NotSupported, fault);
     }
     check_table_count(catalog, 1 + table.unique_indexes().count())?;
     insert_table(catalog, table.clone(), fragments);
     Ok(())
+}
+
+fn check_name(name: &str) -> Result<(), ChangeError> {
+    if name.chars().count() <= limits::NAME_CHARS_MAX {
+        return Ok(());
+    }
+    let begin: String = name.chars().take(limits::NAME_CHARS_MAX).collect();
+    refuse(ChangeErrorKind::NameTooLong, format!("Identifier name '{begin}' is too long"))
+}
+
+/// The whole catalog travels in one signal.
+pub(crate) fn check_size(catalog: &Catalog) -> Result<(), ChangeError> {
+    let bytes = catalog.encode().len();
+    if bytes <= limits::CATALOG_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "the definitions of all tables would need {bytes} bytes, of {} that there are; drop some tables, or \
+         shorten comments and default values",
+        limits::CATALOG_BYTES_MAX
+    );
+    refuse(ChangeErrorKind::NotSupported, message)
 }
 
 fn check_table_count(catalog: &Catalog, more: usize) -> Result<(), ChangeError> {

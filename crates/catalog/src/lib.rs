@@ -236,6 +236,10 @@ pub enum ChangeErrorKind {
     NotSupported,
     /// The cluster cannot do it now; retry (MySQL 1297).
     Temporary,
+    /// The name of something is too long (MySQL 1059).
+    NameTooLong,
+    /// A comment is too long (MySQL 1628).
+    CommentTooLong,
 }
 
 impl TableDef {
@@ -284,7 +288,11 @@ impl Catalog {
     /// # Errors
     /// Says why the change was refused.
     pub fn apply(&mut self, change: &Change, fragments: u16) -> Result<(), ChangeError> {
-        apply::apply(self, change, fragments)
+        let mut changed = self.clone();
+        apply::apply(&mut changed, change, fragments)?;
+        apply::check_size(&changed)?;
+        *self = changed;
+        Ok(())
     }
 
     /// A node's life is over: the indexes that it was building go away.

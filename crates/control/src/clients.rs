@@ -4,7 +4,7 @@ use crate::{
     Control,
     state::{Command, Status, temporary},
 };
-use lats_base::{Duration, Instant, RefCode, ViewNumber};
+use lats_base::{Duration, Instant, RefCode, ViewNumber, limits};
 use lats_catalog::Change;
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -66,6 +66,9 @@ impl Control {
         let Ok(change) = lats_catalog::decode::<Change>(signal.payload()) else {
             return refuse(RefCode::RequestMalformed, ctx);
         };
+        if signal.payload().len() > limits::CHANGE_BYTES_MAX {
+            return refuse(RefCode::BatchTooLarge, ctx);
+        }
         if self.changes.len() >= CHANGES_MAX || !self.is_member() {
             return refuse(RefCode::Overloaded, ctx);
         }

@@ -8,6 +8,7 @@ mod tests;
 
 use crate::state::{Command, ControlState};
 use lats_base::{Incarnation, NodeId};
+use lats_catalog::View;
 use prost::Message as _;
 use raft::{
     Config, GetEntriesContext, RaftState, RawNode, SnapshotStatus, Storage,
@@ -32,6 +33,10 @@ pub(crate) struct Outgoing {
 #[derive(Default)]
 pub(crate) struct Output {
     pub(crate) messages: Vec<Outgoing>,
+    /// Every view that was agreed on, in order (VIEW-10).
+    pub(crate) views: Vec<View>,
+    /// Some were missed: the group's state came as a whole.
+    pub(crate) missed_views: bool,
     snapshots_to: Vec<u64>,
 }
 
@@ -316,7 +321,7 @@ impl Consensus {
         while self.raft.has_ready() {
             let mut ready = self.raft.ready();
             output.send(ready.take_messages());
-            self.take_snapshot(ready.snapshot(), state);
+            self.take_snapshot(ready.snapshot(), state, &mut output);
             let agreed = ready.take_committed_entries();
             let log = &self.raft.store().entries;
             // The library never appends a gap.
@@ -332,8 +337,8 @@ impl Consensus {
                 self.raft.store().entries.wl().mut_hard_state().commit = commit;
             }
             output.send(light.take_messages());
-            self.apply(agreed, state);
-            self.apply(light.take_committed_entries(), state);
+            self.apply(agreed, state, &mut output);
+            self.apply(light.take_committed_entries(), state, &mut output);
             self.raft.advance_apply();
             self.settle_snapshots(&mut output);
         }
@@ -348,7 +353,12 @@ impl Consensus {
         }
     }
 
-    fn take_snapshot(&mut self, snapshot: &Snapshot, state: &mut ControlState) {
+    fn take_snapshot(
+        &mut self,
+        snapshot: &Snapshot,
+        state: &mut ControlState,
+        output: &mut Output,
+    ) {
         if snapshot.data.is_empty() {
             return;
         }
@@ -358,19 +368,24 @@ impl Consensus {
         if log.entries.wl().apply_snapshot(snapshot.clone()).is_err() {
             return;
         }
+        output.missed_views |= decoded.view.number.get() > state.view.number.get() + 1;
+        output.views.push(decoded.view.clone());
         *state = decoded;
         log.applied = metadata.index;
         log.members = metadata.conf_state.unwrap_or_default();
         log.state = snapshot.data.to_vec();
     }
 
-    fn apply(&mut self, entries: Vec<Entry>, state: &mut ControlState) {
+    fn apply(&mut self, entries: Vec<Entry>, state: &mut ControlState, output: &mut Output) {
         for entry in entries {
-            let index = entry.index;
+            let (index, before) = (entry.index, state.view.number);
             if entry.entry_type == EntryType::EntryConfChange as i32 {
                 self.apply_change_of_voters(&entry, state);
             } else if let Ok(command) = lats_catalog::decode::<Command>(&entry.data) {
                 state.apply(&command);
+            }
+            if state.view.number > before {
+                output.views.push(state.view.clone());
             }
             let log = self.raft.mut_store();
             log.applied = index;

@@ -2,6 +2,7 @@
 
 use crate::{Control, Start};
 use lats_base::ViewNumber;
+use lats_catalog::View;
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
@@ -9,8 +10,9 @@ use lats_signals::{
 };
 
 impl Control {
-    /// Tells the blocks and the shell of this node what has changed.
-    pub(crate) fn install(&mut self, ctx: &mut Ctx<'_>) {
+    /// Tells the blocks and the shell of this node what has changed. VIEW-10: no view is left out, for blocks report
+    /// to heirs of the view that follows a death.
+    pub(crate) fn install(&mut self, views: &[View], ctx: &mut Ctx<'_>) {
         if !self.joined {
             if !self.me_alive(ctx) {
                 return;
@@ -30,10 +32,15 @@ impl Control {
             }
         }
         if view > self.told.0 {
-            let bytes = lats_catalog::encode(&self.state.view);
-            for block in self.blocks.keys() {
-                ctx.send_with(*block, &ViewOrd { view }, &[&bytes]);
+            let newest = core::slice::from_ref(&self.state.view);
+            let views = if views.is_empty() { newest } else { views };
+            for each in views.iter().filter(|each| each.number > self.told.0) {
+                let bytes = lats_catalog::encode(each);
+                for block in self.blocks.keys() {
+                    ctx.send_with(*block, &ViewOrd { view: each.number }, &[&bytes]);
+                }
             }
+            let bytes = lats_catalog::encode(&self.state.view);
             self.note_view(ctx);
             self.forget_links(ctx);
             let shell = BlockRef::shell(ctx.node());

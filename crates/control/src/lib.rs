@@ -230,7 +230,7 @@ impl Control {
     fn begin(&mut self, ctx: &mut Ctx<'_>) {
         self.started = true;
         if let Start::Found(_) = self.start {
-            self.install(ctx);
+            self.install(&[], ctx);
             // The first founder stands at once; without this the others would wait for its
             // election timeout.
             let first = self.state.view.members.iter().map(|m| m.node).min();
@@ -283,8 +283,11 @@ impl Control {
             // EPOCH-6: the first view of a new leader may be the one that lets this node serve alone.
             self.renew_own_lease(ctx);
         }
+        if self.joined && output.missed_views && self.me_alive(ctx) {
+            self.leave("it has missed changes of the cluster's view; a new process can join", ctx);
+        }
         if before != (self.state.view.number, self.state.catalog.version) {
-            self.install(ctx);
+            self.install(&output.views, ctx);
             self.answer_changes(ctx);
         }
         if self.is_leader() {

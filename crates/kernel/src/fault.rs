@@ -53,6 +53,10 @@ pub enum Fault {
     BugCommitPartlyHeld,
     /// Planted bug: a replica does not tell of carried transactions that have ended at it.
     BugForgetEnded,
+    /// Planted bug: row images carry the decision although another data manager has executed a part, too.
+    BugCarryPastOthers,
+    /// Planted bug: a replica takes what a later change stands on for lost.
+    BugLosePassedPart,
     /// Planted bug: a coordinator reports the current epoch as done.
     BugEpochDoneEarly,
     /// Planted bug: a coordinator reports an epoch as done in which a transaction is decided, but

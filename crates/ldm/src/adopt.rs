@@ -142,11 +142,12 @@ impl Ldm {
                 deleted: open.deleted,
                 row_id: open.row_id,
                 version: open.version,
+                over: 0,
                 epoch: 0,
                 key_bytes: open.key_bytes,
                 row_bytes: open.row_bytes,
             };
-            self.hold((req.transaction, open.statement), &change, [key, row], true);
+            self.hold((req.transaction, open.statement), &change, [key, row], true, ctx);
         }
         let (transaction, batch) = (req.transaction, req.batch);
         ctx.send(req.coordinator, &ReplicateConf { transaction, batch, reserved: 0 });

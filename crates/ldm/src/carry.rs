@@ -29,8 +29,8 @@ pub(crate) struct Carry {
     pub(crate) receivers: NodeSet,
     /// The primary's view.
     pub(crate) sent_in: ViewNumber,
-    /// Its coordinator has died since.
-    pub(crate) orphaned: bool,
+    /// It has been proved to be decided, though not yet in which epoch (CARRY-7).
+    pub(crate) proven: bool,
 }
 
 /// Decided transactions that have ended here, until all replicas have heard of the end (CARRY-5).
@@ -110,7 +110,7 @@ impl Ldm {
                 parts: req.carry_parts,
                 receivers: req.receivers,
                 sent_in: req.view,
-                orphaned: false,
+                proven: false,
             });
         }
     }
@@ -124,13 +124,31 @@ impl Ldm {
         !t.ops.iter().filter(|op| op.version == 0).all(changed)
     }
 
-    /// True if this replica knows that the transaction was committed nowhere (COMMIT-4), should one of its
-    /// versions be in the way of what a primary sends, or below another one. (What lies under a change that
-    /// its own coordinator's node sent was committed there, COMMIT-6.)
+    /// True if this replica knows that the transaction was committed nowhere (COMMIT-4, CARRY-7), should one of
+    /// its versions stand below another one.
     pub(crate) fn is_undecided(&self, id: TransactionId) -> bool {
         self.transactions.get(&id).is_some_and(|t| {
-            t.decided.is_none() && !t.committed && t.carry.is_none_or(|carry| carry.orphaned)
+            t.decided.is_none() && !t.committed && t.carry.is_none_or(|carry| !carry.proven)
         })
+    }
+
+    /// CARRY-7: a primary has sent a change that stands above a version of the transaction, or in its place. If it
+    /// had the version, the transaction has been committed. Else it never will be (FAIL-5): true then, and the
+    /// version must go.
+    pub(crate) fn judge(&mut self, id: TransactionId, primary_had_it: bool) -> bool {
+        if !self.is_undecided(id) {
+            return false;
+        }
+        match self.transactions.get_mut(&id).and_then(|t| t.carry.as_mut()) {
+            Some(carry) if primary_had_it => {
+                carry.proven = true;
+                false
+            }
+            _ => {
+                self.lose_part(id);
+                true
+            }
+        }
     }
 
     /// FAIL-5: some image of the transaction is no more; so it must not be taken for one that is held here.
@@ -141,10 +159,25 @@ impl Ldm {
         }
     }
 
+    /// The epoch of a decided transaction is known for sure. If a part of it was made visible before that, no
+    /// snapshot up to it is right.
+    pub(crate) fn learn_epoch(&mut self, id: TransactionId, epoch: Epoch) {
+        if !self.shown_early.remove(&id) {
+            return;
+        }
+        let ops = self.transactions.get(&id).map(|t| t.ops.clone()).unwrap_or_default();
+        for op in ops {
+            if let Some(fragment) = self.fragment_mut(op.table, op.fragment) {
+                fragment.snapshot_floor = fragment.snapshot_floor.max(epoch);
+            }
+        }
+    }
+
     /// Tells the heirs what has been lost since they were told that it is held here.
     pub(crate) fn report_lost_parts(&mut self, ctx: &mut Ctx<'_>) {
         for transaction in core::mem::take(&mut self.lost_parts) {
-            let Some(t) = self.transactions.get(&transaction) else { continue };
+            let open = |t: &&Transaction| t.decided.is_none() && !t.committed;
+            let Some(t) = self.transactions.get(&transaction).filter(open) else { continue };
             let body = TakeOverRep {
                 transaction,
                 epoch: Epoch::default(),

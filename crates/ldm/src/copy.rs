@@ -131,6 +131,9 @@ impl Ldm {
             ctx.crash_point(Fault::CrashInCopy);
         } else if copy.next_row < self.row_id_end(table, fragment) {
             ctx.send(ctx.me(), &CopyResumeOrd { target: u64::from(target.get()) });
+        } else if copy.passed_over.is_empty() && self.complete < self.inherited_when {
+            // REJOIN-7.
+            ctx.after(COPY_RETRY, COPY_TIMER + u64::from(target.get()));
         } else if copy.passed_over.is_empty() {
             copy.left.pop_front();
             if copy.left.is_empty() {
@@ -216,6 +219,7 @@ impl Ldm {
                 deleted: 0,
                 row_id: RowId::new(id),
                 version: row.number,
+                over: 0,
                 epoch: row.epoch.get(),
                 key_bytes: row.key.len() as u32,
                 row_bytes: image.bytes.len() as u32,

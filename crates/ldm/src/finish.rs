@@ -25,6 +25,7 @@ impl Ldm {
             return;
         }
         self.hear_epoch(req.epoch);
+        self.learn_epoch(req.transaction, req.epoch);
         if let Some(t) = self.transactions.get_mut(&req.transaction) {
             t.decided = Some(req.epoch);
             t.carry = None;
@@ -38,6 +39,7 @@ impl Ldm {
             return;
         }
         self.hear_epoch(req.epoch);
+        self.learn_epoch(req.transaction, req.epoch);
         let Some(t) = self.transactions.get_mut(&req.transaction) else {
             let conf = CommitConf { transaction: req.transaction, view: req.view };
             return ctx.send(signal.sender(), &conf);
@@ -70,6 +72,7 @@ impl Ldm {
     fn complete(&mut self, entry: &CompleteEntry, ctx: &mut Ctx<'_>) {
         let id = entry.transaction;
         self.hear_epoch(entry.epoch);
+        self.learn_epoch(id, entry.epoch);
         if let Some(t) = self.transactions.get_mut(&id) {
             t.decided = Some(entry.epoch);
             t.committed = true;

@@ -71,6 +71,11 @@ impl Row {
         pending.chain(self.committed.as_ref().map(|i| &*i.bytes)).chain(older)
     }
 
+    /// The number of its newest change, pending or not.
+    pub(crate) fn newest_number(&self) -> u64 {
+        self.pending.last().map_or(self.number, |version| version.number)
+    }
+
     /// True if this very version is pending.
     pub(crate) fn holds_version(&self, version: &Version) -> bool {
         if self.pending.last().is_none_or(|top| top.number < version.number) {
@@ -365,6 +370,14 @@ impl Fragment {
             self.leave(id, &image, layout);
         }
         self.collect(id);
+    }
+
+    /// Takes back all versions that a transaction has of a row.
+    pub(crate) fn drop_versions_of(&mut self, row: RowId, of: TransactionId, layout: &RowLayout) {
+        let numbers: Vec<u64> = self.row(row).map_or(Vec::new(), |r| {
+            r.pending.iter().filter(|v| v.transaction == of).map(|v| v.number).collect()
+        });
+        numbers.into_iter().for_each(|number| self.drop_version(row, number, layout));
     }
 
     /// Makes the version with this number the committed one. What stood below it was committed

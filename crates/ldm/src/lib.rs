@@ -106,6 +106,10 @@ pub struct Ldm {
     pub(crate) outcomes: BTreeMap<TransactionId, (Epoch, Instant)>,
     /// Those that may still be open elsewhere (CARRY-5).
     pub(crate) ended: carry::Ended,
+    /// When this epoch is complete, transactions of nodes that died before the newest view have ended (EPOCH-4).
+    pub(crate) inherited_when: Epoch,
+    /// Transactions that are visible here in parts, in an epoch that may be too small (CARRY-7).
+    pub(crate) shown_early: BTreeSet<TransactionId>,
     /// Transactions that have lost images since they were reported as held (FAIL-5).
     pub(crate) lost_parts: Vec<TransactionId>,
     /// Transactions whose outcome was asked for and is "never was": refused from then on.
@@ -174,6 +178,8 @@ impl Ldm {
             transactions: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             ended: carry::Ended::default(),
+            inherited_when: Epoch::default(),
+            shown_early: BTreeSet::new(),
             lost_parts: Vec::new(),
             refused: BTreeMap::new(),
             scans: BTreeMap::new(),

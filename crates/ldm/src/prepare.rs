@@ -4,7 +4,7 @@
 use crate::{
     Ldm, Refusal, Table,
     deadlock::REPORT_AFTER,
-    fragment::{Fragment, Version},
+    fragment::{Fragment, Row, Version},
     lock::{Grant, Lock, LockMode},
     transaction::{Op, PausedBatch, Transaction, WaitingBatch},
 };
@@ -436,14 +436,15 @@ impl Ldm {
         let deleted = u16::from(image.is_none());
         let boxed: Option<Box<[u8]>> = image.as_deref().map(Into::into);
         let (transaction, view) = (run.transaction, self.view.number.get());
-        let number = self
+        let (number, over) = self
             .on_fragment(table, fragment, |f, layout| {
+                let over = f.row(id).map_or(0, Row::newest_number);
                 let number = f.next_number();
                 require!(number >> crate::view::NUMBERS_PER_VIEW_BITS <= view, "COMMIT-8");
                 let (image, statement) = (boxed, run.statement);
                 let version = Version { transaction, number, statement, image, replicated: false };
                 f.push_version(id, version, layout);
-                number
+                (number, over)
             })
             .ok_or(RefCode::StaleView)?;
         self.note_op(run, (table, fragment, id), number);
@@ -456,6 +457,7 @@ impl Ldm {
             deleted,
             row_id: id,
             version: number,
+            over,
             epoch: 0,
             key_bytes: asked.key.len() as u32,
             row_bytes: bytes.len() as u32,

@@ -30,7 +30,7 @@ impl Ldm {
         let mut forgets = ctx.fault(Fault::BugForgetTentativeRow);
         for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
             if !core::mem::take(&mut forgets) {
-                self.hold((req.transaction, req.statement), &change, [key, row], false);
+                self.hold((req.transaction, req.statement), &change, [key, row], false, ctx);
             }
         }
         if ctx.crash_point(Fault::CrashAfterReplicate) {
@@ -68,6 +68,7 @@ impl Ldm {
         change: &Change,
         [key, row]: [&[u8]; 2],
         adopted: bool,
+        ctx: &mut Ctx<'_>,
     ) {
         self.counters.replicated += 1;
         let image: Option<Box<[u8]>> = (change.deleted == 0).then(|| row.into());
@@ -79,29 +80,48 @@ impl Ldm {
             false => f.push_version(row_id, version, layout),
         };
         let held = self.on_fragment(table, fragment, |f, layout| {
-            if f.row(row_id).is_some_and(|r| r.holds_version(&version)) {
-                // REJOIN-5: a batch that waits in the middle may have been adopted that far.
-                return Ok(false);
+            let row = f.row(row_id);
+            if row.is_some_and(|r| r.holds_version(&version)) {
+                return Held::Known;
             }
+            let below = row.and_then(|r| r.pending.last()).filter(|v| v.transaction != id);
+            let below = below.map(|v| (v.transaction, v.is_passed_by(change)));
             if !f.make_room(row_id, key) {
-                return Err(version);
+                return Held::InTheWay(version);
             }
             put(f, version, layout);
-            Ok(true)
+            Held::New(below.filter(|_| !adopted))
         });
         match held {
-            Some(Ok(true)) => {}
-            Some(Err(version)) => {
+            Some(Held::New(Some(below))) => self.look_below(change, below, ctx),
+            Some(Held::New(None)) => {}
+            Some(Held::InTheWay(version)) => {
                 self.clear_the_way(change, key);
                 self.on_fragment(table, fragment, |f, layout| put(f, version, layout));
             }
-            // It is known; or its table was dropped meanwhile, and nobody misses it.
-            Some(Ok(false)) | None => return,
+            // Or its table was dropped meanwhile, and nobody misses it.
+            Some(Held::Known) | None => return,
         }
         let of_index = self.is_index(table);
         if let Some(t) = self.transactions.get_mut(&id) {
             let op = Op { table, fragment, of_index, row: row_id, version: number, statement };
             t.ops.push_back(op);
+        }
+    }
+
+    /// CARRY-7: what is known now of the transaction whose version this change stands above.
+    fn look_below(
+        &mut self,
+        change: &Change,
+        (below, passed): (TransactionId, bool),
+        ctx: &mut Ctx<'_>,
+    ) {
+        let passed = passed && !ctx.fault(Fault::BugLosePassedPart);
+        let carried = self.transactions.get(&below).is_some_and(|t| t.carry.is_some());
+        if carried && self.judge(below, passed) {
+            self.on_fragment(change.table, change.fragment, |f, layout| {
+                f.drop_versions_of(change.row_id, below, layout);
+            });
         }
     }
 
@@ -113,18 +133,37 @@ impl Ldm {
         let in_the_way: BTreeSet<RowId> =
             fragment.find(key).into_iter().chain([change.row_id]).collect();
         let rows = in_the_way.iter().filter_map(|id| Some((*id, fragment.row(*id)?)));
-        let versions = rows.flat_map(|(id, row)| row.pending.iter().map(move |v| (id, v)));
-        let lost: Vec<(TransactionId, RowId, u64)> = versions
-            .filter(|(_, v)| self.is_undecided(v.transaction))
-            .map(|(id, v)| (v.transaction, id, v.number))
-            .collect();
-        lost.iter().for_each(|(id, ..)| self.lose_part(*id));
+        let pending = rows.flat_map(|(id, row)| {
+            let deleted = row.pending.last().is_some_and(|top| top.image.is_none());
+            row.pending.iter().map(move |v| (id, v.transaction, deleted))
+        });
+        let pending: BTreeSet<(RowId, TransactionId, bool)> = pending.collect();
+        let lost = |(_, id, deleted): &(RowId, TransactionId, bool)| self.judge(*id, *deleted);
+        let lost: Vec<(RowId, TransactionId, bool)> = pending.into_iter().filter(lost).collect();
         let now = self.epoch;
         self.on_fragment(change.table, change.fragment, |f, layout| {
-            lost.iter().for_each(|(_, id, number)| f.drop_version(*id, *number, layout));
+            lost.iter().for_each(|(row, id, _)| f.drop_versions_of(*row, *id, layout));
             in_the_way.iter().for_each(|id| f.settle_deleted(*id, now, layout));
             f.create_at(change.row_id, key);
         });
+    }
+}
+
+/// What became of a change that is to be held.
+enum Held {
+    /// It is there now; above another transaction's version, which the primary had or had not.
+    New(Option<(TransactionId, bool)>),
+    /// It was there already. REJOIN-5: a batch that waits in the middle may have been adopted that far.
+    Known,
+    /// There is another row where it belongs.
+    InTheWay(Version),
+}
+
+impl Version {
+    /// CARRY-7: true if the primary had this version when it made the change above it: the row's newest one then,
+    /// or its deletion, of which no number is left.
+    fn is_passed_by(&self, change: &Change) -> bool {
+        self.number == change.over || (change.over == 0 && self.image.is_none())
     }
 }
 

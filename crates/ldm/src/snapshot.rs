@@ -49,6 +49,9 @@ impl Ldm {
         if epoch > self.complete {
             return Err(RefCode::EpochNotComplete);
         }
+        if !self.shown_early.is_empty() {
+            return Err(RefCode::StaleView);
+        }
         let floor = self.snapshots.floor.ok_or(RefCode::SnapshotTooOld)?;
         if epoch < floor.max(fragment.snapshot_floor) {
             return Err(RefCode::SnapshotTooOld);

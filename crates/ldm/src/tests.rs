@@ -2,7 +2,7 @@
 
 use crate::{Ldm, LdmConfig, Slices};
 use lats_base::{
-    ClientId, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, RefCode, TableId,
+    ClientId, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, RefCode, RowId, TableId,
     TransactionId, ViewNumber,
 };
 use lats_catalog::{
@@ -13,7 +13,10 @@ use lats_kernel::{Executor, Fault, Faults, ctx::Identity, executor::Budget};
 use lats_signals::{
     BlockKind, BlockRef, Body, Signal, SignalNumber,
     buffer::Route,
-    commit::{ABORT_AS_PRIMARY, AbortReq, CANCEL_WAIT, CommitReq, PrepareReq},
+    commit::{
+        ABORT_AS_PRIMARY, AbortReq, CANCEL_WAIT, CommitReq, PrepareReq, ReplicateReq,
+        TAKE_OVER_DECIDED, TAKE_OVER_PREPARED, TakeOverRep,
+    },
     control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
     copy::AdoptOrd,
     list::{self, Operation, OperationKind, Range},
@@ -148,11 +151,11 @@ impl Bench {
     }
 
     fn send<B: Body>(&mut self, body: &B, payload: &[u8]) {
-        let route = Route {
-            sender: BlockRef::tc(NODE, 0),
-            receiver: BlockRef::ldm(NODE, 0),
-            incarnation: 1,
-        };
+        self.send_from(BlockRef::tc(NODE, 0), body, payload);
+    }
+
+    fn send_from<B: Body>(&mut self, sender: BlockRef, body: &B, payload: &[u8]) {
+        let route = Route { sender, receiver: BlockRef::ldm(NODE, 0), incarnation: 1 };
         self.executor.mailbox().push(route, body, &[payload]);
     }
 
@@ -558,4 +561,77 @@ fn many_changes_of_a_row_are_adopted_in_parts() {
     assert!(versions.is_sorted());
     versions.dedup();
     assert_eq!(versions.len(), CHANGES);
+}
+
+/// A backup holds a carried image. A later change of the row names the version that its primary had before it:
+/// so the backup learns whether the first one counts (CARRY-7). What it reports when both their nodes are gone.
+fn reported_after_a_change_over(over: u64) -> Vec<(TransactionId, u32)> {
+    const PRIMARY: NodeId = NodeId::new(2);
+    const NUMBER: u64 = (1 << crate::view::NUMBERS_PER_VIEW_BITS) + 5;
+    let mut bench = Bench::new(None);
+    let mut view = view();
+    view.number = ViewNumber::new(2);
+    view.members.push(Member { node: PRIMARY, ..view.members[0].clone() });
+    view.groups[0].nodes.push(PRIMARY);
+    view.groups[0].replicas.push(Replica { node: PRIMARY, in_sync: true });
+    view.groups[0].primaries = vec![PRIMARY];
+    bench.send(&ViewOrd { view: view.number }, &lats_catalog::encode(&view));
+    let (carried, later) = (bench.next_transaction(), bench.next_transaction());
+    for (transaction, number, over, carried) in
+        [(carried, NUMBER, 0, 1), (later, NUMBER + 7, over, 0)]
+    {
+        let (key, mut row, mut changes) = (key(1), Vec::new(), Vec::new());
+        bench.layout.encode(&[Value::Int(1), Value::Int(1)], &mut row).unwrap();
+        let change = list::Change {
+            table: bench.table,
+            fragment: FragmentId::new(0),
+            deleted: 0,
+            row_id: RowId::new(1),
+            version: number,
+            over,
+            epoch: 0,
+            key_bytes: key.len() as u32,
+            row_bytes: row.len() as u32,
+        };
+        list::push(&mut changes, &change, [&key, &row, &[]]);
+        let req = ReplicateReq {
+            transaction,
+            coordinator: BlockRef::tc(PRIMARY, 0),
+            view: view.number,
+            carried: Epoch::new(carried),
+            receivers: [NODE, NodeId::new(3)].into_iter().collect(),
+            batch: 1,
+            statement: 1,
+            change_count: 1,
+            coordinator_incarnation: 1,
+            carry_parts: 1,
+            reserved: 0,
+        };
+        bench.send_from(BlockRef::ldm(PRIMARY, 0), &req, &changes);
+    }
+    bench.run();
+    view.number = ViewNumber::new(3);
+    view.members[1].alive = false;
+    view.groups[0].replicas.pop();
+    view.groups[0].primaries = vec![NODE];
+    bench.send(&ViewOrd { view: view.number }, &lats_catalog::encode(&view));
+    let sent = bench.run();
+    let reports = sent.iter().filter(|(_, number, _)| *number == SignalNumber::TakeOverRep);
+    let reports = reports.map(|(_, _, bytes)| {
+        let rep = lats_signals::buffer::parse(bytes).unwrap().unwrap().body::<TakeOverRep>();
+        (rep.transaction, rep.state)
+    });
+    reports.filter(|(id, _)| *id == carried).collect()
+}
+
+#[test]
+fn a_carried_change_that_a_later_one_replaced_is_decided() {
+    let reports = reported_after_a_change_over((1 << crate::view::NUMBERS_PER_VIEW_BITS) + 5);
+    assert!(reports.iter().all(|(_, state)| *state == TAKE_OVER_DECIDED) && !reports.is_empty());
+}
+
+#[test]
+fn a_carried_change_that_a_later_one_knew_nothing_of_is_lost() {
+    let reports = reported_after_a_change_over(3);
+    assert!(reports.iter().all(|(_, state)| *state == TAKE_OVER_PREPARED) && !reports.is_empty());
 }

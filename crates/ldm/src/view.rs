@@ -1,14 +1,16 @@
 //! A new view or catalog: fragments, promotion, orphaned transactions (TAKEOVER-1, TAKEOVER-2).
 
 use crate::{
-    Ldm, Table, decode_catalog,
+    Ldm, Table,
+    carry::Carry,
+    decode_catalog,
     fragment::Fragment,
     lock::{Lock, LockMode},
     transaction::Op,
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use lats_base::{Epoch, FragmentId, NodeId, NodeSet, RefCode, TableId, TransactionId, require};
-use lats_catalog::{Spread, View};
+use lats_catalog::{Member, Spread, View};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal, SignalBuffer,
@@ -29,6 +31,10 @@ impl Ldm {
             return;
         }
         let before = core::mem::replace(&mut self.view, view);
+        let died = |m: &&Member| m.alive && !self.view.is_alive(m.node, m.incarnation);
+        if before.members.iter().any(|m| died(&m)) {
+            self.inherited_when = Epoch::new(self.epoch.get() + 1);
+        }
         self.reconcile_fragments(ctx.node());
         self.promote(&before, ctx.node());
         self.restart_endings();
@@ -168,35 +174,30 @@ impl Ldm {
     /// COMMIT-6: below the topmost transaction's versions everything is committed, unless its images never
     /// reached the former primary (FAIL-5).
     fn settle_passed(&mut self, op: &Op) {
-        let lost: Vec<(TransactionId, u64)> = {
-            let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
-            let Some(row) = row else { return };
-            let Some(top) = row.pending.last().map(|v| v.transaction) else { return };
-            let passed = row.pending.iter().take_while(|v| v.transaction != top);
-            let lost = passed.filter(|v| self.is_undecided(v.transaction));
-            lost.map(|v| (v.transaction, v.number)).collect()
-        };
-        for (id, number) in lost {
-            self.lose_part(id);
-            self.on_fragment(op.table, op.fragment, |f, layout| {
-                f.drop_version(op.row, number, layout);
-            });
+        let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
+        let Some(row) = row else { return };
+        let Some(top) = row.pending.last().map(|v| v.transaction) else { return };
+        let passed = row.pending.iter().take_while(|v| v.transaction != top);
+        let passed: Vec<(TransactionId, u64)> = passed.map(|v| (v.transaction, v.number)).collect();
+        let mut newest = None;
+        for (id, number) in passed {
+            if self.is_undecided(id) {
+                self.lose_part(id);
+                self.on_fragment(op.table, op.fragment, |f, layout| {
+                    f.drop_version(op.row, number, layout);
+                });
+                continue;
+            }
+            let t = self.transactions.get(&id);
+            let decided = t.and_then(|t| t.decided);
+            if decided.is_none() {
+                self.shown_early.insert(id);
+            }
+            let carried = t.and_then(|t| t.carry).map(|carry| carry.epoch);
+            newest = Some((number, decided.or(carried).unwrap_or_default()));
         }
-        let epochs: Vec<(u64, Epoch)> = {
-            let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
-            let Some(row) = row else { return };
-            let Some(top) = row.pending.last().map(|v| v.transaction) else { return };
-            let passed = row.pending.iter().take_while(|v| v.transaction != top);
-            passed
-                .map(|v| {
-                    let t = self.transactions.get(&v.transaction);
-                    let carried = || t.and_then(|t| t.carry).map(|carry| carry.epoch);
-                    (v.number, t.and_then(|t| t.decided).or_else(carried).unwrap_or_default())
-                })
-                .collect()
-        };
         let now = self.epoch;
-        if let Some((number, epoch)) = epochs.last().copied() {
+        if let Some((number, epoch)) = newest {
             self.on_fragment(op.table, op.fragment, |f, layout| {
                 f.commit_version(op.row, number, epoch, layout, false);
                 f.snapshot_floor = f.snapshot_floor.max(now);
@@ -243,19 +244,19 @@ impl Ldm {
         let Some(heir) = heir_of(id, view) else { return };
         t.coordinator = heir;
         t.coordinator_life = view.incarnation(heir.node).unwrap_or_default();
-        let state = match (t.committed, t.decided, &mut t.carry) {
+        let state = match (t.committed, t.decided, t.carry) {
             (true, ..) => TAKE_OVER_COMMITTED,
-            (false, Some(_), _) => TAKE_OVER_DECIDED,
-            (false, None, Some(carry)) => {
-                carry.orphaned = true;
-                TAKE_OVER_CARRIED
+            (false, Some(_), _) | (false, None, Some(Carry { proven: true, .. })) => {
+                TAKE_OVER_DECIDED
             }
+            (false, None, Some(_)) => TAKE_OVER_CARRIED,
             (false, None, None) => TAKE_OVER_PREPARED,
         };
+        let epoch = t.decided.or(t.carry.map(|carry| carry.epoch)).unwrap_or_default();
         let carry = t.carry.filter(|_| state == TAKE_OVER_CARRIED);
         let body = TakeOverRep {
             transaction: id,
-            epoch: t.decided.or(carry.map(|c| c.epoch)).unwrap_or_default(),
+            epoch,
             view: view.number,
             sent_in: carry.map(|c| c.sent_in).unwrap_or_default(),
             receivers: carry.map_or(NodeSet::EMPTY, |c| c.receivers),

@@ -70,6 +70,8 @@ item!(
         row_id: RowId,
         /// The change's number in its fragment: grows with each.
         version: u64,
+        /// The number of the row's change before this one, at the primary; 0 if there was no row, and in copies.
+        over: u64,
         /// The epoch of a copied row's last change; 0 while the change is tentative.
         epoch: u64,
         /// Bytes of the encoded key.

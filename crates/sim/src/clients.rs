@@ -120,6 +120,12 @@ enum Doing {
         transfer: Transfer,
         ticket: Ticket,
     },
+    /// The first of several requests that change something.
+    Halfway {
+        sequence: u64,
+        transfer: Transfer,
+        ticket: Ticket,
+    },
     /// A request that must be refused, in the middle of a transfer.
     Stumbling {
         sequence: u64,
@@ -192,6 +198,7 @@ impl Doing {
             Self::Pass(step) => step.ticket(),
             Self::Nothing | Self::Scanning(_) | Self::Surveying(_) => None,
             Self::Locking { ticket, .. }
+            | Self::Halfway { ticket, .. }
             | Self::Stumbling { ticket, .. }
             | Self::Holding { ticket, .. }
             | Self::LookingAgain { ticket, .. }
@@ -375,6 +382,12 @@ impl SimClient {
             self.doing = Doing::Finishing { row, balance: None, ticket };
             return;
         }
+        if self.random.chance(1, 2) {
+            let half = [ledger.accounts.add(from, 1, -amount)];
+            let ticket = self.core.step(sequence, &half, Then::GoOn);
+            self.doing = Doing::Halfway { sequence, transfer: (row, from, to, amount), ticket };
+            return;
+        }
         let locks = [
             ledger.accounts.read(from, LockMode::Exclusive),
             ledger.accounts.read(to, LockMode::Shared),
@@ -425,22 +438,20 @@ impl SimClient {
     }
 
     fn on_answer(&mut self, ticket: Ticket, answer: Answer, ledger: &mut Ledger) {
-        if let Doing::Scanning(snapshot) = &self.doing {
-            let snapshot = snapshot.clone();
-            self.doing = Doing::Nothing;
-            return self.on_snapshot_answer(snapshot, ticket, &answer, ledger);
-        }
-        if let Doing::Surveying(survey) = &self.doing {
-            let survey = survey.clone();
-            self.doing = Doing::Nothing;
-            return self.on_survey_answer(survey, ticket, &answer, ledger);
-        }
         let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
-        let awaited = doing.awaits();
-        if awaited != Some(ticket) {
-            self.doing = doing;
-            return;
-        }
+        let doing = match doing {
+            Doing::Scanning(snapshot) => {
+                return self.on_snapshot_answer(snapshot, ticket, &answer, ledger);
+            }
+            Doing::Surveying(survey) => {
+                return self.on_survey_answer(survey, ticket, &answer, ledger);
+            }
+            doing if doing.awaits() != Some(ticket) => {
+                self.doing = doing;
+                return;
+            }
+            doing => doing,
+        };
         if let Answer::Failed(e) = &answer
             && e.code == RefCode::Deadlock
         {
@@ -466,6 +477,9 @@ impl SimClient {
             Doing::Pass(step) => self.after_pass(step, answer, ledger),
             Doing::Locking { sequence, transfer, .. } => {
                 self.after_locking(sequence, transfer, &answer, ledger);
+            }
+            Doing::Halfway { sequence, transfer, .. } => {
+                self.after_half(sequence, transfer, &answer, ledger);
             }
             Doing::Stumbling { sequence, transfer, balance, .. } => {
                 self.after_stumbling(sequence, transfer, balance, &answer, ledger);
@@ -557,6 +571,31 @@ impl SimClient {
             1..3 if balance.is_none() => self.roll_back(sequence, transfer),
             3..5 => self.stumble(sequence, transfer, balance, ledger),
             _ => self.finish(sequence, transfer, balance, ledger),
+        }
+    }
+
+    /// The rest of a transfer of which one account is changed: commits with it, or after it.
+    fn after_half(
+        &mut self,
+        sequence: u64,
+        transfer: Transfer,
+        answer: &Answer,
+        ledger: &mut Ledger,
+    ) {
+        let (row, _, to, amount) = transfer;
+        if !self.core.is_open(sequence) {
+            ledger.aborts += 1;
+            ledger.told.insert(row, false);
+        } else if matches!(answer, Answer::Rows { .. }) {
+            let rest = [
+                ledger.accounts.add(to, 1, amount),
+                ledger.history.insert(&[row, transfer.1, to, amount]),
+            ];
+            self.complete_before = ledger.complete;
+            let ticket = self.core.step(sequence, &rest, Then::Commit);
+            self.doing = Doing::Finishing { row, balance: None, ticket };
+        } else {
+            self.roll_back(sequence, transfer);
         }
     }
 

@@ -105,8 +105,24 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugForgetOpenChange
             | Fault::BugCommitPartlyHeld
             | Fault::BugForgetEnded
+            | Fault::BugCarryPastOthers
+            | Fault::BugLosePassedPart
             | Fault::BugForgetEarlierLeases
     )
+}
+
+/// Nodes must die at the right moment for some planted bugs to show.
+fn arm_helpful_crash(bug: Fault, crash_points: &mut Faults) {
+    let point = match bug {
+        Fault::BugAbortDecided => Fault::CrashAfterDecide,
+        Fault::BugDropCarriedDecision | Fault::BugCarryPastOthers | Fault::BugLosePassedPart => {
+            Fault::CrashAfterAnswer
+        }
+        Fault::BugCommitPartlyHeld => Fault::CrashBetweenImages,
+        Fault::BugForgetEnded => Fault::CrashBetweenCompletions,
+        _ => return,
+    };
+    crash_points.arm(point, 200);
 }
 
 /// Runs a seed.
@@ -116,14 +132,7 @@ pub fn run(options: &Options) -> Outcome {
     let mut crash_points = draw_crash_points(&mut random);
     let mut bugs = Faults::default();
     if let Some(bug) = options.bug {
-        // Coordinators must die at the right moment for some to show.
-        match bug {
-            Fault::BugAbortDecided => crash_points.arm(Fault::CrashAfterDecide, 200),
-            Fault::BugDropCarriedDecision => crash_points.arm(Fault::CrashAfterAnswer, 200),
-            Fault::BugCommitPartlyHeld => crash_points.arm(Fault::CrashBetweenImages, 200),
-            Fault::BugForgetEnded => crash_points.arm(Fault::CrashBetweenCompletions, 200),
-            _ => {}
-        }
+        arm_helpful_crash(bug, &mut crash_points);
         let once_in = if is_rare(bug) { 1 } else { BUG_RATE };
         bugs.arm(bug, once_in);
         crash_points.arm(bug, once_in);

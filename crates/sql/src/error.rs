@@ -259,6 +259,8 @@ pub fn change_error(error: &ChangeError, dropping: bool) -> SqlError {
         ChangeErrorKind::IndexMissing => (1091, "42000"),
         ChangeErrorKind::NotSupported => (1235, "42000"),
         ChangeErrorKind::Temporary => (1297, "HY000"),
+        ChangeErrorKind::NameTooLong => (1059, "42000"),
+        ChangeErrorKind::CommentTooLong => (1628, "HY000"),
     };
     make(errno, state, &error.message)
 }

@@ -48,12 +48,13 @@ impl Tc {
         }
         let Some(t) = self.transactions.get(&req.transaction) else { return 0 };
         let me = ctx.node();
-        // Locks at other data managers than the request's would die unnoticed (FAIL-1).
+        // Replicas of what another data manager has changed before would not hear of the decision.
         let dies_with_us = |(at, p): (&BlockRef, &Participant)| {
-            !p.primary || (at.node == me && (parts.contains_key(at) || !p.only_locks))
+            !p.primary || (at.node == me && parts.contains_key(at))
         };
+        let others = ctx.fault(Fault::BugCarryPastOthers);
         let carries = parts.keys().all(|primary| primary.node == me)
-            && t.participants.iter().all(dies_with_us);
+            && (others || t.participants.iter().all(dies_with_us));
         if carries { u16::try_from(parts.len()).unwrap_or_default() } else { 0 }
     }
 

@@ -119,7 +119,9 @@ impl Tc {
         let hasty = ctx.fault(Fault::BugCommitPartlyHeld);
         while let Some((id, report)) = self.takeover.reports.pop_first() {
             if report.open && !self.transactions.contains_key(&id) {
-                let decided = report.decided.or_else(|| report.carried(&self.view, hasty));
+                // Who has it proved knows the epoch of its own part only (CARRY-7).
+                let known = report.decided.map(|epoch| epoch.max(report.carry.epoch));
+                let decided = known.or_else(|| report.carried(&self.view, hasty));
                 self.resolve(id, decided, &report, ctx);
             }
         }

@@ -47,6 +47,8 @@ const BUGS: &[(&str, Fault)] = &[
     ("drop-carried-decision", Fault::BugDropCarriedDecision),
     ("commit-partly-held", Fault::BugCommitPartlyHeld),
     ("forget-ended", Fault::BugForgetEnded),
+    ("carry-past-others", Fault::BugCarryPastOthers),
+    ("lose-passed-part", Fault::BugLosePassedPart),
     ("epoch-done-early", Fault::BugEpochDoneEarly),
     ("epoch-uncounted", Fault::BugEpochUncounted),
     ("forget-older-version", Fault::BugForgetOlderVersion),
