@@ -2,7 +2,7 @@
 //! told, and what it answers. The work itself is in `ending.rs`.
 
 use crate::{
-    Ldm,
+    Ldm, OUTCOME_KEPT, OUTCOMES_MAX,
     ending::{Answer, Goal, taken_back},
     transaction::{Op, Transaction},
 };
@@ -121,6 +121,8 @@ impl Ldm {
             Some(_) => (OUTCOME_PENDING, Epoch::default()),
             None => match self.outcomes.get(&req.transaction) {
                 Some((epoch, _)) => (OUTCOME_COMMITTED, *epoch),
+                // OUTCOME-7.
+                None if self.may_have_forgotten(ctx) => (OUTCOME_PENDING, Epoch::default()),
                 None => {
                     // OUTCOME-2: it must stay that way.
                     self.refused.insert(req.transaction, ctx.now());
@@ -136,6 +138,12 @@ impl Ldm {
             reserved: 0,
         };
         ctx.send(signal.sender(), &conf);
+    }
+
+    /// OUTCOME-7: true if "nothing known" could be wrong, or could not be kept true.
+    fn may_have_forgotten(&self, ctx: &Ctx<'_>) -> bool {
+        let lately = self.forgot_at.is_some_and(|at| ctx.now().since(at) < OUTCOME_KEPT);
+        lately || self.refused.len() >= OUTCOMES_MAX
     }
 
     /// OUTCOME-5: true if this node is primary of changes that nobody else sees yet.

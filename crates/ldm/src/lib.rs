@@ -104,6 +104,8 @@ pub struct Ldm {
     pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
     /// Outcomes of completed transactions, until their clients have surely heard them.
     pub(crate) outcomes: BTreeMap<TransactionId, (Epoch, Instant)>,
+    /// When some were last forgotten for want of room (OUTCOME-7).
+    pub(crate) forgot_at: Option<Instant>,
     /// Those that may still be open elsewhere (CARRY-5).
     pub(crate) ended: carry::Ended,
     /// When this epoch is complete, transactions of nodes that died before the newest view have ended (EPOCH-4).
@@ -161,8 +163,8 @@ const TIMER_LOCK_WAITS: TimerToken = 1;
 const TIMER_REPORTS: TimerToken = 2;
 const TIMER_HAND_OVER: TimerToken = 3;
 /// How long an outcome is kept for a client that does not say it has heard it.
-const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
-const OUTCOMES_MAX: usize = 1 << 20;
+pub(crate) const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
+pub(crate) const OUTCOMES_MAX: usize = 1 << 20;
 
 impl Ldm {
     /// An LDM without a view or a catalog: it serves nothing until it gets them.
@@ -177,6 +179,7 @@ impl Ldm {
             tables: BTreeMap::new(),
             transactions: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            forgot_at: None,
             ended: carry::Ended::default(),
             inherited_when: Epoch::default(),
             shown_early: BTreeSet::new(),
@@ -297,6 +300,7 @@ impl Ldm {
         self.outcomes.retain(|_, (_, since)| now.since(*since) < OUTCOME_KEPT);
         while self.outcomes.len() > OUTCOMES_MAX {
             self.outcomes.pop_first();
+            self.forgot_at = Some(now);
         }
         self.refused.retain(|_, since| now.since(*since) < OUTCOME_KEPT);
         self.drop_idle_scans(now);

@@ -140,6 +140,14 @@ impl Connection {
         true
     }
 
+    /// What is always behind must not grow by all that was ever written.
+    fn let_go_of_written(&mut self) {
+        if self.written > self.output.len() / 2 {
+            self.output.drain(..self.written);
+            self.written = 0;
+        }
+    }
+
     /// Writes what waits; false if the connection broke.
     pub(crate) fn flush(&mut self) -> bool {
         while self.written < self.output.len() {
@@ -148,6 +156,7 @@ impl Connection {
                 Ok(n) => self.written += n,
                 Err(Errno::AGAIN) => {
                     self.blocked = true;
+                    self.let_go_of_written();
                     return true;
                 }
                 Err(Errno::INTR) => {}

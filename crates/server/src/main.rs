@@ -18,6 +18,10 @@ mod supervisor;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+/// Its memory comes in huge pages, where the system has them: these are freed quickly when a process is killed.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// LatsDB: a replicated in-memory database that speaks the MySQL protocol.
 #[derive(Parser)]
 #[command(name = "latsdb", version, arg_required_else_help = true)]
