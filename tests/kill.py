@@ -65,8 +65,16 @@ class Worker(threading.Thread):
         self.next = index * 10_000_000
         self.port = ports[index % len(ports)]
         self.connection = None
+        self.failure = None
 
     def run(self):
+        try:
+            self.work()
+        except Exception as error:  # Whatever it is, the thread must not look as if it had done its work.
+            self.failure = repr(error)
+            raise
+
+    def work(self):
         while not self.stop.is_set():
             try:
                 if self.connection is None:

@@ -211,6 +211,7 @@ def inside(args):
         for thread in workers + clients:
             thread.join(20)
         wrong += [f"worker {w.index} hangs" for w in workers if w.is_alive()] + check(ledger, places)
+        wrong += [f"worker {w.index}: {w.failure}" for w in workers if w.failure]
         wrong += [f"list client {c.number}: {c.failure}" for c in clients if c.failure or c.is_alive()]
         own = [t for client in clients for t in client.history]
         history.write(f"{directory}/lists.json", own + [history.final_reads(connect(places[0], 30), clients)])

@@ -25,7 +25,7 @@ class Guest(Worker):
         super().__init__(*arguments)
         self.failures, self.moved = [], 0
 
-    def run(self):
+    def work(self):
         while not self.stop.is_set():
             try:
                 if self.connection is None:
@@ -47,7 +47,7 @@ class Guest(Worker):
 class Scanner(Guest):
     """Reads a whole table, again and again, while rows come and primaries move."""
 
-    def run(self):
+    def work(self):
         self.scans = 0
         while not self.stop.is_set():
             try:
@@ -162,6 +162,7 @@ def main():
             worker.join(20)
             assert not worker.is_alive(), "a client hangs"
         failures = [text for worker in workers for text in worker.failures]
+        failures += [worker.failure for worker in workers if worker.failure]
         wrong = check(ledger, ports)
         if failures:
             wrong.append(f"{len(failures)} transactions failed, e.g. {failures[0]}")

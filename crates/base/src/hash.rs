@@ -14,7 +14,20 @@ pub fn bucket_of(hash: u64) -> u32 {
 mod tests {
     #[test]
     fn the_partition_hash_never_changes() {
-        assert_eq!(super::partition_hash(b""), 0x2d06_8005_38d3_94c2);
-        assert_eq!(super::partition_hash(b"LatsDB"), super::partition_hash(b"LatsDB"));
+        // From the reference implementation; every length takes another way through the function.
+        let vectors = [
+            (0, 0x2d06_8005_38d3_94c2),
+            (1, 0x13e6_08bc_156d_efed),
+            (4, 0x6d92_53b1_6c8b_1ed3),
+            (8, 0x6053_9db6_3047_1163),
+            (16, 0xb8c8_59b0_f030_b585),
+            (100, 0xb593_7857_f0d7_8c9f),
+            (200, 0x746c_d002_5327_bf5b),
+            (300, 0xfd9a_a0f0_d62e_0227),
+        ];
+        for (length, hash) in vectors {
+            let key: [u8; 300] = core::array::from_fn(|i| (i * 7 + 3) as u8);
+            assert_eq!(super::partition_hash(&key[..length]), hash, "{length} bytes");
+        }
     }
 }

@@ -10,6 +10,8 @@ extern crate std;
 
 mod apply;
 mod spread;
+#[cfg(test)]
+mod tests;
 pub mod unique;
 pub mod view;
 

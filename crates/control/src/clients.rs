@@ -4,7 +4,7 @@ use crate::{
     Control,
     state::{Command, Status, temporary},
 };
-use lats_base::{Duration, Instant, RefCode, ViewNumber, limits};
+use lats_base::{Duration, Instant, RefCode, limits};
 use lats_catalog::Change;
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -32,20 +32,25 @@ const CHANGE_PATIENCE: Duration = Duration::from_millis(10_000);
 impl Control {
     pub(crate) fn on_map_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<MapReq>();
-        self.subscribers.insert(signal.sender(), ViewNumber::default());
-        self.send_map(signal.sender(), req.request, ctx);
+        self.subscribers.insert(signal.sender());
+        let (map, bytes) = self.encoded_map(req.request);
+        ctx.send_with(signal.sender(), &map, &[&bytes]);
     }
 
-    fn send_map(&self, client: BlockRef, request: u64, ctx: &mut Ctx<'_>) {
+    fn encoded_map(&self, request: u64) -> (MapConf, Vec<u8>) {
         let map = self.map();
         let body = MapConf { request, view: map.view.number, catalog_version: map.catalog_version };
-        ctx.send_with(client, &body, &[&lats_catalog::encode(&map)]);
+        (body, lats_catalog::encode(&map))
     }
 
     /// Sends the map to every client that has asked for it once.
     pub(crate) fn push_maps(&mut self, ctx: &mut Ctx<'_>) {
-        for client in self.subscribers.keys() {
-            self.send_map(*client, 0, ctx);
+        if self.subscribers.is_empty() {
+            return;
+        }
+        let (map, bytes) = self.encoded_map(0);
+        for client in &self.subscribers {
+            ctx.send_with(*client, &map, &[&bytes]);
         }
     }
 

@@ -377,9 +377,12 @@ impl Consensus {
     }
 
     fn apply(&mut self, entries: Vec<Entry>, state: &mut ControlState, output: &mut Output) {
+        let some = !entries.is_empty();
         for entry in entries {
             let (index, before) = (entry.index, state.view.number);
             if entry.entry_type == EntryType::EntryConfChange as i32 {
+                // The library may ask for a snapshot.
+                self.raft.mut_store().state = state.encode();
                 self.apply_change_of_voters(&entry, state);
             } else if let Ok(command) = lats_catalog::decode::<Command>(&entry.data) {
                 state.apply(&command);
@@ -389,11 +392,13 @@ impl Consensus {
             }
             let log = self.raft.mut_store();
             log.applied = index;
-            log.state = state.encode();
             let keep_from = index.saturating_sub(LOG_ENTRIES_KEPT);
             if index % 128 == 0 && keep_from > log.entries.first_index().unwrap_or(u64::MAX) {
                 let _ = log.entries.wl().compact(keep_from);
             }
+        }
+        if some {
+            self.raft.mut_store().state = state.encode();
         }
     }
 

@@ -149,7 +149,12 @@ impl Ldm {
             work += 1;
             match &mut ending.step {
                 Step::Versions(at) => {
-                    let Some(op) = ops.get(*at) else {
+                    // Of changes of one row the newest is taken back first: it stands at the end.
+                    let next = match goal {
+                        Goal::TakeBack { .. } => ops.len().checked_sub(1 + *at),
+                        _ => Some(*at),
+                    };
+                    let Some(op) = next.and_then(|next| ops.get(next)) else {
                         ending.step = Step::Locks(ops.len());
                         continue;
                     };
@@ -194,7 +199,7 @@ impl Ldm {
             self.on_fragment(op.table, op.fragment, |f, layout| {
                 f.drop_version(op.row, op.version, layout);
             });
-            return versions;
+            return 0;
         }
         // The transaction's last change of the row settles all of them.
         if row

@@ -363,7 +363,7 @@ impl Fragment {
     /// Takes the version with this number away: it never happened.
     pub(crate) fn drop_version(&mut self, id: RowId, number: u64, layout: &RowLayout) {
         let Some(row) = self.row_mut(id) else { return };
-        let Some(at) = row.pending.iter().position(|v| v.number == number) else { return };
+        let Some(at) = row.pending.iter().rposition(|v| v.number == number) else { return };
         let version = row.pending.remove(at);
         if let Some(image) = version.image {
             self.bytes -= image.len();

@@ -101,6 +101,9 @@ pub fn replicas_equal(world: &World) -> Result<(), String> {
                 first = Some((replica.node, own));
                 continue;
             };
+            if !own.keys().eq(theirs.keys()) {
+                return Err(format!("nodes {other} and {} hold other fragments", replica.node));
+            }
             for (place, rows) in &own {
                 let expected = theirs.get(place);
                 if expected != Some(rows) {
