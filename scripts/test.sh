@@ -53,11 +53,13 @@ step "simulator: fixed seeds, each twice" "$target/sim/sim" --seed 1 --seeds 300
 step "simulator: more fixed seeds" "$target/sim/sim" --seed 301 --seeds 3900
 step "simulator: fresh seeds" "$target/sim/sim" --seeds 800
 step "simulator: fresh storms" "$target/sim/sim" --seeds 20 --storm
-for bug in forget-tentative-row read-stale-backup answer-early abort-decided carry-in-parts epoch-done-early \
-  forget-older-version keep-refused-statement share-without-lock blind-to-deadlocks hasty-victim forget-index-change forget-open-change; do
+for bug in forget-tentative-row read-stale-backup answer-early abort-decided carry-in-parts \
+  epoch-done-early forget-older-version keep-refused-statement share-without-lock blind-to-deadlocks \
+  hasty-victim forget-index-change forget-open-change; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug"
 done
-for bug in drop-carried-decision commit-partly-held forget-ended carry-past-others lose-passed-part epoch-uncounted show-index-early build-without-pending; do
+for bug in drop-carried-decision commit-partly-held forget-ended carry-past-others lose-passed-part \
+  epoch-uncounted show-index-early build-without-pending; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 800
 done
 # This takes a transaction that holds a row in the few milliseconds in which its primary moves.

@@ -1,8 +1,8 @@
 //! Changes of the catalog: what each does, and why one is refused.
 
 use crate::{
-    Builder, Catalog, Change, ChangeError, ChangeErrorKind, ColumnDef, DefaultValue, IndexDef,
-    SEQUENCES_TABLE, SYSTEM_DATABASE, TableDef, Unique, unique,
+    Builder, Catalog, Change, ChangeError, ChangeErrorKind, ColumnDef, IndexDef, SEQUENCES_TABLE,
+    SYSTEM_DATABASE, TableDef, Unique, unique,
 };
 use alloc::{
     collections::BTreeMap,
@@ -15,14 +15,8 @@ use lats_base::{IndexId, TableId, limits};
 use lats_values::{ColumnType, TypeKind};
 
 pub(crate) fn initial() -> Catalog {
-    let column = |name: &str| ColumnDef {
-        name: name.to_string(),
-        column_type: ColumnType::new(TypeKind::BigInt).unsigned().not_null(),
-        default: DefaultValue::None,
-        auto_increment: false,
-        on_update_now: false,
-        hidden: false,
-    };
+    let column =
+        |name: &str| ColumnDef::new(name, ColumnType::new(TypeKind::BigInt).unsigned().not_null());
     let sequences = TableDef {
         id: SEQUENCES_TABLE,
         schema_version: 1,
@@ -133,8 +127,8 @@ fn create_table(
         return refuse(ChangeErrorKind::TableExists, message);
     }
     let columns = table.columns.iter().map(|c| &c.name);
-    let names = columns.chain(table.indexes.iter().map(|i| &i.name)).chain([&table.name]);
-    names.into_iter().try_for_each(|name| check_name(name))?;
+    let mut names = columns.chain(table.indexes.iter().map(|i| &i.name)).chain([&table.name]);
+    names.try_for_each(|name| check_name(name))?;
     if table.comment.chars().count() > limits::COMMENT_CHARS_MAX {
         let message = format!(
             "Comment for table '{}' is too long (max = {})",
@@ -155,14 +149,15 @@ fn check_name(name: &str) -> Result<(), ChangeError> {
     if name.chars().count() <= limits::NAME_CHARS_MAX {
         return Ok(());
     }
-    let begin: String = name.chars().take(limits::NAME_CHARS_MAX).collect();
+    // As much of it as MySQL shows.
+    let begin: String = name.chars().take(100).collect();
     refuse(ChangeErrorKind::NameTooLong, format!("Identifier name '{begin}' is too long"))
 }
 
-/// The whole catalog travels in one signal.
-pub(crate) fn check_size(catalog: &Catalog) -> Result<(), ChangeError> {
+/// The whole catalog travels in one signal. A change that makes it smaller is always welcome.
+pub(crate) fn check_size(before: &Catalog, catalog: &Catalog) -> Result<(), ChangeError> {
     let bytes = catalog.encode().len();
-    if bytes <= limits::CATALOG_BYTES_MAX {
+    if bytes <= limits::CATALOG_BYTES_MAX || bytes <= before.encode().len() {
         return Ok(());
     }
     let message = format!(
@@ -296,6 +291,7 @@ fn create_index(
     if table.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(name)) {
         return refuse(ChangeErrorKind::NotSupported, format!("Duplicate key name '{name}'"));
     }
+    check_name(name)?;
     let next = table.indexes.iter().map(|i| i.id.get()).max().unwrap_or(0) + 1;
     let mut changed = table;
     changed.indexes.push(IndexDef {

@@ -85,6 +85,20 @@ pub struct ColumnDef {
     pub hidden: bool,
 }
 
+impl ColumnDef {
+    /// A column without anything special.
+    pub fn new(name: &str, column_type: ColumnType) -> Self {
+        Self {
+            name: name.into(),
+            column_type,
+            default: DefaultValue::None,
+            auto_increment: false,
+            on_update_now: false,
+            hidden: false,
+        }
+    }
+}
+
 /// A column's default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum DefaultValue {
@@ -292,7 +306,7 @@ impl Catalog {
     pub fn apply(&mut self, change: &Change, fragments: u16) -> Result<(), ChangeError> {
         let mut changed = self.clone();
         apply::apply(&mut changed, change, fragments)?;
-        apply::check_size(&changed)?;
+        apply::check_size(self, &changed)?;
         *self = changed;
         Ok(())
     }

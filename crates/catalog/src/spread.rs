@@ -67,20 +67,13 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ColumnDef, DefaultValue};
+    use crate::ColumnDef;
     use alloc::{string::ToString, vec};
     use lats_base::TableId;
     use lats_values::{TypeKind, Value, encode_key_value};
 
     fn table(partition_key: &[u16]) -> TableDef {
-        let column = |name: &str, kind| ColumnDef {
-            name: name.to_string(),
-            column_type: ColumnType::new(kind).not_null(),
-            default: DefaultValue::None,
-            auto_increment: false,
-            on_update_now: false,
-            hidden: false,
-        };
+        let column = |name: &str, kind| ColumnDef::new(name, ColumnType::new(kind).not_null());
         TableDef {
             id: TableId::new(1),
             schema_version: 1,

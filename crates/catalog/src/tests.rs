@@ -1,6 +1,6 @@
 //! Limits of definitions: the whole catalog travels in one signal.
 
-use crate::{Catalog, Change, ChangeErrorKind, ColumnDef, DefaultValue, TableDef};
+use crate::{Catalog, Change, ChangeErrorKind, ColumnDef, TableDef};
 use lats_base::{TableId, limits};
 use lats_values::{ColumnType, TypeKind};
 use std::{format, string::ToString, vec, vec::Vec};
@@ -13,13 +13,8 @@ fn with_database() -> Catalog {
 }
 
 fn table(name: &str, columns: usize, comment_chars: usize) -> Change {
-    let column = |at: usize| ColumnDef {
-        name: format!("{at:064}"),
-        column_type: ColumnType::new(TypeKind::BigInt).not_null(),
-        default: DefaultValue::None,
-        auto_increment: false,
-        on_update_now: false,
-        hidden: false,
+    let column = |at: usize| {
+        ColumnDef::new(&format!("{at:064}"), ColumnType::new(TypeKind::BigInt).not_null())
     };
     let table = TableDef {
         id: TableId::new(0),

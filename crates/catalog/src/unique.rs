@@ -3,7 +3,7 @@
 //!
 //! Protocol: docs/protocols/unique-index.md.
 
-use crate::{ColumnDef, DefaultValue, TableDef};
+use crate::{ColumnDef, TableDef};
 use alloc::{format, string::String, vec, vec::Vec};
 use lats_base::{IndexId, TableId, limits};
 use lats_values::{ColumnType, RowLayout, SqlError, TypeKind, Value, encode_key_value};
@@ -13,14 +13,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// The hidden table of an index.
 pub fn table_def(id: TableId, of: (TableId, IndexId), fragment_count: u16) -> TableDef {
-    let column = |name: &str| ColumnDef {
-        name: name.into(),
-        column_type: column_type(),
-        default: DefaultValue::None,
-        auto_increment: false,
-        on_update_now: false,
-        hidden: false,
-    };
+    let column = |name: &str| ColumnDef::new(name, column_type());
     TableDef {
         id,
         schema_version: SCHEMA_VERSION,

@@ -74,18 +74,11 @@ mod tests {
     use super::*;
     use crate::api::AsOf;
     use lats_base::{IndexId, TableId};
-    use lats_catalog::{ColumnDef, DefaultValue, IndexDef};
+    use lats_catalog::{ColumnDef, IndexDef};
     use lats_values::{ColumnType, TypeKind, Value, encode_key_value};
 
     fn table() -> TableDef {
-        let column = |name: &str| ColumnDef {
-            name: name.to_string(),
-            column_type: ColumnType::new(TypeKind::Int).not_null(),
-            default: DefaultValue::None,
-            auto_increment: false,
-            on_update_now: false,
-            hidden: false,
-        };
+        let column = |name: &str| ColumnDef::new(name, ColumnType::new(TypeKind::Int).not_null());
         let index = |id, columns: &[u16]| IndexDef {
             id: IndexId::new(id),
             name: id.to_string(),

@@ -5,7 +5,7 @@ use crate::{
     state::{Command, Status, temporary},
 };
 use lats_base::{Duration, Instant, RefCode, limits};
-use lats_catalog::Change;
+use lats_catalog::{Change, ChangeError, ChangeErrorKind};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
@@ -72,7 +72,14 @@ impl Control {
             return refuse(RefCode::RequestMalformed, ctx);
         };
         if signal.payload().len() > limits::CHANGE_BYTES_MAX {
-            return refuse(RefCode::BatchTooLarge, ctx);
+            let message = format!(
+                "a definition may have {} bytes; shorten its comments and default values",
+                limits::CHANGE_BYTES_MAX
+            );
+            let error = ChangeError { kind: ChangeErrorKind::NotSupported, message };
+            let code = u64::from(RefCode::CatalogConflict.number());
+            let body = ChangeRef { request: req.request, code };
+            return ctx.send_with(client, &body, &[&lats_catalog::encode(&error)]);
         }
         if self.changes.len() >= CHANGES_MAX || !self.is_member() {
             return refuse(RefCode::Overloaded, ctx);

@@ -284,7 +284,8 @@ impl Control {
             self.renew_own_lease(ctx);
         }
         if self.joined && output.missed_views && self.me_alive(ctx) {
-            self.leave("it has missed changes of the cluster's view; a new process can join", ctx);
+            return self
+                .leave("it has missed changes of the cluster's view; a new process can join", ctx);
         }
         if before != (self.state.view.number, self.state.catalog.version) {
             self.install(&output.views, ctx);

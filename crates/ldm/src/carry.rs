@@ -11,29 +11,19 @@ use alloc::{
     collections::{BTreeMap, VecDeque},
     vec::Vec,
 };
-use lats_base::{Epoch, Incarnation, NodeSet, TransactionId, ViewNumber};
+use lats_base::{Epoch, Incarnation, TransactionId};
 use lats_catalog::View;
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef,
-    commit::{CompleteEntry, ReplicateReq, TAKE_OVER_PREPARED, TakeOverEndedRep, TakeOverRep},
+    commit::{
+        Carry, CompleteEntry, ReplicateReq, TAKE_OVER_PREPARED, TakeOverEndedRep, TakeOverRep,
+    },
 };
 use zerocopy::IntoBytes;
 
-/// This replica has its part of the images; the transaction is decided when every receiver has every part.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Carry {
-    /// The commit epoch is the largest of all parts.
-    pub(crate) epoch: Epoch,
-    pub(crate) parts: u32,
-    pub(crate) receivers: NodeSet,
-    /// The primary's view.
-    pub(crate) sent_in: ViewNumber,
-    /// It has been proved to be decided, though not yet in which epoch (CARRY-7).
-    pub(crate) proven: bool,
-}
-
-/// Decided transactions that have ended here, until all replicas have heard of the end (CARRY-5).
+/// Decided transactions that have ended here, until all replicas have heard of the end (CARRY-5). Who does not
+/// confirm completions is removed when its lease is over: there are never more than commit in that time.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
     by_coordinator: BTreeMap<(BlockRef, Incarnation), EndedOf>,
@@ -97,21 +87,16 @@ impl Ldm {
     /// CARRY-2: the images are the last ones of this part of the transaction. Whoever is their only receiver, of
     /// the only part, knows that it is decided; else this takes all of them (CARRY-4).
     pub(crate) fn hear_carried(&mut self, req: &ReplicateReq, ctx: &mut Ctx<'_>) {
-        if req.carried == Epoch::default() || ctx.fault(Fault::BugDropCarriedDecision) {
+        let carry = req.carry;
+        if carry.epoch == Epoch::default() || ctx.fault(Fault::BugDropCarriedDecision) {
             return;
         }
-        self.hear_epoch(req.carried);
+        self.hear_epoch(carry.epoch);
         let Some(t) = self.transactions.get_mut(&req.transaction) else { return };
-        if req.carry_parts == 1 && req.receivers.len() == 1 {
-            t.decided = Some(req.carried);
+        if carry.parts == 1 && carry.receivers.len() == 1 {
+            t.decided = Some(carry.epoch);
         } else {
-            t.carry = Some(Carry {
-                epoch: req.carried,
-                parts: req.carry_parts,
-                receivers: req.receivers,
-                sent_in: req.view,
-                proven: false,
-            });
+            t.carry = Some(carry);
         }
     }
 
@@ -127,9 +112,8 @@ impl Ldm {
     /// True if this replica knows that the transaction was committed nowhere (COMMIT-4, CARRY-7), should one of
     /// its versions stand below another one.
     pub(crate) fn is_undecided(&self, id: TransactionId) -> bool {
-        self.transactions.get(&id).is_some_and(|t| {
-            t.decided.is_none() && !t.committed && t.carry.is_none_or(|carry| !carry.proven)
-        })
+        let undecided = |t: &Transaction| t.decided.is_none() && !t.committed && !t.proven;
+        self.transactions.get(&id).is_some_and(undecided)
     }
 
     /// CARRY-7: a primary has sent a change that stands above a version of the transaction, or in its place. If it
@@ -139,16 +123,13 @@ impl Ldm {
         if !self.is_undecided(id) {
             return false;
         }
-        match self.transactions.get_mut(&id).and_then(|t| t.carry.as_mut()) {
-            Some(carry) if primary_had_it => {
-                carry.proven = true;
-                false
-            }
-            _ => {
-                self.lose_part(id);
-                true
-            }
+        let Some(t) = self.transactions.get_mut(&id) else { return false };
+        t.proven = primary_had_it && t.carry.is_some();
+        let lost = !t.proven;
+        if lost {
+            self.lose_part(id);
         }
+        lost
     }
 
     /// FAIL-5: some image of the transaction is no more; so it must not be taken for one that is held here.
@@ -176,16 +157,17 @@ impl Ldm {
     /// Tells the heirs what has been lost since they were told that it is held here.
     pub(crate) fn report_lost_parts(&mut self, ctx: &mut Ctx<'_>) {
         for transaction in core::mem::take(&mut self.lost_parts) {
-            let open = |t: &&Transaction| t.decided.is_none() && !t.committed;
-            let Some(t) = self.transactions.get(&transaction).filter(open) else { continue };
+            if !self.is_undecided(transaction) {
+                continue;
+            }
+            let Some(t) = self.transactions.get(&transaction) else { continue };
             let body = TakeOverRep {
                 transaction,
                 epoch: Epoch::default(),
                 view: self.view.number,
-                sent_in: ViewNumber::default(),
-                receivers: NodeSet::EMPTY,
+                carry: Carry::default(),
                 state: TAKE_OVER_PREPARED,
-                carry_parts: 0,
+                reserved: 0,
             };
             ctx.send(t.coordinator, &body);
         }

@@ -382,7 +382,8 @@ impl Fragment {
 
     /// Makes the version with this number the committed one. What stood below it was committed
     /// before (COMMIT-6): the primary let nobody write above an undecided version. With `keep` the
-    /// version that it replaces is kept for snapshots; true if one was.
+    /// version that it replaces is kept for snapshots, else those that it replaced are let go of, too.
+    /// True if the row has older versions that nobody needs any more once `epoch` is out of use (SNAP-4).
     pub(crate) fn commit_version(
         &mut self,
         id: RowId,
@@ -393,21 +394,23 @@ impl Fragment {
     ) -> bool {
         let Some(row) = self.row_mut(id) else { return false };
         let Some(at) = row.pending.iter().position(|v| v.number == number) else {
-            if row.number == number {
-                // It was passed before all parts of its epoch were known (CARRY-4).
-                row.epoch = row.epoch.max(epoch);
+            // It was passed before all parts of its epoch were known (CARRY-4).
+            let later = row.number == number && row.epoch < epoch;
+            if later {
+                row.epoch = epoch;
             }
-            return false;
+            return later && !row.older.is_empty();
         };
         let mut passed: Vec<Version> = row.pending.drain(..=at).collect();
         let Some(newest) = passed.pop() else { return false };
         let passes_others = passed.iter().any(|v| v.transaction != newest.transaction);
         let mut old = row.committed.take().map(|i| i.bytes);
         // Nobody can have seen, or will see, what came and went within an epoch.
-        let keep = keep && row.epoch < epoch && (old.is_some() || !row.older.is_empty());
-        if keep {
+        let seen = row.epoch < epoch && (old.is_some() || !row.older.is_empty());
+        if keep && seen {
             row.older.push(Older { epoch: row.epoch, image: old.take() });
         }
+        let older = if keep { Vec::new() } else { core::mem::take(&mut row.older) };
         row.number = number;
         row.epoch = epoch;
         row.committed = newest.image.map(|bytes| Image { bytes });
@@ -415,9 +418,10 @@ impl Fragment {
             // Versions of other epochs are passed over, whose completion comes late.
             self.snapshot_floor = self.snapshot_floor.max(epoch);
         }
-        self.forget_images(id, passed.into_iter().filter_map(|v| v.image).chain(old), layout);
+        let gone = passed.into_iter().filter_map(|v| v.image).chain(old);
+        self.forget_images(id, gone.chain(older.into_iter().filter_map(|o| o.image)), layout);
         self.collect(id);
-        keep
+        keep && seen
     }
 
     /// Images of a row's versions that are no more.

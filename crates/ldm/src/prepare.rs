@@ -10,13 +10,15 @@ use crate::{
 };
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::{
-    Duration, Epoch, FragmentId, Incarnation, NodeId, NodeSet, RefCode, RowId, TableId,
-    TransactionId, ViewNumber, limits, require,
+    Duration, FragmentId, Incarnation, NodeId, NodeSet, RefCode, RowId, TableId, TransactionId,
+    ViewNumber, limits, require,
 };
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    commit::{BatchResumeOrd, PART_OF_MANY, PrepareConf, PrepareRef, PrepareReq, ReplicateReq},
+    commit::{
+        BatchResumeOrd, Carry, PART_OF_MANY, PrepareConf, PrepareRef, PrepareReq, ReplicateReq,
+    },
     list::{
         self, Change, LOCK_NOWAIT, LOCK_SKIP, LOCK_WAIT_SHIFT, Operation, OperationKind, Outcome,
         OutcomeKind,
@@ -252,18 +254,23 @@ impl Ldm {
             return;
         }
         let life = self.transactions.get(&run.transaction).map_or(0, |t| t.coordinator_life.get());
+        let carry = Carry {
+            epoch: self.epoch,
+            sent_in: self.view.number,
+            receivers: backups,
+            parts: u32::from(run.carry_parts),
+            reserved: 0,
+        };
+        let carry = if carried { carry } else { Carry::default() };
         let body = ReplicateReq {
             transaction: run.transaction,
             coordinator: run.coordinator,
             view: self.view.number,
-            carried: if carried { self.epoch } else { Epoch::default() },
-            receivers: backups,
+            carry,
             batch: run.batch,
             statement: run.statement,
             change_count: run.change_count,
             coordinator_incarnation: life,
-            carry_parts: u32::from(run.carry_parts),
-            reserved: 0,
         };
         for backup in backups.iter() {
             ctx.send_with(BlockRef::ldm(backup, self.instance), &body, &[&run.changes]);

@@ -1,21 +1,22 @@
 //! One data manager alone with an executor: what it does between two slices of long work.
 
-use crate::{Ldm, LdmConfig, Slices};
+use crate::{Ldm, LdmConfig, OUTCOME_KEPT, OUTCOMES_MAX, Slices};
 use lats_base::{
-    ClientId, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, RefCode, RowId, TableId,
-    TransactionId, ViewNumber,
+    ClientId, Duration, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, RefCode, RowId,
+    TableId, TransactionId, ViewNumber,
 };
 use lats_catalog::{
-    Catalog, Change, ClusterConfig, ColumnDef, DefaultValue, Group, Member, PRIMARY_INDEX, Replica,
-    Roles, TableDef, View,
+    Catalog, Change, ClusterConfig, ColumnDef, Group, Member, PRIMARY_INDEX, Replica, Roles,
+    TableDef, View,
 };
 use lats_kernel::{Executor, Fault, Faults, ctx::Identity, executor::Budget};
 use lats_signals::{
     BlockKind, BlockRef, Body, Signal, SignalNumber,
     buffer::Route,
     commit::{
-        ABORT_AS_PRIMARY, AbortReq, CANCEL_WAIT, CommitReq, PrepareReq, ReplicateReq,
-        TAKE_OVER_DECIDED, TAKE_OVER_PREPARED, TakeOverRep,
+        ABORT_AS_PRIMARY, AbortReq, CANCEL_WAIT, Carry, CommitReq, CompleteEntry, CompleteOrd,
+        OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeFindConf, OutcomeFindReq,
+        PrepareReq, ReplicateReq, TAKE_OVER_DECIDED, TAKE_OVER_PREPARED, TakeOverRep,
     },
     control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
     copy::AdoptOrd,
@@ -24,6 +25,7 @@ use lats_signals::{
 };
 use lats_values::{ColumnType, RowLayout, TypeKind, Value, encode_key_value};
 use std::{string::ToString, vec, vec::Vec};
+use zerocopy::{FromZeros, IntoBytes};
 
 const NODE: NodeId = NodeId::new(1);
 const ROWS: i64 = 40;
@@ -35,6 +37,7 @@ struct Bench {
     table: TableId,
     layout: RowLayout,
     transactions: u64,
+    now: Instant,
 }
 
 fn view() -> View {
@@ -71,14 +74,7 @@ fn number() -> ColumnType {
 
 /// A table of two numbers, the first of them its key.
 fn creation() -> Change {
-    let column = |name: &str| ColumnDef {
-        name: name.to_string(),
-        column_type: number(),
-        default: DefaultValue::None,
-        auto_increment: false,
-        on_update_now: false,
-        hidden: false,
-    };
+    let column = |name: &str| ColumnDef::new(name, number());
     let table = TableDef {
         id: TableId::new(0),
         schema_version: 0,
@@ -147,7 +143,7 @@ impl Bench {
         catalog.apply(&creation(), 1).unwrap();
         let table = catalog.table("test", "t").unwrap().id;
         let layout = RowLayout::new(&[number(), number()]);
-        Self { executor, catalog, table, layout, transactions: 0 }
+        Self { executor, catalog, table, layout, transactions: 0, now: Instant::from_nanos(1) }
     }
 
     fn send<B: Body>(&mut self, body: &B, payload: &[u8]) {
@@ -166,7 +162,7 @@ impl Bench {
 
     /// Lets it do one thing; what it has sent to others.
     fn turn(&mut self) -> Vec<(SignalNumber, Vec<u8>)> {
-        self.executor.step(Instant::from_nanos(1), Budget { signals: 1 });
+        self.executor.step(self.now, Budget { signals: 1 });
         let mut sent = Vec::new();
         while let Some(signal) = self.executor.outgoing().pop() {
             sent.push((signal.number().unwrap(), signal.bytes().to_vec()));
@@ -230,6 +226,21 @@ impl Bench {
     fn send_batch(&mut self, transaction: TransactionId, operations: &[u8], count: usize) {
         self.send(&batch(transaction, 1, count), operations);
         self.run();
+    }
+
+    /// Lets this time pass.
+    fn wait(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        self.run();
+    }
+
+    /// What it says became of a transaction.
+    fn outcome(&mut self, transaction: TransactionId) -> u32 {
+        let view = ViewNumber::new(1);
+        self.send(&OutcomeFindReq { transaction, request: 1, view }, &[]);
+        let sent = self.run();
+        let [(_, SignalNumber::OutcomeFindConf, bytes)] = &sent[..] else { panic!("{sent:?}") };
+        lats_signals::buffer::parse(bytes).unwrap().unwrap().body::<OutcomeFindConf>().outcome
     }
 
     fn commit(&mut self, transaction: TransactionId) {
@@ -598,14 +609,17 @@ fn reported_after_a_change_over(over: u64) -> Vec<(TransactionId, u32)> {
             transaction,
             coordinator: BlockRef::tc(PRIMARY, 0),
             view: view.number,
-            carried: Epoch::new(carried),
-            receivers: [NODE, NodeId::new(3)].into_iter().collect(),
+            carry: Carry {
+                epoch: Epoch::new(carried),
+                sent_in: view.number,
+                receivers: [NODE, NodeId::new(3)].into_iter().collect(),
+                parts: 1,
+                reserved: 0,
+            },
             batch: 1,
             statement: 1,
             change_count: 1,
             coordinator_incarnation: 1,
-            carry_parts: 1,
-            reserved: 0,
         };
         bench.send_from(BlockRef::ldm(PRIMARY, 0), &req, &changes);
     }
@@ -634,4 +648,38 @@ fn a_carried_change_that_a_later_one_replaced_is_decided() {
 fn a_carried_change_that_a_later_one_knew_nothing_of_is_lost() {
     let reports = reported_after_a_change_over(3);
     assert!(reports.iter().all(|(_, state)| *state == TAKE_OVER_PREPARED) && !reports.is_empty());
+}
+
+/// OUTCOME-7.
+#[test]
+fn a_forgotten_outcome_is_not_called_rolled_back() {
+    let mut bench = Bench::new(None);
+    let committed: Vec<TransactionId> = (0..=OUTCOMES_MAX)
+        .map(|_| {
+            let transaction = bench.prepare(1);
+            bench.commit(transaction);
+            bench.run();
+            let entry = CompleteEntry { transaction, epoch: Epoch::new(1), answered_below: 0 };
+            bench.send(
+                &CompleteOrd { generation: 1, ..CompleteOrd::new_zeroed() },
+                entry.as_bytes(),
+            );
+            bench.run();
+            transaction
+        })
+        .collect();
+    let (oldest, newest) = (committed[0], committed[OUTCOMES_MAX]);
+    assert_eq!(bench.outcome(oldest), OUTCOME_COMMITTED);
+    bench.wait(Duration::from_millis(1_000));
+    assert_eq!(bench.outcome(oldest), OUTCOME_PENDING);
+    assert_eq!(bench.outcome(newest), OUTCOME_COMMITTED);
+    bench.wait(OUTCOME_KEPT);
+    bench.wait(Duration::from_millis(1_000));
+    let unknown = (0..=OUTCOMES_MAX).map(|_| bench.next_transaction());
+    let unknown: Vec<TransactionId> = unknown.collect();
+    let answers: Vec<u32> = unknown.iter().map(|id| bench.outcome(*id)).collect();
+    // What it has refused stays refused, so there is an end to that, too (OUTCOME-2).
+    let (last, refused) = answers.split_last().unwrap();
+    assert!(refused.iter().all(|answer| *answer == OUTCOME_ABORTED), "{answers:?}");
+    assert_eq!(*last, OUTCOME_PENDING);
 }

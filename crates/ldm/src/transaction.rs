@@ -1,9 +1,9 @@
 //! What a participant knows of a transaction.
 
-use crate::{carry::Carry, ending::Ending};
+use crate::ending::Ending;
 use alloc::{collections::VecDeque, vec::Vec};
 use lats_base::{Epoch, FragmentId, Incarnation, Instant, RowId, TableId};
-use lats_signals::BlockRef;
+use lats_signals::{BlockRef, commit::Carry};
 
 /// A transaction at this participant, as primary or backup or both.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Transaction {
     pub(crate) decided: Option<Epoch>,
     /// Its images here carry their part of the decision, which others have a part in, too (CARRY-4).
     pub(crate) carry: Option<Carry>,
+    /// It has been proved to be decided, though not yet in which epoch (CARRY-7).
+    pub(crate) proven: bool,
     /// The rows of which this node is primary are visible; backup rows wait for completion.
     pub(crate) committed: bool,
     /// It was executed here, as primary.
@@ -70,6 +72,7 @@ impl Transaction {
             coordinator_life,
             decided: None,
             carry: None,
+            proven: false,
             committed: false,
             executed: false,
             ops: VecDeque::new(),

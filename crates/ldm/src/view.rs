@@ -1,15 +1,13 @@
 //! A new view or catalog: fragments, promotion, orphaned transactions (TAKEOVER-1, TAKEOVER-2).
 
 use crate::{
-    Ldm, Table,
-    carry::Carry,
-    decode_catalog,
+    Ldm, Table, decode_catalog,
     fragment::Fragment,
     lock::{Lock, LockMode},
     transaction::Op,
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
-use lats_base::{Epoch, FragmentId, NodeId, NodeSet, RefCode, TableId, TransactionId, require};
+use lats_base::{Epoch, FragmentId, NodeId, RefCode, TableId, TransactionId, require};
 use lats_catalog::{Member, Spread, View};
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -30,6 +28,8 @@ impl Ldm {
         if view.number <= self.view.number {
             return;
         }
+        let next = self.view.number.get() + 1;
+        require!(next == 1 || view.number.get() == next, "VIEW-10");
         let before = core::mem::replace(&mut self.view, view);
         let died = |m: &&Member| m.alive && !self.view.is_alive(m.node, m.incarnation);
         if before.members.iter().any(|m| died(&m)) {
@@ -244,24 +244,20 @@ impl Ldm {
         let Some(heir) = heir_of(id, view) else { return };
         t.coordinator = heir;
         t.coordinator_life = view.incarnation(heir.node).unwrap_or_default();
-        let state = match (t.committed, t.decided, t.carry) {
-            (true, ..) => TAKE_OVER_COMMITTED,
-            (false, Some(_), _) | (false, None, Some(Carry { proven: true, .. })) => {
-                TAKE_OVER_DECIDED
-            }
-            (false, None, Some(_)) => TAKE_OVER_CARRIED,
-            (false, None, None) => TAKE_OVER_PREPARED,
+        let state = match t.carry {
+            _ if t.committed => TAKE_OVER_COMMITTED,
+            _ if t.decided.is_some() || t.proven => TAKE_OVER_DECIDED,
+            Some(_) => TAKE_OVER_CARRIED,
+            None => TAKE_OVER_PREPARED,
         };
-        let epoch = t.decided.or(t.carry.map(|carry| carry.epoch)).unwrap_or_default();
-        let carry = t.carry.filter(|_| state == TAKE_OVER_CARRIED);
+        let carry = t.carry.unwrap_or_default();
         let body = TakeOverRep {
             transaction: id,
-            epoch,
+            epoch: t.decided.unwrap_or(carry.epoch),
             view: view.number,
-            sent_in: carry.map(|c| c.sent_in).unwrap_or_default(),
-            receivers: carry.map_or(NodeSet::EMPTY, |c| c.receivers),
+            carry,
             state,
-            carry_parts: carry.map_or(0, |c| c.parts),
+            reserved: 0,
         };
         ctx.send(heir, &body);
     }

@@ -180,10 +180,8 @@ body! {
         coordinator: BlockRef,
         /// The primary's view.
         view: ViewNumber,
-        /// The epoch of this part, if the images carry their part of the decision; else 0.
-        carried: Epoch,
-        /// Who else gets the images, and this backup itself.
-        receivers: NodeSet,
+        /// If the images carry their part of the decision: that part.
+        carry: Carry,
         /// The batch.
         batch: u32,
         /// The statement it belongs to.
@@ -192,10 +190,6 @@ body! {
         change_count: u32,
         /// The coordinator's life.
         coordinator_incarnation: u32,
-        /// If the images carry their part of the decision: how many parts there are.
-        carry_parts: u32,
-        /// Not used yet; zero.
-        reserved: u32,
     }
 }
 body! {
@@ -316,6 +310,24 @@ pub struct CompleteEntry {
     pub answered_below: u64,
 }
 
+/// A part of the decision to commit a transaction, which row images carry (CARRY-2).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Carry {
+    /// The commit epoch is the largest one of all parts. 0: there is no such part.
+    pub epoch: Epoch,
+    /// The primary's view when it sent the images.
+    pub sent_in: ViewNumber,
+    /// Whom it sent them to.
+    pub receivers: NodeSet,
+    /// How many parts there are.
+    pub parts: u32,
+    /// Not used yet; zero.
+    pub reserved: u32,
+}
+
 /// The replica has the transaction prepared.
 pub const TAKE_OVER_PREPARED: u32 = 1;
 /// The replica knows that it commits.
@@ -329,18 +341,16 @@ body! {
     TakeOverRep {
         /// The transaction.
         transaction: TransactionId,
-        /// Its commit epoch, if decided; the epoch of this part, if carried.
+        /// Its commit epoch, if decided.
         epoch: Epoch,
         /// The view without the dead coordinator.
         view: ViewNumber,
-        /// If carried: the view in which the images were sent.
-        sent_in: ViewNumber,
-        /// If carried: whom the images were sent to.
-        receivers: NodeSet,
+        /// If its images carry the decision: what they say of it.
+        carry: Carry,
         /// TAKE_OVER_…
         state: u32,
-        /// If carried: how many parts there are.
-        carry_parts: u32,
+        /// Not used yet; zero.
+        reserved: u32,
     }
 }
 body! {

@@ -1,7 +1,7 @@
 //! The tables of the simulated load: accounts, the history of transfers, registers.
 
 use lats_base::{FragmentId, IndexId, TableId};
-use lats_catalog::{Catalog, Change, ColumnDef, DefaultValue, IndexDef, TableDef, Unique};
+use lats_catalog::{Catalog, Change, ColumnDef, IndexDef, TableDef, Unique};
 use lats_client::api::{AsOf, KeyRange, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, Scan};
 use lats_client::unique::UniqueLookup;
 use lats_values::{
@@ -71,18 +71,8 @@ impl Numbers {
     }
 
     fn definition(&self) -> TableDef {
-        let columns = self
-            .columns
-            .iter()
-            .map(|name| ColumnDef {
-                name: (*name).to_string(),
-                column_type: Self::column_type(),
-                default: DefaultValue::None,
-                auto_increment: false,
-                on_update_now: false,
-                hidden: false,
-            })
-            .collect();
+        let columns =
+            self.columns.iter().map(|name| ColumnDef::new(name, Self::column_type())).collect();
         let entries = Unique { table: TableId::new(self.id.get() + 1), builder: None };
         let indexes = self.index.map(|column| IndexDef {
             id: IndexId::new(1),

@@ -280,9 +280,6 @@ fn check_name(name: &str, errno: u16, what: &str) -> Result<(), SqlError> {
     if name.is_empty() || name.ends_with(' ') || name.contains(['/', '\0']) {
         return Err(error::make(errno, "42000", &format!("Incorrect {what} name '{name}'")));
     }
-    if name.chars().count() > 64 {
-        return Err(error::make(1059, "42000", &format!("Identifier name '{name}' is too long")));
-    }
     Ok(())
 }
 
@@ -611,12 +608,5 @@ fn hidden_key() -> ColumnDef {
         collation: Collation::Binary,
         ..ColumnType::new(TypeKind::BigInt).unsigned().not_null()
     };
-    ColumnDef {
-        name: "$latsdb_key".to_owned(),
-        column_type,
-        default: DefaultValue::None,
-        auto_increment: false,
-        on_update_now: false,
-        hidden: true,
-    }
+    ColumnDef { hidden: true, ..ColumnDef::new("$latsdb_key", column_type) }
 }

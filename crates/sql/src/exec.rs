@@ -159,18 +159,11 @@ pub(crate) fn with_column_names(failure: Failure, table: &Table) -> Failure {
 mod tests {
     use super::*;
     use lats_base::{TableId, limits};
-    use lats_catalog::{ColumnDef, DefaultValue, TableDef};
+    use lats_catalog::{ColumnDef, TableDef};
     use lats_values::{ColumnType, TypeKind};
 
     fn table(chars: u16) -> Table {
-        let column = |name: &str, kind| ColumnDef {
-            name: name.to_string(),
-            column_type: ColumnType::new(kind).not_null(),
-            default: DefaultValue::None,
-            auto_increment: false,
-            on_update_now: false,
-            hidden: false,
-        };
+        let column = |name: &str, kind| ColumnDef::new(name, ColumnType::new(kind).not_null());
         Table::new(&TableDef {
             id: TableId::new(7),
             schema_version: 1,

@@ -71,7 +71,7 @@ impl Tc {
         }
         if t.carry.parts > 1 && t.state != State::Preparing {
             let epoch = t.carry.epoch;
-            self.count_carried(conf.transaction, epoch);
+            self.count_unfinished(conf.transaction, epoch);
             return false;
         }
         t.state = State::Deciding;

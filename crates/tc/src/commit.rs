@@ -95,6 +95,8 @@ impl Tc {
         if ctx.crash_point(Fault::CrashAfterAnswer) {
             return;
         }
+        let counted_in = self.transactions.get(&id).map(|t| (t.counted_in, Some(t.epoch)));
+        require!(counted_in.is_some_and(|(counted, epoch)| counted == epoch), "EPOCH-4");
         self.count_finished(id);
         let Some(t) = self.transactions.remove(&id) else { return };
         self.counters.commits += 1;

@@ -82,15 +82,14 @@ impl Tc {
 
     /// The transaction is decided, in its epoch, which is not done before it is visible (EPOCH-4).
     pub(crate) fn count_decided(&mut self, id: TransactionId) {
-        let Some(t) = self.transactions.get_mut(&id) else { return };
-        require!(t.state == State::Deciding && t.counted_in.is_none());
-        t.counted_in = Some(t.epoch);
-        *self.epochs.unfinished.entry(t.epoch).or_default() += 1;
+        let Some(t) = self.transactions.get(&id) else { return };
+        require!(t.state == State::Deciding);
+        self.count_unfinished(id, t.epoch);
     }
 
-    /// CARRY-6: the transaction is rolled back, but until that is done everywhere an heir may find that it is
-    /// decided, in this epoch.
-    pub(crate) fn count_carried(&mut self, id: TransactionId, epoch: Epoch) {
+    /// The epoch is not done before the transaction is at its end. CARRY-6: so it is with one that is rolled back,
+    /// if an heir may find until then that it is decided.
+    pub(crate) fn count_unfinished(&mut self, id: TransactionId, epoch: Epoch) {
         let Some(t) = self.transactions.get_mut(&id) else { return };
         require!(t.counted_in.is_none());
         t.counted_in = Some(epoch);

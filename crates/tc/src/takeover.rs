@@ -9,13 +9,13 @@ use crate::{
     transaction::{Participant, State, Transaction},
 };
 use alloc::collections::{BTreeMap, BTreeSet};
-use lats_base::{Epoch, NodeSet, TransactionId, ViewNumber};
+use lats_base::{Epoch, TransactionId, ViewNumber};
 use lats_catalog::{Member, View};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     commit::{
-        CompleteEntry, DecideReq, TAKE_OVER_CARRIED, TAKE_OVER_PREPARED, TakeOverEndRep,
+        Carry, CompleteEntry, DecideReq, TAKE_OVER_CARRIED, TAKE_OVER_PREPARED, TakeOverEndRep,
         TakeOverEndedRep, TakeOverRep,
     },
 };
@@ -41,19 +41,10 @@ struct Report {
     carriers: BTreeSet<BlockRef>,
 }
 
-/// A decision that row images carry.
-#[derive(Clone, Copy, Debug, Default)]
-struct Carry {
-    parts: u32,
-    receivers: NodeSet,
-    sent_in: ViewNumber,
-    epoch: Epoch,
-}
-
 impl Report {
     /// CARRY-4: the commit epoch, if every live replica that the images were sent to has all parts.
     fn carried(&self, view: &View, any_will_do: bool) -> Option<Epoch> {
-        let Carry { parts, receivers, sent_in, epoch } = self.carry;
+        let Carry { parts, receivers, sent_in, epoch, .. } = self.carry;
         let asked = |m: &&Member| receivers.contains(m.node) && m.joined_in <= sent_in;
         let has_all = |m: &Member| {
             self.carriers.iter().filter(|at| at.node == m.node).count() == parts as usize
@@ -75,12 +66,8 @@ impl Tc {
         match rep.state {
             TAKE_OVER_CARRIED => {
                 report.carriers.insert(signal.sender());
-                report.carry = Carry {
-                    parts: rep.carry_parts,
-                    receivers: rep.receivers,
-                    sent_in: rep.sent_in,
-                    epoch: report.carry.epoch.max(rep.epoch),
-                };
+                let epoch = report.carry.epoch.max(rep.carry.epoch);
+                report.carry = Carry { epoch, ..rep.carry };
             }
             // It may have been reported as carried before.
             TAKE_OVER_PREPARED => drop(report.carriers.remove(&signal.sender())),
@@ -156,7 +143,7 @@ impl Tc {
             t.state = State::Settling;
             self.transactions.insert(id, t);
             if report.carry.parts != 0 {
-                self.count_carried(id, report.carry.epoch);
+                self.count_unfinished(id, report.carry.epoch);
             }
             return self.start_abort(id, ctx);
         };

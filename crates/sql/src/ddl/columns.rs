@@ -84,17 +84,10 @@ pub(super) fn column_def(
     column: &ast::ColumnDef,
     table_collation: Collation,
 ) -> Result<(ColumnDef, bool, bool), SqlError> {
-    let name = column.name.value.clone();
-    super::check_name(&name, 1166, "column")?;
+    let name = &column.name.value;
+    super::check_name(name, 1166, "column")?;
     let collation = column_collation(column, table_collation)?;
-    let mut def = ColumnDef {
-        name,
-        column_type: data_type(&column.data_type, collation)?,
-        default: DefaultValue::None,
-        auto_increment: false,
-        on_update_now: false,
-        hidden: false,
-    };
+    let mut def = ColumnDef::new(name, data_type(&column.data_type, collation)?);
     let mut is_key = false;
     let mut is_unique = false;
     let mut default = None;
