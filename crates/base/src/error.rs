@@ -54,7 +54,7 @@ codes! {
     NotServing = 10, Temporary, "this node is not serving now (starting, or cut off from the control group); retry, or use another node";
     StaleView = 11, Temporary, "the cluster changed while the request was under way; retry";
     NodeFailed = 12, Temporary, "a data node failed while it worked on the transaction; retry the transaction";
-    NoReplica = 13, Temporary, "no in-sync replica of the row's node group is alive; restart the group's nodes";
+    NodeGroupLost = 13, Permanent, "all nodes with the row's data have died: its node group is lost, and `latsdb status` shows which; rows of other groups are served";
     LockTimeout = 20, Temporary, "waited too long for a row lock; retry the statement";
     LockQueueFull = 21, Temporary, "too many transactions wait for the same row; retry the transaction";
     TransactionLimit = 22, Temporary, "the coordinator runs as many transactions as it may; retry later";

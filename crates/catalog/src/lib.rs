@@ -256,6 +256,8 @@ pub enum ChangeErrorKind {
     NameTooLong,
     /// A comment is too long (MySQL 1628).
     CommentTooLong,
+    /// A part of all tables is lost (MySQL 1296).
+    NodeGroupLost,
 }
 
 impl TableDef {

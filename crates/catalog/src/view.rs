@@ -1,7 +1,7 @@
 //! Views: who the members are, which replicas are in sync, and who is primary of what.
 
 use alloc::{string::String, vec::Vec};
-use lats_base::{FragmentId, Incarnation, NodeGroupId, NodeId, NodeSet, ViewNumber};
+use lats_base::{FragmentId, Incarnation, NodeGroupId, NodeId, NodeSet, RefCode, ViewNumber};
 use serde::{Deserialize, Serialize};
 
 /// What was decided when the cluster was founded.
@@ -86,6 +86,13 @@ pub struct Group {
     pub next: Vec<NodeId>,
 }
 
+impl Group {
+    /// LOST-1: the last replica that held every row has died.
+    pub fn is_lost(&self) -> bool {
+        self.primaries.iter().all(|n| n.get() == 0)
+    }
+}
+
 /// Who may serve what, from one change to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
@@ -145,6 +152,22 @@ impl View {
     pub fn primary(&self, fragment: FragmentId) -> Option<NodeId> {
         let (group, slot) = self.slot_of(fragment)?;
         Some(group.primaries[slot]).filter(|n| n.get() != 0)
+    }
+
+    /// The primary of a fragment, for who has to go there.
+    ///
+    /// # Errors
+    /// `NodeGroupLost` if nobody has its rows any more; `NotServing` before the first view.
+    pub fn route(&self, fragment: FragmentId) -> Result<NodeId, RefCode> {
+        let unknown =
+            if self.groups.is_empty() { RefCode::NotServing } else { RefCode::NodeGroupLost };
+        self.primary(fragment).ok_or(unknown)
+    }
+
+    /// The groups of which no full replica is left (LOST-1).
+    pub fn lost_groups(&self) -> impl Iterator<Item = (NodeGroupId, &Group)> {
+        let numbered = self.groups.iter().enumerate();
+        numbered.filter(|(_, g)| g.is_lost()).map(|(at, g)| (NodeGroupId::new(at as u16), g))
     }
 
     /// The group of a fragment, and its place in it.

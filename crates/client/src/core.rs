@@ -187,6 +187,18 @@ impl ClientCore {
         &self.map
     }
 
+    /// What it knows and waits for, for a person.
+    pub fn describe(&self) -> String {
+        let waiting = self.requests.iter().map(|(ticket, request)| match request {
+            Request::Step(step) => format!("{ticket}: step at node {}", step.coordinator),
+            Request::Read(_) => format!("{ticket}: read"),
+            Request::Outcome(_) => format!("{ticket}: outcome"),
+            Request::Call(call) => call.describe(*ticket),
+        });
+        let waiting: Vec<String> = waiting.collect();
+        format!("view {}, links {:?}, waits for {waiting:?}", self.map.view.number, self.links)
+    }
+
     /// True once there is a map and a link to go by.
     pub fn is_ready(&self) -> bool {
         self.map.view.number.get() > 0 && !self.links.is_empty()

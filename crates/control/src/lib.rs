@@ -289,8 +289,9 @@ impl Control {
         }
         if before != (self.state.view.number, self.state.catalog.version) {
             self.install(&output.views, ctx);
-            self.answer_changes(ctx);
         }
+        // One that is refused, or that changes nothing, makes no new version.
+        self.answer_changes(ctx);
         if self.is_leader() {
             // At once, when a new leader has settled or the last change of voters is through.
             self.pursue_the_gone(ctx);

@@ -174,7 +174,7 @@ impl Control {
         };
         match self.broken.iter_mut().find(same) {
             Some(broken) => broken.heard_at = now,
-            None => self.broken.push(Broken { suspect, complainer, heard_at: now }),
+            None => self.broken.push(Broken { suspect, complainer, since: now, heard_at: now }),
         }
     }
 
@@ -203,6 +203,13 @@ impl Control {
         let mut doomed = NodeSet::EMPTY;
         for broken in &self.broken {
             let (suspect, complainer) = (broken.suspect, broken.complainer);
+            // Nobody goes for a link to the last replica before that one has shown that it lives without
+            // the link: if it has died, there is nothing to be chosen.
+            let lives =
+                |n: NodeId| n == me || self.peers.get(&n).is_some_and(|p| p.echoed > broken.since);
+            if [suspect, complainer].iter().any(|n| self.is_last_in_sync(*n) && !lives(*n)) {
+                continue;
+            }
             if doomed.contains(suspect) || doomed.contains(complainer) {
                 continue;
             }
@@ -232,6 +239,8 @@ impl Control {
 pub(crate) struct Broken {
     suspect: NodeId,
     complainer: NodeId,
+    /// When the first complaint came, and when the last one did.
+    since: Instant,
     heard_at: Instant,
 }
 

@@ -268,11 +268,9 @@ impl Control {
         // LEASE-3: nobody can take over from the only replica of all its data. It has had a lease, and with
         // that an epoch in which it may commit (EPOCH-6).
         let had_lease = self.lease.until > Instant::ZERO;
-        let alone = self
-            .state
-            .view
-            .group_of_node(ctx.node())
-            .is_some_and(|(_, g)| g.replicas.len() == 1 && g.replicas[0].node == ctx.node());
+        let alone = self.state.view.group_of_node(ctx.node()).is_some_and(
+            |(_, g)| matches!(g.replicas[..], [only] if only.node == ctx.node() && only.in_sync),
+        );
         let until = match (self.had_all_links(ctx), alone && had_lease) {
             (false, _) => Instant::ZERO,
             (true, true) => Instant::from_nanos(u64::MAX),

@@ -248,7 +248,11 @@ impl ControlState {
         }
     }
 
+    /// LOST-2: in a lost group nobody has every row any more.
     fn synced(&mut self, node: NodeId, incarnation: Incarnation, catalog_version: u64) {
+        if self.view.group_of_node(node).is_some_and(|(_, group)| group.is_lost()) {
+            return;
+        }
         if !self.view.is_alive(node, incarnation) || self.catalog.version != catalog_version {
             return;
         }
@@ -322,7 +326,31 @@ impl ControlState {
         {
             return Err(temporary("the node that was to build the index has died; try again"));
         }
+        self.check_groups(change)?;
         self.catalog.apply(change, self.view.fragments_per_table())
+    }
+
+    /// LOST-3: new tables and indexes would have a part in a lost group, and truncated ones would be taken
+    /// for whole.
+    fn check_groups(&self, change: &Change) -> Result<(), ChangeError> {
+        let only_drops = matches!(
+            change,
+            Change::DropDatabase { .. }
+                | Change::DropTable { .. }
+                | Change::DropIndex { .. }
+                | Change::DropBuild { .. }
+        );
+        match self.view.lost_groups().next() {
+            Some((number, group)) if !only_drops => Err(ChangeError {
+                kind: ChangeErrorKind::NodeGroupLost,
+                message: format!(
+                    "all nodes of node group {number} ({}) have died, and with them a part of every table; \
+                     definitions can only be dropped",
+                    group.nodes.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(", ")
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// What became of a change, if it was made lately.

@@ -90,6 +90,8 @@ pub enum Fault {
     BugForgetOpenChange,
     /// Planted bug: a new leader does not wait for the end of what earlier ones have granted.
     BugForgetEarlierLeases,
+    /// Planted bug: a coordinator commits a transaction without what it did in a node group that is lost.
+    BugCommitWithoutLost,
 }
 
 /// Which faults are armed in a node, and how often each fires.

@@ -88,7 +88,7 @@ impl Ldm {
         if table.spread.fragment_of(key) != head.fragment {
             return Err(RefCode::StaleView.into());
         }
-        let primary = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
+        let primary = self.view.route(head.fragment)?;
         if table.def.index_of.is_some() {
             if !self.view.in_sync(head.fragment).contains(ctx.node()) {
                 return Ok(Found::Ask(primary));

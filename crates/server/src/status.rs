@@ -122,6 +122,7 @@ fn as_json(status: &Status) -> Value {
         },
         "leader": status.leader.map(|n| n.get()),
         "catalog_version": status.catalog_version,
+        "lost_node_groups": status.view.lost_groups().map(|(id, _)| id.get()).collect::<Vec<_>>(),
         "nodes": nodes,
     })
 }
@@ -197,6 +198,13 @@ fn print_table(status: &Status, record: &Value) {
         status.leader.map_or("none".to_string(), |n| n.to_string()),
         status.catalog_version
     );
+    for (id, group) in status.view.lost_groups() {
+        let nodes: Vec<String> = group.nodes.iter().map(ToString::to_string).collect();
+        say!(
+            "node group {id} IS LOST: nodes {} have all died, and with them a part of every table",
+            nodes.join(", ")
+        );
+    }
     say!(
         "{:>4}  {:<9} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
         "node",

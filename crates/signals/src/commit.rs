@@ -86,6 +86,8 @@ pub const OUTCOME_ABORTED: u32 = 2;
 pub const OUTCOME_PENDING: u32 = 3;
 /// Changes are still to be made visible here: whoever is told "committed" now could miss them.
 pub const OUTCOME_HIDDEN: u32 = 4;
+/// Nobody who lives knows of it; but a node group is lost, which may have committed it (LOST-4).
+pub const OUTCOME_LOST: u32 = 5;
 body! {
     /// TC → client: the outcome.
     OutcomeConf {

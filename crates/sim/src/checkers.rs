@@ -2,6 +2,7 @@
 
 use crate::{
     clients::Ledger,
+    tables::Numbers,
     world::{SimNode, World},
 };
 use lats_base::{Epoch, FragmentId, NodeId, TableId};
@@ -221,10 +222,24 @@ pub fn nothing_left(world: &World) -> Result<(), String> {
 /// What clients were told is what is there: nothing acknowledged is lost, nothing that was rolled
 /// back is there, nothing is half applied.
 pub fn ledger_holds(world: &World, ledger: &Ledger) -> Result<(), String> {
+    let Found { balances, history, registers } = found(world, ledger)?;
+    epochs_follow(ledger)?;
+    promises_kept(ledger.told.iter(), &history, ledger)?;
+    balances_add_up(ledger, &balances, &history)?;
+    registers_hold(ledger, &registers, 0..ledger.register_count)
+}
+
+/// The rows of the tables that the ledger is about: balances by account, transfers, values by register.
+#[derive(Default)]
+struct Found {
+    balances: BTreeMap<i64, i64>,
+    history: BTreeMap<i64, Vec<i64>>,
+    registers: BTreeMap<i64, i64>,
+}
+
+fn found(world: &World, ledger: &Ledger) -> Result<Found, String> {
     let view = newest_view(world).ok_or("no node lives")?;
-    let mut balances: BTreeMap<i64, i64> = BTreeMap::new();
-    let mut history: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
-    let mut registers: BTreeMap<i64, i64> = BTreeMap::new();
+    let mut found = Found::default();
     for node in world.nodes.keys() {
         for ((table, fragment), rows) in rows(world, *node) {
             if view.primary(fragment) != Some(*node) {
@@ -233,23 +248,20 @@ pub fn ledger_holds(world: &World, ledger: &Ledger) -> Result<(), String> {
             for (image, _, epoch) in rows.values() {
                 if table == ledger.accounts.id {
                     let row = ledger.accounts.numbers(image);
-                    balances.insert(row[0], row[1]);
+                    found.balances.insert(row[0], row[1]);
                 } else if table == ledger.history.id {
                     let row = ledger.history.numbers(image);
                     row_has_epoch(ledger.transfer_epochs.get(&row[0]), *epoch, &row)?;
-                    history.insert(row[0], row);
+                    found.history.insert(row[0], row);
                 } else if table == ledger.registers.id {
                     let row = ledger.registers.numbers(image);
                     row_has_epoch(ledger.value_epochs.get(&(row[0], row[1])), *epoch, &row)?;
-                    registers.insert(row[0], row[1]);
+                    found.registers.insert(row[0], row[1]);
                 }
             }
         }
     }
-    epochs_follow(ledger)?;
-    promises_kept(ledger, &history)?;
-    balances_add_up(ledger, &balances, &history)?;
-    registers_hold(ledger, &registers)
+    Ok(found)
 }
 
 /// No order of transactions explains what clients saw of lists: see `lats_history`.
@@ -267,6 +279,18 @@ pub fn lists_hold(world: &World, ledger: &mut Ledger) -> Result<(), String> {
     ledger.lists.close(world.now, &images);
     let report = lats_history::check(&ledger.lists.history);
     report.anomalies.first().map_or(Ok(()), |anomaly| Err(format!("history: {anomaly}")))
+}
+
+/// When a node group is lost: of the rows of the others, what clients were told is what is there.
+pub fn survivors_hold(world: &World, ledger: &Ledger) -> Result<(), String> {
+    let view = newest_view(world).ok_or("no node lives")?;
+    let count = view.fragments_per_table();
+    let survives = |table: &Numbers, id: i64| view.primary(table.fragment(id, count)).is_some();
+    let Found { history, registers, .. } = found(world, ledger)?;
+    let told = ledger.told.iter().filter(|(row, _)| survives(&ledger.history, **row));
+    promises_kept(told, &history, ledger)?;
+    let kept = (0..ledger.register_count).filter(|id| survives(&ledger.registers, *id));
+    registers_hold(ledger, &registers, kept)
 }
 
 /// A row carries the epoch that its last writer was told.
@@ -294,8 +318,12 @@ fn epochs_follow(ledger: &Ledger) -> Result<(), String> {
     Ok(())
 }
 
-fn promises_kept(ledger: &Ledger, history: &BTreeMap<i64, Vec<i64>>) -> Result<(), String> {
-    for (row, committed) in &ledger.told {
+fn promises_kept<'l>(
+    told: impl Iterator<Item = (&'l i64, &'l bool)>,
+    history: &BTreeMap<i64, Vec<i64>>,
+    ledger: &Ledger,
+) -> Result<(), String> {
+    for (row, committed) in told {
         match (committed, history.contains_key(row)) {
             (true, false) => return Err(format!("transfer {row} was acknowledged and is lost")),
             (false, true) => return Err(format!("transfer {row} was refused and is there")),
@@ -328,8 +356,12 @@ fn balances_add_up(
     ))
 }
 
-fn registers_hold(ledger: &Ledger, registers: &BTreeMap<i64, i64>) -> Result<(), String> {
-    for register in 0..ledger.register_count {
+fn registers_hold(
+    ledger: &Ledger,
+    registers: &BTreeMap<i64, i64>,
+    kept: impl Iterator<Item = i64>,
+) -> Result<(), String> {
+    for register in kept {
         let at = register as usize;
         let value = registers.get(&register).copied().unwrap_or(0);
         if value < ledger.acknowledged[at] {

@@ -78,6 +78,10 @@ pub struct Ledger {
     pub snapshots: u64,
     /// Indexes that were created or dropped.
     pub index_changes: u64,
+    /// A node group is dead, or about to die.
+    pub outage: bool,
+    /// What was refused because a node group is lost.
+    pub refused_as_lost: u64,
 }
 
 /// A simulated client.
@@ -95,6 +99,10 @@ pub struct SimClient {
     epoch: Epoch,
     /// The newest epoch that was complete when it asked for its commit.
     complete_before: Epoch,
+    /// A row that it has changed was lost when it asked for its commit.
+    is_lost: bool,
+    /// Since when it knows that a node group is lost.
+    lost_since: Option<Instant>,
     /// What it has read since its last commit: register and value.
     reads: Vec<(i64, i64)>,
     /// It starts nothing new.
@@ -189,6 +197,9 @@ enum Doing {
     Surveying(surveys::Survey),
 }
 
+/// A new view is installed at all nodes in this time, when nothing else is wrong.
+const KNOWN_EVERYWHERE: Duration = Duration::from_millis(8);
+
 impl Doing {
     /// The request whose answer it goes on with.
     fn awaits(&self) -> Option<Ticket> {
@@ -252,6 +263,8 @@ impl Ledger {
             refusals: 0,
             snapshots: 0,
             index_changes: 0,
+            outage: false,
+            refused_as_lost: 0,
         }
     }
 
@@ -302,6 +315,8 @@ impl SimClient {
             value: 0,
             epoch: Epoch::default(),
             complete_before: Epoch::default(),
+            is_lost: false,
+            lost_since: None,
             reads: Vec::new(),
             stopped: true,
             leisure: 1,
@@ -316,18 +331,21 @@ impl SimClient {
 
     /// What it waits for, for a person.
     pub fn describe(&self) -> String {
-        format!("client {}: {:?}, {} pending", self.number, self.doing, self.core.pending())
+        format!("client {}: {}; {:?}", self.number, self.core.describe(), self.doing)
     }
 
     /// Goes on: takes answers, starts the next thing.
     pub fn act(&mut self, now: Instant, ledger: &mut Ledger) {
         self.now = now;
         self.core.tick(now);
+        if self.lost_since.is_none() && self.core.map().view.lost_groups().next().is_some() {
+            self.lost_since = Some(now);
+        }
         while let Some((ticket, answer)) = self.core.next_answer() {
             self.on_answer(ticket, answer, ledger);
         }
         self.go_on_looking();
-        self.go_on_building();
+        self.go_on_building(ledger);
         if matches!(self.doing, Doing::Nothing) && !self.stopped && self.core.is_ready() {
             self.start(ledger);
         }
@@ -407,8 +425,22 @@ impl SimClient {
             ledger.accounts.add(to, 1, amount),
             ledger.history.insert(&[row, from, to, amount]),
         ];
+        let (accounts, history) = (&ledger.accounts, &ledger.history);
+        self.note_lost_rows(&[(accounts, from), (accounts, to), (history, row)]);
         self.complete_before = ledger.complete;
         self.core.step(sequence, &operations, Then::Commit)
+    }
+
+    /// LOST-5: what has a row in a lost group must not be committed any more, once all coordinators know.
+    fn note_lost_rows(&mut self, rows: &[(&Numbers, i64)]) {
+        let view = &self.core.map().view;
+        if self.lost_since.is_none_or(|since| self.now.since(since) < KNOWN_EVERYWHERE) {
+            return;
+        }
+        let count = view.fragments_per_table();
+        self.is_lost = rows.iter().any(|(table, id)| {
+            view.route(table.fragment(*id, count)) == Err(RefCode::NodeGroupLost)
+        });
     }
 
     fn start_write(&mut self, ledger: &mut Ledger) {
@@ -541,6 +573,9 @@ impl SimClient {
                 let reads = std::mem::take(&mut self.reads);
                 ledger.causes.extend(reads.into_iter().map(|(r, v)| (r, v, receipt.epoch)));
             }
+            Answer::Failed(e) if e.code == RefCode::NodeGroupLost && ledger.outage => {
+                ledger.refused_as_lost += 1;
+            }
             Answer::Failed(e) if e.class() == ErrorClass::Permanent => {
                 ledger.violate(format!("client {}, {doing:?}: permanent error: {e}", self.number));
             }
@@ -591,6 +626,8 @@ impl SimClient {
                 ledger.accounts.add(to, 1, amount),
                 ledger.history.insert(&[row, transfer.1, to, amount]),
             ];
+            let (accounts, history) = (&ledger.accounts, &ledger.history);
+            self.note_lost_rows(&[(accounts, transfer.1), (accounts, to), (history, row)]);
             self.complete_before = ledger.complete;
             let ticket = self.core.step(sequence, &rest, Then::Commit);
             self.doing = Doing::Finishing { row, balance: None, ticket };
@@ -667,6 +704,11 @@ impl SimClient {
     ) {
         match answer {
             Answer::Rows { results, committed: Some(receipt) } => {
+                if self.is_lost {
+                    ledger.violate(format!(
+                        "transfer {row} was committed without rows that are lost"
+                    ));
+                }
                 ledger.commits += 1;
                 ledger.told.insert(row, true);
                 ledger.transfer_epochs.insert(row, receipt.epoch);

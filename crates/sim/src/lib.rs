@@ -14,4 +14,4 @@ pub mod run;
 pub mod tables;
 pub mod world;
 
-pub use run::{Options, Outcome, run, run_caught};
+pub use run::{Kind, Options, Outcome, run, run_caught};

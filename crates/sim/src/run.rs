@@ -13,6 +13,8 @@ use lats_client::core::{Answer, Then};
 use lats_kernel::{Fault, Faults};
 use lats_node::ldm::Slices;
 
+mod outage;
+
 /// What to run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -20,10 +22,22 @@ pub struct Options {
     pub seed: u64,
     /// A planted bug that some checker must find.
     pub bug: Option<Fault>,
-    /// Make every run a long storm of faults.
-    pub storm: bool,
+    /// Which runs.
+    pub kind: Kind,
     /// Print what happens.
     pub verbose: bool,
+}
+
+/// Which runs there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// All shapes; a few faults, now and then many.
+    #[default]
+    Mixed,
+    /// Long storms of faults.
+    Storm,
+    /// Two node groups, one of which is lost soon.
+    Outage,
 }
 
 /// How a run ended.
@@ -70,7 +84,7 @@ struct Run {
     clients: Vec<SimClient>,
     ledger: Ledger,
     verbose: bool,
-    storm: bool,
+    kind: Kind,
     failovers_us: Vec<u64>,
     watch: Watch,
     /// The hand-over that is under way: its view, its group, and who is to be primary of its slots.
@@ -108,6 +122,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugCarryPastOthers
             | Fault::BugLosePassedPart
             | Fault::BugForgetEarlierLeases
+            | Fault::BugCommitWithoutLost
     )
 }
 
@@ -128,7 +143,10 @@ fn arm_helpful_crash(bug: Fault, crash_points: &mut Faults) {
 /// Runs a seed.
 pub fn run(options: &Options) -> Outcome {
     let mut random = Prng::new(options.seed);
-    let shape = draw_shape(&mut random);
+    let mut shape = draw_shape(&mut random);
+    if options.kind == Kind::Outage {
+        (shape.data_nodes, shape.replicas) = (4, 2);
+    }
     let mut crash_points = draw_crash_points(&mut random);
     let mut bugs = Faults::default();
     if let Some(bug) = options.bug {
@@ -141,7 +159,7 @@ pub fn run(options: &Options) -> Outcome {
     world.crash_points = crash_points;
     let client_count = random.between(2, 6) as u32;
     world.client_count = client_count;
-    let leisure = draw_leisure(&mut random, options.storm);
+    let leisure = draw_leisure(&mut random, options.kind == Kind::Storm);
     let clients = (1..=client_count)
         .map(|number| {
             let node = NodeId::new(1 + (number as u16 - 1) % shape.data_nodes);
@@ -161,7 +179,7 @@ pub fn run(options: &Options) -> Outcome {
         clients,
         ledger,
         verbose: options.verbose,
-        storm: options.storm,
+        kind: options.kind,
         failovers_us: Vec::new(),
         watch: Watch::default(),
         moving: None,
@@ -282,7 +300,11 @@ impl Run {
         }
         self.clients.iter_mut().for_each(|c| c.stopped = false);
         let menu = Menu::draw(random);
-        let count = if self.storm { STORM } else { faults::draw_count(random) };
+        let count = match self.kind {
+            Kind::Mixed => faults::draw_count(random),
+            Kind::Storm => STORM,
+            Kind::Outage => 1,
+        };
         let length_ms = faults::plan(&mut self.world, menu, count, random);
         self.run_for(Duration::from_millis(length_ms + 300))?;
         self.heal();
@@ -293,7 +315,8 @@ impl Run {
         checkers::indexes_match(&self.world)?;
         checkers::unique_indexes_match(&self.world)?;
         checkers::ledger_holds(&self.world, &self.ledger)?;
-        checkers::lists_hold(&self.world, &mut self.ledger)
+        checkers::lists_hold(&self.world, &mut self.ledger)?;
+        self.lose_a_group(random)
     }
 
     fn say(&self, what: &str) {

@@ -261,6 +261,7 @@ pub fn change_error(error: &ChangeError, dropping: bool) -> SqlError {
         ChangeErrorKind::Temporary => (1297, "HY000"),
         ChangeErrorKind::NameTooLong => (1059, "42000"),
         ChangeErrorKind::CommentTooLong => (1628, "HY000"),
+        ChangeErrorKind::NodeGroupLost => (1296, "HY000"),
     };
     make(errno, state, &error.message)
 }

@@ -10,8 +10,8 @@ use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
     commit::{
-        OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_HIDDEN, OUTCOME_PENDING, OutcomeConf,
-        OutcomeFindConf, OutcomeFindReq, OutcomeReq,
+        OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_HIDDEN, OUTCOME_LOST, OUTCOME_PENDING,
+        OutcomeConf, OutcomeFindConf, OutcomeFindReq, OutcomeReq,
     },
 };
 
@@ -93,12 +93,18 @@ impl Tc {
             return;
         }
         let Some(query) = self.queries.remove(&id) else { return };
+        let outcome = match query.outcome {
+            // OUTCOME-5.
+            OUTCOME_HIDDEN => OUTCOME_PENDING,
+            // LOST-4.
+            OUTCOME_ABORTED if self.view.lost_groups().next().is_some() => OUTCOME_LOST,
+            known => known,
+        };
         let conf = OutcomeConf {
             transaction: query.transaction,
             request: query.request,
             epoch: query.epoch,
-            // OUTCOME-5.
-            outcome: if query.outcome == OUTCOME_HIDDEN { OUTCOME_PENDING } else { query.outcome },
+            outcome,
             reserved: 0,
         };
         ctx.send(query.client, &conf);

@@ -192,7 +192,7 @@ impl Tc {
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
         head.fragment = table.spread.fragment_of(key);
         let fragment = head.fragment.get();
-        let node = self.view.primary(head.fragment).ok_or(RefCode::NoReplica)?;
+        let node = self.view.route(head.fragment)?;
         let instances = self.view.config.ldm_instances.max(1);
         Ok(BlockRef::ldm(node, u32::from(fragment) % instances))
     }

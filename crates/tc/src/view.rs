@@ -7,7 +7,7 @@ use crate::{
 use alloc::{collections::BTreeSet, vec::Vec};
 use lats_base::{NodeId, RefCode, TransactionId};
 use lats_catalog::{Catalog, Spread, View};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{BlockRef, Signal, control::InstallConf};
 
 impl Tc {
@@ -97,6 +97,11 @@ impl Tc {
         // FAIL-2: a batch whose primary died before all of its replicas had confirmed may never be
         // confirmed: its answer, or its row images, died too.
         let lost_batch = t.batches.values().any(|b| is_dead(&b.primary));
+        // LOST-5: what it did in a group that is lost cannot be committed any more.
+        let lost_group =
+            t.participants.keys().filter(|at| is_dead(at)).any(|at| {
+                self.view.group_of_node(at.node).is_some_and(|(_, group)| group.is_lost())
+            });
         t.participants.retain(|at, _| !is_dead(at));
         t.waiting.retain(|at| !is_dead(at));
         t.batches.retain(|_, b| !is_dead(&b.primary));
@@ -120,7 +125,8 @@ impl Tc {
             // FAIL-3: backups have become primaries of some of its rows.
             t.participants.values_mut().filter(|p| p.backup).for_each(|p| p.primary = true);
         }
-        self.go_on_after_loss(id, state, lost_batch || lost_locks, ctx);
+        let lost_group = lost_group && !ctx.fault(Fault::BugCommitWithoutLost);
+        self.go_on_after_loss(id, state, lost_batch || lost_locks || lost_group, ctx);
     }
 
     fn go_on_after_loss(

@@ -26,6 +26,17 @@ pub(super) struct Call {
     kind: Kind,
 }
 
+impl Call {
+    pub(super) fn describe(&self, ticket: Ticket) -> String {
+        format!(
+            "{ticket}: {:?} at node {} since {} us",
+            self.kind,
+            self.node,
+            self.since.as_nanos() / 1_000
+        )
+    }
+}
+
 #[derive(Debug)]
 enum Kind {
     Scan,
@@ -70,7 +81,7 @@ impl ClientCore {
         transaction: Option<u64>,
         as_of: Option<Epoch>,
     ) -> Result<(ScanHandle, Ticket), RefCode> {
-        let node = self.map.view.primary(fragment).ok_or(RefCode::NoReplica)?;
+        let node = self.map.view.route(fragment)?;
         if !self.is_up(node) {
             return Err(RefCode::NotServing);
         }
@@ -120,6 +131,11 @@ impl ClientCore {
 
     /// Asks for the next batch. The answer comes under the scan's own number.
     pub fn next_batch(&mut self, handle: ScanHandle) -> Ticket {
+        if !self.links.contains(&handle.ldm.node) {
+            // The link was lost between two batches, and the scan with it.
+            self.fail(handle.scan, RefCode::NodeFailed);
+            return handle.scan;
+        }
         let call =
             Call { node: handle.ldm.node, since: self.now, sent_at: self.now, kind: Kind::Scan };
         self.requests.insert(handle.scan, Request::Call(call));

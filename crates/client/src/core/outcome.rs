@@ -1,12 +1,12 @@
 //! Finding out what became of a commit whose coordinator was lost. The answer is never "unknown"
-//! while the cluster lives.
+//! while all node groups live.
 
 use super::{ClientCore, PATIENCE, Request, Ticket};
 use crate::api::Committed;
 use lats_base::{Duration, Instant, RefCode};
 use lats_signals::{
     BlockRef, Signal,
-    commit::{OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeConf, OutcomeReq},
+    commit::{OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_LOST, OutcomeConf, OutcomeReq},
 };
 
 /// A question about a transaction.
@@ -45,11 +45,17 @@ impl ClientCore {
         let conf = signal.body::<OutcomeConf>();
         let Some(Request::Outcome(question)) = self.requests.get(&conf.request) else { return };
         let sequence = question.sequence;
-        if conf.outcome == OUTCOME_PENDING {
-            return;
+        match conf.outcome {
+            OUTCOME_COMMITTED => {
+                self.settle(conf.request, sequence, Some(Committed { epoch: conf.epoch }));
+            }
+            OUTCOME_ABORTED => self.settle(conf.request, sequence, None),
+            OUTCOME_LOST => {
+                self.end(sequence);
+                self.fail(conf.request, RefCode::OutcomeUnknown);
+            }
+            // Asked again.
+            _ => {}
         }
-        let committed =
-            (conf.outcome == OUTCOME_COMMITTED).then_some(Committed { epoch: conf.epoch });
-        self.settle(conf.request, sequence, committed);
     }
 }

@@ -47,6 +47,9 @@ impl ClientCore {
     fn send_read(&mut self, ticket: Ticket) {
         let now = self.now;
         let Some(Request::Read(mut read)) = self.requests.remove(&ticket) else { return };
+        if self.reads_of_lost_rows(&read) {
+            return self.fail(ticket, RefCode::NodeGroupLost);
+        }
         let mut parts: BTreeMap<BlockRef, (u32, Vec<u8>)> = BTreeMap::new();
         read.sent_at = Some(now);
         read.asked.clear();
@@ -72,6 +75,13 @@ impl ClientCore {
             self.send(to, &body, &[&operations]);
         }
         self.requests.insert(ticket, Request::Read(read));
+    }
+
+    /// LOST-1: nobody has some of the rows any more.
+    fn reads_of_lost_rows(&self, read: &Read) -> bool {
+        let lost =
+            |op: &RowOp| self.map.view.route(self.fragment_of(op)) == Err(RefCode::NodeGroupLost);
+        self.map.view.lost_groups().next().is_some() && read.operations.iter().any(lost)
     }
 
     /// The nearest replica that may answer; of those as near the primary, which knows most.

@@ -158,7 +158,7 @@ impl ClientCore {
         Some(node)
     }
 
-    fn end(&mut self, sequence: u64) {
+    pub(super) fn end(&mut self, sequence: u64) {
         self.transactions.remove(&sequence);
         self.active.remove(&sequence);
     }

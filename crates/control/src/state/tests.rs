@@ -1,8 +1,8 @@
 //! What commands do to views.
 
 use super::{Command, ControlState, Founding};
-use lats_base::{FragmentId, Incarnation, NodeId, ViewNumber};
-use lats_catalog::{AfterStop, ClusterConfig, Member, Roles};
+use lats_base::{FragmentId, Incarnation, NodeId, RefCode, ViewNumber};
+use lats_catalog::{AfterStop, Change, ChangeErrorKind, ClusterConfig, Member, Roles};
 
 fn member(node: u16, life: u32, data: bool) -> Member {
     Member {
@@ -206,4 +206,34 @@ fn a_node_that_is_to_stop_does_not_become_primary_again() {
     assert!(state.view.is_stopping(NodeId::new(2)));
     // What it is primary of it hands over; nothing is added.
     assert_eq!(state.view.groups[0].primaries, [NodeId::new(3), NodeId::new(2), NodeId::new(3)]);
+}
+
+/// LOST-1 to LOST-3.
+#[test]
+fn a_lost_group_stays_lost_and_gets_no_new_definitions() {
+    let mut state = two_and_a_witness();
+    let remove = |node: u16, life: u32| Command::Remove {
+        node: NodeId::new(node),
+        incarnation: Incarnation::new(life),
+    };
+    let create = |name: &str| Change::CreateDatabase { name: name.into(), if_not_exists: false };
+    state.apply(&Command::Change { request: 1, change: create("one") });
+    assert_eq!(state.change_result(1), Some(&Ok(state.catalog.version)));
+    state.apply(&remove(1, 1));
+    state.apply(&Command::Join(member(1, 2, true)));
+    assert_eq!(state.view.lost_groups().count(), 0);
+    state.apply(&remove(2, 1));
+    assert_eq!(state.view.lost_groups().map(|(id, _)| id.get()).collect::<Vec<_>>(), [0]);
+    assert_eq!(state.view.route(FragmentId::new(0)), Err(RefCode::NodeGroupLost));
+    // Node 1 was being filled, and has not every row.
+    let (number, catalog_version) = (state.view.number, state.catalog.version);
+    let (node, incarnation) = (NodeId::new(1), Incarnation::new(2));
+    state.apply(&Command::Synced { node, incarnation, catalog_version });
+    assert_eq!((state.view.number, state.view.is_in_sync(node)), (number, false));
+    state.apply(&Command::Change { request: 2, change: create("two") });
+    let refused = state.change_result(2).and_then(|r| r.as_ref().err());
+    assert_eq!(refused.map(|e| e.kind), Some(ChangeErrorKind::NodeGroupLost));
+    let drop = Change::DropDatabase { name: "one".into(), if_exists: false };
+    state.apply(&Command::Change { request: 3, change: drop });
+    assert!(state.change_result(3).is_some_and(Result::is_ok));
 }

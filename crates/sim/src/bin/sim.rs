@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use lats_kernel::Fault;
-use lats_sim::{Options, Outcome, run_caught};
+use lats_sim::{Kind, Options, Outcome, run_caught};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -32,9 +32,22 @@ struct Args {
     /// Long runs with hundreds of faults each.
     #[arg(long)]
     storm: bool,
+    /// Short runs with two node groups, one of which is lost at the end.
+    #[arg(long, conflicts_with = "storm")]
+    outage: bool,
     /// Threads.
     #[arg(long, default_value_t = 2)]
     jobs: u64,
+}
+
+impl Args {
+    fn kind(&self) -> Kind {
+        match (self.storm, self.outage) {
+            (true, _) => Kind::Storm,
+            (_, true) => Kind::Outage,
+            _ => Kind::Mixed,
+        }
+    }
 }
 
 /// The planted bugs, by name.
@@ -65,11 +78,12 @@ const BUGS: &[(&str, Fault)] = &[
     ("hand-over-early", Fault::BugHandOverEarly),
     ("forget-open-change", Fault::BugForgetOpenChange),
     ("forget-earlier-leases", Fault::BugForgetEarlierLeases),
+    ("commit-without-lost", Fault::BugCommitWithoutLost),
 ];
 
 #[derive(Default)]
 struct Totals {
-    storm: bool,
+    kind: Kind,
     runs: u64,
     commits: u64,
     aborts: u64,
@@ -156,7 +170,7 @@ fn main() -> std::process::ExitCode {
     println!("sim: seeds from {first}; repeat one with `cargo xtask sim --seeds 1 --seed N -v`");
     let end = args.minutes.map(|m| started + Duration::from_secs(60 * m));
     let jobs = args.jobs.max(1);
-    let mut totals = Totals { storm: args.storm, ..Totals::default() };
+    let mut totals = Totals { kind: args.kind(), ..Totals::default() };
     // One failing seed shows that a planted bug is found.
     let found = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -196,7 +210,7 @@ fn main() -> std::process::ExitCode {
 
 /// Runs a seed, twice if asked to.
 fn one(seed: u64, bug: Option<Fault>, args: &Args) -> Outcome {
-    let options = Options { seed, bug, storm: args.storm, verbose: args.verbose };
+    let options = Options { seed, bug, kind: args.kind(), verbose: args.verbose };
     let mut outcome = run_caught(&options);
     if args.twice && outcome.failure.is_none() {
         let again = run_caught(&options);
@@ -212,8 +226,12 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
     totals.failures.sort();
     for (seed, failure) in &totals.failures {
         println!("seed {seed} FAILED: {failure}");
-        let storm = if totals.storm { " --storm" } else { "" };
-        println!("    repeat: cargo xtask sim --seeds 1 --seed {seed}{storm} -v");
+        let kind = match totals.kind {
+            Kind::Mixed => "",
+            Kind::Storm => " --storm",
+            Kind::Outage => " --outage",
+        };
+        println!("    repeat: cargo xtask sim --seeds 1 --seed {seed}{kind} -v");
     }
     println!(
         "sim: {} runs, {} failed; {} faults, {} commits, {} refused, {} statements refused within a \

@@ -6,7 +6,7 @@ use crate::tables::Numbers;
 use lats_base::{FragmentId, RefCode, TableId};
 use lats_catalog::Change;
 use lats_client::{
-    api::{AsOf, KeyRange, PRIMARY_INDEX, RowOp, RowOutcome, Scan},
+    api::{AsOf, KeyRange, PRIMARY_INDEX, RowOp, RowOutcome, RowResult, Scan},
     core::{Answer, ScanHandle, Then, Ticket},
 };
 
@@ -14,9 +14,9 @@ use lats_client::{
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// It changes rows, and may keep its transaction for a while.
-    Writing { stays: Option<u64>, ticket: Ticket },
+    Writing { rows: Vec<i64>, stays: Option<u64>, ticket: Ticket },
     /// It keeps its transaction, which may so become older than the index.
-    Staying { sequence: u64, pauses: u64 },
+    Staying { rows: Vec<i64>, sequence: u64, pauses: u64 },
     /// It changes the catalog.
     Changing { ticket: Ticket },
     /// It looks what there is to do: after a change, or again after something has failed.
@@ -59,17 +59,19 @@ impl SimClient {
         if self.number == 1 && self.random.chance(1, 8) {
             return self.change_index(ledger);
         }
-        let operations = vec![self.pass_write(ledger), self.pass_write(ledger)];
+        let rows =
+            [(); 2].map(|()| i64::from(self.number) * 1_000 + self.random.below(ROWS) as i64);
+        let operations = rows.map(|row| self.pass_write(row, ledger));
+        self.note_lost_passes(&rows, ledger);
         let sequence = self.core.begin();
         let goes_on = self.random.chance(1, 2);
         let then = if goes_on { Then::GoOn } else { Then::Commit };
         let ticket = self.core.step(sequence, &operations, then);
         let stays = goes_on.then_some(sequence);
-        self.doing = Doing::Pass(Step::Writing { stays, ticket });
+        self.doing = Doing::Pass(Step::Writing { rows: rows.to_vec(), stays, ticket });
     }
 
-    fn pass_write(&mut self, ledger: &Ledger) -> RowOp {
-        let row = i64::from(self.number) * 1_000 + self.random.below(ROWS) as i64;
+    fn pass_write(&mut self, row: i64, ledger: &Ledger) -> RowOp {
         let pass = self.random.below(PASSES) as i64;
         match self.random.below(4) {
             0 => ledger.passes.insert(&[row, pass]),
@@ -77,6 +79,11 @@ impl SimClient {
             2 => ledger.passes.add(row, 1, 1),
             _ => ledger.passes.delete(row),
         }
+    }
+
+    fn note_lost_passes(&mut self, rows: &[i64], ledger: &Ledger) {
+        let rows: Vec<(&Numbers, i64)> = rows.iter().map(|row| (&ledger.passes, *row)).collect();
+        self.note_lost_rows(&rows);
     }
 
     /// Begins with the index, or drops it.
@@ -99,15 +106,17 @@ impl SimClient {
     }
 
     /// Goes on where nothing is awaited.
-    pub(super) fn go_on_building(&mut self) {
+    pub(super) fn go_on_building(&mut self, ledger: &Ledger) {
         if let Doing::Pass(Step::Looking { ticket: waiting @ None }) = &mut self.doing {
             *waiting = Some(self.core.fetch_catalog());
         }
-        if let Doing::Pass(Step::Staying { sequence, pauses }) = &mut self.doing {
+        if let Doing::Pass(Step::Staying { rows, sequence, pauses }) = &mut self.doing {
             *pauses = pauses.saturating_sub(1);
             if *pauses == 0 {
-                let ticket = self.core.step(*sequence, &[], Then::Commit);
-                self.doing = Doing::Pass(Step::Writing { stays: None, ticket });
+                let (rows, sequence) = (std::mem::take(rows), *sequence);
+                self.note_lost_passes(&rows, ledger);
+                let ticket = self.core.step(sequence, &[], Then::Commit);
+                self.doing = Doing::Pass(Step::Writing { rows, stays: None, ticket });
             }
         }
     }
@@ -115,7 +124,9 @@ impl SimClient {
     pub(super) fn after_pass(&mut self, step: Step, answer: Answer, ledger: &mut Ledger) {
         let again = Doing::Pass(Step::Looking { ticket: None });
         match (step, answer) {
-            (Step::Writing { stays, .. }, answer) => self.after_pass_write(stays, &answer, ledger),
+            (Step::Writing { rows, stays, .. }, answer) => {
+                self.after_pass_write(rows, stays, &answer, ledger);
+            }
             (Step::Looking { .. }, Answer::Catalog(catalog)) => self.look(&catalog, ledger),
             (
                 Step::Collecting { entries, fragment, handle, mut keys, .. },
@@ -134,11 +145,15 @@ impl SimClient {
             (Step::Entering { entries, mut keys, entered, .. }, Answer::Rows { results, .. }) => {
                 if results.iter().any(|r| r.outcome == RowOutcome::Duplicate) {
                     ledger.refusals += 1;
-                    return self.propose(Change::DropBuild { table: ledger.passes.id, entries });
+                    return self.give_up_building(entries, ledger);
                 }
                 keys.truncate(keys.len() - entered);
                 self.enter(entries, keys, ledger);
             }
+            (
+                Step::Collecting { entries, .. } | Step::Entering { entries, .. },
+                Answer::Failed(e),
+            ) if e.code == RefCode::NodeGroupLost => self.give_up_building(entries, ledger),
             (Step::Staying { .. }, _) => {}
             (Step::Changing { .. } | Step::Looking { .. }, _) => self.doing = again,
             // It is done again from the start; entries that are there already do no harm.
@@ -146,12 +161,25 @@ impl SimClient {
         }
     }
 
-    fn after_pass_write(&mut self, stays: Option<u64>, answer: &Answer, ledger: &mut Ledger) {
+    fn after_pass_write(
+        &mut self,
+        rows: Vec<i64>,
+        stays: Option<u64>,
+        answer: &Answer,
+        ledger: &mut Ledger,
+    ) {
         let committed = matches!(answer, Answer::Rows { committed: Some(_), .. });
+        if committed && self.is_lost {
+            ledger.violate(format!("passes {rows:?} were committed, although rows are lost"));
+        }
         ledger.commits += u64::from(committed);
+        let changed = match answer {
+            Answer::Rows { results, .. } => changed(rows, results),
+            _ => Vec::new(),
+        };
         if let Some(sequence) = stays.filter(|sequence| self.core.is_open(*sequence)) {
             let pauses = self.random.between(1, 25);
-            self.doing = Doing::Pass(Step::Staying { sequence, pauses });
+            self.doing = Doing::Pass(Step::Staying { rows: changed, sequence, pauses });
         } else if !committed {
             ledger.aborts += 1;
         }
@@ -193,8 +221,14 @@ impl SimClient {
             Ok((handle, ticket)) => {
                 Doing::Pass(Step::Collecting { entries, fragment, handle, keys, ticket })
             }
+            Err(RefCode::NodeGroupLost) => return self.give_up_building(entries, ledger),
             Err(_) => Doing::Pass(Step::Looking { ticket: None }),
         };
+    }
+
+    /// What cannot be built is taken away again.
+    fn give_up_building(&mut self, entries: TableId, ledger: &Ledger) {
+        self.propose(Change::DropBuild { table: ledger.passes.id, entries });
     }
 
     fn enter(&mut self, entries: TableId, keys: Vec<Vec<u8>>, ledger: &Ledger) {
@@ -209,6 +243,12 @@ impl SimClient {
         let ticket = self.core.step(sequence, &operations, Then::Commit);
         self.doing = Doing::Pass(Step::Entering { entries, keys, entered, ticket });
     }
+}
+
+/// Those of the rows that the transaction has something at.
+fn changed(rows: Vec<i64>, results: &[RowResult]) -> Vec<i64> {
+    let done = rows.into_iter().zip(results).filter(|(_, r)| r.outcome == RowOutcome::Done);
+    done.map(|(row, _)| row).collect()
 }
 
 /// The table of passes, which will get this id.
