@@ -40,13 +40,14 @@ class Ledger:
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.committed, self.refused, self.unknown = set(), set(), set()
+        # Lists: a set that outgrows its table is built anew, and no client gets on for tens of milliseconds.
+        self.committed, self.refused, self.unknown = [], [], []
         self.commits = []  # (time, port, time of BEGIN)
         self.errors = {}
 
     def note(self, outcome, number, port=0, begun=0.0):
         with self.lock:
-            outcome.add(number)
+            outcome.append(number)
             if outcome is self.committed:
                 self.commits.append((time.monotonic(), port, begun))
 
@@ -258,7 +259,8 @@ def check(ledger, ports):
     if any(t != transfers[0] for t in transfers) or any(a != accounts[0] for a in accounts):
         wrong.append("the nodes give different rows")
     # Also keys that must not be there: a replica may have what its primary has not.
-    tried = sorted(ledger.committed | ledger.refused | ledger.unknown)
+    committed, refused = set(ledger.committed), set(ledger.refused)
+    tried = sorted(committed | refused | set(ledger.unknown))
     for port in ports:
         for table, keys, scanned in (("transfer", tried, transfers[0]), ("account", list(range(ACCOUNTS)), accounts[0])):
             own = own_rows(port, table, keys)
@@ -269,9 +271,9 @@ def check(ledger, ports):
     if others := set(ledger.errors) - TEMPORARY:
         wrong.append(f"clients got errors that are not temporary: {sorted(others)}")
     there = {int(r[0]) for r in transfers[0]}
-    if lost := ledger.committed - there:
+    if lost := committed - there:
         wrong.append(f"{len(lost)} acknowledged transfers are lost, e.g. {min(lost)}")
-    if ghosts := ledger.refused & there:
+    if ghosts := refused & there:
         wrong.append(f"{len(ghosts)} refused transfers are there, e.g. {min(ghosts)}")
     balances = dict.fromkeys(range(ACCOUNTS), 0)
     for _, source, target, amount in transfers[0]:

@@ -2,6 +2,7 @@
 
 mod cluster_file;
 mod join;
+mod memory;
 mod node;
 mod options;
 mod ports;

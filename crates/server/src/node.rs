@@ -69,11 +69,15 @@ impl Wire for PortWire {
 }
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
+    crate::memory::keep_freed();
     let (cluster, entry) = match &args.join {
         Some(seed) => join::prepare(args, seed)?,
         None => described(args)?,
     };
     let node_id = entry.node_id;
+    if entry.data {
+        crate::memory::keep_ahead().context("cannot start the thread that keeps memory ready")?;
+    }
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
     let sql = entry.sql_address.map(|a| ports::bind(a, "MySQL clients")).transpose()?;
     let tokio = tokio::runtime::Builder::new_multi_thread()

@@ -1,0 +1,65 @@
+//! Memory ahead of need. The kernel clears a page when it is touched for the first time, and a huge one takes
+//! long enough for every client of the cluster to notice, most of all when a node has just started. So what has been
+//! freed is kept, and a thread of its own touches what the allocator is going to give next.
+
+use std::{os::unix::process::CommandExt, process::Command, time::Duration};
+
+/// How much is kept ready.
+const AHEAD_BYTES: usize = 32 << 20;
+/// The smallest page there is.
+const PAGE_BYTES: usize = 4 << 10;
+/// How often the thread looks whether some of it was used.
+const LOOKS_EVERY: Duration = Duration::from_millis(50);
+/// After how long the allocator gives back what was freed, in ms. It reads this when a process starts.
+pub(crate) const PURGE_DELAY: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "-1");
+
+/// Lets the program begin again, in the same process, with an allocator that keeps what was freed. Who starts
+/// nodes by program gives them the variable and spares them that.
+pub(crate) fn keep_freed() {
+    if std::env::var_os(PURGE_DELAY.0).is_some() {
+        return;
+    }
+    let arguments = std::env::args_os().skip(1);
+    let again = |program| Command::new(program).args(arguments).envs([PURGE_DELAY]).exec();
+    let error = std::env::current_exe().map_or_else(|error| error, again);
+    tracing::warn!(%error, "freed memory will be given back, and be slow to get again");
+}
+
+/// Keeps memory ready from now on; some is when this returns.
+pub(crate) fn keep_ahead() -> std::io::Result<()> {
+    let mut touched = touch(0);
+    std::thread::Builder::new().name("lats-memory".to_string()).spawn(move || {
+        loop {
+            std::thread::sleep(LOOKS_EVERY);
+            touched = touch(touched);
+        }
+    })?;
+    Ok(())
+}
+
+/// Touches what the allocator gives next, unless that is where it was `before`: then nobody has used it. Where
+/// it is.
+fn touch(before: usize) -> usize {
+    let mut block: Vec<u8> = Vec::with_capacity(AHEAD_BYTES);
+    let at = block.as_ptr() as usize;
+    if at != before {
+        for page in block.spare_capacity_mut().iter_mut().step_by(PAGE_BYTES) {
+            page.write(0);
+        }
+        std::hint::black_box(&block);
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_has_used_is_not_touched_again() {
+        let first = touch(0);
+        assert_eq!(touch(first), first);
+        let used = vec![1_u8; AHEAD_BYTES];
+        assert_ne!(touch(first), used.as_ptr() as usize);
+    }
+}
