@@ -26,6 +26,10 @@ pub(crate) fn keep_freed() {
 }
 
 /// Keeps memory ready from now on; some is when this returns.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a thread of the process, not of the node; it waits for nothing but time"
+)]
 pub(crate) fn keep_ahead() -> std::io::Result<()> {
     let mut touched = touch(0);
     std::thread::Builder::new().name("lats-memory".to_string()).spawn(move || {
