@@ -34,6 +34,19 @@ refused "cannot read the configuration" "$latsdb" start --config "$directory/non
 "$latsdb" sql --address "127.0.0.1:$native" -e \
   "CREATE TABLE test.kept (id INT PRIMARY KEY); INSERT INTO test.kept VALUES (1), (2), (3)" >/dev/null
 
+# A small run of the benchmark: all that it was asked for is done, and the table is gone afterwards.
+bench=("$latsdb" bench flex --address "127.0.0.1:$native")
+"${bench[@]}" --rows 5000 --transactions 8 --client-threads 2 --seconds 1 --json - | python3 -c "
+import json, sys
+said = json.load(sys.stdin)
+for stage in ('insert', 'read', 'update', 'delete'):
+    one = said[stage]
+    assert one['errors'] == 0 and one['ops_per_second'] > 0, said
+    assert 0 < one['p50_us'] <= one['p99_us'] <= one['max_us'] * 1.01, said
+assert said['config']['rows'] == 5000, said" || fail "bench flex"
+refused "rows of its own" "${bench[@]}" --rows 5
+refused "bench.flex" "$latsdb" sql --address "127.0.0.1:$native" -e "SELECT COUNT(*) FROM bench.flex"
+
 join=("$latsdb" node --join "127.0.0.1:$native" --data-dir "$directory/joined")
 refused "no such node of the cluster is down" "${join[@]}"
 kill -9 "$(state 2 pid)"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Kills both nodes of one of two node groups: their rows are refused soon and clearly, all others are served.
+"""Kills both nodes of one of two node groups: their rows are refused soon and clearly, all others are served, also when
+the two nodes are back, without rows.
 
 Clients count up rows one by one, read them, and change pairs of rows, through the nodes of the group that lives.
 Afterwards each row of that group must hold what was acknowledged. Statements that need the whole table are refused,
@@ -62,7 +63,7 @@ class Client(threading.Thread):
 
     def count_two(self, first, second):
         self.ask("BEGIN")
-        done = all([self.ask(f"UPDATE t SET n = n + 1 WHERE id = {row}") for row in (first, second)])
+        done = all(self.ask(f"UPDATE t SET n = n + 1 WHERE id = {row}") for row in (first, second))
         if done and self.ask("COMMIT"):
             self.acknowledged[first] += 1
             self.acknowledged[second] += 1
@@ -111,7 +112,7 @@ def main():
     binary = os.path.abspath(arguments.binary)
     directory = os.path.join(tempfile.mkdtemp(), "data")
     start = [binary, "start", "--data-dir", directory, "--sql-port", str(arguments.sql_port), "--nodes", "4",
-             "--no-restart", "--ephemeral", "--detach"]
+             "--ephemeral", "--detach"]
     subprocess.run(start, check=True, stdout=subprocess.DEVNULL, timeout=60)
     try:
         lose_a_group(binary, directory)
@@ -144,7 +145,8 @@ def lose_a_group(binary, directory):
     for node in lost:
         os.kill(node["pid"], signal.SIGKILL)
     killed = time.monotonic()
-    time.sleep(4)
+    # Longer than the supervisor waits before it says that rows are gone.
+    time.sleep(8)
     stop.set()
     [client.join(30) for client in clients]
 
@@ -180,6 +182,11 @@ def lose_a_group(binary, directory):
     check(ROWS / 4 < kept < ROWS * 3 / 4, f"{kept} of {ROWS} rows are there, as they were acknowledged")
     check(json.loads(status(binary, directory, "--json"))["lost_node_groups"] == [1], "status --json names the group")
     check("node group 1 IS LOST" in status(binary, directory), "so does the table")
+    nodes = json.loads(status(binary, directory, "--json"))["nodes"]
+    states = [n["state"] for n in nodes if n["node_group"] == 1]
+    check(states == ["syncing", "syncing"], f"its nodes are back, and never whole: {states}")
+    with open(directory + ".log", encoding="utf8") as log:
+        check(log.read().count("all nodes of a node group have died (3, 4)") == 1, "the log says so, once")
 
 
 if __name__ == "__main__":

@@ -196,10 +196,11 @@ impl View {
     }
 
     /// True if another full replica of the node's group stays, so that the node can do without (STOP-1).
-    /// True, too, of a node without data.
+    /// True, too, of a node without data, and of one whose group is lost.
     pub fn is_replaceable(&self, node: NodeId) -> bool {
         let stays = |r: &Replica| r.in_sync && r.node != node && !self.is_stopping(r.node);
-        self.group_of_node(node).is_none_or(|(_, group)| group.replicas.iter().any(stays))
+        self.group_of_node(node)
+            .is_none_or(|(_, group)| group.is_lost() || group.replicas.iter().any(stays))
     }
 
     /// Of how many slots the node is primary: its part of the work.

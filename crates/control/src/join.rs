@@ -129,7 +129,8 @@ impl Control {
         let waits = self.joined
             && self.me_alive(ctx)
             && self.state.view.is_replica_of_own_group(ctx.node())
-            && !self.state.view.is_in_sync(ctx.node());
+            && !self.state.view.is_in_sync(ctx.node())
+            && !self.state.view.group_of_node(ctx.node()).is_some_and(|(_, g)| g.is_lost());
         if all && waits && instances > 0 {
             self.synced_told_at = ctx.now();
             let command = Command::Synced {

@@ -174,7 +174,13 @@ impl Control {
         };
         match self.broken.iter_mut().find(same) {
             Some(broken) => broken.heard_at = now,
-            None => self.broken.push(Broken { suspect, complainer, since: now, heard_at: now }),
+            None => self.broken.push(Broken {
+                suspect,
+                complainer,
+                since: now,
+                heard_at: now,
+                answered_at: None,
+            }),
         }
     }
 
@@ -194,20 +200,50 @@ impl Control {
         node == ctx.node() || ctx.now().since(echoed) <= lately
     }
 
+    /// Leader: notes of which broken links both ends have shown since that they live.
+    fn note_answers(&mut self, ctx: &Ctx<'_>) {
+        let (me, now) = (ctx.node(), ctx.now());
+        for broken in self.broken.iter_mut().filter(|b| b.answered_at.is_none()) {
+            let echoed = |n: NodeId| self.peers.get(&n).map(|p| p.echoed).unwrap_or_default();
+            let lives = |n: NodeId| n == me || echoed(n) > broken.since;
+            if lives(broken.suspect) && lives(broken.complainer) {
+                broken.answered_at = Some(now);
+            }
+        }
+    }
+
+    /// Leader: true of a last replica that this broken link says nothing about: it has not been heard of since, and
+    /// nobody else hears it either. If it has died there is nothing to be chosen, so nobody goes for the link.
+    fn may_have_died(&self, node: NodeId, broken: &Broken, ctx: &Ctx<'_>) -> bool {
+        let (me, now, view) = (ctx.node(), ctx.now(), &self.state.view);
+        if node == me || !self.is_last_in_sync(node) {
+            return false;
+        }
+        if let Some(answered_at) = broken.answered_at {
+            // It lives. If it was only slow, the complaints end now.
+            return broken.heard_at < answered_at.plus(HEALS_IN);
+        }
+        let lease = Duration::from_millis(view.config.lease_ms);
+        if now.since(broken.since) <= lease {
+            return true;
+        }
+        let complains = |n: NodeId| self.broken.iter().any(|b| b.is_between(n, node));
+        let others = view.data_nodes().map(|m| m.node).filter(|n| *n != node);
+        let leader_serves = !self.roles_data || view.is_in_sync(me);
+        leader_serves && others.into_iter().all(complains)
+    }
+
     /// Leader: of each broken link, one end gets no lease any more, and is removed when its last one
     /// has run out. Nobody is removed for a link to somebody who goes anyway.
     pub(crate) fn doom(&mut self, ctx: &mut Ctx<'_>) {
         self.forget_mended(ctx.now());
+        self.note_answers(ctx);
         let judges = self.may_judge(ctx.now());
         let (me, view) = (ctx.node(), &self.state.view);
         let mut doomed = NodeSet::EMPTY;
         for broken in &self.broken {
             let (suspect, complainer) = (broken.suspect, broken.complainer);
-            // Nobody goes for a link to the last replica before that one has shown that it lives without
-            // the link: if it has died, there is nothing to be chosen.
-            let lives =
-                |n: NodeId| n == me || self.peers.get(&n).is_some_and(|p| p.echoed > broken.since);
-            if [suspect, complainer].iter().any(|n| self.is_last_in_sync(*n) && !lives(*n)) {
+            if [suspect, complainer].iter().any(|n| self.may_have_died(*n, broken, ctx)) {
                 continue;
             }
             if doomed.contains(suspect) || doomed.contains(complainer) {
@@ -242,14 +278,22 @@ pub(crate) struct Broken {
     /// When the first complaint came, and when the last one did.
     since: Instant,
     heard_at: Instant,
+    /// When it was first known that both ends have lived on without the link.
+    answered_at: Option<Instant>,
 }
 
 impl Broken {
+    fn is_between(&self, a: NodeId, b: NodeId) -> bool {
+        [(a, b), (b, a)].contains(&(self.suspect, self.complainer))
+    }
+
     /// True if this holds for one of its ends.
     pub(crate) fn is_about(&self, is_meant: impl Fn(NodeId) -> bool) -> bool {
         is_meant(self.suspect) || is_meant(self.complainer)
     }
 }
 
+/// Heartbeats come through again in this time when the other end goes on.
+const HEALS_IN: Duration = Duration::from_millis(3 * RENEW.as_millis());
 /// Who has reason to complain does so with every tick.
 const COMPLAINT_LASTS: Duration = Duration::from_millis(200);

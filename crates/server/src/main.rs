@@ -1,5 +1,6 @@
 //! `latsdb`: the one binary. Starts clusters and nodes, shows their state, runs SQL.
 
+mod bench;
 mod cluster_file;
 mod join;
 mod memory;
@@ -47,6 +48,8 @@ enum Command {
     StartNode(stop_node::StartNodeArgs),
     /// Run one node (what `start` does for each).
     Node(node::NodeArgs),
+    /// Measure a running cluster.
+    Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::StopNode(args) => stop_node::stop(&args),
         Command::StartNode(args) => stop_node::start(&args),
         Command::Node(args) => node::run(&args),
+        Command::Bench(args) => bench::run(&args),
     };
     match done {
         Ok(code) => code,

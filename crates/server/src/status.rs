@@ -63,8 +63,8 @@ impl Target {
         known.unwrap_or_else(|| "does it run?".to_string())
     }
 
-    /// A client of the cluster. Call it within a tokio runtime.
-    pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
+    /// How a client finds it.
+    pub(crate) fn client_options(&self) -> anyhow::Result<ClientOptions> {
         let (addresses, cluster_id) = match &self.address {
             Some(address) => (vec![crate::join::resolve(address)?], 0),
             None => {
@@ -72,9 +72,14 @@ impl Target {
                 (cluster.addresses(), cluster.cluster_id)
             }
         };
-        let shown = format!("{addresses:?}");
         let seed = random::number();
-        let options = ClientOptions { addresses, cluster_id, seed, ..ClientOptions::default() };
+        Ok(ClientOptions { addresses, cluster_id, seed, ..ClientOptions::default() })
+    }
+
+    /// A client of the cluster. Call it within a tokio runtime.
+    pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
+        let options = self.client_options()?;
+        let shown = format!("{:?}", options.addresses);
         let client = Client::start(options, clock::now);
         client.ready(PATIENCE).await.with_context(|| {
             format!("no node of the cluster answers at {shown}; {}", self.why())

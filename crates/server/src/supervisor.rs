@@ -25,6 +25,8 @@ pub(crate) struct Supervisor {
     started_again: BTreeSet<u16>,
     /// Since when a node group has no full replica.
     lost_since: Option<Time>,
+    /// Groups of which somebody was told that they are lost.
+    told_lost: BTreeSet<Vec<NodeId>>,
     tokio: tokio::runtime::Runtime,
 }
 
@@ -110,6 +112,7 @@ impl Supervisor {
             children: BTreeMap::new(),
             started_again: BTreeSet::new(),
             lost_since: None,
+            told_lost: BTreeSet::new(),
             tokio,
         })
     }
@@ -285,33 +288,54 @@ impl Supervisor {
         full
     }
 
-    /// The nodes of a group that has no full replica left among the processes started here.
-    fn lost_group(&mut self) -> Option<Vec<u16>> {
-        let full = |id: &NodeId, it: &mut Self| it.is_full(id.get());
+    /// The groups that have no full replica left among the processes started here, and whether these are all.
+    fn lost_groups(&mut self) -> (Vec<Vec<NodeId>>, bool) {
         let groups = self.cluster.founding().groups();
-        let lost = groups.into_iter().find(|group| !group.iter().any(|id| full(id, self)));
-        lost.map(|group| group.iter().map(|n| n.get()).collect())
+        let count = groups.len();
+        let dead = |group: &Vec<NodeId>, it: &mut Self| !group.iter().any(|n| it.is_full(n.get()));
+        let lost: Vec<Vec<NodeId>> = groups.into_iter().filter(|g| dead(g, self)).collect();
+        let all = lost.len() == count;
+        (lost, all)
     }
 
     /// Rows live as long as one full replica of their group does. A replica may be full before it knows
-    /// and says so, hence the grace.
+    /// and says so, hence the grace. While one group lives it goes on (LOST-1).
     fn end_if_rows_are_gone(&mut self) -> anyhow::Result<()> {
-        let Some(lost) = self.lost_group() else {
+        let (lost, all) = self.lost_groups();
+        if lost.is_empty() {
             self.lost_since = None;
             return Ok(());
-        };
+        }
         let now = clock::now();
         let since = *self.lost_since.get_or_insert(now);
         if now.since(since) < span(LOST_GRACE) {
             return Ok(());
         }
+        if !all {
+            self.warn_of_lost(&lost);
+            return Ok(());
+        }
         let why = format!(
-            "all replicas of a node group that were started here have died (nodes {lost:?}). Rows are \
+            "all replicas of every node group that were started here have died (nodes {lost:?}). Rows are \
              kept in memory only in this version, so they are gone. `latsdb start` begins again with an empty cluster"
         );
         self.kill_all();
         let _ = std::fs::write(last_words_file(&self.data_dir), &why);
         bail!(why)
+    }
+
+    /// Says once of each group that it is lost.
+    fn warn_of_lost(&mut self, lost: &[Vec<NodeId>]) {
+        for group in lost {
+            if self.told_lost.insert(group.clone()) {
+                let nodes: Vec<String> = group.iter().map(ToString::to_string).collect();
+                say!(
+                    "latsdb: all nodes of a node group have died ({}): its rows are gone, for they are kept in \
+                     memory only in this version. Rows of other groups are served; save them, and start anew",
+                    nodes.join(", ")
+                );
+            }
+        }
     }
 
     fn kill_all(&mut self) {

@@ -286,11 +286,42 @@ pub fn survivors_hold(world: &World, ledger: &Ledger) -> Result<(), String> {
     let view = newest_view(world).ok_or("no node lives")?;
     let count = view.fragments_per_table();
     let survives = |table: &Numbers, id: i64| view.primary(table.fragment(id, count)).is_some();
-    let Found { history, registers, .. } = found(world, ledger)?;
+    let Found { balances, history, registers } = found(world, ledger)?;
+    epochs_follow(ledger)?;
+    let accounts = (0..ledger.account_count).filter(|id| survives(&ledger.accounts, *id));
+    balances_follow_from_what_was_told(ledger, &balances, accounts)?;
     let told = ledger.told.iter().filter(|(row, _)| survives(&ledger.history, **row));
     promises_kept(told, &history, ledger)?;
     let kept = (0..ledger.register_count).filter(|id| survives(&ledger.registers, *id));
     registers_hold(ledger, &registers, kept)
+}
+
+/// Whatever became of the rest of a transfer: what a client was told of it holds for each account. Of accounts
+/// with a transfer whose client was told nothing, nothing can be said.
+fn balances_follow_from_what_was_told(
+    ledger: &Ledger,
+    balances: &BTreeMap<i64, i64>,
+    accounts: impl Iterator<Item = i64>,
+) -> Result<(), String> {
+    for account in accounts {
+        let touching = ledger.transfers.iter().filter(|(_, t)| t.0 == account || t.1 == account);
+        let mut expected = Some(0);
+        for (row, (from, _, amount)) in touching {
+            let change = if *from == account { -amount } else { *amount };
+            expected = match ledger.told.get(row) {
+                Some(true) => expected.map(|sum: i64| sum + change),
+                Some(false) => expected,
+                None => None,
+            };
+        }
+        if expected.is_some() && balances.get(&account) != expected.as_ref() {
+            let found = balances.get(&account);
+            return Err(format!(
+                "account {account} holds {found:?}; by what clients were told {expected:?}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A row carries the epoch that its last writer was told.

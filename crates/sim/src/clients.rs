@@ -44,6 +44,8 @@ pub struct Ledger {
     pub register_count: i64,
     /// History rows by what the client was told: true committed, false rolled back.
     pub told: BTreeMap<i64, bool>,
+    /// All transfers that were tried, by their row of the history: from, to, amount.
+    pub transfers: BTreeMap<i64, (i64, i64, i64)>,
     /// History rows of which the client was told that the outcome is unknown.
     pub unknown: Vec<i64>,
     /// Per register: the newest value that was acknowledged, and the newest that was attempted.
@@ -246,6 +248,7 @@ impl Ledger {
             account_count,
             register_count,
             told: BTreeMap::new(),
+            transfers: BTreeMap::new(),
             unknown: Vec::new(),
             acknowledged: vec![0; registers],
             attempted: vec![0; registers],
@@ -394,6 +397,7 @@ impl SimClient {
         let to = (from + 1 + self.random.below(ledger.account_count as u64 - 1) as i64)
             % ledger.account_count;
         let amount = self.random.between(1, 100) as i64;
+        ledger.transfers.insert(row, (from, to, amount));
         let sequence = self.core.begin();
         if self.random.chance(1, 2) {
             let ticket = self.finish_transfer(ledger, sequence, (row, from, to, amount));

@@ -24,7 +24,10 @@ impl Tc {
         let alive = same_life.map(|m| m.node).collect();
         let Some(t) = self.transactions.get_mut(&conf.transaction) else { return };
         let Some(batch) = t.batches.get_mut(&conf.batch) else { return };
-        t.epoch = t.epoch.max(conf.epoch);
+        // Once it is decided its epoch stands: what else is adopted then changes nothing (REJOIN-5).
+        if t.counted_in.is_none() {
+            t.epoch = t.epoch.max(conf.epoch);
+        }
         batch.executed = true;
         batch.wait = None;
         batch.backups = conf.backups.and(alive);

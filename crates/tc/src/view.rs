@@ -98,10 +98,10 @@ impl Tc {
         // confirmed: its answer, or its row images, died too.
         let lost_batch = t.batches.values().any(|b| is_dead(&b.primary));
         // LOST-5: what it did in a group that is lost cannot be committed any more.
-        let lost_group =
-            t.participants.keys().filter(|at| is_dead(at)).any(|at| {
-                self.view.group_of_node(at.node).is_some_and(|(_, group)| group.is_lost())
-            });
+        let lost_group = t.participants.iter().any(|(at, p)| {
+            let group = self.view.group_of_node(at.node);
+            (p.primary || p.backup) && is_dead(at) && group.is_some_and(|(_, g)| g.is_lost())
+        });
         t.participants.retain(|at, _| !is_dead(at));
         t.waiting.retain(|at| !is_dead(at));
         t.batches.retain(|_, b| !is_dead(&b.primary));

@@ -3,7 +3,7 @@
 use super::{fail, files, metadata};
 
 /// Each crate, and those of ours that it may use. A new edge is a decision: make it here, knowingly.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("lats-base", &[]),
     ("lats-values", &["base"]),
     ("lats-catalog", &["base", "values"]),
@@ -19,7 +19,11 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("lats-sim", &["base", "catalog", "values", "signals", "kernel", "node", "client", "history"]),
     ("lats-mysql-wire", &["base", "values"]),
     ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
-    ("latsdb", &["base", "values", "catalog", "signals", "client", "node", "runtime", "sql"]),
+    ("lats-bench", &["base", "values", "catalog", "client"]),
+    (
+        "latsdb",
+        &["base", "bench", "values", "catalog", "signals", "client", "node", "runtime", "sql"],
+    ),
     ("xtask", &[]),
 ];
 

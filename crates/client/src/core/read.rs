@@ -79,8 +79,10 @@ impl ClientCore {
 
     /// LOST-1: nobody has some of the rows any more.
     fn reads_of_lost_rows(&self, read: &Read) -> bool {
-        let lost =
-            |op: &RowOp| self.map.view.route(self.fragment_of(op)) == Err(RefCode::NodeGroupLost);
+        let lost = |op: &RowOp| {
+            let known = self.routes.contains_key(&op.table);
+            known && self.map.view.route(self.fragment_of(op)) == Err(RefCode::NodeGroupLost)
+        };
         self.map.view.lost_groups().next().is_some() && read.operations.iter().any(lost)
     }
 

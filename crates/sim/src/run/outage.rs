@@ -41,10 +41,13 @@ impl Run {
             self.world.kill(*node);
             self.faults += 1;
         }
-        // The first may be whole again by now.
-        let view = checkers::newest_view(&self.world).ok_or("no node lives")?;
-        let full = nodes.into_iter().filter(|n| view.is_in_sync(*n));
-        full.collect::<Vec<NodeId>>().into_iter().for_each(|n| self.world.kill(n));
+        // The first may be whole again by now, or about to be called so.
+        for _ in 0..3 {
+            let view = checkers::newest_view(&self.world).ok_or("no node lives")?;
+            let full: Vec<NodeId> = nodes.iter().copied().filter(|n| view.is_in_sync(*n)).collect();
+            full.into_iter().for_each(|n| self.world.kill(n));
+            self.run_for(Duration::from_millis(20))?;
+        }
         self.run_for(GO_ON)?;
         let commits = self.ledger.commits;
         self.run_for(SERVED)?;
@@ -73,6 +76,7 @@ impl Run {
         checkers::nothing_left(&self.world)?;
         checkers::epochs_move(&self.world)?;
         checkers::replicas_equal(&self.world)?;
+        checkers::indexes_match(&self.world)?;
         checkers::survivors_hold(&self.world, &self.ledger)
     }
 }

@@ -39,6 +39,12 @@ pub(super) async fn build<S: Store>(
         Err(_) => Change::DropBuild { table, entries },
     };
     let ended = end(&store, last).await;
+    if let (Ok(()), Err(refused)) = (&filled, &ended)
+        && !matches!(refused, Failure::Store(_))
+    {
+        // It could not be made whole, and nobody else will do that.
+        let _ = end(&store, Change::DropBuild { table, entries }).await;
+    }
     filled.and(ended)
 }
 

@@ -1,0 +1,178 @@
+//! `flex`: inserts, reads, updates and deletes rows by key, many operations to a transaction and many
+//! transactions at a time, through the native client. (NDB's `flexAsynch` does the same.)
+
+mod rows;
+mod work;
+
+use crate::{Place, measure::Measure};
+use anyhow::{Context, bail};
+use lats_base::Duration;
+use lats_client::net::Client;
+use rows::Rows;
+use serde_json::{Map, Value, json};
+use std::{io::Write, path::PathBuf, sync::Arc};
+
+/// Insert, read, update and delete rows by key through the native client, and measure it.
+#[derive(clap::Args, Clone, Debug)]
+pub struct FlexArgs {
+    /// Operations of a transaction, each on a row of its own.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub operations: u32,
+    /// Transactions in flight.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub transactions: u32,
+    /// Threads of the client, each with links of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub client_threads: u32,
+    /// Rows of the table.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub rows: u64,
+    /// Columns beside the key.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=500))]
+    pub columns: u16,
+    /// Bytes of each.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=16_000))]
+    pub column_bytes: u16,
+    /// How long rows are read, and how long they are updated. (Each row is inserted and deleted once.)
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// Write the result as JSON to this file; `-`: print it instead of the table.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// The parts of the benchmark, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Insert,
+    Read,
+    Update,
+    Delete,
+}
+
+impl Stage {
+    const ALL: [Self; 4] = [Self::Insert, Self::Read, Self::Update, Self::Delete];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// True if it goes over all rows once; else it draws rows for some time.
+    fn visits_all(self) -> bool {
+        matches!(self, Self::Insert | Self::Delete)
+    }
+}
+
+/// How long the cluster may take to answer at first.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
+impl FlexArgs {
+    fn check(&self) -> anyhow::Result<()> {
+        let wanted = u64::from(self.operations) * u64::from(self.transactions);
+        if self.rows < wanted {
+            bail!(
+                "each transaction in flight has rows of its own: --rows must be at least {wanted} \
+                 (--operations times --transactions)"
+            );
+        }
+        if self.client_threads > self.transactions {
+            bail!("--client-threads must not be more than --transactions");
+        }
+        Ok(())
+    }
+
+    fn as_json(&self) -> Value {
+        json!({
+            "operations": self.operations,
+            "transactions": self.transactions,
+            "client_threads": self.client_threads,
+            "rows": self.rows,
+            "columns": self.columns,
+            "column_bytes": self.column_bytes,
+            "seconds": self.seconds,
+        })
+    }
+
+    fn prints_json(&self) -> bool {
+        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
+}
+
+/// Runs the benchmark, and says what it has measured.
+///
+/// # Errors
+/// If the cluster does not answer, the options do not fit, or the result cannot be written.
+pub fn run(args: &FlexArgs, place: &Place, out: &mut impl Write) -> anyhow::Result<()> {
+    args.check()?;
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let rows = Arc::new(tokio.block_on(prepare(args, place))?);
+    let mut record = Map::new();
+    let table = !args.prints_json();
+    if table {
+        writeln!(
+            out,
+            "{:<8} {:>12} {:>10} {:>10} {:>10} {:>8}",
+            "", "ops/s", "50% us", "99% us", "99.9% us", "errors"
+        )?;
+    }
+    for stage in Stage::ALL {
+        let (measure, took) = work::run(stage, args, place, &rows)?;
+        if table {
+            print(stage, &measure, took, out)?;
+        }
+        record.insert(stage.name().to_string(), measure.record(took));
+    }
+    tokio.block_on(rows::drop_table(place))?;
+    record.insert("config".to_string(), args.as_json());
+    let record = Value::Object(record);
+    match &args.json {
+        Some(_) if !table => writeln!(out, "{record:#}")?,
+        Some(path) => std::fs::write(path, format!("{record:#}\n"))
+            .with_context(|| format!("cannot write {}", path.display()))?,
+        None => {}
+    }
+    Ok(())
+}
+
+fn print(
+    stage: Stage,
+    measure: &Measure,
+    took: Duration,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let quantile = |q| measure.quantile_us(q);
+    writeln!(
+        out,
+        "{:<8} {:>12.0} {:>10} {:>10} {:>10} {:>8}",
+        stage.name(),
+        measure.operations_per_second(took),
+        quantile(0.5),
+        quantile(0.99),
+        quantile(0.999),
+        measure.errors
+    )?;
+    if let Some(error) = &measure.first_error {
+        writeln!(out, "         the first error: {error}")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+async fn prepare(args: &FlexArgs, place: &Place) -> anyhow::Result<Rows> {
+    let client = connect(place, 0).await?;
+    rows::create_table(&client, args).await
+}
+
+/// A client with links of its own. Call it within a tokio runtime.
+async fn connect(place: &Place, number: u64) -> anyhow::Result<Client> {
+    let mut options = place.options.clone();
+    options.seed ^= number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let client = Client::start(options, place.clock);
+    client.ready(PATIENCE).await.context("no node of the cluster answers; does it run?")?;
+    Ok(client)
+}

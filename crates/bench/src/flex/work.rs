@@ -1,0 +1,186 @@
+//! The clients of `flex`: each transaction in flight has rows of its own, so that none waits for another.
+
+use super::{FlexArgs, Stage, connect, rows::Rows};
+use crate::{Place, measure::Measure};
+use anyhow::Context;
+use lats_base::{Duration, Instant, prng::Prng};
+use lats_client::{
+    api::{RowOutcome, RowResult},
+    net::Client,
+};
+use std::sync::{Arc, Barrier};
+
+/// Runs a stage in all client threads; what they measured, and how long it took.
+pub(super) fn run(
+    stage: Stage,
+    args: &FlexArgs,
+    place: &Place,
+    rows: &Arc<Rows>,
+) -> anyhow::Result<(Measure, Duration)> {
+    let ready = Arc::new(Barrier::new(args.client_threads as usize));
+    let threads: Vec<_> = (0..args.client_threads)
+        .map(|number| {
+            let (args, place, rows) = (args.clone(), place.clone(), rows.clone());
+            let ready = ready.clone();
+            let name = format!("bench-{number}");
+            let work = move || client_thread(number, stage, &args, &place, (rows, ready));
+            std::thread::Builder::new().name(name).spawn(work)
+        })
+        .collect::<Result<_, _>>()
+        .context("cannot start a client thread")?;
+    let mut all = Measure::new()?;
+    let (mut begun, mut ended) = (None::<Instant>, Instant::ZERO);
+    for thread in threads {
+        let done = thread.join().map_err(|_| anyhow::anyhow!("a client thread has died"))??;
+        all.add(done.measure);
+        begun = Some(begun.map_or(done.begun, |at| at.min(done.begun)));
+        ended = ended.max(done.ended);
+    }
+    Ok((all, ended.since(begun.unwrap_or(ended))))
+}
+
+/// What a client thread has done.
+struct Done {
+    measure: Measure,
+    begun: Instant,
+    ended: Instant,
+}
+
+fn client_thread(
+    number: u32,
+    stage: Stage,
+    args: &FlexArgs,
+    place: &Place,
+    (rows, ready): (Arc<Rows>, Arc<Barrier>),
+) -> anyhow::Result<Done> {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let connected = tokio.map_err(anyhow::Error::from).and_then(|tokio| {
+        let stage_seed = u64::from(number) << 8 | stage as u64;
+        let client = tokio.block_on(connect(place, 1 + stage_seed))?;
+        Ok((tokio, client))
+    });
+    // Who cannot connect must not keep the others waiting.
+    ready.wait();
+    let (tokio, client) = connected?;
+    tokio.block_on(async {
+        let begun = (place.clock)();
+        let end = begun.plus(Duration::from_millis(args.seconds * 1_000));
+        let tasks: Vec<_> = (0..args.transactions)
+            .filter(|slot| slot % args.client_threads == number)
+            .map(|slot| {
+                let slot = Slot {
+                    client: client.clone(),
+                    clock: place.clock,
+                    rows: rows.clone(),
+                    stage,
+                    slot: u64::from(slot),
+                    slots: u64::from(args.transactions),
+                    row_count: args.rows,
+                    operations: args.operations as usize,
+                    random: Prng::new(u64::from(slot)),
+                };
+                tokio::spawn(slot.work(end))
+            })
+            .collect();
+        let mut measure = Measure::new()?;
+        for task in tasks {
+            measure.add(task.await.context("a client task has died")??);
+        }
+        Ok(Done { measure, begun, ended: (place.clock)() })
+    })
+}
+
+/// One transaction in flight after the other. Row *i* belongs to slot *i* modulo their number.
+struct Slot {
+    client: Client,
+    clock: fn() -> Instant,
+    rows: Arc<Rows>,
+    stage: Stage,
+    slot: u64,
+    slots: u64,
+    row_count: u64,
+    operations: usize,
+    random: Prng,
+}
+
+impl Slot {
+    async fn work(mut self, end: Instant) -> anyhow::Result<Measure> {
+        let mut measure = Measure::new()?;
+        let own = (self.row_count - self.slot).div_ceil(self.slots);
+        let mut ids = Vec::with_capacity(self.operations);
+        let mut next = 0;
+        for number in 0_u64.. {
+            ids.clear();
+            if self.stage.visits_all() {
+                let last = own.min(next + self.operations as u64);
+                ids.extend((next..last).map(|at| at * self.slots + self.slot));
+                next = last;
+            } else if (self.clock)() < end {
+                self.draw(own, &mut ids);
+            }
+            if ids.is_empty() {
+                break;
+            }
+            self.transaction(&ids, number, &mut measure).await?;
+        }
+        Ok(measure)
+    }
+
+    fn draw(&mut self, own: u64, ids: &mut Vec<u64>) {
+        let places = distinct(self.operations as u64, own, &mut self.random);
+        ids.extend(places.map(|at| at * self.slots + self.slot));
+    }
+
+    async fn transaction(
+        &self,
+        ids: &[u64],
+        number: u64,
+        measure: &mut Measure,
+    ) -> anyhow::Result<()> {
+        let operations = self.rows.operations(self.stage, ids, number)?;
+        let begun = (self.clock)();
+        let done = match self.stage {
+            Stage::Read => self.client.read(operations).await,
+            _ => self.client.begin().execute(&operations, true).await.map(|(results, _)| results),
+        };
+        match done {
+            Ok(results) => {
+                // A column of a byte or two has few values: it may have this one already.
+                let good = [RowOutcome::Done, RowOutcome::Unchanged];
+                let bad = |r: &&RowResult| !good.contains(&r.outcome);
+                let errors = results.iter().filter(bad).count();
+                measure.note(ids.len(), errors, (self.clock)().since(begun));
+            }
+            Err(error) => measure.fail(ids.len(), &error),
+        }
+        Ok(())
+    }
+}
+
+/// So many different numbers below `own`, which must not be less: from a random one on, with a random step between
+/// them, so that rows which were inserted together are not visited together.
+fn distinct(count: u64, own: u64, random: &mut Prng) -> impl Iterator<Item = u64> + use<> {
+    let (first, step) = (random.below(own), 1 + random.below(own / count));
+    (0..count).map(move |number| (first + number * step) % own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_rows_of_a_transaction_are_different_ones() {
+        let mut random = Prng::new(1);
+        let mut visited = BTreeSet::new();
+        for (count, own) in [(1, 1), (32, 32), (32, 33), (32, 1_000), (100, 199)] {
+            for _ in 0..200 {
+                let drawn: BTreeSet<u64> = distinct(count, own, &mut random).collect();
+                assert_eq!(drawn.len() as u64, count, "{count} of {own}");
+                assert!(drawn.iter().all(|at| *at < own));
+                visited.extend(drawn.into_iter().filter(|_| own == 1_000));
+            }
+        }
+        assert!(visited.len() > 950, "{} of 1000 rows visited", visited.len());
+    }
+}
