@@ -21,6 +21,8 @@ mod outcome;
 mod prepare;
 mod request;
 mod takeover;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod view;
 

@@ -1,0 +1,170 @@
+//! One coordinator alone with an executor: orders of answers that seldom come about.
+
+use crate::Tc;
+use lats_base::{
+    ClientId, Epoch, Incarnation, Instant, NodeId, NodeSet, TransactionId, ViewNumber,
+};
+use lats_catalog::{
+    Catalog, ClusterConfig, Group, Member, Replica, Roles, SEQUENCES_TABLE, TableDef, View,
+};
+use lats_kernel::{Executor, Faults, ctx::Identity, executor::Budget};
+use lats_signals::{
+    BlockKind, BlockRef, Body, SignalNumber,
+    buffer::{Route, parse},
+    commit::{
+        CommitConf, CommitReq, FLAG_COMMIT, PrepareConf, PrepareReq, ReplicateConf, TcKeyConf,
+        TcKeyReq,
+    },
+    control::{CatalogOrd, LeaseOrd, ViewOrd},
+    copy::{AdoptOrd, AdoptReq},
+    list::{self, Operation, OperationKind},
+};
+use std::{boxed::Box, vec, vec::Vec};
+use zerocopy::FromZeros;
+
+const VIEW: ViewNumber = ViewNumber::new(1);
+const TRANSACTION: TransactionId = TransactionId { client: ClientId::new(1), sequence: 1 };
+
+fn node(number: u16) -> NodeId {
+    NodeId::new(number)
+}
+
+/// Node 1 is primary, node 2 its backup, and node 3 is being filled.
+fn view() -> View {
+    let member = |number| Member {
+        node: node(number),
+        incarnation: Incarnation::new(1),
+        roles: Roles { data: true, sql: true },
+        alive: true,
+        ..Member::default()
+    };
+    let replicas = [(1, true), (2, true), (3, false)];
+    View {
+        number: VIEW,
+        config: ClusterConfig {
+            replicas: 3,
+            ldm_instances: 1,
+            tc_instances: 1,
+            ..ClusterConfig::default()
+        },
+        members: vec![member(1), member(2), member(3)],
+        groups: vec![Group {
+            nodes: vec![node(1), node(2), node(3)],
+            replicas: replicas
+                .map(|(number, in_sync)| Replica { node: node(number), in_sync })
+                .to_vec(),
+            primaries: vec![node(1)],
+            next: vec![],
+        }],
+    }
+}
+
+struct Bench {
+    executor: Executor,
+}
+
+type Sent = Vec<(SignalNumber, Vec<u8>)>;
+
+impl Bench {
+    /// A coordinator that serves.
+    fn new() -> Self {
+        let identity = Identity { node: node(1), incarnation: Incarnation::new(1) };
+        let mut executor = Executor::new(identity, 1, Faults::default());
+        executor.add(BlockKind::Tc, 0, Box::new(Tc::new()));
+        let mut bench = Self { executor };
+        let control = BlockRef::control(node(1));
+        let catalog = Catalog::initial();
+        let order = CatalogOrd { catalog_version: catalog.version };
+        bench.hear(control, &order, &catalog.encode());
+        bench.hear(control, &ViewOrd { view: VIEW }, &lats_catalog::encode(&view()));
+        let (epoch, complete) = (Epoch::new(5), Epoch::default());
+        bench.hear(control, &LeaseOrd { valid_until: u64::MAX, epoch, complete }, &[]);
+        bench
+    }
+
+    /// What it sends when it hears this.
+    fn hear<B: Body>(&mut self, sender: BlockRef, body: &B, payload: &[u8]) -> Sent {
+        let route = Route { sender, receiver: BlockRef::tc(node(1), 0), incarnation: 1 };
+        self.executor.mailbox().push(route, body, &[payload]);
+        let mut sent = Vec::new();
+        while self.executor.has_work() {
+            self.executor.step(Instant::from_nanos(1), Budget { signals: 1 });
+            while let Some(signal) = self.executor.outgoing().pop() {
+                sent.push((signal.number().unwrap(), signal.bytes().to_vec()));
+            }
+        }
+        sent
+    }
+
+    /// The last request of a transaction: it writes a row.
+    fn ask(&mut self) -> Sent {
+        let catalog = Catalog::initial();
+        let table: &TableDef = &catalog.tables[&SEQUENCES_TABLE];
+        let head = Operation {
+            table: table.id,
+            schema_version: table.schema_version,
+            kind: OperationKind::Write as u16,
+            key_bytes: 3,
+            row_bytes: 3,
+            ..Operation::default()
+        };
+        let mut operations = Vec::new();
+        list::push(&mut operations, &head, [b"key", b"row", &[]]);
+        let req = TcKeyReq {
+            transaction: TRANSACTION,
+            request: 7,
+            statement: 1,
+            operation_count: 1,
+            flags: FLAG_COMMIT,
+            ..TcKeyReq::new_zeroed()
+        };
+        self.hear(BlockRef::new(node(1), BlockKind::Client, 1), &req, &operations)
+    }
+}
+
+fn ldm(number: u16) -> BlockRef {
+    BlockRef::ldm(node(number), 0)
+}
+
+fn prepared(batch: u32, epoch: u64, backup: u16) -> PrepareConf {
+    PrepareConf {
+        transaction: TRANSACTION,
+        epoch: Epoch::new(epoch),
+        backups: [node(backup)].into_iter().collect::<NodeSet>(),
+        view: VIEW,
+        batch,
+        holds: 1,
+        ..PrepareConf::new_zeroed()
+    }
+}
+
+/// The body of the only signal of this kind.
+fn only<B: Body>(sent: &Sent, number: SignalNumber) -> B {
+    let mut found = sent.iter().filter(|(n, _)| *n == number);
+    let bytes = &found.next().unwrap_or_else(|| panic!("no {number:?} in {sent:?}")).1;
+    assert!(found.next().is_none(), "more than one {number:?} in {sent:?}");
+    parse(bytes).unwrap().unwrap().body::<B>()
+}
+
+/// EPOCH-4, REJOIN-5: the primary has decided the transaction with its images; then its epoch goes on, and it
+/// sends the same changes to the replica that is being filled.
+#[test]
+fn what_is_adopted_after_the_decision_does_not_move_its_epoch() {
+    let mut bench = Bench::new();
+    let asked: PrepareReq = only(&bench.ask(), SignalNumber::PrepareReq);
+    assert_eq!((asked.carry_parts, asked.epoch), (1, Epoch::new(5)));
+    let adopts = AdoptReq { transaction: TRANSACTION, view: VIEW, target: 3 };
+    let sent = bench.hear(ldm(1), &adopts, &[]);
+    let adopt: AdoptOrd = only(&sent, SignalNumber::AdoptOrd);
+    let carried = PrepareConf { carried: 1, ..prepared(asked.batch, 5, 2) };
+    bench.hear(ldm(1), &carried, &[]);
+    bench.hear(ldm(1), &prepared(adopt.batch, 6, 3), &[]);
+    let confirmed = |batch| ReplicateConf { transaction: TRANSACTION, batch, reserved: 0 };
+    bench.hear(ldm(3), &confirmed(adopt.batch), &[]);
+    let sent = bench.hear(ldm(2), &confirmed(asked.batch), &[]);
+    let commit: CommitReq = only(&sent, SignalNumber::CommitReq);
+    assert_eq!(commit.epoch, Epoch::new(5));
+    let done = CommitConf { transaction: TRANSACTION, view: VIEW };
+    let told: TcKeyConf = only(&bench.hear(ldm(1), &done, &[]), SignalNumber::TcKeyConf);
+    assert_eq!((told.request, told.epoch), (7, Epoch::new(5)));
+}
