@@ -447,36 +447,47 @@ impl Fragment {
         layout: &RowLayout,
     ) {
         self.hear_number(number);
-        let Some(row) = self.row_mut(id) else { return };
-        if row.number >= number {
+        if self.row(id).is_none_or(|row| row.number >= number) {
             return;
         }
-        row.number = number;
-        row.epoch = epoch;
-        let old = row.committed.take();
-        row.committed = bytes.map(|b| Image { bytes: b.into() });
         if let Some(bytes) = bytes {
             self.bytes += bytes.len();
             self.enter(id, bytes, layout);
         }
+        let Some(row) = self.row_mut(id) else { return };
+        row.number = number;
+        row.epoch = epoch;
+        let old = row.committed.take();
+        row.committed = bytes.map(|b| Image { bytes: b.into() });
         if let Some(old) = old {
             self.bytes -= old.bytes.len();
             self.leave(id, &old.bytes, layout);
         }
     }
 
-    /// Enters an image's keys into the ordered indexes.
+    /// All images of a row have the same primary key: its entry is there as long as there is one.
+    fn has_primary_entry(&self, id: RowId) -> bool {
+        self.row(id).is_some_and(|row| row.images().next().is_some())
+    }
+
+    /// Enters the keys of an image that the row is about to get into the ordered indexes.
     fn enter(&mut self, id: RowId, image: &[u8], layout: &RowLayout) {
-        for index in &mut self.indexes {
+        let known = self.has_primary_entry(id);
+        for index in self.indexes.iter_mut().filter(|i| !known || i.id != PRIMARY_INDEX) {
             let mut entry = Vec::new();
             layout.key_of(image, &index.columns, &mut entry);
             self.bytes += index.enter(entry, id);
         }
     }
 
-    /// Takes an image's keys out of the ordered indexes, unless another version has them too.
+    /// Takes the keys of an image that the row has no more out of the ordered indexes, unless another version
+    /// has them too.
     fn leave(&mut self, id: RowId, image: &[u8], layout: &RowLayout) {
+        let kept = self.has_primary_entry(id);
         for at in 0..self.indexes.len() {
+            if kept && self.indexes[at].id == PRIMARY_INDEX {
+                continue;
+            }
             let mut entry = Vec::new();
             layout.key_of(image, &self.indexes[at].columns, &mut entry);
             if !self.is_entry_used(at, id, &entry, layout) {
