@@ -28,6 +28,8 @@ pub struct Link {
     /// Each end has found the other's process gone since.
     pub refused: [bool; 2],
     last_arrival: [Instant; 2],
+    /// What an end had sent when it closed the newest connection still arrives up to then, in each direction.
+    pub last_words: [Instant; 2],
     held: [Vec<Vec<u8>>; 2],
 }
 
@@ -67,14 +69,31 @@ impl Network {
         link.refused = [false; 2];
     }
 
-    /// Ends the connection; packets on their way are lost.
-    pub fn close(&mut self, a: End, b: End) -> bool {
-        let link = self.link(a, b);
+    /// `by` ends the connection, or dies. Of what it has sent some still arrives, in order, or all; what is on the
+    /// way to it is lost. True if there was a connection.
+    pub fn close(&mut self, by: End, other: End, now: Instant, random: &mut Prng) -> bool {
+        let direction = ordered(by, other).1;
+        let link = self.link(by, other);
         let was = link.open;
         link.open = false;
         link.generation += 1;
         link.held = Default::default();
+        link.last_words = [Instant::ZERO; 2];
+        if was && link.last_arrival[direction] > now {
+            let left = link.last_arrival[direction].since(now).as_nanos();
+            let heard = if random.chance(1, 2) { left } else { random.between(0, left) };
+            link.last_words[direction] = now.plus(Duration::from_nanos(heard));
+        }
         was
+    }
+
+    /// True if a packet of that connection arrives now: it stands, or this is of its sender's last words.
+    pub fn arrives(&mut self, from: End, to: End, now: Instant, generation: u64) -> bool {
+        let direction = ordered(from, to).1;
+        let link = self.link(from, to);
+        let closed_since =
+            !link.open && link.generation == generation + 1 && !link.noticed[1 - direction];
+        link.generation == generation || (closed_since && now <= link.last_words[direction])
     }
 
     /// Sends a packet.

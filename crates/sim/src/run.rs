@@ -128,16 +128,16 @@ fn is_rare(bug: Fault) -> bool {
 
 /// Nodes must die at the right moment for some planted bugs to show.
 fn arm_helpful_crash(bug: Fault, crash_points: &mut Faults) {
-    let point = match bug {
-        Fault::BugAbortDecided => Fault::CrashAfterDecide,
-        Fault::BugDropCarriedDecision | Fault::BugCarryPastOthers | Fault::BugLosePassedPart => {
-            Fault::CrashAfterAnswer
-        }
-        Fault::BugCommitPartlyHeld => Fault::CrashBetweenImages,
-        Fault::BugForgetEnded => Fault::CrashBetweenCompletions,
+    let (point, once_in) = match bug {
+        Fault::BugAbortDecided => (Fault::CrashAfterDecide, 200),
+        Fault::BugDropCarriedDecision => (Fault::CrashAfterAnswer, 200),
+        Fault::BugLosePassedPart => (Fault::CrashAfterAnswer, 50),
+        Fault::BugCommitPartlyHeld => (Fault::CrashBetweenImages, 200),
+        Fault::BugForgetEnded => (Fault::CrashBetweenCompletions, 200),
+        Fault::BugCarryPastOthers => (Fault::CrashBetweenCompletions, 30),
         _ => return,
     };
-    crash_points.arm(point, 200);
+    crash_points.arm(point, once_in);
 }
 
 /// Runs a seed.

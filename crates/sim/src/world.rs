@@ -387,7 +387,7 @@ impl World {
 
     /// A packet has arrived.
     pub fn on_arrive(&mut self, from: End, to: End, generation: u64, packet: Vec<u8>) {
-        if self.network.link(from, to).generation != generation {
+        if !self.network.arrives(from, to, self.now, generation) {
             return;
         }
         match (from, to) {
@@ -542,16 +542,18 @@ impl World {
     /// `by` ends a connection; both ends notice it after a while, unless a cut keeps the news from
     /// the other, and connect again if they can.
     pub fn disconnect(&mut self, by: End, other: End) {
-        if !self.network.close(by, other) {
+        if !self.network.close(by, other, self.now, &mut self.random) {
             return;
         }
+        let side = ordered(by, other).1;
         let link = self.network.link(by, other);
-        let (generation, cut) = (link.generation, link.cut[ordered(by, other).1]);
+        let (generation, cut, last_word) = (link.generation, link.cut[side], link.last_words[side]);
         let (first, second) = (self.random.between(50, 3_000), self.random.between(50, 3_000));
         let notice = |end, other| Event::Notice { end, other, generation };
         self.at(Duration::from_micros(first), notice(by, other));
         if !cut {
-            self.at(Duration::from_micros(second), notice(other, by));
+            let when = self.now.plus(Duration::from_micros(second)).max(last_word);
+            self.at_instant(when, notice(other, by));
         }
         self.at(Duration::from_millis(5), Event::Connect(by, other));
     }

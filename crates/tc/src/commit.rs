@@ -105,10 +105,16 @@ impl Tc {
         for participant in t.participants.keys() {
             self.queue_completion(*participant, (&entry, t.carry.shared), ctx);
         }
-        if t.changes_index || self.view.hands_over() {
-            // Others may be waiting for the entries that are locked until then (UNIQUE-5), or for the
-            // next primary to be ready (HANDOVER-4).
-            t.participants.keys().for_each(|p| self.flush_completions(*p, ctx));
+        // Others may be waiting for the entries that are locked until then (UNIQUE-5), or for the next primary to
+        // be ready (HANDOVER-4). The planted bug shows if this node dies in between, which is rare where many
+        // transactions are completed at once.
+        if t.changes_index || self.view.hands_over() || ctx.fault(Fault::BugCarryPastOthers) {
+            for participant in t.participants.keys() {
+                self.flush_completions(*participant, ctx);
+                if ctx.crash_point(Fault::CrashBetweenCompletions) {
+                    return;
+                }
+            }
         }
     }
 }
