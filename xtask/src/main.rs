@@ -1,4 +1,5 @@
-//! Automation of this repository: `cargo xtask sim`, `cargo xtask tidy`, `cargo xtask ci`.
+//! Automation of this repository: `cargo xtask sim`, `cargo xtask tidy`, `cargo xtask cost`,
+//! `cargo xtask ci`.
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
@@ -7,6 +8,7 @@ use std::{
     process::Command,
 };
 
+mod cost;
 #[cfg(test)]
 mod tidy;
 
@@ -28,6 +30,12 @@ enum Task {
     },
     /// Check the house rules (also run by `cargo test -p xtask`).
     Tidy,
+    /// Count what operations cost a data node, with valgrind: instructions, allocations, cache misses.
+    Cost {
+        /// Add the counts to docs/costs.csv, under the number of the commit to come.
+        #[arg(long)]
+        record: bool,
+    },
     /// Run everything that must pass before a change lands: `scripts/test.sh`.
     Ci,
 }
@@ -40,6 +48,7 @@ fn main() -> anyhow::Result<()> {
         Task::Tidy => {
             run(Command::new("cargo").args(["test", "--quiet", "--locked", "-p", "xtask"]))
         }
+        Task::Cost { record } => cost::cost(record),
         Task::Ci => run(Command::new("bash").arg(root().join("scripts/test.sh")).env("CI", "true")),
     }
 }

@@ -9,6 +9,7 @@ extern crate std;
 
 pub mod error;
 pub mod hash;
+pub mod id_map;
 pub mod ids;
 pub mod limits;
 pub mod map;
@@ -18,6 +19,7 @@ pub mod require;
 pub mod time;
 
 pub use error::{ErrorClass, RefCode};
+pub use id_map::IdMap;
 pub use ids::*;
 pub use node_set::NodeSet;
 pub use time::{Duration, Instant};

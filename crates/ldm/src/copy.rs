@@ -157,7 +157,7 @@ impl Ldm {
     /// REJOIN-4, OUTCOME-3: what a client may ask about a transaction that is older than the replica.
     fn send_outcomes(&self, to: BlockRef, ctx: &mut Ctx<'_>) {
         let held = self.transactions.iter().filter(|(_, t)| t.committed);
-        let held = held.map(|(id, t)| (*id, t.decided.unwrap_or_default()));
+        let held = held.map(|(id, t)| (id, t.decided.unwrap_or_default()));
         let ended = self.outcomes.iter().map(|(id, (epoch, _))| (*id, *epoch));
         let all: Vec<CompleteEntry> = held
             .chain(ended)

@@ -82,8 +82,8 @@ impl Ldm {
         let waiting = self.transactions.iter().filter(|(_, t)| t.waiting.is_some());
         waiting
             .filter_map(|(id, _)| {
-                let lock = self.awaited(*id)?.1.lock.as_deref()?;
-                Some((*id, lock.blockers(*id, |_| true)))
+                let lock = self.awaited(id)?.1.lock.as_deref()?;
+                Some((id, lock.blockers(id, |_| true)))
             })
             .collect()
     }

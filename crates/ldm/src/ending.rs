@@ -99,11 +99,11 @@ impl Ldm {
 
     /// SLICE-3: who is primary of what has changed.
     pub(crate) fn restart_endings(&mut self) {
-        for t in self.transactions.values_mut() {
+        self.transactions.for_each_mut(|_, t| {
             if let Some(ending) = &mut t.ending {
                 ending.restart(&mut t.ops);
             }
-        }
+        });
     }
 
     pub(crate) fn on_ending_resume_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

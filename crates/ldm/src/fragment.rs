@@ -107,9 +107,9 @@ struct Index {
 
 impl Index {
     /// Bytes that the entry adds; none if it is there already.
-    fn enter(&mut self, entry: Vec<u8>, id: RowId) -> usize {
+    fn enter(&mut self, entry: Box<[u8]>, id: RowId) -> usize {
         let length = entry.len();
-        if self.entries.insert(entry.into(), id).is_some() {
+        if self.entries.insert(entry, id).is_some() {
             return 0;
         }
         self.key_bytes += length;
@@ -243,7 +243,7 @@ impl Fragment {
         for image in row.images() {
             let mut entry = Vec::new();
             layout.key_of(image, &index.columns, &mut entry);
-            self.bytes += index.enter(entry, id);
+            self.bytes += index.enter(entry.into(), id);
         }
     }
 
@@ -473,9 +473,15 @@ impl Fragment {
     /// Enters the keys of an image that the row is about to get into the ordered indexes.
     fn enter(&mut self, id: RowId, image: &[u8], layout: &RowLayout) {
         let known = self.has_primary_entry(id);
+        let Some(row) = self.rows.get(id.get()) else { return };
         for index in self.indexes.iter_mut().filter(|i| !known || i.id != PRIMARY_INDEX) {
-            let mut entry = Vec::new();
-            layout.key_of(image, &index.columns, &mut entry);
+            let entry = if index.id == PRIMARY_INDEX {
+                row.key.clone()
+            } else {
+                let mut entry = Vec::with_capacity(row.key.len() + image.len().min(64));
+                layout.key_of(image, &index.columns, &mut entry);
+                entry.into()
+            };
             self.bytes += index.enter(entry, id);
         }
     }

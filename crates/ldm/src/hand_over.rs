@@ -150,7 +150,7 @@ impl Ldm {
             return true;
         }
         let found = self.transactions.iter().find(|(_, t)| holds(t));
-        hand_over.in_the_way = found.map(|(id, _)| *id).unwrap_or_default();
+        hand_over.in_the_way = found.map(|(id, _)| id).unwrap_or_default();
         found.is_some()
     }
 

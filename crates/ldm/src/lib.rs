@@ -22,6 +22,7 @@ mod index;
 mod key_index;
 mod lock;
 mod prepare;
+mod programs;
 mod read;
 mod replicate;
 mod row_table;
@@ -41,8 +42,8 @@ use alloc::{
     vec::Vec,
 };
 use lats_base::{
-    Duration, Epoch, FragmentId, Instant, NodeId, RefCode, TableId, TransactionId, ViewNumber,
-    limits,
+    Duration, Epoch, FragmentId, IdMap, Instant, NodeId, RefCode, TableId, TransactionId,
+    ViewNumber, limits,
 };
 use lats_catalog::{Catalog, Spread, TableDef, View};
 use lats_kernel::{Block, Ctx, Fault, TimerToken};
@@ -101,7 +102,7 @@ pub struct Ldm {
     pub(crate) built_catalog: u64,
     pub(crate) catalog_work: catalog_work::CatalogWork,
     pub(crate) tables: BTreeMap<TableId, Table>,
-    pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
+    pub(crate) transactions: IdMap<TransactionId, Transaction>,
     /// Outcomes of completed transactions, until their clients have surely heard them.
     pub(crate) outcomes: BTreeMap<TransactionId, (Epoch, Instant)>,
     /// When some were last forgotten for want of room (OUTCOME-7).
@@ -178,7 +179,7 @@ impl Ldm {
             built_catalog: 0,
             catalog_work: catalog_work::CatalogWork::default(),
             tables: BTreeMap::new(),
-            transactions: BTreeMap::new(),
+            transactions: IdMap::new(),
             outcomes: BTreeMap::new(),
             forgot_at: None,
             ended: carry::Ended::default(),

@@ -6,9 +6,10 @@ use crate::{
     deadlock::REPORT_AFTER,
     fragment::{Fragment, Row, Version},
     lock::{Grant, Lock, LockMode},
+    programs::Programs,
     transaction::{Op, PausedBatch, Transaction, WaitingBatch},
 };
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use lats_base::{
     Duration, FragmentId, Incarnation, NodeId, NodeSet, RefCode, RowId, TableId, TransactionId,
     ViewNumber, limits, require,
@@ -47,6 +48,7 @@ pub(crate) struct Run {
     view: ViewNumber,
     /// What its programs may still do (PROGRAM-3).
     work_left: u64,
+    programs: Programs,
 }
 
 enum Step {
@@ -72,6 +74,9 @@ struct Asked<'a> {
     program: &'a [u8],
 }
 
+/// A change of a row is longer than the operation that inserts it, at most.
+const HEADS_DIFFER_BYTES: usize = size_of::<Change>() - size_of::<Operation>() + 8;
+
 impl Ldm {
     pub(crate) fn on_prepare_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<PrepareReq>();
@@ -82,15 +87,18 @@ impl Ldm {
         if self.turn_away(&req, signal, ctx) {
             return;
         }
+        // Not more than the operations that are there.
+        let count =
+            (req.operation_count as usize).min(signal.payload().len() / size_of::<Operation>());
         let run = Run {
             transaction: req.transaction,
             coordinator: signal.sender(),
             batch: req.batch,
             statement: req.statement,
             part_of_many: req.flags & PART_OF_MANY != 0,
-            outcomes: Vec::new(),
+            outcomes: Vec::with_capacity(count * size_of::<Outcome>()),
             outcome_count: 0,
-            changes: Vec::new(),
+            changes: Vec::with_capacity(signal.payload().len() + count * HEADS_DIFFER_BYTES),
             change_count: 0,
             index_changes: Vec::new(),
             index_change_count: 0,
@@ -98,6 +106,7 @@ impl Ldm {
             carry_parts: req.carry_parts,
             view: req.view,
             work_left: limits::PROGRAM_WORK_MAX,
+            programs: Programs::default(),
         };
         if !self.may_serve(ctx) {
             return refuse(&run, &RefCode::NotServing.into(), ctx);
@@ -108,8 +117,7 @@ impl Ldm {
         let life = Incarnation::new(signal.header.incarnation);
         let transaction = self
             .transactions
-            .entry(req.transaction)
-            .or_insert_with(|| Transaction::new(signal.sender(), life));
+            .get_or_insert_with(req.transaction, || Transaction::new(signal.sender(), life));
         require!(transaction.decided.is_none());
         require!(transaction.waiting.is_none() && transaction.paused.is_none());
         self.go_on(run, signal.payload(), ctx);
@@ -287,8 +295,8 @@ impl Ldm {
         ctx: &mut Ctx<'_>,
     ) -> Result<Step, Refusal> {
         self.counters.operations += 1;
-        let program = self.check(asked, ctx)?;
-        let program = program.as_ref();
+        let program = self.check(asked, &mut run.programs, ctx)?;
+        let program = program.as_deref();
         let (table, id) = (asked.head.table, asked.head.fragment);
         if asked.kind == OperationKind::Read {
             return self.read_in_place(asked, program, run);
@@ -310,7 +318,12 @@ impl Ldm {
 
     /// Everything about an operation that can be wrong whatever the row holds (PROGRAM-1). Gives
     /// its program.
-    fn check(&self, asked: &Asked<'_>, ctx: &Ctx<'_>) -> Result<Option<Program>, RefCode> {
+    fn check(
+        &self,
+        asked: &Asked<'_>,
+        programs: &mut Programs,
+        ctx: &Ctx<'_>,
+    ) -> Result<Option<Arc<Program>>, RefCode> {
         let head = &asked.head;
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
         if table.def.schema_version != head.schema_version {
@@ -326,7 +339,7 @@ impl Ldm {
         if matches!(asked.kind, OperationKind::Insert | OperationKind::Write) {
             check_row(table, asked.key, asked.row)?;
         }
-        let program = decode_some(table, asked.program)?;
+        let program = programs.read(table, asked.program)?;
         let fits = match (asked.kind, &program) {
             (_, None) | (OperationKind::Update, _) => true,
             (OperationKind::Insert | OperationKind::Write, Some(_)) => false,
@@ -391,13 +404,18 @@ impl Ldm {
         }
     }
 
-    fn note_op(&mut self, run: &Run, at: (TableId, FragmentId, RowId), version: u64) {
+    fn note_op(
+        &mut self,
+        run: &Run,
+        at: (TableId, FragmentId, RowId),
+        version: u64,
+    ) -> Option<&mut Transaction> {
         let (table, fragment, row) = at;
         let of_index = self.is_index(table);
         let op = Op { table, fragment, of_index, row, version, statement: run.statement };
-        if let Some(t) = self.transactions.get_mut(&run.transaction) {
-            t.ops.push_back(op);
-        }
+        let t = self.transactions.get_mut(&run.transaction)?;
+        t.ops.push_back(op);
+        Some(t)
     }
 
     /// Does what was asked with a row that the transaction has locked.
@@ -439,37 +457,35 @@ impl Ldm {
         run: &mut Run,
     ) -> Result<(), RefCode> {
         let (table, fragment) = (asked.head.table, asked.head.fragment);
-        let bytes = image.as_deref().unwrap_or_default();
-        let deleted = u16::from(image.is_none());
-        let boxed: Option<Box<[u8]>> = image.as_deref().map(Into::into);
         let (transaction, view) = (run.transaction, self.view.number.get());
-        let (number, over) = self
+        let (statement, changes) = (run.statement, &mut run.changes);
+        let number = self
             .on_fragment(table, fragment, |f, layout| {
                 let over = f.row(id).map_or(0, Row::newest_number);
                 let number = f.next_number();
                 require!(number >> crate::view::NUMBERS_PER_VIEW_BITS <= view, "COMMIT-8");
-                let (image, statement) = (boxed, run.statement);
+                let bytes = image.as_deref().unwrap_or_default();
+                let change = Change {
+                    table,
+                    fragment,
+                    deleted: u16::from(image.is_none()),
+                    row_id: id,
+                    version: number,
+                    over,
+                    epoch: 0,
+                    key_bytes: asked.key.len() as u32,
+                    row_bytes: bytes.len() as u32,
+                };
+                list::push(changes, &change, [asked.key, bytes, &[]]);
+                let image = image.map(Vec::into_boxed_slice);
                 let version = Version { transaction, number, statement, image, replicated: false };
                 f.push_version(id, version, layout);
-                (number, over)
+                number
             })
             .ok_or(RefCode::StaleView)?;
-        self.note_op(run, (table, fragment, id), number);
-        if let Some(t) = self.transactions.get_mut(&transaction) {
+        if let Some(t) = self.note_op(run, (table, fragment, id), number) {
             t.executed = true;
         }
-        let change = Change {
-            table,
-            fragment,
-            deleted,
-            row_id: id,
-            version: number,
-            over,
-            epoch: 0,
-            key_bytes: asked.key.len() as u32,
-            row_bytes: bytes.len() as u32,
-        };
-        list::push(&mut run.changes, &change, [asked.key, bytes, &[]]);
         run.change_count += 1;
         run.changed = Some(fragment);
         Ok(())
@@ -647,7 +663,11 @@ fn check_row(table: &Table, key: &[u8], row: &[u8]) -> Result<(), RefCode> {
         return Err(RefCode::RowTooLarge);
     }
     table.layout.validate(row)?;
-    let mut own = Vec::new();
+    check_key(table, key, row)
+}
+
+fn check_key(table: &Table, key: &[u8], row: &[u8]) -> Result<(), RefCode> {
+    let mut own = Vec::with_capacity(key.len() + 8);
     table.layout.key_of(row, &table.def.primary_key, &mut own);
     if own == key { Ok(()) } else { Err(RefCode::RowMalformed) }
 }
@@ -714,11 +734,10 @@ fn update(
     if new == image {
         return Ok(Act::Answer(OutcomeKind::Unchanged, answer));
     }
-    check_row(table, asked.key, &new).map_err(|code| match code {
-        // The program assigned to a column of the primary key.
-        RefCode::RowMalformed => RefCode::ProgramMalformed,
-        other => other,
-    })?;
+    debug_assert!(table.layout.validate(&new).is_ok(), "a row that was made here");
+    if program.assigns_any(&table.def.primary_key) {
+        check_key(table, asked.key, &new).map_err(|_| RefCode::ProgramMalformed)?;
+    }
     Ok(Act::Store(new, answer))
 }
 
@@ -729,15 +748,6 @@ fn wanted(program: &Program, table: &Table, image: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     program.project(&table.layout, image, &mut out);
     Some(out)
-}
-
-/// The program of an operation, if it has one.
-pub(crate) fn decode_some(table: &Table, program: &[u8]) -> Result<Option<Program>, RefCode> {
-    if program.is_empty() { Ok(None) } else { decode(table, program).map(Some) }
-}
-
-pub(crate) fn decode(table: &Table, program: &[u8]) -> Result<Program, RefCode> {
-    Program::decode(program, table.layout.columns())
 }
 
 /// The outcome of reading an image through a program's filter and projection.

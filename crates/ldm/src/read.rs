@@ -2,7 +2,8 @@
 
 use crate::{
     Ldm, Refusal,
-    prepare::{decode_some, project, push_outcome},
+    prepare::{project, push_outcome},
+    programs::Programs,
 };
 use alloc::{collections::BTreeMap, vec::Vec};
 use lats_base::{NodeId, RefCode, TransactionId, limits};
@@ -30,10 +31,11 @@ impl Ldm {
         }
         let mut outcomes = Vec::new();
         let mut count = 0;
-        let mut work_left = limits::PROGRAM_WORK_MAX;
+        let (mut work_left, mut programs) = (limits::PROGRAM_WORK_MAX, Programs::default());
         let mut passed: BTreeMap<NodeId, (u32, Vec<u8>)> = BTreeMap::new();
         for (head, strings) in list::items::<Operation>(signal.payload()) {
-            match self.read_one(&head, strings, (req.transaction, &mut work_left), ctx) {
+            let spent = (&mut work_left, &mut programs);
+            match self.read_one(&head, strings, (req.transaction, spent), ctx) {
                 Ok(Found::Image(kind, image)) => {
                     push_outcome(&mut outcomes, head.index, kind, image.as_deref());
                     count += 1;
@@ -73,7 +75,7 @@ impl Ldm {
         &mut self,
         head: &Operation,
         [key, _, program]: [&[u8]; 3],
-        (transaction, work_left): (TransactionId, &mut u64),
+        (transaction, (work_left, programs)): (TransactionId, (&mut u64, &mut Programs)),
         ctx: &mut Ctx<'_>,
     ) -> Result<Found, Refusal> {
         self.counters.reads += 1;
@@ -109,8 +111,8 @@ impl Ldm {
             self.committed_read(head, key, transaction)?
         };
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
-        let program = decode_some(table, program)?;
-        let (kind, image) = project(table, program.as_ref(), image.as_deref(), work_left)?;
+        let program = programs.read(table, program)?;
+        let (kind, image) = project(table, program.as_deref(), image.as_deref(), work_left)?;
         Ok(Found::Image(kind, image))
     }
 

@@ -56,7 +56,7 @@ impl Ldm {
         // one was not fully prepared, so it cannot have been decided.
         let alive = self.view.is_alive(coordinator.node, life);
         if alive {
-            self.transactions.entry(id).or_insert_with(|| Transaction::new(coordinator, life));
+            self.transactions.get_or_insert_with(id, || Transaction::new(coordinator, life));
         }
         alive
     }

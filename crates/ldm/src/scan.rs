@@ -96,7 +96,7 @@ impl Ldm {
         let program = match program {
             [] => None,
             bytes => {
-                let mut program = crate::prepare::decode(table, bytes)?;
+                let mut program = crate::programs::decode(table, bytes)?;
                 program.for_many_rows();
                 Some(program)
             }

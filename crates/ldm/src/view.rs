@@ -143,8 +143,8 @@ impl Ldm {
         let promoted =
             |f: FragmentId| view.primary(f) == Some(node) && before.primary(f) != Some(node);
         let mut ops: Vec<(TransactionId, Op)> = Vec::new();
-        for (id, t) in &self.transactions {
-            ops.extend(t.ops.iter().filter(|op| promoted(op.fragment)).map(|op| (*id, *op)));
+        for (id, t) in self.transactions.iter() {
+            ops.extend(t.ops.iter().filter(|op| promoted(op.fragment)).map(|op| (id, *op)));
         }
         // COMMIT-8: the former primary may have given numbers that this replica has not heard of.
         let above = self.view.number.get() << NUMBERS_PER_VIEW_BITS;
@@ -223,7 +223,7 @@ impl Ldm {
             .transactions
             .iter()
             .filter(|(_, t)| !view.is_alive(t.coordinator.node, t.coordinator_life))
-            .map(|(id, _)| *id)
+            .map(|(id, _)| id)
             .collect();
         for id in orphans {
             self.cancel_wait(id, RefCode::NodeFailed, ctx);

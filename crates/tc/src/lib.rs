@@ -31,7 +31,7 @@ use alloc::{
     format,
     string::String,
 };
-use lats_base::{Duration, Instant, NodeId, TableId, TransactionId, ViewNumber};
+use lats_base::{Duration, IdMap, Instant, NodeId, TableId, TransactionId, ViewNumber};
 use lats_catalog::{Spread, View};
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{BlockRef, Signal, SignalBuffer, SignalNumber};
@@ -50,7 +50,7 @@ pub struct Tc {
     pub(crate) view: View,
     pub(crate) catalog_version: u64,
     pub(crate) tables: BTreeMap<TableId, TableRoute>,
-    pub(crate) transactions: BTreeMap<TransactionId, Transaction>,
+    pub(crate) transactions: IdMap<TransactionId, Transaction>,
     pub(crate) lease_until: Instant,
     pub(crate) epochs: epoch::Epochs,
     pub(crate) completions: complete::Completions,
@@ -94,7 +94,7 @@ impl Tc {
             view: View::default(),
             catalog_version: 0,
             tables: BTreeMap::new(),
-            transactions: BTreeMap::new(),
+            transactions: IdMap::new(),
             lease_until: Instant::ZERO,
             epochs: epoch::Epochs::default(),
             completions: complete::Completions::default(),

@@ -42,7 +42,7 @@ impl Tc {
             return self.refuse(client, &req, code, ctx);
         }
         self.hear_client_epoch(req.epoch_seen);
-        let t = self.transactions.entry(id).or_insert_with(|| Transaction::new(Some(client)));
+        let t = self.transactions.get_or_insert_with(id, || Transaction::new(Some(client)));
         t.answered_below = req.answered_below;
         t.statement = t.statement.max(req.statement);
         t.request = Some(Request::new(&req));
@@ -130,9 +130,13 @@ impl Tc {
         t.seen_searches.clear();
         t.operations += req.operation_count as usize;
         // Entries of unique indexes come and go with their index: SCHEMA-1 is about rows.
-        let tables = list::items::<Operation>(payload).map(|(head, _)| head.table);
         let rows = |id: &TableId| self.tables.get(id).is_some_and(|table| !table.is_index);
-        t.tables.extend(tables.filter(rows));
+        let mut last = None;
+        for (head, _) in list::items::<Operation>(payload) {
+            if last.replace(head.table) != Some(head.table) && rows(&head.table) {
+                t.tables.insert(head.table);
+            }
+        }
         self.send_batches(id, (req.statement, flags, carry_parts), (parts, false), ctx);
         self.when_settled(id, ctx);
     }
@@ -176,7 +180,10 @@ impl Tc {
             }
             head.index = index as u32;
             let primary = self.route(&mut head, strings[0])?;
+            // Mostly there is one part: it has all bytes.
+            let whole = if parts.is_empty() { payload.len() } else { 0 };
             let part = parts.entry(primary).or_default();
+            part.operations.reserve(whole);
             part.count += 1;
             part.reads_with_lock |= matches!(
                 kind,
@@ -218,7 +225,7 @@ impl Tc {
             .transactions
             .iter()
             .filter(|(_, t)| t.client == Some(client))
-            .map(|(id, _)| *id)
+            .map(|(id, _)| id)
             .collect();
         for id in orphans {
             if let Some(t) = self.transactions.get_mut(&id) {

@@ -26,7 +26,7 @@ impl Tc {
             .collect();
         if !dead.is_empty() {
             self.completions.lose_nodes(&dead);
-            let ids: Vec<TransactionId> = self.transactions.keys().copied().collect();
+            let ids = self.transactions.ids();
             ids.into_iter().for_each(|id| self.lose_nodes(id, &dead, ctx));
             self.lose_nodes_in_queries(&dead, ctx);
         }
@@ -49,7 +49,7 @@ impl Tc {
             matches!(t.state, State::Settling | State::SettlingStatement)
                 && t.batches.values().any(|b| !b.executed)
         };
-        let ids = self.transactions.iter().filter(|(_, t)| settling(t)).map(|(id, _)| *id);
+        let ids = self.transactions.iter().filter(|(_, t)| settling(t)).map(|(id, _)| id);
         let ids: Vec<TransactionId> = ids.collect();
         ids.into_iter().for_each(|id| self.cancel_waits(id, ctx));
     }
@@ -75,7 +75,7 @@ impl Tc {
     fn abort_on_dropped_tables(&mut self, ctx: &mut Ctx<'_>) {
         let dropped = |t: &Transaction| t.tables.iter().any(|id| !self.tables.contains_key(id));
         let torn = self.transactions.iter().filter(|(_, t)| dropped(t));
-        let torn: Vec<TransactionId> = torn.map(|(id, _)| *id).collect();
+        let torn: Vec<TransactionId> = torn.map(|(id, _)| id).collect();
         for id in torn {
             self.abort(id, RefCode::TableDropped.into(), ctx);
         }

@@ -14,14 +14,39 @@ use crate::{
     ColumnType, Date, DateTime, Decimal, SqlError, Time, TypeKind, Value, error::push_warning,
 };
 use alloc::{string::String, vec::Vec};
+use core::fmt;
+
+/// How messages name a column.
+#[derive(Clone, Copy, Debug)]
+pub enum ColumnName<'a> {
+    /// By its name.
+    Name(&'a str),
+    /// By its place, from 1: where nobody knows its name. Who asked puts that in.
+    Place(u32),
+}
+
+impl fmt::Display for ColumnName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Place(place) => write!(f, "column {place}"),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for ColumnName<'a> {
+    fn from(name: &'a str) -> Self {
+        Self::Name(name)
+    }
+}
 
 /// What a store conversion needs for its messages, and the warnings that it leaves.
 #[derive(Clone, Debug)]
 pub struct ConvertContext<'a> {
     /// Whether a value that has to be changed is an error, as in MySQL's strict mode.
     pub strict: bool,
-    /// The column's name.
-    pub column: &'a str,
+    /// The column.
+    pub column: ColumnName<'a>,
     /// The number of the row in the statement, from 1.
     pub row_number: u64,
     /// Warnings, at most 64.
@@ -30,8 +55,8 @@ pub struct ConvertContext<'a> {
 
 impl<'a> ConvertContext<'a> {
     /// Without warnings yet.
-    pub fn new(strict: bool, column: &'a str, row_number: u64) -> Self {
-        Self { strict, column, row_number, warnings: Vec::new() }
+    pub fn new(strict: bool, column: impl Into<ColumnName<'a>>, row_number: u64) -> Self {
+        Self { strict, column: column.into(), row_number, warnings: Vec::new() }
     }
 
     /// Keeps a warning, or fails with it when strict.

@@ -1,6 +1,7 @@
 //! The errors and warnings of SQL, with the numbers, states and texts of MySQL.
 
 use alloc::{format, string::String, vec::Vec};
+use core::fmt;
 
 /// An error or a warning as a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,30 +31,30 @@ impl SqlError {
     }
 
     /// 1264: the number does not fit the column.
-    pub fn out_of_range(column: &str, row: u64) -> Self {
+    pub fn out_of_range(column: impl fmt::Display, row: u64) -> Self {
         let text = format!("Out of range value for column '{column}' at row {row}");
         Self::new(1264, *b"22003", text)
     }
 
     /// 1406: the text is longer than the column.
-    pub fn data_too_long(column: &str, row: u64) -> Self {
+    pub fn data_too_long(column: impl fmt::Display, row: u64) -> Self {
         Self::new(1406, *b"22001", format!("Data too long for column '{column}' at row {row}"))
     }
 
     /// 1265: only a part of the value was kept.
-    pub fn truncated(column: &str, row: u64) -> Self {
+    pub fn truncated(column: impl fmt::Display, row: u64) -> Self {
         Self::new(1265, *b"01000", format!("Data truncated for column '{column}' at row {row}"))
     }
 
     /// 1366: the text is no value of the column's type.
-    pub fn incorrect_value(kind: &str, value: &str, column: &str, row: u64) -> Self {
+    pub fn incorrect_value(kind: &str, value: &str, column: impl fmt::Display, row: u64) -> Self {
         let value = shortened(value);
         let text = format!("Incorrect {kind} value: '{value}' for column '{column}' at row {row}");
         Self::new(1366, *b"HY000", text)
     }
 
     /// 1292: the text is no day or time, in a column of such a type.
-    pub fn bad_datetime(kind: &str, value: &str, column: &str, row: u64) -> Self {
+    pub fn bad_datetime(kind: &str, value: &str, column: impl fmt::Display, row: u64) -> Self {
         let value = shortened(value);
         let text = format!("Incorrect {kind} value: '{value}' for column '{column}' at row {row}");
         Self::new(1292, *b"22007", text)
@@ -78,7 +79,7 @@ impl SqlError {
     }
 
     /// 1048: NULL in a NOT NULL column.
-    pub fn null_not_allowed(column: &str) -> Self {
+    pub fn null_not_allowed(column: impl fmt::Display) -> Self {
         Self::new(1048, *b"23000", format!("Column '{column}' cannot be null"))
     }
 

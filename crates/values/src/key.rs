@@ -39,6 +39,16 @@ pub(crate) fn encode_key_text(collation: Collation, text: &str, out: &mut Vec<u8
     collation::append_key(collation, text, out);
 }
 
+/// Appends the key of a whole number that is stored like this, as [`encode_key_value`] does.
+pub(crate) fn encode_key_integer(unsigned: bool, stored: &[u8], out: &mut Vec<u8>) {
+    out.push(PRESENT);
+    let start = out.len();
+    out.extend(stored.iter().rev());
+    if !unsigned {
+        flip_sign(out.get_mut(start..).unwrap_or_default());
+    }
+}
+
 fn put(column: &ColumnType, value: &Value, out: &mut Vec<u8>) -> Option<()> {
     match (column.kind, value) {
         (TypeKind::Float, Value::Float(v)) => put_double(f64::from(*v), out),

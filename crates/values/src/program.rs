@@ -8,10 +8,10 @@ mod tests;
 mod wire;
 
 use crate::{
-    ColumnType, ConvertContext, EvalContext, Expr, RowLayout, SqlError, Value, convert_to_column,
-    eval, expr::RowView, is_true,
+    ColumnName, ColumnSource, ColumnType, ConvertContext, EvalContext, Expr, RowLayout, SqlError,
+    Value, convert_to_column, eval, expr::RowView, is_true,
 };
-use alloc::{format, vec::Vec};
+use alloc::vec::Vec;
 use lats_base::{RefCode, limits};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,26 @@ pub struct Program {
     pub strict: bool,
 }
 
+/// A row some of whose columns have been set.
+struct Changing<'a> {
+    layout: &'a RowLayout,
+    row: &'a [u8],
+    set: Vec<Option<Value>>,
+}
+
+impl ColumnSource for Changing<'_> {
+    fn column(&self, index: u16) -> Value {
+        let set = self.set.get(usize::from(index)).and_then(Option::as_ref);
+        set.cloned().unwrap_or_else(|| self.layout.value(self.row, index))
+    }
+}
+
 impl Program {
+    /// True if it may change one of these columns.
+    pub fn assigns_any(&self, columns: &[u16]) -> bool {
+        self.assignments.iter().any(|(column, _)| columns.contains(column))
+    }
+
     /// The bytes that [`Self::decode`] reads. Chains of AND and OR are made as flat as they can be.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode(self)
@@ -76,18 +95,19 @@ impl Program {
         if !self.matches_within(layout, row, work_left)? {
             return Ok(None);
         }
-        let mut values = layout.decode(row);
+        let mut after = Changing { layout, row, set: Vec::new() };
+        after.set.resize_with(layout.columns().len(), || None);
         for (column, expr) in &self.assignments {
             let mut ctx = EvalContext::within(self.strict, *work_left);
-            let value = eval(expr, &values, &mut ctx)?;
+            let value = eval(expr, &after, &mut ctx)?;
             *work_left = ctx.work_left;
             let value = self.assigned(layout, *column, value)?;
-            if let Some(slot) = values.get_mut(usize::from(*column)) {
-                *slot = value;
+            if let Some(slot) = after.set.get_mut(usize::from(*column)) {
+                *slot = Some(value);
             }
         }
         let mut out = Vec::with_capacity(row.len());
-        layout.encode(&values, &mut out)?;
+        layout.encode_over(row, &after.set, &mut out)?;
         Ok(Some(out))
     }
 
@@ -95,13 +115,12 @@ impl Program {
         let Some(kind) = layout.columns().get(usize::from(column)) else {
             return Ok(Value::Null);
         };
-        // Names live in the catalog; who asked puts them in.
-        let name = format!("column {}", u32::from(column) + 1);
-        let mut ctx = ConvertContext::new(self.strict, &name, 1);
+        let name = ColumnName::Place(u32::from(column) + 1);
+        let mut ctx = ConvertContext::new(self.strict, name, 1);
         if value.is_null() {
             return match (kind.nullable, self.strict) {
                 (true, _) => Ok(Value::Null),
-                (false, true) => Err(SqlError::null_not_allowed(&name)),
+                (false, true) => Err(SqlError::null_not_allowed(name)),
                 (false, false) => Ok(crate::convert::implicit_default(kind)),
             };
         }

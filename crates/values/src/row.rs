@@ -24,6 +24,32 @@ enum Place {
     Variable(usize),
 }
 
+/// What a column is to hold.
+#[derive(Clone, Copy)]
+enum Cell<'a> {
+    Null,
+    Value(&'a Value),
+    /// Bytes of a row of the same layout.
+    Stored(&'a [u8]),
+}
+
+impl<'a> Cell<'a> {
+    fn of(value: &'a Value) -> Self {
+        if value.is_null() { Self::Null } else { Self::Value(value) }
+    }
+
+    /// The bytes of a variable column.
+    fn variable(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Null => Some(&[]),
+            Self::Value(Value::Text(text, _)) => Some(text.as_bytes()),
+            Self::Value(Value::Bytes(bytes)) => Some(bytes),
+            Self::Value(_) => None,
+            Self::Stored(bytes) => Some(bytes),
+        }
+    }
+}
+
 /// How the rows of a table are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowLayout {
@@ -65,48 +91,69 @@ impl RowLayout {
 
     /// Appends the row of these values, which must be of the columns' types.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        if values.len() != self.columns.len() {
+            return Err(mismatch());
+        }
+        self.encode_cells(|index| values.get(index).map_or(Cell::Null, Cell::of), out)
+    }
+
+    /// Appends the row with these columns set, and all others as they are: they are not decoded.
+    pub fn encode_over(
+        &self,
+        row: &[u8],
+        set: &[Option<Value>],
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let cell = |index| match set.get(index).and_then(Option::as_ref) {
+            Some(value) => Cell::of(value),
+            None if self.null_at(row, index) => Cell::Null,
+            None => self.bytes_of(row, index).map_or(Cell::Null, Cell::Stored),
+        };
+        self.encode_cells(cell, out)
+    }
+
+    fn encode_cells<'v>(
+        &self,
+        cell: impl Fn(usize) -> Cell<'v>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
         let start = out.len();
-        let result = self.encode_parts(values, start, out);
+        let result = self.encode_parts(cell, start, out);
         if result.is_err() {
             out.truncate(start);
         }
         result
     }
 
-    fn encode_parts(
+    fn encode_parts<'v>(
         &self,
-        values: &[Value],
+        cell: impl Fn(usize) -> Cell<'v>,
         start: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
-        if values.len() != self.columns.len() {
-            return Err(mismatch());
-        }
         out.push(FORMAT);
-        let mut bitmap = alloc::vec![0_u8; self.columns.len().div_ceil(8)];
-        for (index, value) in values.iter().enumerate() {
-            if value.is_null()
-                && let Some(byte) = bitmap.get_mut(index / 8)
+        out.resize(start + 1 + self.columns.len().div_ceil(8), 0);
+        for (index, (column, place)) in self.columns.iter().zip(&self.places).enumerate() {
+            let cell = cell(index);
+            if matches!(cell, Cell::Null)
+                && let Some(byte) = out.get_mut(start + 1 + index / 8)
             {
                 *byte |= 1 << (index % 8);
             }
-        }
-        out.extend_from_slice(&bitmap);
-        for ((column, place), value) in self.columns.iter().zip(&self.places).zip(values) {
-            if let Place::Fixed { width, .. } = place {
-                cells::put(column, value, *width, out).ok_or_else(mismatch)?;
+            let Place::Fixed { width, .. } = place else { continue };
+            match cell {
+                Cell::Null => out.resize(out.len() + width, 0),
+                Cell::Value(value) => {
+                    cells::put(column, value, *width, out).ok_or_else(mismatch)?
+                }
+                Cell::Stored(bytes) => out.extend_from_slice(bytes),
             }
         }
         let ends = out.len();
         out.resize(ends + 2 * self.variable_count, 0);
-        for (place, value) in self.places.iter().zip(values) {
+        for (index, place) in self.places.iter().enumerate() {
             let Place::Variable(number) = place else { continue };
-            match value {
-                Value::Null => {}
-                Value::Text(text, _) => out.extend_from_slice(text.as_bytes()),
-                Value::Bytes(bytes) => out.extend_from_slice(bytes),
-                _ => return Err(mismatch()),
-            }
+            out.extend_from_slice(cell(index).variable().ok_or_else(mismatch)?);
             let length = out.len() - start;
             if length > limits::ROW_BYTES_MAX {
                 return Err(SqlError::row_too_large());
@@ -201,6 +248,12 @@ impl RowLayout {
         for column in columns {
             let index = usize::from(*column);
             let Some(kind) = self.columns.get(index) else { continue };
+            if let (Some(width), false) = (kind.kind.integer_bytes(), self.null_at(row, index))
+                && let Some(stored) = self.bytes_of(row, index).filter(|bytes| bytes.len() == width)
+            {
+                key::encode_key_integer(kind.unsigned, stored, out);
+                continue;
+            }
             match self.text_at(row, index) {
                 Some(text) => key::encode_key_text(kind.collation, text, out),
                 None => key::encode_key_value(kind, &self.value(row, *column), out),

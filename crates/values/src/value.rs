@@ -29,7 +29,7 @@ pub enum Value {
     /// Text and how it is compared.
     Text(String, Collation),
     /// Bytes.
-    Bytes(Vec<u8>),
+    Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
     /// A day.
     Date(Date),
     /// A time of day or a span.

@@ -3,7 +3,7 @@
 use super::{fail, files, metadata};
 
 /// Each crate, and those of ours that it may use. A new edge is a decision: make it here, knowingly.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("lats-base", &[]),
     ("lats-values", &["base"]),
     ("lats-catalog", &["base", "values"]),
@@ -20,6 +20,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("lats-mysql-wire", &["base", "values"]),
     ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
     ("lats-bench", &["base", "values", "catalog", "client"]),
+    ("lats-cost", &["base", "values", "catalog", "signals", "kernel", "ldm", "tc", "client"]),
     (
         "latsdb",
         &["base", "bench", "values", "catalog", "signals", "client", "node", "runtime", "sql"],

@@ -213,7 +213,7 @@ fn default_value(expr: &ast::Expr, def: &ColumnDef) -> Result<DefaultValue, SqlE
         );
         return Err(error::make(1101, "42000", &text));
     }
-    let mut context = ConvertContext::new(true, &def.name, 1);
+    let mut context = ConvertContext::new(true, def.name.as_str(), 1);
     lats_values::convert_to_column(value, &def.column_type, &mut context)
         .map(DefaultValue::Literal)
         .map_err(|_| invalid())

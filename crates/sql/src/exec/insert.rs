@@ -396,7 +396,7 @@ fn stored(
             _ => Err(error),
         };
     }
-    let mut context = ConvertContext::new(plan.strict, &def.name, row);
+    let mut context = ConvertContext::new(plan.strict, def.name.as_str(), row);
     let value = lats_values::convert_to_column(value, &def.column_type, &mut context)?;
     for warning in context.warnings {
         lats_values::error::push_warning(warnings, warning);

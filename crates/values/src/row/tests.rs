@@ -126,3 +126,46 @@ fn keys_come_from_rows() {
     key::encode_key_value(&types[0], &values[0], &mut expected);
     assert_eq!(key, expected);
 }
+
+#[test]
+fn keys_of_stored_values_are_those_of_the_values() {
+    let types = testing::all_types();
+    let layout = RowLayout::new(&types);
+    let mut random = Prng::new(6);
+    for _ in 0..500 {
+        let values: Vec<Value> = types.iter().map(|t| testing::value(t, &mut random)).collect();
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row).unwrap();
+        for (column, (kind, value)) in types.iter().zip(&values).enumerate() {
+            let (mut key, mut expected) = (Vec::new(), Vec::new());
+            layout.key_of(&row, &[column as u16], &mut key);
+            key::encode_key_value(kind, value, &mut expected);
+            assert_eq!(key, expected, "{kind:?} {value:?}");
+        }
+    }
+}
+
+#[test]
+fn setting_columns_of_a_row_is_like_storing_all_of_it() {
+    let types = testing::all_types();
+    let layout = RowLayout::new(&types);
+    let mut random = Prng::new(7);
+    for _ in 0..500 {
+        let draw = |random: &mut Prng| -> Vec<Value> {
+            types.iter().map(|t| testing::value(t, random)).collect()
+        };
+        let (mut values, newer) = (draw(&mut random), draw(&mut random));
+        let (mut row, mut over, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+        layout.encode(&values, &mut row).unwrap();
+        let set: Vec<Option<Value>> =
+            newer.iter().map(|v| random.chance(1, 3).then(|| v.clone())).collect();
+        for (value, new) in values.iter_mut().zip(&set) {
+            if let Some(new) = new {
+                *value = new.clone();
+            }
+        }
+        layout.encode_over(&row, &set, &mut over).unwrap();
+        layout.encode(&values, &mut expected).unwrap();
+        assert_eq!(over, expected);
+    }
+}
