@@ -111,7 +111,9 @@ fn read(profile: &str, operations: f64) -> anyhow::Result<Cost> {
     let totals = profile.lines().find_map(|l| l.strip_prefix("totals: ")).context("no totals")?;
     let numbers = totals.split_whitespace().map(|n| n.parse::<f64>().unwrap_or_default());
     let of: BTreeMap<&str, f64> = events.split_whitespace().zip(numbers).collect();
-    let sum = |names: &[&str]| names.iter().filter_map(|n| of.get(n)).sum::<f64>() / operations;
+    let sum = |names: &[&str]| {
+        names.iter().filter_map(|n| of.get(n)).fold(0.0, |a, b| a + b) / operations
+    };
     Ok(Cost {
         instructions: sum(&["Ir"]),
         allocations: 0.0,

@@ -101,6 +101,8 @@ pub struct Ldm {
     /// The newest catalog whose indexes are built (INDEX-2).
     pub(crate) built_catalog: u64,
     pub(crate) catalog_work: catalog_work::CatalogWork,
+    /// Keeps its room from one answer to the next.
+    pub(crate) answer_buffer: Vec<u8>,
     pub(crate) tables: BTreeMap<TableId, Table>,
     pub(crate) transactions: IdMap<TransactionId, Transaction>,
     /// Outcomes of completed transactions, until their clients have surely heard them.
@@ -178,6 +180,7 @@ impl Ldm {
             catalog_version: 0,
             built_catalog: 0,
             catalog_work: catalog_work::CatalogWork::default(),
+            answer_buffer: Vec::new(),
             tables: BTreeMap::new(),
             transactions: IdMap::new(),
             outcomes: BTreeMap::new(),

@@ -502,9 +502,9 @@ impl Ldm {
             let (kind, holders) = self.read_holders(&asked.head, asked.key)?;
             return Ok(Step::Done(kind, holders));
         }
-        let image = self.committed_read(&asked.head, asked.key, run.transaction)?;
-        let table = self.tables.get(&asked.head.table).ok_or(RefCode::TableUnknown)?;
-        let (kind, image) = project(table, program, image.as_deref(), &mut run.work_left)?;
+        let fragment = asked.head.fragment;
+        let image = self.committed_read(table, fragment, asked.key, run.transaction)?;
+        let (kind, image) = project(table, program, image, &mut run.work_left)?;
         Ok(Step::Done(kind, image))
     }
 
@@ -748,6 +748,44 @@ fn wanted(program: &Program, table: &Table, image: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     program.project(&table.layout, image, &mut out);
     Some(out)
+}
+
+/// Reads many rows into one answer.
+pub(crate) struct Reading {
+    /// What programs may still do (PROGRAM-3).
+    work_left: u64,
+    projected: Vec<u8>,
+}
+
+impl Reading {
+    pub(crate) fn new(work_left: u64) -> Self {
+        Self { work_left, projected: Vec::new() }
+    }
+
+    /// Appends the outcome of reading an image through a program's filter and projection.
+    pub(crate) fn push(
+        &mut self,
+        out: &mut Vec<u8>,
+        index: u32,
+        (table, program): (&Table, Option<&Program>),
+        image: Option<&[u8]>,
+    ) -> Result<(), Refusal> {
+        let (kind, image) = match (image, program) {
+            (None, _) => (OutcomeKind::Missing, None),
+            (image, None) => (OutcomeKind::Done, image),
+            (Some(image), Some(program)) => {
+                if program.matches_within(&table.layout, image, &mut self.work_left)? {
+                    self.projected.clear();
+                    program.project(&table.layout, image, &mut self.projected);
+                    (OutcomeKind::Done, Some(&self.projected[..]))
+                } else {
+                    (OutcomeKind::NotMatched, None)
+                }
+            }
+        };
+        push_outcome(out, index, kind, image);
+        Ok(())
+    }
 }
 
 /// The outcome of reading an image through a program's filter and projection.

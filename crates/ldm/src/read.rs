@@ -1,12 +1,12 @@
 //! Committed reads at any replica, without locks (READ-1, READ-2).
 
 use crate::{
-    Ldm, Refusal,
-    prepare::{project, push_outcome},
+    Ldm, Refusal, Table,
+    prepare::{Reading, push_outcome},
     programs::Programs,
 };
 use alloc::{collections::BTreeMap, vec::Vec};
-use lats_base::{NodeId, RefCode, TransactionId, limits};
+use lats_base::{FragmentId, NodeId, RefCode, TransactionId, limits};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -17,8 +17,11 @@ use lats_signals::{
 /// How often a read may be passed on before the client has to look at its map again.
 const HOPS_MAX: u32 = 3;
 
-enum Found {
-    Image(OutcomeKind, Option<Vec<u8>>),
+enum Found<'r> {
+    /// The row that may be shown, if there is one.
+    Row(&'r Table, Option<&'r [u8]>),
+    /// Whose an entry of a unique index is.
+    Entry(OutcomeKind, Option<Vec<u8>>),
     /// Another replica must answer: this one cannot know the newest version.
     Ask(NodeId),
 }
@@ -29,39 +32,62 @@ impl Ldm {
         if !self.may_serve(ctx) {
             return refuse(&req, &RefCode::NotServing.into(), ctx);
         }
-        let mut outcomes = Vec::new();
+        let mut outcomes = core::mem::take(&mut self.answer_buffer);
+        self.read_rows(&req, signal.payload(), &mut outcomes, ctx);
+        outcomes.clear();
+        self.answer_buffer = outcomes;
+    }
+
+    fn read_rows(
+        &mut self,
+        req: &ReadReq,
+        payload: &[u8],
+        outcomes: &mut Vec<u8>,
+        ctx: &mut Ctx<'_>,
+    ) {
         let mut count = 0;
-        let (mut work_left, mut programs) = (limits::PROGRAM_WORK_MAX, Programs::default());
+        let mut reading = Reading::new(limits::PROGRAM_WORK_MAX);
+        let mut programs = Programs::default();
         let mut passed: BTreeMap<NodeId, (u32, Vec<u8>)> = BTreeMap::new();
-        for (head, strings) in list::items::<Operation>(signal.payload()) {
-            let spent = (&mut work_left, &mut programs);
-            match self.read_one(&head, strings, (req.transaction, spent), ctx) {
-                Ok(Found::Image(kind, image)) => {
-                    push_outcome(&mut outcomes, head.index, kind, image.as_deref());
-                    count += 1;
-                    if outcomes.len() > limits::SCAN_BATCH_BYTES {
-                        self.answer_read(&req, core::mem::take(&mut count), &outcomes, ctx);
-                        outcomes.clear();
+        for (head, strings) in list::items::<Operation>(payload) {
+            self.counters.reads += 1;
+            match self.read_one(&head, strings[0], req.transaction, ctx) {
+                Ok(Found::Row(table, image)) => {
+                    let program = programs.read(table, strings[2]).map_err(Refusal::from);
+                    let pushed = program.and_then(|program| {
+                        reading.push(outcomes, head.index, (table, program.as_deref()), image)
+                    });
+                    if let Err(refusal) = pushed {
+                        return refuse(req, &refusal, ctx);
                     }
+                    count += 1;
+                }
+                Ok(Found::Entry(kind, holders)) => {
+                    push_outcome(outcomes, head.index, kind, holders.as_deref());
+                    count += 1;
                 }
                 Ok(Found::Ask(node)) => {
                     let entry = passed.entry(node).or_default();
                     entry.0 += 1;
                     list::push(&mut entry.1, &head, strings);
                 }
-                Err(refusal) => return refuse(&req, &refusal, ctx),
+                Err(code) => return refuse(req, &code.into(), ctx),
+            }
+            if outcomes.len() > limits::SCAN_BATCH_BYTES {
+                self.answer_read(req, core::mem::take(&mut count), outcomes, ctx);
+                outcomes.clear();
             }
         }
         if !passed.is_empty() && req.hops >= HOPS_MAX {
-            return refuse(&req, &RefCode::StaleView.into(), ctx);
+            return refuse(req, &RefCode::StaleView.into(), ctx);
         }
         for (node, (operation_count, operations)) in passed {
             self.counters.reads_forwarded += u64::from(operation_count);
-            let body = ReadReq { operation_count, hops: req.hops + 1, ..req };
+            let body = ReadReq { operation_count, hops: req.hops + 1, ..*req };
             ctx.send_with(BlockRef::ldm(node, self.instance), &body, &[&operations]);
         }
         if count > 0 || req.operation_count == 0 {
-            self.answer_read(&req, count, &outcomes, ctx);
+            self.answer_read(req, count, outcomes, ctx);
         }
     }
 
@@ -72,23 +98,22 @@ impl Ldm {
     }
 
     fn read_one(
-        &mut self,
+        &self,
         head: &Operation,
-        [key, _, program]: [&[u8]; 3],
-        (transaction, (work_left, programs)): (TransactionId, (&mut u64, &mut Programs)),
+        key: &[u8],
+        transaction: TransactionId,
         ctx: &mut Ctx<'_>,
-    ) -> Result<Found, Refusal> {
-        self.counters.reads += 1;
+    ) -> Result<Found<'_>, RefCode> {
         if OperationKind::from_number(head.kind) != Some(OperationKind::Read) {
-            return Err(RefCode::RequestMalformed.into());
+            return Err(RefCode::RequestMalformed);
         }
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
         if table.def.schema_version != head.schema_version {
-            return Err(RefCode::SchemaVersionOld.into());
+            return Err(RefCode::SchemaVersionOld);
         }
         // Whoever errs about the fragment must not be told that there is no such row.
         if table.spread.fragment_of(key) != head.fragment {
-            return Err(RefCode::StaleView.into());
+            return Err(RefCode::StaleView);
         }
         let primary = self.view.route(head.fragment)?;
         if table.def.index_of.is_some() {
@@ -96,7 +121,7 @@ impl Ldm {
                 return Ok(Found::Ask(primary));
             }
             let (kind, holders) = self.read_holders(head, key)?;
-            return Ok(Found::Image(kind, holders));
+            return Ok(Found::Entry(kind, holders));
         }
         let mine = primary == ctx.node();
         let stale = !mine && ctx.fault(Fault::BugReadStaleBackup);
@@ -104,16 +129,13 @@ impl Ldm {
             return Ok(Found::Ask(primary));
         }
         let image = if stale {
-            let fragment = self.fragment(head.table, head.fragment).ok_or(RefCode::StaleView)?;
+            let fragment = table.fragments.get(&head.fragment).ok_or(RefCode::StaleView)?;
             let row = fragment.find(key).and_then(|id| fragment.row(id));
-            row.and_then(|r| r.committed.as_ref()).map(|i| i.bytes.to_vec())
+            row.and_then(|r| r.committed.as_ref()).map(|i| &*i.bytes)
         } else {
-            self.committed_read(head, key, transaction)?
+            self.committed_read(table, head.fragment, key, transaction)?
         };
-        let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
-        let program = programs.read(table, program)?;
-        let (kind, image) = project(table, program.as_deref(), image.as_deref(), work_left)?;
-        Ok(Found::Image(kind, image))
+        Ok(Found::Row(table, image))
     }
 
     /// READ-1: a backup knows the newest version that anyone can have seen if it is in sync and
@@ -129,17 +151,18 @@ impl Ldm {
     }
 
     /// The image that a committed read sees, at the primary or where [`Self::knows_newest`].
-    pub(crate) fn committed_read(
-        &self,
-        head: &Operation,
+    pub(crate) fn committed_read<'r>(
+        &'r self,
+        table: &'r Table,
+        fragment: FragmentId,
         key: &[u8],
         transaction: TransactionId,
-    ) -> Result<Option<Vec<u8>>, RefCode> {
-        let fragment = self.fragment(head.table, head.fragment).ok_or(RefCode::StaleView)?;
-        let Some(row) = fragment.find(key).and_then(|id| fragment.row(id)) else {
-            return Ok(None);
-        };
-        Ok(self.visible(row, head.fragment, transaction)?.map(<[u8]>::to_vec))
+    ) -> Result<Option<&'r [u8]>, RefCode> {
+        let rows = table.fragments.get(&fragment).ok_or(RefCode::StaleView)?;
+        match rows.find(key).and_then(|id| rows.row(id)) {
+            Some(row) => self.visible(row, fragment, transaction),
+            None => Ok(None),
+        }
     }
 
     /// What the transaction sees of a row: its own change, else the committed image.
