@@ -16,10 +16,12 @@ pub mod map;
 pub mod node_set;
 pub mod prng;
 pub mod require;
+pub mod sorted;
 pub mod time;
 
 pub use error::{ErrorClass, RefCode};
 pub use id_map::IdMap;
 pub use ids::*;
 pub use node_set::NodeSet;
+pub use sorted::{SortedMap, SortedSet};
 pub use time::{Duration, Instant};

@@ -121,6 +121,11 @@ impl View {
         self.members.iter().find(|m| m.node == node)
     }
 
+    /// The first view that this life of the node was a member of.
+    pub fn joined_in(&self, node: NodeId, incarnation: Incarnation) -> Option<ViewNumber> {
+        self.member(node).filter(|m| m.incarnation == incarnation).map(|m| m.joined_in)
+    }
+
     /// True if this life of the node is a live member.
     pub fn is_alive(&self, node: NodeId, incarnation: Incarnation) -> bool {
         self.member(node).is_some_and(|m| m.alive && m.incarnation == incarnation)

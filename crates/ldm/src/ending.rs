@@ -249,9 +249,7 @@ impl Ldm {
             let Some(lock) = row.lock.as_mut() else { return };
             lock.release(id);
             granted.extend(lock.grant_next());
-            if lock.is_free() {
-                row.lock = None;
-            }
+            f.drop_free_lock(op.row);
             f.collect(op.row);
         });
     }

@@ -6,7 +6,7 @@
 //! in the primary's order. Index entries exist for every version, so a scan looks at an entry's
 //! row and takes it only if the version it may see has that entry's key.
 
-use crate::{key_index::KeyIndex, lock::Lock, row_table::RowTable, snapshot::Older};
+use crate::{key_index::KeyIndex, lock::Lock, row_table::RowTable, snapshot::Older, spare::Spare};
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
@@ -162,6 +162,7 @@ pub struct Fragment {
     deletion_marks: BTreeSet<RowId>,
     /// Older versions are missing here for snapshots of epochs before this one (SNAP-3).
     pub(crate) snapshot_floor: Epoch,
+    spare: Spare,
 }
 
 /// What a row costs beside its images: record, hash entry, ordered entry.
@@ -180,6 +181,7 @@ impl Fragment {
             syncing: false,
             deletion_marks: BTreeSet::new(),
             snapshot_floor: Epoch::default(),
+            spare: Spare::default(),
         };
         // Nobody scans the entries of a unique index.
         if def.index_of.is_none() {
@@ -354,9 +356,26 @@ impl Fragment {
             self.enter(id, image, layout);
             self.bytes += image.len();
         }
-        if let Some(row) = self.row_mut(id) {
+        if let Some(row) = self.rows.get_mut(id.get()) {
+            if row.pending.capacity() == 0 {
+                row.pending = self.spare.stack();
+            }
             let at = row.pending.partition_point(|v| v.number < version.number);
             row.pending.insert(at, version);
+        }
+    }
+
+    /// The row's lock, made if it has none.
+    pub(crate) fn lock_mut(&mut self, id: RowId) -> Option<&mut Lock> {
+        let row = self.rows.get_mut(id.get())?;
+        Some(row.lock.get_or_insert_with(|| self.spare.lock()))
+    }
+
+    /// A row that nobody has locked has no lock.
+    pub(crate) fn drop_free_lock(&mut self, id: RowId) {
+        let Some(row) = self.rows.get_mut(id.get()) else { return };
+        if let Some(lock) = row.lock.take_if(|lock| lock.is_free()) {
+            self.spare.keep_lock(lock);
         }
     }
 
@@ -365,11 +384,19 @@ impl Fragment {
         let Some(row) = self.row_mut(id) else { return };
         let Some(at) = row.pending.iter().rposition(|v| v.number == number) else { return };
         let version = row.pending.remove(at);
+        self.drop_empty_stack(id);
         if let Some(image) = version.image {
             self.bytes -= image.len();
             self.leave(id, &image, layout);
         }
         self.collect(id);
+    }
+
+    fn drop_empty_stack(&mut self, id: RowId) {
+        let Some(row) = self.rows.get_mut(id.get()) else { return };
+        if row.pending.is_empty() && row.pending.capacity() > 0 {
+            self.spare.keep_stack(core::mem::take(&mut row.pending));
+        }
     }
 
     /// Takes back all versions that a transaction has of a row.
@@ -401,8 +428,8 @@ impl Fragment {
             }
             return later && !row.older.is_empty();
         };
-        let mut passed: Vec<Version> = row.pending.drain(..=at).collect();
-        let Some(newest) = passed.pop() else { return false };
+        let newest = row.pending.remove(at);
+        let passed: Vec<Version> = row.pending.drain(..at).collect();
         let passes_others = passed.iter().any(|v| v.transaction != newest.transaction);
         let mut old = row.committed.take().map(|i| i.bytes);
         // Nobody can have seen, or will see, what came and went within an epoch.
@@ -414,6 +441,7 @@ impl Fragment {
         row.number = number;
         row.epoch = epoch;
         row.committed = newest.image.map(|bytes| Image { bytes });
+        self.drop_empty_stack(id);
         if passes_others {
             // Versions of other epochs are passed over, whose completion comes late.
             self.snapshot_floor = self.snapshot_floor.max(epoch);

@@ -28,6 +28,7 @@ mod replicate;
 mod row_table;
 mod scan;
 mod snapshot;
+mod spare;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -137,6 +138,8 @@ pub struct Ldm {
     pub(crate) next_table: TableId,
     /// Signals from senders with a newer view or catalog than ours.
     pub(crate) parked: SignalBuffer,
+    /// The first view that has this life of the node.
+    pub(crate) joined_in: ViewNumber,
     pub(crate) lease_until: Instant,
     pub(crate) epoch: Epoch,
     /// The newest epoch known to be complete.
@@ -201,6 +204,7 @@ impl Ldm {
             quiet: false,
             next_table: TableId::new(0),
             parked: SignalBuffer::new(),
+            joined_in: ViewNumber::default(),
             lease_until: Instant::ZERO,
             epoch: Epoch::default(),
             complete: Epoch::default(),
@@ -249,13 +253,14 @@ impl Ldm {
         ctx.now() < self.lease_until || ctx.fault(Fault::BugIgnoreLease)
     }
 
-    /// Parks a signal whose sender has installed a view that we have not; true if parked.
+    /// Parks a signal whose sender has installed a view that we have not; one whose sender did not know this life of
+    /// the node was meant for an earlier one, and is dropped (VIEW-11). True if it is dealt with.
     pub(crate) fn park_newer(&mut self, view: ViewNumber, signal: &Signal<'_>) -> bool {
         let newer = view > self.view.number;
         if newer {
             self.parked.push_signal(signal);
         }
-        newer
+        newer || view < self.joined_in
     }
 
     /// Parks a signal about a table that our catalog does not have yet; true if parked.

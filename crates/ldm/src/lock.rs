@@ -80,6 +80,11 @@ impl Lock {
                 && self.holders.iter().all(|(_, m)| *m == LockMode::Shared))
     }
 
+    /// True if it takes little memory, though it may have had a long queue.
+    pub(crate) fn is_small(&self) -> bool {
+        self.holders.capacity() <= 8 && self.queue.capacity() <= 8
+    }
+
     /// Takes the transaction out, as holder and from the queue.
     pub(crate) fn release(&mut self, transaction: TransactionId) {
         self.holders.retain(|(t, _)| *t != transaction);

@@ -5,11 +5,11 @@ use crate::{
     Ldm, Refusal, Table,
     deadlock::REPORT_AFTER,
     fragment::{Fragment, Row, Version},
-    lock::{Grant, Lock, LockMode},
+    lock::{Grant, LockMode},
     programs::Programs,
     transaction::{Op, PausedBatch, Transaction, WaitingBatch},
 };
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 use lats_base::{
     Duration, FragmentId, Incarnation, NodeId, NodeSet, RefCode, RowId, TableId, TransactionId,
     ViewNumber, limits, require,
@@ -387,9 +387,8 @@ impl Ldm {
             return Ok(Locked::Yes);
         }
         let (table, fragment) = (asked.head.table, asked.head.fragment);
-        let row = self.fragment_mut(table, fragment).and_then(|f| f.row_mut(id));
-        let row = row.ok_or(RefCode::StaleView)?;
-        let lock = row.lock.get_or_insert_with(|| Box::new(Lock::default()));
+        let lock = self.fragment_mut(table, fragment).and_then(|f| f.lock_mut(id));
+        let lock = lock.ok_or(RefCode::StaleView)?;
         let flags = asked.head.flags;
         match lock.acquire(run.transaction, mode, flags & (LOCK_NOWAIT | LOCK_SKIP) == 0) {
             Grant::Held => Ok(Locked::Yes),

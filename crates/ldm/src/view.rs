@@ -1,12 +1,7 @@
 //! A new view or catalog: fragments, promotion, orphaned transactions (TAKEOVER-1, TAKEOVER-2).
 
-use crate::{
-    Ldm, Table, decode_catalog,
-    fragment::Fragment,
-    lock::{Lock, LockMode},
-    transaction::Op,
-};
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use crate::{Ldm, Table, decode_catalog, fragment::Fragment, lock::LockMode, transaction::Op};
+use alloc::{collections::BTreeMap, vec::Vec};
 use lats_base::{Epoch, FragmentId, NodeId, RefCode, TableId, TransactionId, require};
 use lats_catalog::{Member, Spread, View};
 use lats_kernel::Ctx;
@@ -31,6 +26,8 @@ impl Ldm {
         let next = self.view.number.get() + 1;
         require!(next == 1 || view.number.get() == next, "VIEW-10");
         let before = core::mem::replace(&mut self.view, view);
+        let joined_in = self.view.joined_in(ctx.node(), ctx.incarnation());
+        self.joined_in = joined_in.unwrap_or(self.joined_in);
         let died = |m: &&Member| m.alive && !self.view.is_alive(m.node, m.incarnation);
         if before.members.iter().any(|m| died(&m)) {
             self.inherited_when = Epoch::new(self.epoch.get() + 1);
@@ -211,7 +208,7 @@ impl Ldm {
         if row.pending.last().map(|v| v.transaction) != Some(id) {
             return;
         }
-        let lock = row.lock.get_or_insert_with(|| Box::new(Lock::default()));
+        let Some(lock) = fragment.lock_mut(op.row) else { return };
         lock.acquire(id, LockMode::Exclusive, false);
         require!(lock.is_exclusive(id), "a promoted row has one writer");
     }

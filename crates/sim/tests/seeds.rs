@@ -41,6 +41,7 @@ once_failed! {
     an_index_goes_while_a_change_of_it_looks_for_the_new_primary: 700360;
     a_batch_that_has_given_way_does_not_hear_that_it_is_cancelled: 167, 171, 326, 470;
     a_version_kept_for_snapshots_hears_late_of_its_epoch: 345552553;
+    a_new_life_gets_what_was_meant_for_the_former_one: 207885746;
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Decide, commit, complete (COMMIT-3 to COMMIT-5).
 
-use crate::{Tc, transaction::State};
-use alloc::collections::BTreeSet;
+use crate::{
+    Tc,
+    transaction::{Receivers, State},
+};
 use lats_base::{TransactionId, require};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
-    BlockRef, Signal,
+    Signal,
     commit::{CommitConf, CommitReq, CompleteEntry, DecideConf, DecideReq},
 };
 
@@ -52,17 +54,12 @@ impl Tc {
         }
         let Some(t) = self.transactions.get(&id) else { return };
         let primaries = t.participants.iter().filter(|(_, p)| p.primary).map(|(at, _)| *at);
-        let primaries: BTreeSet<BlockRef> = primaries.collect();
+        let primaries: Receivers = primaries.collect();
         self.send_commit(id, primaries, ctx);
     }
 
     /// Tells participants to make their rows visible. Those that have done so confirm again.
-    pub(crate) fn send_commit(
-        &mut self,
-        id: TransactionId,
-        to: BTreeSet<BlockRef>,
-        ctx: &mut Ctx<'_>,
-    ) {
+    pub(crate) fn send_commit(&mut self, id: TransactionId, to: Receivers, ctx: &mut Ctx<'_>) {
         let view = self.view.number;
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.state = State::Committing;

@@ -60,6 +60,8 @@ pub struct Tc {
     /// Lives to which a link was lost: what comes from them has gaps (VIEW-5).
     pub(crate) severed: BTreeMap<NodeId, u32>,
     pub(crate) parked: SignalBuffer,
+    /// The first view that has this life of the node.
+    pub(crate) joined_in: ViewNumber,
     pub(crate) held: hand_over::Held,
     /// Its node is to stop: it has no transactions, and takes no more (STOP-2).
     pub(crate) quiet: bool,
@@ -103,6 +105,7 @@ impl Tc {
             next_query: 1,
             severed: BTreeMap::new(),
             parked: SignalBuffer::new(),
+            joined_in: ViewNumber::default(),
             held: hand_over::Held::default(),
             quiet: false,
             counters: Counters::default(),
@@ -118,13 +121,14 @@ impl Tc {
         ctx.now() < self.lease_until
     }
 
-    /// Parks a signal whose sender has installed a view that we have not; true if parked.
+    /// Parks a signal whose sender has installed a view that we have not; one whose sender did not know this life of
+    /// the node was meant for an earlier one, and is dropped (VIEW-11). True if it is dealt with.
     pub(crate) fn park_newer(&mut self, view: ViewNumber, signal: &Signal<'_>) -> bool {
         let newer = view > self.view.number;
         if newer {
             self.parked.push_signal(signal);
         }
-        newer
+        newer || view < self.joined_in
     }
 
     /// Every LDM of every live data node.

@@ -44,12 +44,12 @@ impl Tc {
             .count();
         let (outcomes, changes) = payload.split_at(payload.len() - walked.rest().len());
         let of_index = batch.of_index;
-        let participant = t.participants.entry(batch.primary).or_default();
+        let participant = t.participants.get_or_default(batch.primary);
         participant.primary |= conf.holds != 0;
         participant.only_locks |= batch.reads_with_lock || done < batch.operations as usize;
         let instance = batch.primary.instance;
         for node in conf.backups.and(alive).iter() {
-            t.participants.entry(BlockRef::ldm(node, instance)).or_default().backup = true;
+            t.participants.get_or_default(BlockRef::ldm(node, instance)).backup = true;
         }
         let fits = match &mut t.request {
             Some(request) if of_index => {
@@ -81,7 +81,7 @@ impl Tc {
         } else {
             batch.early.insert(node);
         }
-        t.participants.entry(signal.sender()).or_default().backup = true;
+        t.participants.get_or_default(signal.sender()).backup = true;
         self.forget_settled(conf.transaction, conf.batch, ctx);
     }
 
@@ -90,7 +90,7 @@ impl Tc {
         let Some(t) = self.transactions.get_mut(&body.transaction) else { return };
         let Some(batch) = t.batches.remove(&body.batch) else { return };
         // What the batch did before it was refused is still there.
-        let participant = t.participants.entry(batch.primary).or_default();
+        let participant = t.participants.get_or_default(batch.primary);
         participant.primary = true;
         participant.only_locks = true;
         // An index that is not there (any more): the row was changed by another definition.

@@ -12,8 +12,8 @@ use lats_signals::{
     BlockKind, BlockRef, Body, SignalNumber,
     buffer::{Route, parse},
     commit::{
-        CommitConf, CommitReq, FLAG_COMMIT, PrepareConf, PrepareReq, ReplicateConf, TcKeyConf,
-        TcKeyReq,
+        CommitConf, CommitReq, FLAG_COMMIT, PrepareConf, PrepareReq, ReplicateConf,
+        TAKE_OVER_PREPARED, TakeOverEndRep, TakeOverRep, TcKeyConf, TcKeyReq,
     },
     control::{CatalogOrd, LeaseOrd, ViewOrd},
     copy::{AdoptOrd, AdoptReq},
@@ -68,18 +68,28 @@ type Sent = Vec<(SignalNumber, Vec<u8>)>;
 impl Bench {
     /// A coordinator that serves.
     fn new() -> Self {
+        let mut bench = Self::just_begun();
+        bench.serve(&view());
+        bench
+    }
+
+    /// One that has not heard of any view yet.
+    fn just_begun() -> Self {
         let identity = Identity { node: node(1), incarnation: Incarnation::new(1) };
         let mut executor = Executor::new(identity, 1, Faults::default());
         executor.add(BlockKind::Tc, 0, Box::new(Tc::new()));
-        let mut bench = Self { executor };
+        Self { executor }
+    }
+
+    fn serve(&mut self, view: &View) -> Sent {
         let control = BlockRef::control(node(1));
         let catalog = Catalog::initial();
         let order = CatalogOrd { catalog_version: catalog.version };
-        bench.hear(control, &order, &catalog.encode());
-        bench.hear(control, &ViewOrd { view: VIEW }, &lats_catalog::encode(&view()));
+        self.hear(control, &order, &catalog.encode());
+        let sent = self.hear(control, &ViewOrd { view: view.number }, &lats_catalog::encode(view));
         let (epoch, complete) = (Epoch::new(5), Epoch::default());
-        bench.hear(control, &LeaseOrd { valid_until: u64::MAX, epoch, complete }, &[]);
-        bench
+        self.hear(control, &LeaseOrd { valid_until: u64::MAX, epoch, complete }, &[]);
+        sent
     }
 
     /// What it sends when it hears this.
@@ -167,4 +177,30 @@ fn what_is_adopted_after_the_decision_does_not_move_its_epoch() {
     let done = CommitConf { transaction: TRANSACTION, view: VIEW };
     let told: TcKeyConf = only(&bench.hear(ldm(1), &done, &[]), SignalNumber::TcKeyConf);
     assert_eq!((told.request, told.epoch), (7, Epoch::new(5)));
+}
+
+/// VIEW-11: an heir that has died was told of a transaction; what comes to its next life has been resolved by
+/// another heir.
+#[test]
+fn a_new_life_does_not_resolve_what_its_former_one_was_to_inherit() {
+    let resolves = |reported_in: u64, joined_in: u64| {
+        let mut bench = Bench::just_begun();
+        let report = TakeOverRep {
+            transaction: TRANSACTION,
+            view: ViewNumber::new(reported_in),
+            state: TAKE_OVER_PREPARED,
+            ..TakeOverRep::new_zeroed()
+        };
+        bench.hear(ldm(2), &report, &[]);
+        let mut view = View { number: ViewNumber::new(3), ..view() };
+        view.members.iter_mut().for_each(|m| m.joined_in = VIEW);
+        view.members[0].joined_in = ViewNumber::new(joined_in);
+        bench.serve(&view);
+        let end = TakeOverEndRep { view: view.number };
+        let sent: Vec<Sent> = (1..=3).map(|n| bench.hear(ldm(n), &end, &[])).collect();
+        sent.iter().flatten().any(|(number, _)| *number == SignalNumber::AbortReq)
+    };
+    assert!(!resolves(2, 3), "meant for the former life");
+    assert!(resolves(3, 3), "meant for this one");
+    assert!(resolves(2, 1), "and this, too");
 }

@@ -1,11 +1,10 @@
 //! What a coordinator knows of a transaction.
 
 use crate::{carry::Carry, index::IndexWork};
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
+use alloc::{collections::BTreeMap, vec::Vec};
+use lats_base::{
+    Epoch, NodeSet, RefCode, SortedMap, SortedSet, TableId, TransactionId, ViewNumber, limits,
 };
-use lats_base::{Epoch, NodeSet, RefCode, TableId, TransactionId, ViewNumber, limits};
 use lats_signals::{
     BlockRef,
     commit::{FLAG_COMMIT, FLAG_ROLLBACK_TO, TcKeyReq},
@@ -37,6 +36,10 @@ pub(crate) enum State {
     Aborted,
 }
 
+/// Data managers of a transaction: with few rows on few replicas, a few.
+pub(crate) type Participants = SortedMap<BlockRef, Participant, 4>;
+pub(crate) type Receivers = SortedSet<BlockRef, 4>;
+
 #[derive(Debug)]
 pub(crate) struct Transaction {
     pub(crate) state: State,
@@ -50,15 +53,15 @@ pub(crate) struct Transaction {
     pub(crate) carry: Carry,
     pub(crate) operations: usize,
     /// The tables of its operations.
-    pub(crate) tables: BTreeSet<TableId>,
-    pub(crate) participants: BTreeMap<BlockRef, Participant>,
+    pub(crate) tables: SortedSet<TableId, 4>,
+    pub(crate) participants: Participants,
     /// Batches that are not answered by everyone yet.
-    pub(crate) batches: BTreeMap<u32, Batch>,
+    pub(crate) batches: SortedMap<u32, Batch, 1>,
     pub(crate) next_batch: u32,
     /// Batches that a former primary has given back, and that are yet to be sent again (HANDOVER-3).
     pub(crate) returned: Vec<Returned>,
     /// Participants whose answer the state waits for.
-    pub(crate) waiting: BTreeSet<BlockRef>,
+    pub(crate) waiting: Receivers,
     /// The view of the newest order to commit or to take back: answers to older ones do not count
     /// (OUTCOME-6).
     pub(crate) order_view: ViewNumber,
@@ -165,12 +168,12 @@ impl Transaction {
             counted_in: None,
             carry: Carry::default(),
             operations: 0,
-            tables: BTreeSet::new(),
-            participants: BTreeMap::new(),
-            batches: BTreeMap::new(),
+            tables: SortedSet::new(),
+            participants: SortedMap::new(),
+            batches: SortedMap::new(),
             next_batch: 1,
             returned: Vec::new(),
-            waiting: BTreeSet::new(),
+            waiting: SortedSet::new(),
             order_view: ViewNumber::default(),
             aborts_from: 0,
             abort_part: 0,

@@ -17,6 +17,8 @@ impl Tc {
             return;
         }
         let before = core::mem::replace(&mut self.view, view);
+        let joined_in = self.view.joined_in(ctx.node(), ctx.incarnation());
+        self.joined_in = joined_in.unwrap_or(self.joined_in);
         self.quiet &= self.view.is_stopping(ctx.node());
         let dead: BTreeSet<NodeId> = before
             .members
@@ -117,7 +119,7 @@ impl Tc {
             let everyone = self.all_ldms();
             let Some(t) = self.transactions.get_mut(&id) else { return };
             for ldm in everyone {
-                let participant = t.participants.entry(ldm).or_default();
+                let participant = t.participants.get_or_default(ldm);
                 participant.primary = true;
                 participant.backup = true;
             }
