@@ -53,7 +53,7 @@ step "simulator: fixed seeds, each twice" "$target/sim/sim" --seed 1 --seeds 300
 step "simulator: more fixed seeds" "$target/sim/sim" --seed 301 --seeds 3900
 step "simulator: fresh seeds" "$target/sim/sim" --seeds 800
 step "simulator: fresh storms" "$target/sim/sim" --seeds 20 --storm
-step "simulator: a node group is lost, fresh seeds" "$target/sim/sim" --seeds 200 --outage
+step "simulator: a node group is lost or falls silent, fresh seeds" "$target/sim/sim" --seeds 200 --outage
 for bug in forget-tentative-row read-stale-backup answer-early abort-decided carry-in-parts \
   epoch-done-early forget-older-version keep-refused-statement share-without-lock blind-to-deadlocks \
   hasty-victim forget-index-change forget-open-change; do
@@ -73,8 +73,9 @@ step "simulator: the planted bug hand-over-early is found" \
 for bug in ignore-lease forget-earlier-leases; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 100 --storm
 done
-step "simulator: the planted bug commit-without-lost is found" \
-  bash scripts/planted.sh "$target/sim/sim" commit-without-lost 200 --outage
+for bug in commit-without-lost wait-for-the-silent forget-the-silent; do
+  step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 200 --outage
+done
 prepare "build the server" cargo build --locked -p latsdb -p lats-history
 if [ -f tests/run.sh ]; then
   step "real clients" env LATSDB="$target/debug/latsdb" bash tests/run.sh

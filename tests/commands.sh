@@ -47,11 +47,16 @@ assert said['config']['rows'] == 5000, said" || fail "bench flex"
 refused "rows of its own" "${bench[@]}" --rows 5
 refused "bench.flex" "$latsdb" sql --address "127.0.0.1:$native" -e "SELECT COUNT(*) FROM bench.flex"
 
+dead=("$latsdb" declare-dead --address "127.0.0.1:$native")
+refused "no node 9" "${dead[@]}" 9
+refused "it lives" "${dead[@]}" 2
+
 join=("$latsdb" node --join "127.0.0.1:$native" --data-dir "$directory/joined")
 refused "no such node of the cluster is down" "${join[@]}"
 kill -9 "$(state 2 pid)"
 for _ in $(seq 100); do [ "$(state 2 state)" = down ] && break; sleep 0.05; done
 [ "$(state 2 state)" = down ] || fail "node 2 was killed and is not seen as down"
+refused "is down already" "${dead[@]}" 2
 refused "is alive" "${join[@]}" --node-id 1
 refused "no node 9" "${join[@]}" --node-id 9
 refused "no such node" "${join[@]}" --roles witness

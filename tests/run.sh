@@ -52,6 +52,7 @@ check "histories with two replicas" histories 2 2 6
 check "histories with three replicas" histories 3 3 5
 check "histories with two node groups" histories 4 2 5
 check "a node group is lost" timeout 120 python3 tests/lost_group.py --binary "$LATSDB" --sql-port $((port + 400))
+check "a node group falls silent" timeout 240 python3 tests/silent_group.py --binary "$LATSDB"
 check "nodes that are told to stop" timeout 200 python3 tests/stop_node.py --binary "$LATSDB" --sql-port $((port + 70))
 check "open transactions over a rejoin" timeout 200 python3 tests/rejoin.py --binary "$LATSDB" --sql-port $((port + 90))
 check "frozen nodes" timeout 200 python3 tests/kill.py --binary "$LATSDB" --fault freeze --kills 4 --sql-port $((port + 60))

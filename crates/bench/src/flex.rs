@@ -12,7 +12,8 @@ use rows::Rows;
 use serde_json::{Map, Value, json};
 use std::{io::Write, path::PathBuf, sync::Arc};
 
-/// Insert, read, update and delete rows by key through the native client, and measure it.
+/// Insert, read, update and delete rows by key through the native client, and measure it. Makes the table
+/// `bench.flex`, anew if it is there, and drops it afterwards. The exit status is 1 if there were errors.
 #[derive(clap::Args, Clone, Debug)]
 pub struct FlexArgs {
     /// Operations of a transaction, each on a row of its own.
@@ -103,15 +104,38 @@ impl FlexArgs {
     }
 }
 
-/// Runs the benchmark, and says what it has measured.
+/// Runs the benchmark, and says what it has measured. How many operations were in vain.
 ///
 /// # Errors
 /// If the cluster does not answer, the options do not fit, or the result cannot be written.
-pub fn run(args: &FlexArgs, place: &Place, out: &mut impl Write) -> anyhow::Result<()> {
+pub fn run(args: &FlexArgs, place: &Place, out: &mut impl Write) -> anyhow::Result<u64> {
     args.check()?;
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rows = Arc::new(tokio.block_on(prepare(args, place))?);
-    let mut record = Map::new();
+    let measured = run_stages(args, place, &rows, out);
+    // Also if something has failed.
+    let dropped = tokio.block_on(rows::drop_table(place));
+    let (mut record, errors) = measured?;
+    dropped?;
+    record.insert("config".to_string(), args.as_json());
+    let record = Value::Object(record);
+    match &args.json {
+        Some(_) if args.prints_json() => writeln!(out, "{record:#}")?,
+        Some(path) => std::fs::write(path, format!("{record:#}\n"))
+            .with_context(|| format!("cannot write {}", path.display()))?,
+        None => {}
+    }
+    Ok(errors)
+}
+
+/// What each stage has measured, and the errors of all.
+fn run_stages(
+    args: &FlexArgs,
+    place: &Place,
+    rows: &Arc<Rows>,
+    out: &mut impl Write,
+) -> anyhow::Result<(Map<String, Value>, u64)> {
+    let (mut record, mut errors) = (Map::new(), 0);
     let table = !args.prints_json();
     if table {
         writeln!(
@@ -121,22 +145,14 @@ pub fn run(args: &FlexArgs, place: &Place, out: &mut impl Write) -> anyhow::Resu
         )?;
     }
     for stage in Stage::ALL {
-        let (measure, took) = work::run(stage, args, place, &rows)?;
+        let (measure, took) = work::run(stage, args, place, rows)?;
         if table {
             print(stage, &measure, took, out)?;
         }
+        errors += measure.errors;
         record.insert(stage.name().to_string(), measure.record(took));
     }
-    tokio.block_on(rows::drop_table(place))?;
-    record.insert("config".to_string(), args.as_json());
-    let record = Value::Object(record);
-    match &args.json {
-        Some(_) if !table => writeln!(out, "{record:#}")?,
-        Some(path) => std::fs::write(path, format!("{record:#}\n"))
-            .with_context(|| format!("cannot write {}", path.display()))?,
-        None => {}
-    }
-    Ok(())
+    Ok((record, errors))
 }
 
 fn print(

@@ -64,6 +64,7 @@ impl Measure {
             "p999_us": self.quantile_us(0.999),
             "max_us": self.times.max(),
             "errors": self.errors,
+            "first_error": self.first_error,
         })
     }
 

@@ -53,6 +53,8 @@ pub struct Member {
     pub alive: bool,
     /// It was told to stop: it is to be primary of nothing, and will be removed. What then?
     pub stopping: Option<AfterStop>,
+    /// A person has said that this life is over, though nobody can see it (SILENT-4).
+    pub declared_dead: bool,
 }
 
 /// What becomes of a node that was told to stop.
@@ -113,6 +115,8 @@ pub struct ClusterMap {
     pub view: View,
     /// The newest catalog version that the answering node has installed.
     pub catalog_version: u64,
+    /// Data nodes of the view that the answering node does not hear, while it serves itself (SILENT-3).
+    pub silent: Vec<NodeId>,
 }
 
 impl View {
@@ -211,6 +215,11 @@ impl View {
     /// Of how many slots the node is primary: its part of the work.
     pub fn primary_slots(&self, node: NodeId) -> usize {
         self.groups.iter().flat_map(|g| &g.primaries).filter(|n| **n == node).count()
+    }
+
+    /// True if a person has declared this life of the node dead, and it is still to be removed.
+    pub fn is_declared_dead(&self, node: NodeId) -> bool {
+        self.member(node).is_some_and(|m| m.alive && m.declared_dead)
     }
 
     /// True if the node was told to stop.

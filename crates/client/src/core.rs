@@ -6,6 +6,7 @@
 mod calls;
 mod outcome;
 mod read;
+mod silence;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -22,7 +23,7 @@ use lats_catalog::{Builder, Catalog, ChangeError, ClusterMap, Spread};
 use lats_signals::{
     BlockRef, Body, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
-    control::{LeaveOrd, RESTART, StopNodeReq},
+    control::{DeclareDeadReq, LeaveOrd, RESTART, StopNodeReq},
     list::{self, Operation, OperationKind},
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -82,6 +83,7 @@ pub struct ClientCore {
     routes: BTreeMap<TableId, Spread>,
     catalog_version: u64,
     links: BTreeSet<NodeId>,
+    silence: silence::Silence,
     next_sequence: u64,
     next_ticket: Ticket,
     active: BTreeSet<u64>,
@@ -118,6 +120,7 @@ impl ClientCore {
             routes: BTreeMap::new(),
             catalog_version: 0,
             links: BTreeSet::new(),
+            silence: silence::Silence::default(),
             next_sequence: 1,
             next_ticket: 1,
             active: BTreeSet::new(),
@@ -228,6 +231,7 @@ impl ClientCore {
     /// Time goes on: repeats what may be repeated, gives up what took too long.
     pub fn tick(&mut self, now: Instant) {
         self.now = now;
+        self.watch_links();
         let tickets: Vec<Ticket> = self.requests.keys().copied().collect();
         for ticket in tickets {
             match self.requests.get(&ticket) {
@@ -242,6 +246,7 @@ impl ClientCore {
     /// A link is up: asks for the map over it.
     pub fn link_up(&mut self, node: NodeId) {
         self.links.insert(node);
+        self.silence.meet(node, self.now);
         let body = lats_signals::control::MapReq { request: 0, known_view: Default::default() };
         self.send(BlockRef::control(node), &body, &[]);
         // Questions that had nobody to go to.
@@ -253,6 +258,7 @@ impl ClientCore {
         if !self.links.remove(&node) {
             return;
         }
+        self.silence.forget(node);
         self.lose_open_transactions(node);
         let tickets: Vec<Ticket> = self.requests.keys().copied().collect();
         for ticket in tickets {
@@ -269,6 +275,7 @@ impl ClientCore {
     /// A signal has come in.
     pub fn receive(&mut self, signal: &Signal<'_>) {
         let Some(number) = signal.number() else { return };
+        self.silence.hear(signal.sender().node, self.now);
         match number {
             SignalNumber::TcKeyConf => self.on_tc_key_conf(signal),
             SignalNumber::TcKeyRef => self.on_tc_key_ref(signal),
@@ -290,6 +297,7 @@ impl ClientCore {
 
     fn on_map_conf(&mut self, signal: &Signal<'_>) {
         let Ok(map) = lats_catalog::decode::<ClusterMap>(signal.payload()) else { return };
+        self.silence.learn(signal.sender().node, &map.silent);
         let newer = map.view.number > self.map.view.number
             || (map.view.number == self.map.view.number
                 && map.catalog_version > self.map.catalog_version);
@@ -346,6 +354,19 @@ impl ClientCore {
         }
     }
 
+    /// Says that this life of a node is over, though the cluster cannot see it (SILENT-4): the view will say whether
+    /// the cluster believes it.
+    pub fn declare_dead(&mut self, node: NodeId) {
+        let incarnation = self.life_of(node).unwrap_or_default();
+        let body = DeclareDeadReq {
+            node: u64::from(node.get()),
+            incarnation: u64::from(incarnation.get()),
+        };
+        if let Some(to) = self.any_node() {
+            self.send(BlockRef::control(to), &body, &[]);
+        }
+    }
+
     /// Tells the home, which is to stop, that nobody uses this client any more (STOP-3).
     pub fn leave_home(&mut self) {
         if let Some(home) = self.home {
@@ -355,7 +376,7 @@ impl ClientCore {
 
     /// A node with coordinators to talk to: the home if it can be, else any. A witness has none.
     fn any_data_node(&self) -> Option<NodeId> {
-        let up = |n: &NodeId| self.is_up(*n);
+        let up = |n: &NodeId| self.is_up(*n) && !self.silence.is_silent(*n);
         let stays = |n: &NodeId| !self.map.view.is_stopping(*n);
         let in_sync = |n: &NodeId| up(n) && self.map.view.is_in_sync(*n) && stays(n);
         let nearest = |wanted: &dyn Fn(&NodeId) -> bool| {

@@ -28,6 +28,8 @@ pub trait Wire: Send + Sync {
     fn send(&self, signal: &[u8]) -> bool;
     /// Called after a few signals were sent.
     fn flush(&self);
+    /// Nothing comes over it any more: end it.
+    fn close(&self) {}
 }
 
 /// A client of a cluster. Clones share its links.
@@ -242,6 +244,12 @@ impl Client {
         self.tell(|core| core.stop_node(node, restart));
     }
 
+    /// Says that a node which the cluster only finds silent is dead for certain: its rows are given up if nobody else
+    /// has them. Whether the cluster believes it is to be seen in the map or the status.
+    pub fn declare_dead(&self, node: NodeId) {
+        self.tell(|core| core.declare_dead(node));
+    }
+
     /// Tells the own node, which is to stop, that nobody uses this client any more.
     pub fn leave_home(&self) {
         self.tell(ClientCore::leave_home);
@@ -280,6 +288,15 @@ impl Client {
         state.wires.remove(&node);
         state.core.link_down(node);
         state.pump();
+    }
+
+    /// Ends a link that brings nothing any more.
+    fn close(&self, node: NodeId) {
+        let wire = self.state().wires.get(&node).map(|outlet| outlet.wire.clone());
+        if let Some(wire) = wire {
+            wire.close();
+        }
+        self.detach(node);
     }
 
     fn is_attached(&self, node: NodeId) -> bool {
@@ -322,6 +339,9 @@ impl Client {
                 let now = (self.inner.clock)();
                 state.core.tick(now);
                 state.pump();
+                let dead = core::iter::from_fn(|| state.core.next_to_close()).collect::<Vec<_>>();
+                drop(state);
+                dead.into_iter().for_each(|node| self.close(node));
             }
         }
     }

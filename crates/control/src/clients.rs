@@ -27,7 +27,7 @@ pub(crate) struct PendingChange {
 const CHANGES_MAX: usize = 1_024;
 const CHANGE_RETRY: Duration = Duration::from_millis(200);
 /// After this a client is told that its change has not come through. It may do so later.
-const CHANGE_PATIENCE: Duration = Duration::from_millis(10_000);
+const CHANGE_PATIENCE: Duration = Duration::from_millis(300_000);
 
 impl Control {
     pub(crate) fn on_map_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -84,15 +84,29 @@ impl Control {
         if self.changes.len() >= CHANGES_MAX || !self.is_member() {
             return refuse(RefCode::Overloaded, ctx);
         }
-        let pending = PendingChange {
-            client,
-            change: change.clone(),
-            since: ctx.now(),
-            proposed_at: ctx.now(),
-        };
+        if !self.changes.contains_key(&req.request) && !self.silent_told.is_empty() {
+            return self.refuse_for_the_silent(client, req.request, ctx);
+        }
+        // Who asks again has waited since it asked first.
+        let known = self.changes.get(&req.request).map(|p| p.since);
+        let since = known.unwrap_or(ctx.now());
+        let pending =
+            PendingChange { client, change: change.clone(), since, proposed_at: ctx.now() };
         self.changes.insert(req.request, pending);
         self.propose(&Command::Change { request: req.request, change }, ctx);
         self.answer_changes(ctx);
+    }
+
+    /// SILENT-3: it would not be answered before the silent node has it, too.
+    fn refuse_for_the_silent(&self, client: BlockRef, request: u64, ctx: &mut Ctx<'_>) {
+        let nodes: Vec<String> = self.silent_told.iter().map(|n| n.to_string()).collect();
+        let error = temporary(&format!(
+            "node {} does not answer, and definitions are changed on all nodes; try again when it does, and see \
+             `latsdb status`",
+            nodes.join(", ")
+        ));
+        let body = ChangeRef { request, code: u64::from(RefCode::NodeSilent.number()) };
+        ctx.send_with(client, &body, &[&lats_catalog::encode(&error)]);
     }
 
     /// Proposes again what was not heard of; the request's number keeps it from being done twice.
@@ -114,7 +128,11 @@ impl Control {
 
     fn give_up_changes(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        let late = |p: &PendingChange| now.since(p.since) >= CHANGE_PATIENCE;
+        let hopeless = !self.silent_told.is_empty();
+        let late = |p: &PendingChange| {
+            let waits = now.since(p.since);
+            waits >= CHANGE_PATIENCE || (hopeless && waits >= CHANGE_RETRY)
+        };
         let error = temporary("the change has not reached all nodes yet; look whether it did");
         for (request, pending) in self.changes.extract_if(.., |_, p| late(p)) {
             let code = u64::from(RefCode::NotServing.number());
@@ -156,6 +174,7 @@ impl Control {
             leader: self.leader(),
             catalog_version: self.installed.1,
             node: ctx.node(),
+            silent: self.silent.iter().collect(),
         };
         let body = StatusConf { request: req.request };
         ctx.send_with(signal.sender(), &body, &[&lats_catalog::encode(&status)]);

@@ -295,7 +295,8 @@ impl Consensus {
             | Command::BeginHandOver { .. }
             | Command::EndHandOver { .. }
             | Command::CancelHandOver { .. }
-            | Command::Stop { .. } => {
+            | Command::Stop { .. }
+            | Command::DeclareDead { .. } => {
                 return self.raft.propose(Vec::new(), bytes).is_ok();
             }
         };

@@ -13,6 +13,7 @@ mod install;
 mod join;
 mod links;
 mod membership;
+mod silence;
 mod state;
 mod stop;
 
@@ -70,6 +71,10 @@ pub struct Control {
     farewell_ticks: u32,
     /// The shell was told to end the process.
     leaving: bool,
+    /// Data nodes that cannot be asked (SILENT-1).
+    silent: NodeSet,
+    /// Those of them that clients were told of: none while this node has no lease.
+    silent_told: NodeSet,
     ticked_at: Instant,
     beat_at: Instant,
     synced_told_at: Instant,
@@ -105,6 +110,8 @@ struct Peer {
     clock: u64,
     /// Our clock, as echoed by its heartbeats: packets passed both ways then.
     fresh_at: Instant,
+    /// Since when nothing can be exchanged with it.
+    broken_since: Option<Instant>,
 }
 
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -160,6 +167,8 @@ impl Control {
             campaign_planned: false,
             farewell_ticks: 0,
             leaving: false,
+            silent: NodeSet::EMPTY,
+            silent_told: NodeSet::EMPTY,
             ticked_at: Instant::ZERO,
             beat_at: Instant::ZERO,
             synced_told_at: Instant::ZERO,
@@ -212,6 +221,11 @@ impl Control {
             self.gone,
             self.joined,
         )
+    }
+
+    /// The data nodes that it has not heard for long (SILENT-1).
+    pub fn silent(&self) -> NodeSet {
+        self.silent
     }
 
     /// True if it knows who leads.
@@ -367,6 +381,7 @@ impl Block for Control {
             SignalNumber::ChangeReq => self.on_change_req(signal, ctx),
             SignalNumber::StatusReq => self.on_status_req(signal, ctx),
             SignalNumber::StopNodeReq => self.on_stop_node_req(signal, ctx),
+            SignalNumber::DeclareDeadReq => self.on_declare_dead_req(signal, ctx),
             SignalNumber::LeaveOrd => self.on_leave_ord(ctx),
             SignalNumber::QuietRep => self.on_quiet_rep(signal, ctx),
             SignalNumber::LeaveRep => self.on_leave_rep(signal),

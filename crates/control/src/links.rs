@@ -113,6 +113,7 @@ impl Control {
             let Some(life) = self.state.view.incarnation(node) else { continue };
             let peer = self.peers.entry(node).or_default();
             let broken = peer.lost_link >= life || now.since(peer.fresh_at) > lease;
+            peer.broken_since = broken.then(|| peer.broken_since.unwrap_or(now));
             if beat {
                 let body = HeartbeatOrd { clock: now.as_nanos(), echo: peer.clock };
                 ctx.send(BlockRef::control(node), &body);
@@ -200,9 +201,19 @@ impl Control {
         node == ctx.node() || ctx.now().since(echoed) <= lately
     }
 
-    /// Leader: notes of which broken links both ends have shown since that they live.
+    /// Leader: notes of which broken links both ends have shown since that they live: to the leader, or, the last
+    /// replica, to somebody who does not complain of it.
     fn note_answers(&mut self, ctx: &Ctx<'_>) {
         let (me, now) = (ctx.node(), ctx.now());
+        let lease = Duration::from_millis(self.state.view.config.lease_ms);
+        let silent: NodeSet =
+            self.data_nodes().into_iter().filter(|n| self.is_unheard_by_all(*n)).collect();
+        for broken in self.broken.iter_mut().filter(|b| b.answered_at.is_none()) {
+            let heard = !broken.is_about(|n| silent.contains(n));
+            if heard && now.since(broken.since) > lease {
+                broken.answered_at = Some(now);
+            }
+        }
         for broken in self.broken.iter_mut().filter(|b| b.answered_at.is_none()) {
             let echoed = |n: NodeId| self.peers.get(&n).map(|p| p.echoed).unwrap_or_default();
             let lives = |n: NodeId| n == me || echoed(n) > broken.since;
@@ -220,17 +231,20 @@ impl Control {
             return false;
         }
         if let Some(answered_at) = broken.answered_at {
-            // It lives. If it was only slow, the complaints end now.
-            return broken.heard_at < answered_at.plus(HEALS_IN);
+            // It lives. If it was only slow, the complaints end now. If it was cut off, they end when packets are sent
+            // again: TCP waits about as long for that as nothing has come through.
+            let cut_off = answered_at.since(broken.since).min(RESENT_IN_MAX);
+            return broken.heard_at < answered_at.plus(HEALS_IN.max(cut_off));
         }
         let lease = Duration::from_millis(view.config.lease_ms);
-        if now.since(broken.since) <= lease {
-            return true;
-        }
-        let complains = |n: NodeId| self.broken.iter().any(|b| b.is_between(n, node));
-        let others = view.data_nodes().map(|m| m.node).filter(|n| *n != node);
         let leader_serves = !self.roles_data || view.is_in_sync(me);
-        leader_serves && others.into_iter().all(complains)
+        now.since(broken.since) <= lease || (leader_serves && self.is_unheard_by_all(node))
+    }
+
+    /// Leader: all data nodes complain of this one.
+    fn is_unheard_by_all(&self, node: NodeId) -> bool {
+        let complains = |n: NodeId| self.broken.iter().any(|b| b.is_between(n, node));
+        self.data_nodes().into_iter().filter(|n| *n != node).all(complains)
     }
 
     /// Leader: of each broken link, one end gets no lease any more, and is removed when its last one
@@ -295,5 +309,7 @@ impl Broken {
 
 /// Heartbeats come through again in this time when the other end goes on.
 const HEALS_IN: Duration = Duration::from_millis(3 * RENEW.as_millis());
+/// A link that brings nothing for so long after its ends were heard again is taken for lost.
+const RESENT_IN_MAX: Duration = Duration::from_millis(20_000);
 /// Who has reason to complain does so with every tick.
 const COMPLAINT_LASTS: Duration = Duration::from_millis(200);

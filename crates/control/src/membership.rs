@@ -49,7 +49,7 @@ impl Control {
         let paused = now.since(self.ticked_at) > PAUSED;
         if paused {
             // What peers sent meanwhile is still to be read: they get their time again.
-            self.peers.values_mut().for_each(|p| p.fresh_at = now);
+            self.peers.values_mut().for_each(|p| (p.fresh_at, p.broken_since) = (now, None));
         }
         self.ticked_at = now;
         if !self.joined {
@@ -57,6 +57,9 @@ impl Control {
         }
         if !self.me_alive(ctx) {
             return self.leave_when_told(ctx);
+        }
+        if self.leave_if_declared_dead(ctx) {
+            return;
         }
         if self.is_leader() {
             self.renew_own_lease(ctx);
@@ -72,6 +75,7 @@ impl Control {
             }
         }
         self.watch_links(ctx);
+        self.note_silence(ctx);
         if self.is_leader() {
             self.doom(ctx);
             self.remove_the_silent(ctx);
@@ -83,6 +87,11 @@ impl Control {
             self.propose_synced(ctx);
         }
         self.tell_lease(ctx);
+    }
+
+    /// True while the leader has granted this node a lease.
+    pub(crate) fn has_lease(&self, now: Instant) -> bool {
+        now < self.lease.until
     }
 
     fn ask_for_lease(&mut self, ctx: &mut Ctx<'_>) {
@@ -132,7 +141,8 @@ impl Control {
         let ours = req.term == term;
         let echo = if ours { Instant::from_nanos(req.leader_clock) } else { Instant::ZERO };
         let settled = self.consensus.has_settled();
-        let leaving = self.is_leaving(node);
+        // SILENT-4: nor to one whose removal a person has asked for.
+        let leaving = self.is_leaving(node) || self.state.view.is_declared_dead(node);
         let peer = self.peers.entry(node).or_default();
         peer.installed = (req.view, req.catalog_version);
         peer.echoed = peer.echoed.max(echo);
@@ -271,7 +281,8 @@ impl Control {
         let alone = self.state.view.group_of_node(ctx.node()).is_some_and(
             |(_, g)| matches!(g.replicas[..], [only] if only.node == ctx.node() && only.in_sync),
         );
-        let until = match (self.had_all_links(ctx), alone && had_lease) {
+        let declared = self.state.view.is_declared_dead(ctx.node());
+        let until = match (self.had_all_links(ctx), alone && had_lease && !declared) {
             (false, _) => Instant::ZERO,
             (true, true) => Instant::from_nanos(u64::MAX),
             (true, false) => self.lease.until,
@@ -280,6 +291,7 @@ impl Control {
             valid_until: until.as_nanos(),
             epoch: self.epochs.current,
             complete: self.epochs.complete,
+            silent: self.silent,
         };
         for block in self.blocks.keys() {
             ctx.send(*block, &body);
@@ -304,14 +316,15 @@ impl Control {
         let me = ctx.node();
         for node in self.alive().iter().filter(|n| *n != me) {
             // A witness serves nothing that somebody could take over, and keeps its vote.
-            if !self.holds_data(node) || self.is_last_in_sync(node) {
+            let declared = self.state.view.is_declared_dead(node);
+            if !self.holds_data(node) || (self.is_last_in_sync(node) && !declared) {
                 continue;
             }
             let peer = self.peers.entry(node).or_default();
             let since = if node == former { former_since } else { leader_since };
             let heard = peer.heard_at.unwrap_or(since);
             let unheard = now.since(heard) > lease || (peer.doomed && settled_in);
-            let silent = unheard && now >= peer.granted_until;
+            let silent = (unheard || declared) && now >= peer.granted_until;
             if silent {
                 return self.remove(node, ctx);
             }

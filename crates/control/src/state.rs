@@ -115,6 +115,13 @@ pub enum Command {
         /// What becomes of it.
         then: AfterStop,
     },
+    /// A person knows that a life is over (SILENT-4).
+    DeclareDead {
+        /// The node.
+        node: NodeId,
+        /// The life.
+        incarnation: Incarnation,
+    },
     /// Leaders may begin epochs up to this one.
     EpochCeiling {
         /// The last of them.
@@ -137,6 +144,8 @@ pub struct Status {
     pub catalog_version: u64,
     /// The node that answers.
     pub node: NodeId,
+    /// Data nodes that it has not heard for long (SILENT-1).
+    pub silent: Vec<NodeId>,
 }
 
 const RECENT_CHANGES_MAX: usize = 256;
@@ -176,6 +185,7 @@ impl ControlState {
             Command::EndHandOver { view } => self.end_hand_over(*view, true),
             Command::CancelHandOver { view } => self.end_hand_over(*view, false),
             Command::Stop { node, incarnation, then } => self.stop(*node, *incarnation, *then),
+            Command::DeclareDead { node, incarnation } => self.declare_dead(*node, *incarnation),
             Command::EpochCeiling { ceiling } => {
                 self.epoch_ceiling = self.epoch_ceiling.max(*ceiling);
             }
@@ -200,6 +210,7 @@ impl ControlState {
         let mut member = member.clone();
         member.alive = true;
         member.stopping = None;
+        member.declared_dead = false;
         member.joined_in = self.view.number;
         self.view.members.retain(|m| m.node != member.node);
         if member.roles.data
@@ -303,6 +314,16 @@ impl ControlState {
             member.filter(|m| m.alive && m.incarnation == incarnation && m.stopping != Some(then));
         if let Some(member) = member {
             member.stopping = Some(then);
+            self.next_view();
+        }
+    }
+
+    /// SILENT-4: it gets no lease any more, and is removed when its last one has run out.
+    fn declare_dead(&mut self, node: NodeId, incarnation: Incarnation) {
+        let member = self.view.members.iter_mut().find(|m| m.node == node);
+        let member = member.filter(|m| m.alive && m.incarnation == incarnation && !m.declared_dead);
+        if let Some(member) = member {
+            member.declared_dead = true;
             self.next_view();
         }
     }

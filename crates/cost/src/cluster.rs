@@ -2,7 +2,7 @@
 
 use crate::node::{Node, Peer};
 use anyhow::{Context, bail};
-use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, ViewNumber};
+use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
 use lats_catalog::{
     Catalog, Change, ClusterConfig, ClusterMap, ColumnDef, Group, Member, Replica, Roles, TableDef,
     View,
@@ -70,11 +70,11 @@ impl Cluster {
             )?;
             cluster.order(id, &ViewOrd { view: VIEW }, &lats_catalog::encode(&view))?;
             let (epoch, complete) = (Epoch::new(5), Epoch::default());
-            let lease = LeaseOrd { valid_until: u64::MAX, epoch, complete };
+            let lease = LeaseOrd { valid_until: u64::MAX, epoch, complete, silent: NodeSet::EMPTY };
             cluster.order(id, &lease, &[])?;
         }
         while cluster.client.outgoing().pop().is_some() {}
-        let map = ClusterMap { view, catalog_version: catalog.version };
+        let map = ClusterMap { view, catalog_version: catalog.version, silent: Vec::new() };
         let conf = MapConf { request: 0, view: VIEW, catalog_version: catalog.version };
         cluster.client.learn_catalog(&catalog);
         let mut told = SignalBuffer::new();

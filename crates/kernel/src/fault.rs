@@ -92,6 +92,10 @@ pub enum Fault {
     BugForgetEarlierLeases,
     /// Planted bug: a coordinator commits a transaction without what it did in a node group that is lost.
     BugCommitWithoutLost,
+    /// Planted bug: a coordinator waits for silent nodes (SILENT-2).
+    BugWaitForTheSilent,
+    /// Planted bug: a silent node is never told that a transaction was rolled back without it (SILENT-2).
+    BugForgetTheSilent,
 }
 
 /// Which faults are armed in a node, and how often each fires.

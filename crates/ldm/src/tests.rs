@@ -2,8 +2,8 @@
 
 use crate::{Ldm, LdmConfig, OUTCOME_KEPT, OUTCOMES_MAX, Slices};
 use lats_base::{
-    ClientId, Duration, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, RefCode, RowId,
-    TableId, TransactionId, ViewNumber,
+    ClientId, Duration, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, NodeSet, RefCode,
+    RowId, TableId, TransactionId, ViewNumber,
 };
 use lats_catalog::{
     Catalog, Change, ClusterConfig, ColumnDef, Group, Member, PRIMARY_INDEX, Replica, Roles,
@@ -119,7 +119,8 @@ impl Bench {
         let bytes = lats_catalog::encode(&view());
         bench.send(&ViewOrd { view: ViewNumber::new(1) }, &bytes);
         let epoch = Epoch::new(1);
-        bench.send(&LeaseOrd { valid_until: u64::MAX, epoch, complete: Epoch::default() }, &[]);
+        let (complete, silent) = (Epoch::default(), NodeSet::EMPTY);
+        bench.send(&LeaseOrd { valid_until: u64::MAX, epoch, complete, silent }, &[]);
         bench.run();
         bench
     }

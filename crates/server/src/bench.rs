@@ -26,6 +26,6 @@ enum Which {
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let Which::Flex { target, args } = &args.which;
     let place = Place { options: target.client_options()?, clock: lats_runtime::clock::now };
-    flex::run(args, &place, &mut std::io::stdout().lock())?;
-    Ok(ExitCode::SUCCESS)
+    let errors = flex::run(args, &place, &mut std::io::stdout().lock())?;
+    Ok(if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

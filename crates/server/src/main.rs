@@ -2,6 +2,7 @@
 
 mod bench;
 mod cluster_file;
+mod declare_dead;
 mod join;
 mod memory;
 mod node;
@@ -46,6 +47,8 @@ enum Command {
     StopNode(stop_node::StopNodeArgs),
     /// Start a node that was stopped with `stop-node`.
     StartNode(stop_node::StartNodeArgs),
+    /// Say that a silent node is dead for certain, so that the others give it up.
+    DeclareDead(declare_dead::DeclareDeadArgs),
     /// Run one node (what `start` does for each).
     Node(node::NodeArgs),
     /// Measure a running cluster.
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Sql(args) => shell::run(&args),
         Command::StopNode(args) => stop_node::stop(&args),
         Command::StartNode(args) => stop_node::start(&args),
+        Command::DeclareDead(args) => declare_dead::run(&args),
         Command::Node(args) => node::run(&args),
         Command::Bench(args) => bench::run(&args),
     };

@@ -22,7 +22,12 @@ pub(crate) fn keep_freed() {
     let arguments = std::env::args_os().skip(1);
     let again = |program| Command::new(program).args(arguments).envs([PURGE_DELAY]).exec();
     let error = std::env::current_exe().map_or_else(|error| error, again);
-    tracing::warn!(%error, "freed memory will be given back, and be slow to get again");
+    tracing::warn!(
+        %error,
+        "freed memory will be given back, and be slow to get again; start the node with {}={} in its environment",
+        PURGE_DELAY.0,
+        PURGE_DELAY.1
+    );
 }
 
 /// Keeps memory ready from now on; some is when this returns.
@@ -31,19 +36,19 @@ pub(crate) fn keep_freed() {
     reason = "a thread of the process, not of the node; it waits for nothing but time"
 )]
 pub(crate) fn keep_ahead() -> std::io::Result<()> {
-    let mut touched = touch(0);
+    let (mut at, _) = touch(0);
     std::thread::Builder::new().name("lats-memory".to_string()).spawn(move || {
         loop {
             std::thread::sleep(LOOKS_EVERY);
-            touched = touch(touched);
+            (at, _) = touch(at);
         }
     })?;
     Ok(())
 }
 
 /// Touches what the allocator gives next, unless that is where it was `before`: then nobody has used it. Where
-/// it is.
-fn touch(before: usize) -> usize {
+/// it is, and whether it was touched.
+fn touch(before: usize) -> (usize, bool) {
     let mut block: Vec<u8> = Vec::with_capacity(AHEAD_BYTES);
     let at = block.as_ptr() as usize;
     if at != before {
@@ -52,7 +57,7 @@ fn touch(before: usize) -> usize {
         }
         std::hint::black_box(&block);
     }
-    at
+    (at, at != before)
 }
 
 #[cfg(test)]
@@ -61,9 +66,12 @@ mod tests {
 
     #[test]
     fn what_nobody_has_used_is_not_touched_again() {
-        let first = touch(0);
-        assert_eq!(touch(first), first);
+        let (first, was_touched) = touch(0);
+        assert!(was_touched);
+        assert_eq!(touch(first), (first, false));
         let used = vec![1_u8; AHEAD_BYTES];
-        assert_ne!(touch(first), used.as_ptr() as usize);
+        assert_eq!(used.as_ptr() as usize, first, "the allocator gives what was made ready");
+        let (next, was_touched) = touch(first);
+        assert!(was_touched && next != first);
     }
 }

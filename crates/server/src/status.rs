@@ -145,6 +145,7 @@ fn node_json(status: &Status, member: &Member) -> Value {
     };
     let state = match (member.alive, member.roles.data, in_sync) {
         (false, _, _) => "down",
+        _ if status.silent.contains(&member.node) => "silent",
         _ if view.is_stopping(member.node) => "stopping",
         (true, false, _) | (true, true, true) => "serving",
         (true, true, false) => "syncing",
@@ -208,6 +209,12 @@ fn print_table(status: &Status, record: &Value) {
         say!(
             "node group {id} IS LOST: nodes {} have all died, and with them a part of every table",
             nodes.join(", ")
+        );
+    }
+    for node in status.silent.iter().filter(|n| !status.view.is_replaceable(**n)) {
+        say!(
+            "node {node} IS SILENT, and has the only full replica of its rows: statements that need them are refused \
+             until it is heard again. If its machine is off for good: latsdb declare-dead {node}"
         );
     }
     say!(

@@ -236,7 +236,7 @@ body! {
     }
 }
 body! {
-    /// Control → blocks of the same node: you may serve until then.
+    /// Control → blocks of the same node: you may serve until then, and this is who cannot be asked.
     LeaseOrd {
         /// On this node's clock, in ns; `u64::MAX` without end, 0 not at all.
         valid_until: u64,
@@ -244,6 +244,8 @@ body! {
         epoch: Epoch,
         /// The newest epoch known to be complete.
         complete: Epoch,
+        /// Data nodes of the view that have been silent for long (SILENT-1).
+        silent: NodeSet,
     }
 }
 body! {
@@ -354,6 +356,16 @@ body! {
         incarnation: u64,
         /// What then: `RESTART`, or 0.
         then: u64,
+    }
+}
+body! {
+    /// Client → control, and from there to the leader: a person knows that this life of a node is over, though
+    /// nobody can see it (SILENT-4). The view answers.
+    DeclareDeadReq {
+        /// The node.
+        node: u64,
+        /// The life.
+        incarnation: u64,
     }
 }
 body! {

@@ -154,6 +154,8 @@ signals! {
     115 LeaveOrd, control, Client;
     116 QuietRep, control, Local;
     117 LeaveRep, control, Node;
+    // Data nodes that are silent and cannot be replaced: docs/protocols/membership.md.
+    118 DeclareDeadReq, control, Client;
     // Epochs: docs/protocols/epoch.md.
     120 EpochOrd, control, Node;
     121 EpochBarrierReq, control, Local;

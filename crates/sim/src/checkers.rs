@@ -23,6 +23,12 @@ pub fn newest_view(world: &World) -> Option<&View> {
     views.max_by_key(|v| v.number)
 }
 
+/// The control block of the node that has the newest view; of these nodes only.
+pub fn newest_control(world: &World, among: impl Fn(NodeId) -> bool) -> Option<&Control> {
+    let known = world.nodes.iter().filter(|(id, _)| among(**id)).filter_map(|(_, n)| control(n));
+    known.max_by_key(|c| c.state().view.number)
+}
+
 /// The local data managers of a node, if it lives.
 pub fn ldms(world: &World, node: NodeId) -> Vec<&Ldm> {
     let Some(n) = world.nodes.get(&node) else { return Vec::new() };
@@ -207,6 +213,14 @@ fn unmatched(table: &str, expected: &Entries, found: &Entries) -> String {
         expected.len(),
         found.len()
     )
+}
+
+/// What is left of locks, transactions, waits or queued work, for a person.
+pub fn left_over(world: &World) -> String {
+    let nodes = world.nodes.iter();
+    let left =
+        nodes.flat_map(|(id, n)| n.executors.iter().filter_map(move |e| Some((id, e.leaks()?))));
+    left.map(|(id, leak)| format!("\n    node {id}: {leak}")).collect()
 }
 
 /// No locks, transactions, waits or queued work are left.

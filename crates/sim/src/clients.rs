@@ -84,18 +84,26 @@ pub struct Ledger {
     pub outage: bool,
     /// What was refused because a node group is lost.
     pub refused_as_lost: u64,
+    /// Requests refused because the node that could answer is silent.
+    pub refused_as_silent: u64,
+    /// Nodes are, or were, cut off for long.
+    pub silence: bool,
 }
 
 /// A simulated client.
 pub struct SimClient {
     /// Its number, from 1.
     pub number: u32,
+    /// The node whose process it lives in.
+    pub home: Option<NodeId>,
     /// Its state machine.
     pub core: ClientCore,
     random: Prng,
     now: Instant,
     doing: Doing,
     wearer: badges::Wearer,
+    /// An index whose making has failed here was not to be seen in this version of the catalog.
+    watched: Option<u64>,
     next_row: i64,
     value: i64,
     epoch: Epoch,
@@ -268,6 +276,8 @@ impl Ledger {
             index_changes: 0,
             outage: false,
             refused_as_lost: 0,
+            refused_as_silent: 0,
+            silence: false,
         }
     }
 
@@ -309,11 +319,13 @@ impl SimClient {
     pub fn new(number: u32, home: Option<NodeId>, seed: u64) -> Self {
         Self {
             number,
+            home,
             core: ClientCore::new(ClientId::new(u64::from(number)), home),
             random: Prng::new(seed),
             now: Instant::ZERO,
             doing: Doing::Nothing,
             wearer: badges::Wearer::default(),
+            watched: None,
             next_row: 1,
             value: 0,
             epoch: Epoch::default(),
@@ -580,6 +592,7 @@ impl SimClient {
             Answer::Failed(e) if e.code == RefCode::NodeGroupLost && ledger.outage => {
                 ledger.refused_as_lost += 1;
             }
+            Answer::Failed(e) if e.code == RefCode::NodeSilent => ledger.refused_as_silent += 1,
             Answer::Failed(e) if e.class() == ErrorClass::Permanent => {
                 ledger.violate(format!("client {}, {doing:?}: permanent error: {e}", self.number));
             }

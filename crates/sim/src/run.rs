@@ -14,6 +14,7 @@ use lats_kernel::{Fault, Faults};
 use lats_node::ldm::Slices;
 
 mod outage;
+mod silence;
 
 /// What to run.
 #[derive(Clone, Debug, Default)]
@@ -123,6 +124,8 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugLosePassedPart
             | Fault::BugForgetEarlierLeases
             | Fault::BugCommitWithoutLost
+            | Fault::BugWaitForTheSilent
+            | Fault::BugForgetTheSilent
     )
 }
 
@@ -309,14 +312,22 @@ impl Run {
         self.run_for(Duration::from_millis(length_ms + 300))?;
         self.heal();
         self.come_to_rest()?;
+        self.check_all()?;
+        // Its own numbers: what follows is the same for a seed with it and without.
+        if self.silence_a_group(&mut random.clone())? {
+            return Ok(());
+        }
+        self.lose_a_group(random)
+    }
+
+    fn check_all(&mut self) -> Result<(), String> {
         checkers::nothing_left(&self.world)?;
         checkers::epochs_move(&self.world)?;
         checkers::replicas_equal(&self.world)?;
         checkers::indexes_match(&self.world)?;
         checkers::unique_indexes_match(&self.world)?;
         checkers::ledger_holds(&self.world, &self.ledger)?;
-        checkers::lists_hold(&self.world, &mut self.ledger)?;
-        self.lose_a_group(random)
+        checkers::lists_hold(&self.world, &mut self.ledger)
     }
 
     fn say(&self, what: &str) {
@@ -501,6 +512,10 @@ impl Run {
         while let Some(signal) = outgoing.pop() {
             let to = End::Node(signal.header.receiver.node);
             self.world.transmit(End::Client(number), to, signal.bytes());
+        }
+        // The client has heard nothing from there for long.
+        while let Some(node) = self.clients[index].core.next_to_close() {
+            self.world.disconnect(End::Client(number), End::Node(node));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Seeds that once failed, and a few fresh ones. A seed's run changes when the protocols or the
 //! simulator do, so these are kept for their shapes and disturbances rather than as exact replays.
 
-use lats_sim::{Options, run_caught};
+use lats_sim::{Kind, Options, run_caught};
 
 fn passes(seed: u64) {
     let outcome = run_caught(&Options { seed, ..Options::default() });
@@ -42,6 +42,20 @@ once_failed! {
     a_batch_that_has_given_way_does_not_hear_that_it_is_cancelled: 167, 171, 326, 470;
     a_version_kept_for_snapshots_hears_late_of_its_epoch: 345552553;
     a_new_life_gets_what_was_meant_for_the_former_one: 207885746;
+}
+
+/// Runs with two node groups, one of which falls silent or is lost in the end.
+#[test]
+fn outages_that_once_failed() {
+    // What comes of an index whose making has failed on a node that was cut off; a part of a unique index at a silent
+    // node, when the row's images were to carry the decision; the builder alone is left.
+    for seed in [980364030, 980363923, 864873584] {
+        let outcome = run_caught(&Options { seed, kind: Kind::Outage, ..Options::default() });
+        assert_eq!(
+            outcome.failure, None,
+            "seed {seed}; repeat: cargo xtask sim --seeds 1 --seed {seed} --outage -v"
+        );
+    }
 }
 
 #[test]

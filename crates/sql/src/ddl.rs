@@ -7,8 +7,9 @@ use crate::error::{self, Failure, change_error};
 use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
 use crate::table::{check_not_system, find, single_name, split_name};
-use lats_base::{IndexId, TableId, limits};
-use lats_catalog::{Change, ColumnDef, DefaultValue, IndexDef, TableDef, Unique};
+use lats_base::{IndexId, RefCode, TableId, limits};
+use lats_catalog::{Change, ChangeErrorKind, ColumnDef, DefaultValue, IndexDef, TableDef, Unique};
+use lats_client::api::StoreError;
 use lats_values::{Collation, ColumnType, SqlError, TypeKind};
 use sqlparser::ast::{self, ObjectType, SchemaName, Statement, TableConstraint};
 
@@ -23,6 +24,11 @@ impl<S: Store> Session<S> {
         self.commit().await?;
         match self.shared.store.change(change).await? {
             Ok(()) => Ok(Done::nothing()),
+            // It may have been made all the same: it is not simply done again.
+            Err(refused) if refused.kind == ChangeErrorKind::Temporary => {
+                let sql = Some(change_error(&refused, dropping));
+                Err(StoreError { code: RefCode::NodeSilent, sql }.into())
+            }
             Err(refused) => Err(change_error(&refused, dropping).into()),
         }
     }

@@ -42,7 +42,10 @@ impl Failure {
                 let old = self.is_outdated();
                 let slow = matches!(
                     error.code,
-                    RefCode::LockTimeout | RefCode::LockNotFree | RefCode::MemoryFull
+                    RefCode::LockTimeout
+                        | RefCode::LockNotFree
+                        | RefCode::MemoryFull
+                        | RefCode::NodeSilent
                 );
                 old || (error.class() == ErrorClass::Temporary && !slow)
             }

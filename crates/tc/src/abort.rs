@@ -2,7 +2,7 @@
 
 use crate::{
     Tc,
-    transaction::{Participant, Refusal, Request, State},
+    transaction::{Debt, Participant, Refusal, Request, State},
 };
 use lats_base::{RefCode, TransactionId};
 use lats_kernel::{Ctx, Fault};
@@ -61,8 +61,8 @@ impl Tc {
 
     /// All that was under way has been answered: tell everyone.
     pub(crate) fn start_abort(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
-        self.counters.aborts += 1;
         let Some(t) = self.transactions.get_mut(&id) else { return };
+        self.counters.aborts += u64::from(t.debt == Debt::None);
         t.state = State::Aborting;
         t.aborts_from = 0;
         self.send_abort(id, ABORT_AS_BACKUP, ctx);
@@ -71,6 +71,9 @@ impl Tc {
     /// Takes back what statements from `statement` on did.
     pub(crate) fn roll_back_to(&mut self, id: TransactionId, statement: u32, ctx: &mut Ctx<'_>) {
         let Some(t) = self.transactions.get_mut(&id) else { return };
+        if t.needs_any_of(self.silent) {
+            return self.abort(id, RefCode::NodeSilent.into(), ctx);
+        }
         t.state = State::RollingBack;
         // FAIL-1: locks stay, and now without row images.
         t.participants.values_mut().filter(|p| p.primary).for_each(|p| p.only_locks = true);
@@ -92,6 +95,7 @@ impl Tc {
         t.order_view = view;
         t.waiting =
             t.participants.iter().filter(|(_, p)| takes_part(p)).map(|(at, _)| *at).collect();
+        t.pass_over(self.silent);
         let body = AbortReq { transaction: id, view, from_statement: t.aborts_from, part };
         t.waiting.iter().for_each(|to| ctx.send(*to, &body));
         self.when_aborted(id, ctx);
@@ -121,6 +125,9 @@ impl Tc {
             return self.send_abort(id, ABORT_AS_PRIMARY, ctx);
         }
         let state = t.state;
+        if state == State::Aborting && t.debt == Debt::Owed {
+            return self.keep_for_the_silent(id, ctx);
+        }
         if state == State::Aborting {
             self.count_finished(id);
         }

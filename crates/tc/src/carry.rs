@@ -31,6 +31,11 @@ impl Carry {
         Self { parts, ..Self::default() }
     }
 
+    /// True if images carry a part of the decision.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.arrived > 0
+    }
+
     /// True if the transaction is decided by its row images.
     pub(crate) fn decides(&self) -> bool {
         self.parts != 0 && self.arrived == self.parts

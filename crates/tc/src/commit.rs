@@ -67,6 +67,7 @@ impl Tc {
         t.waiting = to;
         let body = CommitReq { transaction: id, epoch: t.epoch, view };
         t.waiting.iter().for_each(|to| ctx.send(*to, &body));
+        self.stop_waiting_for_the_silent(id, ctx);
         self.when_committed(id, ctx);
     }
 

@@ -43,6 +43,7 @@ impl Tc {
         let body = signal.body::<LeaseOrd>();
         self.lease_until = Instant::from_nanos(body.valid_until);
         self.hear_epoch(body.epoch);
+        self.hear_silence(body.silent, ctx);
         if self.epochs.current <= self.epochs.asked {
             return;
         }

@@ -20,6 +20,7 @@ mod index;
 mod outcome;
 mod prepare;
 mod request;
+mod silence;
 mod takeover;
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,7 @@ use alloc::{
     format,
     string::String,
 };
-use lats_base::{Duration, IdMap, Instant, NodeId, TableId, TransactionId, ViewNumber};
+use lats_base::{Duration, IdMap, Instant, NodeId, NodeSet, TableId, TransactionId, ViewNumber};
 use lats_catalog::{Spread, View};
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{BlockRef, Signal, SignalBuffer, SignalNumber};
@@ -52,6 +53,8 @@ pub struct Tc {
     pub(crate) tables: BTreeMap<TableId, TableRoute>,
     pub(crate) transactions: IdMap<TransactionId, Transaction>,
     pub(crate) lease_until: Instant,
+    /// Data nodes that cannot be asked (SILENT-1).
+    pub(crate) silent: NodeSet,
     pub(crate) epochs: epoch::Epochs,
     pub(crate) completions: complete::Completions,
     pub(crate) takeover: takeover::TakeOver,
@@ -98,6 +101,7 @@ impl Tc {
             tables: BTreeMap::new(),
             transactions: IdMap::new(),
             lease_until: Instant::ZERO,
+            silent: NodeSet::EMPTY,
             epochs: epoch::Epochs::default(),
             completions: complete::Completions::default(),
             takeover: takeover::TakeOver::default(),

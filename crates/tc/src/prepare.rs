@@ -2,9 +2,9 @@
 
 use crate::{
     Tc,
-    transaction::{Refusal, Request, State},
+    transaction::{Debt, Refusal, Request, State},
 };
-use lats_base::{RefCode, TransactionId};
+use lats_base::{NodeSet, RefCode, TransactionId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -69,6 +69,7 @@ impl Tc {
         self.send_returned(conf.transaction, ctx);
         self.change_indexes(conf.transaction, ctx);
         self.forget_settled(conf.transaction, conf.batch, ctx);
+        self.stop_waiting_for_the_silent(conf.transaction, ctx);
     }
 
     pub(crate) fn on_replicate_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -129,11 +130,17 @@ impl Tc {
             // They have done nothing.
             t.returned.clear();
         }
-        if !t.batches.is_empty() || !t.returned.is_empty() {
+        let passes_over = t.state == State::Settling && t.debt != Debt::Last;
+        let silent = if passes_over { self.silent } else { NodeSet::EMPTY };
+        let answered = t.batches.values().all(|b| b.waits_only_for(silent));
+        if !answered || !t.returned.is_empty() {
             return;
         }
         match t.state {
             State::Preparing if t.has_duplicates() => self.take_back_request(id, ctx),
+            State::Preparing if t.needs_any_of(self.silent) => {
+                self.abort(id, RefCode::NodeSilent.into(), ctx);
+            }
             State::Preparing if t.request.as_ref().is_some_and(Request::commits) => {
                 if ctx.crash_point(Fault::CrashBeforeDecide) {
                     return;

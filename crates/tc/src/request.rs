@@ -52,6 +52,9 @@ impl Tc {
             State::Settling | State::Aborting => return,
             _ => {}
         }
+        if t.needs_any_of(self.silent) && req.flags & FLAG_ROLLBACK == 0 {
+            return self.abort(id, RefCode::NodeSilent.into(), ctx);
+        }
         if req.flags & FLAG_ROLLBACK != 0 {
             return self.abort(id, RefCode::TransactionAborted.into(), ctx);
         }
@@ -200,6 +203,9 @@ impl Tc {
         head.fragment = table.spread.fragment_of(key);
         let fragment = head.fragment.get();
         let node = self.view.route(head.fragment)?;
+        if self.silent.contains(node) {
+            return Err(RefCode::NodeSilent);
+        }
         let instances = self.view.config.ldm_instances.max(1);
         Ok(BlockRef::ldm(node, u32::from(fragment) % instances))
     }

@@ -88,7 +88,8 @@ impl Bench {
         self.hear(control, &order, &catalog.encode());
         let sent = self.hear(control, &ViewOrd { view: view.number }, &lats_catalog::encode(view));
         let (epoch, complete) = (Epoch::new(5), Epoch::default());
-        self.hear(control, &LeaseOrd { valid_until: u64::MAX, epoch, complete }, &[]);
+        let silent = NodeSet::EMPTY;
+        self.hear(control, &LeaseOrd { valid_until: u64::MAX, epoch, complete, silent }, &[]);
         sent
     }
 

@@ -79,6 +79,20 @@ pub(crate) struct Transaction {
     pub(crate) refusal: Option<Refusal>,
     /// It has changed unique indexes, whose entries are shown when it is complete (UNIQUE-5).
     pub(crate) changes_index: bool,
+    /// What became of it at nodes that are silent.
+    pub(crate) debt: Debt,
+}
+
+/// Whether silent nodes have still to hear that the transaction is rolled back (SILENT-2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Debt {
+    /// Everybody is waited for, or has heard.
+    #[default]
+    None,
+    /// Some were passed over.
+    Owed,
+    /// The others are through, and its client knows: only those who were passed over are left.
+    Last,
 }
 
 /// A local data manager that has to hear the end of the transaction.
@@ -184,6 +198,7 @@ impl Transaction {
             seen_searches: BTreeMap::new(),
             refusal: None,
             changes_index: false,
+            debt: Debt::None,
         }
     }
 }

@@ -149,6 +149,10 @@ impl Slot {
                 let good = [RowOutcome::Done, RowOutcome::Unchanged];
                 let bad = |r: &&RowResult| !good.contains(&r.outcome);
                 let errors = results.iter().filter(bad).count();
+                if let Some(first) = results.iter().find(bad) {
+                    let outcome = first.outcome;
+                    measure.first_error.get_or_insert(format!("an operation was {outcome:?}"));
+                }
                 measure.note(ids.len(), errors, (self.clock)().since(begun));
             }
             Err(error) => measure.fail(ids.len(), &error),

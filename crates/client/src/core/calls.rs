@@ -83,7 +83,8 @@ impl ClientCore {
     ) -> Result<(ScanHandle, Ticket), RefCode> {
         let node = self.map.view.route(fragment)?;
         if !self.is_up(node) {
-            return Err(RefCode::NotServing);
+            let silent = self.silence.is_silent(node);
+            return Err(if silent { RefCode::NodeSilent } else { RefCode::NotServing });
         }
         if as_of == Some(Epoch::default()) {
             // The first epoch is not complete yet.
@@ -212,6 +213,9 @@ impl ClientCore {
         let waits = now.since(call.since);
         let scan = matches!(call.kind, Kind::Scan);
         let change = matches!(call.kind, Kind::Change(..));
+        if scan && waits > RESEND && self.silence.is_silent(call.node) {
+            return self.fail(ticket, RefCode::NodeSilent);
+        }
         if waits > if change { CHANGE_PATIENCE } else { PATIENCE } {
             self.fail(ticket, RefCode::NotServing);
         } else if !scan && now.since(call.sent_at) > RESEND {

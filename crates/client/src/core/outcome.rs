@@ -3,7 +3,7 @@
 
 use super::{ClientCore, PATIENCE, Request, Ticket};
 use crate::api::Committed;
-use lats_base::{Duration, Instant, RefCode};
+use lats_base::{Duration, Instant, NodeId, RefCode};
 use lats_signals::{
     BlockRef, Signal,
     commit::{OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_LOST, OutcomeConf, OutcomeReq},
@@ -13,15 +13,18 @@ use lats_signals::{
 #[derive(Debug)]
 pub(super) struct Question {
     sequence: u64,
+    coordinator: NodeId,
     since: Instant,
     asked_at: Option<Instant>,
 }
 
+/// How long the outcome is asked for while the coordinator is silent.
+const SILENT_PATIENCE: Duration = Duration::from_millis(1_000);
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 impl ClientCore {
-    pub(super) fn ask_outcome(&mut self, ticket: Ticket, sequence: u64) {
-        let question = Question { sequence, since: self.now, asked_at: None };
+    pub(super) fn ask_outcome(&mut self, ticket: Ticket, sequence: u64, coordinator: NodeId) {
+        let question = Question { sequence, coordinator, since: self.now, asked_at: None };
         self.requests.insert(ticket, Request::Outcome(question));
         self.tick_outcome(ticket);
     }
@@ -30,7 +33,9 @@ impl ClientCore {
         let now = self.now;
         let node = self.any_data_node();
         let Some(Request::Outcome(question)) = self.requests.get_mut(&ticket) else { return };
-        if now.since(question.since) > PATIENCE {
+        // SILENT-3: only the coordinator knows, and it may stay silent for long.
+        let silent = self.silence.is_silent(question.coordinator);
+        if now.since(question.since) > if silent { SILENT_PATIENCE } else { PATIENCE } {
             return self.fail(ticket, RefCode::OutcomeUnknown);
         }
         let asked = question.asked_at.is_some_and(|at| now.since(at) < ASK_AGAIN);

@@ -20,7 +20,7 @@ pub(super) struct Read {
     since: Instant,
     sent_at: Option<Instant>,
     /// Answers of earlier attempts are still good: a read has no side effect.
-    asked: Vec<NodeId>,
+    pub(super) asked: Vec<NodeId>,
 }
 
 impl ClientCore {
@@ -86,13 +86,28 @@ impl ClientCore {
         self.map.view.lost_groups().next().is_some() && read.operations.iter().any(lost)
     }
 
+    /// True if what is missing can be read at silent nodes only.
+    fn only_the_silent_know(&self, read: &Read) -> bool {
+        let missing = read.operations.iter().zip(&read.results).filter(|(_, r)| r.is_none());
+        let mut fragments = missing.map(|(op, _)| self.fragment_of(op));
+        fragments.any(|fragment| self.is_at_silent_nodes(fragment))
+    }
+
+    /// True if nobody who could be asked has the fragment, and a silent node has.
+    pub(super) fn is_at_silent_nodes(&self, fragment: lats_base::FragmentId) -> bool {
+        let replicas = self.map.view.in_sync(fragment);
+        let silent = |n: NodeId| self.silence.is_silent(n);
+        replicas.iter().any(silent) && !replicas.iter().any(|n| self.is_up(n) && !silent(n))
+    }
+
     /// The nearest replica that may answer; of those as near the primary, which knows most.
     fn replica_for(&self, fragment: lats_base::FragmentId) -> Option<NodeId> {
         let view = &self.map.view;
         let primary = view.primary(fragment);
         let replicas = view.in_sync(fragment);
         let up = replicas.iter().filter(|n| self.is_up(*n));
-        up.min_by_key(|n| (self.distance(*n), Some(*n) != primary))
+        let silent = |n| self.silence.is_silent(n);
+        up.min_by_key(|n| (silent(*n), self.distance(*n), Some(*n) != primary))
     }
 
     pub(super) fn on_read_conf(&mut self, signal: &Signal<'_>) {
@@ -125,6 +140,10 @@ impl ClientCore {
             return self.fail(ticket, RefCode::NotServing);
         }
         if read.sent_at.is_none_or(|at| now.since(at) > RESEND) {
+            // SILENT-3: it was asked, whatever others say of it, and did not answer either.
+            if now.since(read.since) > RESEND && self.only_the_silent_know(read) {
+                return self.fail(ticket, RefCode::NodeSilent);
+            }
             self.send_read(ticket);
         }
     }

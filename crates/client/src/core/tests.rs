@@ -32,7 +32,7 @@ fn map() -> ClusterMap {
         groups: vec![group],
         ..View::default()
     };
-    ClusterMap { view, catalog_version: 1 }
+    ClusterMap { view, catalog_version: 1, silent: vec![] }
 }
 
 fn receive<B: lats_signals::Body>(core: &mut ClientCore, body: &B, payload: &[u8]) {

@@ -148,7 +148,8 @@ impl ClientCore {
             return self.links.contains(&node).then_some(node);
         }
         // STOP-2: whoever is to stop takes no new transactions.
-        let up = |n: &NodeId| self.is_up(*n) && !self.map.view.is_stopping(*n);
+        let takes = |n: &NodeId| !self.map.view.is_stopping(*n) && !self.silence.is_silent(*n);
+        let up = |n: &NodeId| self.is_up(*n) && takes(n);
         let mut primaries = operations.iter().map(|op| self.map.view.primary(self.fragment_of(op)));
         let primary = primaries.next().flatten().filter(up);
         let only = primary.filter(|_| whole && primaries.all(|other| other == primary));
@@ -201,8 +202,9 @@ impl ClientCore {
     /// The coordinator is lost. What was not to commit is rolled back; about the rest we ask.
     pub(super) fn lose_step(&mut self, ticket: Ticket) {
         let Some(Request::Step(step)) = self.requests.remove(&ticket) else { return };
+        let node = step.coordinator;
         if step.commits {
-            return self.ask_outcome(ticket, step.sequence);
+            return self.ask_outcome(ticket, step.sequence, node);
         }
         self.end(step.sequence);
         self.fail(ticket, RefCode::CoordinatorFailed);

@@ -72,7 +72,7 @@ impl ScanStream {
                 Err(error) => {
                     self.close();
                     let again = error.class() == ErrorClass::Temporary
-                        && error.code != RefCode::SchemaVersionOld
+                        && !matches!(error.code, RefCode::SchemaVersionOld | RefCode::NodeSilent)
                         && !self.is_too_old(error.code);
                     if !again || tries >= OPEN_TRIES {
                         return Err(error);

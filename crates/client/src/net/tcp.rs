@@ -17,6 +17,7 @@ use tokio::{
 struct TcpWire {
     buffer: Mutex<Vec<u8>>,
     written: Notify,
+    closed: Notify,
 }
 
 const BUFFER_BYTES_MAX: usize = 16 << 20;
@@ -35,6 +36,10 @@ impl Wire for TcpWire {
 
     fn flush(&self) {
         self.written.notify_one();
+    }
+
+    fn close(&self) {
+        self.closed.notify_one();
     }
 }
 
@@ -77,7 +82,11 @@ impl Client {
         if self.is_attached(node) {
             return Ok(());
         }
-        let wire = Arc::new(TcpWire { buffer: Mutex::new(Vec::new()), written: Notify::new() });
+        let wire = Arc::new(TcpWire {
+            buffer: Mutex::new(Vec::new()),
+            written: Notify::new(),
+            closed: Notify::new(),
+        });
         if stream.local_addr()?.ip() == stream.peer_addr()?.ip() {
             self.with(|core| core.note_near(node));
         }
@@ -88,6 +97,8 @@ impl Client {
             tokio::select! {
                 _ = self.read_from(reader) => {}
                 _ = write_to(writer, &wire) => {}
+                // The client has let it go; another link may be there by now.
+                () = wire.closed.notified() => return,
             }
             self.detach(node);
         });

@@ -79,6 +79,8 @@ const BUGS: &[(&str, Fault)] = &[
     ("forget-open-change", Fault::BugForgetOpenChange),
     ("forget-earlier-leases", Fault::BugForgetEarlierLeases),
     ("commit-without-lost", Fault::BugCommitWithoutLost),
+    ("wait-for-the-silent", Fault::BugWaitForTheSilent),
+    ("forget-the-silent", Fault::BugForgetTheSilent),
 ];
 
 #[derive(Default)]

@@ -20,7 +20,7 @@ pub(super) enum Step {
     /// It changes the catalog.
     Changing { ticket: Ticket },
     /// It looks what there is to do: after a change, or again after something has failed.
-    Looking { ticket: Option<Ticket> },
+    Looking { ticket: Option<Ticket>, looks: u32 },
     /// It collects the keys of all rows.
     Collecting {
         entries: TableId,
@@ -40,11 +40,13 @@ const ROWS: u64 = 40;
 const PASSES: u64 = 20_000;
 /// Rows that are entered by one transaction.
 const ENTERED_AT_ONCE: usize = 16;
+/// How often a client looks whether an index turns up whose making has failed for it.
+const LOOKS: u32 = 40;
 
 impl Step {
     pub(super) fn ticket(&self) -> Option<Ticket> {
         match self {
-            Self::Looking { ticket } => *ticket,
+            Self::Looking { ticket, .. } => *ticket,
             Self::Staying { .. } => None,
             Self::Writing { ticket, .. }
             | Self::Changing { ticket }
@@ -105,9 +107,21 @@ impl SimClient {
         self.doing = Doing::Pass(Step::Changing { ticket });
     }
 
+    /// True if it builds a unique index: it tries again and again what can be done later.
+    pub fn is_building(&self) -> bool {
+        use Step::{Collecting, Entering, Looking};
+        matches!(&self.doing, Doing::Pass(Looking { .. } | Collecting { .. } | Entering { .. }))
+    }
+
     /// Goes on where nothing is awaited.
     pub(super) fn go_on_building(&mut self, ledger: &Ledger) {
-        if let Doing::Pass(Step::Looking { ticket: waiting @ None }) = &mut self.doing {
+        // What was proposed may have been on its way all the time.
+        let newer = self.watched.is_some_and(|v| self.core.map().catalog_version > v);
+        if newer && matches!(self.doing, Doing::Nothing) {
+            self.watched = None;
+            self.doing = Doing::Pass(Step::Looking { ticket: None, looks: 0 });
+        }
+        if let Doing::Pass(Step::Looking { ticket: waiting @ None, .. }) = &mut self.doing {
             *waiting = Some(self.core.fetch_catalog());
         }
         if let Doing::Pass(Step::Staying { rows, sequence, pauses }) = &mut self.doing {
@@ -122,12 +136,19 @@ impl SimClient {
     }
 
     pub(super) fn after_pass(&mut self, step: Step, answer: Answer, ledger: &mut Ledger) {
-        let again = Doing::Pass(Step::Looking { ticket: None });
+        let looking = |looks| Doing::Pass(Step::Looking { ticket: None, looks });
         match (step, answer) {
             (Step::Writing { rows, stays, .. }, answer) => {
                 self.after_pass_write(rows, stays, &answer, ledger);
             }
-            (Step::Looking { .. }, Answer::Catalog(catalog)) => self.look(&catalog, ledger),
+            (Step::Looking { looks, .. }, Answer::Catalog(catalog)) => {
+                let found = self.look(&catalog, ledger);
+                match looks {
+                    0 => self.watched = (!found).then_some(catalog.version),
+                    _ if !found => self.doing = looking(looks - 1),
+                    _ => {}
+                }
+            }
             (
                 Step::Collecting { entries, fragment, handle, mut keys, .. },
                 Answer::Batch { rows, done },
@@ -155,9 +176,11 @@ impl SimClient {
                 Answer::Failed(e),
             ) if e.code == RefCode::NodeGroupLost => self.give_up_building(entries, ledger),
             (Step::Staying { .. }, _) => {}
-            (Step::Changing { .. } | Step::Looking { .. }, _) => self.doing = again,
+            (Step::Changing { .. }, Answer::Changed(Ok(_))) => self.doing = looking(0),
+            // It may turn up yet, and nobody would fill it.
+            (Step::Changing { .. } | Step::Looking { .. }, _) => self.doing = looking(LOOKS),
             // It is done again from the start; entries that are there already do no harm.
-            (Step::Collecting { .. } | Step::Entering { .. }, _) => self.doing = again,
+            (Step::Collecting { .. } | Step::Entering { .. }, _) => self.doing = looking(0),
         }
     }
 
@@ -185,9 +208,9 @@ impl SimClient {
         }
     }
 
-    /// What the catalog says about the index: nothing, being built, or complete.
-    fn look(&mut self, catalog: &lats_catalog::Catalog, ledger: &mut Ledger) {
-        let Some(def) = catalog.tables.get(&ledger.passes.id) else { return };
+    /// What the catalog says about the index: nothing, being built, or complete. True if there is one.
+    fn look(&mut self, catalog: &lats_catalog::Catalog, ledger: &mut Ledger) -> bool {
+        let Some(def) = catalog.tables.get(&ledger.passes.id) else { return false };
         ledger.passes.schema_version = def.schema_version;
         let index = def.indexes.iter().find(|i| i.name == NAME);
         ledger.pass_index = index.is_some();
@@ -196,6 +219,7 @@ impl SimClient {
         {
             self.collect(unique.table, 0, Vec::new(), ledger);
         }
+        index.is_some()
     }
 
     fn collect(&mut self, entries: TableId, fragment: u16, keys: Vec<Vec<u8>>, ledger: &Ledger) {
@@ -222,7 +246,7 @@ impl SimClient {
                 Doing::Pass(Step::Collecting { entries, fragment, handle, keys, ticket })
             }
             Err(RefCode::NodeGroupLost) => return self.give_up_building(entries, ledger),
-            Err(_) => Doing::Pass(Step::Looking { ticket: None }),
+            Err(_) => Doing::Pass(Step::Looking { ticket: None, looks: 0 }),
         };
     }
 

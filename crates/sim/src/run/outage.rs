@@ -64,7 +64,7 @@ impl Run {
         self.check_what_is_left(at)
     }
 
-    fn check_what_is_left(&mut self, lost: usize) -> Result<(), String> {
+    pub(super) fn check_what_is_left(&mut self, lost: usize) -> Result<(), String> {
         let view = checkers::newest_view(&self.world).ok_or("no node lives")?;
         let known: Vec<usize> = view.lost_groups().map(|(id, _)| usize::from(id.get())).collect();
         if known != [lost] {

@@ -6,7 +6,7 @@ use crate::exec::duplicate;
 use crate::store::{Store, StoreScan, StoreTransaction};
 use crate::table::{Table, find};
 use lats_base::{IndexId, RefCode, TableId};
-use lats_catalog::{Builder, Change, TableDef};
+use lats_catalog::{Builder, Change, ChangeErrorKind, TableDef};
 use lats_client::api::{
     AsOf, KeyRange, LockMode, PRIMARY_INDEX, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
 };
@@ -14,6 +14,10 @@ use std::time::Duration;
 
 /// Rows that are entered by one transaction.
 const ROWS_MAX: usize = 128;
+/// How long an index that could not be filled is tried to be taken away: its definition is of no use, but in the way,
+/// while a silent node keeps all definitions from being changed.
+const CLEAN_UP_TRIES: u32 = 3_600;
+const CLEAN_UP_PAUSE: Duration = Duration::from_secs(1);
 /// How often something that failed for the moment is tried in a row, and after what pause.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -39,6 +43,9 @@ pub(super) async fn build<S: Store>(
         Err(_) => Change::DropBuild { table, entries },
     };
     let ended = end(&store, last).await;
+    if let (Err(_), Err(Failure::Store(_))) = (&filled, &ended) {
+        tokio::spawn(clean_up(store.clone(), Change::DropBuild { table, entries }));
+    }
     if let (Ok(()), Err(refused)) = (&filled, &ended)
         && !matches!(refused, Failure::Store(_))
     {
@@ -54,7 +61,7 @@ pub(super) async fn abandon<S: Store>(
     (database, table, name): (String, String, String),
     builder: Builder,
 ) {
-    for _ in 0..TRIES {
+    for look in 0..TRIES + CLEAN_UP_TRIES {
         let catalog = store.catalog();
         let found = catalog
             .table(&database, &table)
@@ -62,10 +69,10 @@ pub(super) async fn abandon<S: Store>(
         if let Some((table, entries)) = found {
             let change = Change::DropBuild { table, entries };
             // Nobody is left to be told.
-            let _ = end(&store, change).await;
-            return;
+            return clean_up(store, change).await;
         }
-        tokio::time::sleep(PAUSE).await;
+        // What was proposed may still be on its way to a leader that cannot be reached.
+        tokio::time::sleep(if look < TRIES { PAUSE } else { CLEAN_UP_PAUSE }).await;
     }
 }
 
@@ -80,11 +87,23 @@ async fn end<S: Store>(store: &S, change: Change) -> Result<(), Failure> {
     for _ in 0..TRIES {
         match store.change(change.clone()).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(refused)) => return Err(change_error(&refused, true).into()),
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Ok(Err(refused)) if refused.kind != ChangeErrorKind::Temporary => {
+                return Err(change_error(&refused, true).into());
+            }
+            Ok(Err(_)) | Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
     Err(StoreError::from(RefCode::NotServing).into())
+}
+
+async fn clean_up<S: Store>(store: S, change: Change) {
+    for _ in 0..CLEAN_UP_TRIES {
+        // Done, or somebody else has done it.
+        if !matches!(end(&store, change.clone()).await, Err(Failure::Store(_))) {
+            return;
+        }
+        tokio::time::sleep(CLEAN_UP_PAUSE).await;
+    }
 }
 
 /// The entering of the rows that were there before the index.

@@ -1,0 +1,103 @@
+//! Nodes that do not answer: what others say of them, and what their own links say (SILENT-3;
+//! `docs/protocols/membership.md`).
+
+use super::{ClientCore, Request};
+use lats_base::{Duration, Instant, NodeId};
+use lats_signals::{BlockRef, control::MapReq};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of nodes that do not answer.
+#[derive(Debug, Default)]
+pub(super) struct Silence {
+    /// Whom each linked node does not hear, while it serves itself.
+    told: BTreeMap<NodeId, Vec<NodeId>>,
+    /// When something came over each link last, and when an answer was last asked for.
+    heard: BTreeMap<NodeId, Heard>,
+    to_close: BTreeSet<NodeId>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    at: Instant,
+    asked_at: Option<Instant>,
+    /// The first question since.
+    waits_since: Option<Instant>,
+}
+
+/// So often a node that requests wait for, and that says nothing, is asked for a sign of life.
+const ASK: Duration = Duration::from_millis(250);
+/// A link is closed when no sign comes for so long: longer than it takes to remove a dead node, or to wake up from
+/// most pauses.
+const DEAF: Duration = Duration::from_millis(2_500);
+/// The same, when the node is no member any more, or others do not hear it either.
+const DEAF_AND_GONE: Duration = Duration::from_millis(300);
+
+impl Silence {
+    pub(super) fn meet(&mut self, node: NodeId, now: Instant) {
+        self.heard.insert(node, Heard { at: now, ..Heard::default() });
+    }
+
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.heard.remove(&node);
+        self.told.remove(&node);
+        self.to_close.remove(&node);
+    }
+
+    pub(super) fn hear(&mut self, node: NodeId, now: Instant) {
+        if let Some(heard) = self.heard.get_mut(&node) {
+            *heard = Heard { at: now, ..Heard::default() };
+        }
+    }
+
+    pub(super) fn learn(&mut self, from: NodeId, silent: &[NodeId]) {
+        if silent.is_empty() {
+            self.told.remove(&from);
+        } else if self.heard.contains_key(&from) {
+            self.told.insert(from, silent.to_vec());
+        }
+    }
+
+    /// True if a node that serves says so.
+    pub(super) fn is_silent(&self, node: NodeId) -> bool {
+        self.told.values().any(|silent| silent.contains(&node))
+    }
+}
+
+impl ClientCore {
+    /// Asks for signs of life where requests wait, and gives up links that bring none: the connection to a machine that
+    /// has lost its power stays open for a quarter of an hour.
+    pub(super) fn watch_links(&mut self) {
+        let now = self.now;
+        let mut awaited: BTreeSet<NodeId> = BTreeSet::new();
+        for request in self.requests.values() {
+            match request {
+                Request::Step(step) => drop(awaited.insert(step.coordinator)),
+                Request::Call(call) => drop(awaited.insert(call.node)),
+                Request::Read(read) => awaited.extend(read.asked.iter().copied()),
+                Request::Outcome(_) => {}
+            }
+        }
+        // The node whose process this is ends with it.
+        let awaited = awaited.into_iter().filter(|n| Some(*n) != self.home);
+        for node in awaited.collect::<Vec<NodeId>>() {
+            let gone = self.life_of(node).is_none() || self.silence.is_silent(node);
+            let patience = if gone { DEAF_AND_GONE } else { DEAF };
+            let Some(heard) = self.silence.heard.get_mut(&node) else { continue };
+            let last = heard.asked_at.unwrap_or(heard.at);
+            if heard.waits_since.is_some_and(|at| now.since(at) > patience) {
+                self.silence.heard.remove(&node);
+                self.silence.to_close.insert(node);
+            } else if now.since(last) > ASK {
+                heard.asked_at = Some(now);
+                heard.waits_since.get_or_insert(now);
+                let body = MapReq { request: 0, known_view: Default::default() };
+                self.send(BlockRef::control(node), &body, &[]);
+            }
+        }
+    }
+
+    /// A node whose link is to be closed, because nothing comes over it although it was asked to.
+    pub fn next_to_close(&mut self) -> Option<NodeId> {
+        self.silence.to_close.pop_first()
+    }
+}

@@ -1,0 +1,92 @@
+//! `latsdb declare-dead`: a person says what the cluster cannot see (SILENT-4; `docs/protocols/membership.md`).
+
+use crate::{
+    say::say,
+    status::{Target, state_from},
+};
+use anyhow::{Context, bail};
+use lats_base::{Incarnation, NodeId};
+use lats_client::net::Client;
+use lats_node::control::Status;
+use std::{process::ExitCode, time::Duration};
+
+/// Say that a silent node is dead for certain. A node that does not answer may live, cut off from the others. If it has
+/// the only full replica of its rows, the others wait for it: statements that need these rows are refused with a
+/// temporary error, changes of definitions do not come to an end, and locks of its transactions stay. When its
+/// machine is back, or its process is started again, all of that ends. If neither can be done, this ends it.
+#[derive(clap::Args)]
+pub(crate) struct DeclareDeadArgs {
+    /// The node, as `latsdb status` shows it.
+    node_id: u16,
+    #[command(flatten)]
+    target: Target,
+    /// The node has the only full replica of its rows: give them up, what was committed in them too.
+    #[arg(long)]
+    give_up_rows: bool,
+    /// How long to wait until the others have removed it, in seconds.
+    #[arg(long, default_value_t = 30)]
+    wait_s: u64,
+}
+
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(args: &DeclareDeadArgs) -> anyhow::Result<ExitCode> {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio.block_on(async {
+        let client = args.target.connect().await?;
+        let node = NodeId::new(args.node_id);
+        let life = life_to_end(&state_from(&client).await?, node, args.give_up_rows)?;
+        let patience = Duration::from_secs(args.wait_s);
+        tokio::time::timeout(patience, end(&client, node, life)).await.with_context(|| {
+            format!(
+                "the cluster has not removed node {node} within {patience:?}: either its leader hears the node, or \
+                 there is no majority to decide it (`latsdb status` shows who is there)"
+            )
+        })??;
+        say!("latsdb: node {node} is removed");
+        let lost: Vec<String> =
+            client.map().view.lost_groups().map(|(id, _)| id.to_string()).collect();
+        if !lost.is_empty() {
+            say!("latsdb: lost node groups: {}; rows of the others are served", lost.join(", "));
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The node's life, if it can be declared dead.
+fn life_to_end(status: &Status, node: NodeId, give_up: bool) -> anyhow::Result<Incarnation> {
+    let view = &status.view;
+    if view.member(node).is_none() {
+        let known: Vec<String> = view.members.iter().map(|m| m.node.to_string()).collect();
+        bail!("the cluster has no node {node}; it has {}", known.join(", "));
+    }
+    let life = view.incarnation(node).with_context(|| format!("node {node} is down already"))?;
+    if !status.silent.contains(&node) {
+        bail!(
+            "node {node} is heard by node {}: it lives. `latsdb stop-node {node}` stops it; a process that ends is \
+             noticed by itself",
+            status.node
+        );
+    }
+    let group = view.group_of_node(node).filter(|_| !view.is_replaceable(node));
+    if let (Some((group, _)), false) = (group, give_up) {
+        bail!(
+            "node {node} has the only full replica of node group {group}: its rows are gone for good if it is \
+             given up. If the machine can be brought back, do that instead. Else make sure that it is off, and \
+             add --give-up-rows"
+        );
+    }
+    Ok(life)
+}
+
+async fn end(client: &Client, node: NodeId, life: Incarnation) -> anyhow::Result<()> {
+    loop {
+        if let Ok(status) = state_from(client).await {
+            if !status.view.is_alive(node, life) {
+                return Ok(());
+            }
+            client.declare_dead(node);
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
