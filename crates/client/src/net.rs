@@ -11,11 +11,11 @@ use crate::{
     api::{RowOp, RowResult, Scan, StoreError},
     core::{Answer, ClientCore, Ticket},
 };
-use lats_base::{ClientId, Epoch, Instant, NodeId, RefCode};
+use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, RefCode};
 use lats_catalog::{Builder, Catalog, Change, ChangeError, ClusterMap};
 use lats_signals::buffer::parse;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
@@ -67,6 +67,8 @@ struct State {
     core: ClientCore,
     waiters: BTreeMap<Ticket, oneshot::Sender<Answer>>,
     wires: BTreeMap<NodeId, Outlet>,
+    /// Addresses that are being connected to.
+    connecting: BTreeSet<SocketAddr>,
 }
 
 struct Outlet {
@@ -87,7 +89,12 @@ impl Client {
         let id = ClientId::new(random.next_u64() | 1);
         let mut core = ClientCore::new(id, options.home);
         core.set_location(&options.location);
-        let state = State { core, waiters: BTreeMap::new(), wires: BTreeMap::new() };
+        let state = State {
+            core,
+            waiters: BTreeMap::new(),
+            wires: BTreeMap::new(),
+            connecting: BTreeSet::new(),
+        };
         let inner = Inner {
             state: Mutex::new(state),
             catalog: RwLock::new(Arc::new(Catalog::default())),
@@ -246,8 +253,8 @@ impl Client {
 
     /// Says that a node which the cluster only finds silent is dead for certain: its rows are given up if nobody else
     /// has them. Whether the cluster believes it is to be seen in the map or the status.
-    pub fn declare_dead(&self, node: NodeId) {
-        self.tell(|core| core.declare_dead(node));
+    pub fn declare_dead(&self, node: NodeId, incarnation: Incarnation) {
+        self.tell(|core| core.declare_dead(node, incarnation));
     }
 
     /// Tells the own node, which is to stop, that nobody uses this client any more.

@@ -28,6 +28,8 @@ const CHANGES_MAX: usize = 1_024;
 const CHANGE_RETRY: Duration = Duration::from_millis(200);
 /// After this a client is told that its change has not come through. It may do so later.
 const CHANGE_PATIENCE: Duration = Duration::from_millis(300_000);
+/// The same on a node that is cut off from the others.
+const CHANGE_PATIENCE_ALONE: Duration = Duration::from_millis(10_000);
 
 impl Control {
     pub(crate) fn on_map_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -129,9 +131,12 @@ impl Control {
     fn give_up_changes(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         let hopeless = !self.silent_told.is_empty();
+        let alone = !self.has_lease(now);
         let late = |p: &PendingChange| {
             let waits = now.since(p.since);
-            waits >= CHANGE_PATIENCE || (hopeless && waits >= CHANGE_RETRY)
+            waits >= CHANGE_PATIENCE
+                || (hopeless && waits >= CHANGE_RETRY)
+                || (alone && waits >= CHANGE_PATIENCE_ALONE)
         };
         let error = temporary("the change has not reached all nodes yet; look whether it did");
         for (request, pending) in self.changes.extract_if(.., |_, p| late(p)) {

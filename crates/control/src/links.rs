@@ -9,7 +9,7 @@ use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
-    control::{HeartbeatOrd, LinkDownRep, LinkUpRep, SuspectRep},
+    control::{GONE, HeartbeatOrd, LOST, LinkDownRep, LinkUpRep, SuspectRep},
 };
 
 /// The witness lets data nodes stand for election first.
@@ -91,7 +91,7 @@ impl Control {
             if self.is_leader() {
                 self.remove(node, ctx);
             } else {
-                self.complain(node, life, true, ctx);
+                self.complain((node, life), GONE, ctx);
             }
         }
     }
@@ -112,16 +112,17 @@ impl Control {
         for node in self.data_nodes().into_iter().filter(|n| *n != me) {
             let Some(life) = self.state.view.incarnation(node) else { continue };
             let peer = self.peers.entry(node).or_default();
-            let broken = peer.lost_link >= life || now.since(peer.fresh_at) > lease;
+            let lost = peer.lost_link >= life;
+            let broken = lost || now.since(peer.fresh_at) > lease;
             peer.broken_since = broken.then(|| peer.broken_since.unwrap_or(now));
             if beat {
                 let body = HeartbeatOrd { clock: now.as_nanos(), echo: peer.clock };
                 ctx.send(BlockRef::control(node), &body);
             }
             if broken && self.is_leader() {
-                self.note_broken(node, me, now);
+                self.note_broken((node, me), lost, now);
             } else if broken {
-                self.complain(node, life, false, ctx);
+                self.complain((node, life), if lost { LOST } else { 0 }, ctx);
             }
         }
     }
@@ -138,13 +139,10 @@ impl Control {
         peer.fresh_at = peer.fresh_at.max(Instant::from_nanos(body.echo));
     }
 
-    fn complain(&self, node: NodeId, life: Incarnation, gone: bool, ctx: &mut Ctx<'_>) {
+    fn complain(&self, (node, life): (NodeId, Incarnation), what: u64, ctx: &mut Ctx<'_>) {
         let Some(leader) = self.leader().filter(|l| *l != ctx.node()) else { return };
-        let body = SuspectRep {
-            node: u64::from(node.get()),
-            incarnation: u64::from(life.get()),
-            gone: u64::from(gone),
-        };
+        let body =
+            SuspectRep { node: u64::from(node.get()), incarnation: u64::from(life.get()), what };
         ctx.send(BlockRef::control(leader), &body);
     }
 
@@ -157,27 +155,33 @@ impl Control {
         if !self.is_leader() || !member || !self.state.view.is_alive(node, life) {
             return;
         }
-        if body.gone != 0 {
+        if body.what == GONE {
             self.gone.insert(node, life);
             self.pursue_the_gone(ctx);
         } else {
-            self.note_broken(node, from, ctx.now());
+            self.note_broken((node, from), body.what == LOST, ctx.now());
             self.doom(ctx);
         }
     }
 
     /// Leader: the link between these two is broken. The first complaint stays the first.
-    fn note_broken(&mut self, suspect: NodeId, complainer: NodeId, now: Instant) {
+    fn note_broken(&mut self, (suspect, complainer): (NodeId, NodeId), lost: bool, now: Instant) {
         self.forget_mended(now);
+        let of_last = self.is_last_in_sync(suspect) || self.is_last_in_sync(complainer);
         let same = |b: &&mut Broken| {
             (b.suspect, b.complainer) == (suspect, complainer)
                 || (b.suspect, b.complainer) == (complainer, suspect)
         };
         match self.broken.iter_mut().find(same) {
-            Some(broken) => broken.heard_at = now,
+            Some(broken) => {
+                broken.heard_at = now;
+                broken.lost |= lost;
+            }
             None => self.broken.push(Broken {
                 suspect,
                 complainer,
+                lost,
+                of_last,
                 since: now,
                 heard_at: now,
                 answered_at: None,
@@ -207,7 +211,7 @@ impl Control {
         let (me, now) = (ctx.node(), ctx.now());
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let silent: NodeSet =
-            self.data_nodes().into_iter().filter(|n| self.is_unheard_by_all(*n)).collect();
+            self.data_nodes().into_iter().filter(|n| self.is_unheard_by_all(*n, ctx)).collect();
         for broken in self.broken.iter_mut().filter(|b| b.answered_at.is_none()) {
             let heard = !broken.is_about(|n| silent.contains(n));
             if heard && now.since(broken.since) > lease {
@@ -227,24 +231,31 @@ impl Control {
     /// nobody else hears it either. If it has died there is nothing to be chosen, so nobody goes for the link.
     fn may_have_died(&self, node: NodeId, broken: &Broken, ctx: &Ctx<'_>) -> bool {
         let (me, now, view) = (ctx.node(), ctx.now(), &self.state.view);
-        if node == me || !self.is_last_in_sync(node) {
+        let last = self.is_last_in_sync(node);
+        if node == me || !(last || broken.of_last) {
             return false;
         }
         if let Some(answered_at) = broken.answered_at {
             // It lives. If it was only slow, the complaints end now. If it was cut off, they end when packets are sent
-            // again: TCP waits about as long for that as nothing has come through.
-            let cut_off = answered_at.since(broken.since).min(RESENT_IN_MAX);
+            // again: TCP may wait as long for that as nothing has come through, and a bit. A link that is lost heals never.
+            let silent_ms = 2 * answered_at.since(broken.since).as_millis();
+            let resent_in = Duration::from_millis(silent_ms).min(RESENT_IN_MAX);
+            let cut_off = if broken.lost { Duration::ZERO } else { resent_in };
             return broken.heard_at < answered_at.plus(HEALS_IN.max(cut_off));
+        }
+        if !last {
+            return false;
         }
         let lease = Duration::from_millis(view.config.lease_ms);
         let leader_serves = !self.roles_data || view.is_in_sync(me);
-        now.since(broken.since) <= lease || (leader_serves && self.is_unheard_by_all(node))
+        now.since(broken.since) <= lease || (leader_serves && self.is_unheard_by_all(node, ctx))
     }
 
-    /// Leader: all data nodes complain of this one.
-    fn is_unheard_by_all(&self, node: NodeId) -> bool {
+    /// Leader: all data nodes complain of this one, but for those that cannot be heard themselves.
+    pub(crate) fn is_unheard_by_all(&self, node: NodeId, ctx: &Ctx<'_>) -> bool {
         let complains = |n: NodeId| self.broken.iter().any(|b| b.is_between(n, node));
-        self.data_nodes().into_iter().filter(|n| *n != node).all(complains)
+        let others = self.data_nodes().into_iter().filter(|n| *n != node);
+        others.filter(|n| self.hears_us(*n, ctx)).all(complains)
     }
 
     /// Leader: of each broken link, one end gets no lease any more, and is removed when its last one
@@ -289,6 +300,10 @@ impl Control {
 pub(crate) struct Broken {
     suspect: NodeId,
     complainer: NodeId,
+    /// Signals were lost with it. Else it passes none.
+    lost: bool,
+    /// One of the ends was a last replica then. (Another one may be filled from it meanwhile.)
+    of_last: bool,
     /// When the first complaint came, and when the last one did.
     since: Instant,
     heard_at: Instant,
@@ -310,6 +325,6 @@ impl Broken {
 /// Heartbeats come through again in this time when the other end goes on.
 const HEALS_IN: Duration = Duration::from_millis(3 * RENEW.as_millis());
 /// A link that brings nothing for so long after its ends were heard again is taken for lost.
-const RESENT_IN_MAX: Duration = Duration::from_millis(20_000);
+const RESENT_IN_MAX: Duration = Duration::from_millis(30_000);
 /// Who has reason to complain does so with every tick.
 const COMPLAINT_LASTS: Duration = Duration::from_millis(200);

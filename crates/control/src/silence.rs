@@ -1,7 +1,7 @@
 //! Data nodes that are silent and cannot be replaced (SILENT-1 to SILENT-4; `docs/protocols/membership.md`).
 
 use crate::{Control, state::Command};
-use lats_base::{Duration, Instant, NodeId, NodeSet};
+use lats_base::{Duration, NodeId, NodeSet};
 use lats_kernel::Ctx;
 use lats_signals::{BlockRef, Signal, control::DeclareDeadReq};
 
@@ -30,10 +30,10 @@ impl Control {
         Duration::from_millis(2 * self.state.view.config.lease_ms)
     }
 
-    /// SILENT-4: a person knows that a node is dead. The leader believes it if it does not hear the node either.
+    /// SILENT-4: a person knows that a node is dead. The leader believes it if nobody hears the node either.
     pub(crate) fn on_declare_dead_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<DeclareDeadReq>();
-        let (node, now) = (NodeId::new(req.node as u16), ctx.now());
+        let node = NodeId::new(req.node as u16);
         let life = self.state.view.incarnation(node);
         let Some(incarnation) = life.filter(|l| u64::from(l.get()) == req.incarnation) else {
             return;
@@ -44,16 +44,19 @@ impl Control {
             if let Some(leader) = leader.filter(|_| signal.sender().node == ctx.node()) {
                 ctx.send(BlockRef::control(leader), &req);
             }
-        } else if self.is_unheard(node, now) {
+        } else if node != ctx.node() && self.is_unheard(node, ctx) {
             self.propose(&Command::DeclareDead { node, incarnation }, ctx);
         }
     }
 
-    /// Leader: the node has not followed it for long, and the leader is not itself the one that hears nobody.
-    fn is_unheard(&self, node: NodeId, now: Instant) -> bool {
+    /// Leader: nobody has heard the node for long, and the leader is not itself the one that hears nobody.
+    fn is_unheard(&self, node: NodeId, ctx: &Ctx<'_>) -> bool {
+        let now = ctx.now();
         let since = self.became_leader_at.unwrap_or(now);
         let heard = self.peers.get(&node).and_then(|p| p.heard_at).unwrap_or(since);
-        self.may_judge(now) && now.since(heard) > self.silence_patience()
+        self.may_judge(now)
+            && now.since(heard) > self.silence_patience()
+            && self.is_unheard_by_all(node, ctx)
     }
 
     /// SILENT-4: one that lives after all ends itself: the others go on without its rows.

@@ -85,7 +85,10 @@ async fn end(client: &Client, node: NodeId, life: Incarnation) -> anyhow::Result
             if !status.view.is_alive(node, life) {
                 return Ok(());
             }
-            client.declare_dead(node);
+            if !status.silent.contains(&node) && !status.view.is_declared_dead(node) {
+                bail!("node {node} is heard again by node {}, and was not removed", status.node);
+            }
+            client.declare_dead(node, life);
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }

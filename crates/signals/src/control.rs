@@ -75,10 +75,14 @@ body! {
         node: u64,
         /// The life of it that is meant.
         incarnation: u64,
-        /// 1 if its port refuses connections: the process is gone for certain.
-        gone: u64,
+        /// `GONE`, `LOST`, or 0: nothing comes from it.
+        what: u64,
     }
 }
+/// In [`SuspectRep`]: its port refuses connections, so the process is gone for certain.
+pub const GONE: u64 = 1;
+/// In [`SuspectRep`]: a link to it was lost, and signals with it.
+pub const LOST: u64 = 2;
 body! {
     /// A new process → any control block: take me in; payload: its member record.
     JoinReq {

@@ -4,7 +4,7 @@ use crate::{
     Tc,
     abort::send_refusal,
     carry::Carry,
-    transaction::{Batch, Request, State, Transaction},
+    transaction::{Batch, Debt, Request, State, Transaction},
 };
 use alloc::{collections::BTreeMap, vec::Vec};
 use lats_base::{RefCode, TableId, TransactionId, limits};
@@ -48,6 +48,10 @@ impl Tc {
         t.request = Some(Request::new(&req));
         match t.state {
             State::Aborted => return self.finish_abort(id, ctx),
+            // It is rolled back where that can be done.
+            State::Settling | State::Aborting if t.debt == Debt::Last => {
+                return self.tell_without_the_silent(id, ctx);
+            }
             // It is being rolled back; the end of that answers.
             State::Settling | State::Aborting => return,
             _ => {}

@@ -57,15 +57,24 @@ impl Tc {
         }
         t.debt = Debt::Last;
         t.state = State::Settling;
+        self.tell_without_the_silent(id, ctx);
+        self.when_settled(id, ctx);
+    }
+
+    /// Tells the client of a transaction that only silent nodes have still to take back; when it asks, if it does not now
+    /// (ABORT-2).
+    pub(crate) fn tell_without_the_silent(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        let Some(t) = self.transactions.get_mut(&id) else { return };
+        let Some(request) = &t.request else { return };
+        let rolls_back = request.flags & FLAG_ROLLBACK != 0;
         let known = t.refusal.take().unwrap_or_else(|| RefCode::NodeSilent.into());
         // CARRY-5: if this node has been removed, heirs may have found the parts of a decision that it has taken back.
         let carried = t.carry.has_begun();
         let refusal = if carried { RefCode::OutcomeUnknown.into() } else { known };
-        if t.request.as_ref().is_some_and(|r| r.flags & FLAG_ROLLBACK != 0) {
+        if rolls_back {
             self.answer(id, false, ctx);
         }
         self.dismiss_client(id, &refusal, ctx);
-        self.when_settled(id, ctx);
     }
 
     /// The transaction waits for other answers than before: perhaps for a node that is silent already.
@@ -79,8 +88,7 @@ impl Tc {
         }
     }
 
-    /// The client hears why its request failed, and has nothing more to do with the transaction. One that has not
-    /// asked for anything hears of it when it does: its transaction is not known any more.
+    /// The client hears why its request failed, and has nothing more to do with the transaction.
     fn dismiss_client(&mut self, id: TransactionId, refusal: &Refusal, ctx: &mut Ctx<'_>) {
         let Some(t) = self.transactions.get_mut(&id) else { return };
         let (request, client) = (t.request.take(), t.client.take());

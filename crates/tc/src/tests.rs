@@ -12,8 +12,9 @@ use lats_signals::{
     BlockKind, BlockRef, Body, SignalNumber,
     buffer::{Route, parse},
     commit::{
-        CommitConf, CommitReq, FLAG_COMMIT, PrepareConf, PrepareReq, ReplicateConf,
-        TAKE_OVER_PREPARED, TakeOverEndRep, TakeOverRep, TcKeyConf, TcKeyReq,
+        AbortConf, AbortReq, CommitConf, CommitReq, FLAG_COMMIT, PrepareConf, PrepareReq,
+        ReplicateConf, TAKE_OVER_PREPARED, TakeOverEndRep, TakeOverRep, TcKeyConf, TcKeyRef,
+        TcKeyReq,
     },
     control::{CatalogOrd, LeaseOrd, ViewOrd},
     copy::{AdoptOrd, AdoptReq},
@@ -87,10 +88,15 @@ impl Bench {
         let order = CatalogOrd { catalog_version: catalog.version };
         self.hear(control, &order, &catalog.encode());
         let sent = self.hear(control, &ViewOrd { view: view.number }, &lats_catalog::encode(view));
-        let (epoch, complete) = (Epoch::new(5), Epoch::default());
-        let silent = NodeSet::EMPTY;
-        self.hear(control, &LeaseOrd { valid_until: u64::MAX, epoch, complete, silent }, &[]);
+        self.grant(NodeSet::EMPTY);
         sent
+    }
+
+    /// A lease without end, while these nodes are silent.
+    fn grant(&mut self, silent: NodeSet) -> Sent {
+        let (epoch, complete) = (Epoch::new(5), Epoch::default());
+        let lease = LeaseOrd { valid_until: u64::MAX, epoch, complete, silent };
+        self.hear(BlockRef::control(node(1)), &lease, &[])
     }
 
     /// What it sends when it hears this.
@@ -109,6 +115,11 @@ impl Bench {
 
     /// The last request of a transaction: it writes a row.
     fn ask(&mut self) -> Sent {
+        self.ask_with(FLAG_COMMIT)
+    }
+
+    /// A request that writes a row.
+    fn ask_with(&mut self, flags: u32) -> Sent {
         let catalog = Catalog::initial();
         let table: &TableDef = &catalog.tables[&SEQUENCES_TABLE];
         let head = Operation {
@@ -126,7 +137,7 @@ impl Bench {
             request: 7,
             statement: 1,
             operation_count: 1,
-            flags: FLAG_COMMIT,
+            flags,
             ..TcKeyReq::new_zeroed()
         };
         self.hear(BlockRef::new(node(1), BlockKind::Client, 1), &req, &operations)
@@ -204,4 +215,45 @@ fn a_new_life_does_not_resolve_what_its_former_one_was_to_inherit() {
     assert!(!resolves(2, 3), "meant for the former life");
     assert!(resolves(3, 3), "meant for this one");
     assert!(resolves(2, 1), "and this, too");
+}
+
+/// SILENT-2, ABORT-2: while the only other replica is silent, a table of an open transaction is dropped. Its client, who asks
+/// for the commit then or much later, must not be told that nothing was committed well.
+#[test]
+fn an_open_transaction_that_was_rolled_back_without_the_silent_is_not_committed() {
+    let commits_after = |is_over: bool| {
+        let mut bench = Bench::just_begun();
+        let mut view = view();
+        view.groups[0].primaries = vec![node(2)];
+        bench.serve(&view);
+        let asked: PrepareReq = only(&bench.ask_with(0), SignalNumber::PrepareReq);
+        let conf = PrepareConf { backups: NodeSet::EMPTY, ..prepared(asked.batch, 5, 3) };
+        let _: TcKeyConf = only(&bench.hear(ldm(2), &conf, &[]), SignalNumber::TcKeyConf);
+        bench.grant(NodeSet::of(node(2)));
+        let mut catalog = Catalog::initial();
+        catalog.tables.clear();
+        catalog.version += 1;
+        let order = CatalogOrd { catalog_version: catalog.version };
+        let sent = bench.hear(BlockRef::control(node(1)), &order, &catalog.encode());
+        let abort: AbortReq = only(&sent, SignalNumber::AbortReq);
+        if is_over {
+            bench.grant(NodeSet::EMPTY);
+            let (from_statement, part) = (abort.from_statement, abort.part);
+            let conf =
+                AbortConf { transaction: TRANSACTION, view: abort.view, from_statement, part };
+            bench.hear(ldm(2), &conf, &[]);
+        }
+        let req = TcKeyReq {
+            transaction: TRANSACTION,
+            request: 8,
+            statement: 2,
+            flags: FLAG_COMMIT,
+            ..TcKeyReq::new_zeroed()
+        };
+        let sent = bench.hear(BlockRef::new(node(1), BlockKind::Client, 1), &req, &[]);
+        let refused: TcKeyRef = only(&sent, SignalNumber::TcKeyRef);
+        assert_eq!((refused.request, refused.flags), (8, 0));
+    };
+    commits_after(false);
+    commits_after(true);
 }

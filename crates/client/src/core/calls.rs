@@ -213,7 +213,8 @@ impl ClientCore {
         let waits = now.since(call.since);
         let scan = matches!(call.kind, Kind::Scan);
         let change = matches!(call.kind, Kind::Change(..));
-        if scan && waits > RESEND && self.silence.is_silent(call.node) {
+        let unheard = self.silence.is_unheard(call.node, now, RESEND);
+        if scan && waits > RESEND && unheard && self.silence.is_silent(call.node) {
             return self.fail(ticket, RefCode::NodeSilent);
         }
         if waits > if change { CHANGE_PATIENCE } else { PATIENCE } {

@@ -3,7 +3,7 @@
 
 use super::{ClientCore, PATIENCE, Request, Ticket};
 use crate::api::Committed;
-use lats_base::{Duration, Instant, NodeId, RefCode};
+use lats_base::{Duration, Instant, RefCode};
 use lats_signals::{
     BlockRef, Signal,
     commit::{OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_LOST, OutcomeConf, OutcomeReq},
@@ -13,18 +13,17 @@ use lats_signals::{
 #[derive(Debug)]
 pub(super) struct Question {
     sequence: u64,
-    coordinator: NodeId,
     since: Instant,
     asked_at: Option<Instant>,
 }
 
-/// How long the outcome is asked for while the coordinator is silent.
+/// How long the outcome is asked for while somebody is silent.
 const SILENT_PATIENCE: Duration = Duration::from_millis(1_000);
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 impl ClientCore {
-    pub(super) fn ask_outcome(&mut self, ticket: Ticket, sequence: u64, coordinator: NodeId) {
-        let question = Question { sequence, coordinator, since: self.now, asked_at: None };
+    pub(super) fn ask_outcome(&mut self, ticket: Ticket, sequence: u64) {
+        let question = Question { sequence, since: self.now, asked_at: None };
         self.requests.insert(ticket, Request::Outcome(question));
         self.tick_outcome(ticket);
     }
@@ -33,8 +32,8 @@ impl ClientCore {
         let now = self.now;
         let node = self.any_data_node();
         let Some(Request::Outcome(question)) = self.requests.get_mut(&ticket) else { return };
-        // SILENT-3: only the coordinator knows, and it may stay silent for long.
-        let silent = self.silence.is_silent(question.coordinator);
+        // SILENT-3: only the coordinator knows, and it may stay silent for long; or its heirs wait for somebody who does.
+        let silent = self.silence.is_anybody_silent();
         if now.since(question.since) > if silent { SILENT_PATIENCE } else { PATIENCE } {
             return self.fail(ticket, RefCode::OutcomeUnknown);
         }

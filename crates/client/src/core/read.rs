@@ -96,7 +96,9 @@ impl ClientCore {
     /// True if nobody who could be asked has the fragment, and a silent node has.
     pub(super) fn is_at_silent_nodes(&self, fragment: lats_base::FragmentId) -> bool {
         let replicas = self.map.view.in_sync(fragment);
-        let silent = |n: NodeId| self.silence.is_silent(n);
+        let now = self.now;
+        let unheard = |n| self.silence.is_unheard(n, now, RESEND);
+        let silent = |n: NodeId| self.silence.is_silent(n) && unheard(n);
         replicas.iter().any(silent) && !replicas.iter().any(|n| self.is_up(n) && !silent(n))
     }
 

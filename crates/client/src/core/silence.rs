@@ -14,6 +14,7 @@ pub(super) struct Silence {
     /// When something came over each link last, and when an answer was last asked for.
     heard: BTreeMap<NodeId, Heard>,
     to_close: BTreeSet<NodeId>,
+    watched_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +32,9 @@ const ASK: Duration = Duration::from_millis(250);
 const DEAF: Duration = Duration::from_millis(2_500);
 /// The same, when the node is no member any more, or others do not hear it either.
 const DEAF_AND_GONE: Duration = Duration::from_millis(300);
+
+/// A client that looks so late was paused.
+const OVERSLEPT: Duration = Duration::from_millis(1_000);
 
 impl Silence {
     pub(super) fn meet(&mut self, node: NodeId, now: Instant) {
@@ -57,6 +61,30 @@ impl Silence {
         }
     }
 
+    /// Who is no member any more says nothing.
+    pub(super) fn keep_members(&mut self, is_member: impl Fn(NodeId) -> bool) {
+        self.told.retain(|node, _| is_member(*node));
+    }
+
+    /// True if nothing has come from the node for this long.
+    pub(super) fn is_unheard(&self, node: NodeId, now: Instant, span: Duration) -> bool {
+        self.heard.get(&node).is_none_or(|heard| now.since(heard.at) > span)
+    }
+
+    /// Whoever has not looked for long has not read what came meanwhile either.
+    fn begin_watch(&mut self, now: Instant) {
+        if now.since(self.watched_at) > OVERSLEPT {
+            self.heard.values_mut().for_each(|heard| *heard = Heard { at: now, ..*heard });
+            self.heard.values_mut().for_each(|heard| heard.waits_since = None);
+        }
+        self.watched_at = now;
+    }
+
+    /// True if a node that serves says so of any other.
+    pub(super) fn is_anybody_silent(&self) -> bool {
+        !self.told.is_empty()
+    }
+
     /// True if a node that serves says so.
     pub(super) fn is_silent(&self, node: NodeId) -> bool {
         self.told.values().any(|silent| silent.contains(&node))
@@ -68,6 +96,7 @@ impl ClientCore {
     /// has lost its power stays open for a quarter of an hour.
     pub(super) fn watch_links(&mut self) {
         let now = self.now;
+        self.silence.begin_watch(now);
         let mut awaited: BTreeSet<NodeId> = BTreeSet::new();
         for request in self.requests.values() {
             match request {

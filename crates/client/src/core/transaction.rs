@@ -202,9 +202,8 @@ impl ClientCore {
     /// The coordinator is lost. What was not to commit is rolled back; about the rest we ask.
     pub(super) fn lose_step(&mut self, ticket: Ticket) {
         let Some(Request::Step(step)) = self.requests.remove(&ticket) else { return };
-        let node = step.coordinator;
         if step.commits {
-            return self.ask_outcome(ticket, step.sequence, node);
+            return self.ask_outcome(ticket, step.sequence);
         }
         self.end(step.sequence);
         self.fail(ticket, RefCode::CoordinatorFailed);

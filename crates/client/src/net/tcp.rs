@@ -48,9 +48,15 @@ impl Client {
     pub(super) async fn keep_links(self) {
         loop {
             for address in self.missing_links() {
+                if !self.state().connecting.insert(address) {
+                    continue;
+                }
                 let client = self.clone();
-                // One at a time: there are few nodes, and a dead one refuses at once.
-                let _ = tokio::time::timeout(PATIENCE, client.connect(address)).await;
+                tokio::spawn(async move {
+                    // A dead one refuses at once; one that is silent does not.
+                    let _ = tokio::time::timeout(PATIENCE, client.clone().connect(address)).await;
+                    client.state().connecting.remove(&address);
+                });
             }
             tokio::time::sleep(RETRY).await;
         }

@@ -176,15 +176,13 @@ impl Run {
                 let heard = |n: NodeId| !nodes.contains(&n);
                 let control =
                     checkers::newest_control(&self.world, heard).ok_or("no node lives")?;
-                if control.state().view.incarnation(*last).is_none() {
-                    break;
-                }
+                let Some(life) = control.state().view.incarnation(*last) else { break };
                 if self.world.now > until {
                     return Err(format!("node {last} was declared dead, and is still a member"));
                 }
                 let asks = |c: &&mut SimClient| !c.home.is_some_and(|h| nodes.contains(&h));
                 let number = self.clients.iter_mut().find(asks).map(|client| {
-                    client.core.declare_dead(*last);
+                    client.core.declare_dead(*last, life);
                     client.number
                 });
                 self.flush(number.ok_or("no client to ask")? as usize - 1);

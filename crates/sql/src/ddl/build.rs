@@ -43,7 +43,8 @@ pub(super) async fn build<S: Store>(
         Err(_) => Change::DropBuild { table, entries },
     };
     let ended = end(&store, last).await;
-    if let (Err(_), Err(Failure::Store(_))) = (&filled, &ended) {
+    if let Err(Failure::Store(_)) = &ended {
+        // Also one that is filled: its client is told that it has failed.
         tokio::spawn(clean_up(store.clone(), Change::DropBuild { table, entries }));
     }
     if let (Ok(()), Err(refused)) = (&filled, &ended)
