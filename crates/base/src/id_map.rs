@@ -1,13 +1,17 @@
 //! Things found by their id in no time, and walked in the order of their ids now and then.
 
 use crate::map::Map;
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 use core::{fmt, hash::Hash};
 
-/// A map that is asked for single ids all the time, and walked seldom: by hash, and sorted for a walk. Values
-/// stay where they are, however large they are.
+/// A map that is asked for single ids all the time, mostly for the same one several times in a row, and walked
+/// seldom: by hash, and sorted for a walk. Places are used again.
 pub struct IdMap<K, V> {
-    places: Map<K, Box<V>>,
+    places: Map<K, u32>,
+    values: Vec<Option<V>>,
+    free: Vec<u32>,
+    /// The id that was asked for last, and its place.
+    last: Option<(K, u32)>,
 }
 
 impl<K: Copy + Ord + Hash, V> IdMap<K, V> {
@@ -28,32 +32,57 @@ impl<K: Copy + Ord + Hash, V> IdMap<K, V> {
 
     /// True if this one is there.
     pub fn contains_key(&self, id: &K) -> bool {
-        self.places.contains_key(id)
+        self.place(id).is_some()
+    }
+
+    fn place(&self, id: &K) -> Option<u32> {
+        match self.last {
+            Some((last, place)) if last == *id => Some(place),
+            _ => self.places.get(id).copied(),
+        }
     }
 
     /// The value of an id.
     pub fn get(&self, id: &K) -> Option<&V> {
-        self.places.get(id).map(|value| &**value)
+        self.values.get(self.place(id)? as usize)?.as_ref()
     }
 
     /// The value of an id, to be changed.
     pub fn get_mut(&mut self, id: &K) -> Option<&mut V> {
-        self.places.get_mut(id).map(|value| &mut **value)
+        let place = self.place(id)?;
+        self.last = Some((*id, place));
+        self.values.get_mut(place as usize)?.as_mut()
     }
 
     /// The value of an id, made if it is missing.
     pub fn get_or_insert_with(&mut self, id: K, make: impl FnOnce() -> V) -> &mut V {
-        self.places.entry(id).or_insert_with(|| Box::new(make()))
+        let place = self.place(&id).unwrap_or_else(|| self.add(id));
+        self.last = Some((id, place));
+        self.values[place as usize].get_or_insert_with(make)
     }
 
     /// Sets the value of an id.
     pub fn insert(&mut self, id: K, value: V) {
-        self.places.insert(id, Box::new(value));
+        let place = self.place(&id).unwrap_or_else(|| self.add(id));
+        self.values[place as usize] = Some(value);
+    }
+
+    /// A place for an id, without a value yet.
+    fn add(&mut self, id: K) -> u32 {
+        let place = self.free.pop().unwrap_or(self.values.len() as u32);
+        if place as usize == self.values.len() {
+            self.values.push(None);
+        }
+        self.places.insert(id, place);
+        place
     }
 
     /// Takes a value out.
-    pub fn remove(&mut self, id: &K) -> Option<Box<V>> {
-        self.places.remove(id)
+    pub fn remove(&mut self, id: &K) -> Option<V> {
+        let place = self.places.remove(id)?;
+        self.last = self.last.filter(|(last, _)| last != id);
+        self.free.push(place);
+        self.values.get_mut(place as usize)?.take()
     }
 
     /// All ids, sorted.
@@ -80,7 +109,7 @@ impl<K: Copy + Ord + Hash, V> IdMap<K, V> {
 
 impl<K, V> Default for IdMap<K, V> {
     fn default() -> Self {
-        Self { places: Map::default() }
+        Self { places: Map::default(), values: Vec::new(), free: Vec::new(), last: None }
     }
 }
 
@@ -103,7 +132,7 @@ mod tests {
         }
         *map.get_or_insert_with(3, || 0) += 1;
         map.get_or_insert_with(7, || 70);
-        assert_eq!(map.remove(&9).map(|v| *v), Some(90));
+        assert_eq!(map.remove(&9), Some(90));
         let all: Vec<(u32, u32)> = map.iter().map(|(id, value)| (id, *value)).collect();
         assert_eq!(all, [(1, 10), (3, 31), (5, 50), (7, 70)]);
         let mut seen = Vec::new();
@@ -112,5 +141,19 @@ mod tests {
             seen.push(id);
         });
         assert_eq!((seen, map.get(&5)), (map.ids(), Some(&51)));
+    }
+
+    #[test]
+    fn a_place_that_is_used_again_has_another_id() {
+        let mut map = IdMap::new();
+        map.insert(1_u32, 10);
+        assert_eq!(map.get_mut(&1), Some(&mut 10));
+        assert_eq!((map.remove(&1), map.get(&1), map.len()), (Some(10), None, 0));
+        assert_eq!(*map.get_or_insert_with(2, || 20), 20);
+        assert_eq!((map.get(&1), map.get(&2)), (None, Some(&20)));
+        assert_eq!(map.remove(&1), None);
+        map.insert(2, 21);
+        map.insert(1, 11);
+        assert_eq!((map.get(&1), map.get(&2), map.len()), (Some(&11), Some(&21), 2));
     }
 }

@@ -47,6 +47,18 @@ impl<K: Ord, V, const N: usize> SortedMap<K, V, N> {
         self.entries.get_mut(at).map(|(_, value)| value)
     }
 
+    /// The value of a key, made if it is missing.
+    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        let at = match self.place(&key) {
+            Ok(at) => at,
+            Err(at) => {
+                self.entries.insert(at, (key, make()));
+                at
+            }
+        };
+        &mut self.entries[at].1
+    }
+
     /// Sets the value of a key.
     pub fn insert(&mut self, key: K, value: V) {
         match self.place(&key) {
@@ -63,6 +75,16 @@ impl<K: Ord, V, const N: usize> SortedMap<K, V, N> {
     /// All of them, sorted.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
         self.entries.iter().map(|(key, value)| (key, value))
+    }
+
+    /// All of them, sorted, with values that can be changed.
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&K, &mut V)> {
+        self.entries.iter_mut().map(|(key, value)| (&*key, value))
+    }
+
+    /// True if the key is there.
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.place(key).is_ok()
     }
 
     /// All keys, sorted.
@@ -91,17 +113,19 @@ impl<K: Ord, V, const N: usize> SortedMap<K, V, N> {
     }
 }
 
+impl<K, V, const N: usize> IntoIterator for SortedMap<K, V, N> {
+    type Item = (K, V);
+    type IntoIter = smallvec::IntoIter<[(K, V); N]>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
 impl<K: Ord, V: Default, const N: usize> SortedMap<K, V, N> {
     /// The value of a key; the default, if it is missing.
     pub fn get_or_default(&mut self, key: K) -> &mut V {
-        let at = match self.place(&key) {
-            Ok(at) => at,
-            Err(at) => {
-                self.entries.insert(at, (key, V::default()));
-                at
-            }
-        };
-        &mut self.entries[at].1
+        self.get_or_insert_with(key, V::default)
     }
 }
 

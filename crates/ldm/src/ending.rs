@@ -192,30 +192,24 @@ impl Ldm {
         (goal, epoch): (Goal, Epoch),
         ctx: &mut Ctx<'_>,
     ) -> usize {
-        let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
-        let Some(row) = row else { return 0 };
-        let versions = row.pending.len();
-        if matches!(goal, Goal::TakeBack { .. }) {
-            self.on_fragment(op.table, op.fragment, |f, layout| {
-                f.drop_version(op.row, op.version, layout);
-            });
-            return 0;
-        }
-        // The transaction's last change of the row settles all of them.
-        if row
-            .pending
-            .iter()
-            .rev()
-            .find(|v| v.transaction == id)
-            .is_some_and(|v| v.number > op.version)
-        {
-            return 0;
-        }
+        let takes_back = matches!(goal, Goal::TakeBack { .. });
         let keep = self.snapshots.keeps() && !ctx.fault(Fault::BugForgetOlderVersion);
-        let kept = self.on_fragment(op.table, op.fragment, |f, layout| {
-            f.commit_version(op.row, op.version, epoch, layout, keep)
+        let done = self.on_fragment(op.table, op.fragment, |f, layout| {
+            let row = f.row(op.row)?;
+            let versions = row.pending.len();
+            if takes_back {
+                f.drop_version(op.row, op.version, layout);
+                return None;
+            }
+            // The transaction's last change of the row settles all of them.
+            let last = row.pending.iter().rev().find(|v| v.transaction == id);
+            if last.is_some_and(|v| v.number > op.version) {
+                return None;
+            }
+            Some((versions, f.commit_version(op.row, op.version, epoch, layout, keep)))
         });
-        if kept == Some(true) {
+        let Some((versions, kept)) = done.flatten() else { return 0 };
+        if kept {
             self.snapshots.note(epoch, (op.table, op.fragment, op.row));
         }
         versions

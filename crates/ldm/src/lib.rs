@@ -43,8 +43,8 @@ use alloc::{
     vec::Vec,
 };
 use lats_base::{
-    Duration, Epoch, FragmentId, IdMap, Instant, NodeId, RefCode, TableId, TransactionId,
-    ViewNumber, limits,
+    Duration, Epoch, FragmentId, IdMap, Instant, NodeId, RefCode, SortedMap, TableId,
+    TransactionId, ViewNumber, limits,
 };
 use lats_catalog::{Catalog, Spread, TableDef, View};
 use lats_kernel::{Block, Ctx, Fault, TimerToken};
@@ -60,7 +60,7 @@ pub(crate) struct Table {
     pub(crate) def: TableDef,
     pub(crate) layout: RowLayout,
     pub(crate) spread: Spread,
-    pub(crate) fragments: BTreeMap<FragmentId, Fragment>,
+    pub(crate) fragments: SortedMap<FragmentId, Fragment, 1>,
 }
 
 /// What a local data manager may use.
@@ -104,7 +104,7 @@ pub struct Ldm {
     pub(crate) catalog_work: catalog_work::CatalogWork,
     /// Keeps its room from one answer to the next.
     pub(crate) answer_buffer: Vec<u8>,
-    pub(crate) tables: BTreeMap<TableId, Table>,
+    pub(crate) tables: SortedMap<TableId, Table, 1>,
     pub(crate) transactions: IdMap<TransactionId, Transaction>,
     /// Outcomes of completed transactions, until their clients have surely heard them.
     pub(crate) outcomes: BTreeMap<TransactionId, (Epoch, Instant)>,
@@ -184,7 +184,7 @@ impl Ldm {
             built_catalog: 0,
             catalog_work: catalog_work::CatalogWork::default(),
             answer_buffer: Vec::new(),
-            tables: BTreeMap::new(),
+            tables: SortedMap::new(),
             transactions: IdMap::new(),
             outcomes: BTreeMap::new(),
             forgot_at: None,

@@ -1,8 +1,8 @@
 //! A new view or catalog: fragments, promotion, orphaned transactions (TAKEOVER-1, TAKEOVER-2).
 
 use crate::{Ldm, Table, decode_catalog, fragment::Fragment, lock::LockMode, transaction::Op};
-use alloc::{collections::BTreeMap, vec::Vec};
-use lats_base::{Epoch, FragmentId, NodeId, RefCode, TableId, TransactionId, require};
+use alloc::vec::Vec;
+use lats_base::{Epoch, FragmentId, NodeId, RefCode, SortedMap, TableId, TransactionId, require};
 use lats_catalog::{Member, Spread, View};
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -74,23 +74,24 @@ impl Ldm {
             if let Some(table) = self.tables.remove(&id) {
                 let bytes: usize = table.fragments.values().map(Fragment::bytes).sum();
                 self.memory_bytes -= bytes;
-                let rubble = table.fragments.into_values().map(Fragment::into_rubble);
+                let rubble =
+                    table.fragments.into_iter().map(|(_, fragment)| fragment.into_rubble());
                 self.catalog_work.rubble.extend(rubble);
             }
         }
         for (id, def) in &catalog.tables {
-            let table = self.tables.entry(*id).or_insert_with(|| Table {
+            let table = self.tables.get_or_insert_with(*id, || Table {
                 def: def.clone(),
                 layout: def.layout(),
                 spread: Spread::of(def),
-                fragments: BTreeMap::new(),
+                fragments: SortedMap::new(),
             });
             if table.def.schema_version == def.schema_version {
                 continue;
             }
             table.def = def.clone();
             table.layout = def.layout();
-            for (at, fragment) in &mut table.fragments {
+            for (at, fragment) in table.fragments.iter_mut() {
                 let before = fragment.bytes();
                 let (unbuilt, rubble) = fragment.change_indexes(&table.def);
                 self.memory_bytes = self.memory_bytes + fragment.bytes() - before;
@@ -115,7 +116,7 @@ impl Ldm {
                 if !mine {
                     continue;
                 }
-                let held = table.fragments.entry(fragment).or_insert_with(|| {
+                let held = table.fragments.get_or_insert_with(fragment, || {
                     let mut new = Fragment::new(&table.def);
                     new.syncing = !in_sync;
                     if self.view.primary(fragment) == Some(node) {

@@ -287,10 +287,13 @@ pub fn push<I: Item>(out: &mut Vec<u8>, item: &I, strings: [&[u8]; 3]) {
     let lengths = item.strings();
     lats_base::require!((0..3).all(|i| lengths[i] == strings[i].len()));
     let total = core::mem::size_of::<I>() + lengths.iter().sum::<usize>();
-    out.reserve((out.len() + total).next_multiple_of(8) - out.len());
+    let end = (out.len() + total).next_multiple_of(8);
+    out.reserve(end - out.len());
     out.extend_from_slice(item.as_bytes());
-    strings.iter().for_each(|s| out.extend_from_slice(s));
-    out.resize(out.len().next_multiple_of(8), 0);
+    strings.iter().filter(|s| !s.is_empty()).for_each(|s| out.extend_from_slice(s));
+    if out.len() < end {
+        out.resize(end, 0);
+    }
 }
 
 /// Appends an item whose last string is written by `write`, straight into the list. `item` is told how

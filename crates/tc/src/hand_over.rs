@@ -3,7 +3,7 @@
 
 use crate::{
     Tc,
-    request::{Part, Parts},
+    request::Parts,
     transaction::{Returned, State},
 };
 use lats_base::{RefCode, TransactionId};
@@ -139,8 +139,8 @@ impl Tc {
         let mut parts = Parts::new();
         for (mut head, strings) in list::items::<Operation>(operations) {
             let primary = self.route(&mut head, strings[0])?;
-            let part =
-                parts.entry(primary).or_insert_with(|| Part { reads_with_lock, ..Part::default() });
+            let part = parts.get_or_default(primary);
+            part.reads_with_lock = reads_with_lock;
             part.count += 1;
             list::push(&mut part.operations, &head, strings);
         }

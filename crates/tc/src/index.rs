@@ -174,7 +174,7 @@ impl Tc {
                 RefCode::TableUnknown => RefCode::SchemaVersionOld,
                 other => other,
             })?;
-            let part = parts.entry(primary).or_default();
+            let part = parts.get_or_default(primary);
             part.count += 1;
             list::push(&mut part.operations, &head, [key, row, &[]]);
             sent.push(Sent { operation: change.operation, index: change.index, row: row.to_vec() });

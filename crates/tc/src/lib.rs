@@ -32,7 +32,9 @@ use alloc::{
     format,
     string::String,
 };
-use lats_base::{Duration, IdMap, Instant, NodeId, NodeSet, TableId, TransactionId, ViewNumber};
+use lats_base::{
+    Duration, IdMap, Instant, NodeId, NodeSet, SortedMap, TableId, TransactionId, ViewNumber,
+};
 use lats_catalog::{Spread, View};
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{BlockRef, Signal, SignalBuffer, SignalNumber};
@@ -50,7 +52,7 @@ pub(crate) struct TableRoute {
 pub struct Tc {
     pub(crate) view: View,
     pub(crate) catalog_version: u64,
-    pub(crate) tables: BTreeMap<TableId, TableRoute>,
+    pub(crate) tables: SortedMap<TableId, TableRoute, 1>,
     pub(crate) transactions: IdMap<TransactionId, Transaction>,
     pub(crate) lease_until: Instant,
     /// Data nodes that cannot be asked (SILENT-1).
@@ -98,7 +100,7 @@ impl Tc {
         Self {
             view: View::default(),
             catalog_version: 0,
-            tables: BTreeMap::new(),
+            tables: SortedMap::new(),
             transactions: IdMap::new(),
             lease_until: Instant::ZERO,
             silent: NodeSet::EMPTY,

@@ -1,13 +1,13 @@
 //! A client's request: route its operations to the primaries of their rows.
 
 use crate::{
-    Tc,
+    TableRoute, Tc,
     abort::send_refusal,
     carry::Carry,
     transaction::{Batch, Debt, Request, State, Transaction},
 };
-use alloc::{collections::BTreeMap, vec::Vec};
-use lats_base::{RefCode, TableId, TransactionId, limits};
+use alloc::vec::Vec;
+use lats_base::{RefCode, SortedMap, SortedSet, TableId, TransactionId, limits};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockKind, BlockRef, Signal,
@@ -28,7 +28,7 @@ pub(crate) struct Part {
 }
 
 /// Operations by the local data manager of their rows' primary.
-pub(crate) type Parts = BTreeMap<BlockRef, Part>;
+pub(crate) type Parts = SortedMap<BlockRef, Part, 2>;
 
 impl Tc {
     pub(crate) fn on_tc_key_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -125,8 +125,8 @@ impl Tc {
 
     fn send_parts(&mut self, req: &TcKeyReq, payload: &[u8], ctx: &mut Ctx<'_>) {
         let id = req.transaction;
-        let parts = match self.split(payload) {
-            Ok(parts) => parts,
+        let (parts, tables) = match self.split(payload) {
+            Ok(split) => split,
             Err(code) => return self.refuse_request(id, code.into(), ctx),
         };
         let carry_parts = self.carry_parts(req, &parts, ctx);
@@ -136,13 +136,8 @@ impl Tc {
         t.carry = Carry::of(carry_parts);
         t.seen_searches.clear();
         t.operations += req.operation_count as usize;
-        // Entries of unique indexes come and go with their index: SCHEMA-1 is about rows.
-        let rows = |id: &TableId| self.tables.get(id).is_some_and(|table| !table.is_index);
-        let mut last = None;
-        for (head, _) in list::items::<Operation>(payload) {
-            if last.replace(head.table) != Some(head.table) && rows(&head.table) {
-                t.tables.insert(head.table);
-            }
+        for table in tables.iter() {
+            t.tables.insert(*table);
         }
         self.send_batches(id, (req.statement, flags, carry_parts), (parts, false), ctx);
         self.when_settled(id, ctx);
@@ -176,20 +171,29 @@ impl Tc {
     }
 
     /// Sorts operations by the local data manager of their row's primary.
-    fn split(&self, payload: &[u8]) -> Result<Parts, RefCode> {
-        let mut parts = Parts::new();
+    fn split(&self, payload: &[u8]) -> Result<(Parts, SortedSet<TableId, 4>), RefCode> {
+        let (mut parts, mut tables) = (Parts::new(), SortedSet::new());
+        let mut last: Option<(TableId, &TableRoute)> = None;
         for (index, (mut head, strings)) in list::items::<Operation>(payload).enumerate() {
-            let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
+            let table = match last {
+                Some((id, table)) if id == head.table => table,
+                _ => self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?,
+            };
+            // Entries of unique indexes come and go with their index: SCHEMA-1 is about rows.
+            if last.replace((head.table, table)).map(|l| l.0) != Some(head.table) && !table.is_index
+            {
+                tables.insert(head.table);
+            }
             let kind = OperationKind::from_number(head.kind).ok_or(RefCode::RequestMalformed)?;
             // UNIQUE-1: entries change with their rows only.
             if table.is_index && kind != OperationKind::Read {
                 return Err(RefCode::RequestMalformed);
             }
             head.index = index as u32;
-            let primary = self.route(&mut head, strings[0])?;
+            let primary = self.route_in(table, &mut head, strings[0])?;
             // Mostly there is one part: it has all bytes.
             let whole = if parts.is_empty() { payload.len() } else { 0 };
-            let part = parts.entry(primary).or_default();
+            let part = parts.get_or_default(primary);
             part.operations.reserve(whole);
             part.count += 1;
             part.reads_with_lock |= matches!(
@@ -198,12 +202,21 @@ impl Tc {
             );
             list::push(&mut part.operations, &head, strings);
         }
-        Ok(parts)
+        Ok((parts, tables))
     }
 
     /// Fills in the operation's fragment; the local data manager of its primary.
     pub(crate) fn route(&self, head: &mut Operation, key: &[u8]) -> Result<BlockRef, RefCode> {
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
+        self.route_in(table, head, key)
+    }
+
+    fn route_in(
+        &self,
+        table: &TableRoute,
+        head: &mut Operation,
+        key: &[u8],
+    ) -> Result<BlockRef, RefCode> {
         head.fragment = table.spread.fragment_of(key);
         let fragment = head.fragment.get();
         let node = self.view.route(head.fragment)?;

@@ -86,6 +86,16 @@ impl<'a> ConvertContext<'a> {
     }
 }
 
+/// True if a value that [`convert_to_column`] would give back as it is; not of every such value, but of byte strings, which
+/// are long.
+pub(crate) fn is_stored_as_it_is(value: &Value, to: &ColumnType) -> bool {
+    match (value, to.kind) {
+        (Value::Bytes(value), TypeKind::Binary { bytes }) => value.len() == usize::from(bytes),
+        (Value::Bytes(value), kind) if kind.is_bytes() => value.len() <= kind.max_variable_bytes(),
+        _ => false,
+    }
+}
+
 /// Makes a value one of the column's type: range, length, padding. NULL stays NULL, whether the
 /// column takes it or not.
 pub fn convert_to_column(

@@ -9,10 +9,10 @@ mod wire;
 
 use crate::{
     ColumnName, ColumnSource, ColumnType, ConvertContext, EvalContext, Expr, RowLayout, SqlError,
-    Value, convert_to_column, eval, expr::RowView, is_true,
+    Value, convert::is_stored_as_it_is, convert_to_column, eval, expr::RowView, is_true,
 };
-use alloc::vec::Vec;
-use lats_base::{RefCode, limits};
+use alloc::{borrow::Cow, vec::Vec};
+use lats_base::{RefCode, SortedMap, limits};
 use serde::{Deserialize, Serialize};
 
 /// A filter, an update and a projection, each of which may be missing.
@@ -32,13 +32,13 @@ pub struct Program {
 struct Changing<'a> {
     layout: &'a RowLayout,
     row: &'a [u8],
-    set: Vec<Option<Value>>,
+    set: SortedMap<u16, Cow<'a, Value>, 2>,
 }
 
 impl ColumnSource for Changing<'_> {
     fn column(&self, index: u16) -> Value {
-        let set = self.set.get(usize::from(index)).and_then(Option::as_ref);
-        set.cloned().unwrap_or_else(|| self.layout.value(self.row, index))
+        let set = self.set.get(&index).map(|value| Value::clone(value));
+        set.unwrap_or_else(|| self.layout.value(self.row, index))
     }
 }
 
@@ -95,19 +95,26 @@ impl Program {
         if !self.matches_within(layout, row, work_left)? {
             return Ok(None);
         }
-        let mut after = Changing { layout, row, set: Vec::new() };
-        after.set.resize_with(layout.columns().len(), || None);
+        let mut after = Changing { layout, row, set: SortedMap::new() };
         for (column, expr) in &self.assignments {
-            let mut ctx = EvalContext::within(self.strict, *work_left);
-            let value = eval(expr, &after, &mut ctx)?;
-            *work_left = ctx.work_left;
-            let value = self.assigned(layout, *column, value)?;
-            if let Some(slot) = after.set.get_mut(usize::from(*column)) {
-                *slot = Some(value);
-            }
+            let kind = layout.columns().get(usize::from(*column));
+            let value = match (expr, kind) {
+                // Nothing is to be computed or converted.
+                (Expr::Literal(value), Some(kind)) if is_stored_as_it_is(value, kind) => {
+                    Cow::Borrowed(value)
+                }
+                _ => {
+                    let mut ctx = EvalContext::within(self.strict, *work_left);
+                    let value = eval(expr, &after, &mut ctx)?;
+                    *work_left = ctx.work_left;
+                    Cow::Owned(self.assigned(layout, *column, value)?)
+                }
+            };
+            after.set.insert(*column, value);
         }
         let mut out = Vec::with_capacity(row.len());
-        layout.encode_over(row, &after.set, &mut out)?;
+        let set = |column| after.set.get(&column).map(|value| &**value);
+        layout.encode_over(row, set, &mut out)?;
         Ok(Some(out))
     }
 

@@ -98,13 +98,13 @@ impl RowLayout {
     }
 
     /// Appends the row with these columns set, and all others as they are: they are not decoded.
-    pub fn encode_over(
-        &self,
-        row: &[u8],
-        set: &[Option<Value>],
+    pub fn encode_over<'v>(
+        &'v self,
+        row: &'v [u8],
+        set: impl Fn(u16) -> Option<&'v Value>,
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
-        let cell = |index| match set.get(index).and_then(Option::as_ref) {
+        let cell = |index| match set(index as u16) {
             Some(value) => Cell::of(value),
             None if self.null_at(row, index) => Cell::Null,
             None => self.bytes_of(row, index).map_or(Cell::Null, Cell::Stored),
