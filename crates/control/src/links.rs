@@ -208,6 +208,9 @@ impl Control {
     /// Leader: notes of which broken links both ends have shown since that they live: to the leader, or, the last
     /// replica, to somebody who does not complain of it.
     fn note_answers(&mut self, ctx: &Ctx<'_>) {
+        if self.broken.is_empty() {
+            return;
+        }
         let (me, now) = (ctx.node(), ctx.now());
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let silent: NodeSet =

@@ -11,8 +11,8 @@ use lats_node::control::Status;
 use std::{process::ExitCode, time::Duration};
 
 /// Say that a silent node is dead for certain. A node that does not answer may live, cut off from the others. If it has
-/// the only full replica of its rows, the others wait for it: statements that need these rows are refused with a
-/// temporary error, changes of definitions do not come to an end, and locks of its transactions stay. When its
+/// the only full replica of its rows, the others keep its place: statements that need these rows, and changes of
+/// definitions, are refused with a temporary error, and locks of its transactions stay. When its
 /// machine is back, or its process is started again, all of that ends. If neither can be done, this ends it.
 #[derive(clap::Args)]
 pub(crate) struct DeclareDeadArgs {
@@ -63,7 +63,7 @@ fn life_to_end(status: &Status, node: NodeId, give_up: bool) -> anyhow::Result<I
     let life = view.incarnation(node).with_context(|| format!("node {node} is down already"))?;
     if !status.silent.contains(&node) {
         bail!(
-            "node {node} is heard by node {}: it lives. `latsdb stop-node {node}` stops it; a process that ends is \
+            "node {node} is not called silent by node {}: it lives, or has not been silent for a second. `latsdb stop-node {node}` stops it; a process that ends is \
              noticed by itself",
             status.node
         );

@@ -55,7 +55,7 @@ impl Tc {
         let me = ctx.node();
         // Replicas of what another data manager has changed before would not hear of the decision.
         let dies_with_us = |(at, p): (&BlockRef, &Participant)| {
-            !p.primary || (at.node == me && parts.get(at).is_some())
+            !p.primary || (at.node == me && parts.contains_key(at))
         };
         let others = ctx.fault(Fault::BugCarryPastOthers);
         let carries = parts.keys().all(|primary| primary.node == me)

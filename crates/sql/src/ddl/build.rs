@@ -99,11 +99,12 @@ async fn end<S: Store>(store: &S, change: Change) -> Result<(), Failure> {
 
 async fn clean_up<S: Store>(store: S, change: Change) {
     for _ in 0..CLEAN_UP_TRIES {
-        // Done, or somebody else has done it.
-        if !matches!(end(&store, change.clone()).await, Err(Failure::Store(_))) {
-            return;
+        match store.change(change.clone()).await {
+            // Done, or somebody else has done it.
+            Ok(Ok(())) => return,
+            Ok(Err(refused)) if refused.kind != ChangeErrorKind::Temporary => return,
+            Ok(Err(_)) | Err(_) => tokio::time::sleep(CLEAN_UP_PAUSE).await,
         }
-        tokio::time::sleep(CLEAN_UP_PAUSE).await;
     }
 }
 
