@@ -41,10 +41,23 @@ impl Spread {
         self.fragment_of_partition(&self.partition_key_of(key).unwrap_or(Cow::Borrowed(key)))
     }
 
+    /// As [`Self::fragment_of`], with the hash of the whole key, by which the fragment finds it.
+    pub fn place_of(&self, key: &[u8]) -> (FragmentId, u64) {
+        let hash = hash::partition_hash(key);
+        match self.columns.is_empty() {
+            true => (self.fragment_of_hash(hash), hash),
+            false => (self.fragment_of(key), hash),
+        }
+    }
+
+    fn fragment_of_hash(&self, hash: u64) -> FragmentId {
+        let bucket = hash::bucket_of(hash);
+        FragmentId::new((bucket % u32::from(self.fragment_count.max(1))) as u16)
+    }
+
     /// The fragment of the rows with this encoded partition key.
     pub fn fragment_of_partition(&self, partition_key: &[u8]) -> FragmentId {
-        let bucket = hash::bucket_of(hash::partition_hash(partition_key));
-        FragmentId::new((bucket % u32::from(self.fragment_count.max(1))) as u16)
+        self.fragment_of_hash(hash::partition_hash(partition_key))
     }
 
     fn partition_key_of<'k>(&self, key: &'k [u8]) -> Option<Cow<'k, [u8]>> {

@@ -50,6 +50,9 @@ pub struct Executor {
     busy_steps: u32,
 }
 
+/// How far blocks look ahead, in bytes of signals: what a hundred of them need must fit into the processor's cache.
+const LOOK_AHEAD_BYTES: usize = 6 << 10;
+
 /// After so many steps blocks are told that nothing waits although something does.
 const BUSY_STEPS_MAX: u32 = 32;
 
@@ -150,7 +153,13 @@ impl Executor {
     fn run_working(&mut self, now: Instant) -> usize {
         let mut working = core::mem::take(&mut self.working);
         let mut handled = 0;
-        while let Some(signal) = working.pop() {
+        let mut known = 0;
+        while !working.is_empty() {
+            if known == 0 {
+                known = self.look_ahead(&working);
+            }
+            known -= 1;
+            let Some(signal) = working.pop() else { break };
             self.deliver(&signal, now);
             handled += 1;
             if self.outbox.crashed {
@@ -160,6 +169,13 @@ impl Executor {
         working.compact();
         self.working = working;
         handled
+    }
+
+    /// Shows the blocks what comes next; gives how many signals they have seen.
+    fn look_ahead(&self, working: &SignalBuffer) -> usize {
+        let upcoming = working.upcoming(LOOK_AHEAD_BYTES);
+        self.slots.iter().for_each(|slot| slot.block.look_ahead(upcoming.clone()));
+        upcoming.count()
     }
 
     fn deliver(&mut self, signal: &Signal<'_>, now: Instant) {

@@ -17,7 +17,7 @@ pub use executor::{Budget, Executor, Progress};
 pub use fault::{Fault, Faults};
 
 use alloc::string::String;
-use lats_signals::Signal;
+use lats_signals::{Signal, buffer::Upcoming};
 
 /// A deterministic state machine. It owns its state; nothing else can reach it.
 ///
@@ -32,6 +32,10 @@ pub trait Block: Send {
 
     /// Called when the executor has run out of signals: the moment to flush lazy batches.
     fn on_idle(&mut self, ctx: &mut Ctx<'_>);
+
+    /// Signals that will be handled soon, some of them by others: the moment to fetch the memory that they will need,
+    /// all of it at once. It changes nothing.
+    fn look_ahead(&self, _upcoming: Upcoming<'_>) {}
 
     /// What is not as it must be when the cluster is at rest: locks, transactions, waiting
     /// requests. Used by checkers.

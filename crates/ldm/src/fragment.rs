@@ -17,6 +17,7 @@ use alloc::{
 use lats_base::{Epoch, IndexId, RowId, TransactionId, hash::partition_hash, require};
 use lats_catalog::{PRIMARY_INDEX, TableDef};
 use lats_values::RowLayout;
+use smallvec::SmallVec;
 
 /// A committed row image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +39,12 @@ pub(crate) struct Version {
     pub(crate) replicated: bool,
 }
 
+/// An encoded key. One as short as most are lies where it is used: comparing it costs no further cache miss.
+pub(crate) type Key = SmallVec<[u8; 16]>;
+
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) key: Box<[u8]>,
+    pub(crate) key: Key,
     pub(crate) committed: Option<Image>,
     /// The number and epoch of the committed image (or of the deletion).
     pub(crate) number: u64,
@@ -54,7 +58,7 @@ pub(crate) struct Row {
 impl Row {
     pub(crate) fn new(key: &[u8]) -> Self {
         Self {
-            key: key.into(),
+            key: Key::from_slice(key),
             committed: None,
             number: 0,
             epoch: Epoch::default(),
@@ -98,7 +102,7 @@ struct Index {
     id: IndexId,
     /// Its columns and then the primary key's.
     columns: Vec<u16>,
-    entries: BTreeMap<Box<[u8]>, RowId>,
+    entries: BTreeMap<Key, RowId>,
     /// Bytes of the entries' keys.
     key_bytes: usize,
     /// The row to go on with while it is being built; none: all rows are in it, and scans may use it.
@@ -107,7 +111,7 @@ struct Index {
 
 impl Index {
     /// Bytes that the entry adds; none if it is there already.
-    fn enter(&mut self, entry: Box<[u8]>, id: RowId) -> usize {
+    fn enter(&mut self, entry: Key, id: RowId) -> usize {
         let length = entry.len();
         if self.entries.insert(entry, id).is_some() {
             return 0;
@@ -164,6 +168,10 @@ pub struct Fragment {
     pub(crate) snapshot_floor: Epoch,
     spare: Spare,
 }
+
+/// Bytes that come into a processor's cache together, and how much of an image is fetched ahead of its use.
+const CACHE_LINE: usize = 64;
+const IMAGE_LINES: usize = 4;
 
 /// What a row costs beside its images: record, hash entry, ordered entry.
 const ROW_OVERHEAD_BYTES: usize = 160;
@@ -245,7 +253,7 @@ impl Fragment {
         for image in row.images() {
             let mut entry = Vec::new();
             layout.key_of(image, &index.columns, &mut entry);
-            self.bytes += index.enter(entry.into(), id);
+            self.bytes += index.enter(Key::from_vec(entry), id);
         }
     }
 
@@ -275,9 +283,34 @@ impl Fragment {
 
     /// The id of the row with this key, if there is a record for it.
     pub(crate) fn find(&self, key: &[u8]) -> Option<RowId> {
+        self.find_hashed(key, partition_hash(key))
+    }
+
+    /// As [`Self::find`], with the key's hash.
+    pub(crate) fn find_hashed(&self, key: &[u8], hash: u64) -> Option<RowId> {
         let rows = &self.rows;
         let has_key = |id: &u64| rows.get(*id).is_some_and(|r| *r.key == *key);
-        self.by_key.find(partition_hash(key), has_key).map(RowId::new)
+        self.by_key.find(hash, has_key).map(RowId::new)
+    }
+
+    /// The id that a key with this hash most likely has; 0 if there is none.
+    pub(crate) fn guess(&self, hash: u64) -> u64 {
+        self.by_key.guess(hash).unwrap_or_default()
+    }
+
+    /// Reads a little of a row's record, if there is one, so that it is in the cache.
+    pub(crate) fn touch_record(&self, id: u64) -> u64 {
+        self.rows.get(id).map_or(0, |row| row.number ^ row.pending.len() as u64)
+    }
+
+    /// Reads a little of a row's key and committed image.
+    pub(crate) fn touch_image(&self, id: u64) -> u64 {
+        let Some(row) = self.rows.get(id) else { return 0 };
+        let image = row.committed.as_ref().map_or(&[][..], |i| &i.bytes);
+        let lines = image.iter().step_by(CACHE_LINE).take(IMAGE_LINES);
+        let last = image.last().copied().unwrap_or_default();
+        let sum = lines.fold(last, |sum, byte| sum ^ byte);
+        u64::from(sum ^ row.key.first().copied().unwrap_or_default())
     }
 
     /// Ids below this may be in use.
@@ -286,19 +319,23 @@ impl Fragment {
     }
 
     /// A new record for a key that has none, at a free id that the primary chooses.
-    pub(crate) fn create(&mut self, key: &[u8]) -> RowId {
+    pub(crate) fn create(&mut self, key: &[u8], hash: u64) -> RowId {
         let id = RowId::new(self.rows.first_free());
-        self.create_at(id, key);
+        self.put_row(id, key, hash);
         id
     }
 
     /// A new record at the id that the primary has chosen.
     pub(crate) fn create_at(&mut self, id: RowId, key: &[u8]) {
+        self.put_row(id, key, partition_hash(key));
+    }
+
+    fn put_row(&mut self, id: RowId, key: &[u8], hash: u64) {
         self.rows.put(id.get(), Row::new(key));
         self.bytes += key.len() + ROW_OVERHEAD_BYTES;
         let rows = &self.rows;
         let hasher = |id: &u64| rows.get(*id).map_or(0, |r| partition_hash(&r.key));
-        self.by_key.insert(partition_hash(key), id.get(), hasher);
+        self.by_key.insert(hash, id.get(), hasher);
     }
 
     /// Forgets the record if nothing is left of the row.
@@ -386,8 +423,7 @@ impl Fragment {
         let version = row.pending.remove(at);
         self.drop_empty_stack(id);
         if let Some(image) = version.image {
-            self.bytes -= image.len();
-            self.leave(id, &image, layout);
+            self.forget_images(id, core::iter::once(image), layout);
         }
         self.collect(id);
     }
@@ -462,7 +498,15 @@ impl Fragment {
         for image in gone {
             self.bytes -= image.len();
             self.leave(id, &image, layout);
+            self.spare.keep_image(image);
         }
+    }
+
+    /// Memory for a new image of a row: of `length`, else as long as the row is now.
+    pub(crate) fn room(&mut self, id: RowId, length: Option<usize>) -> Vec<u8> {
+        let now = || Some(self.rows.get(id.get())?.committed.as_ref()?.bytes.len());
+        let length = length.or_else(now).unwrap_or_default();
+        self.spare.room(length)
     }
 
     /// Stores a copied committed row, unless a newer change is here already.
@@ -508,7 +552,7 @@ impl Fragment {
             } else {
                 let mut entry = Vec::with_capacity(row.key.len() + image.len().min(64));
                 layout.key_of(image, &index.columns, &mut entry);
-                entry.into()
+                Key::from_vec(entry)
             };
             self.bytes += index.enter(entry, id);
         }

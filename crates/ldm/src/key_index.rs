@@ -48,6 +48,11 @@ impl KeyIndex {
         self.segments[self.segment(hash)].ids.find(hash, is_it).copied()
     }
 
+    /// An id whose hash looks like this one: most often the one that [`Self::find`] would find.
+    pub(crate) fn guess(&self, hash: u64) -> Option<u64> {
+        self.segments[self.segment(hash)].ids.find(hash, |_| true).copied()
+    }
+
     /// Enters an id that is not there. `hash_of` gives the hash of any id that is.
     pub(crate) fn insert(&mut self, hash: u64, id: u64, hash_of: impl Fn(&u64) -> u64) {
         let mut at = self.segment(hash);

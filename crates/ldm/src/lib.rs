@@ -10,6 +10,7 @@ extern crate alloc;
 extern crate std;
 
 mod adopt;
+mod ahead;
 mod carry;
 mod catalog_work;
 mod copy;
@@ -386,6 +387,10 @@ impl Block for Ldm {
         if self.scans.is_empty() {
             self.be_quiet(ctx);
         }
+    }
+
+    fn look_ahead(&self, upcoming: lats_signals::buffer::Upcoming<'_>) {
+        self.fetch_ahead(upcoming);
     }
 
     fn leaks(&self) -> Option<String> {

@@ -295,17 +295,17 @@ impl Ldm {
         ctx: &mut Ctx<'_>,
     ) -> Result<Step, Refusal> {
         self.counters.operations += 1;
-        let program = self.check(asked, &mut run.programs, ctx)?;
+        let (program, hash) = self.check(asked, &mut run.programs, ctx)?;
         let program = program.as_deref();
         let (table, id) = (asked.head.table, asked.head.fragment);
         if asked.kind == OperationKind::Read {
-            return self.read_in_place(asked, program, run);
+            return self.read_in_place(asked, hash, program, run);
         }
         let fragment = self.fragment_mut(table, id).ok_or(RefCode::StaleView)?;
-        let row = match fragment.find(asked.key) {
+        let row = match fragment.find_hashed(asked.key, hash) {
             Some(row) => row,
             None if matches!(asked.kind, OperationKind::Insert | OperationKind::Write) => {
-                self.create_row(asked)?
+                self.create_row(asked, hash)?
             }
             None => return Ok(Step::Done(OutcomeKind::Missing, None)),
         };
@@ -317,20 +317,21 @@ impl Ldm {
     }
 
     /// Everything about an operation that can be wrong whatever the row holds (PROGRAM-1). Gives
-    /// its program.
+    /// its program, and the hash of its key.
     fn check(
         &self,
         asked: &Asked<'_>,
         programs: &mut Programs,
         ctx: &Ctx<'_>,
-    ) -> Result<Option<Arc<Program>>, RefCode> {
+    ) -> Result<(Option<Arc<Program>>, u64), RefCode> {
         let head = &asked.head;
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
         if table.def.schema_version != head.schema_version {
             return Err(RefCode::SchemaVersionOld);
         }
         let owns = self.view.primary(head.fragment) == Some(ctx.node());
-        if !owns || table.spread.fragment_of(asked.key) != head.fragment {
+        let (place, hash) = table.spread.place_of(asked.key);
+        if !owns || place != head.fragment {
             return Err(RefCode::StaleView);
         }
         if asked.key.len() > limits::KEY_BYTES_MAX {
@@ -345,15 +346,16 @@ impl Ldm {
             (OperationKind::Insert | OperationKind::Write, Some(_)) => false,
             (_, Some(program)) => program.assignments.is_empty(),
         };
-        if fits { Ok(program) } else { Err(RefCode::ProgramMalformed) }
+        if fits { Ok((program, hash)) } else { Err(RefCode::ProgramMalformed) }
     }
 
-    fn create_row(&mut self, asked: &Asked<'_>) -> Result<RowId, RefCode> {
+    fn create_row(&mut self, asked: &Asked<'_>, hash: u64) -> Result<RowId, RefCode> {
         if self.memory_bytes > self.config.memory_bytes {
             return Err(RefCode::MemoryFull);
         }
         let (table, fragment) = (asked.head.table, asked.head.fragment);
-        self.on_fragment(table, fragment, |f, _| f.create(asked.key)).ok_or(RefCode::StaleView)
+        self.on_fragment(table, fragment, |f, _| f.create(asked.key, hash))
+            .ok_or(RefCode::StaleView)
     }
 
     /// Runs `work` on a fragment and keeps the count of used memory.
@@ -425,6 +427,7 @@ impl Ldm {
         id: RowId,
         run: &mut Run,
     ) -> Result<Step, Refusal> {
+        let room = self.room_for(asked, id);
         let table = self.tables.get(&asked.head.table).ok_or(RefCode::TableUnknown)?;
         let row = table.fragments.get(&asked.head.fragment).and_then(|f| f.row(id));
         let seen = row.and_then(|r| r.seen_by(run.transaction));
@@ -432,7 +435,7 @@ impl Ldm {
             let kind = run.note_entries_to_build(table, asked.head.index, asked.key, seen)?;
             return Ok(Step::Done(kind, None));
         }
-        let outcome = decide(asked, program, table, seen, &mut run.work_left)?;
+        let outcome = decide(asked, program, (table, seen), room, &mut run.work_left)?;
         let (image, answer) = match outcome {
             Act::Answer(kind, image) => return Ok(Step::Done(kind, image)),
             Act::Store(image, answer) => (Some(image), answer),
@@ -446,6 +449,17 @@ impl Ldm {
         run.note_index_changes(table, about, seen, image.as_deref())?;
         self.store(asked, id, image, run)?;
         Ok(Step::Done(OutcomeKind::Done, answer))
+    }
+
+    /// Memory for the image that an operation may store.
+    fn room_for(&mut self, asked: &Asked<'_>, id: RowId) -> Vec<u8> {
+        let length = match asked.kind {
+            OperationKind::Insert | OperationKind::Write => Some(asked.row.len()),
+            OperationKind::Update => None,
+            _ => return Vec::new(),
+        };
+        let fragment = self.fragment_mut(asked.head.table, asked.head.fragment);
+        fragment.map_or_else(Vec::new, |f| f.room(id, length))
     }
 
     fn store(
@@ -493,6 +507,7 @@ impl Ldm {
     fn read_in_place(
         &mut self,
         asked: &Asked<'_>,
+        hash: u64,
         program: Option<&Program>,
         run: &mut Run,
     ) -> Result<Step, Refusal> {
@@ -502,7 +517,7 @@ impl Ldm {
             return Ok(Step::Done(kind, holders));
         }
         let fragment = asked.head.fragment;
-        let image = self.committed_read(table, fragment, asked.key, run.transaction)?;
+        let image = self.committed_read(table, fragment, (asked.key, hash), run.transaction)?;
         let (kind, image) = project(table, program, image, &mut run.work_left)?;
         Ok(Step::Done(kind, image))
     }
@@ -682,8 +697,8 @@ enum Act {
 fn decide(
     asked: &Asked<'_>,
     program: Option<&Program>,
-    table: &Table,
-    seen: Option<&[u8]>,
+    (table, seen): (&Table, Option<&[u8]>),
+    mut room: Vec<u8>,
     work_left: &mut u64,
 ) -> Result<Act, Refusal> {
     let answer = |kind| Ok(Act::Answer(kind, None));
@@ -694,7 +709,8 @@ fn decide(
         }
         (OperationKind::Insert, Some(_)) => answer(OutcomeKind::Exists),
         (OperationKind::Insert, None) | (OperationKind::Write, _) => {
-            Ok(Act::Store(asked.row.to_vec(), None))
+            room.extend_from_slice(asked.row);
+            Ok(Act::Store(room, None))
         }
         (_, None) => answer(OutcomeKind::Missing),
         (OperationKind::Delete, Some(image)) if !asked.row.is_empty() && asked.row != image => {
@@ -710,7 +726,7 @@ fn decide(
         }
         (OperationKind::Update, Some(image)) => {
             let program = program.ok_or(RefCode::ProgramMalformed)?;
-            update(asked, program, table, image, work_left)
+            update(asked, program, (table, image), room, work_left)
         }
         (OperationKind::Read | OperationKind::ReadShared | OperationKind::ReadExclusive, _) => {
             let (kind, image) = project(table, program, seen, work_left)?;
@@ -722,11 +738,11 @@ fn decide(
 fn update(
     asked: &Asked<'_>,
     program: &Program,
-    table: &Table,
-    image: &[u8],
+    (table, image): (&Table, &[u8]),
+    room: Vec<u8>,
     work_left: &mut u64,
 ) -> Result<Act, Refusal> {
-    let Some(new) = program.updated_within(&table.layout, image, work_left)? else {
+    let Some(new) = program.updated_within(&table.layout, image, room, work_left)? else {
         return Ok(Act::Answer(OutcomeKind::NotMatched, None));
     };
     let answer = wanted(program, table, &new);

@@ -112,7 +112,8 @@ impl Ldm {
             return Err(RefCode::SchemaVersionOld);
         }
         // Whoever errs about the fragment must not be told that there is no such row.
-        if table.spread.fragment_of(key) != head.fragment {
+        let (place, hash) = table.spread.place_of(key);
+        if place != head.fragment {
             return Err(RefCode::StaleView);
         }
         let primary = self.view.route(head.fragment)?;
@@ -133,7 +134,7 @@ impl Ldm {
             let row = fragment.find(key).and_then(|id| fragment.row(id));
             row.and_then(|r| r.committed.as_ref()).map(|i| &*i.bytes)
         } else {
-            self.committed_read(table, head.fragment, key, transaction)?
+            self.committed_read(table, head.fragment, (key, hash), transaction)?
         };
         Ok(Found::Row(table, image))
     }
@@ -155,11 +156,11 @@ impl Ldm {
         &'r self,
         table: &'r Table,
         fragment: FragmentId,
-        key: &[u8],
+        (key, hash): (&[u8], u64),
         transaction: TransactionId,
     ) -> Result<Option<&'r [u8]>, RefCode> {
         let rows = table.fragments.get(&fragment).ok_or(RefCode::StaleView)?;
-        match rows.find(key).and_then(|id| rows.row(id)) {
+        match rows.find_hashed(key, hash).and_then(|id| rows.row(id)) {
             Some(row) => self.visible(row, fragment, transaction),
             None => Ok(None),
         }

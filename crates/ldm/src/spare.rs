@@ -3,9 +3,13 @@
 
 use crate::{fragment::Version, lock::Lock};
 use alloc::{boxed::Box, vec::Vec};
+use lats_base::SortedMap;
 
 /// What is kept of each kind at most.
 const SPARE_MAX: usize = 256;
+/// Lengths of images that memory is kept for at most, and the longest: what is longer is seldom changed in a batch.
+const LENGTHS_MAX: usize = 16;
+const IMAGE_BYTES_MAX: usize = 1 << 10;
 
 /// Of one fragment.
 #[derive(Default)]
@@ -13,6 +17,8 @@ pub(crate) struct Spare {
     stacks: Vec<Vec<Version>>,
     #[expect(clippy::vec_box, reason = "rows own their locks by a pointer")]
     locks: Vec<Box<Lock>>,
+    /// By their length. The one that was freed last goes first: it is still in the processor's cache.
+    images: SortedMap<usize, Vec<Box<[u8]>>, 1>,
 }
 
 impl Spare {
@@ -25,6 +31,29 @@ impl Spare {
     pub(crate) fn keep_stack(&mut self, stack: Vec<Version>) {
         if self.stacks.len() < SPARE_MAX && stack.is_empty() && stack.capacity() <= 8 {
             self.stacks.push(stack);
+        }
+    }
+
+    /// Empty memory for an image that is likely to have this length.
+    pub(crate) fn room(&mut self, length: usize) -> Vec<u8> {
+        let spare = self.images.get_mut(&length).and_then(Vec::pop);
+        let mut room = spare.map_or_else(|| Vec::with_capacity(length), Vec::from);
+        room.clear();
+        room
+    }
+
+    /// Keeps the memory of an image that is no more.
+    pub(crate) fn keep_image(&mut self, image: Box<[u8]>) {
+        let length = image.len();
+        if length == 0 || length > IMAGE_BYTES_MAX {
+            return;
+        }
+        if self.images.len() >= LENGTHS_MAX && self.images.get(&length).is_none() {
+            self.images = SortedMap::new();
+        }
+        let same = self.images.get_or_insert_with(length, Vec::new);
+        if same.len() < SPARE_MAX {
+            same.push(image);
         }
     }
 

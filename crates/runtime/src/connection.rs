@@ -50,9 +50,9 @@ pub(crate) enum ReadEnd {
 }
 
 /// Read from one socket in one turn at most.
-const READ_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 8 << 10;
 /// Room for one read: a burst of small signals should cost one system call.
-const READ_ROOM: usize = 64 << 10;
+const READ_ROOM: usize = 8 << 10;
 /// Output that waits for a client that does not read, and for a node.
 const CLIENT_OUTPUT_MAX: usize = 128 << 20;
 const NODE_OUTPUT_MAX: usize = 1 << 30;
@@ -121,7 +121,7 @@ impl Connection {
         }
         self.input.drain(..used);
         // A burst must not hold its memory for ever.
-        if self.input.is_empty() && self.input.capacity() > 4 * READ_BYTES {
+        if self.input.is_empty() && self.input.capacity() > (1 << 20) {
             self.input = Vec::new();
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Connection {
         self.output.clear();
         self.written = 0;
         self.blocked = false;
-        if self.output.capacity() > 4 * READ_BYTES {
+        if self.output.capacity() > (1 << 20) {
             self.output = Vec::new();
         }
         true

@@ -139,6 +139,11 @@ impl SignalBuffer {
         Some(signal)
     }
 
+    /// The signals that come next: as many as fit into so many bytes, at least one if there is any.
+    pub fn upcoming(&self, bytes: usize) -> Upcoming<'_> {
+        Upcoming { bytes: &self.bytes[self.read_at..], count: self.count, room: bytes }
+    }
+
     /// Forgets what was read. Call it when a round of [`Self::pop`] is over.
     pub fn compact(&mut self) {
         if self.count == 0 {
@@ -147,6 +152,29 @@ impl SignalBuffer {
             self.bytes.drain(..self.read_at);
         }
         self.read_at = 0;
+    }
+}
+
+/// Signals that wait in a buffer, oldest first.
+#[derive(Clone, Debug)]
+pub struct Upcoming<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    room: usize,
+}
+
+impl<'a> Iterator for Upcoming<'a> {
+    type Item = Signal<'a>;
+
+    fn next(&mut self) -> Option<Signal<'a>> {
+        if self.count == 0 || self.room == 0 {
+            return None;
+        }
+        let signal = Signal::at(self.bytes);
+        self.bytes = &self.bytes[signal.bytes.len()..];
+        self.count -= 1;
+        self.room = self.room.saturating_sub(signal.bytes.len());
+        Some(signal)
     }
 }
 

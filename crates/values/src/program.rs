@@ -82,14 +82,15 @@ impl Program {
 
     /// The row after the assignments, maybe the same; `None` when it does not pass the filter.
     pub fn updated(&self, layout: &RowLayout, row: &[u8]) -> Result<Option<Vec<u8>>, SqlError> {
-        self.updated_within(layout, row, &mut { u64::MAX })
+        self.updated_within(layout, row, Vec::new(), &mut { u64::MAX })
     }
 
-    /// As [`Self::updated`]; takes what it costs from `work_left` (PROGRAM-3).
+    /// As [`Self::updated`], in memory that is empty; takes what it costs from `work_left` (PROGRAM-3).
     pub fn updated_within(
         &self,
         layout: &RowLayout,
         row: &[u8],
+        mut out: Vec<u8>,
         work_left: &mut u64,
     ) -> Result<Option<Vec<u8>>, SqlError> {
         if !self.matches_within(layout, row, work_left)? {
@@ -112,7 +113,7 @@ impl Program {
             };
             after.set.insert(*column, value);
         }
-        let mut out = Vec::with_capacity(row.len());
+        out.reserve(row.len());
         let set = |column| after.set.get(&column).map(|value| &**value);
         layout.encode_over(row, set, &mut out)?;
         Ok(Some(out))

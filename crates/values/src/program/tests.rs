@@ -279,7 +279,7 @@ fn no_bytes_harm_a_node() {
         decoded += 1;
         mutated += u32::from(round % 4 > 0);
         let mut work_left = limits::PROGRAM_WORK_MAX;
-        if let Ok(Some(after)) = program.updated_within(&layout, &row, &mut work_left) {
+        if let Ok(Some(after)) = program.updated_within(&layout, &row, Vec::new(), &mut work_left) {
             assert_eq!(layout.validate(&after), Ok(()), "{program:?}");
             program.project(&layout, &after, &mut Vec::new());
         }
