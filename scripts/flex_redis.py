@@ -69,7 +69,8 @@ def flex(binary, replicas, operations, transactions, seconds):
     try:
         line = [binary, "bench", "flex", "--data-dir", directory, "--operations", str(operations), "--transactions",
                 str(transactions), "--rows", str(ROWS), "--seconds", str(seconds), "--json", "-"]
-        out = subprocess.run(line, capture_output=True, text=True, check=True, timeout=600).stdout
+        # What it says when it fails is for whoever runs this.
+        out = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout
         return json.loads(out)
     finally:
         subprocess.run([binary, "stop", "--data-dir", directory], check=False, stdout=subprocess.DEVNULL, timeout=60)

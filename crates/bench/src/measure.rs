@@ -17,6 +17,8 @@ pub(crate) struct Measure {
     pub(crate) operations: u64,
     /// Operations that were not done.
     pub(crate) errors: u64,
+    /// Attempts at transactions that met an error that passes, and were made again.
+    pub(crate) retries: u64,
     /// The first error, for a person.
     pub(crate) first_error: Option<String>,
     /// Times of transactions, in us.
@@ -27,7 +29,7 @@ impl Measure {
     pub(crate) fn new() -> anyhow::Result<Self> {
         let times = Histogram::new_with_bounds(1, LONGEST_US, DIGITS);
         let times = times.context("no histogram has these bounds")?;
-        Ok(Self { operations: 0, errors: 0, first_error: None, times })
+        Ok(Self { operations: 0, errors: 0, retries: 0, first_error: None, times })
     }
 
     /// A transaction with so many operations has been done, so many of them in vain.
@@ -46,6 +48,7 @@ impl Measure {
     pub(crate) fn add(&mut self, other: Self) {
         self.operations += other.operations;
         self.errors += other.errors;
+        self.retries += other.retries;
         self.first_error = self.first_error.take().or(other.first_error);
         // Both have the same bounds.
         let _ = self.times.add(other.times);
@@ -64,6 +67,7 @@ impl Measure {
             "p999_us": self.quantile_us(0.999),
             "max_us": self.times.max(),
             "errors": self.errors,
+            "retries": self.retries,
             "first_error": self.first_error,
         })
     }

@@ -33,7 +33,7 @@ impl Ldm {
         let Some((table, fragment)) = copy.left.front() else { return };
         let Some(held) = self.fragment(*table, *fragment) else { return };
         let rows = copy.passed_over.iter().take(LOOKS).filter_map(|id| held.row(RowId::new(*id)));
-        let holders = rows.flat_map(|row| row.pending.iter().map(|v| v.transaction));
+        let holders = rows.flat_map(|row| row.pending().iter().map(|v| v.transaction));
         let (view, target) = (self.view.number, u64::from(target.get()));
         for transaction in holders.collect::<BTreeSet<TransactionId>>() {
             if let Some(t) = self.transactions.get(&transaction).filter(|t| t.is_open()) {
@@ -100,8 +100,8 @@ impl Ldm {
         let ids = copy.passed_over.iter().take(LOOKS).map(|id| RowId::new(*id));
         for (row_id, row) in ids.filter_map(|id| Some((id, held.row(id)?))) {
             let sent = copy.adopted.get(&row_id.get()).copied().unwrap_or_default();
-            let from = row.pending.partition_point(|v| v.number <= sent);
-            let missing = row.pending[from..].iter().take_while(|v| v.number < copy.first_number);
+            let from = row.pending().partition_point(|v| v.number <= sent);
+            let missing = row.pending()[from..].iter().take_while(|v| v.number < copy.first_number);
             for version in missing.filter(|v| v.transaction == id) {
                 if out.len() > ADOPT_BYTES {
                     return (out, count);

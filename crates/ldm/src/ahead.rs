@@ -71,10 +71,14 @@ impl<'a> Fetcher<'a> {
         if self.rows >= ROWS_MAX {
             return;
         }
-        let last = self.last.filter(|(t, f, _)| (*t, *f) == (table, id));
-        let found = last.or_else(|| Some((table, id, self.ldm.fragment(table, id)?)));
-        let Some((.., fragment)) = found else { return };
-        self.last = found;
+        let fragment = match self.last {
+            Some((t, f, fragment)) if (t, f) == (table, id) => fragment,
+            _ => {
+                let Some(fragment) = self.ldm.fragment(table, id) else { return };
+                self.last = Some((table, id, fragment));
+                fragment
+            }
+        };
         self.rows += 1;
         let empty = || Group { fragments: [fragment; GROUP], hashes: [0; GROUP], count: 0 };
         let group = self.group.get_or_insert_with(empty);

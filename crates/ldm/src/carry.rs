@@ -104,7 +104,7 @@ impl Ldm {
     pub(crate) fn only_locks(&self, id: TransactionId, t: &Transaction) -> bool {
         let changed = |op: &Op| {
             let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
-            row.is_some_and(|row| row.pending.iter().any(|v| v.transaction == id))
+            row.is_some_and(|row| row.pending().iter().any(|v| v.transaction == id))
         };
         !t.ops.iter().filter(|op| op.version == 0).all(changed)
     }

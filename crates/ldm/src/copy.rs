@@ -208,7 +208,7 @@ impl Ldm {
             };
             let Some(row) = held.row(RowId::new(id)) else { continue };
             let sent = copy.adopted.get(&id).copied().unwrap_or_default();
-            if row.pending.iter().any(|v| v.number < copy.first_number && v.number > sent) {
+            if row.pending().iter().any(|v| v.number < copy.first_number && v.number > sent) {
                 copy.passed_over.push_back(id);
                 continue;
             }

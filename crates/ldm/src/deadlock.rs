@@ -1,7 +1,7 @@
 //! Tells coordinators whom their transactions wait for, so that they find deadlocks
 //! (DEADLOCK-1, DEADLOCK-2; `docs/protocols/deadlock.md`).
 
-use crate::{Ldm, Table, fragment::Row, lock::Lock};
+use crate::{Ldm, Table, lock::Lock, row::Row};
 use alloc::{format, string::String, vec::Vec};
 use core::fmt::Write;
 use lats_base::{Duration, TransactionId};
@@ -41,7 +41,7 @@ impl Ldm {
         let Some(transaction) = self.transactions.get(&id) else { return };
         let Some(waiting) = &transaction.waiting else { return };
         let Some((table, row)) = self.awaited(id) else { return };
-        let Some(lock) = row.lock.as_deref() else { return };
+        let Some(lock) = row.lock() else { return };
         let mut blockers = self.blockers_of(id, lock);
         if blockers.len() > BLOCKERS_MAX {
             let turn = waiting.reports * BLOCKERS_MAX % blockers.len();
@@ -82,7 +82,7 @@ impl Ldm {
         let waiting = self.transactions.iter().filter(|(_, t)| t.waiting.is_some());
         waiting
             .filter_map(|(id, _)| {
-                let lock = self.awaited(id)?.1.lock.as_deref()?;
+                let lock = self.awaited(id)?.1.lock()?;
                 Some((id, lock.blockers(id, |_| true)))
             })
             .collect()
@@ -92,7 +92,7 @@ impl Ldm {
 /// What a row is called in an error's text: its table and primary key.
 fn name_of(table: &Table, row: &Row) -> String {
     let mut name = format!("`{}`.`{}` (", table.def.database, table.def.name);
-    let newest = row.pending.iter().rev().find_map(|v| v.image.as_deref());
+    let newest = row.pending().iter().rev().find_map(|v| v.image.as_deref());
     let Some(image) = newest.or(row.committed.as_ref().map(|i| &*i.bytes)) else {
         for byte in row.key.iter().take(KEY_SHOWN_BYTES_MAX) {
             // Writing to a string does not fail.

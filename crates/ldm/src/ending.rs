@@ -196,13 +196,13 @@ impl Ldm {
         let keep = self.snapshots.keeps() && !ctx.fault(Fault::BugForgetOlderVersion);
         let done = self.on_fragment(op.table, op.fragment, |f, layout| {
             let row = f.row(op.row)?;
-            let versions = row.pending.len();
+            let versions = row.pending().len();
             if takes_back {
                 f.drop_version(op.row, op.version, layout);
                 return None;
             }
             // The transaction's last change of the row settles all of them.
-            let last = row.pending.iter().rev().find(|v| v.transaction == id);
+            let last = row.pending().iter().rev().find(|v| v.transaction == id);
             if last.is_some_and(|v| v.number > op.version) {
                 return None;
             }
@@ -240,10 +240,10 @@ impl Ldm {
     fn unlock(&mut self, id: TransactionId, op: &Op, granted: &mut Vec<TransactionId>) {
         self.on_fragment(op.table, op.fragment, |f, _| {
             let Some(row) = f.row_mut(op.row) else { return };
-            let Some(lock) = row.lock.as_mut() else { return };
-            lock.release(id);
-            granted.extend(lock.grant_next());
-            f.drop_free_lock(op.row);
+            let Some(busy) = row.busy.as_mut() else { return };
+            busy.lock.release(id);
+            granted.extend(busy.lock.grant_next());
+            f.come_to_rest(op.row);
             f.collect(op.row);
         });
     }

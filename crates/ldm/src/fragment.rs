@@ -6,7 +6,15 @@
 //! in the primary's order. Index entries exist for every version, so a scan looks at an entry's
 //! row and takes it only if the version it may see has that entry's key.
 
-use crate::{key_index::KeyIndex, lock::Lock, row_table::RowTable, snapshot::Older, spare::Spare};
+use crate::{
+    key::Key,
+    key_index::KeyIndex,
+    lock::Lock,
+    row::{Busy, Image, Row, Version},
+    row_table::RowTable,
+    snapshot::Older,
+    spare::Spare,
+};
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
@@ -17,86 +25,6 @@ use alloc::{
 use lats_base::{Epoch, IndexId, RowId, TransactionId, hash::partition_hash, require};
 use lats_catalog::{PRIMARY_INDEX, TableDef};
 use lats_values::RowLayout;
-use smallvec::SmallVec;
-
-/// A committed row image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
-    /// The stored row.
-    pub bytes: Box<[u8]>,
-}
-
-/// A version above the committed one.
-#[derive(Debug)]
-pub(crate) struct Version {
-    pub(crate) transaction: TransactionId,
-    pub(crate) number: u64,
-    /// The statement that made it.
-    pub(crate) statement: u32,
-    /// None: the row is deleted.
-    pub(crate) image: Option<Box<[u8]>>,
-    /// It came from the primary; this node was a backup then.
-    pub(crate) replicated: bool,
-}
-
-/// An encoded key. One as short as most are lies where it is used: comparing it costs no further cache miss.
-pub(crate) type Key = SmallVec<[u8; 16]>;
-
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) key: Key,
-    pub(crate) committed: Option<Image>,
-    /// The number and epoch of the committed image (or of the deletion).
-    pub(crate) number: u64,
-    pub(crate) epoch: Epoch,
-    pub(crate) pending: Vec<Version>,
-    /// Replaced versions that snapshots may need, oldest first (SNAP-2).
-    pub(crate) older: Vec<Older>,
-    pub(crate) lock: Option<Box<Lock>>,
-}
-
-impl Row {
-    pub(crate) fn new(key: &[u8]) -> Self {
-        Self {
-            key: Key::from_slice(key),
-            committed: None,
-            number: 0,
-            epoch: Epoch::default(),
-            pending: Vec::new(),
-            older: Vec::new(),
-            lock: None,
-        }
-    }
-
-    /// The images of all its versions.
-    fn images(&self) -> impl Iterator<Item = &[u8]> {
-        let pending = self.pending.iter().filter_map(|v| v.image.as_deref());
-        let older = self.older.iter().filter_map(|o| o.image.as_deref());
-        pending.chain(self.committed.as_ref().map(|i| &*i.bytes)).chain(older)
-    }
-
-    /// The number of its newest change, pending or not.
-    pub(crate) fn newest_number(&self) -> u64 {
-        self.pending.last().map_or(self.number, |version| version.number)
-    }
-
-    /// True if this very version is pending.
-    pub(crate) fn holds_version(&self, version: &Version) -> bool {
-        if self.pending.last().is_none_or(|top| top.number < version.number) {
-            return false;
-        }
-        let at = self.pending.binary_search_by_key(&version.number, |v| v.number);
-        at.is_ok_and(|at| self.pending[at].transaction == version.transaction)
-    }
-
-    /// The image that the transaction sees at the primary: its own newest, else the committed.
-    pub(crate) fn seen_by(&self, transaction: TransactionId) -> Option<&[u8]> {
-        match self.pending.last() {
-            Some(top) if top.transaction == transaction => top.image.as_deref(),
-            _ => self.committed.as_ref().map(|i| &*i.bytes),
-        }
-    }
-}
 
 struct Index {
     id: IndexId,
@@ -253,7 +181,7 @@ impl Fragment {
         for image in row.images() {
             let mut entry = Vec::new();
             layout.key_of(image, &index.columns, &mut entry);
-            self.bytes += index.enter(Key::from_vec(entry), id);
+            self.bytes += index.enter(entry.into(), id);
         }
     }
 
@@ -289,7 +217,7 @@ impl Fragment {
     /// As [`Self::find`], with the key's hash.
     pub(crate) fn find_hashed(&self, key: &[u8], hash: u64) -> Option<RowId> {
         let rows = &self.rows;
-        let has_key = |id: &u64| rows.get(*id).is_some_and(|r| *r.key == *key);
+        let has_key = |id| rows.get(id).is_some_and(|r| *r.key == *key);
         self.by_key.find(hash, has_key).map(RowId::new)
     }
 
@@ -300,16 +228,18 @@ impl Fragment {
 
     /// Reads a little of a row's record, if there is one, so that it is in the cache.
     pub(crate) fn touch_record(&self, id: u64) -> u64 {
-        self.rows.get(id).map_or(0, |row| row.number ^ row.pending.len() as u64)
+        self.rows.get(id).map_or(0, |row| row.number ^ row.pending().len() as u64)
     }
 
     /// Reads a little of a row's key and committed image.
     pub(crate) fn touch_image(&self, id: u64) -> u64 {
         let Some(row) = self.rows.get(id) else { return 0 };
         let image = row.committed.as_ref().map_or(&[][..], |i| &i.bytes);
-        let lines = image.iter().step_by(CACHE_LINE).take(IMAGE_LINES);
-        let last = image.last().copied().unwrap_or_default();
-        let sum = lines.fold(last, |sum, byte| sum ^ byte);
+        let mut sum = image.last().copied().unwrap_or_default();
+        for at in 0..IMAGE_LINES {
+            let Some(byte) = image.get(at * CACHE_LINE) else { break };
+            sum ^= byte;
+        }
         u64::from(sum ^ row.key.first().copied().unwrap_or_default())
     }
 
@@ -333,19 +263,16 @@ impl Fragment {
     fn put_row(&mut self, id: RowId, key: &[u8], hash: u64) {
         self.rows.put(id.get(), Row::new(key));
         self.bytes += key.len() + ROW_OVERHEAD_BYTES;
-        let rows = &self.rows;
-        let hasher = |id: &u64| rows.get(*id).map_or(0, |r| partition_hash(&r.key));
-        self.by_key.insert(hash, id.get(), hasher);
+        self.by_key.insert(hash, id.get());
     }
 
     /// Forgets the record if nothing is left of the row.
     pub(crate) fn collect(&mut self, id: RowId) {
         let syncing = self.syncing;
         let Some(row) = self.row(id) else { return };
-        let locked = row.lock.as_ref().is_some_and(|l| !l.is_free());
+        let busy = row.busy.as_ref().is_some_and(|busy| !busy.is_over());
         let deletion_kept = syncing && row.number > 0;
-        let versions = row.committed.is_some() || !row.pending.is_empty() || !row.older.is_empty();
-        if versions || locked {
+        if row.committed.is_some() || busy {
             return;
         }
         if deletion_kept {
@@ -380,7 +307,7 @@ impl Fragment {
 
     /// Puts a version on top of the row's stack.
     pub(crate) fn push_version(&mut self, id: RowId, version: Version, layout: &RowLayout) {
-        let top = self.row(id).and_then(|row| row.pending.last());
+        let top = self.row(id).and_then(|row| row.pending().last());
         let above = top.is_none_or(|top| top.number < version.number);
         require!(above, "COMMIT-8: version {} of row {id} comes late", version.number);
         self.insert_version(id, version, layout);
@@ -393,52 +320,46 @@ impl Fragment {
             self.enter(id, image, layout);
             self.bytes += image.len();
         }
-        if let Some(row) = self.rows.get_mut(id.get()) {
-            if row.pending.capacity() == 0 {
-                row.pending = self.spare.stack();
-            }
-            let at = row.pending.partition_point(|v| v.number < version.number);
-            row.pending.insert(at, version);
+        if let Some(busy) = self.busy_mut(id) {
+            let at = busy.pending.partition_point(|v| v.number < version.number);
+            busy.pending.insert(at, version);
         }
     }
 
-    /// The row's lock, made if it has none.
-    pub(crate) fn lock_mut(&mut self, id: RowId) -> Option<&mut Lock> {
+    fn busy_mut(&mut self, id: RowId) -> Option<&mut Busy> {
         let row = self.rows.get_mut(id.get())?;
-        Some(row.lock.get_or_insert_with(|| self.spare.lock()))
+        Some(row.busy.get_or_insert_with(|| self.spare.busy()))
     }
 
-    /// A row that nobody has locked has no lock.
-    pub(crate) fn drop_free_lock(&mut self, id: RowId) {
+    /// The row's lock.
+    pub(crate) fn lock_mut(&mut self, id: RowId) -> Option<&mut Lock> {
+        self.busy_mut(id).map(|busy| &mut busy.lock)
+    }
+
+    /// A row of which nothing is pending is at rest.
+    pub(crate) fn come_to_rest(&mut self, id: RowId) {
         let Some(row) = self.rows.get_mut(id.get()) else { return };
-        if let Some(lock) = row.lock.take_if(|lock| lock.is_free()) {
-            self.spare.keep_lock(lock);
+        if let Some(busy) = row.busy.take_if(|busy| busy.is_over()) {
+            self.spare.keep_busy(busy);
         }
     }
 
     /// Takes the version with this number away: it never happened.
     pub(crate) fn drop_version(&mut self, id: RowId, number: u64, layout: &RowLayout) {
-        let Some(row) = self.row_mut(id) else { return };
-        let Some(at) = row.pending.iter().rposition(|v| v.number == number) else { return };
-        let version = row.pending.remove(at);
-        self.drop_empty_stack(id);
+        let Some(busy) = self.row_mut(id).and_then(|row| row.busy.as_mut()) else { return };
+        let Some(at) = busy.pending.iter().rposition(|v| v.number == number) else { return };
+        let version = busy.pending.remove(at);
+        self.come_to_rest(id);
         if let Some(image) = version.image {
             self.forget_images(id, core::iter::once(image), layout);
         }
         self.collect(id);
     }
 
-    fn drop_empty_stack(&mut self, id: RowId) {
-        let Some(row) = self.rows.get_mut(id.get()) else { return };
-        if row.pending.is_empty() && row.pending.capacity() > 0 {
-            self.spare.keep_stack(core::mem::take(&mut row.pending));
-        }
-    }
-
     /// Takes back all versions that a transaction has of a row.
     pub(crate) fn drop_versions_of(&mut self, row: RowId, of: TransactionId, layout: &RowLayout) {
         let numbers: Vec<u64> = self.row(row).map_or(Vec::new(), |r| {
-            r.pending.iter().filter(|v| v.transaction == of).map(|v| v.number).collect()
+            r.pending().iter().filter(|v| v.transaction == of).map(|v| v.number).collect()
         });
         numbers.into_iter().for_each(|number| self.drop_version(row, number, layout));
     }
@@ -456,28 +377,29 @@ impl Fragment {
         keep: bool,
     ) -> bool {
         let Some(row) = self.row_mut(id) else { return false };
-        let Some(at) = row.pending.iter().position(|v| v.number == number) else {
+        let at = row.pending().iter().position(|v| v.number == number);
+        let (Some(at), Some(busy)) = (at, &mut row.busy) else {
             // It was passed before all parts of its epoch were known (CARRY-4).
             let later = row.number == number && row.epoch < epoch;
             if later {
                 row.epoch = epoch;
             }
-            return later && !row.older.is_empty();
+            return later && !row.older().is_empty();
         };
-        let newest = row.pending.remove(at);
-        let passed: Vec<Version> = row.pending.drain(..at).collect();
+        let newest = busy.pending.remove(at);
+        let passed: Vec<Version> = busy.pending.drain(..at).collect();
         let passes_others = passed.iter().any(|v| v.transaction != newest.transaction);
         let mut old = row.committed.take().map(|i| i.bytes);
         // Nobody can have seen, or will see, what came and went within an epoch.
-        let seen = row.epoch < epoch && (old.is_some() || !row.older.is_empty());
+        let seen = row.epoch < epoch && (old.is_some() || !busy.older.is_empty());
         if keep && seen {
-            row.older.push(Older { epoch: row.epoch, image: old.take() });
+            busy.older.push(Older { epoch: row.epoch, image: old.take() });
         }
-        let older = if keep { Vec::new() } else { core::mem::take(&mut row.older) };
+        let older = if keep { Vec::new() } else { core::mem::take(&mut busy.older) };
         row.number = number;
         row.epoch = epoch;
         row.committed = newest.image.map(|bytes| Image { bytes });
-        self.drop_empty_stack(id);
+        self.come_to_rest(id);
         if passes_others {
             // Versions of other epochs are passed over, whose completion comes late.
             self.snapshot_floor = self.snapshot_floor.max(epoch);
@@ -552,7 +474,7 @@ impl Fragment {
             } else {
                 let mut entry = Vec::with_capacity(row.key.len() + image.len().min(64));
                 layout.key_of(image, &index.columns, &mut entry);
-                Key::from_vec(entry)
+                entry.into()
             };
             self.bytes += index.enter(entry, id);
         }
@@ -623,16 +545,8 @@ impl Fragment {
     /// What is left over although nothing goes on.
     pub(crate) fn leaks(&self) -> Option<String> {
         self.rows.iter().find_map(|(_, row)| {
-            if !row.pending.is_empty() {
-                return Some(format!("row {:?} has pending versions {:?}", row.key, row.pending));
-            }
-            if !row.older.is_empty() {
-                return Some(format!("row {:?} has older versions {:?}", row.key, row.older));
-            }
-            if row.lock.as_ref().is_some_and(|l| !l.is_free()) {
-                return Some(format!("row {:?} is locked: {:?}", row.key, row.lock));
-            }
-            None
+            let busy = row.busy.as_ref()?;
+            Some(format!("row {:?} is not at rest: {busy:?}", &*row.key))
         })
     }
 }

@@ -116,14 +116,14 @@ impl Ldm {
         let Some(row) = fragment.find(key).and_then(|id| fragment.row(id)) else {
             return Ok((OutcomeKind::Missing, None));
         };
-        let top = row.pending.last().map(|v| v.transaction);
+        let top = row.pending().last().map(|v| v.transaction);
         // COMMIT-6: what stands below the topmost transaction's versions is committed.
-        let below = row.pending.iter().rfind(|v| Some(v.transaction) != top);
+        let below = row.pending().iter().rfind(|v| Some(v.transaction) != top);
         let settled = match below {
             Some(version) => version.image.as_deref().map(|image| (version.number, image)),
             None => row.committed.as_ref().map(|image| (row.number, &*image.bytes)),
         };
-        let newest = row.pending.last().and_then(|v| Some((v.number, v.image.as_deref()?)));
+        let newest = row.pending().last().and_then(|v| Some((v.number, v.image.as_deref()?)));
         let mut holders = Vec::new();
         for (version, image) in settled.into_iter().chain(newest) {
             let primary_key = unique::primary_key_of(image);

@@ -4,6 +4,7 @@
 
 use alloc::{vec, vec::Vec};
 use hashbrown::HashTable;
+use lats_base::require;
 
 /// Row ids by the hash of their keys.
 #[derive(Debug)]
@@ -16,13 +17,53 @@ pub(crate) struct KeyIndex {
 
 #[derive(Debug)]
 struct Segment {
-    ids: HashTable<u64>,
+    ids: HashTable<Slot>,
     /// How many of the bits all its hashes have in common.
     depth: u32,
 }
 
-/// Ids after which a segment is split.
-const SEGMENT_MAX: usize = 1_024;
+/// An id of 48 bits, and what of its hash is ever looked at: so no row is needed to move it.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    id_low: u32,
+    hash_low: u32,
+    id_high: u16,
+    hash_high: u16,
+}
+
+impl Slot {
+    fn new(hash: u64, id: u64) -> Self {
+        require!(id < 1 << 48, "row ids have 48 bits");
+        let tag = hash >> (u64::BITS - TAG_BITS) << HIGH_BITS;
+        let hash_high = (tag | hash >> u32::BITS & HIGH) as u16;
+        Self {
+            id_low: id as u32,
+            hash_low: hash as u32,
+            id_high: (id >> u32::BITS) as u16,
+            hash_high,
+        }
+    }
+
+    fn id(self) -> u64 {
+        u64::from(self.id_low) | u64::from(self.id_high) << u32::BITS
+    }
+
+    /// The hash, without the bits that nobody looks at.
+    fn hash(self) -> u64 {
+        let high = u64::from(self.hash_high);
+        let tag = high >> HIGH_BITS << (u64::BITS - TAG_BITS);
+        tag | (high & HIGH) << u32::BITS | u64::from(self.hash_low)
+    }
+}
+
+/// The bits of a hash that tables compare: its last ones.
+const TAG_BITS: u32 = 7;
+/// The bits that choose a segment and a place in it: its first ones.
+const HASH_BITS: u32 = u32::BITS + HIGH_BITS;
+const HIGH_BITS: u32 = 9;
+const HIGH: u64 = (1 << HIGH_BITS) - 1;
+/// Ids after which a segment is split: as many as fit into a table of 1,024 places.
+const SEGMENT_MAX: usize = 896;
 /// The bits that choose the segment begin here: a segment's table uses those below, and the last seven.
 const SHIFT: u32 = 20;
 /// Places of the directory for each segment: more only come about when many hashes are alike, be it by
@@ -44,29 +85,33 @@ impl KeyIndex {
     }
 
     /// The id with this hash for which `is_it` holds.
-    pub(crate) fn find(&self, hash: u64, is_it: impl FnMut(&u64) -> bool) -> Option<u64> {
-        self.segments[self.segment(hash)].ids.find(hash, is_it).copied()
+    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u64) -> bool) -> Option<u64> {
+        let ids = &self.segments[self.segment(hash)].ids;
+        ids.find(hash, |slot| slot.hash_low == hash as u32 && is_it(slot.id()))
+            .map(|slot| slot.id())
     }
 
     /// An id whose hash looks like this one: most often the one that [`Self::find`] would find.
     pub(crate) fn guess(&self, hash: u64) -> Option<u64> {
-        self.segments[self.segment(hash)].ids.find(hash, |_| true).copied()
+        let ids = &self.segments[self.segment(hash)].ids;
+        ids.find(hash, |_| true).map(|slot| slot.id())
     }
 
-    /// Enters an id that is not there. `hash_of` gives the hash of any id that is.
-    pub(crate) fn insert(&mut self, hash: u64, id: u64, hash_of: impl Fn(&u64) -> u64) {
+    /// Enters an id that is not there.
+    pub(crate) fn insert(&mut self, hash: u64, id: u64) {
         let mut at = self.segment(hash);
         while self.segments[at].ids.len() >= SEGMENT_MAX && self.may_split(at) {
-            self.split(at, &hash_of);
+            self.split(at);
             at = self.segment(hash);
         }
-        self.segments[at].ids.insert_unique(hash, id, hash_of);
+        let slot = Slot::new(hash, id);
+        self.segments[at].ids.insert_unique(slot.hash(), slot, |other| other.hash());
     }
 
     /// Takes an id out; false if it was not there.
     pub(crate) fn remove(&mut self, hash: u64, id: u64) -> bool {
         let at = self.segment(hash);
-        match self.segments[at].ids.find_entry(hash, |other| *other == id) {
+        match self.segments[at].ids.find_entry(hash, |other| other.id() == id) {
             Ok(entry) => {
                 entry.remove();
                 true
@@ -77,21 +122,21 @@ impl KeyIndex {
 
     fn may_split(&self, at: usize) -> bool {
         let fits = self.directory.len() < PLACES_MAX * self.segments.len();
-        SHIFT + self.depth < u64::BITS && (self.segments[at].depth < self.depth || fits)
+        SHIFT + self.depth < HASH_BITS && (self.segments[at].depth < self.depth || fits)
     }
 
     /// One more bit tells the ids of a segment apart.
-    fn split(&mut self, at: usize, hash_of: &impl Fn(&u64) -> u64) {
+    fn split(&mut self, at: usize) {
         let bit = self.segments[at].depth;
         if bit == self.depth {
             // Every segment gets twice as many places.
             self.directory.extend_from_within(..);
             self.depth += 1;
         }
-        let is_set = |hash: u64| hash >> (SHIFT + bit) & 1 == 1;
-        let mut moved = HashTable::with_capacity(SEGMENT_MAX / 2);
-        for id in self.segments[at].ids.extract_if(|id| is_set(hash_of(id))) {
-            moved.insert_unique(hash_of(&id), id, hash_of);
+        let is_set = |slot: &mut Slot| slot.hash() >> (SHIFT + bit) & 1 == 1;
+        let mut moved = HashTable::with_capacity(SEGMENT_MAX);
+        for slot in self.segments[at].ids.extract_if(is_set) {
+            moved.insert_unique(slot.hash(), slot, |other| other.hash());
         }
         self.segments[at].depth = bit + 1;
         let new = self.segments.len() as u32;
@@ -114,14 +159,14 @@ mod tests {
     }
 
     fn find(index: &KeyIndex, id: u64) -> Option<u64> {
-        index.find(hash_of(&id), |other| *other == id)
+        index.find(hash_of(&id), |other| other == id)
     }
 
     #[test]
     fn what_was_entered_is_found_and_nothing_else() {
         let mut index = KeyIndex::new();
         for id in 0..50_000 {
-            index.insert(hash_of(&id), id, hash_of);
+            index.insert(hash_of(&id), id);
             assert_eq!(find(&index, id + 1), None);
         }
         assert!(index.segments.iter().all(|s| s.ids.len() <= SEGMENT_MAX));
@@ -138,9 +183,9 @@ mod tests {
     fn equal_hashes_are_borne() {
         let mut index = KeyIndex::new();
         for id in 0..3_000 {
-            index.insert(7 << SHIFT, id, |_| 7 << SHIFT);
+            index.insert(7 << SHIFT, id);
         }
-        assert_eq!(index.find(7 << SHIFT, |id| *id == 2_999), Some(2_999));
+        assert_eq!(index.find(7 << SHIFT, |id| id == 2_999), Some(2_999));
         assert!(index.directory.len() <= 64, "{} places", index.directory.len());
     }
 }

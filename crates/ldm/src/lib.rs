@@ -20,12 +20,14 @@ mod finish;
 mod fragment;
 mod hand_over;
 mod index;
+mod key;
 mod key_index;
 mod lock;
 mod prepare;
 mod programs;
 mod read;
 mod replicate;
+mod row;
 mod row_table;
 mod scan;
 mod snapshot;
@@ -35,7 +37,8 @@ mod tests;
 mod transaction;
 mod view;
 
-pub use fragment::{Fragment, Image};
+pub use fragment::Fragment;
+pub use row::Image;
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},

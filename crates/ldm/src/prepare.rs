@@ -4,9 +4,10 @@
 use crate::{
     Ldm, Refusal, Table,
     deadlock::REPORT_AFTER,
-    fragment::{Fragment, Row, Version},
+    fragment::Fragment,
     lock::{Grant, LockMode},
     programs::Programs,
+    row::{Row, Version},
     transaction::{Op, PausedBatch, Transaction, WaitingBatch},
 };
 use alloc::{sync::Arc, vec::Vec};
@@ -120,6 +121,7 @@ impl Ldm {
             .get_or_insert_with(req.transaction, || Transaction::new(signal.sender(), life));
         require!(transaction.decided.is_none());
         require!(transaction.waiting.is_none() && transaction.paused.is_none());
+        transaction.ops.reserve(count);
         self.go_on(run, signal.payload(), ctx);
     }
 
@@ -412,10 +414,17 @@ impl Ldm {
         version: u64,
     ) -> Option<&mut Transaction> {
         let (table, fragment, row) = at;
+        let statement = run.statement;
         let of_index = self.is_index(table);
-        let op = Op { table, fragment, of_index, row, version, statement: run.statement };
         let t = self.transactions.get_mut(&run.transaction)?;
-        t.ops.push_back(op);
+        let same = |op: &&mut Op| {
+            (op.table, op.fragment, op.row, op.statement) == (table, fragment, row, statement)
+        };
+        match t.ops.back_mut().filter(same) {
+            // The row was locked for this change.
+            Some(op) if op.version == 0 => op.version = version,
+            _ => t.ops.push_back(Op { table, fragment, of_index, row, version, statement }),
+        }
         Some(t)
     }
 
@@ -583,11 +592,14 @@ impl Ldm {
         let (table, fragment, id) = waiting.row;
         let row = self.fragment_mut(table, fragment).and_then(|f| f.row_mut(id));
         let mut granted = Vec::new();
-        if let Some(lock) = row.and_then(|r| r.lock.as_mut()) {
-            lock.leave_queue(transaction);
-            granted = lock.grant_next();
+        if let Some(busy) = row.and_then(|r| r.busy.as_mut()) {
+            busy.lock.leave_queue(transaction);
+            granted = busy.lock.grant_next();
         }
-        self.on_fragment(table, fragment, |f, _| f.collect(id));
+        self.on_fragment(table, fragment, |f, _| {
+            f.come_to_rest(id);
+            f.collect(id);
+        });
         self.refuse_run(&waiting.run, &code.into(), ctx);
         granted.into_iter().for_each(|t| self.resume_batch(t, ctx));
     }

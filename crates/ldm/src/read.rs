@@ -147,7 +147,7 @@ impl Ldm {
         let pending = fragment
             .find(key)
             .and_then(|id| fragment.row(id))
-            .is_some_and(|row| !row.pending.is_empty());
+            .is_some_and(|row| !row.pending().is_empty());
         in_sync && !pending
     }
 
@@ -173,11 +173,11 @@ impl Ldm {
     /// hold their part (CARRY-4) may be neither shown nor passed over.
     pub(crate) fn visible<'r>(
         &self,
-        row: &'r crate::fragment::Row,
+        row: &'r crate::row::Row,
         fragment: lats_base::FragmentId,
         transaction: TransactionId,
     ) -> Result<Option<&'r [u8]>, RefCode> {
-        let Some(top) = row.pending.last() else { return Ok(row.seen_by(transaction)) };
+        let Some(top) = row.pending().last() else { return Ok(row.seen_by(transaction)) };
         if top.transaction == transaction {
             return Ok(row.seen_by(transaction));
         }

@@ -4,7 +4,7 @@
 use crate::{
     Ldm,
     fragment::Fragment,
-    fragment::Version,
+    row::Version,
     transaction::{Op, Transaction},
 };
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
@@ -84,7 +84,7 @@ impl Ldm {
             if row.is_some_and(|r| r.holds_version(&version)) {
                 return Held::Known;
             }
-            let below = row.and_then(|r| r.pending.last()).filter(|v| v.transaction != id);
+            let below = row.and_then(|r| r.pending().last()).filter(|v| v.transaction != id);
             let below = below.map(|v| (v.transaction, v.is_passed_by(change)));
             if !f.make_room(row_id, key) {
                 return Held::InTheWay(version);
@@ -134,8 +134,8 @@ impl Ldm {
             fragment.find(key).into_iter().chain([change.row_id]).collect();
         let rows = in_the_way.iter().filter_map(|id| Some((*id, fragment.row(*id)?)));
         let pending = rows.flat_map(|(id, row)| {
-            let deleted = row.pending.last().is_some_and(|top| top.image.is_none());
-            row.pending.iter().map(move |v| (id, v.transaction, deleted))
+            let deleted = row.pending().last().is_some_and(|top| top.image.is_none());
+            row.pending().iter().map(move |v| (id, v.transaction, deleted))
         });
         let pending: BTreeSet<(RowId, TransactionId, bool)> = pending.collect();
         let lost = |(_, id, deleted): &(RowId, TransactionId, bool)| self.judge(*id, *deleted);
@@ -181,8 +181,10 @@ impl Fragment {
     }
 
     fn settle_deleted(&mut self, id: RowId, now: Epoch, layout: &RowLayout) {
-        let numbers: Vec<u64> =
-            self.row(id).map(|r| r.pending.iter().map(|v| v.number).collect()).unwrap_or_default();
+        let numbers: Vec<u64> = self
+            .row(id)
+            .map(|r| r.pending().iter().map(|v| v.number).collect())
+            .unwrap_or_default();
         if let Some(newest) = numbers.last() {
             // ABORT-3: it was not rolled back, or the backups would have heard so first.
             self.commit_version(id, *newest, now, layout, false);

@@ -3,13 +3,13 @@
 //! No single step takes long, however many rows there are: an array would move all of them when it grows,
 //! and a new replica gets rows with large ids first.
 
-use crate::fragment::Row;
+use crate::row::Row;
 use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
 use lats_base::require;
 use rangemap::RangeSet;
 
-/// Rows of one page: a power of two. A page takes some 27 kB.
+/// Rows of one page: a power of two. A page takes 16 kB.
 const PAGE_ROWS: u64 = 256;
 
 /// Rows by id.

@@ -1,7 +1,7 @@
 //! Snapshots as of an epoch: older versions of rows, kept while somebody may read them
 //! (SNAP-1 to SNAP-5). Protocol: `docs/protocols/snapshot.md`.
 
-use crate::{Ldm, fragment::Fragment, fragment::Row};
+use crate::{Ldm, fragment::Fragment, row::Row};
 use alloc::{collections::BTreeMap, vec::Vec};
 use lats_base::{Duration, Epoch, FragmentId, Instant, RefCode, RowId, TableId};
 use lats_kernel::Ctx;
@@ -75,7 +75,7 @@ impl Ldm {
         row: &'r Row,
         epoch: Epoch,
     ) -> Result<Option<&'r [u8]>, RefCode> {
-        for version in row.pending.iter().rev() {
+        for version in row.pending().iter().rev() {
             let Some(t) = self.transactions.get(&version.transaction) else { continue };
             if t.decided.is_some_and(|decided| decided <= epoch) {
                 return Ok(version.image.as_deref());
@@ -88,7 +88,7 @@ impl Ldm {
         if row.epoch <= epoch {
             return Ok(row.committed.as_ref().map(|i| &*i.bytes));
         }
-        let older = row.older.iter().rev().find(|o| o.epoch <= epoch);
+        let older = row.older().iter().rev().find(|o| o.epoch <= epoch);
         Ok(older.and_then(|o| o.image.as_deref()))
     }
 
@@ -139,9 +139,11 @@ impl Fragment {
     /// Drops older versions of a row that no snapshot from `horizon` on can see.
     pub(crate) fn release(&mut self, id: RowId, horizon: Epoch, layout: &RowLayout) {
         let Some(row) = self.row_mut(id) else { return };
-        let above = row.older.iter().skip(1).map(|o| o.epoch).chain([row.epoch]);
-        let gone = above.take_while(|epoch| *epoch <= horizon).count().min(row.older.len());
-        let dropped: Vec<Older> = row.older.drain(..gone).collect();
+        let above = row.older().iter().skip(1).map(|o| o.epoch).chain([row.epoch]);
+        let gone = above.take_while(|epoch| *epoch <= horizon).count().min(row.older().len());
+        let Some(busy) = row.busy.as_mut() else { return };
+        let dropped: Vec<Older> = busy.older.drain(..gone).collect();
+        self.come_to_rest(id);
         self.forget_images(id, dropped.into_iter().filter_map(|o| o.image), layout);
         self.collect(id);
     }

@@ -1,7 +1,7 @@
 //! Memory that rows have only while they are being changed: it goes from one row to the next, so that a steady
 //! flow of changes allocates nothing, and rows at rest hold none.
 
-use crate::{fragment::Version, lock::Lock};
+use crate::row::Busy;
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::SortedMap;
 
@@ -14,23 +14,22 @@ const IMAGE_BYTES_MAX: usize = 1 << 10;
 /// Of one fragment.
 #[derive(Default)]
 pub(crate) struct Spare {
-    stacks: Vec<Vec<Version>>,
-    #[expect(clippy::vec_box, reason = "rows own their locks by a pointer")]
-    locks: Vec<Box<Lock>>,
+    #[expect(clippy::vec_box, reason = "rows own them by a pointer")]
+    busy: Vec<Box<Busy>>,
     /// By their length. The one that was freed last goes first: it is still in the processor's cache.
     images: SortedMap<usize, Vec<Box<[u8]>>, 1>,
 }
 
 impl Spare {
-    /// An empty stack of versions.
-    pub(crate) fn stack(&mut self) -> Vec<Version> {
-        self.stacks.pop().unwrap_or_default()
+    /// For a row that is not at rest any more.
+    pub(crate) fn busy(&mut self) -> Box<Busy> {
+        self.busy.pop().unwrap_or_default()
     }
 
-    /// Keeps a stack that is empty again. Large ones are freed.
-    pub(crate) fn keep_stack(&mut self, stack: Vec<Version>) {
-        if self.stacks.len() < SPARE_MAX && stack.is_empty() && stack.capacity() <= 8 {
-            self.stacks.push(stack);
+    /// Keeps what a row at rest does not need. Large ones are freed.
+    pub(crate) fn keep_busy(&mut self, busy: Box<Busy>) {
+        if self.busy.len() < SPARE_MAX && busy.is_over() && busy.is_small() {
+            self.busy.push(busy);
         }
     }
 
@@ -54,18 +53,6 @@ impl Spare {
         let same = self.images.get_or_insert_with(length, Vec::new);
         if same.len() < SPARE_MAX {
             same.push(image);
-        }
-    }
-
-    /// A lock that nobody holds.
-    pub(crate) fn lock(&mut self) -> Box<Lock> {
-        self.locks.pop().unwrap_or_default()
-    }
-
-    /// Keeps a lock that is free again.
-    pub(crate) fn keep_lock(&mut self, lock: Box<Lock>) {
-        if self.locks.len() < SPARE_MAX && lock.is_free() && lock.is_small() {
-            self.locks.push(lock);
         }
     }
 }

@@ -338,8 +338,8 @@ fn a_commit_is_confirmed_when_all_its_rows_are_visible_and_others_are_served_mea
         .collect();
     assert_eq!(reads, [Some(7), None], "the first slice is visible, the last one is not");
     let confirmed = turns(&sent, SignalNumber::CommitConf);
-    // As many steps for the versions as for the locks, of two operations for each row.
-    let slices = 2 * 2 * ROWS as usize / SLICE;
+    // As many steps for the versions as for the locks.
+    let slices = 2 * ROWS as usize / SLICE;
     assert_eq!(confirmed.len(), 1);
     assert!(confirmed[0] + 2 >= slices, "confirmed in turn {} of {slices}", confirmed[0]);
 }

@@ -174,8 +174,8 @@ impl Ldm {
     fn settle_passed(&mut self, op: &Op) {
         let row = self.fragment(op.table, op.fragment).and_then(|f| f.row(op.row));
         let Some(row) = row else { return };
-        let Some(top) = row.pending.last().map(|v| v.transaction) else { return };
-        let passed = row.pending.iter().take_while(|v| v.transaction != top);
+        let Some(top) = row.pending().last().map(|v| v.transaction) else { return };
+        let passed = row.pending().iter().take_while(|v| v.transaction != top);
         let passed: Vec<(TransactionId, u64)> = passed.map(|v| (v.transaction, v.number)).collect();
         let mut newest = None;
         for (id, number) in passed {
@@ -206,7 +206,7 @@ impl Ldm {
     fn lock_promoted(&mut self, id: TransactionId, op: &Op) {
         let Some(fragment) = self.fragment_mut(op.table, op.fragment) else { return };
         let Some(row) = fragment.row_mut(op.row) else { return };
-        if row.pending.last().map(|v| v.transaction) != Some(id) {
+        if row.pending().last().map(|v| v.transaction) != Some(id) {
             return;
         }
         let Some(lock) = fragment.lock_mut(op.row) else { return };

@@ -22,11 +22,10 @@ macro_rules! item {
             $($(#[$fdoc])* pub $field: $ty,)*
         }
         impl Item for $name {
+            #[inline]
             fn strings(&self) -> [usize; 3] {
-                let mut strings = [0; 3];
                 let given = [$(self.$s as usize),*];
-                strings[..given.len()].copy_from_slice(&given);
-                strings
+                core::array::from_fn(|at| given.get(at).copied().unwrap_or_default())
             }
         }
     };
@@ -349,17 +348,16 @@ impl<'a, I> Items<'a, I> {
 
 type Split<'a, I> = (I, [&'a [u8]; 3], &'a [u8]);
 
+#[inline]
 fn split<I: Item>(bytes: &[u8]) -> Option<Split<'_, I>> {
-    let (item, mut rest) = I::read_from_prefix(bytes).ok()?;
-    let mut strings: [&[u8]; 3] = [&[]; 3];
-    let mut used = core::mem::size_of::<I>();
-    for (string, length) in strings.iter_mut().zip(item.strings()) {
-        (*string, rest) = rest.split_at_checked(length)?;
-        used += length;
-    }
-    let padding = used.next_multiple_of(8) - used;
-    rest = rest.get(padding..)?;
-    Some((item, strings, rest))
+    let (item, behind) = I::read_from_prefix(bytes).ok()?;
+    let [first, second, third] = item.strings();
+    let used = first.checked_add(second)?.checked_add(third)?;
+    let padding = (core::mem::size_of::<I>() + used).wrapping_neg() % 8;
+    let (all, rest) = behind.split_at_checked(used.checked_add(padding)?)?;
+    let (one, all) = all.split_at_checked(first)?;
+    let (two, all) = all.split_at_checked(second)?;
+    Some((item, [one, two, all.get(..third)?], rest))
 }
 
 /// True if the payload holds exactly `first` items of one kind, and then `second` of another.

@@ -3,9 +3,9 @@
 use super::{FlexArgs, Stage, connect, rows::Rows};
 use crate::{Place, measure::Measure};
 use anyhow::Context;
-use lats_base::{Duration, Instant, prng::Prng};
+use lats_base::{Duration, ErrorClass, Instant, prng::Prng};
 use lats_client::{
-    api::{RowOutcome, RowResult},
+    api::{RowOutcome, RowResult, StoreError},
     net::Client,
 };
 use std::sync::{Arc, Barrier};
@@ -137,28 +137,46 @@ impl Slot {
         number: u64,
         measure: &mut Measure,
     ) -> anyhow::Result<()> {
-        let operations = self.rows.operations(self.stage, ids, number)?;
         let begun = (self.clock)();
-        let done = match self.stage {
-            Stage::Read => self.client.read(operations).await,
-            _ => self.client.begin().execute(&operations, true).await.map(|(results, _)| results),
-        };
-        match done {
-            Ok(results) => {
-                // A column of a byte or two has few values: it may have this one already.
-                let good = [RowOutcome::Done, RowOutcome::Unchanged];
-                let bad = |r: &&RowResult| !good.contains(&r.outcome);
-                let errors = results.iter().filter(bad).count();
-                if let Some(first) = results.iter().find(bad) {
-                    let outcome = first.outcome;
-                    measure.first_error.get_or_insert(format!("an operation was {outcome:?}"));
+        loop {
+            let operations = self.rows.operations(self.stage, ids, number)?;
+            let done = match self.stage {
+                Stage::Read => self.client.read(operations).await,
+                _ => self.client.begin().execute(&operations, true).await.map(|(rows, _)| rows),
+            };
+            let took = (self.clock)().since(begun);
+            match done {
+                Ok(results) => note(&results, took, measure),
+                Err(error) if is_temporary(&error) && took < PATIENCE => {
+                    measure.retries += 1;
+                    tokio::time::sleep(RETRY).await;
+                    continue;
                 }
-                measure.note(ids.len(), errors, (self.clock)().since(begun));
+                Err(error) => measure.fail(ids.len(), &error),
             }
-            Err(error) => measure.fail(ids.len(), &error),
+            return Ok(());
         }
-        Ok(())
     }
+}
+
+/// How long a transaction is tried again after errors that pass, and what lies between two attempts.
+const PATIENCE: Duration = Duration::from_millis(10_000);
+const RETRY: std::time::Duration = std::time::Duration::from_millis(2);
+
+fn is_temporary(error: &StoreError) -> bool {
+    error.code.class() == ErrorClass::Temporary
+}
+
+fn note(results: &[RowResult], took: Duration, measure: &mut Measure) {
+    // A column of a byte or two has few values: it may have this one already.
+    let good = [RowOutcome::Done, RowOutcome::Unchanged];
+    let bad = |r: &&RowResult| !good.contains(&r.outcome);
+    let errors = results.iter().filter(bad).count();
+    if let Some(first) = results.iter().find(bad) {
+        let outcome = first.outcome;
+        measure.first_error.get_or_insert(format!("an operation was {outcome:?}"));
+    }
+    measure.note(results.len(), errors, took);
 }
 
 /// So many different numbers below `own`, which must not be less: from a random one on, with a random step between
