@@ -279,31 +279,37 @@ impl Client {
         }
     }
 
-    /// A link to a node is up.
-    pub fn attach(&self, node: NodeId, wire: Arc<dyn Wire>) {
+    /// A link to a node is up; false if there is one already, which stays.
+    pub fn attach(&self, node: NodeId, wire: Arc<dyn Wire>) -> bool {
         let mut state = self.state();
+        if state.wires.contains_key(&node) {
+            return false;
+        }
         state.wires.insert(node, Outlet { wire, backlog: Vec::new() });
         state.core.link_up(node);
         state.pump();
         drop(state);
         self.inner.changed.notify_waiters();
+        true
     }
 
-    /// A link to a node is gone.
-    pub fn detach(&self, node: NodeId) {
+    /// This link to a node is gone. (Another one may have taken its place.)
+    pub fn detach(&self, node: NodeId, wire: &Arc<dyn Wire>) {
         let mut state = self.state();
-        state.wires.remove(&node);
-        state.core.link_down(node);
-        state.pump();
+        if state.wires.get(&node).is_some_and(|outlet| Arc::ptr_eq(&outlet.wire, wire)) {
+            state.wires.remove(&node);
+            state.core.link_down(node);
+            state.pump();
+        }
     }
 
     /// Ends a link that brings nothing any more.
     fn close(&self, node: NodeId) {
         let wire = self.state().wires.get(&node).map(|outlet| outlet.wire.clone());
         if let Some(wire) = wire {
+            self.detach(node, &wire);
             wire.close();
         }
-        self.detach(node);
     }
 
     fn is_attached(&self, node: NodeId) -> bool {

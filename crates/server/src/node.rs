@@ -221,7 +221,8 @@ async fn serve_sql(
         ClientOptions { home: Some(node), seed: random::number(), ..ClientOptions::default() };
     let client = Client::start(options, clock::now);
     let wire = Arc::new(PortWire(own));
-    client.attach(node, wire.clone());
+    // The only link to this node: there is none yet.
+    let _ = client.attach(node, wire.clone());
     tokio::spawn(feed_from_port(client.clone(), wire, arrived));
     while client.ready(Duration::from_secs(5)).await.is_err() {
         tracing::info!("SQL waits for the cluster to serve");

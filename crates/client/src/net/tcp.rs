@@ -21,6 +21,8 @@ struct TcpWire {
 }
 
 const BUFFER_BYTES_MAX: usize = 16 << 20;
+/// Read at once, unless an answer is longer.
+const READ_BYTES: usize = 8 << 10;
 const RETRY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_millis(2_000);
 
@@ -85,34 +87,33 @@ impl Client {
             return Err(std::io::Error::other("the node refuses this client"));
         };
         let node = NodeId::new(hello.node);
-        if self.is_attached(node) {
-            return Ok(());
-        }
         let wire = Arc::new(TcpWire {
             buffer: Mutex::new(Vec::new()),
             written: Notify::new(),
             closed: Notify::new(),
         });
+        let link: Arc<dyn Wire> = wire.clone();
         if stream.local_addr()?.ip() == stream.peer_addr()?.ip() {
             self.with(|core| core.note_near(node));
         }
         let (reader, writer) = stream.into_split();
-        self.attach(node, wire.clone());
+        if !self.attach(node, link.clone()) {
+            return Ok(());
+        }
         tokio::spawn(async move {
             // Whichever ends first ends the link.
             tokio::select! {
                 _ = self.read_from(reader) => {}
                 _ = write_to(writer, &wire) => {}
-                // The client has let it go; another link may be there by now.
-                () = wire.closed.notified() => return,
+                () = wire.closed.notified() => {}
             }
-            self.detach(node);
+            self.detach(node, &link);
         });
         Ok(())
     }
 
     async fn read_from(&self, mut reader: OwnedReadHalf) -> std::io::Result<()> {
-        let mut bytes = Vec::with_capacity(64 << 10);
+        let mut bytes = Vec::with_capacity(READ_BYTES);
         while reader.read_buf(&mut bytes).await? > 0 {
             match self.feed(&bytes) {
                 Ok(used) => {
@@ -120,9 +121,15 @@ impl Client {
                 }
                 Err(_) => return Ok(()),
             }
-            if bytes.capacity() - bytes.len() < 16 << 10 {
-                bytes.reserve(64 << 10);
+            if bytes.is_empty() {
+                bytes.shrink_to(READ_BYTES);
+            } else if bytes.capacity() - bytes.len() < READ_BYTES / 2 {
+                // Of a long answer there is more each time.
+                bytes.reserve(READ_BYTES.max(bytes.len()));
             }
+            // Whoever has got an answer asks the next thing before more answers are read: so that the node has
+            // something to do.
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
