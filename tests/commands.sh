@@ -47,6 +47,22 @@ assert said['config']['rows'] == 5000, said" || fail "bench flex"
 refused "rows of its own" "${bench[@]}" --rows 5
 refused "bench.flex" "$latsdb" sql --address "127.0.0.1:$native" -e "SELECT COUNT(*) FROM bench.flex"
 
+# The same for keys through SQL, with the cluster as its own peer.
+keys=("$latsdb" bench keys --address "127.0.0.1:$native" --peer)
+for how in "" --text; do
+  # shellcheck disable=SC2086 # no option at all, or one
+  "${keys[@]}" "mysql://root@127.0.0.1:$port" $how --rows 2000 --keys 50 --connections 5 --client-threads 2 --seconds 1 --json - | python3 -c "
+import json, sys
+said = json.load(sys.stdin)
+for one in (said['latsdb'], said['peer']):
+    assert one['errors'] == 0 and one['ops_per_second'] > 0, said
+    assert 0 < one['p50_us'] <= one['p99_us'] <= one['max_us'] * 1.01, said
+assert 0.1 < said['ratio'] < 10, said" || fail "bench keys"
+done
+refused "is no URL" "${keys[@]}" "mariadb.example"
+refused "cannot connect" "${keys[@]}" "mysql://root@127.0.0.1:9"
+refused "bench.lookup" "$latsdb" sql --address "127.0.0.1:$native" -e "SELECT COUNT(*) FROM bench.lookup"
+
 dead=("$latsdb" declare-dead --address "127.0.0.1:$native")
 refused "no node 9" "${dead[@]}" 9
 refused "it lives" "${dead[@]}" 2

@@ -28,6 +28,7 @@ check() {
 "$LATSDB" start --data-dir "$directory" --sql-port "$port" --ephemeral --detach
 check "bad input" timeout 300 python3 tests/badinput.py --binary "$LATSDB" --data-dir "$directory" --sql-port "$port"
 check "the mariadb client" timeout 300 bash tests/mariadb.sh "$port"
+check "definitions are known to all sessions" timeout 120 python3 tests/definitions.py "$port"
 check "locks" timeout 120 python3 tests/locks.py "$port"
 check "heavy statements" timeout 300 python3 tests/heavy.py --binary "$LATSDB" --data-dir "$directory" --sql-port "$port"
 check "unique indexes on a table in use" timeout 300 python3 tests/unique.py --ports "$port,$((port + 1))"

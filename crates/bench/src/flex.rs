@@ -4,9 +4,8 @@
 mod rows;
 mod work;
 
-use crate::{Place, measure::Measure};
+use crate::{Place, report};
 use anyhow::{Context, bail};
-use lats_base::Duration;
 use lats_client::net::Client;
 use rows::Rows;
 use serde_json::{Map, Value, json};
@@ -69,9 +68,6 @@ impl Stage {
     }
 }
 
-/// How long the cluster may take to answer at first.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
-
 impl FlexArgs {
     fn check(&self) -> anyhow::Result<()> {
         let wanted = u64::from(self.operations) * u64::from(self.transactions);
@@ -98,10 +94,6 @@ impl FlexArgs {
             "seconds": self.seconds,
         })
     }
-
-    fn prints_json(&self) -> bool {
-        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
-    }
 }
 
 /// Runs the benchmark, and says what it has measured. How many operations were in vain.
@@ -118,13 +110,7 @@ pub fn run(args: &FlexArgs, place: &Place, out: &mut impl Write) -> anyhow::Resu
     let (mut record, errors) = measured?;
     dropped?;
     record.insert("config".to_string(), args.as_json());
-    let record = Value::Object(record);
-    match &args.json {
-        Some(_) if args.prints_json() => writeln!(out, "{record:#}")?,
-        Some(path) => std::fs::write(path, format!("{record:#}\n"))
-            .with_context(|| format!("cannot write {}", path.display()))?,
-        None => {}
-    }
+    report::write(record, args.json.as_ref(), out)?;
     Ok(errors)
 }
 
@@ -136,47 +122,19 @@ fn run_stages(
     out: &mut impl Write,
 ) -> anyhow::Result<(Map<String, Value>, u64)> {
     let (mut record, mut errors) = (Map::new(), 0);
-    let table = !args.prints_json();
+    let table = !report::is_stdout(args.json.as_ref());
     if table {
-        writeln!(
-            out,
-            "{:<8} {:>12} {:>10} {:>10} {:>10} {:>8}",
-            "", "ops/s", "50% us", "99% us", "99.9% us", "errors"
-        )?;
+        report::head(out)?;
     }
     for stage in Stage::ALL {
         let (measure, took) = work::run(stage, args, place, rows)?;
         if table {
-            print(stage, &measure, took, out)?;
+            report::line(stage.name(), &measure, took, out)?;
         }
         errors += measure.errors;
         record.insert(stage.name().to_string(), measure.record(took));
     }
     Ok((record, errors))
-}
-
-fn print(
-    stage: Stage,
-    measure: &Measure,
-    took: Duration,
-    out: &mut impl Write,
-) -> anyhow::Result<()> {
-    let quantile = |q| measure.quantile_us(q);
-    writeln!(
-        out,
-        "{:<8} {:>12.0} {:>10} {:>10} {:>10} {:>8}",
-        stage.name(),
-        measure.operations_per_second(took),
-        quantile(0.5),
-        quantile(0.99),
-        quantile(0.999),
-        measure.errors
-    )?;
-    if let Some(error) = &measure.first_error {
-        writeln!(out, "         the first error: {error}")?;
-    }
-    out.flush()?;
-    Ok(())
 }
 
 async fn prepare(args: &FlexArgs, place: &Place) -> anyhow::Result<Rows> {
@@ -189,6 +147,6 @@ async fn connect(place: &Place, number: u64) -> anyhow::Result<Client> {
     let mut options = place.options.clone();
     options.seed ^= number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let client = Client::start(options, place.clock);
-    client.ready(PATIENCE).await.context("no node of the cluster answers; does it run?")?;
+    client.ready(crate::PATIENCE).await.context("no node of the cluster answers; does it run?")?;
     Ok(client)
 }

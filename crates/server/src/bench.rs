@@ -2,7 +2,7 @@
 
 use crate::status::Target;
 use clap::Subcommand;
-use lats_bench::{Place, flex};
+use lats_bench::{Place, flex, keys};
 use std::process::ExitCode;
 
 /// Which benchmark, and where.
@@ -21,11 +21,24 @@ enum Which {
         #[command(flatten)]
         args: flex::FlexArgs,
     },
+    /// Read rows by lists of keys through SQL, beside another MySQL server if one is named.
+    Keys {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        args: keys::KeysArgs,
+    },
 }
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let Which::Flex { target, args } = &args.which;
-    let place = Place { options: target.client_options()?, clock: lats_runtime::clock::now };
-    let errors = flex::run(args, &place, &mut std::io::stdout().lock())?;
+    let out = &mut std::io::stdout().lock();
+    let place = |target: &Target| {
+        let options = target.client_options()?;
+        anyhow::Ok(Place { options, clock: lats_runtime::clock::now })
+    };
+    let errors = match &args.which {
+        Which::Flex { target, args } => flex::run(args, &place(target)?, out)?,
+        Which::Keys { target, args } => keys::run(args, &place(target)?, out)?,
+    };
     Ok(if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -11,6 +11,7 @@ mod ports;
 mod random;
 mod say;
 mod shell;
+mod sql_threads;
 mod start;
 mod status;
 mod stop;

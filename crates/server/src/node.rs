@@ -4,17 +4,15 @@ use crate::{
     cluster_file::{ClusterFile, NodeEntry},
     join::{self, NodeRoles},
     ports, random,
-    store::ClusterStore,
+    sql_threads::SqlThreads,
     supervisor,
 };
 use anyhow::{Context, bail};
 use lats_base::{Incarnation, NodeId};
 use lats_catalog::{Member, Roles, View};
-use lats_client::net::{Client, ClientOptions, Wire};
 use lats_node::{NodeConfig, Placement, control::Start};
-use lats_runtime::{Port, RuntimeConfig, clock, port::port};
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
-use tokio::sync::{Notify, watch};
+use lats_runtime::{RuntimeConfig, clock};
+use std::{path::PathBuf, process::ExitCode};
 
 /// Run one node: of the cluster whose `cluster.json` is in the data directory, or of one that it joins.
 #[derive(clap::Args)]
@@ -55,19 +53,6 @@ pub(crate) struct NodeArgs {
     data_threads: usize,
 }
 
-/// The port as the client's link to its own node.
-struct PortWire(Port);
-
-impl Wire for PortWire {
-    fn send(&self, signal: &[u8]) -> bool {
-        self.0.send(signal)
-    }
-
-    fn flush(&self) {
-        self.0.ring();
-    }
-}
-
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     crate::memory::keep_freed();
     let (cluster, entry) = match &args.join {
@@ -80,32 +65,17 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     }
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
     let sql = entry.sql_address.map(|a| ports::bind(a, "MySQL clients")).transpose()?;
-    let tokio = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("lats-sql")
-        .enable_all()
-        .build()
-        .context("cannot start the threads for SQL")?;
-    let arrived = Arc::new(Notify::new());
     let mut runtime = runtime_config(args, &cluster, &entry, native);
-    if let Some(listener) = sql {
-        let notify = arrived.clone();
-        let (own, end) = port(Arc::new(move || notify.notify_one()))?;
-        runtime.ports.push(end);
-        let (told, stopping) = watch::channel(false);
-        let mut mark = std::mem::replace(&mut runtime.on_view, Box::new(|_| {}));
-        runtime.on_view = Box::new(move |view| {
-            mark(view);
-            told.send_if_modified(|said| {
-                let stops = view.is_stopping(NodeId::new(node_id));
-                std::mem::replace(said, stops) != stops
-            });
-        });
-        tokio.spawn(serve_sql((own, arrived), NodeId::new(node_id), listener, stopping));
-    }
+    let sql =
+        sql.map(|listener| SqlThreads::prepare(node_id, listener, &mut runtime)).transpose()?;
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
     tracing::info!(node = node_id, native = %entry.native_address, "node started");
-    tokio.spawn(end_on_signal());
+    if let Some(sql) = sql {
+        sql.start()?;
+    }
+    let signals = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let named = std::thread::Builder::new().name("lats-signals".to_string());
+    named.spawn(move || signals.block_on(end_on_signal()))?;
     let stopped = running.wait();
     tracing::warn!(node = node_id, "node stops: {}", stopped.why);
     std::process::exit(stopped.status);
@@ -208,90 +178,6 @@ fn fresh_incarnation() -> Incarnation {
     const START_MICROS: i64 = 1_735_689_600_000_000;
     let tenths = (clock::unix_micros() - START_MICROS) / 100_000;
     Incarnation::new(u32::try_from(tenths.max(2)).unwrap_or(u32::MAX))
-}
-
-/// Serves MySQL clients over the node in this process.
-async fn serve_sql(
-    (own, arrived): (Port, Arc<Notify>),
-    node: NodeId,
-    listener: std::net::TcpListener,
-    stopping: watch::Receiver<bool>,
-) {
-    let options =
-        ClientOptions { home: Some(node), seed: random::number(), ..ClientOptions::default() };
-    let client = Client::start(options, clock::now);
-    let wire = Arc::new(PortWire(own));
-    // The only link to this node: there is none yet.
-    let _ = client.attach(node, wire.clone());
-    tokio::spawn(feed_from_port(client.clone(), wire, arrived));
-    while client.ready(Duration::from_secs(5)).await.is_err() {
-        tracing::info!("SQL waits for the cluster to serve");
-    }
-    let Ok(address) = listener.local_addr() else { return };
-    let shared =
-        lats_sql::session::Shared::new(ClusterStore::new(client.clone()), clock::unix_micros);
-    let shared = Arc::new(shared.on_port(address.port()));
-    let mut listener = Ok(listener);
-    loop {
-        let bound = listener.and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            tokio::net::TcpListener::from_std(listener)
-        });
-        match bound {
-            Ok(bound) => {
-                let (shared, stops) = (shared.clone(), stopping.clone());
-                let serving = lats_sql::connection::listen(shared, bound, random::nonce, stops);
-                leave(serving, stopping.clone(), &client).await;
-            }
-            Err(error) => {
-                tracing::error!(%error, "cannot serve MySQL clients; it is tried again");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-        }
-        // It stays after all: it has become the last replica (STOP-1).
-        listener = std::net::TcpListener::bind(address);
-    }
-}
-
-/// How long MySQL clients may take to end their transactions when the node is to stop (STOP-3).
-const SESSIONS_END: Duration = Duration::from_secs(50);
-
-/// Serves MySQL clients until the node is to stop and they are gone; then it may go.
-async fn leave(
-    serving: impl Future<Output = std::io::Result<()>>,
-    stopping: watch::Receiver<bool>,
-    client: &Client,
-) {
-    let mut told = stopping.clone();
-    let overdue = async {
-        let told = told.wait_for(|stops| *stops).await.is_ok();
-        tokio::time::sleep(SESSIONS_END).await;
-        told
-    };
-    tokio::select! {
-        ended = serving => if let Err(error) = ended {
-            tracing::error!(%error, "this node does not take MySQL clients any more");
-        },
-        true = overdue => tracing::warn!("MySQL clients are still here, and are left"),
-    }
-    while *stopping.borrow() {
-        // Until the cluster has heard, and this process ends.
-        client.leave_home();
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
-async fn feed_from_port(client: Client, wire: Arc<PortWire>, arrived: Arc<Notify>) {
-    let mut bytes = Vec::new();
-    loop {
-        while wire.0.receive(&mut bytes) {
-            if let Err(code) = client.feed(&bytes) {
-                tracing::error!(%code, "a signal from the own node cannot be read");
-            }
-            bytes.clear();
-        }
-        arrived.notified().await;
-    }
 }
 
 /// SIGTERM and SIGINT end the process; its peers go on without it.

@@ -15,6 +15,8 @@ use std::{ops::Range, sync::Arc};
 #[derive(Clone)]
 pub(crate) struct ClusterStore {
     client: Client,
+    /// All clients of this process: what one of them has defined the others shall know at once.
+    all: Arc<[Client]>,
 }
 
 /// A transaction of a SQL session.
@@ -29,7 +31,22 @@ pub(crate) struct ClusterScan {
 
 impl ClusterStore {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, all: Arc::default() }
+    }
+
+    /// The same, beside other clients in this process.
+    pub(crate) fn beside(self, all: Arc<[Client]>) -> Self {
+        Self { all, ..self }
+    }
+
+    /// Lets the other clients read the catalog.
+    async fn tell_others(&self) {
+        for other in self.all.iter() {
+            // Who cannot read it now does later.
+            if other.catalog().version < self.client.catalog().version {
+                let _ = other.fetch_catalog().await;
+            }
+        }
     }
 
     /// Adds to a sequence and reads it, or founds it.
@@ -119,7 +136,9 @@ impl Store for ClusterStore {
     }
 
     async fn change(&self, change: Change) -> Result<Result<(), ChangeError>, StoreError> {
-        self.client.change(change).await
+        let changed = self.client.change(change).await;
+        self.tell_others().await;
+        changed
     }
 
     fn builder(&self) -> Builder {

@@ -16,11 +16,12 @@ use lats_mysql_wire::{
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 /// How long a client may take to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,17 +41,61 @@ pub struct Options {
     pub host: String,
 }
 
+/// A thread that serves clients: its runtime, and what its sessions share.
+pub struct Host<S> {
+    runtime: Handle,
+    shared: Arc<Shared<S>>,
+    connections: Arc<AtomicUsize>,
+}
+
+impl<S: Store> Host<S> {
+    /// A thread without clients. Its runtime must be running.
+    pub fn new(runtime: Handle, shared: Shared<S>) -> Self {
+        Self { runtime, shared: Arc::new(shared), connections: Arc::default() }
+    }
+
+    fn load(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Serves a client in this thread. It stays there: its statements wake nobody else.
+    fn take(
+        &self,
+        socket: std::net::TcpStream,
+        options: Options,
+        stopping: Stopping,
+        place: OwnedSemaphorePermit,
+    ) {
+        let (shared, connections) = (self.shared.clone(), self.connections.clone());
+        connections.fetch_add(1, Ordering::Relaxed);
+        self.runtime.spawn(async move {
+            let id = options.connection_id;
+            let served = match TcpStream::from_std(socket) {
+                Ok(socket) => serve(shared, socket, options, stopping).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = served {
+                tracing::debug!(connection = id, %error, "a client's connection ended");
+            }
+            connections.fetch_sub(1, Ordering::Relaxed);
+            drop(place);
+        });
+    }
+}
+
 /// Serves clients of a listener until the node is to stop (STOP-2); ends when all of them are gone, or when
-/// the node stays after all. `random` gives fresh randomness for each connection.
+/// the node stays after all. Each goes to the thread that has the fewest, of which there must be one. `random` gives
+/// fresh randomness for each connection.
 ///
 /// # Errors
 /// What the listener says.
 pub async fn listen<S: Store>(
-    shared: Arc<Shared<S>>,
+    hosts: &[Host<S>],
     listener: TcpListener,
     random: fn() -> [u8; 20],
     mut stopping: Stopping,
 ) -> io::Result<()> {
+    let Some(first) = hosts.first() else { return Ok(()) };
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -66,30 +111,28 @@ pub async fn listen<S: Store>(
             }
         };
         let options = Options {
-            connection_id: shared.next_connection.fetch_add(1, Ordering::Relaxed),
+            connection_id: first.shared.number_connection(),
             random: random(),
             host: if peer.ip().is_loopback() { "localhost".into() } else { peer.ip().to_string() },
         };
-        let Ok(place) = Arc::clone(&shared.places).try_acquire_owned() else {
+        let Ok(place) = Arc::clone(first.shared.places()).try_acquire_owned() else {
             tokio::spawn(refuse(socket));
             continue;
         };
         // Requests and replies are small: waiting to fill packets would only delay them.
         let _ = socket.set_nodelay(true);
-        let (shared, stopping) = (Arc::clone(&shared), stopping.clone());
-        tokio::spawn(async move {
-            let id = options.connection_id;
-            if let Err(error) = serve(shared, socket, options, stopping).await {
-                tracing::debug!(connection = id, %error, "a client's connection ended");
-            }
-            drop(place);
-        });
+        let host = hosts.iter().min_by_key(|host| host.load()).unwrap_or(first);
+        // It is in non-blocking mode, and stays so.
+        match socket.into_std() {
+            Ok(socket) => host.take(socket, options, stopping.clone(), place),
+            Err(error) => tracing::warn!(%error, "a client's socket cannot be passed on"),
+        }
     }
     drop(listener);
     let all = u32::try_from(lats_base::limits::CLIENTS_PER_NODE_MAX).unwrap_or(u32::MAX);
     tokio::select! {
         // It is never closed.
-        all_gone = shared.places.acquire_many(all) => drop(all_gone),
+        all_gone = first.shared.places().acquire_many(all) => drop(all_gone),
         _ = stopping.wait_for(|stops| !*stops) => {}
     }
     Ok(())

@@ -18,8 +18,8 @@ use lats_base::TableId;
 use lats_values::{DateTime, SqlError, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use transaction::Savepoint;
@@ -81,27 +81,34 @@ pub struct Shared<S> {
     pub store: S,
     /// Microseconds since 1970.
     pub now_micros: fn() -> i64,
-    /// Global variables.
+    /// What all threads of the process have in common.
+    common: Arc<Common>,
+}
+
+#[derive(Debug)]
+struct Common {
     globals: Mutex<Variables>,
-    /// Places for connections.
-    pub(crate) places: Arc<Semaphore>,
-    /// The number of the next connection.
-    pub(crate) next_connection: AtomicU32,
-    /// Cached ranges of AUTO_INCREMENT values.
-    pub(crate) sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
+    places: Arc<Semaphore>,
+    next_connection: AtomicU32,
+    sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
 }
 
 impl<S: Store> Shared<S> {
     /// For the sessions of a process.
     pub fn new(store: S, now_micros: fn() -> i64) -> Self {
-        Self {
-            store,
-            now_micros,
+        let common = Common {
             globals: Mutex::new(Variables::default()),
             next_connection: AtomicU32::new(1),
             places: Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX)),
             sequences: Mutex::new(BTreeMap::new()),
-        }
+        };
+        Self { store, now_micros, common: Arc::new(common) }
+    }
+
+    /// The same for sessions of another thread, which has a store of its own.
+    #[must_use]
+    pub fn beside(&self, store: S) -> Self {
+        Self { store, now_micros: self.now_micros, common: self.common.clone() }
     }
 
     /// The same for a server on this port.
@@ -111,8 +118,25 @@ impl<S: Store> Shared<S> {
         self
     }
 
-    fn globals(&self) -> std::sync::MutexGuard<'_, Variables> {
-        self.globals.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Places for connections.
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
+        &self.common.places
+    }
+
+    /// The number of a new connection.
+    pub(crate) fn number_connection(&self) -> u32 {
+        self.common.next_connection.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Cached ranges of AUTO_INCREMENT values.
+    pub(crate) fn sequences(
+        &self,
+    ) -> MutexGuard<'_, BTreeMap<TableId, crate::exec::sequence::Cached>> {
+        self.common.sequences.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn globals(&self) -> MutexGuard<'_, Variables> {
+        self.common.globals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The clients of `flex`: each transaction in flight has rows of its own, so that none waits for another.
 
 use super::{FlexArgs, Stage, connect, rows::Rows};
-use crate::{Place, measure::Measure};
+use crate::{Place, distinct, measure::Measure};
 use anyhow::Context;
 use lats_base::{Duration, ErrorClass, Instant, prng::Prng};
 use lats_client::{
@@ -177,32 +177,4 @@ fn note(results: &[RowResult], took: Duration, measure: &mut Measure) {
         measure.first_error.get_or_insert(format!("an operation was {outcome:?}"));
     }
     measure.note(results.len(), errors, took);
-}
-
-/// So many different numbers below `own`, which must not be less: from a random one on, with a random step between
-/// them, so that rows which were inserted together are not visited together.
-fn distinct(count: u64, own: u64, random: &mut Prng) -> impl Iterator<Item = u64> + use<> {
-    let (first, step) = (random.below(own), 1 + random.below(own / count));
-    (0..count).map(move |number| (first + number * step) % own)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn the_rows_of_a_transaction_are_different_ones() {
-        let mut random = Prng::new(1);
-        let mut visited = BTreeSet::new();
-        for (count, own) in [(1, 1), (32, 32), (32, 33), (32, 1_000), (100, 199)] {
-            for _ in 0..200 {
-                let drawn: BTreeSet<u64> = distinct(count, own, &mut random).collect();
-                assert_eq!(drawn.len() as u64, count, "{count} of {own}");
-                assert!(drawn.iter().all(|at| *at < own));
-                visited.extend(drawn.into_iter().filter(|_| own == 1_000));
-            }
-        }
-        assert!(visited.len() > 950, "{} of 1000 rows visited", visited.len());
-    }
 }

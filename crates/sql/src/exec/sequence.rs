@@ -4,7 +4,6 @@ use crate::error::Failure;
 use crate::session::{Session, Shared};
 use crate::store::Store;
 use lats_base::TableId;
-use std::sync::PoisonError;
 
 /// Values reserved at once.
 const RESERVED: u64 = 512;
@@ -32,8 +31,7 @@ impl Cached {
 
 impl<S: Store> Shared<S> {
     fn cached<T>(&self, table: TableId, work: impl FnOnce(&mut Cached) -> T) -> T {
-        let mut all = self.sequences.lock().unwrap_or_else(PoisonError::into_inner);
-        work(all.entry(table).or_default())
+        work(self.sequences().entry(table).or_default())
     }
 }
 

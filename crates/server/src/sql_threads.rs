@@ -1,0 +1,190 @@
+//! The threads that serve MySQL clients beside the node in this process. Each has a runtime, a client and a port of its
+//! own: a statement stays in its thread, and wakes no other one but the node's.
+
+use crate::{random, store::ClusterStore};
+use anyhow::Context;
+use lats_base::NodeId;
+use lats_client::net::{Client, ClientOptions, Wire};
+use lats_runtime::{Port, RuntimeConfig, clock, port::port};
+use lats_sql::{connection::Host, session::Shared};
+use std::{net::TcpListener, sync::Arc, time::Duration};
+use tokio::{
+    runtime::Runtime,
+    sync::{Notify, watch},
+};
+
+/// The port as the client's link to its own node.
+struct PortWire(Port);
+
+impl Wire for PortWire {
+    fn send(&self, signal: &[u8]) -> bool {
+        self.0.send(signal)
+    }
+
+    fn flush(&self) {
+        self.0.ring();
+    }
+}
+
+/// What the threads need, before there are any.
+pub(crate) struct SqlThreads {
+    node: NodeId,
+    listener: TcpListener,
+    ports: Vec<(Port, Arc<Notify>)>,
+    stopping: watch::Receiver<bool>,
+}
+
+/// More threads than this for sessions would rather be a node for SQL only.
+const THREADS_MAX: usize = 32;
+
+impl SqlThreads {
+    /// Gives the node a port for each thread, and has it say when it is to stop.
+    pub(crate) fn prepare(
+        node: u16,
+        listener: TcpListener,
+        runtime: &mut RuntimeConfig,
+    ) -> anyhow::Result<Self> {
+        let node = NodeId::new(node);
+        let count = std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX));
+        let mut ports = Vec::with_capacity(count);
+        for _ in 0..count {
+            let arrived = Arc::new(Notify::new());
+            let notify = arrived.clone();
+            let (own, end) = port(Arc::new(move || notify.notify_one()))?;
+            runtime.ports.push(end);
+            ports.push((own, arrived));
+        }
+        let (told, stopping) = watch::channel(false);
+        let mut mark = std::mem::replace(&mut runtime.on_view, Box::new(|_| {}));
+        runtime.on_view = Box::new(move |view| {
+            mark(view);
+            told.send_if_modified(|said| {
+                let stops = view.is_stopping(node);
+                std::mem::replace(said, stops) != stops
+            });
+        });
+        Ok(Self { node, listener, ports, stopping })
+    }
+
+    /// Starts the threads; the first of them also listens.
+    pub(crate) fn start(self) -> anyhow::Result<()> {
+        let mut threads = Vec::new();
+        for end in self.ports {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.context("cannot start the threads for SQL")?;
+            let client = client_at(&runtime, self.node, end);
+            threads.push((runtime, client));
+        }
+        let clients: Arc<[Client]> = threads.iter().map(|(_, client)| client.clone()).collect();
+        let handles = threads.iter().map(|(runtime, _)| runtime.handle().clone());
+        let store = |client: &Client| ClusterStore::new(client.clone()).beside(clients.clone());
+        let port = self.listener.local_addr().context("the SQL port is gone")?.port();
+        let mut shared = None;
+        let hosts: Vec<_> = handles
+            .zip(clients.iter())
+            .map(|(handle, client)| {
+                let first = || Shared::new(store(client), clock::unix_micros).on_port(port);
+                Host::new(handle, shared.get_or_insert_with(first).beside(store(client)))
+            })
+            .collect();
+        let mut serving = Some(serve(hosts, clients.clone(), self.listener, self.stopping));
+        for (number, (runtime, _)) in threads.into_iter().enumerate() {
+            let serving = serving.take();
+            let named = std::thread::Builder::new().name(format!("lats-sql-{number}"));
+            named.spawn(move || match serving {
+                Some(serving) => runtime.block_on(serving),
+                None => runtime.block_on(std::future::pending()),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A client in a runtime that does not run yet, linked with the own node.
+fn client_at(runtime: &Runtime, node: NodeId, (own, arrived): (Port, Arc<Notify>)) -> Client {
+    let _within = runtime.enter();
+    let options =
+        ClientOptions { home: Some(node), seed: random::number(), ..ClientOptions::default() };
+    let client = Client::start(options, clock::now);
+    let wire = Arc::new(PortWire(own));
+    // The only link to this node: there is none yet.
+    let _ = client.attach(node, wire.clone());
+    runtime.spawn(feed_from_port(client.clone(), wire, arrived));
+    client
+}
+
+/// Serves MySQL clients over the node in this process.
+async fn serve(
+    hosts: Vec<Host<ClusterStore>>,
+    clients: Arc<[Client]>,
+    listener: TcpListener,
+    stopping: watch::Receiver<bool>,
+) {
+    for client in clients.iter() {
+        while client.ready(Duration::from_secs(5)).await.is_err() {
+            tracing::info!("SQL waits for the cluster to serve");
+        }
+    }
+    let Ok(address) = listener.local_addr() else { return };
+    let mut listener = Ok(listener);
+    loop {
+        let bound = listener.and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            tokio::net::TcpListener::from_std(listener)
+        });
+        match bound {
+            Ok(bound) => {
+                let stops = stopping.clone();
+                let serving = lats_sql::connection::listen(&hosts, bound, random::nonce, stops);
+                leave(serving, stopping.clone(), &clients).await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot serve MySQL clients; it is tried again");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+        // It stays after all: it has become the last replica (STOP-1).
+        listener = TcpListener::bind(address);
+    }
+}
+
+/// How long MySQL clients may take to end their transactions when the node is to stop (STOP-3).
+const SESSIONS_END: Duration = Duration::from_secs(50);
+
+/// Serves MySQL clients until the node is to stop and they are gone; then it may go.
+async fn leave(
+    serving: impl Future<Output = std::io::Result<()>>,
+    stopping: watch::Receiver<bool>,
+    clients: &[Client],
+) {
+    let mut told = stopping.clone();
+    let overdue = async {
+        let told = told.wait_for(|stops| *stops).await.is_ok();
+        tokio::time::sleep(SESSIONS_END).await;
+        told
+    };
+    tokio::select! {
+        ended = serving => if let Err(error) = ended {
+            tracing::error!(%error, "this node does not take MySQL clients any more");
+        },
+        true = overdue => tracing::warn!("MySQL clients are still here, and are left"),
+    }
+    while *stopping.borrow() {
+        // Until the cluster has heard, and this process ends.
+        clients.iter().for_each(Client::leave_home);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn feed_from_port(client: Client, wire: Arc<PortWire>, arrived: Arc<Notify>) {
+    let mut bytes = Vec::new();
+    loop {
+        while wire.0.receive(&mut bytes) {
+            if let Err(code) = client.feed(&bytes) {
+                tracing::error!(%code, "a signal from the own node cannot be read");
+            }
+            bytes.clear();
+        }
+        arrived.notified().await;
+    }
+}

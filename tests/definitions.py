@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""What one session has defined all other sessions of the node know at once, whichever thread serves them.
+
+definitions.py PORT
+"""
+
+import sys
+
+from minimysql import Connection, MySQLError
+
+# More than a node has threads on most machines: every pair of threads meets.
+SESSIONS = 7
+ROUNDS = 40
+NO_SUCH_TABLE = 1146
+
+
+def main():
+    port = int(sys.argv[1])
+    sessions = [Connection(port) for _ in range(SESSIONS)]
+    sessions[0].query("CREATE DATABASE IF NOT EXISTS lats_definitions")
+    for step in range(ROUNDS):
+        one, other, third = (sessions[(step + at) % SESSIONS] for at in (0, 1, 3))
+        one.query("CREATE TABLE lats_definitions.t (id INT PRIMARY KEY, v INT)")
+        other.query(f"INSERT INTO lats_definitions.t VALUES (1, {step})")
+        other.query("CREATE INDEX by_v ON lats_definitions.t (v)")
+        rows = third.query(f"SELECT id FROM lats_definitions.t WHERE v = {step}")
+        assert len(rows) == 1, rows
+        third.query("DROP TABLE lats_definitions.t")
+        for session in sessions:
+            try:
+                session.query("SELECT * FROM lats_definitions.t")
+            except MySQLError as error:
+                assert error.number == NO_SUCH_TABLE, error
+            else:
+                raise AssertionError("a session reads a table that is gone")
+    sessions[0].query("DROP DATABASE lats_definitions")
+    print(f"definitions: {ROUNDS} tables made, indexed and dropped by {SESSIONS} sessions")
+    print("1 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()
