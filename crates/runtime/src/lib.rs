@@ -2,12 +2,15 @@
 //! timers, wake-ups. It holds no protocol decision.
 //!
 //! Thread 0 owns the sockets and the ports of clients in the same process; the other threads are
-//! reached by rings. Each thread sleeps in `epoll` until a socket, its doorbell or a timer wakes it.
+//! reached by rings. Each thread sleeps in `epoll` until a socket, its doorbell or a timer wakes it. While thread 0
+//! sleeps, a client's thread does its work (`engine.rs`).
 #![deny(unsafe_code)]
 
 pub mod clock;
 mod connection;
 mod doorbell;
+mod engine;
+mod gate;
 mod links;
 mod main_thread;
 pub mod port;
@@ -81,8 +84,14 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
         let worker = worker::Worker::new(executor, ends, placement, config.node.node)?;
         threads.push(spawn(&format!("lats-exec-{}", index + 1), move || worker.run())?);
     }
+    let slots: Vec<_> = config.ports.iter().map(|end| end.engine.clone()).collect();
     let main = main_thread::MainThread::new(config, first, first_ends, tell_stopped)?;
-    threads.push(spawn("lats-exec-0", move || main.run())?);
+    let engine = engine::Engine::new(main);
+    for slot in slots {
+        // Each port is given to one node only.
+        let _ = slot.set(engine.clone());
+    }
+    threads.push(spawn("lats-exec-0", move || engine.run())?);
     Ok(Running { threads, stopped })
 }
 

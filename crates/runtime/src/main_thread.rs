@@ -6,22 +6,23 @@ mod route;
 use crate::{
     RuntimeConfig, Stopped,
     connection::{Connection, ReadEnd, Stage},
+    doorbell::Doorbell,
     links::{Links, Peer},
     port::NodeEnd,
-    worker::{Ends, until},
+    worker::Ends,
 };
 use lats_base::{Duration, Instant, NodeId};
 use lats_kernel::Executor;
 use lats_node::Placement;
 use lats_signals::{Malformed, SignalBuffer};
 use rustix::{
-    event::{Timespec, epoll},
+    event::epoll,
     fd::{AsFd, OwnedFd},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::TcpListener,
-    sync::mpsc,
+    sync::{Arc, mpsc},
 };
 
 /// The thread that owns everything that leaves the process.
@@ -32,7 +33,9 @@ pub(crate) struct MainThread {
     node: NodeId,
     life: u32,
     cluster_id: u64,
-    epoll: OwnedFd,
+    epoll: Arc<OwnedFd>,
+    /// When its thread wakes by itself; none while it is awake, or sleeps until something comes.
+    wakes_at: Option<Instant>,
     listener: TcpListener,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
@@ -65,9 +68,17 @@ struct PortState {
     fresh: bool,
 }
 
+/// How long its thread may sleep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sleep {
+    /// Not at all.
+    Busy,
+    /// Until then, or until something comes.
+    Until(Option<Instant>),
+}
+
 const TOKEN_BELL: u64 = 0;
 const TOKEN_LISTENER: u64 = 1;
-const TOKEN_PORT: u64 = 2;
 const TOKEN_FIRST_CONNECTION: u64 = 16;
 /// Who has not said its name after this has no business here.
 const GREETING_PATIENCE: Duration = Duration::from_millis(3_000);
@@ -85,9 +96,6 @@ impl MainThread {
         epoll::add(&epoll, ends.bell.fd(), token(TOKEN_BELL), input)?;
         config.listener.set_nonblocking(true)?;
         epoll::add(&epoll, config.listener.as_fd(), token(TOKEN_LISTENER), input)?;
-        for end in &config.ports {
-            epoll::add(&epoll, end.bell.fd(), token(TOKEN_PORT), input)?;
-        }
         let mut links = Links::default();
         for (node, address) in &config.peers {
             let peer = Peer { address: Some(*address), wanted: true, ..Peer::default() };
@@ -100,7 +108,8 @@ impl MainThread {
             node: config.node.node,
             life: config.node.incarnation.get(),
             cluster_id: config.cluster_id,
-            epoll,
+            epoll: Arc::new(epoll),
+            wakes_at: None,
             listener: config.listener,
             connections: BTreeMap::new(),
             next_connection: TOKEN_FIRST_CONNECTION,
@@ -129,15 +138,16 @@ impl MainThread {
         slot
     }
 
-    pub(crate) fn run(mut self) {
-        loop {
-            self.turn();
-            self.sleep();
-        }
+    pub(crate) fn bell(&self) -> Arc<Doorbell> {
+        self.ends.bell.clone()
     }
 
-    /// One turn: what has come in, the executor, what goes out.
-    fn turn(&mut self) {
+    pub(crate) fn epoll(&self) -> Arc<OwnedFd> {
+        self.epoll.clone()
+    }
+
+    /// One turn: what has come in, the executor for about so long, what goes out.
+    pub(crate) fn turn(&mut self, limit: Duration) {
         // Other threads send everything that leaves the node through this one.
         let entering = &mut self.entering;
         self.ends.receive(|signal| entering.push_signal(signal));
@@ -145,7 +155,7 @@ impl MainThread {
         self.receive_from_ports();
         let hungry = core::mem::take(&mut self.hungry);
         hungry.into_iter().for_each(|id| self.on_readable(id));
-        let progress = crate::worker::turn(&mut self.executor);
+        let progress = crate::worker::turn(&mut self.executor, limit);
         lats_base::require!(!progress.crashed, "crash points are for the simulator");
         self.route_outgoing();
         self.open_links();
@@ -179,42 +189,47 @@ impl MainThread {
         let _ = epoll::modify(&self.epoll, &*connection.socket, data, flags);
     }
 
-    fn sleep(&mut self) {
-        let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
-        let busy = self.executor.has_work() || !self.hungry.is_empty() || self.has_work();
+    /// Its thread is about to sleep: for how long.
+    pub(crate) fn going_to_sleep(&mut self) -> Sleep {
         self.ends.bell.going_to_sleep();
-        self.ports.iter().for_each(|p| p.end.bell.going_to_sleep());
-        let wait = if busy || self.has_work() {
-            Some(Timespec { tv_sec: 0, tv_nsec: 0 })
-        } else {
-            self.wait()
-        };
-        let room = rustix::buffer::spare_capacity(&mut events);
-        let _ = epoll::wait(&self.epoll, room, wait.as_ref());
-        let mut bell = false;
+        self.wakes_at = None;
+        if self.is_busy() {
+            return Sleep::Busy;
+        }
+        self.wakes_at = self.next_due();
+        Sleep::Until(self.wakes_at)
+    }
+
+    /// True if a helper leaves something that its thread must be woken for.
+    pub(crate) fn needs_its_thread(&self) -> bool {
+        let sooner = self.next_due().is_some_and(|due| self.wakes_at.is_none_or(|at| due < at));
+        self.is_busy() || sooner
+    }
+
+    fn is_busy(&self) -> bool {
+        let waits = |p: &PortState| p.end.from_client.is_ready() || !p.backlog.is_empty();
+        self.executor.has_work()
+            || !self.hungry.is_empty()
+            || self.ends.has_work()
+            || self.ports.iter().any(waits)
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let timer = self.executor.next_timer();
+        let link = self.links.next_attempt();
+        timer.into_iter().chain(link).min()
+    }
+
+    /// What its thread has slept for.
+    pub(crate) fn take_events(&mut self, events: impl Iterator<Item = epoll::Event>) {
         for event in events {
             let (id, flags) = (event.data.u64(), event.flags);
             match id {
-                TOKEN_BELL | TOKEN_PORT => bell = true,
+                TOKEN_BELL => self.ends.bell.awake(),
                 TOKEN_LISTENER => self.accept(),
                 _ => self.on_event(id, flags),
             }
         }
-        if bell {
-            self.ends.bell.awake();
-            self.ports.iter().for_each(|p| p.end.bell.awake());
-        }
-    }
-
-    fn has_work(&self) -> bool {
-        self.ends.has_work()
-            || self.ports.iter().any(|p| p.end.from_client.is_ready() || !p.backlog.is_empty())
-    }
-
-    fn wait(&self) -> Option<Timespec> {
-        let timer = self.executor.next_timer();
-        let link = self.links.next_attempt();
-        until(timer.into_iter().chain(link).min())
     }
 
     fn on_event(&mut self, id: u64, flags: epoll::EventFlags) {

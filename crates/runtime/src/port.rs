@@ -1,18 +1,20 @@
 //! Ports: how clients in the same process (SQL sessions) reach their node without a socket.
 
 use crate::{
-    doorbell::Doorbell,
+    engine::Engine,
     ring::{Consumer, Producer, ring},
 };
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 type Waker = Arc<dyn Fn() + Send + Sync>;
+/// The node's engine, once it runs.
+type EngineSlot = Arc<OnceLock<Arc<Engine>>>;
 
 /// The client's end.
 pub struct Port {
     to_node: Mutex<Producer>,
     from_node: Mutex<Consumer>,
-    bell: Arc<Doorbell>,
+    engine: EngineSlot,
 }
 
 /// The node's end.
@@ -20,7 +22,7 @@ pub struct NodeEnd {
     pub(crate) to_client: Producer,
     pub(crate) from_client: Consumer,
     pub(crate) wake_client: Waker,
-    pub(crate) bell: Arc<Doorbell>,
+    pub(crate) engine: EngineSlot,
 }
 
 impl std::fmt::Debug for NodeEnd {
@@ -32,17 +34,18 @@ impl std::fmt::Debug for NodeEnd {
 /// Bytes that may be under way in each direction.
 const PORT_BYTES: usize = 16 << 20;
 
-/// A port; `wake_client` is called when something has come for the client.
-///
-/// # Errors
-/// When the machine refuses a doorbell.
-pub fn port(wake_client: Waker) -> std::io::Result<(Port, NodeEnd)> {
-    let bell = Arc::new(Doorbell::new()?);
+/// A port; `wake_client` is called when something has come for the client, maybe by a thread that is in the middle of
+/// its own [`Port::ring`]: it must only note that.
+pub fn port(wake_client: Waker) -> (Port, NodeEnd) {
     let (to_node, from_client) = ring(PORT_BYTES);
     let (to_client, from_node) = ring(PORT_BYTES);
-    let port =
-        Port { to_node: Mutex::new(to_node), from_node: Mutex::new(from_node), bell: bell.clone() };
-    Ok((port, NodeEnd { to_client, from_client, wake_client, bell }))
+    let engine = EngineSlot::default();
+    let port = Port {
+        to_node: Mutex::new(to_node),
+        from_node: Mutex::new(from_node),
+        engine: engine.clone(),
+    };
+    (port, NodeEnd { to_client, from_client, wake_client, engine })
 }
 
 impl Port {
@@ -52,9 +55,13 @@ impl Port {
         producer.push(signal)
     }
 
-    /// Wakes the node, after sending.
+    /// After sending: has the node work on it. That may be done before this returns, by this thread, with whatever else
+    /// the node has to do just then, for some tens of microseconds.
     pub fn ring(&self) {
-        self.bell.ring();
+        // A node that is still starting looks at its ports by itself.
+        if let Some(engine) = self.engine.get() {
+            engine.help();
+        }
     }
 
     /// Appends the signals that have come.

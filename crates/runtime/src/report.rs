@@ -4,7 +4,10 @@
 //! is written and the process ends.
 
 use rustix::{fd::OwnedFd, net::Shutdown};
-use std::sync::{Arc, Mutex, Once, Weak};
+use std::{
+    cell::Cell,
+    sync::{Arc, Mutex, Once, Weak},
+};
 
 /// Held weakly: a connection that was given up must be closed at once, or the other side would wait for
 /// whoever reads no more.
@@ -13,6 +16,26 @@ static INSTALL: Once = Once::new();
 
 /// The exit status of a node that has met an impossible state.
 pub const STATUS_CRASHED: i32 = 70;
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it lives, this thread does the node's work: a panic is the node's.
+pub(crate) struct Inside(());
+
+impl Inside {
+    pub(crate) fn the_node() -> Self {
+        INSIDE.set(true);
+        Self(())
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
 
 /// Notes a socket that must be shut when the node crashes.
 pub(crate) fn watch(socket: &Arc<OwnedFd>) {
@@ -28,7 +51,8 @@ pub(crate) fn install() {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             let thread = std::thread::current();
-            let fatal = thread.name().is_some_and(|n| n.starts_with("lats-exec"));
+            let own = thread.name().is_some_and(|n| n.starts_with("lats-exec"));
+            let fatal = own || INSIDE.get();
             if fatal {
                 shut_sockets();
             }

@@ -139,7 +139,7 @@ impl Worker {
         loop {
             let mailbox = self.executor.mailbox();
             self.ends.receive(|signal| mailbox.push_signal(signal));
-            turn(&mut self.executor);
+            turn(&mut self.executor, TURN);
             let mut outgoing = core::mem::take(self.executor.outgoing());
             while let Some(signal) = outgoing.pop() {
                 let receiver = signal.header.receiver;
@@ -174,16 +174,19 @@ impl Worker {
 
 /// What a thread works off before it looks at its sockets and timers again. Long scans send themselves
 /// the order to go on: however many of them there are, leases are renewed in time.
-const TURN: lats_base::Duration = lats_base::Duration::from_micros(250);
+pub(crate) const TURN: lats_base::Duration = lats_base::Duration::from_micros(250);
+
+/// A wait that is none.
+pub(crate) const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// One turn of an executor.
-pub(crate) fn turn(executor: &mut Executor) -> Progress {
+pub(crate) fn turn(executor: &mut Executor, limit: lats_base::Duration) -> Progress {
     let begun = clock::now();
     let mut now = begun;
     loop {
         let progress = executor.step(now, Budget::ROUND);
         now = clock::now();
-        if !progress.more || progress.crashed || now.since(begun) >= TURN {
+        if !progress.more || progress.crashed || now.since(begun) >= limit {
             return progress;
         }
     }

@@ -50,7 +50,7 @@ impl SqlThreads {
         for _ in 0..count {
             let arrived = Arc::new(Notify::new());
             let notify = arrived.clone();
-            let (own, end) = port(Arc::new(move || notify.notify_one()))?;
+            let (own, end) = port(Arc::new(move || notify.notify_one()));
             runtime.ports.push(end);
             ports.push((own, arrived));
         }
