@@ -63,6 +63,27 @@ refused "is no URL" "${keys[@]}" "mariadb.example"
 refused "cannot connect" "${keys[@]}" "mysql://root@127.0.0.1:9"
 refused "bench.lookup" "$latsdb" sql --address "127.0.0.1:$native" -e "SELECT COUNT(*) FROM bench.lookup"
 
+# Workloads of YCSB, natively and through SQL.
+ycsb=("$latsdb" bench ycsb --address "127.0.0.1:$native" --records 1000 --client-threads 2 --seconds 1)
+for how in "" --sql; do
+  # shellcheck disable=SC2086 # no option at all, or one
+  "${ycsb[@]}" $how --connections 4 --json - | python3 -c "
+import json, sys
+said = json.load(sys.stdin)['latsdb']
+kinds = {'load': ['insert'], 'A': ['read', 'update'], 'B': ['read', 'update'], 'C': ['read'], 'D': ['insert', 'read'],
+         'E': ['insert', 'scan'], 'F': ['read', 'read+update']}
+assert sorted(said) == sorted(kinds), said
+for workload, wanted in kinds.items():
+    done = {kind: one for kind, one in said[workload].items() if kind != 'ops_per_second'}
+    assert sorted(done) == wanted, said
+    for one in done.values():
+        assert one['errors'] == 0 and one['ops_per_second'] > 0 and 0 < one['p50_us'] <= one['p99_us'], said" ||
+    fail "bench ycsb $how"
+done
+refused "not be more than" "${ycsb[@]}" --connections 1
+refused "required arguments" "${ycsb[@]}" --peer "mysql://root@127.0.0.1:$port"
+refused "bench.usertable" "$latsdb" sql --address "127.0.0.1:$native" -e "SELECT COUNT(*) FROM bench.usertable"
+
 dead=("$latsdb" declare-dead --address "127.0.0.1:$native")
 refused "no node 9" "${dead[@]}" 9
 refused "it lives" "${dead[@]}" 2

@@ -4,9 +4,8 @@
 mod rows;
 mod work;
 
-use crate::{Place, report};
-use anyhow::{Context, bail};
-use lats_client::net::Client;
+use crate::{Place, native, report};
+use anyhow::bail;
 use rows::Rows;
 use serde_json::{Map, Value, json};
 use std::{io::Write, path::PathBuf, sync::Arc};
@@ -138,15 +137,6 @@ fn run_stages(
 }
 
 async fn prepare(args: &FlexArgs, place: &Place) -> anyhow::Result<Rows> {
-    let client = connect(place, 0).await?;
+    let client = native::connect(place, 0).await?;
     rows::create_table(&client, args).await
-}
-
-/// A client with links of its own. Call it within a tokio runtime.
-async fn connect(place: &Place, number: u64) -> anyhow::Result<Client> {
-    let mut options = place.options.clone();
-    options.seed ^= number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let client = Client::start(options, place.clock);
-    client.ready(crate::PATIENCE).await.context("no node of the cluster answers; does it run?")?;
-    Ok(client)
 }

@@ -1,17 +1,18 @@
 //! `keys`: SQL transactions of many statements, each of which reads many rows by an `IN` list of keys. (What M. Ronström
 //! measured in "5.5M Key Lookups per second on 16 VCPU VMs", 2021, with sysbench.)
 
-use crate::{Place, distinct, measure::Measure, mysql::Server, report};
+use crate::{
+    Place, distinct,
+    measure::Measure,
+    mysql::Server,
+    report,
+    threads::{self, Load, Measures},
+};
 use anyhow::Context;
 use lats_base::{Duration, Instant, prng::Prng};
 use mysql_async::{Conn, Statement, Value, prelude::Queryable};
 use serde_json::{Map, json};
-use std::{
-    fmt::Write as _,
-    io::Write,
-    path::PathBuf,
-    sync::{Arc, Barrier},
-};
+use std::{fmt::Write as _, io::Write, path::PathBuf};
 
 /// Read rows by lists of keys through SQL, and measure it; beside another MySQL server if one is named. Makes the table
 /// `bench.lookup`, anew if it is there, and drops it afterwards. The exit status is 1 if there were errors.
@@ -67,12 +68,14 @@ pub fn run(args: &KeysArgs, place: &Place, out: &mut impl Write) -> anyhow::Resu
     let (mut record, mut errors, mut rates) = (Map::new(), 0, Vec::new());
     for server in servers {
         tokio.block_on(load(&server, args))?;
-        let measured = measure(&server, args, place);
+        let load = Lookups { server: server.clone(), args: args.clone(), clock: place.clock };
+        let measured = threads::run(&load, args.client_threads, place.clock);
         let dropped = tokio.block_on(server.drop_table(TABLE));
-        let (measure, took) = measured?;
+        let (mut measures, took) = measured?;
         dropped?;
+        let measure = threads::of(&mut measures, KIND)?;
         if prints_table {
-            report::line(server.name, &measure, took, out)?;
+            report::line(server.name, measure, took, out)?;
         }
         errors += measure.errors;
         rates.push(measure.operations_per_second(took));
@@ -125,61 +128,39 @@ async fn load(server: &Server, args: &KeysArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads in all client threads; what they have measured, and how long it took.
-fn measure(server: &Server, args: &KeysArgs, place: &Place) -> anyhow::Result<(Measure, Duration)> {
-    let ready = Arc::new(Barrier::new(args.client_threads as usize));
-    let threads: Vec<_> = (0..args.client_threads)
-        .map(|number| {
-            let (server, args, clock) = (server.clone(), args.clone(), place.clock);
-            let ready = ready.clone();
-            let work = move || client_thread(number, &server, &args, clock, &ready);
-            std::thread::Builder::new().name(format!("bench-{number}")).spawn(work)
-        })
-        .collect::<Result<_, _>>()
-        .context("cannot start a client thread")?;
-    let mut all = Measure::new()?;
-    let mut longest = Duration::from_millis(0);
-    for thread in threads {
-        let (measure, took) =
-            thread.join().map_err(|_| anyhow::anyhow!("a client thread has died"))??;
-        all.add(measure);
-        longest = longest.max(took);
-    }
-    Ok((all, longest))
+/// What the client threads do.
+#[derive(Clone)]
+struct Lookups {
+    server: Server,
+    args: KeysArgs,
+    clock: fn() -> Instant,
 }
 
-fn client_thread(
-    number: u32,
-    server: &Server,
-    args: &KeysArgs,
-    clock: fn() -> Instant,
-    ready: &Barrier,
-) -> anyhow::Result<(Measure, Duration)> {
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let own = (0..args.connections).filter(|c| c % args.client_threads == number);
-    let connected = tokio.map_err(anyhow::Error::from).and_then(|tokio| {
-        let readers = tokio.block_on(async {
-            let mut readers = Vec::new();
-            for connection in own {
-                readers.push(Reader::connect(server, connection, args, clock).await?);
-            }
-            anyhow::Ok(readers)
-        })?;
-        Ok((tokio, readers))
-    });
-    // Who cannot connect must not keep the others waiting.
-    ready.wait();
-    let (tokio, readers) = connected?;
-    tokio.block_on(async {
-        let begun = clock();
-        let end = begun.plus(Duration::from_millis(args.seconds * 1_000));
-        let tasks: Vec<_> = readers.into_iter().map(|r| tokio::spawn(r.work(end))).collect();
-        let mut measure = Measure::new()?;
-        for task in tasks {
-            measure.add(task.await.context("a client task has died")??);
+/// What is measured of a statement.
+const KIND: &str = "keys";
+
+impl Load for Lookups {
+    type Clients = Vec<Reader>;
+
+    async fn connect(&self, thread: u32) -> anyhow::Result<Vec<Reader>> {
+        let own = (0..self.args.connections).filter(|c| c % self.args.client_threads == thread);
+        let mut readers = Vec::new();
+        for connection in own {
+            readers.push(Reader::connect(&self.server, connection, &self.args, self.clock).await?);
         }
-        Ok((measure, clock().since(begun)))
-    })
+        Ok(readers)
+    }
+
+    async fn work(&self, readers: Vec<Reader>) -> anyhow::Result<Measures> {
+        let end = (self.clock)().plus(Duration::from_millis(self.args.seconds * 1_000));
+        let tasks: Vec<_> = readers.into_iter().map(|r| tokio::spawn(r.work(end))).collect();
+        let mut measures = Measures::new();
+        for task in tasks {
+            let measure = task.await.context("a client task has died")??;
+            threads::of(&mut measures, KIND)?.add(measure);
+        }
+        Ok(measures)
+    }
 }
 
 /// One connection.

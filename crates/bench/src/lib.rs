@@ -5,7 +5,10 @@ pub mod flex;
 pub mod keys;
 mod measure;
 mod mysql;
+mod native;
 mod report;
+mod threads;
+pub mod ycsb;
 
 use lats_base::{Instant, prng::Prng};
 use lats_client::net::ClientOptions;

@@ -1,6 +1,6 @@
 //! MySQL servers as the benchmarks meet them: ours, and any other one to compare with.
 
-use crate::Place;
+use crate::{Place, native::DATABASE};
 use anyhow::{Context, bail};
 use lats_client::net::Client;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
@@ -12,9 +12,6 @@ pub(crate) struct Server {
     pub(crate) name: &'static str,
     nodes: Vec<Opts>,
 }
-
-/// The database of all benchmarks.
-const DATABASE: &str = "bench";
 
 impl Server {
     /// The nodes of our cluster that serve MySQL clients.

@@ -357,10 +357,11 @@ impl ClientCore {
 
     /// Says that this life of a node is over, though the cluster cannot see it (SILENT-4): the view will say whether
     /// the cluster believes it.
-    pub fn declare_dead(&mut self, node: NodeId, incarnation: Incarnation) {
+    pub fn declare_dead(&mut self, node: NodeId, incarnation: Incarnation, give_up_rows: bool) {
         let body = DeclareDeadReq {
             node: u64::from(node.get()),
             incarnation: u64::from(incarnation.get()),
+            give_up_rows: u64::from(give_up_rows),
         };
         if let Some(to) = self.any_node() {
             self.send(BlockRef::control(to), &body, &[]);

@@ -251,10 +251,10 @@ impl Client {
         self.tell(|core| core.stop_node(node, restart));
     }
 
-    /// Says that a node which the cluster only finds silent is dead for certain: its rows are given up if nobody else
-    /// has them. Whether the cluster believes it is to be seen in the map or the status.
-    pub fn declare_dead(&self, node: NodeId, incarnation: Incarnation) {
-        self.tell(|core| core.declare_dead(node, incarnation));
+    /// Says that a node which the cluster only finds silent is dead for certain: its rows may be given up if nobody else
+    /// has them, or nothing is done then. Whether the cluster believes it is to be seen in the map or the status.
+    pub fn declare_dead(&self, node: NodeId, incarnation: Incarnation, give_up_rows: bool) {
+        self.tell(|core| core.declare_dead(node, incarnation, give_up_rows));
     }
 
     /// Tells the own node, which is to stop, that nobody uses this client any more.

@@ -45,7 +45,8 @@ impl Control {
                 ctx.send(BlockRef::control(leader), &req);
             }
         } else if node != ctx.node() && self.is_unheard(node, ctx) {
-            self.propose(&Command::DeclareDead { node, incarnation }, ctx);
+            let give_up_rows = req.give_up_rows != 0;
+            self.propose(&Command::DeclareDead { node, incarnation, give_up_rows }, ctx);
         }
     }
 

@@ -121,6 +121,8 @@ pub enum Command {
         node: NodeId,
         /// The life.
         incarnation: Incarnation,
+        /// Also if no full replica of its rows is left then.
+        give_up_rows: bool,
     },
     /// Leaders may begin epochs up to this one.
     EpochCeiling {
@@ -185,7 +187,9 @@ impl ControlState {
             Command::EndHandOver { view } => self.end_hand_over(*view, true),
             Command::CancelHandOver { view } => self.end_hand_over(*view, false),
             Command::Stop { node, incarnation, then } => self.stop(*node, *incarnation, *then),
-            Command::DeclareDead { node, incarnation } => self.declare_dead(*node, *incarnation),
+            Command::DeclareDead { node, incarnation, give_up_rows } => {
+                self.declare_dead(*node, *incarnation, *give_up_rows);
+            }
             Command::EpochCeiling { ceiling } => {
                 self.epoch_ceiling = self.epoch_ceiling.max(*ceiling);
             }
@@ -318,8 +322,12 @@ impl ControlState {
         }
     }
 
-    /// SILENT-4: it gets no lease any more, and is removed when its last one has run out.
-    fn declare_dead(&mut self, node: NodeId, incarnation: Incarnation) {
+    /// SILENT-4: it gets no lease any more, and is removed when its last one has run out. Who has decided that its rows
+    /// may be lost is asked here: another replica may have died since the person has looked.
+    fn declare_dead(&mut self, node: NodeId, incarnation: Incarnation, give_up_rows: bool) {
+        if !give_up_rows && !self.view.is_replaceable(node) {
+            return;
+        }
         let member = self.view.members.iter_mut().find(|m| m.node == node);
         let member = member.filter(|m| m.alive && m.incarnation == incarnation && !m.declared_dead);
         if let Some(member) = member {

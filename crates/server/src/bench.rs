@@ -2,7 +2,7 @@
 
 use crate::status::Target;
 use clap::Subcommand;
-use lats_bench::{Place, flex, keys};
+use lats_bench::{Place, flex, keys, ycsb};
 use std::process::ExitCode;
 
 /// Which benchmark, and where.
@@ -28,6 +28,13 @@ enum Which {
         #[command(flatten)]
         args: keys::KeysArgs,
     },
+    /// Run workloads A to F of YCSB, through the native client or SQL.
+    Ycsb {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        args: ycsb::YcsbArgs,
+    },
 }
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
@@ -39,6 +46,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let errors = match &args.which {
         Which::Flex { target, args } => flex::run(args, &place(target)?, out)?,
         Which::Keys { target, args } => keys::run(args, &place(target)?, out)?,
+        Which::Ycsb { target, args } => ycsb::run(args, &place(target)?, out)?,
     };
     Ok(if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &DeclareDeadArgs) -> anyhow::Result<ExitCode> {
         let node = NodeId::new(args.node_id);
         let life = life_to_end(&state_from(&client).await?, node, args.give_up_rows)?;
         let patience = Duration::from_secs(args.wait_s);
-        tokio::time::timeout(patience, end(&client, node, life)).await.with_context(|| {
+        tokio::time::timeout(patience, end(&client, (node, life), args.give_up_rows)).await.with_context(|| {
             format!(
                 "the cluster has not removed node {node} within {patience:?}: either its leader hears the node, or \
                  there is no majority to decide it (`latsdb status` shows who is there)"
@@ -79,7 +79,11 @@ fn life_to_end(status: &Status, node: NodeId, give_up: bool) -> anyhow::Result<I
     Ok(life)
 }
 
-async fn end(client: &Client, node: NodeId, life: Incarnation) -> anyhow::Result<()> {
+async fn end(
+    client: &Client,
+    (node, life): (NodeId, Incarnation),
+    give_up_rows: bool,
+) -> anyhow::Result<()> {
     loop {
         if let Ok(status) = state_from(client).await {
             if !status.view.is_alive(node, life) {
@@ -88,7 +92,7 @@ async fn end(client: &Client, node: NodeId, life: Incarnation) -> anyhow::Result
             if !status.silent.contains(&node) && !status.view.is_declared_dead(node) {
                 bail!("node {node} is heard again by node {}, and was not removed", status.node);
             }
-            client.declare_dead(node, life);
+            client.declare_dead(node, life, give_up_rows);
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }

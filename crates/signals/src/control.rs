@@ -370,6 +370,8 @@ body! {
         node: u64,
         /// The life.
         incarnation: u64,
+        /// 1: also if no full replica of its rows is left then; else 0.
+        give_up_rows: u64,
     }
 }
 body! {

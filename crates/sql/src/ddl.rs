@@ -132,7 +132,16 @@ impl<S: Store> Session<S> {
         let outcome = match (self.change(change, false).await, builder) {
             (Err(Failure::Store(error)), Some(builder)) => {
                 // It may have been made all the same, and nobody would fill it.
-                tokio::spawn(build::abandon(self.shared.store.clone(), place, builder));
+                match self.shared.watch() {
+                    Some(watch) => {
+                        let store = self.shared.store.clone();
+                        tokio::spawn(build::abandon(store, place, builder, watch));
+                    }
+                    None => tracing::warn!(
+                        index = place.2,
+                        "too many indexes could not be made lately: if this one turns up after all, drop it"
+                    ),
+                }
                 return Err(error.into());
             }
             (changed, _) => changed?,

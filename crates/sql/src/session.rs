@@ -21,7 +21,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use transaction::Savepoint;
 
 /// How long a statement outside a transaction is run again after temporary errors.
@@ -91,7 +91,11 @@ struct Common {
     places: Arc<Semaphore>,
     next_connection: AtomicU32,
     sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
+    watches: Arc<Semaphore>,
 }
+
+/// Indexes that are watched at a time because their making has failed: each for up to an hour.
+const WATCHES_MAX: usize = 64;
 
 impl<S: Store> Shared<S> {
     /// For the sessions of a process.
@@ -101,6 +105,7 @@ impl<S: Store> Shared<S> {
             next_connection: AtomicU32::new(1),
             places: Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX)),
             sequences: Mutex::new(BTreeMap::new()),
+            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
         };
         Self { store, now_micros, common: Arc::new(common) }
     }
@@ -121,6 +126,11 @@ impl<S: Store> Shared<S> {
     /// Places for connections.
     pub(crate) fn places(&self) -> &Arc<Semaphore> {
         &self.common.places
+    }
+
+    /// A place for a task that watches an index whose making has failed, if there is one.
+    pub(crate) fn watch(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.common.watches).try_acquire_owned().ok()
     }
 
     /// The number of a new connection.

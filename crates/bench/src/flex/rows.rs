@@ -1,9 +1,12 @@
 //! The table of `flex`, and operations on its rows.
 
 use super::{FlexArgs, Stage};
-use crate::Place;
-use anyhow::{Context, bail};
-use lats_catalog::{Change, ColumnDef, TableDef};
+use crate::{
+    Place,
+    native::{self, DATABASE},
+};
+use anyhow::Context;
+use lats_catalog::{ColumnDef, TableDef};
 use lats_client::{
     api::{LockMode, LockWait, RowOp, RowOpKind},
     net::Client,
@@ -11,7 +14,6 @@ use lats_client::{
 };
 use lats_values::{ColumnType, RowLayout, TypeKind, Value, encode_key_value};
 
-const DATABASE: &str = "bench";
 const TABLE: &str = "flex";
 
 /// The table.
@@ -24,10 +26,7 @@ pub(super) struct Rows {
 }
 
 pub(super) async fn create_table(client: &Client, args: &FlexArgs) -> anyhow::Result<Rows> {
-    let create = Change::CreateDatabase { name: DATABASE.to_string(), if_not_exists: true };
-    change(client, create).await?;
-    change(client, dropped()).await?;
-    change(client, Change::CreateTable { table: definition(args), if_not_exists: false }).await?;
+    native::create_table(client, definition(args)).await?;
     let catalog = client.catalog();
     let def = catalog.table(DATABASE, TABLE).context("the table is not there")?.clone();
     let (columns, column_bytes) = (usize::from(args.columns), usize::from(args.column_bytes));
@@ -35,19 +34,7 @@ pub(super) async fn create_table(client: &Client, args: &FlexArgs) -> anyhow::Re
 }
 
 pub(super) async fn drop_table(place: &Place) -> anyhow::Result<()> {
-    let client = super::connect(place, u64::MAX).await?;
-    change(&client, dropped()).await
-}
-
-fn dropped() -> Change {
-    Change::DropTable { database: DATABASE.to_string(), name: TABLE.to_string(), if_exists: true }
-}
-
-async fn change(client: &Client, change: Change) -> anyhow::Result<()> {
-    match client.change(change).await.context("the cluster does not answer")? {
-        Ok(()) => Ok(()),
-        Err(refused) => bail!("the cluster refuses the table: {}", refused.message),
-    }
+    native::drop_table(&native::connect(place, u64::MAX).await?, TABLE).await
 }
 
 fn definition(args: &FlexArgs) -> TableDef {
@@ -55,19 +42,7 @@ fn definition(args: &FlexArgs) -> TableDef {
     let bytes = TypeKind::VarBinary { bytes: args.column_bytes };
     let values = (0..args.columns)
         .map(|at| ColumnDef::new(&column_name(at.into()), ColumnType::new(bytes).not_null()));
-    TableDef {
-        id: Default::default(),
-        schema_version: 0,
-        database: DATABASE.to_string(),
-        name: TABLE.to_string(),
-        columns: std::iter::once(key).chain(values).collect(),
-        primary_key: vec![0],
-        indexes: Vec::new(),
-        fragment_count: 0,
-        comment: String::new(),
-        partition_key: Vec::new(),
-        index_of: None,
-    }
+    native::definition(TABLE, std::iter::once(key).chain(values).collect())
 }
 
 fn column_name(at: usize) -> String {

@@ -1,7 +1,7 @@
 //! The clients of `flex`: each transaction in flight has rows of its own, so that none waits for another.
 
-use super::{FlexArgs, Stage, connect, rows::Rows};
-use crate::{Place, distinct, measure::Measure};
+use super::{FlexArgs, Stage, rows::Rows};
+use crate::{Place, distinct, measure::Measure, native};
 use anyhow::Context;
 use lats_base::{Duration, ErrorClass, Instant, prng::Prng};
 use lats_client::{
@@ -56,7 +56,7 @@ fn client_thread(
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let connected = tokio.map_err(anyhow::Error::from).and_then(|tokio| {
         let stage_seed = u64::from(number) << 8 | stage as u64;
-        let client = tokio.block_on(connect(place, 1 + stage_seed))?;
+        let client = tokio.block_on(native::connect(place, 1 + stage_seed))?;
         Ok((tokio, client))
     });
     // Who cannot connect must not keep the others waiting.

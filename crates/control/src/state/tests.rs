@@ -147,6 +147,26 @@ fn the_last_replica_does_not_stop() {
     assert!(state.view.is_stopping(NodeId::new(3)), "a witness holds no data");
 }
 
+/// SILENT-4: another replica may have died since the person has looked.
+#[test]
+fn a_declared_death_costs_no_rows_without_consent() {
+    let mut state = two_and_a_witness();
+    let declare = |node: u16, give_up_rows| Command::DeclareDead {
+        node: NodeId::new(node),
+        incarnation: Incarnation::new(1),
+        give_up_rows,
+    };
+    let (one, two) = (NodeId::new(1), NodeId::new(2));
+    state.apply(&declare(2, false));
+    assert!(state.view.is_declared_dead(two), "node 1 has all its rows");
+    let mut state = two_and_a_witness();
+    state.apply(&Command::Remove { node: two, incarnation: Incarnation::new(1) });
+    state.apply(&declare(1, false));
+    assert!(!state.view.is_declared_dead(one));
+    state.apply(&declare(1, true));
+    assert!(state.view.is_declared_dead(one));
+}
+
 #[test]
 fn replicas_of_a_group_are_in_different_locations() {
     let groups = |replicas: u16, locations: &[&str]| {

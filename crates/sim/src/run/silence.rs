@@ -182,7 +182,7 @@ impl Run {
                 }
                 let asks = |c: &&mut SimClient| !c.home.is_some_and(|h| nodes.contains(&h));
                 let number = self.clients.iter_mut().find(asks).map(|client| {
-                    client.core.declare_dead(*last, life);
+                    client.core.declare_dead(*last, life, true);
                     client.number
                 });
                 self.flush(number.ok_or("no client to ask")? as usize - 1);

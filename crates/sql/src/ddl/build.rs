@@ -11,6 +11,7 @@ use lats_client::api::{
     AsOf, KeyRange, LockMode, PRIMARY_INDEX, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
 };
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Rows that are entered by one transaction.
 const ROWS_MAX: usize = 128;
@@ -61,6 +62,7 @@ pub(super) async fn abandon<S: Store>(
     store: S,
     (database, table, name): (String, String, String),
     builder: Builder,
+    _watch: OwnedSemaphorePermit,
 ) {
     for look in 0..TRIES + CLEAN_UP_TRIES {
         let catalog = store.catalog();

@@ -1,0 +1,213 @@
+//! The clients of `ycsb`.
+
+use super::{
+    Workload, YcsbArgs,
+    choose::{Records, Zipfian},
+    db::{Db, Failure, Target},
+};
+use crate::threads::{self, Load, Measures};
+use anyhow::Context;
+use lats_base::{Duration, Instant, hash::partition_hash, prng::Prng};
+use std::sync::Arc;
+
+/// How long an operation is tried again after errors that pass, and what lies between two attempts.
+const PATIENCE: Duration = Duration::from_millis(10_000);
+const RETRY: std::time::Duration = std::time::Duration::from_millis(2);
+/// Records that a scan reads at most.
+const SCAN_MAX: u64 = 100;
+
+/// A table on which one workload runs after the other.
+pub(super) struct Runs {
+    target: Target,
+    args: YcsbArgs,
+    clock: fn() -> Instant,
+    records: Arc<Records>,
+    zipfian: Arc<Zipfian>,
+}
+
+/// One of them.
+#[derive(Clone)]
+struct Run {
+    target: Target,
+    args: YcsbArgs,
+    clock: fn() -> Instant,
+    records: Arc<Records>,
+    zipfian: Arc<Zipfian>,
+    /// None: the records of the beginning are inserted.
+    workload: Option<Workload>,
+}
+
+impl Runs {
+    pub(super) fn new(target: &Target, args: &YcsbArgs, clock: fn() -> Instant) -> Self {
+        let records = Arc::new(Records::new(args.records));
+        let zipfian = Arc::new(Zipfian::new(args.records));
+        Self { target: target.clone(), args: args.clone(), clock, records, zipfian }
+    }
+
+    /// Runs a workload, or loads the table; what was measured, and how long it took.
+    pub(super) fn run(&self, workload: Option<Workload>) -> anyhow::Result<(Measures, Duration)> {
+        let run = Run {
+            target: self.target.clone(),
+            args: self.args.clone(),
+            clock: self.clock,
+            records: self.records.clone(),
+            zipfian: self.zipfian.clone(),
+            workload,
+        };
+        threads::run(&run, self.args.client_threads, self.clock)
+    }
+}
+
+impl Load for Run {
+    type Clients = Vec<Client>;
+
+    async fn connect(&self, thread: u32) -> anyhow::Result<Vec<Client>> {
+        let (all, threads) = (self.args.connections, self.args.client_threads);
+        let own: Vec<u32> = (0..all).filter(|number| number % threads == thread).collect();
+        let connections = self.target.connect(thread, own.len()).await?;
+        let clients = own.into_iter().zip(connections).map(|(number, db)| {
+            let seed = u64::from(number) << 8 | self.workload.map_or(0, |w| 1 + w as u64);
+            Client { number: number.into(), db, run: self.clone(), random: Prng::new(seed) }
+        });
+        Ok(clients.collect())
+    }
+
+    async fn work(&self, clients: Vec<Client>) -> anyhow::Result<Measures> {
+        let end = (self.clock)().plus(Duration::from_millis(self.args.seconds * 1_000));
+        let mut tasks = Vec::new();
+        for client in clients {
+            tasks.push(match self.workload {
+                None => tokio::spawn(client.load()),
+                Some(workload) => tokio::spawn(client.work(workload, end)),
+            });
+        }
+        let mut measures = Measures::new();
+        for task in tasks {
+            threads::add(&mut measures, task.await.context("a client task has died")??)?;
+        }
+        Ok(measures)
+    }
+}
+
+/// One operation after the other.
+struct Client {
+    number: u64,
+    db: Db,
+    run: Run,
+    random: Prng,
+}
+
+/// What an operation is.
+#[derive(Clone, Copy)]
+enum Operation {
+    Read,
+    Update,
+    Insert,
+    Scan,
+    ReadAndUpdate,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::Insert => "insert",
+            Self::Scan => "scan",
+            Self::ReadAndUpdate => "read+update",
+        }
+    }
+}
+
+impl Client {
+    /// Inserts its part of the records.
+    async fn load(mut self) -> anyhow::Result<Measures> {
+        let mut measures = Measures::new();
+        let (all, records) = (u64::from(self.run.args.connections), self.run.args.records);
+        let own: Vec<u64> = (self.number..records).step_by(all as usize).collect();
+        for some in own.chunks(100) {
+            let begun = (self.run.clock)();
+            let done = self.db.load(some, &mut self.random).await;
+            let took = (self.run.clock)().since(begun);
+            let measure = threads::of(&mut measures, Operation::Insert.name())?;
+            match done {
+                Ok(done) => measure.note(some.len(), some.len() - done.min(some.len()), took),
+                Err(failure) => measure.fail(some.len(), &failure),
+            }
+        }
+        Ok(measures)
+    }
+
+    async fn work(mut self, workload: Workload, end: Instant) -> anyhow::Result<Measures> {
+        let mut measures = Measures::new();
+        while (self.run.clock)() < end {
+            let operation = self.choose(workload);
+            let begun = (self.run.clock)();
+            let mut retries = 0;
+            let (done, took) = loop {
+                let done = self.execute(operation, workload).await;
+                let took = (self.run.clock)().since(begun);
+                if !matches!(done, Err(Failure::Temporary)) || took >= PATIENCE {
+                    break (done, took);
+                }
+                retries += 1;
+                tokio::time::sleep(RETRY).await;
+            };
+            let measure = threads::of(&mut measures, operation.name())?;
+            measure.retries += retries;
+            match done {
+                Ok(found) => measure.note(1, usize::from(found == 0), took),
+                Err(failure) => measure.fail(1, &failure),
+            }
+        }
+        Ok(measures)
+    }
+
+    fn choose(&mut self, workload: Workload) -> Operation {
+        let hundredth = self.random.below(100);
+        match workload {
+            Workload::A if hundredth < 50 => Operation::Update,
+            Workload::B if hundredth < 5 => Operation::Update,
+            Workload::D | Workload::E if hundredth < 5 => Operation::Insert,
+            Workload::E => Operation::Scan,
+            Workload::F if hundredth < 50 => Operation::ReadAndUpdate,
+            _ => Operation::Read,
+        }
+    }
+
+    async fn execute(
+        &mut self,
+        operation: Operation,
+        workload: Workload,
+    ) -> Result<usize, Failure> {
+        let record = self.record(workload);
+        match operation {
+            Operation::Read => self.db.read(record).await,
+            Operation::Update => self.db.update(record, &mut self.random).await,
+            Operation::Scan => {
+                let count = 1 + self.random.below(SCAN_MAX);
+                self.db.scan(record, count).await
+            }
+            Operation::ReadAndUpdate => {
+                self.db.read(record).await?;
+                self.db.update(record, &mut self.random).await
+            }
+            Operation::Insert => {
+                let record = self.run.records.begin_insert();
+                let done = self.db.insert(record, &mut self.random).await;
+                self.run.records.end_insert(record);
+                done
+            }
+        }
+    }
+
+    /// A record that is there.
+    fn record(&mut self, workload: Workload) -> u64 {
+        let there = self.run.records.there();
+        let drawn = self.run.zipfian.draw(&mut self.random);
+        match workload {
+            Workload::D => there - 1 - drawn.min(there - 1),
+            _ => partition_hash(&drawn.to_be_bytes()) % there,
+        }
+    }
+}
