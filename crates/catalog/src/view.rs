@@ -207,7 +207,8 @@ impl View {
     /// True if another full replica of the node's group stays, so that the node can do without (STOP-1).
     /// True, too, of a node without data, and of one whose group is lost.
     pub fn is_replaceable(&self, node: NodeId) -> bool {
-        let stays = |r: &Replica| r.in_sync && r.node != node && !self.is_stopping(r.node);
+        let leaves = |node| self.is_stopping(node) || self.is_declared_dead(node);
+        let stays = |r: &Replica| r.in_sync && r.node != node && !leaves(r.node);
         self.group_of_node(node)
             .is_none_or(|(_, group)| group.is_lost() || group.replicas.iter().any(stays))
     }

@@ -32,7 +32,7 @@ impl std::fmt::Debug for NodeEnd {
 }
 
 /// Bytes that may be under way in each direction.
-const PORT_BYTES: usize = 16 << 20;
+const PORT_BYTES: usize = 8 << 20;
 
 /// A port; `wake_client` is called when something has come for the client, maybe by a thread that is in the middle of
 /// its own [`Port::ring`]: it must only note that.

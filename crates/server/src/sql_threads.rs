@@ -34,8 +34,9 @@ pub(crate) struct SqlThreads {
     stopping: watch::Receiver<bool>,
 }
 
-/// More threads than this for sessions would rather be a node for SQL only.
-const THREADS_MAX: usize = 32;
+/// Each thread has links to all other nodes, and memory for its port: more of them should rather be other nodes, for SQL
+/// only.
+const THREADS_MAX: usize = 8;
 
 impl SqlThreads {
     /// Gives the node a port for each thread, and has it say when it is to stop.

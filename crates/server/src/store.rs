@@ -9,7 +9,7 @@ use lats_client::{
 };
 use lats_sql::store::{Store, StoreScan, StoreTransaction};
 use lats_values::{BinaryOp, Expr, Program, Value, encode_key_value};
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 /// A cluster that SQL sessions work on.
 #[derive(Clone)]
@@ -29,6 +29,9 @@ pub(crate) struct ClusterScan {
     stream: ScanStream,
 }
 
+/// How long a definition waits until all threads of its node know it.
+const TOLD_WITHIN: Duration = Duration::from_millis(500);
+
 impl ClusterStore {
     pub(crate) fn new(client: Client) -> Self {
         Self { client, all: Arc::default() }
@@ -39,14 +42,15 @@ impl ClusterStore {
         Self { all, ..self }
     }
 
-    /// Lets the other clients read the catalog.
+    /// Lets the other clients read the catalog. Who cannot now, because its thread is busy, does later.
     async fn tell_others(&self) {
-        for other in self.all.iter() {
-            // Who cannot read it now does later.
-            if other.catalog().version < self.client.catalog().version {
+        let version = self.client.catalog().version;
+        let told = async {
+            for other in self.all.iter().filter(|other| other.catalog().version < version) {
                 let _ = other.fetch_catalog().await;
             }
-        }
+        };
+        let _ = tokio::time::timeout(TOLD_WITHIN, told).await;
     }
 
     /// Adds to a sequence and reads it, or founds it.

@@ -66,8 +66,7 @@ impl<S: Store> Host<S> {
         stopping: Stopping,
         place: OwnedSemaphorePermit,
     ) {
-        let (shared, connections) = (self.shared.clone(), self.connections.clone());
-        connections.fetch_add(1, Ordering::Relaxed);
+        let (shared, counted) = (self.shared.clone(), Counted::new(&self.connections));
         self.runtime.spawn(async move {
             let id = options.connection_id;
             let served = match TcpStream::from_std(socket) {
@@ -77,9 +76,24 @@ impl<S: Store> Host<S> {
             if let Err(error) = served {
                 tracing::debug!(connection = id, %error, "a client's connection ended");
             }
-            connections.fetch_sub(1, Ordering::Relaxed);
-            drop(place);
+            drop((counted, place));
         });
+    }
+}
+
+/// A connection that a thread has, however its task ends.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(connections: &Arc<AtomicUsize>) -> Self {
+        connections.fetch_add(1, Ordering::Relaxed);
+        Self(connections.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -85,7 +85,7 @@ impl Records {
         inner.next - 1
     }
 
-    /// It is there (or will never be: whoever reads it finds nothing).
+    /// It is there. (Where one has failed nobody reads beyond it.)
     pub(super) fn end_insert(&self, record: u64) {
         let mut inner = self.inner();
         inner.done.insert(record);

@@ -87,11 +87,16 @@ impl Target {
     }
 
     /// Connections for one client thread: one native client for all, or one for each in SQL.
-    pub(super) async fn connect(&self, thread: u32, count: usize) -> anyhow::Result<Vec<Db>> {
+    /// Clients of different stages are different ones: their transactions must not have the same ids.
+    pub(super) async fn connect(
+        &self,
+        (stage, thread): (u64, u32),
+        count: usize,
+    ) -> anyhow::Result<Vec<Db>> {
         let mut connections = Vec::with_capacity(count);
         match self {
             Self::Native(place) => {
-                let client = native::connect(place, 1 + u64::from(thread)).await?;
+                let client = native::connect(place, 1 + (u64::from(thread) << 8 | stage)).await?;
                 let catalog = client.catalog();
                 let def = catalog.table(native::DATABASE, TABLE).context("the table is gone")?;
                 let def = Arc::new(def.clone());

@@ -64,9 +64,10 @@ impl Load for Run {
     async fn connect(&self, thread: u32) -> anyhow::Result<Vec<Client>> {
         let (all, threads) = (self.args.connections, self.args.client_threads);
         let own: Vec<u32> = (0..all).filter(|number| number % threads == thread).collect();
-        let connections = self.target.connect(thread, own.len()).await?;
+        let stage = self.workload.map_or(0, |w| 1 + w as u64);
+        let connections = self.target.connect((stage, thread), own.len()).await?;
         let clients = own.into_iter().zip(connections).map(|(number, db)| {
-            let seed = u64::from(number) << 8 | self.workload.map_or(0, |w| 1 + w as u64);
+            let seed = u64::from(number) << 8 | stage;
             Client { number: number.into(), db, run: self.clone(), random: Prng::new(seed) }
         });
         Ok(clients.collect())
@@ -143,9 +144,13 @@ impl Client {
         while (self.run.clock)() < end {
             let operation = self.choose(workload);
             let begun = (self.run.clock)();
+            let record = match operation {
+                Operation::Insert => self.run.records.begin_insert(),
+                _ => self.record(workload),
+            };
             let mut retries = 0;
             let (done, took) = loop {
-                let done = self.execute(operation, workload).await;
+                let done = self.execute(operation, record).await;
                 let took = (self.run.clock)().since(begun);
                 if !matches!(done, Err(Failure::Temporary)) || took >= PATIENCE {
                     break (done, took);
@@ -155,6 +160,9 @@ impl Client {
             };
             let measure = threads::of(&mut measures, operation.name())?;
             measure.retries += retries;
+            if let (Operation::Insert, Ok(1)) = (operation, &done) {
+                self.run.records.end_insert(record);
+            }
             match done {
                 Ok(found) => measure.note(1, usize::from(found == 0), took),
                 Err(failure) => measure.fail(1, &failure),
@@ -175,12 +183,7 @@ impl Client {
         }
     }
 
-    async fn execute(
-        &mut self,
-        operation: Operation,
-        workload: Workload,
-    ) -> Result<usize, Failure> {
-        let record = self.record(workload);
+    async fn execute(&mut self, operation: Operation, record: u64) -> Result<usize, Failure> {
         match operation {
             Operation::Read => self.db.read(record).await,
             Operation::Update => self.db.update(record, &mut self.random).await,
@@ -192,12 +195,7 @@ impl Client {
                 self.db.read(record).await?;
                 self.db.update(record, &mut self.random).await
             }
-            Operation::Insert => {
-                let record = self.run.records.begin_insert();
-                let done = self.db.insert(record, &mut self.random).await;
-                self.run.records.end_insert(record);
-                done
-            }
+            Operation::Insert => self.db.insert(record, &mut self.random).await,
         }
     }
 

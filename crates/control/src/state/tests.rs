@@ -159,6 +159,8 @@ fn a_declared_death_costs_no_rows_without_consent() {
     let (one, two) = (NodeId::new(1), NodeId::new(2));
     state.apply(&declare(2, false));
     assert!(state.view.is_declared_dead(two), "node 1 has all its rows");
+    state.apply(&declare(1, false));
+    assert!(!state.view.is_declared_dead(one), "node 2 is as good as gone");
     let mut state = two_and_a_witness();
     state.apply(&Command::Remove { node: two, incarnation: Incarnation::new(1) });
     state.apply(&declare(1, false));
