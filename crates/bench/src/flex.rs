@@ -4,7 +4,7 @@
 mod rows;
 mod work;
 
-use crate::{Place, native, report};
+use crate::{Place, native, report, threads};
 use anyhow::bail;
 use rows::Rows;
 use serde_json::{Map, Value, json};
@@ -126,9 +126,12 @@ fn run_stages(
         report::head(out)?;
     }
     for stage in Stage::ALL {
-        let (measure, took) = work::run(stage, args, place, rows)?;
+        let work =
+            work::Work { stage, args: args.clone(), place: place.clone(), rows: rows.clone() };
+        let (mut measures, took) = threads::run(&work, args.client_threads, place.clock)?;
+        let measure = threads::of(&mut measures, stage.name())?;
         if table {
-            report::line(stage.name(), &measure, took, out)?;
+            report::line(stage.name(), measure, took, out)?;
         }
         errors += measure.errors;
         record.insert(stage.name().to_string(), measure.record(took));

@@ -6,6 +6,7 @@ pub mod keys;
 mod measure;
 mod mysql;
 mod native;
+mod patience;
 mod report;
 mod threads;
 pub mod ycsb;

@@ -19,19 +19,7 @@ pub(crate) async fn connect(place: &Place, number: u64) -> anyhow::Result<Client
 
 /// A table whose first column is its primary key.
 pub(crate) fn definition(name: &str, columns: Vec<ColumnDef>) -> TableDef {
-    TableDef {
-        id: Default::default(),
-        schema_version: 0,
-        database: DATABASE.to_string(),
-        name: name.to_string(),
-        columns,
-        primary_key: vec![0],
-        indexes: Vec::new(),
-        fragment_count: 0,
-        comment: String::new(),
-        partition_key: Vec::new(),
-        index_of: None,
-    }
+    TableDef::new(DATABASE, name, columns, vec![0])
 }
 
 /// Makes a table, anew if it is there.

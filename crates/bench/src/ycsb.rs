@@ -5,7 +5,12 @@ mod choose;
 mod db;
 mod work;
 
-use crate::{Place, mysql::Server, report, threads::Measures};
+use crate::{
+    Place,
+    mysql::Server,
+    report,
+    threads::{self, Measures},
+};
 use anyhow::bail;
 use clap::ValueEnum;
 use db::Target;
@@ -120,9 +125,10 @@ fn run_all(
     out: &mut impl Write,
 ) -> anyhow::Result<(Map<String, Value>, u64)> {
     let (mut record, mut errors) = (Map::new(), 0);
-    let runs = work::Runs::new(target, args, place.clock);
+    let load = work::Run::new(target, args, place.clock);
     for workload in std::iter::once(None).chain(args.workloads.iter().copied().map(Some)) {
-        let (measures, took) = runs.run(workload)?;
+        let run = load.with(workload);
+        let (measures, took) = threads::run(&run, args.client_threads, place.clock)?;
         let name = workload.map_or("load", Workload::name);
         if prints_table(args) {
             for (kind, measure) in &measures {

@@ -18,7 +18,11 @@ pub mod view;
 pub use spread::Spread;
 pub use view::{AfterStop, ClusterConfig, ClusterMap, Group, Member, Replica, Roles, View};
 
-use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use alloc::{
+    collections::BTreeMap,
+    string::{String, ToString},
+    vec::Vec,
+};
 use lats_base::{Incarnation, IndexId, NodeId, RefCode, TableId, limits};
 use lats_values::{ColumnType, RowLayout, Value};
 use serde::{Deserialize, Serialize};
@@ -261,6 +265,23 @@ pub enum ChangeErrorKind {
 }
 
 impl TableDef {
+    /// A table that is to be created: without indexes; its id and fragments are given to it then.
+    pub fn new(database: &str, name: &str, columns: Vec<ColumnDef>, primary_key: Vec<u16>) -> Self {
+        Self {
+            id: TableId::default(),
+            schema_version: 0,
+            database: database.to_string(),
+            name: name.to_string(),
+            columns,
+            primary_key,
+            indexes: Vec::new(),
+            fragment_count: 0,
+            comment: String::new(),
+            partition_key: Vec::new(),
+            index_of: None,
+        }
+    }
+
     /// The layout of its rows.
     pub fn layout(&self) -> RowLayout {
         let types: Vec<ColumnType> = self.columns.iter().map(|c| c.column_type.clone()).collect();

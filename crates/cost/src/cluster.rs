@@ -212,19 +212,8 @@ fn catalog(replicas: u16) -> anyhow::Result<Catalog> {
     let mut catalog = Catalog::initial();
     let key = ColumnDef::new("id", ColumnType::new(TypeKind::BigInt).unsigned().not_null());
     let bytes = ColumnType::new(TypeKind::VarBinary { bytes: COLUMN_BYTES }).not_null();
-    let table = TableDef {
-        id: Default::default(),
-        schema_version: 0,
-        database: "test".to_string(),
-        name: "flex".to_string(),
-        columns: vec![key, ColumnDef::new("c0", bytes)],
-        primary_key: vec![0],
-        indexes: Vec::new(),
-        fragment_count: 0,
-        comment: String::new(),
-        partition_key: Vec::new(),
-        index_of: None,
-    };
+    let columns = vec![key, ColumnDef::new("c0", bytes)];
+    let table = TableDef::new("test", "flex", columns, vec![0]);
     let create = Change::CreateDatabase { name: "test".to_string(), if_not_exists: true };
     let changes = [create, Change::CreateTable { table, if_not_exists: false }];
     for change in changes {

@@ -18,6 +18,7 @@ use lats_signals::{
 const GROUP: usize = 32;
 /// Rows that are fetched at once: they must still be in the processor's cache when it is their turn.
 const ROWS_MAX: usize = 8 * GROUP;
+
 /// Rows that will be needed.
 struct Group<'a> {
     fragments: [&'a Fragment; GROUP],

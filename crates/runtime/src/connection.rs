@@ -49,10 +49,12 @@ pub(crate) enum ReadEnd {
     Closed,
 }
 
-/// Read from one socket in one turn at most.
+/// Read from one socket in one turn, if no signal is longer: what comes of it must stay in the processor's cache, and its
+/// answers are sent before more is read.
 const READ_BYTES: usize = 8 << 10;
-/// Room for one read: a burst of small signals should cost one system call.
-const READ_ROOM: usize = 8 << 10;
+/// Memory that is kept between bursts.
+const INPUT_KEPT_BYTES: usize = 4 * READ_BYTES;
+const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 /// Output that waits for a client that does not read, and for a node.
 const CLIENT_OUTPUT_MAX: usize = 128 << 20;
 const NODE_OUTPUT_MAX: usize = 1 << 30;
@@ -77,26 +79,18 @@ impl Connection {
 
     /// Reads what is there, up to a limit.
     pub(crate) fn read(&mut self) -> ReadEnd {
-        let mut total = 0;
-        while total < READ_BYTES {
-            if self.input.capacity() - self.input.len() < READ_ROOM {
-                self.input.reserve(READ_ROOM);
-            }
-            let room = self.input.capacity() - self.input.len();
+        self.input.reserve(READ_BYTES);
+        let room = self.input.capacity() - self.input.len();
+        loop {
             let spare = rustix::buffer::spare_capacity(&mut self.input);
-            let got = rustix::io::read(&*self.socket, spare);
-            match got {
-                Ok(0) => return ReadEnd::Closed,
-                Ok(n) => total += n,
-                Err(Errno::AGAIN) => return ReadEnd::Drained,
-                Err(Errno::INTR) => {}
-                Err(_) => return ReadEnd::Closed,
-            }
-            if got.is_ok_and(|n| n < room) {
-                return ReadEnd::Drained;
-            }
+            return match rustix::io::read(&*self.socket, spare) {
+                Ok(0) => ReadEnd::Closed,
+                Ok(n) if n == room => ReadEnd::More,
+                Ok(_) | Err(Errno::AGAIN) => ReadEnd::Drained,
+                Err(Errno::INTR) => continue,
+                Err(_) => ReadEnd::Closed,
+            };
         }
-        ReadEnd::More
     }
 
     /// The greeting, once it is here; `Err` if what came is none.
@@ -120,8 +114,8 @@ impl Connection {
             used += signal.bytes().len();
         }
         self.input.drain(..used);
-        // A burst must not hold its memory for ever.
-        if self.input.is_empty() && self.input.capacity() > (1 << 20) {
+        // A burst must not hold its memory for ever, nor make every later read a large one.
+        if self.input.is_empty() && self.input.capacity() > INPUT_KEPT_BYTES {
             self.input = Vec::new();
         }
         Ok(())
@@ -166,7 +160,7 @@ impl Connection {
         self.output.clear();
         self.written = 0;
         self.blocked = false;
-        if self.output.capacity() > (1 << 20) {
+        if self.output.capacity() > OUTPUT_KEPT_BYTES {
             self.output = Vec::new();
         }
         true

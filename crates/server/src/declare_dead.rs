@@ -6,6 +6,7 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use lats_base::{Incarnation, NodeId};
+use lats_catalog::View;
 use lats_client::net::Client;
 use lats_node::control::Status;
 use std::{process::ExitCode, time::Duration};
@@ -68,6 +69,12 @@ fn life_to_end(status: &Status, node: NodeId, give_up: bool) -> anyhow::Result<I
             status.node
         );
     }
+    check_consent(view, node, give_up)?;
+    Ok(life)
+}
+
+/// Only who has consented to it gives up rows; the cluster does nothing without.
+fn check_consent(view: &View, node: NodeId, give_up: bool) -> anyhow::Result<()> {
     let group = view.group_of_node(node).filter(|_| !view.is_replaceable(node));
     if let (Some((group, _)), false) = (group, give_up) {
         bail!(
@@ -76,7 +83,7 @@ fn life_to_end(status: &Status, node: NodeId, give_up: bool) -> anyhow::Result<I
              add --give-up-rows"
         );
     }
-    Ok(life)
+    Ok(())
 }
 
 async fn end(
@@ -92,6 +99,8 @@ async fn end(
             if !status.silent.contains(&node) && !status.view.is_declared_dead(node) {
                 bail!("node {node} is heard again by node {}, and was not removed", status.node);
             }
+            // Another replica may have died meanwhile.
+            check_consent(&status.view, node, give_up_rows)?;
             client.declare_dead(node, life, give_up_rows);
         }
         tokio::time::sleep(LOOK_AGAIN).await;

@@ -80,19 +80,8 @@ impl Numbers {
             columns: vec![column],
             unique: self.unique.then_some(entries),
         });
-        TableDef {
-            id: TableId::new(0),
-            schema_version: 0,
-            database: "test".to_string(),
-            name: self.name.to_string(),
-            columns,
-            primary_key: vec![0],
-            indexes: indexes.into_iter().collect(),
-            fragment_count: 0,
-            comment: String::new(),
-            partition_key: Vec::new(),
-            index_of: None,
-        }
+        let indexes = indexes.into_iter().collect();
+        TableDef { indexes, ..TableDef::new("test", self.name, columns, vec![0]) }
     }
 
     /// The change that brings an index on the second column, or takes it away.

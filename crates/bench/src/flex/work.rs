@@ -1,97 +1,66 @@
 //! The clients of `flex`: each transaction in flight has rows of its own, so that none waits for another.
 
 use super::{FlexArgs, Stage, rows::Rows};
-use crate::{Place, distinct, measure::Measure, native};
+use crate::{
+    Place, distinct,
+    measure::Measure,
+    native,
+    patience::Patience,
+    threads::{self, Load, Measures},
+};
 use anyhow::Context;
 use lats_base::{Duration, ErrorClass, Instant, prng::Prng};
 use lats_client::{
     api::{RowOutcome, RowResult, StoreError},
     net::Client,
 };
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 
-/// Runs a stage in all client threads; what they measured, and how long it took.
-pub(super) fn run(
-    stage: Stage,
-    args: &FlexArgs,
-    place: &Place,
-    rows: &Arc<Rows>,
-) -> anyhow::Result<(Measure, Duration)> {
-    let ready = Arc::new(Barrier::new(args.client_threads as usize));
-    let threads: Vec<_> = (0..args.client_threads)
-        .map(|number| {
-            let (args, place, rows) = (args.clone(), place.clone(), rows.clone());
-            let ready = ready.clone();
-            let name = format!("bench-{number}");
-            let work = move || client_thread(number, stage, &args, &place, (rows, ready));
-            std::thread::Builder::new().name(name).spawn(work)
-        })
-        .collect::<Result<_, _>>()
-        .context("cannot start a client thread")?;
-    let mut all = Measure::new()?;
-    let (mut begun, mut ended) = (None::<Instant>, Instant::ZERO);
-    for thread in threads {
-        let done = thread.join().map_err(|_| anyhow::anyhow!("a client thread has died"))??;
-        all.add(done.measure);
-        begun = Some(begun.map_or(done.begun, |at| at.min(done.begun)));
-        ended = ended.max(done.ended);
+/// What the client threads do in a stage.
+#[derive(Clone)]
+pub(super) struct Work {
+    pub(super) stage: Stage,
+    pub(super) args: FlexArgs,
+    pub(super) place: Place,
+    pub(super) rows: Arc<Rows>,
+}
+
+impl Load for Work {
+    type Clients = Vec<Slot>;
+
+    async fn connect(&self, thread: u32) -> anyhow::Result<Vec<Slot>> {
+        let (all, threads) = (self.args.transactions, self.args.client_threads);
+        // Clients of different stages are different ones: their transactions must not have the same ids.
+        let number = 1 + (u64::from(thread) << 8 | self.stage as u64);
+        let client = native::connect(&self.place, number).await?;
+        let slots = (0..all).filter(|slot| slot % threads == thread).map(|slot| Slot {
+            client: client.clone(),
+            clock: self.place.clock,
+            rows: self.rows.clone(),
+            stage: self.stage,
+            slot: u64::from(slot),
+            slots: u64::from(all),
+            row_count: self.args.rows,
+            operations: self.args.operations as usize,
+            random: Prng::new(u64::from(slot)),
+        });
+        Ok(slots.collect())
     }
-    Ok((all, ended.since(begun.unwrap_or(ended))))
-}
 
-/// What a client thread has done.
-struct Done {
-    measure: Measure,
-    begun: Instant,
-    ended: Instant,
-}
-
-fn client_thread(
-    number: u32,
-    stage: Stage,
-    args: &FlexArgs,
-    place: &Place,
-    (rows, ready): (Arc<Rows>, Arc<Barrier>),
-) -> anyhow::Result<Done> {
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let connected = tokio.map_err(anyhow::Error::from).and_then(|tokio| {
-        let stage_seed = u64::from(number) << 8 | stage as u64;
-        let client = tokio.block_on(native::connect(place, 1 + stage_seed))?;
-        Ok((tokio, client))
-    });
-    // Who cannot connect must not keep the others waiting.
-    ready.wait();
-    let (tokio, client) = connected?;
-    tokio.block_on(async {
-        let begun = (place.clock)();
-        let end = begun.plus(Duration::from_millis(args.seconds * 1_000));
-        let tasks: Vec<_> = (0..args.transactions)
-            .filter(|slot| slot % args.client_threads == number)
-            .map(|slot| {
-                let slot = Slot {
-                    client: client.clone(),
-                    clock: place.clock,
-                    rows: rows.clone(),
-                    stage,
-                    slot: u64::from(slot),
-                    slots: u64::from(args.transactions),
-                    row_count: args.rows,
-                    operations: args.operations as usize,
-                    random: Prng::new(u64::from(slot)),
-                };
-                tokio::spawn(slot.work(end))
-            })
-            .collect();
-        let mut measure = Measure::new()?;
+    async fn work(&self, slots: Vec<Slot>) -> anyhow::Result<Measures> {
+        let end = (self.place.clock)().plus(Duration::from_millis(self.args.seconds * 1_000));
+        let tasks: Vec<_> = slots.into_iter().map(|slot| tokio::spawn(slot.work(end))).collect();
+        let mut measures = Measures::new();
         for task in tasks {
-            measure.add(task.await.context("a client task has died")??);
+            let measure = task.await.context("a client task has died")??;
+            threads::of(&mut measures, self.stage.name())?.add(measure);
         }
-        Ok(Done { measure, begun, ended: (place.clock)() })
-    })
+        Ok(measures)
+    }
 }
 
 /// One transaction in flight after the other. Row *i* belongs to slot *i* modulo their number.
-struct Slot {
+pub(super) struct Slot {
     client: Client,
     clock: fn() -> Instant,
     rows: Arc<Rows>,
@@ -137,31 +106,25 @@ impl Slot {
         number: u64,
         measure: &mut Measure,
     ) -> anyhow::Result<()> {
-        let begun = (self.clock)();
-        loop {
+        let mut patience = Patience::new(self.clock);
+        let done = loop {
             let operations = self.rows.operations(self.stage, ids, number)?;
             let done = match self.stage {
                 Stage::Read => self.client.read(operations).await,
                 _ => self.client.begin().execute(&operations, true).await.map(|(rows, _)| rows),
             };
-            let took = (self.clock)().since(begun);
-            match done {
-                Ok(results) => note(&results, took, measure),
-                Err(error) if is_temporary(&error) && took < PATIENCE => {
-                    measure.retries += 1;
-                    tokio::time::sleep(RETRY).await;
-                    continue;
-                }
-                Err(error) => measure.fail(ids.len(), &error),
+            if !(done.as_ref().is_err_and(is_temporary) && patience.again().await) {
+                break done;
             }
-            return Ok(());
+        };
+        measure.retries += patience.retries;
+        match done {
+            Ok(results) => note(&results, patience.took(), measure),
+            Err(error) => measure.fail(ids.len(), &error),
         }
+        Ok(())
     }
 }
-
-/// How long a transaction is tried again after errors that pass, and what lies between two attempts.
-const PATIENCE: Duration = Duration::from_millis(10_000);
-const RETRY: std::time::Duration = std::time::Duration::from_millis(2);
 
 fn is_temporary(error: &StoreError) -> bool {
     error.code.class() == ErrorClass::Temporary

@@ -20,8 +20,6 @@ pub(super) const TABLE: &str = "usertable";
 const FIELDS: usize = 10;
 const FIELD_BYTES: u16 = 100;
 const KEY_BYTES: u16 = 64;
-/// Records that are inserted together before the measurement.
-const LOADED_AT_ONCE: usize = 100;
 
 /// What went wrong.
 pub(super) enum Failure {
@@ -117,16 +115,12 @@ impl Target {
 }
 
 impl Db {
-    /// Inserts records before the measurement.
+    /// Inserts records before the measurement, together.
     pub(super) async fn load(&mut self, records: &[u64], random: &mut Prng) -> Found {
-        let mut done = 0;
-        for some in records.chunks(LOADED_AT_ONCE) {
-            done += match self {
-                Self::Native(native) => native.insert(some, random).await?,
-                Self::Sql(sql) => sql.load(some, random).await?,
-            };
+        match self {
+            Self::Native(native) => native.insert(records, random).await,
+            Self::Sql(sql) => sql.load(records, random).await,
         }
-        Ok(done)
     }
 
     pub(super) async fn insert(&mut self, record: u64, random: &mut Prng) -> Found {

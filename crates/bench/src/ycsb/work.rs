@@ -5,29 +5,22 @@ use super::{
     choose::{Records, Zipfian},
     db::{Db, Failure, Target},
 };
-use crate::threads::{self, Load, Measures};
+use crate::{
+    patience::Patience,
+    threads::{self, Load, Measures},
+};
 use anyhow::Context;
 use lats_base::{Duration, Instant, hash::partition_hash, prng::Prng};
 use std::sync::Arc;
 
-/// How long an operation is tried again after errors that pass, and what lies between two attempts.
-const PATIENCE: Duration = Duration::from_millis(10_000);
-const RETRY: std::time::Duration = std::time::Duration::from_millis(2);
+/// Records that are inserted together before the measurement.
+const LOADED_AT_ONCE: usize = 100;
 /// Records that a scan reads at most.
 const SCAN_MAX: u64 = 100;
 
-/// A table on which one workload runs after the other.
-pub(super) struct Runs {
-    target: Target,
-    args: YcsbArgs,
-    clock: fn() -> Instant,
-    records: Arc<Records>,
-    zipfian: Arc<Zipfian>,
-}
-
-/// One of them.
+/// A workload on the table, or its loading.
 #[derive(Clone)]
-struct Run {
+pub(super) struct Run {
     target: Target,
     args: YcsbArgs,
     clock: fn() -> Instant,
@@ -37,24 +30,17 @@ struct Run {
     workload: Option<Workload>,
 }
 
-impl Runs {
+impl Run {
+    /// Loads the table.
     pub(super) fn new(target: &Target, args: &YcsbArgs, clock: fn() -> Instant) -> Self {
         let records = Arc::new(Records::new(args.records));
         let zipfian = Arc::new(Zipfian::new(args.records));
-        Self { target: target.clone(), args: args.clone(), clock, records, zipfian }
+        Self { target: target.clone(), args: args.clone(), clock, records, zipfian, workload: None }
     }
 
-    /// Runs a workload, or loads the table; what was measured, and how long it took.
-    pub(super) fn run(&self, workload: Option<Workload>) -> anyhow::Result<(Measures, Duration)> {
-        let run = Run {
-            target: self.target.clone(),
-            args: self.args.clone(),
-            clock: self.clock,
-            records: self.records.clone(),
-            zipfian: self.zipfian.clone(),
-            workload,
-        };
-        threads::run(&run, self.args.client_threads, self.clock)
+    /// Runs a workload on the table, as those before it have left it.
+    pub(super) fn with(&self, workload: Option<Workload>) -> Self {
+        Self { workload, ..self.clone() }
     }
 }
 
@@ -91,7 +77,7 @@ impl Load for Run {
 }
 
 /// One operation after the other.
-struct Client {
+pub(super) struct Client {
     number: u64,
     db: Db,
     run: Run,
@@ -126,15 +112,15 @@ impl Client {
         let mut measures = Measures::new();
         let (all, records) = (u64::from(self.run.args.connections), self.run.args.records);
         let own: Vec<u64> = (self.number..records).step_by(all as usize).collect();
-        for some in own.chunks(100) {
-            let begun = (self.run.clock)();
-            let done = self.db.load(some, &mut self.random).await;
-            let took = (self.run.clock)().since(begun);
-            let measure = threads::of(&mut measures, Operation::Insert.name())?;
-            match done {
-                Ok(done) => measure.note(some.len(), some.len() - done.min(some.len()), took),
-                Err(failure) => measure.fail(some.len(), &failure),
-            }
+        for some in own.chunks(LOADED_AT_ONCE) {
+            let mut patience = Patience::new(self.run.clock);
+            let done = loop {
+                let done = self.db.load(some, &mut self.random).await;
+                if !(is_temporary(&done) && patience.again().await) {
+                    break done;
+                }
+            };
+            note(&mut measures, Operation::Insert, some.len(), done, &patience)?;
         }
         Ok(measures)
     }
@@ -143,30 +129,22 @@ impl Client {
         let mut measures = Measures::new();
         while (self.run.clock)() < end {
             let operation = self.choose(workload);
-            let begun = (self.run.clock)();
             let record = match operation {
                 Operation::Insert => self.run.records.begin_insert(),
                 _ => self.record(workload),
             };
-            let mut retries = 0;
-            let (done, took) = loop {
+            let mut patience = Patience::new(self.run.clock);
+            let done = loop {
                 let done = self.execute(operation, record).await;
-                let took = (self.run.clock)().since(begun);
-                if !matches!(done, Err(Failure::Temporary)) || took >= PATIENCE {
-                    break (done, took);
+                if !(is_temporary(&done) && patience.again().await) {
+                    break done;
                 }
-                retries += 1;
-                tokio::time::sleep(RETRY).await;
             };
-            let measure = threads::of(&mut measures, operation.name())?;
-            measure.retries += retries;
             if let (Operation::Insert, Ok(1)) = (operation, &done) {
                 self.run.records.end_insert(record);
             }
-            match done {
-                Ok(found) => measure.note(1, usize::from(found == 0), took),
-                Err(failure) => measure.fail(1, &failure),
-            }
+            // A scan finds many.
+            note(&mut measures, operation, 1, done.map(|found| found.min(1)), &patience)?;
         }
         Ok(measures)
     }
@@ -208,4 +186,25 @@ impl Client {
             _ => partition_hash(&drawn.to_be_bytes()) % there,
         }
     }
+}
+
+fn is_temporary(done: &Result<usize, Failure>) -> bool {
+    matches!(done, Err(Failure::Temporary))
+}
+
+/// Notes an attempt at so many operations, of which as many as it says were done.
+fn note(
+    measures: &mut Measures,
+    operation: Operation,
+    wanted: usize,
+    done: Result<usize, Failure>,
+    patience: &Patience,
+) -> anyhow::Result<()> {
+    let measure = threads::of(measures, operation.name())?;
+    measure.retries += patience.retries;
+    match done {
+        Ok(done) => measure.note(wanted, wanted.saturating_sub(done), patience.took()),
+        Err(failure) => measure.fail(wanted, &failure),
+    }
+    Ok(())
 }
