@@ -135,11 +135,11 @@ class Pinned(Worker):
 class Cluster:
     """A cluster that this test has started."""
 
-    def __init__(self, binary, sql_port):
+    def __init__(self, binary, sql_port, *options):
         self.binary, self.sql_port = binary, sql_port
         self.directory = os.path.join(tempfile.mkdtemp(prefix="latsdb-kill-"), "data")
         self.run("start", "--sql-port", str(sql_port), "--ephemeral", "--detach",
-                 "--restart-delay-ms", "300", "--memory-mib", "1024")
+                 "--restart-delay-ms", "300", "--memory-mib", "1024", *options)
 
     def popen(self, command, *arguments):
         line = [self.binary, command, "--data-dir", self.directory, *arguments]
@@ -292,13 +292,15 @@ def main():
                         help="SIGKILL; or SIGSTOP, and SIGCONT two seconds later")
     parser.add_argument("--record", help="a file for the figures, as JSON (see scripts/draw_kills.py)")
     parser.add_argument("--threads", type=int, default=6)
+    parser.add_argument("--thread-config", help="the nodes' threads, as latsdb start takes them")
     parser.add_argument("--sql-port", type=int, default=14306)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     args = parser.parse_args()
     print(f"kill: seed {args.seed}, {args.kills} kills", flush=True)
     # A collection of hundreds of thousands of notes takes tens of milliseconds, in which no client gets on.
     gc.disable()
-    cluster = Cluster(args.binary, args.sql_port)
+    options = ["--thread-config", args.thread_config] if args.thread_config else []
+    cluster = Cluster(args.binary, args.sql_port, *options)
     ports = [args.sql_port, args.sql_port + 1]
     stop, ledger = threading.Event(), Ledger()
     try:

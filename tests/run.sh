@@ -35,14 +35,18 @@ check "unique indexes on a table in use" timeout 300 python3 tests/unique.py --p
 check "sysbench" timeout 300 bash tests/sysbench.sh "$port" 100000 2 4
 check "YCSB" timeout 600 bash tests/ycsb/run.sh "$port" 100000 10000 4
 stop
-threads() {
-  "$LATSDB" start --data-dir "$directory-threads" --sql-port $((port + 20)) --ephemeral --detach --data-threads 1 --nodes 4
-  local done=0
-  bash tests/sysbench.sh $((port + 20)) 20000 1 4 || done=1
+# Where the modules live changes nothing but speed: clients work, and nodes are killed, under each placement.
+placement() { # thread_config, data nodes
+  local failed_here=0
+  "$LATSDB" start --data-dir "$directory-threads" --sql-port $((port + 20)) --ephemeral --detach --thread-config "$1" --nodes "$2"
+  timeout 200 bash tests/sysbench.sh $((port + 20)) 20000 1 4 || failed_here=1
   "$LATSDB" stop --data-dir "$directory-threads"
-  return $done
+  timeout 200 python3 tests/kill.py --binary "$LATSDB" --kills 5 --sql-port $((port + 50)) --thread-config "$1" || failed_here=1
+  return $failed_here
 }
-check "four nodes with threads of their own for data" threads
+check "placement: receive threads beside the rest" placement "recv={count=2},main+tc+ldm={count=1}" 4
+check "placement: a pipeline" placement "recv={count=1},tc={count=1,spintime=20},ldm={count=2},send={count=1}" 2
+check "placement: receive threads that do everything" placement "recv={count=3}" 2
 check "the command line" timeout 120 bash tests/commands.sh $((port + 300))
 check "twenty kills" timeout 300 python3 tests/kill.py --binary "$LATSDB" --kills 20 --sql-port $((port + 50))
 histories() { # data nodes, replicas, faults

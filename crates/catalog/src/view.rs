@@ -11,7 +11,7 @@ pub struct ClusterConfig {
     pub cluster_id: u64,
     /// Replicas of each node group.
     pub replicas: u16,
-    /// LDM instances: fragment *f* belongs to instance *f* modulo this, on every node.
+    /// LDM instances of every node: see [`View::ldm_instance`].
     pub ldm_instances: u32,
     /// TC instances of every node.
     pub tc_instances: u32,
@@ -274,10 +274,24 @@ impl View {
         self.group_of(fragment).is_some_and(|g| g.replicas.iter().any(|r| r.node == node))
     }
 
-    /// The number of fragments that a new table gets: one for each replica of each group, so that
-    /// every node is primary of one.
+    /// How many fragments a new table gets: as many that each data manager of each node is primary of one.
     pub fn fragments_per_table(&self) -> u16 {
-        let slots: usize = self.groups.iter().map(|g| g.primaries.len()).sum();
-        slots.max(1) as u16
+        let fragments = self.slots() * usize::from(self.ldm_instances());
+        fragments.clamp(1, usize::from(u16::MAX)) as u16
+    }
+
+    /// The instance of the data managers that a fragment belongs to, on every node: fragments go round the slots
+    /// first, so that those of one slot are spread over its node's instances.
+    pub fn ldm_instance(&self, fragment: FragmentId) -> u32 {
+        let round = usize::from(fragment.get()) / self.slots().max(1);
+        (round % usize::from(self.ldm_instances())) as u32
+    }
+
+    fn ldm_instances(&self) -> u16 {
+        self.config.ldm_instances.clamp(1, u32::from(u16::MAX)) as u16
+    }
+
+    fn slots(&self) -> usize {
+        self.groups.iter().map(|g| g.primaries.len()).sum()
     }
 }

@@ -398,8 +398,7 @@ impl ClientCore {
     }
 
     fn ldm_of(&self, node: NodeId, fragment: lats_base::FragmentId) -> BlockRef {
-        let instances = self.map.view.config.ldm_instances.max(1);
-        BlockRef::ldm(node, u32::from(fragment.get()) % instances)
+        BlockRef::ldm(node, self.map.view.ldm_instance(fragment))
     }
 }
 

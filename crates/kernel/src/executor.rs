@@ -48,7 +48,12 @@ pub struct Executor {
     faults: Faults,
     /// Steps since the blocks were last told that nothing waits.
     busy_steps: u32,
+    /// Signals handled, by number; the last one counts all larger numbers.
+    handled: Vec<u64>,
 }
+
+/// Signal numbers that are counted each for itself.
+const NUMBERS_COUNTED: usize = 256;
 
 /// How far blocks look ahead, in bytes of signals: what a hundred of them need must fit into the processor's cache.
 const LOOK_AHEAD_BYTES: usize = 6 << 10;
@@ -71,6 +76,7 @@ impl Executor {
             random: Prng::new(seed),
             faults,
             busy_steps: 0,
+            handled: alloc::vec![0; NUMBERS_COUNTED],
         }
     }
 
@@ -106,6 +112,11 @@ impl Executor {
     /// The block with this kind and instance, for checkers.
     pub fn block(&self, kind: BlockKind, instance: u32) -> Option<&dyn Block> {
         self.slot_of(kind, instance).map(|at| &*self.slots[at].block)
+    }
+
+    /// How many signals of each number its blocks have handled.
+    pub fn handled_by_number(&self) -> &[u64] {
+        &self.handled
     }
 
     /// What its blocks still hold although the cluster should be at rest.
@@ -183,6 +194,7 @@ impl Executor {
         let slot = receiver.kind().and_then(|kind| self.slot_of(kind, receiver.instance));
         // A receiver that is not here: the sender is of another version or has an old map.
         let Some(at) = slot else { return };
+        self.handled[usize::from(signal.header.number).min(NUMBERS_COUNTED - 1)] += 1;
         self.call(at, now, |block, ctx| block.handle(signal, ctx));
     }
 

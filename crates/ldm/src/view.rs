@@ -105,13 +105,12 @@ impl Ldm {
 
     /// Creates the fragments of which this node is a replica in the view.
     fn reconcile_fragments(&mut self, node: NodeId) {
-        let instances = self.view.config.ldm_instances.max(1);
         let in_sync = self.view.is_in_sync(node);
         let now = self.epoch;
         for table in self.tables.values_mut() {
             for id in 0..table.def.fragment_count {
                 let fragment = FragmentId::new(id);
-                let mine = u32::from(id) % instances == self.instance
+                let mine = self.view.ldm_instance(fragment) == self.instance
                     && self.view.is_replica(node, fragment);
                 if !mine {
                     continue;

@@ -59,13 +59,19 @@ impl Placement {
         Self { threads: vec![blocks] }
     }
 
-    /// Control and coordinators in the first thread, data managers round the others.
-    pub fn pipeline(tc_instances: u32, ldm_instances: u32, threads: usize) -> Self {
-        let mut all = Self::single(true, tc_instances, 0).threads;
-        let others = threads.saturating_sub(1).max(1);
-        all.resize(others + 1, Vec::new());
-        for i in 0..ldm_instances {
-            all[1 + i as usize % others].push((BlockKind::Ldm, i));
+    /// Control in the first thread, every other block where `choose` says, of so many threads.
+    pub fn spread(
+        tc_instances: u32,
+        ldm_instances: u32,
+        threads: usize,
+        mut choose: impl FnMut(usize) -> usize,
+    ) -> Self {
+        let mut all = Self::single(false, 0, 0).threads;
+        all.resize(threads.max(1), Vec::new());
+        let blocks = (0..tc_instances).map(|i| (BlockKind::Tc, i));
+        for block in blocks.chain((0..ldm_instances).map(|i| (BlockKind::Ldm, i))) {
+            let thread = choose(all.len()) % all.len();
+            all[thread].push(block);
         }
         Self { threads: all }
     }

@@ -18,3 +18,9 @@ pub fn unix_micros() -> i64 {
     let since = time::SystemTime::now().duration_since(time::UNIX_EPOCH);
     since.map_or(0, |t| i64::try_from(t.as_micros()).unwrap_or(i64::MAX))
 }
+
+/// Processor time that the calling thread has used, in ns.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+}

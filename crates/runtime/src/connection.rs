@@ -1,12 +1,15 @@
-//! One socket: bytes in, whole signals out of them; signals in, bytes out.
+//! One socket, and the thread that reads it: bytes in, whole signals out of them.
 
-use crate::report;
+use crate::{
+    output::{Output, SocketOutput},
+    report,
+};
 use lats_signals::{
     Malformed, Signal,
     buffer::parse,
     hello::{HELLO_BYTES, Hello},
 };
-use rustix::{fd::OwnedFd, io::Errno, net::SendFlags};
+use rustix::{fd::OwnedFd, io::Errno};
 use std::sync::Arc;
 
 /// Where a connection stands.
@@ -25,6 +28,7 @@ pub(crate) enum Stage {
 /// A connection.
 pub(crate) struct Connection {
     pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) output: Arc<Output>,
     pub(crate) stage: Stage,
     /// We have opened it.
     pub(crate) outgoing: bool,
@@ -33,13 +37,10 @@ pub(crate) struct Connection {
     pub(crate) life: u32,
     pub(crate) opened_at: lats_base::Instant,
     input: Vec<u8>,
-    output: Vec<u8>,
-    written: usize,
-    /// The kernel's buffer is full; we wait for it to say that there is room.
-    pub(crate) blocked: bool,
 }
 
 /// What reading has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
     /// Nothing more is there now.
     Drained,
@@ -49,12 +50,6 @@ pub(crate) enum ReadEnd {
     Closed,
 }
 
-/// Read from one socket in one turn, if no signal is longer: what comes of it must stay in the processor's cache, and its
-/// answers are sent before more is read.
-const READ_BYTES: usize = 8 << 10;
-/// Memory that is kept between bursts.
-const INPUT_KEPT_BYTES: usize = 4 * READ_BYTES;
-const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 /// Output that waits for a client that does not read, and for a node.
 const CLIENT_OUTPUT_MAX: usize = 128 << 20;
 const NODE_OUTPUT_MAX: usize = 1 << 30;
@@ -63,23 +58,39 @@ impl Connection {
     pub(crate) fn new(socket: OwnedFd, stage: Stage, now: lats_base::Instant) -> Self {
         let socket = Arc::new(socket);
         report::watch(&socket);
+        let output = SocketOutput::new(socket.clone(), CLIENT_OUTPUT_MAX);
         Self {
             socket,
+            output: Arc::new(Output::Socket(output)),
             stage,
             outgoing: stage == Stage::Connecting,
             node: 0,
             life: 0,
             opened_at: now,
             input: Vec::new(),
-            output: Vec::new(),
-            written: 0,
-            blocked: false,
         }
     }
 
-    /// Reads what is there, up to a limit.
-    pub(crate) fn read(&mut self) -> ReadEnd {
-        self.input.reserve(READ_BYTES);
+    /// The sending side.
+    pub(crate) fn sending(&self) -> Option<&SocketOutput> {
+        match &*self.output {
+            Output::Socket(socket) => Some(socket),
+            Output::Port(_) => None,
+        }
+    }
+
+    /// It is the link to a node from now on: more may wait in it.
+    pub(crate) fn becomes_link(&mut self, life: u32) {
+        self.stage = Stage::Node;
+        self.life = life;
+        if let Some(sending) = self.sending() {
+            sending.limit(NODE_OUTPUT_MAX);
+        }
+    }
+
+    /// Reads what is there, up to a limit (a little more, or less, if a signal has begun).
+    pub(crate) fn read(&mut self, limit_bytes: usize) -> ReadEnd {
+        self.input.reserve(limit_bytes);
         let room = self.input.capacity() - self.input.len();
         loop {
             let spare = rustix::buffer::spare_capacity(&mut self.input);
@@ -106,6 +117,7 @@ impl Connection {
     /// Gives each whole signal to `each`.
     pub(crate) fn take_signals(
         &mut self,
+        kept_bytes: usize,
         mut each: impl FnMut(&Signal<'_>) -> Result<(), Malformed>,
     ) -> Result<(), Malformed> {
         let mut used = 0;
@@ -115,54 +127,9 @@ impl Connection {
         }
         self.input.drain(..used);
         // A burst must not hold its memory for ever, nor make every later read a large one.
-        if self.input.is_empty() && self.input.capacity() > INPUT_KEPT_BYTES {
+        if self.input.is_empty() && self.input.capacity() > kept_bytes {
             self.input = Vec::new();
         }
         Ok(())
-    }
-
-    /// Queues bytes; false if too much waits already.
-    pub(crate) fn queue(&mut self, bytes: &[u8]) -> bool {
-        let limit = match self.stage {
-            Stage::Client(_) => CLIENT_OUTPUT_MAX,
-            Stage::Connecting | Stage::Greeting | Stage::Node => NODE_OUTPUT_MAX,
-        };
-        if self.output.len() - self.written + bytes.len() > limit {
-            return false;
-        }
-        self.output.extend_from_slice(bytes);
-        true
-    }
-
-    /// What is always behind must not grow by all that was ever written.
-    fn let_go_of_written(&mut self) {
-        if self.written > self.output.len() / 2 {
-            self.output.drain(..self.written);
-            self.written = 0;
-        }
-    }
-
-    /// Writes what waits; false if the connection broke.
-    pub(crate) fn flush(&mut self) -> bool {
-        while self.written < self.output.len() {
-            let rest = &self.output[self.written..];
-            match rustix::net::send(&*self.socket, rest, SendFlags::NOSIGNAL) {
-                Ok(n) => self.written += n,
-                Err(Errno::AGAIN) => {
-                    self.blocked = true;
-                    self.let_go_of_written();
-                    return true;
-                }
-                Err(Errno::INTR) => {}
-                Err(_) => return false,
-            }
-        }
-        self.output.clear();
-        self.written = 0;
-        self.blocked = false;
-        if self.output.capacity() > OUTPUT_KEPT_BYTES {
-            self.output = Vec::new();
-        }
-        true
     }
 }

@@ -1,27 +1,40 @@
 //! The runtime: the shell that runs a node on a machine. Threads, rings between them, sockets,
 //! timers, wake-ups. It holds no protocol decision.
 //!
-//! Thread 0 owns the sockets and the ports of clients in the same process; the other threads are
-//! reached by rings. Each thread sleeps in `epoll` until a socket, its doorbell or a timer wakes it. While thread 0
-//! sleeps, a client's thread does its work (`engine.rs`).
+//! Each thread has an executor with some of the node's blocks, may read sockets, and puts what its blocks send into rings
+//! to other threads and into the outputs to nodes and clients, which all threads share. Thread 0 is the one with control
+//! and what happens once in a node. A thread that has nothing to do sleeps in `epoll`; meanwhile others do its work in its
+//! place (`engine.rs`). Which modules live in which threads is configuration (`plan.rs`).
 #![deny(unsafe_code)]
 
+mod assemble;
 pub mod clock;
 mod connection;
+pub mod cpus;
+mod directory;
 mod doorbell;
 mod engine;
+mod figures;
 mod gate;
 mod links;
-mod main_thread;
+mod output;
+mod pace;
+pub mod plan;
 pub mod port;
 mod report;
 pub mod ring;
-mod worker;
+mod rings;
+mod sender;
+mod spin;
+mod thread;
 
+pub use assemble::start;
+pub use figures::Figures;
 pub use lats_signals::hello::{Hello, HelloKind};
+pub use plan::ThreadPlan;
 pub use port::Port;
+pub use spin::SpinMethod;
 
-use doorbell::Doorbell;
 use lats_catalog::View;
 use lats_node::NodeConfig;
 use std::{
@@ -39,6 +52,12 @@ pub struct RuntimeConfig {
     pub listener: TcpListener,
     /// Addresses of nodes to join through, or of the other founders: node and address.
     pub peers: Vec<(lats_base::NodeId, SocketAddr)>,
+    /// Its threads; `node.placement` must be theirs.
+    pub threads: Vec<ThreadPlan>,
+    /// 0 to 10: large batches, which cost least, to answers as soon as possible.
+    pub responsiveness: u8,
+    /// How a thread waits.
+    pub spin_method: SpinMethod,
     /// Clients in this process: their ends of the ports.
     pub ports: Vec<port::NodeEnd>,
     /// Told of each new view, by the thread that serves the sockets: it must not take long.
@@ -48,6 +67,8 @@ pub struct RuntimeConfig {
 /// A node that runs.
 pub struct Running {
     threads: Vec<std::thread::JoinHandle<()>>,
+    names: Vec<String>,
+    published: Vec<Arc<figures::Published>>,
     stopped: mpsc::Receiver<Stopped>,
 }
 
@@ -60,49 +81,13 @@ pub struct Stopped {
     pub why: String,
 }
 
-/// Starts the threads of a node.
-///
-/// # Errors
-/// When the machine refuses a thread, an epoll instance or a doorbell.
-pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
-    let (tell_stopped, stopped) = mpsc::channel();
-    report::install();
-    let executors = lats_node::build(&config.node);
-    let placement = config.node.placement.clone();
-    let count = executors.len();
-    let bells: Vec<Arc<Doorbell>> =
-        (0..count).map(|_| Doorbell::new().map(Arc::new)).collect::<Result<_, _>>()?;
-    let mut mesh = worker::mesh(&bells);
-    let mut threads = Vec::new();
-    let mut executors = executors.into_iter();
-    let mut ends = mesh.drain(..);
-    let (Some(first), Some(first_ends)) = (executors.next(), ends.next()) else {
-        return Err(std::io::Error::other("a node has at least one thread"));
-    };
-    for ((index, executor), ends) in executors.enumerate().zip(ends) {
-        let placement = placement.clone();
-        let worker = worker::Worker::new(executor, ends, placement, config.node.node)?;
-        threads.push(spawn(&format!("lats-exec-{}", index + 1), move || worker.run())?);
-    }
-    let slots: Vec<_> = config.ports.iter().map(|end| end.engine.clone()).collect();
-    let main = main_thread::MainThread::new(config, first, first_ends, tell_stopped)?;
-    let engine = engine::Engine::new(main);
-    for slot in slots {
-        // Each port is given to one node only.
-        let _ = slot.set(engine.clone());
-    }
-    threads.push(spawn("lats-exec-0", move || engine.run())?);
-    Ok(Running { threads, stopped })
-}
-
-fn spawn(
-    name: &str,
-    work: impl FnOnce() + Send + 'static,
-) -> std::io::Result<std::thread::JoinHandle<()>> {
-    std::thread::Builder::new().name(name.to_string()).spawn(work)
-}
-
 impl Running {
+    /// What each thread has done, by what it does.
+    pub fn figures(&self) -> Vec<(String, Figures)> {
+        let figures = self.published.iter().map(|p| p.read());
+        self.names.iter().cloned().zip(figures).collect()
+    }
+
     /// Waits until the node stops, and says why it did.
     pub fn wait(&self) -> Stopped {
         self.stopped.recv().unwrap_or_else(|_| Stopped {

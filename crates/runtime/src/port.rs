@@ -60,7 +60,7 @@ impl Port {
     pub fn ring(&self) {
         // A node that is still starting looks at its ports by itself.
         if let Some(engine) = self.engine.get() {
-            engine.help();
+            engine.help_from_outside();
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! The producer writes behind `tail` and publishes by moving it; the consumer reads up to `tail`
 //! and gives space back by moving `head`. Both only grow; positions are taken modulo the capacity.
-//! A signal is published whole or not at all, so what the consumer finds are whole signals.
+//! [`Producer::push`] publishes a signal whole or not at all; [`Producer::push_some`] publishes as much as there is room
+//! for, so that a small ring carries large signals in parts.
 //! Checked with loom: `cargo test -p lats-runtime --features loom ring` (see docs/testing.md).
 #![allow(unsafe_code, reason = "the memory between the two ends is shared without a lock")]
 
@@ -64,32 +65,46 @@ pub struct Consumer {
     shared: Arc<Shared>,
 }
 
-/// A ring of so many bytes: a multiple of 8.
+/// A ring of so many bytes: 8 times a power of two.
 pub fn ring(capacity_bytes: usize) -> (Producer, Consumer) {
+    lats_base::require!((capacity_bytes / WORD).is_power_of_two(), "positions are masked");
     let words = (0..capacity_bytes / WORD).map(|_| UnsafeCell::new(0)).collect();
     let shared = Arc::new(Shared { words, head: AtomicUsize::new(0), tail: AtomicUsize::new(0) });
     (Producer { shared: shared.clone() }, Consumer { shared })
 }
 
+impl Shared {
+    fn cell(&self, position: usize) -> &UnsafeCell<Word> {
+        &self.words[position & (self.words.len() - 1)]
+    }
+}
+
 impl Producer {
     /// Publishes a whole signal (a multiple of 8 bytes); false if there is no room for it now.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
+        bytes.len() / WORD <= self.room() && self.push_some(bytes) == bytes.len()
+    }
+
+    /// Publishes the first bytes (a multiple of 8), as many as there is room for; gives how many.
+    pub fn push_some(&mut self, bytes: &[u8]) -> usize {
         let shared = &*self.shared;
-        let count = bytes.len() / WORD;
         let tail = shared.tail.load(Ordering::Relaxed);
-        let head = shared.head.load(Ordering::Acquire);
-        if shared.words.len() - (tail - head) < count {
-            return false;
-        }
-        for (at, chunk) in bytes.chunks_exact(WORD).enumerate() {
+        let count = (bytes.len() / WORD).min(self.room());
+        for (at, chunk) in bytes.chunks_exact(WORD).take(count).enumerate() {
             let mut word = [0; WORD];
             word.copy_from_slice(chunk);
-            let cell = &shared.words[(tail + at) % shared.words.len()];
             // SAFETY: the word is outside head..tail, so only the producer touches it.
-            cell.with_mut(|p| unsafe { *p = Word::from_le_bytes(word) });
+            shared.cell(tail + at).with_mut(|p| unsafe { *p = Word::from_le_bytes(word) });
         }
         shared.tail.store(tail + count, Ordering::Release);
-        true
+        count * WORD
+    }
+
+    /// Words that there is room for.
+    fn room(&self) -> usize {
+        let tail = self.shared.tail.load(Ordering::Relaxed);
+        let head = self.shared.head.load(Ordering::Acquire);
+        self.shared.words.len() - (tail - head)
     }
 }
 
@@ -99,10 +114,10 @@ impl Consumer {
         let shared = &*self.shared;
         let head = shared.head.load(Ordering::Relaxed);
         let tail = shared.tail.load(Ordering::Acquire);
+        out.reserve((tail - head) * WORD);
         for at in head..tail {
-            let cell = &shared.words[at % shared.words.len()];
             // SAFETY: the word is inside head..tail, so the producer does not touch it.
-            let word = cell.with(|p| unsafe { *p });
+            let word = shared.cell(at).with(|p| unsafe { *p });
             out.extend_from_slice(&word.to_le_bytes());
         }
         shared.head.store(tail, Ordering::Release);

@@ -10,8 +10,8 @@ use crate::{
 use anyhow::{Context, bail};
 use lats_base::{Incarnation, NodeId};
 use lats_catalog::{Member, Roles, View};
-use lats_node::{NodeConfig, Placement, control::Start};
-use lats_runtime::{RuntimeConfig, clock};
+use lats_node::{NodeConfig, control::Start};
+use lats_runtime::{RuntimeConfig, SpinMethod, ThreadPlan, clock, plan};
 use std::{path::PathBuf, process::ExitCode};
 
 /// Run one node: of the cluster whose `cluster.json` is in the data directory, or of one that it joins.
@@ -48,10 +48,29 @@ pub(crate) struct NodeArgs {
     /// The id that the cluster must have (a check against a wrong directory).
     #[arg(long)]
     cluster_id: Option<u64>,
-    /// Threads for the data manager beside the first one; 0: everything in one thread.
-    #[arg(long, default_value_t = 0)]
-    data_threads: usize,
+    /// Its threads, in the notation of docs/threads.md (default: by the processors that there are).
+    #[arg(long, value_name = "MODULE={count=N,…},…")]
+    thread_config: Option<String>,
+    #[command(flatten)]
+    pub(crate) scheduling: Scheduling,
+    /// How many nodes share this machine's processors.
+    #[arg(long, default_value_t = 1, hide = true)]
+    nodes_here: usize,
 }
+
+/// How a node's threads work.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct Scheduling {
+    /// 0: large batches, which cost least, to 10: answers as soon as possible.
+    #[arg(long, default_value_t = RESPONSIVENESS, value_parser = clap::value_parser!(u8).range(0..=10))]
+    pub(crate) scheduler_responsiveness: u8,
+    /// How threads wait: static (as long as `spintime` of thread_config says), cost-based, or latency-optimised.
+    #[arg(long, default_value = SPIN_METHOD)]
+    pub(crate) spin_method: SpinMethod,
+}
+
+pub(crate) const RESPONSIVENESS: u8 = 5;
+pub(crate) const SPIN_METHOD: &str = "static";
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     crate::memory::keep_freed();
@@ -65,7 +84,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     }
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
     let sql = entry.sql_address.map(|a| ports::bind(a, "MySQL clients")).transpose()?;
-    let mut runtime = runtime_config(args, &cluster, &entry, native);
+    let mut runtime = runtime_config(args, &cluster, &entry, native)?;
     let sql =
         sql.map(|listener| SqlThreads::prepare(node_id, listener, &mut runtime)).transpose()?;
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
@@ -108,7 +127,7 @@ fn runtime_config(
     cluster: &ClusterFile,
     entry: &NodeEntry,
     listener: std::net::TcpListener,
-) -> RuntimeConfig {
+) -> anyhow::Result<RuntimeConfig> {
     let node = NodeId::new(entry.node_id);
     let others = cluster.nodes.iter().filter(|n| n.node_id != entry.node_id);
     let peers: Vec<_> = others.map(|n| (NodeId::new(n.node_id), n.native_address)).collect();
@@ -129,12 +148,17 @@ fn runtime_config(
         Start::Join { member, seeds: peers.iter().map(|(n, _)| *n).collect() }
     };
     let (tc, ldm) = (cluster.tc_instances, cluster.ldm_instances);
-    let placement = if entry.data && args.data_threads > 0 {
-        Placement::pipeline(tc, ldm, args.data_threads + 1)
-    } else {
-        Placement::single(entry.data, tc, ldm)
+    let threads = threads(args, entry)?;
+    let placement = match entry.data {
+        true => plan::placement(&threads, tc, ldm),
+        false => plan::placement(&threads, 0, 0),
     };
-    RuntimeConfig {
+    let names: Vec<_> = threads.iter().map(ThreadPlan::name).collect();
+    tracing::info!(node = entry.node_id, "threads: {}", names.join(", "));
+    Ok(RuntimeConfig {
+        threads,
+        responsiveness: args.scheduling.scheduler_responsiveness,
+        spin_method: args.scheduling.spin_method,
         node: NodeConfig {
             node,
             incarnation,
@@ -156,6 +180,15 @@ fn runtime_config(
             supervisor::full_file(&args.data_dir, entry.node_id),
             node,
         )),
+    })
+}
+
+/// The node's threads, as told or by the processors that there are. Who holds no data needs one.
+fn threads(args: &NodeArgs, entry: &NodeEntry) -> anyhow::Result<Vec<ThreadPlan>> {
+    match &args.thread_config {
+        _ if !entry.data => Ok(plan::automatic(plan::Processors { count: 1 })),
+        Some(text) => plan::parse(text).map_err(anyhow::Error::msg),
+        None => Ok(plan::automatic(plan::Processors::of_this_machine(args.nodes_here))),
     }
 }
 

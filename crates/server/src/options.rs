@@ -1,5 +1,6 @@
 //! The options of `latsdb start`: from the command line, else from a file, else sensible ones.
 
+use crate::node::{RESPONSIVENESS, SPIN_METHOD};
 use anyhow::Context;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -39,9 +40,15 @@ pub(crate) struct StartArgs {
     /// How long to wait before a dead node is started again, in ms [default: 1000].
     #[arg(long)]
     restart_delay_ms: Option<u64>,
-    /// Threads for the data manager of each node beside the first one; 0: one thread for all [default: 0].
+    /// The threads of each node, in the notation of docs/threads.md [default: by the processors that there are].
+    #[arg(long, value_name = "MODULE={count=N,…},…")]
+    thread_config: Option<String>,
+    /// 0: large batches, which cost least, to 10: answers as soon as possible [default: 5].
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=10))]
+    scheduler_responsiveness: Option<u8>,
+    /// How threads wait: static, cost-based, or latency-optimised [default: static].
     #[arg(long)]
-    data_threads: Option<usize>,
+    spin_method: Option<String>,
     /// Location domains (racks, data centres), by commas: nodes go round them, and replicas of a row are in
     /// different ones. Reads prefer replicas in their own.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -63,8 +70,16 @@ pub(crate) struct Options {
     pub(crate) detach: bool,
     pub(crate) no_restart: bool,
     pub(crate) restart_delay_ms: u64,
-    pub(crate) data_threads: usize,
+    pub(crate) threads: ThreadOptions,
     pub(crate) locations: Vec<String>,
+}
+
+/// What each node is told about its threads.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadOptions {
+    pub(crate) config: Option<String>,
+    pub(crate) responsiveness: u8,
+    pub(crate) spin_method: String,
 }
 
 impl StartArgs {
@@ -84,7 +99,18 @@ impl StartArgs {
             detach: self.detach,
             no_restart: self.no_restart || file.no_restart,
             restart_delay_ms: self.restart_delay_ms.or(file.restart_delay_ms).unwrap_or(1_000),
-            data_threads: self.data_threads.or(file.data_threads).unwrap_or(0),
+            threads: ThreadOptions {
+                config: self.thread_config.clone().or(file.thread_config),
+                responsiveness: self
+                    .scheduler_responsiveness
+                    .or(file.scheduler_responsiveness)
+                    .unwrap_or(RESPONSIVENESS),
+                spin_method: self
+                    .spin_method
+                    .clone()
+                    .or(file.spin_method)
+                    .unwrap_or_else(|| SPIN_METHOD.to_string()),
+            },
             locations: self.locations.clone().or(file.locations).unwrap_or_default(),
         })
     }

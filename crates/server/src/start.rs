@@ -3,7 +3,7 @@
 use crate::say::say;
 use crate::{
     cluster_file::{ClusterFile, NodeEntry},
-    options::{Options, StartArgs},
+    options::{Options, StartArgs, ThreadOptions},
     ports, random,
     supervisor::{self, Supervisor},
 };
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
         return detach(args);
     }
     let cluster = prepare(args)?;
-    let mut supervisor = Supervisor::new(&args.data_dir, cluster, args.data_threads)?;
+    let mut supervisor = Supervisor::new(&args.data_dir, cluster, args.threads.clone())?;
     say!(
         "latsdb: starting {} data node(s), {} replica(s) of each row, in {}",
         args.nodes,
@@ -52,12 +52,36 @@ fn check(args: &Options) -> anyhow::Result<()> {
             args.replicas
         );
     }
+    check_threads(&args.threads)?;
     let last = u32::from(args.sql_port) + u32::from(args.nodes);
     let native = u32::from(args.native_port) + u32::from(args.nodes) + 1;
     if last > 65_535 || native > 65_535 || args.sql_port == 0 {
         bail!("--sql-port {} leaves no room for the ports of all nodes", args.sql_port);
     }
     Ok(())
+}
+
+/// What its nodes would refuse is better said before there are any.
+fn check_threads(threads: &ThreadOptions) -> anyhow::Result<()> {
+    use lats_runtime::{SpinMethod, plan};
+    if let Some(config) = &threads.config {
+        plan::parse(config).map_err(anyhow::Error::msg)?;
+    }
+    if threads.responsiveness > 10 {
+        bail!("--scheduler-responsiveness is 0 to 10");
+    }
+    threads.spin_method.parse::<SpinMethod>().map(drop).map_err(anyhow::Error::msg)
+}
+
+/// How many data managers and coordinators each node is to have: as many as there are threads for them.
+fn instances(args: &Options) -> anyhow::Result<(u32, u32)> {
+    use lats_runtime::{ThreadPlan, plan};
+    let threads = match &args.threads.config {
+        Some(config) => plan::parse(config).map_err(anyhow::Error::msg)?,
+        None => plan::automatic(plan::Processors::of_this_machine(usize::from(args.nodes))),
+    };
+    let count = |module| ThreadPlan::count(&threads, module);
+    Ok((count(plan::Module::Ldm), count(plan::Module::Tc)))
 }
 
 /// Makes the directory and its `cluster.json`.
@@ -72,6 +96,7 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
         .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
     let mut cluster = ClusterFile::new(random::number() | 1, args.replicas, nodes);
     cluster.memory_mib = args.memory_mib;
+    (cluster.ldm_instances, cluster.tc_instances) = instances(args)?;
     cluster.write(&args.data_dir)?;
     Ok(cluster)
 }

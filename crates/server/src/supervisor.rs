@@ -1,7 +1,7 @@
 //! Keeps the processes of a cluster on this machine running.
 
-use crate::cluster_file::ClusterFile;
 use crate::say::say;
+use crate::{cluster_file::ClusterFile, options::ThreadOptions};
 use anyhow::{Context, bail};
 use lats_base::{Instant as Time, NodeId};
 use lats_client::net::{Client, ClientOptions};
@@ -19,7 +19,7 @@ use tokio::signal::unix;
 pub(crate) struct Supervisor {
     data_dir: PathBuf,
     cluster: ClusterFile,
-    data_threads: usize,
+    threads: ThreadOptions,
     children: BTreeMap<u16, Child>,
     /// Nodes whose process is not the one that founded the cluster: it had to be filled.
     started_again: BTreeSet<u16>,
@@ -90,7 +90,7 @@ impl Supervisor {
     pub(crate) fn new(
         data_dir: &Path,
         cluster: ClusterFile,
-        data_threads: usize,
+        threads: ThreadOptions,
     ) -> anyhow::Result<Self> {
         let tokio = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -108,7 +108,7 @@ impl Supervisor {
         Ok(Self {
             data_dir,
             cluster,
-            data_threads,
+            threads,
             children: BTreeMap::new(),
             started_again: BTreeSet::new(),
             lost_since: None,
@@ -133,9 +133,14 @@ impl Supervisor {
             .arg(&self.data_dir)
             .args(["--node-id", &node_id.to_string()])
             .args(["--cluster-id", &self.cluster.cluster_id.to_string()])
-            .args(["--data-threads", &self.data_threads.to_string()])
+            .args(["--scheduler-responsiveness", &self.threads.responsiveness.to_string()])
+            .args(["--spin-method", &self.threads.spin_method])
+            .args(["--nodes-here", &self.data_nodes().to_string()])
             .envs([crate::memory::PURGE_DELAY])
             .stdin(Stdio::null());
+        if let Some(config) = &self.threads.config {
+            command.args(["--thread-config", config]);
+        }
         if found {
             command.arg("--found");
         } else {
@@ -145,6 +150,10 @@ impl Supervisor {
         say!("latsdb: node {node_id} runs as process {}", child.id());
         self.children.insert(node_id, child);
         Ok(())
+    }
+
+    fn data_nodes(&self) -> usize {
+        self.cluster.nodes.iter().filter(|n| n.data).count()
     }
 
     /// Waits until every SQL port answers, and says so in a file.

@@ -234,7 +234,7 @@ fn draw_shape(random: &mut Prng) -> Shape {
         _ => (4, 4),
     };
     let ldm_instances = random.between(1, 3) as u32;
-    let (tc_instances, threads) = (random.between(1, 2) as u32, random.between(1, 3) as usize);
+    let (tc_instances, threads) = (random.between(1, 2) as u32, random.between(1, 4) as usize);
     // Most transactions are small: slices as well, in most runs.
     let signals_per_turn = [2, 10, 40][random.below(3) as usize];
     let rows = random.between(1, 4) as usize * [1, 1, 64][random.below(3) as usize];

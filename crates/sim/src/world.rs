@@ -206,7 +206,8 @@ impl World {
                 Placement::single(member.roles.data, shape.tc_instances, shape.ldm_instances)
             }
             (true, threads) => {
-                Placement::pipeline(shape.tc_instances, shape.ldm_instances, threads)
+                let choose = |threads: usize| self.random.below(threads as u64) as usize;
+                Placement::spread(shape.tc_instances, shape.ldm_instances, threads, choose)
             }
         };
         NodeConfig {

@@ -218,13 +218,11 @@ impl Tc {
         key: &[u8],
     ) -> Result<BlockRef, RefCode> {
         head.fragment = table.spread.fragment_of(key);
-        let fragment = head.fragment.get();
         let node = self.view.route(head.fragment)?;
         if self.silent.contains(node) {
             return Err(RefCode::NodeSilent);
         }
-        let instances = self.view.config.ldm_instances.max(1);
-        Ok(BlockRef::ldm(node, u32::from(fragment) % instances))
+        Ok(BlockRef::ldm(node, self.view.ldm_instance(head.fragment)))
     }
 
     /// Answers the request that is being worked on.

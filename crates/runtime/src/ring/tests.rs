@@ -31,14 +31,28 @@ fn a_full_ring_refuses_and_takes_again_when_read() {
     assert!(producer.push(&[4; 32]));
 }
 
+#[cfg(not(feature = "loom"))]
+#[test]
+fn a_small_ring_carries_large_signals_in_parts() {
+    let (mut producer, mut consumer) = ring(64);
+    let large: Vec<u8> = (0..=255).collect();
+    let (mut sent, mut out) = (0, Vec::new());
+    while sent < large.len() {
+        sent += producer.push_some(&large[sent..]);
+        assert_eq!(producer.push_some(&large[sent..]), 0);
+        consumer.pop_all(&mut out);
+    }
+    assert_eq!(out, large);
+}
+
 #[cfg(feature = "loom")]
 #[test]
 fn every_interleaving_keeps_signals_whole_and_in_order() {
     loom::model(|| {
-        let (mut producer, mut consumer) = ring(24);
+        let (mut producer, mut consumer) = ring(32);
         let writer = loom::thread::spawn(move || {
             let mut sent = Vec::new();
-            for signal in 1..=2u8 {
+            for signal in 1..=3u8 {
                 if producer.push(&[signal; 16]) {
                     sent.extend_from_slice(&[signal; 16]);
                 }

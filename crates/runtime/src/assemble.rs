@@ -1,0 +1,209 @@
+//! Starting a node: its threads, and all that they share.
+
+use crate::{
+    Running, RuntimeConfig, clock, cpus,
+    directory::{Directory, Outputs},
+    doorbell::Doorbell,
+    engine::Engine,
+    figures::{Figures, Published},
+    links::{Links, Peer},
+    output::{Output, PortOutput},
+    pace::Pace,
+    plan::ThreadPlan,
+    port::NodeEnd,
+    report,
+    rings::{self, Rings},
+    sender::Sender,
+    spin::Spinner,
+    thread::{
+        Homes, News, Place, PortInput, Senders, Shell, TOKEN_BELL, TOKEN_FIRST_CONNECTION,
+        TOKEN_LISTENER, Thread, watch_input,
+    },
+};
+use lats_kernel::Executor;
+use lats_signals::SignalBuffer;
+use rustix::event::epoll;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, OnceLock, mpsc},
+};
+
+/// Starts the threads of a node.
+///
+/// # Errors
+/// When the machine refuses a thread, an epoll instance or a doorbell.
+pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
+    let (tell_stopped, stopped) = mpsc::channel();
+    report::install();
+    let plans = config.threads.clone();
+    let (spin_method, ports) = (config.spin_method, config.ports.len());
+    let slots: Vec<_> = config.ports.iter().map(|end| end.engine.clone()).collect();
+    let mut threads = Vec::new();
+    let senders = start_senders(&plans, &mut threads)?;
+    let working: Vec<ThreadPlan> = plans.into_iter().filter(|p| !p.only_sends()).collect();
+    let readers: Vec<usize> = ThreadPlan::readers(&working);
+    let assembled = Assembly::new(&config, &working, senders)?.threads(config, tell_stopped)?;
+    let all = Arc::new(OnceLock::new());
+    let published = assembled.iter().map(|t| t.published.clone()).collect();
+    let engines: Vec<Arc<Engine>> =
+        assembled.into_iter().map(|thread| Engine::new(thread, all.clone())).collect();
+    for (port, slot) in (0..ports).zip(slots) {
+        // Each port is given to one node only.
+        let _ = slot.set(engines[readers[port % readers.len()]].clone());
+    }
+    let _ = all.set(engines.clone());
+    for ((number, plan), engine) in working.iter().enumerate().zip(engines) {
+        let spinner = Spinner::new(spin_method, plan.spin);
+        let how = plan.clone();
+        threads.push(spawn(&format!("lats-exec-{number}"), move || {
+            cpus::settle(&how);
+            engine.run(spinner);
+        })?);
+    }
+    Ok(Running {
+        threads,
+        published,
+        names: working.iter().map(ThreadPlan::name).collect(),
+        stopped,
+    })
+}
+
+fn start_senders(
+    plans: &[ThreadPlan],
+    threads: &mut Vec<std::thread::JoinHandle<()>>,
+) -> std::io::Result<Arc<[Arc<Sender>]>> {
+    let mut senders = Vec::new();
+    for plan in plans.iter().filter(|p| p.only_sends()) {
+        let (sender, how) = (Sender::new()?, plan.clone());
+        let own = sender.clone();
+        threads.push(spawn(&format!("lats-exec-send-{}", senders.len()), move || {
+            cpus::settle(&how);
+            if let Err(error) = own.run() {
+                panic!("a send thread cannot wait: {error}");
+            }
+        })?);
+        senders.push(sender);
+    }
+    Ok(senders.into())
+}
+
+fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> std::io::Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_string()).spawn(work)
+}
+
+/// What the threads of a node are made from.
+struct Assembly {
+    executors: Vec<Executor>,
+    rings: Vec<Rings>,
+    places: Vec<Place>,
+    readers: Vec<usize>,
+    directory: Arc<Directory>,
+}
+
+impl Assembly {
+    fn new(
+        config: &RuntimeConfig,
+        plans: &[ThreadPlan],
+        senders: Arc<[Arc<Sender>]>,
+    ) -> std::io::Result<Self> {
+        let executors = lats_node::build(&config.node);
+        lats_base::require!(executors.len() == plans.len(), "a plan for each thread");
+        let homes = Arc::new(Homes::new(&config.node.placement));
+        let news: Arc<[News]> = plans.iter().map(|_| News::default()).collect();
+        let places = plans.iter().enumerate().map(|(number, plan)| {
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            let bell = Doorbell::new()?;
+            watch_input(&epoll, bell.fd(), TOKEN_BELL)?;
+            Ok(Place {
+                number,
+                node: config.node.node,
+                life: config.node.incarnation.get(),
+                pace: Pace::new(config.responsiveness),
+                homes: homes.clone(),
+                news: news.clone(),
+                bell: Arc::new(bell),
+                epoll: Arc::new(epoll),
+                senders: Senders { threads: senders.clone(), always: plan.nosend },
+            })
+        });
+        Ok(Self {
+            rings: rings::mesh(plans.len()),
+            places: places.collect::<std::io::Result<_>>()?,
+            executors,
+            readers: ThreadPlan::readers(plans),
+            directory: Arc::default(),
+        })
+    }
+
+    /// The threads, before anything runs.
+    fn threads(
+        self,
+        config: RuntimeConfig,
+        tell_stopped: mpsc::Sender<crate::Stopped>,
+    ) -> std::io::Result<Vec<Thread>> {
+        let Self { executors, rings, places, readers, directory } = self;
+        let parts = executors.into_iter().zip(rings).zip(places);
+        let mut threads: Vec<Thread> = parts
+            .map(|((executor, rings), place)| {
+                new_thread(place, executor, rings, Outputs::new(directory.clone()))
+            })
+            .collect();
+        let mut next_slot = 1;
+        for (at, end) in config.ports.into_iter().enumerate() {
+            let reader = readers[at % readers.len()];
+            threads[reader].ports.push(port_input(end, next_slot, &directory));
+            next_slot += 1;
+        }
+        let mut links = Links::default();
+        for (node, address) in &config.peers {
+            let peer = Peer { address: Some(*address), wanted: true, ..Peer::default() };
+            links.peers.insert(node.get(), peer);
+        }
+        config.listener.set_nonblocking(true)?;
+        let Some(first) = threads.first_mut() else { return Ok(threads) };
+        watch_input(&first.place.epoll, &config.listener, TOKEN_LISTENER)?;
+        first.shell = Some(Box::new(Shell {
+            cluster_id: config.cluster_id,
+            listener: config.listener,
+            links,
+            directory,
+            greeted: BTreeMap::new(),
+            next_connection: TOKEN_FIRST_CONNECTION,
+            next_slot,
+            readers,
+            tell_stopped,
+            on_view: config.on_view,
+        }));
+        Ok(threads)
+    }
+}
+
+fn new_thread(place: Place, executor: Executor, rings: Rings, outputs: Outputs) -> Thread {
+    Thread {
+        place,
+        executor,
+        rings,
+        outputs,
+        connections: BTreeMap::new(),
+        hungry: BTreeSet::new(),
+        ports: Vec::new(),
+        shell: None,
+        entering: SignalBuffer::new(),
+        scratch: Vec::new(),
+        wakes_at: None,
+        news_for: Vec::new(),
+        figures: Figures::default(),
+        published: Arc::new(Published::default()),
+        published_at: clock::now(),
+        cpu_time_is_old: false,
+    }
+}
+
+fn port_input(end: NodeEnd, slot: u32, directory: &Directory) -> PortInput {
+    let output = Arc::new(Output::Port(PortOutput::new(end.to_client, end.wake_client)));
+    directory.set_client(slot, Some(output.clone()));
+    PortInput { from_client: end.from_client, output, slot }
+}

@@ -1,0 +1,69 @@
+//! What a thread has done: counted without locks, and shown to others a few times a second.
+
+use lats_base::Duration;
+use std::sync::{Mutex, PoisonError};
+
+/// Counts of one thread since it was started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Turns: by the thread itself, and by others who did its work while it slept.
+    pub turns: u64,
+    /// Turns that others have done.
+    pub helped: u64,
+    /// Signals and timers handled.
+    pub signals: u64,
+    /// The most that one round of the mailbox has handled.
+    pub largest_batch: u64,
+    /// Rounds of the mailbox that handled anything.
+    pub batches: u64,
+    /// Time in turns, by whoever did them, in ns.
+    pub busy_ns: u64,
+    /// Processor time of the thread itself, in ns.
+    pub cpu_ns: u64,
+    /// How often it has slept.
+    pub sleeps: u64,
+    /// How often it has spun, and how often something came meanwhile.
+    pub spins: u64,
+    /// Spins that something came in.
+    pub spins_met: u64,
+    /// Reads of sockets.
+    pub reads: u64,
+    /// Signals from sockets.
+    pub from_sockets: u64,
+    /// Signals from clients in this process.
+    pub from_ports: u64,
+    /// Signals from other threads.
+    pub from_threads: u64,
+    /// Signals handled, by number.
+    pub by_number: Vec<u64>,
+}
+
+impl Figures {
+    pub(crate) fn executed(&mut self, handled: usize) {
+        let handled = handled as u64;
+        self.signals += handled;
+        self.batches += u64::from(handled > 0);
+        self.largest_batch = self.largest_batch.max(handled);
+    }
+
+    pub(crate) fn worked(&mut self, span: Duration) {
+        self.busy_ns += span.as_nanos();
+    }
+}
+
+/// A thread's figures for others to read.
+#[derive(Debug, Default)]
+pub(crate) struct Published(Mutex<Figures>);
+
+/// How old what others see may be.
+pub(crate) const PUBLISHED_EVERY: Duration = Duration::from_millis(100);
+
+impl Published {
+    pub(crate) fn read(&self) -> Figures {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn show(&self, figures: &Figures) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(figures);
+    }
+}

@@ -1,0 +1,284 @@
+//! The ways out of a node, which all its threads may use: to another node, to a client, to a client in this process.
+//!
+//! Whoever has something for another node puts it into that node's output itself; no thread passes it on. Each thread
+//! flushes what it has filled at the end of its turn; one of them at a time writes to the socket.
+
+use crate::ring::Producer;
+use rustix::{event::epoll, fd::OwnedFd, io::Errno, net::SendFlags, net::Shutdown};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// One way out.
+pub(crate) enum Output {
+    Socket(SocketOutput),
+    Port(PortOutput),
+}
+
+impl Output {
+    /// Queues whole signals; false if too much waits already. What is put into a closed one is lost.
+    pub(crate) fn queue(&self, bytes: &[u8]) -> bool {
+        match self {
+            Self::Socket(socket) => socket.queue(bytes),
+            Self::Port(port) => port.queue(bytes),
+        }
+    }
+
+    /// Sends what waits, unless another thread does so now.
+    pub(crate) fn flush(&self) {
+        match self {
+            Self::Socket(socket) => socket.flush(),
+            Self::Port(port) => port.flush(),
+        }
+    }
+
+    /// Ends it: the thread that reads from the other side notices.
+    pub(crate) fn close(&self) {
+        if let Self::Socket(socket) = self {
+            socket.close();
+        }
+    }
+}
+
+/// The sending side of a socket.
+pub(crate) struct SocketOutput {
+    socket: Arc<OwnedFd>,
+    state: Mutex<Sending>,
+    closed: AtomicBool,
+}
+
+struct Sending {
+    /// What comes next.
+    filling: Vec<u8>,
+    /// What is being written, and how much of it was; with the writer while `is_written`.
+    leaving: Vec<u8>,
+    written: usize,
+    /// Somebody writes, without the lock.
+    is_written: bool,
+    /// The kernel's buffer is full; the reading thread hears when there is room.
+    blocked: bool,
+    limit_bytes: usize,
+    /// The reading thread's epoll instance, and the socket's name there.
+    watched: Option<(Arc<OwnedFd>, u64)>,
+}
+
+/// Memory that is kept between bursts.
+const OUTPUT_KEPT_BYTES: usize = 1 << 20;
+
+/// A panic in a node's thread ends the process: there is nothing to be saved from poison.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+enum Written {
+    All,
+    Blocked,
+    Broken,
+}
+
+impl SocketOutput {
+    /// For a socket; so much may wait in it.
+    pub(crate) fn new(socket: Arc<OwnedFd>, limit_bytes: usize) -> Self {
+        let state = Sending {
+            filling: Vec::new(),
+            leaving: Vec::new(),
+            written: 0,
+            is_written: false,
+            blocked: false,
+            limit_bytes,
+            watched: None,
+        };
+        Self { socket, state: Mutex::new(state), closed: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn limit(&self, bytes: usize) {
+        lock(&self.state).limit_bytes = bytes;
+    }
+
+    /// Tells `epoll` of the socket under this name; also about room to write, while it is wanted.
+    pub(crate) fn watch(&self, poll: &Arc<OwnedFd>, name: u64, connecting: bool) {
+        let mut state = lock(&self.state);
+        let flags = flags(state.blocked || connecting);
+        let data = epoll::EventData::new_u64(name);
+        let _ = match &state.watched {
+            Some((current, _)) if Arc::ptr_eq(current, poll) => {
+                epoll::modify(poll, &*self.socket, data, flags)
+            }
+            _ => epoll::add(poll, &*self.socket, data, flags),
+        };
+        state.watched = Some((poll.clone(), name));
+    }
+
+    /// No `epoll` instance tells of it any more.
+    pub(crate) fn unwatch(&self) {
+        if let Some((poll, _)) = lock(&self.state).watched.take() {
+            let _ = epoll::delete(&*poll, &*self.socket);
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let _ = rustix::net::shutdown(&*self.socket, Shutdown::Both);
+    }
+
+    pub(crate) fn queue(&self, bytes: &[u8]) -> bool {
+        if self.is_closed() {
+            return true;
+        }
+        let mut state = lock(&self.state);
+        let waits = state.filling.len() + state.leaving.len() - state.written;
+        if waits + bytes.len() > state.limit_bytes {
+            return false;
+        }
+        state.filling.extend_from_slice(bytes);
+        true
+    }
+
+    /// The kernel has room again.
+    pub(crate) fn on_room(&self) {
+        {
+            let mut state = lock(&self.state);
+            state.blocked = false;
+            state.watch_room(&self.socket);
+        }
+        self.flush();
+    }
+
+    pub(crate) fn flush(&self) {
+        let Some((mut leaving, mut written)) = self.begin() else { return };
+        loop {
+            let ended = self.write(&leaving, &mut written);
+            let mut state = lock(&self.state);
+            match ended {
+                Written::All => {
+                    leaving.clear();
+                    written = 0;
+                    if state.filling.is_empty() {
+                        leaving.shrink_to(OUTPUT_KEPT_BYTES);
+                        return state.end(leaving, 0);
+                    }
+                    // Others have filled it meanwhile, and rely on us.
+                    core::mem::swap(&mut leaving, &mut state.filling);
+                }
+                Written::Blocked => {
+                    state.blocked = true;
+                    state.watch_room(&self.socket);
+                    return state.end(leaving, written);
+                }
+                Written::Broken => {
+                    state.end(Vec::new(), 0);
+                    drop(state);
+                    return self.close();
+                }
+            }
+        }
+    }
+
+    /// What is to be written now, by us.
+    fn begin(&self) -> Option<(Vec<u8>, usize)> {
+        let mut state = lock(&self.state);
+        if state.is_written || state.blocked {
+            return None;
+        }
+        if state.leaving.is_empty() {
+            let Sending { leaving, filling, .. } = &mut *state;
+            core::mem::swap(leaving, filling);
+        }
+        if state.leaving.is_empty() {
+            return None;
+        }
+        state.is_written = true;
+        Some((core::mem::take(&mut state.leaving), core::mem::take(&mut state.written)))
+    }
+
+    fn write(&self, bytes: &[u8], written: &mut usize) -> Written {
+        while *written < bytes.len() {
+            match rustix::net::send(&*self.socket, &bytes[*written..], SendFlags::NOSIGNAL) {
+                Ok(count) => *written += count,
+                Err(Errno::AGAIN) => return Written::Blocked,
+                Err(Errno::INTR) => {}
+                Err(_) => return Written::Broken,
+            }
+        }
+        Written::All
+    }
+}
+
+impl Sending {
+    fn end(&mut self, leaving: Vec<u8>, written: usize) {
+        self.leaving = leaving;
+        self.written = written;
+        self.is_written = false;
+    }
+
+    /// Asks about room for output only while there is none.
+    fn watch_room(&self, socket: &OwnedFd) {
+        if let Some((poll, name)) = &self.watched {
+            let data = epoll::EventData::new_u64(*name);
+            let _ = epoll::modify(&**poll, socket, data, flags(self.blocked));
+        }
+    }
+}
+
+fn flags(room: bool) -> epoll::EventFlags {
+    let input = epoll::EventFlags::IN;
+    if room { input | epoll::EventFlags::OUT } else { input }
+}
+
+/// The way to a client in this process.
+pub(crate) struct PortOutput {
+    state: Mutex<PortState>,
+    /// Signals wait that had no room in the ring.
+    waits: AtomicBool,
+    wake_client: Arc<dyn Fn() + Send + Sync>,
+}
+
+struct PortState {
+    producer: Producer,
+    backlog: Vec<u8>,
+    pushed: usize,
+    fresh: bool,
+}
+
+impl PortOutput {
+    pub(crate) fn new(producer: Producer, wake_client: Arc<dyn Fn() + Send + Sync>) -> Self {
+        let state = PortState { producer, backlog: Vec::new(), pushed: 0, fresh: false };
+        Self { state: Mutex::new(state), waits: AtomicBool::new(false), wake_client }
+    }
+
+    pub(crate) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    fn queue(&self, bytes: &[u8]) -> bool {
+        let mut state = lock(&self.state);
+        state.fresh = true;
+        let sent = if state.backlog.is_empty() { state.producer.push_some(bytes) } else { 0 };
+        if sent < bytes.len() {
+            state.backlog.extend_from_slice(&bytes[sent..]);
+            self.waits.store(true, Ordering::Relaxed);
+        }
+        true
+    }
+
+    fn flush(&self) {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let sent = state.producer.push_some(&state.backlog[state.pushed..]);
+        state.pushed += sent;
+        if state.pushed == state.backlog.len() {
+            state.backlog.clear();
+            state.backlog.shrink_to(OUTPUT_KEPT_BYTES);
+            state.pushed = 0;
+            self.waits.store(false, Ordering::Relaxed);
+        }
+        if core::mem::take(&mut state.fresh) | (sent > 0) {
+            (self.wake_client)();
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! One thread of a node: the sockets that it reads, its executor, and what it sends.
+
+mod greet;
+mod receive;
+mod route;
+mod shell;
+
+pub(crate) use receive::{TOKEN_BELL, TOKEN_FIRST_CONNECTION, TOKEN_LISTENER};
+pub(crate) use route::Homes;
+pub(crate) use shell::{News, Shell, watch_input};
+
+use crate::{
+    clock,
+    connection::Connection,
+    directory::Outputs,
+    doorbell::Doorbell,
+    figures::{Figures, PUBLISHED_EVERY, Published},
+    output::Output,
+    pace::Pace,
+    ring::Consumer,
+    rings::Rings,
+};
+use lats_base::{Duration, Instant, NodeId};
+use lats_kernel::{Budget, Executor};
+use lats_signals::SignalBuffer;
+use rustix::fd::OwnedFd;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// What a thread works on. Another one may do so in its place while it sleeps.
+pub(crate) struct Thread {
+    pub(crate) place: Place,
+    pub(crate) executor: Executor,
+    pub(crate) rings: Rings,
+    pub(crate) outputs: Outputs,
+    /// Connections that it reads.
+    pub(crate) connections: BTreeMap<u64, Connection>,
+    /// Connections with more input than they got a turn for.
+    pub(crate) hungry: BTreeSet<u64>,
+    pub(crate) ports: Vec<PortInput>,
+    /// Thread 0's part: everything that happens once in a node.
+    pub(crate) shell: Option<Box<Shell>>,
+    pub(crate) entering: SignalBuffer,
+    pub(crate) scratch: Vec<u8>,
+    /// When it wakes by itself; none while it is awake, or sleeps until something comes.
+    pub(crate) wakes_at: Option<Instant>,
+    /// Threads that something was sent to in this turn.
+    pub(crate) news_for: Vec<usize>,
+    pub(crate) figures: Figures,
+    pub(crate) published: Arc<Published>,
+    pub(crate) published_at: Instant,
+    pub(crate) cpu_time_is_old: bool,
+}
+
+/// Where a thread stands among the others.
+pub(crate) struct Place {
+    pub(crate) number: usize,
+    pub(crate) node: NodeId,
+    pub(crate) life: u32,
+    pub(crate) pace: Pace,
+    pub(crate) homes: Arc<Homes>,
+    /// What other threads have for each.
+    pub(crate) news: Arc<[News]>,
+    pub(crate) bell: Arc<Doorbell>,
+    pub(crate) epoll: Arc<OwnedFd>,
+    /// Who writes to the sockets in this thread's place, if it has too much to do.
+    pub(crate) senders: Senders,
+}
+
+/// The threads that send for others.
+#[derive(Clone)]
+pub(crate) struct Senders {
+    pub(crate) threads: Arc<[Arc<crate::sender::Sender>]>,
+    /// This thread never sends itself.
+    pub(crate) always: bool,
+}
+
+/// A client in this process, as the thread sees it that reads from it.
+pub(crate) struct PortInput {
+    pub(crate) from_client: Consumer,
+    pub(crate) output: Arc<Output>,
+    pub(crate) slot: u32,
+}
+
+/// How long a thread may sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    /// Not at all.
+    Busy,
+    /// Until then, or until something comes.
+    Until(Option<Instant>),
+}
+
+impl Thread {
+    /// One turn: what has come in, the executor for about so long, what goes out.
+    pub(crate) fn turn(&mut self, limit: Duration) {
+        let begun = clock::now();
+        self.figures.turns += 1;
+        self.figures.from_threads += self.rings.receive(self.executor.mailbox()) as u64;
+        self.receive_news();
+        self.receive_from_ports();
+        self.receive_from_the_hungry();
+        let now = self.execute(begun, limit);
+        self.route_outgoing();
+        if self.shell.is_some() {
+            self.open_links(now);
+        }
+        self.flush();
+        self.figures.worked(now.since(begun));
+        if now.since(self.published_at) >= PUBLISHED_EVERY {
+            self.published_at = now;
+            self.publish();
+        }
+    }
+
+    /// To be called by the thread itself only.
+    pub(crate) fn note_cpu_time(&mut self) {
+        if core::mem::take(&mut self.cpu_time_is_old) {
+            self.figures.cpu_ns = clock::thread_cpu_ns();
+        }
+    }
+
+    /// Shows others what was done.
+    fn publish(&mut self) {
+        self.figures.by_number.clear();
+        self.figures.by_number.extend_from_slice(self.executor.handled_by_number());
+        self.published.show(&self.figures);
+        // It costs a system call: not more often than this.
+        self.cpu_time_is_old = true;
+    }
+
+    /// Works the mailbox off, for about so long. Gives the time when that is done.
+    fn execute(&mut self, begun: Instant, limit: Duration) -> Instant {
+        let mut now = begun;
+        for _ in 0..self.place.pace.rounds {
+            let progress = self.executor.step(now, Budget::ROUND);
+            lats_base::require!(!progress.crashed, "crash points are for the simulator");
+            self.figures.executed(progress.handled);
+            now = clock::now();
+            if !progress.more || now.since(begun) >= limit {
+                break;
+            }
+        }
+        now
+    }
+
+    /// Sends what this turn has led to.
+    fn flush(&mut self) {
+        self.rings.flush(&mut self.news_for);
+        let senders = &self.place.senders;
+        let is_busy = self.executor.has_work() || !self.hungry.is_empty();
+        let passes_on = !senders.threads.is_empty() && (senders.always || is_busy);
+        for output in self.outputs.take_filled() {
+            match &**output {
+                Output::Socket(_) if passes_on => crate::sender::pass_on(&senders.threads, output),
+                _ => output.flush(),
+            }
+        }
+        for port in self.ports.iter().filter(|p| p.waits()) {
+            port.output.flush();
+        }
+    }
+
+    /// Its thread is about to sleep: for how long.
+    pub(crate) fn going_to_sleep(&mut self) -> Sleep {
+        self.place.bell.going_to_sleep();
+        self.wakes_at = None;
+        if self.is_busy() {
+            self.place.bell.awake();
+            return Sleep::Busy;
+        }
+        self.wakes_at = self.next_due();
+        Sleep::Until(self.wakes_at)
+    }
+
+    /// True if a helper leaves something that its thread must be woken for.
+    pub(crate) fn needs_its_thread(&self) -> bool {
+        let sooner = self.next_due().is_some_and(|due| self.wakes_at.is_none_or(|at| due < at));
+        self.is_busy() || sooner
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.executor.has_work()
+            || !self.hungry.is_empty()
+            || self.rings.has_work()
+            || !self.place.news[self.place.number].is_empty()
+            || self.ports.iter().any(|p| p.from_client.is_ready() || p.waits())
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let timer = self.executor.next_timer();
+        let link = self.shell.as_ref().and_then(|shell| shell.links.next_attempt());
+        timer.into_iter().chain(link).min()
+    }
+}
+
+impl PortInput {
+    fn waits(&self) -> bool {
+        matches!(&*self.output, Output::Port(port) if port.waits())
+    }
+}

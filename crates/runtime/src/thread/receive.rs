@@ -1,0 +1,194 @@
+//! What comes into the node: from sockets, from clients in this process, from other threads.
+
+use super::Thread;
+use crate::connection::{Connection, ReadEnd, Stage};
+use lats_signals::{
+    BlockKind, BlockRef, Malformed, Scope,
+    buffer::{Route, parse},
+    control::ClientGoneRep,
+};
+use rustix::event::epoll;
+
+pub(crate) const TOKEN_BELL: u64 = 0;
+pub(crate) const TOKEN_LISTENER: u64 = 1;
+pub(crate) const TOKEN_FIRST_CONNECTION: u64 = 16;
+/// Memory that a connection keeps between bursts, in reads.
+const KEPT_READS: usize = 4;
+
+impl Thread {
+    /// What its thread has slept for.
+    pub(crate) fn take_events(&mut self, events: impl Iterator<Item = epoll::Event>) {
+        for event in events {
+            let (id, flags) = (event.data.u64(), event.flags);
+            match id {
+                TOKEN_BELL => self.place.bell.woken(),
+                TOKEN_LISTENER => self.accept(),
+                _ => self.on_event(id, flags),
+            }
+        }
+    }
+
+    fn on_event(&mut self, id: u64, flags: epoll::EventFlags) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.stage == Stage::Connecting {
+            return self.on_connected(id);
+        }
+        if flags.contains(epoll::EventFlags::OUT)
+            && let Some(sending) = connection.sending()
+        {
+            sending.on_room();
+        }
+        let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        if flags.intersects(readable) {
+            self.on_readable(id);
+        }
+    }
+
+    pub(super) fn receive_from_the_hungry(&mut self) {
+        let hungry = core::mem::take(&mut self.hungry);
+        hungry.into_iter().for_each(|id| self.on_readable(id));
+    }
+
+    fn on_readable(&mut self, id: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.sending().is_some_and(|s| s.is_closed()) {
+            // We have closed it: what may still be in it has come too late.
+            return self.close(id, false);
+        }
+        let end = connection.read(self.place.pace.read_bytes);
+        self.figures.reads += 1;
+        let taken = match connection.stage {
+            Stage::Greeting => self.greet(id).and_then(|()| {
+                // Whoever reads it takes all its signals: they stay in order.
+                if self.move_home(id) { Ok(()) } else { self.take_signals(id) }
+            }),
+            _ => self.take_signals(id),
+        };
+        if let Err(malformed) = taken {
+            tracing::warn!(%malformed, "closing a connection");
+            return self.close(id, false);
+        }
+        match end {
+            ReadEnd::Drained => {}
+            // Unless it was closed, or is with another thread.
+            ReadEnd::More if self.connections.contains_key(&id) => {
+                self.hungry.insert(id);
+            }
+            ReadEnd::More => {}
+            ReadEnd::Closed => self.close(id, false),
+        }
+    }
+
+    /// Moves whole signals from a connection into the node.
+    pub(super) fn take_signals(&mut self, id: u64) -> Result<(), Malformed> {
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        let kept = KEPT_READS * self.place.pace.read_bytes;
+        let before = self.entering.count();
+        let entering = &mut self.entering;
+        match connection.stage {
+            Stage::Connecting | Stage::Greeting => return Ok(()),
+            Stage::Client(slot) => {
+                let client = BlockRef::new(self.place.node, BlockKind::Client, slot);
+                let life = self.place.life;
+                connection.take_signals(kept, |signal| {
+                    lats_signals::admit(signal, client, life, entering)
+                })?;
+            }
+            Stage::Node => {
+                let node = connection.node;
+                connection.take_signals(kept, |signal| {
+                    let local = signal.number().is_none_or(|n| n.scope() == Scope::Local);
+                    if local || signal.header.sender.node.get() != node {
+                        return Err(Malformed("not a node's signal"));
+                    }
+                    entering.push_signal(signal);
+                    Ok(())
+                })?;
+            }
+        }
+        self.figures.from_sockets += (self.entering.count() - before) as u64;
+        self.enter();
+        Ok(())
+    }
+
+    pub(super) fn receive_from_ports(&mut self) {
+        for at in 0..self.ports.len() {
+            let port = &mut self.ports[at];
+            self.scratch.clear();
+            if !port.from_client.pop_all(&mut self.scratch) {
+                continue;
+            }
+            let client = BlockRef::new(self.place.node, BlockKind::Client, port.slot);
+            let mut rest = &self.scratch[..];
+            while let Ok(Some(signal)) = parse(rest) {
+                // In-process clients are our own code: what they may not send is not sent.
+                let _ = lats_signals::admit(&signal, client, self.place.life, &mut self.entering);
+                rest = &rest[signal.bytes().len()..];
+                self.figures.from_ports += 1;
+            }
+            self.enter();
+        }
+    }
+
+    /// What other threads have for this one.
+    pub(super) fn receive_news(&mut self) {
+        let number = self.place.number;
+        if self.place.news[number].is_empty() {
+            return;
+        }
+        let waiting = self.place.news[number].take();
+        for (id, connection) in waiting.connections {
+            self.adopt(id, connection);
+        }
+        for closed in waiting.closed {
+            self.on_closed(closed);
+        }
+    }
+
+    /// A connection whose other side has said who it is: from now on we read it.
+    fn adopt(&mut self, id: u64, connection: Connection) {
+        if let Some(sending) = connection.sending() {
+            sending.watch(&self.place.epoll, id, false);
+        }
+        self.connections.insert(id, connection);
+        // It may have come with more than its greeting.
+        if let Err(malformed) = self.take_signals(id) {
+            tracing::warn!(%malformed, "closing a connection");
+            self.close(id, false);
+        }
+    }
+
+    /// Closes a connection and tells whom it concerns.
+    pub(super) fn close(&mut self, id: u64, refused: bool) {
+        self.hungry.remove(&id);
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if let Some(sending) = connection.sending() {
+            sending.unwatch();
+            sending.close();
+        }
+        if let Stage::Client(slot) = connection.stage {
+            // The same thread that has brought its requests in: they come before this.
+            self.tell_client_gone(slot);
+        }
+        let Connection { stage, node, life, .. } = connection;
+        let closed = super::shell::Closed { id, stage, node, life, refused };
+        if self.shell.is_some() {
+            self.on_closed(closed);
+        } else {
+            self.place.news[0].closed(closed);
+            self.news_for.push(0);
+        }
+    }
+
+    fn tell_client_gone(&mut self, slot: u32) {
+        let homes = self.place.homes.clone();
+        let body = ClientGoneRep { slot: u64::from(slot) };
+        for (kind, instance) in homes.blocks() {
+            let receiver = BlockRef::new(self.place.node, kind, instance);
+            let sender = BlockRef::shell(self.place.node);
+            let route = Route { sender, receiver, incarnation: self.place.life };
+            self.entering.push(route, &body, &[]);
+        }
+        self.enter();
+    }
+}

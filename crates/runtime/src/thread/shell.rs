@@ -1,0 +1,239 @@
+//! What happens once in a node, in the thread where control lives: links, news of closed connections, the end.
+
+use super::Thread;
+use crate::{
+    Stopped, addresses, clock,
+    connection::{Connection, Stage},
+    directory::Directory,
+    links::Links,
+};
+use lats_base::{Instant, NodeId};
+use lats_catalog::View;
+use lats_signals::{
+    BlockRef, Body, Signal, SignalNumber,
+    buffer::Route,
+    control::{CloseLinkOrd, LinkDownRep, StopOrd},
+};
+use rustix::event::epoll;
+use std::{
+    collections::BTreeMap,
+    net::{SocketAddr, TcpListener},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+};
+
+/// The part of thread 0.
+pub(crate) struct Shell {
+    pub(crate) cluster_id: u64,
+    pub(crate) listener: TcpListener,
+    pub(crate) links: Links,
+    pub(crate) directory: Arc<Directory>,
+    /// Connections whose other side has said who it is, wherever they are read.
+    pub(crate) greeted: BTreeMap<u64, Greeted>,
+    pub(crate) next_connection: u64,
+    pub(crate) next_slot: u32,
+    /// The threads that read sockets.
+    pub(crate) readers: Vec<usize>,
+    pub(crate) tell_stopped: mpsc::Sender<Stopped>,
+    pub(crate) on_view: Box<dyn FnMut(&View) + Send>,
+}
+
+/// A connection that is in use.
+pub(crate) struct Greeted {
+    pub(crate) output: Arc<crate::output::Output>,
+    pub(crate) life: u32,
+    /// The thread that reads it.
+    pub(crate) reader: usize,
+}
+
+/// A connection that its thread has closed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed {
+    pub(crate) id: u64,
+    pub(crate) stage: Stage,
+    pub(crate) node: u16,
+    pub(crate) life: u32,
+    /// Nobody listens there any more.
+    pub(crate) refused: bool,
+}
+
+/// What other threads have for one, beside signals.
+#[derive(Default)]
+pub(crate) struct News {
+    some: AtomicBool,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+pub(crate) struct Waiting {
+    pub(crate) connections: Vec<(u64, Connection)>,
+    pub(crate) closed: Vec<Closed>,
+}
+
+impl News {
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.some.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has come since the last call.
+    pub(crate) fn take(&self) -> Waiting {
+        let mut waiting = self.lock();
+        self.some.store(false, Ordering::Release);
+        core::mem::take(&mut waiting)
+    }
+
+    fn add(&self, what: impl FnOnce(&mut Waiting)) {
+        let mut waiting = self.lock();
+        what(&mut waiting);
+        self.some.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn closed(&self, closed: Closed) {
+        self.add(|waiting| waiting.closed.push(closed));
+    }
+
+    pub(crate) fn adopt(&self, id: u64, connection: Connection) {
+        self.add(|waiting| waiting.connections.push((id, connection)));
+    }
+}
+
+impl Thread {
+    pub(super) fn on_shell_signal(&mut self, signal: &Signal<'_>) {
+        let Some(shell) = &mut self.shell else { return };
+        match signal.number() {
+            Some(SignalNumber::CloseLinkOrd) => {
+                let body = signal.body::<CloseLinkOrd>();
+                self.close_link(body.node as u16, body.incarnation as u32);
+            }
+            Some(SignalNumber::AddressesOrd) => {
+                if let Ok(view) = lats_catalog::decode::<View>(signal.payload()) {
+                    set_addresses(&mut shell.links, self.place.node, &addresses(&view));
+                    (shell.on_view)(&view);
+                }
+            }
+            Some(SignalNumber::StopOrd) => {
+                let status = signal.body::<StopOrd>().status as i32;
+                let why = String::from_utf8_lossy(signal.payload()).into_owned();
+                // Nobody listens any more only if the process is ending already.
+                let _ = shell.tell_stopped.send(Stopped { status, why });
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends a signal of the shell to a block of this node.
+    pub(super) fn tell<B: Body>(&mut self, receiver: BlockRef, body: &B) {
+        let sender = BlockRef::shell(self.place.node);
+        let route = Route { sender, receiver, incarnation: self.place.life };
+        self.entering.push(route, body, &[]);
+        self.enter();
+    }
+
+    /// Control has removed a life of a node: its link is closed.
+    fn close_link(&mut self, node: u16, life: u32) {
+        let Some(shell) = &mut self.shell else { return };
+        let Some(id) = shell.links.link(node) else { return };
+        let Some(greeted) = shell.greeted.get(&id).filter(|g| g.life == life) else { return };
+        shell.directory.set_node(node, None);
+        greeted.output.close();
+        if greeted.reader == self.place.number {
+            self.close(id, false);
+        }
+    }
+
+    /// A connection is closed, wherever it was read.
+    pub(super) fn on_closed(&mut self, closed: Closed) {
+        let Closed { id, stage, node, life, refused } = closed;
+        let now = clock::now();
+        let Some(shell) = &mut self.shell else { return };
+        shell.greeted.remove(&id);
+        if let Stage::Client(slot) = stage {
+            shell.directory.set_client(slot, None);
+        }
+        let peer = shell.links.peers.get(&node);
+        let (is_attempt, is_link) =
+            peer.map_or((false, false), |p| (p.attempt == Some(id), p.link == Some(id)));
+        if is_attempt {
+            shell.links.failed(node, now);
+        }
+        if is_link {
+            shell.links.lost(node, now);
+            shell.directory.set_node(node, None);
+            let (incarnation, gone) = (u64::from(life), u64::from(refused));
+            let body = LinkDownRep { node: u64::from(node), incarnation, gone };
+            self.tell(BlockRef::control(self.place.node), &body);
+        }
+    }
+
+    /// Gives a connection whose other side has said who it is to the thread that is to read it; false if that is this
+    /// one.
+    pub(super) fn move_home(&mut self, id: u64) -> bool {
+        let greeted = self.shell.as_ref().and_then(|shell| shell.greeted.get(&id));
+        let Some(reader) = greeted.map(|g| g.reader).filter(|r| *r != self.place.number) else {
+            return false;
+        };
+        let Some(connection) = self.connections.remove(&id) else { return false };
+        if let Some(sending) = connection.sending() {
+            sending.unwatch();
+        }
+        self.place.news[reader].adopt(id, connection);
+        self.news_for.push(reader);
+        true
+    }
+
+    /// A number for something that `epoll` tells thread 0 about.
+    pub(super) fn watch(&mut self, connection: Connection) -> u64 {
+        let Some(shell) = &mut self.shell else { return 0 };
+        let id = shell.next_connection;
+        shell.next_connection += 1;
+        if let Some(sending) = connection.sending() {
+            sending.watch(&self.place.epoll, id, connection.stage == Stage::Connecting);
+        }
+        self.connections.insert(id, connection);
+        id
+    }
+
+    /// Connections that never said who they are.
+    pub(super) fn drop_the_silent(&mut self, now: Instant) {
+        let silent: Vec<u64> = self
+            .connections
+            .iter()
+            .filter(|(_, c)| matches!(c.stage, Stage::Greeting | Stage::Connecting))
+            .filter(|(_, c)| now.since(c.opened_at) > super::greet::GREETING_PATIENCE)
+            .map(|(id, _)| *id)
+            .collect();
+        silent.into_iter().for_each(|id| self.close(id, false));
+    }
+}
+
+/// The cluster's nodes have changed.
+fn set_addresses(links: &mut Links, own: NodeId, addresses: &[(NodeId, u32, SocketAddr)]) {
+    for (node, peer) in &mut links.peers {
+        peer.wanted = addresses.iter().any(|(n, _, _)| n.get() == *node);
+    }
+    for (node, _, address) in addresses {
+        if *node == own {
+            continue;
+        }
+        let peer = links.peers.entry(node.get()).or_default();
+        peer.address = Some(*address);
+        peer.wanted = true;
+    }
+}
+
+/// Has `epoll` tell of the listener and of a thread's doorbell.
+pub(crate) fn watch_input(
+    poll: &rustix::fd::OwnedFd,
+    what: impl rustix::fd::AsFd,
+    token: u64,
+) -> std::io::Result<()> {
+    epoll::add(poll, what, epoll::EventData::new_u64(token), epoll::EventFlags::IN)?;
+    Ok(())
+}
