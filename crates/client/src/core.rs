@@ -289,6 +289,7 @@ impl ClientCore {
             SignalNumber::ChangeConf => self.on_change_conf(signal),
             SignalNumber::ChangeRef => self.on_change_ref(signal),
             SignalNumber::StatusConf => self.on_status_conf(signal),
+            SignalNumber::FiguresConf => self.on_figures_conf(signal),
             SignalNumber::EpochConf => self.on_epoch_conf(signal),
             // Not for clients: a node of another version.
             _ => {}

@@ -43,6 +43,8 @@ struct Inner {
     catalog: RwLock<Arc<Catalog>>,
     /// The map or the links have changed.
     changed: Notify,
+    /// Something waits that time may run out for, and nobody looks at the clock.
+    waits: Notify,
     clock: fn() -> Instant,
     random: Mutex<lats_base::prng::Prng>,
     options: ClientOptions,
@@ -69,6 +71,8 @@ struct State {
     wires: BTreeMap<NodeId, Outlet>,
     /// Addresses that are being connected to.
     connecting: BTreeSet<SocketAddr>,
+    /// Somebody looks at the clock from time to time.
+    is_timed: bool,
 }
 
 struct Outlet {
@@ -80,6 +84,8 @@ struct Outlet {
 /// Requests are refused while so much waits for one node.
 const BACKLOG_BYTES_MAX: usize = 64 << 20;
 const TICK: Duration = Duration::from_millis(5);
+/// Whoever waits for changes looks again after so long even if it hears of none.
+const LOOK_AGAIN: Duration = Duration::from_millis(1_000);
 
 impl Client {
     /// A client that connects to the cluster in the background. Must be called within a tokio
@@ -94,11 +100,13 @@ impl Client {
             waiters: BTreeMap::new(),
             wires: BTreeMap::new(),
             connecting: BTreeSet::new(),
+            is_timed: false,
         };
         let inner = Inner {
             state: Mutex::new(state),
             catalog: RwLock::new(Arc::new(Catalog::default())),
             changed: Notify::new(),
+            waits: Notify::new(),
             clock,
             random: Mutex::new(random),
             options,
@@ -158,6 +166,7 @@ impl Client {
         let mut state = self.state();
         let result = work(&mut state.core);
         state.pump();
+        self.time(&mut state);
         result
     }
 
@@ -173,7 +182,16 @@ impl Client {
         let ticket = work(&mut state.core);
         state.waiters.insert(ticket, sender);
         state.pump();
+        self.time(&mut state);
         receiver
+    }
+
+    /// Has somebody look at the clock if something waits. A client that waits for nothing wakes nobody.
+    fn time(&self, state: &mut State) {
+        if !state.is_timed && state.waits() {
+            state.is_timed = true;
+            self.inner.waits.notify_one();
+        }
     }
 
     async fn ask(&self, work: impl FnOnce(&mut ClientCore) -> Ticket) -> Answer {
@@ -246,6 +264,17 @@ impl Client {
         }
     }
 
+    /// What the threads of a node have done, encoded (see `lats_runtime::NodeFigures`).
+    ///
+    /// # Errors
+    /// When the node does not answer.
+    pub async fn figures(&self, node: NodeId) -> Result<Vec<u8>, StoreError> {
+        match self.ask(|core| core.fetch_figures(node)).await {
+            Answer::Status(bytes) => Ok(bytes),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// Asks for a node to stop; whether it does is to be seen in the map or the status.
     pub fn stop_node(&self, node: NodeId, restart: bool) {
         self.tell(|core| core.stop_node(node, restart));
@@ -288,6 +317,7 @@ impl Client {
         state.wires.insert(node, Outlet { wire, backlog: Vec::new() });
         state.core.link_up(node);
         state.pump();
+        self.time(&mut state);
         drop(state);
         self.inner.changed.notify_waiters();
         true
@@ -300,6 +330,9 @@ impl Client {
             state.wires.remove(&node);
             state.core.link_down(node);
             state.pump();
+            self.time(&mut state);
+            drop(state);
+            self.inner.changed.notify_waiters();
         }
     }
 
@@ -346,9 +379,14 @@ impl Client {
 
     async fn keep_time(self) {
         loop {
-            tokio::time::sleep(TICK).await;
-            let mut state = self.state();
-            if state.core.pending() > 0 || state.wires.values().any(|w| !w.backlog.is_empty()) {
+            self.inner.waits.notified().await;
+            loop {
+                tokio::time::sleep(TICK).await;
+                let mut state = self.state();
+                if !state.waits() {
+                    state.is_timed = false;
+                    break;
+                }
                 let now = (self.inner.clock)();
                 state.core.tick(now);
                 state.pump();
@@ -367,12 +405,17 @@ impl Client {
             if newest > self.catalog().version && self.fetch_catalog().await.is_ok() {
                 continue;
             }
-            let _ = tokio::time::timeout(Duration::from_millis(100), changed).await;
+            let _ = tokio::time::timeout(LOOK_AGAIN, changed).await;
         }
     }
 }
 
 impl State {
+    /// Time may run out for something.
+    fn waits(&self) -> bool {
+        self.core.pending() > 0 || self.wires.values().any(|w| !w.backlog.is_empty())
+    }
+
     /// Sends what is to be sent and hands out what was answered.
     fn pump(&mut self) {
         let mut outgoing = std::mem::take(self.core.outgoing());

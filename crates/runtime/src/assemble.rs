@@ -5,7 +5,7 @@ use crate::{
     directory::{Directory, Outputs},
     doorbell::Doorbell,
     engine::Engine,
-    figures::{Figures, Published},
+    figures::{Board, Figures, Published},
     links::{Links, Peer},
     output::{Output, PortOutput},
     pace::Pace,
@@ -44,7 +44,11 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
     let readers: Vec<usize> = ThreadPlan::readers(&working);
     let assembled = Assembly::new(&config, &working, senders)?.threads(config, tell_stopped)?;
     let all = Arc::new(OnceLock::new());
-    let published = assembled.iter().map(|t| t.published.clone()).collect();
+    let names = working.iter().map(ThreadPlan::name);
+    let published = assembled.iter().map(|t| t.published.clone());
+    if let Some(first) = assembled.first() {
+        let _ = first.place.board.set(names.zip(published).collect());
+    }
     let engines: Vec<Arc<Engine>> =
         assembled.into_iter().map(|thread| Engine::new(thread, all.clone())).collect();
     for (port, slot) in (0..ports).zip(slots) {
@@ -60,12 +64,7 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
             engine.run(spinner);
         })?);
     }
-    Ok(Running {
-        threads,
-        published,
-        names: working.iter().map(ThreadPlan::name).collect(),
-        stopped,
-    })
+    Ok(Running { threads, stopped })
 }
 
 fn start_senders(
@@ -112,8 +111,10 @@ impl Assembly {
         let executors = lats_node::build(&config.node);
         lats_base::require!(executors.len() == plans.len(), "a plan for each thread");
         let homes = Arc::new(Homes::new(&config.node.placement));
+        let board = Board::default();
         let news: Arc<[News]> = plans.iter().map(|_| News::default()).collect();
         let places = plans.iter().enumerate().map(|(number, plan)| {
+            let board = board.clone();
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let bell = Doorbell::new()?;
             watch_input(&epoll, bell.fd(), TOKEN_BELL)?;
@@ -127,6 +128,7 @@ impl Assembly {
                 bell: Arc::new(bell),
                 epoll: Arc::new(epoll),
                 senders: Senders { threads: senders.clone(), always: plan.nosend },
+                board,
             })
         });
         Ok(Self {

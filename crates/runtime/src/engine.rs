@@ -68,8 +68,7 @@ impl Engine {
         loop {
             let is_busy = {
                 let mut thread = self.gate.enter();
-                thread.take_events(events.drain(..));
-                thread.turn(self.turn);
+                thread.turn(events.drain(..), self.turn);
                 thread.note_cpu_time();
                 core::mem::swap(&mut thread.news_for, news_for);
                 thread.is_busy()
@@ -150,7 +149,7 @@ impl Engine {
     fn help(&self, news_for: &mut Vec<usize>) {
         let wake = self.gate.help(|thread| {
             thread.figures.helped += 1;
-            thread.turn(HELP);
+            thread.turn(std::iter::empty(), HELP);
             news_for.append(&mut thread.news_for);
             thread.needs_its_thread()
         });

@@ -1,10 +1,11 @@
 //! What a thread has done: counted without locks, and shown to others a few times a second.
 
 use lats_base::Duration;
-use std::sync::{Mutex, PoisonError};
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Counts of one thread since it was started.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Turns: by the thread itself, and by others who did its work while it slept.
     pub turns: u64,
@@ -66,4 +67,23 @@ impl Published {
     pub(crate) fn show(&self, figures: &Figures) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone_from(figures);
     }
+}
+
+/// What a node says about its threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeFigures {
+    /// Its clock, in ns: differences say how long ago an earlier answer was.
+    pub at_ns: u64,
+    /// What each thread does, and what it has done.
+    pub threads: Vec<(String, Figures)>,
+}
+
+/// The figures of all threads of a node, once there are all.
+pub(crate) type Board = Arc<OnceLock<Vec<(String, Arc<Published>)>>>;
+
+/// What is on the board now.
+pub(crate) fn read(board: &Board, now: lats_base::Instant) -> NodeFigures {
+    let threads = board.get().into_iter().flatten();
+    let threads = threads.map(|(name, published)| (name.clone(), published.read())).collect();
+    NodeFigures { at_ns: now.as_nanos(), threads }
 }

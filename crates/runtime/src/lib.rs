@@ -29,7 +29,7 @@ mod spin;
 mod thread;
 
 pub use assemble::start;
-pub use figures::Figures;
+pub use figures::{Figures, NodeFigures};
 pub use lats_signals::hello::{Hello, HelloKind};
 pub use plan::ThreadPlan;
 pub use port::Port;
@@ -39,7 +39,7 @@ use lats_catalog::View;
 use lats_node::NodeConfig;
 use std::{
     net::{SocketAddr, TcpListener},
-    sync::{Arc, mpsc},
+    sync::mpsc,
 };
 
 /// How a node runs on this machine.
@@ -67,8 +67,6 @@ pub struct RuntimeConfig {
 /// A node that runs.
 pub struct Running {
     threads: Vec<std::thread::JoinHandle<()>>,
-    names: Vec<String>,
-    published: Vec<Arc<figures::Published>>,
     stopped: mpsc::Receiver<Stopped>,
 }
 
@@ -82,12 +80,6 @@ pub struct Stopped {
 }
 
 impl Running {
-    /// What each thread has done, by what it does.
-    pub fn figures(&self) -> Vec<(String, Figures)> {
-        let figures = self.published.iter().map(|p| p.read());
-        self.names.iter().cloned().zip(figures).collect()
-    }
-
     /// Waits until the node stops, and says why it did.
     pub fn wait(&self) -> Stopped {
         self.stopped.recv().unwrap_or_else(|_| Stopped {

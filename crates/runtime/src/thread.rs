@@ -14,7 +14,7 @@ use crate::{
     connection::Connection,
     directory::Outputs,
     doorbell::Doorbell,
-    figures::{Figures, PUBLISHED_EVERY, Published},
+    figures::{Board, Figures, PUBLISHED_EVERY, Published},
     output::Output,
     pace::Pace,
     ring::Consumer,
@@ -23,7 +23,7 @@ use crate::{
 use lats_base::{Duration, Instant, NodeId};
 use lats_kernel::{Budget, Executor};
 use lats_signals::SignalBuffer;
-use rustix::fd::OwnedFd;
+use rustix::{event::epoll, fd::OwnedFd};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -67,6 +67,8 @@ pub(crate) struct Place {
     pub(crate) epoll: Arc<OwnedFd>,
     /// Who writes to the sockets in this thread's place, if it has too much to do.
     pub(crate) senders: Senders,
+    /// The figures of all threads.
+    pub(crate) board: Board,
 }
 
 /// The threads that send for others.
@@ -95,8 +97,9 @@ pub(crate) enum Sleep {
 
 impl Thread {
     /// One turn: what has come in, the executor for about so long, what goes out.
-    pub(crate) fn turn(&mut self, limit: Duration) {
+    pub(crate) fn turn(&mut self, events: impl Iterator<Item = epoll::Event>, limit: Duration) {
         let begun = clock::now();
+        self.take_events(events);
         self.figures.turns += 1;
         self.figures.from_threads += self.rings.receive(self.executor.mailbox()) as u64;
         self.receive_news();

@@ -18,6 +18,7 @@ mod stop;
 mod stop_node;
 mod store;
 mod supervisor;
+mod top;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -54,6 +55,7 @@ enum Command {
     Node(node::NodeArgs),
     /// Measure a running cluster.
     Bench(bench::BenchArgs),
+    Top(top::TopArgs),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::DeclareDead(args) => declare_dead::run(&args),
         Command::Node(args) => node::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Top(args) => top::run(&args),
     };
     match done {
         Ok(code) => code,

@@ -217,6 +217,20 @@ body! {
     }
 }
 body! {
+    /// Client → shell: what the node's threads have done, for a person.
+    FiguresReq {
+        /// Given back in the answer.
+        request: u64,
+    }
+}
+body! {
+    /// Shell → client: payload: figures of each thread.
+    FiguresConf {
+        /// The request.
+        request: u64,
+    }
+}
+body! {
     /// Control → blocks of the same node: install this view; payload: the view.
     ViewOrd {
         /// The view.

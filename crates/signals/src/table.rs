@@ -163,6 +163,9 @@ signals! {
     123 EpochDoneRep, control, Node;
     124 EpochReq, control, Client;
     125 EpochConf, control, Node;
+    // Figures: docs/threads.md.
+    126 FiguresReq, control, Client;
+    127 FiguresConf, control, Node;
 }
 
 /// Checks a header before the rest has arrived; gives the signal's length in bytes.

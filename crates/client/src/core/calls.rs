@@ -7,8 +7,8 @@ use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
     BlockRef, Signal,
     control::{
-        CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, EpochConf, EpochReq, StatusConf,
-        StatusReq,
+        CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, EpochConf, EpochReq,
+        FiguresConf, FiguresReq, StatusConf, StatusReq,
     },
     list::{self, Range},
     query::{
@@ -43,6 +43,7 @@ enum Kind {
     Catalog,
     Change(u64, Box<Change>),
     Status,
+    Figures(NodeId),
     Epochs,
 }
 
@@ -174,6 +175,11 @@ impl ClientCore {
         self.start_call(Kind::Status)
     }
 
+    /// Asks for what the threads of a node have done.
+    pub fn fetch_figures(&mut self, node: NodeId) -> Ticket {
+        self.start_call(Kind::Figures(node))
+    }
+
     /// Asks for the current and the newest complete epoch.
     pub fn fetch_epochs(&mut self) -> Ticket {
         self.start_call(Kind::Epochs)
@@ -187,8 +193,12 @@ impl ClientCore {
     }
 
     fn send_call(&mut self, ticket: Ticket) {
-        let (now, node) = (self.now, self.any_node());
+        let now = self.now;
         let Some(Request::Call(mut call)) = self.requests.remove(&ticket) else { return };
+        let node = match call.kind {
+            Kind::Figures(node) => Some(node).filter(|n| self.links.contains(n)),
+            _ => self.any_node(),
+        };
         call.node = node.unwrap_or_default();
         call.sent_at = now;
         if let Some(node) = node {
@@ -197,6 +207,9 @@ impl ClientCore {
                 Kind::Catalog => self.send(to, &CatalogReq { request: ticket }, &[]),
                 Kind::Epochs => self.send(to, &EpochReq { request: ticket }, &[]),
                 Kind::Status => self.send(to, &StatusReq { request: ticket }, &[]),
+                Kind::Figures(_) => {
+                    self.send(BlockRef::shell(node), &FiguresReq { request: ticket }, &[]);
+                }
                 Kind::Change(request, change) => {
                     let bytes = lats_catalog::encode(change);
                     self.send(to, &ChangeReq { request: *request }, &[&bytes]);
@@ -293,6 +306,13 @@ impl ClientCore {
         if self.requests.contains_key(&conf.request) {
             let answer = Answer::Epochs { current: conf.current, complete: conf.complete };
             self.finish(conf.request, answer);
+        }
+    }
+
+    pub(super) fn on_figures_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<FiguresConf>();
+        if self.requests.contains_key(&conf.request) {
+            self.finish(conf.request, Answer::Status(signal.payload().to_vec()));
         }
     }
 

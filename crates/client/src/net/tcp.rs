@@ -1,6 +1,6 @@
 //! Links over TCP: to the addresses given, and to every data node of the map.
 
-use super::{Client, Wire};
+use super::{Client, LOOK_AGAIN, Wire};
 use lats_base::NodeId;
 use lats_signals::hello::{HELLO_BYTES, Hello};
 use std::{
@@ -49,7 +49,10 @@ impl Client {
     /// Keeps links to all data nodes.
     pub(super) async fn keep_links(self) {
         loop {
-            for address in self.missing_links() {
+            let changed = self.inner.changed.notified();
+            let missing = self.missing_links();
+            let again = if missing.is_empty() { LOOK_AGAIN } else { RETRY };
+            for address in missing {
                 if !self.state().connecting.insert(address) {
                     continue;
                 }
@@ -60,7 +63,7 @@ impl Client {
                     client.state().connecting.remove(&address);
                 });
             }
-            tokio::time::sleep(RETRY).await;
+            let _ = tokio::time::timeout(again, changed).await;
         }
     }
 

@@ -17,7 +17,7 @@ const KEPT_READS: usize = 4;
 
 impl Thread {
     /// What its thread has slept for.
-    pub(crate) fn take_events(&mut self, events: impl Iterator<Item = epoll::Event>) {
+    pub(super) fn take_events(&mut self, events: impl Iterator<Item = epoll::Event>) {
         for event in events {
             let (id, flags) = (event.data.u64(), event.flags);
             match id {

@@ -65,14 +65,14 @@ impl Thread {
         }
         match receiver.kind() {
             Some(BlockKind::Client) => self.send_to_client(receiver.instance, signal),
-            // From control, which lives in the same thread.
+            // From control, which lives in the same thread, or a client's question.
             Some(BlockKind::Shell) => self.on_shell_signal(signal),
             Some(kind) => self.send_inside(kind, receiver, signal),
             None => {}
         }
     }
 
-    fn send_to_client(&mut self, slot: u32, signal: &Signal<'_>) {
+    pub(super) fn send_to_client(&mut self, slot: u32, signal: &Signal<'_>) {
         if !self.outputs.queue_for_client(slot, signal.bytes()) {
             tracing::warn!("a client does not read its answers: closing its connection");
         }

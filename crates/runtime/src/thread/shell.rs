@@ -5,14 +5,15 @@ use crate::{
     Stopped, addresses, clock,
     connection::{Connection, Stage},
     directory::Directory,
+    figures,
     links::Links,
 };
 use lats_base::{Instant, NodeId};
 use lats_catalog::View;
 use lats_signals::{
-    BlockRef, Body, Signal, SignalNumber,
+    BlockRef, Body, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
-    control::{CloseLinkOrd, LinkDownRep, StopOrd},
+    control::{CloseLinkOrd, FiguresConf, FiguresReq, LinkDownRep, StopOrd},
 };
 use rustix::event::epoll;
 use std::{
@@ -106,6 +107,9 @@ impl News {
 
 impl Thread {
     pub(super) fn on_shell_signal(&mut self, signal: &Signal<'_>) {
+        if signal.number() == Some(SignalNumber::FiguresReq) {
+            return self.on_figures_req(signal);
+        }
         let Some(shell) = &mut self.shell else { return };
         match signal.number() {
             Some(SignalNumber::CloseLinkOrd) => {
@@ -125,6 +129,19 @@ impl Thread {
                 let _ = shell.tell_stopped.send(Stopped { status, why });
             }
             _ => {}
+        }
+    }
+
+    /// Any thread can answer.
+    fn on_figures_req(&mut self, signal: &Signal<'_>) {
+        let figures = figures::read(&self.place.board, clock::now());
+        let sender = BlockRef::shell(self.place.node);
+        let route = Route { sender, receiver: signal.sender(), incarnation: self.place.life };
+        let body = FiguresConf { request: signal.body::<FiguresReq>().request };
+        let mut answer = SignalBuffer::new();
+        answer.push(route, &body, &[&lats_catalog::encode(&figures)]);
+        if let Some(answer) = answer.pop() {
+            self.send_to_client(signal.sender().instance, &answer);
         }
     }
 
