@@ -8,7 +8,7 @@ use crate::{Place, native, report, threads};
 use anyhow::bail;
 use rows::Rows;
 use serde_json::{Map, Value, json};
-use std::{io::Write, path::PathBuf, sync::Arc};
+use std::{io::Write, sync::Arc};
 
 /// Insert, read, update and delete rows by key through the native client, and measure it. Makes the table
 /// `bench.flex`, anew if it is there, and drops it afterwards. The exit status is 1 if there were errors.
@@ -35,9 +35,9 @@ pub struct FlexArgs {
     /// How long rows are read, and how long they are updated. (Each row is inserted and deleted once.)
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
-    /// Write the result as JSON to this file; `-`: print it instead of the table.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "it would become the text of the command's help")]
+    pub output: report::Output,
 }
 
 /// The parts of the benchmark, in their order.
@@ -100,17 +100,31 @@ impl FlexArgs {
 /// # Errors
 /// If the cluster does not answer, the options do not fit, or the result cannot be written.
 pub fn run(args: &FlexArgs, place: &Place, out: &mut impl Write) -> anyhow::Result<u64> {
+    let (mut record, errors) = make_and_measure(args, place, out)?;
+    record.insert("config".to_string(), args.as_json());
+    report::write("flex", record, &args.output, out)?;
+    Ok(errors)
+}
+
+/// What each stage measures, and the errors of all; says nothing.
+pub(crate) fn measure(args: &FlexArgs, place: &Place) -> anyhow::Result<(Map<String, Value>, u64)> {
+    make_and_measure(args, place, &mut std::io::sink())
+}
+
+fn make_and_measure(
+    args: &FlexArgs,
+    place: &Place,
+    out: &mut impl Write,
+) -> anyhow::Result<(Map<String, Value>, u64)> {
     args.check()?;
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rows = Arc::new(tokio.block_on(prepare(args, place))?);
     let measured = run_stages(args, place, &rows, out);
     // Also if something has failed.
     let dropped = tokio.block_on(rows::drop_table(place));
-    let (mut record, errors) = measured?;
+    let measured = measured?;
     dropped?;
-    record.insert("config".to_string(), args.as_json());
-    report::write(record, args.json.as_ref(), out)?;
-    Ok(errors)
+    Ok(measured)
 }
 
 /// What each stage has measured, and the errors of all.
@@ -121,7 +135,7 @@ fn run_stages(
     out: &mut impl Write,
 ) -> anyhow::Result<(Map<String, Value>, u64)> {
     let (mut record, mut errors) = (Map::new(), 0);
-    let table = !report::is_stdout(args.json.as_ref());
+    let table = args.output.prints_table();
     if table {
         report::head(out)?;
     }

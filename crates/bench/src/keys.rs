@@ -12,7 +12,7 @@ use anyhow::Context;
 use lats_base::{Duration, Instant, prng::Prng};
 use mysql_async::{Conn, Statement, Value, prelude::Queryable};
 use serde_json::{Map, json};
-use std::{fmt::Write as _, io::Write, path::PathBuf};
+use std::{fmt::Write as _, io::Write};
 
 /// Read rows by lists of keys through SQL, and measure it; beside another MySQL server if one is named. Makes the table
 /// `bench.lookup`, anew if it is there, and drops it afterwards. The exit status is 1 if there were errors.
@@ -42,9 +42,9 @@ pub struct KeysArgs {
     /// Do the same with another MySQL server, and compare: mysql://USER:PASSWORD@HOST:PORT.
     #[arg(long, value_name = "URL")]
     pub peer: Option<String>,
-    /// Write the result as JSON to this file; `-`: print it instead of the table.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "it would become the text of the command's help")]
+    pub output: report::Output,
 }
 
 const TABLE: &str = "lookup";
@@ -61,7 +61,7 @@ pub fn run(args: &KeysArgs, place: &Place, out: &mut impl Write) -> anyhow::Resu
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut servers = vec![tokio.block_on(Server::ours(place))?];
     servers.extend(args.peer.as_deref().map(Server::peer).transpose()?);
-    let prints_table = !report::is_stdout(args.json.as_ref());
+    let prints_table = args.output.prints_table();
     if prints_table {
         report::head(out)?;
     }
@@ -88,7 +88,7 @@ pub fn run(args: &KeysArgs, place: &Place, out: &mut impl Write) -> anyhow::Resu
         }
     }
     record.insert("config".to_string(), args.as_json());
-    report::write(record, args.json.as_ref(), out)?;
+    report::write("keys", record, &args.output, out)?;
     Ok(errors)
 }
 

@@ -1,13 +1,15 @@
 //! Benchmarks of a running cluster, through its own clients. A benchmark reports; it is no test.
 #![forbid(unsafe_code)]
 
+mod draw;
 pub mod flex;
 pub mod keys;
+pub mod layouts;
 mod measure;
 mod mysql;
 mod native;
 mod patience;
-mod report;
+pub mod report;
 mod threads;
 pub mod ycsb;
 
@@ -21,6 +23,15 @@ pub struct Place {
     pub options: ClientOptions,
     /// A monotonic clock.
     pub clock: fn() -> Instant,
+}
+
+impl Place {
+    /// The same place for another run: its clients must not give transactions the ids of an earlier run's.
+    fn with_new_clients(&self, run: u64) -> Self {
+        let mut place = self.clone();
+        place.options.seed = Prng::new(self.options.seed.wrapping_add(run)).next_u64();
+        place
+    }
 }
 
 /// How long the cluster may take to answer at first.

@@ -1,14 +1,27 @@
 //! How results are shown: a table for people, JSON for programs.
 
-use crate::measure::Measure;
+use crate::{draw, measure::Measure};
 use anyhow::Context;
 use lats_base::Duration;
 use serde_json::{Map, Value};
 use std::{io::Write, path::PathBuf};
 
-/// True if the JSON goes to the standard output, instead of the table.
-pub(crate) fn is_stdout(json: Option<&PathBuf>) -> bool {
-    json.is_some_and(|path| path.as_os_str() == "-")
+/// Where results go beside the table.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Output {
+    /// Write the result as JSON to this file; `-`: print it instead of the table.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Draw the result into this SVG file.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+impl Output {
+    /// True unless the JSON goes to the standard output instead.
+    pub(crate) fn prints_table(&self) -> bool {
+        self.json.as_ref().is_none_or(|path| path.as_os_str() != "-")
+    }
 }
 
 pub(crate) fn head(out: &mut impl Write) -> anyhow::Result<()> {
@@ -43,15 +56,27 @@ pub(crate) fn line(
     Ok(())
 }
 
-/// Writes the JSON, if somebody wants it.
+/// Writes the JSON and draws the picture, if somebody wants them.
 pub(crate) fn write(
+    title: &str,
     record: Map<String, Value>,
-    json: Option<&PathBuf>,
+    output: &Output,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    if let Some(path) = &output.svg {
+        draw::bars(path, title, &record)?;
+    }
+    write_json(record, output, out)
+}
+
+pub(crate) fn write_json(
+    record: Map<String, Value>,
+    output: &Output,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
     let record = Value::Object(record);
-    match json {
-        Some(_) if is_stdout(json) => writeln!(out, "{record:#}")?,
+    match &output.json {
+        Some(_) if !output.prints_table() => writeln!(out, "{record:#}")?,
         Some(path) => std::fs::write(path, format!("{record:#}\n"))
             .with_context(|| format!("cannot write {}", path.display()))?,
         None => {}

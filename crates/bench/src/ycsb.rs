@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use db::Target;
 use lats_base::Duration;
 use serde_json::{Map, Value, json};
-use std::{io::Write, path::PathBuf};
+use std::io::Write;
 
 /// Run workloads A to F of YCSB, and measure them: records of ten fields with a hundred bytes each. Makes the table
 /// `bench.usertable`, anew if it is there, and drops it afterwards. The exit status is 1 if there were errors.
@@ -43,9 +43,9 @@ pub struct YcsbArgs {
     /// With --sql: do the same with another MySQL server, and compare: mysql://USER:PASSWORD@HOST:PORT.
     #[arg(long, value_name = "URL", requires = "sql")]
     pub peer: Option<String>,
-    /// Write the result as JSON to this file; `-`: print it instead of the table.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "it would become the text of the command's help")]
+    pub output: report::Output,
 }
 
 /// What clients do.
@@ -99,22 +99,40 @@ pub fn run(args: &YcsbArgs, place: &Place, out: &mut impl Write) -> anyhow::Resu
     }
     let (mut record, mut errors) = (Map::new(), 0);
     for target in targets {
-        tokio.block_on(target.create())?;
-        let measured = run_all(&target, args, place, out);
-        // Also if something has failed.
-        let dropped = tokio.block_on(target.drop_table());
-        let (of_target, in_vain) = measured?;
-        dropped?;
+        let (of_target, in_vain) = make_and_measure(&target, args, place, out)?;
         errors += in_vain;
         record.insert(target.name().to_string(), Value::Object(of_target));
     }
     record.insert("config".to_string(), args.as_json());
-    report::write(record, args.json.as_ref(), out)?;
+    report::write("YCSB", record, &args.output, out)?;
     Ok(errors)
 }
 
+/// What the native client measures, and the errors; says nothing.
+pub(crate) fn measure(args: &YcsbArgs, place: &Place) -> anyhow::Result<(Value, u64)> {
+    let target = Target::Native(place.clone());
+    let (record, errors) = make_and_measure(&target, args, place, &mut std::io::sink())?;
+    Ok((Value::Object(record), errors))
+}
+
+fn make_and_measure(
+    target: &Target,
+    args: &YcsbArgs,
+    place: &Place,
+    out: &mut impl Write,
+) -> anyhow::Result<(Map<String, Value>, u64)> {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio.block_on(target.create())?;
+    let measured = run_all(target, args, place, out);
+    // Also if something has failed.
+    let dropped = tokio.block_on(target.drop_table());
+    let measured = measured?;
+    dropped?;
+    Ok(measured)
+}
+
 fn prints_table(args: &YcsbArgs) -> bool {
-    !report::is_stdout(args.json.as_ref())
+    args.output.prints_table()
 }
 
 /// Loads the table and runs the workloads on it; what was measured, and the errors.

@@ -14,7 +14,7 @@ use crate::{
     report,
     rings::{self, Rings},
     sender::Sender,
-    spin::Spinner,
+    spin::{self, SpinMethod, Spinner},
     thread::{
         Homes, News, Place, PortInput, Senders, Shell, TOKEN_BELL, TOKEN_FIRST_CONNECTION,
         TOKEN_LISTENER, Thread, watch_input,
@@ -36,7 +36,7 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
     let (tell_stopped, stopped) = mpsc::channel();
     report::install();
     let plans = config.threads.clone();
-    let (spin_method, ports) = (config.spin_method, config.ports.len());
+    let (spin_method, ports, helping) = (config.spin_method, config.ports.len(), config.helping);
     let slots: Vec<_> = config.ports.iter().map(|end| end.engine.clone()).collect();
     let mut threads = Vec::new();
     let senders = start_senders(&plans, &mut threads)?;
@@ -50,14 +50,22 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
         let _ = first.place.board.set(names.zip(published).collect());
     }
     let engines: Vec<Arc<Engine>> =
-        assembled.into_iter().map(|thread| Engine::new(thread, all.clone())).collect();
+        assembled.into_iter().map(|thread| Engine::new(thread, all.clone(), helping)).collect();
     for (port, slot) in (0..ports).zip(slots) {
         // Each port is given to one node only.
         let _ = slot.set(engines[readers[port % readers.len()]].clone());
     }
     let _ = all.set(engines.clone());
+    let wake_us = match spin_method {
+        SpinMethod::Static => 0,
+        _ => {
+            let wake_us = spin::wake_cost_us();
+            tracing::info!(wake_us, "waking a thread takes this machine so long");
+            wake_us
+        }
+    };
     for ((number, plan), engine) in working.iter().enumerate().zip(engines) {
-        let spinner = Spinner::new(spin_method, plan.spin);
+        let spinner = Spinner::new(spin_method, plan.spin, wake_us);
         let how = plan.clone();
         threads.push(spawn(&format!("lats-exec-{number}"), move || {
             cpus::settle(&how);

@@ -28,6 +28,8 @@ pub(crate) struct Engine {
     /// All threads of the node, once there are all.
     all: Arc<OnceLock<Vec<Arc<Engine>>>>,
     number: usize,
+    /// Others may do this thread's work.
+    helping: bool,
 }
 
 /// What a helper works off before it goes back to its own work, for each thread that it helps.
@@ -40,11 +42,15 @@ const EVENTS_MAX: usize = 256;
 const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 impl Engine {
-    pub(crate) fn new(thread: Thread, all: Arc<OnceLock<Vec<Arc<Self>>>>) -> Arc<Self> {
+    pub(crate) fn new(
+        thread: Thread,
+        all: Arc<OnceLock<Vec<Arc<Self>>>>,
+        helping: bool,
+    ) -> Arc<Self> {
         let place = &thread.place;
         let (bell, epoll) = (place.bell.clone(), place.epoll.clone());
         let (turn, number) = (place.pace.turn, place.number);
-        Arc::new(Self { gate: Gate::new(thread), bell, epoll, turn, all, number })
+        Arc::new(Self { gate: Gate::new(thread), bell, epoll, turn, all, number, helping })
     }
 
     /// The thread itself: works, waits and sleeps, for ever.
@@ -136,7 +142,7 @@ impl Engine {
             }
             let engine = &all[number];
             has_time &= helped < HELPS_MAX;
-            if has_time && engine.bell.is_asleep() {
+            if has_time && engine.helping && engine.bell.is_asleep() {
                 helped += 1;
                 engine.help(news_for);
             } else {
@@ -160,6 +166,9 @@ impl Engine {
 
     /// A client in this process has put something into a port of this thread: its own thread does what there is to do.
     pub(crate) fn help_from_outside(&self) {
+        if !self.helping {
+            return self.bell.ring();
+        }
         let _inside = report::Inside::the_node();
         let mut news_for = Vec::new();
         self.help(&mut news_for);

@@ -58,6 +58,8 @@ pub struct RuntimeConfig {
     pub responsiveness: u8,
     /// How a thread waits.
     pub spin_method: SpinMethod,
+    /// A thread with nothing to do does the work of those that sleep, instead of waking them.
+    pub helping: bool,
     /// Clients in this process: their ends of the ports.
     pub ports: Vec<port::NodeEnd>,
     /// Told of each new view, by the thread that serves the sockets: it must not take long.

@@ -3,7 +3,13 @@
 //! To be woken costs a thread, and whoever wakes it, some microseconds, and a processor that sleeps deeply even more. A
 //! thread that spins for a short gap saves that; one that spins through a long gap has burnt the processor for nothing.
 
+use crate::clock;
 use lats_base::Duration;
+use rustix::{
+    event::{EventfdFlags, eventfd},
+    fd::OwnedFd,
+};
+use std::sync::Arc;
 
 /// How the time is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,8 +36,10 @@ impl std::str::FromStr for SpinMethod {
     }
 }
 
-/// What to be woken costs, both threads together.
-const WAKE_COST_US: u64 = 10;
+/// What waking a thread may be taken to cost: less is noise, more is a machine that did something else meanwhile.
+const WAKE_COST_US: std::ops::RangeInclusive<u64> = 2..=100;
+/// How often it is tried.
+const WAKES_TRIED: usize = 100;
 /// Processor time that is given for a wake-up saved, in wake-ups.
 pub const LATENCY_FACTOR: u64 = 10;
 /// Gaps after which the choice is made again.
@@ -49,10 +57,52 @@ pub(crate) struct Spinner {
     /// Gaps by length: number n counts those shorter than 2 to the power of n microseconds, the last one all others.
     gaps: [u64; LONGEST_LOG2 + 2],
     count: u64,
+    /// What to be woken costs on this machine.
+    wake_us: u64,
+}
+
+/// What it takes until a thread that sleeps has been woken, on this machine, in us: half of a round trip, the median of
+/// some.
+pub(crate) fn wake_cost_us() -> u64 {
+    median_trip_us().map_or(*WAKE_COST_US.start(), |trip_us| {
+        (trip_us / 2).clamp(*WAKE_COST_US.start(), *WAKE_COST_US.end())
+    })
+}
+
+fn median_trip_us() -> std::io::Result<u64> {
+    let (to, back) = (eventfd(0, EventfdFlags::CLOEXEC)?, eventfd(0, EventfdFlags::CLOEXEC)?);
+    let (to, back) = (Arc::new(to), Arc::new(back));
+    let (asked, answers) = (to.clone(), back.clone());
+    let other = std::thread::Builder::new().name("lats-wake".to_string()).spawn(move || {
+        for _ in 0..WAKES_TRIED {
+            let _ = wait(&asked).and_then(|()| ring(&answers));
+        }
+    })?;
+    let mut trips = Vec::with_capacity(WAKES_TRIED);
+    for _ in 0..WAKES_TRIED {
+        let begun = clock::now();
+        ring(&to)?;
+        wait(&back)?;
+        trips.push(clock::now().since(begun).as_nanos() / 1_000);
+    }
+    let _ = other.join();
+    trips.sort_unstable();
+    Ok(trips[WAKES_TRIED / 2])
+}
+
+fn ring(event: &OwnedFd) -> std::io::Result<()> {
+    rustix::io::write(event, &1u64.to_ne_bytes())?;
+    Ok(())
+}
+
+/// Sleeps until somebody has rung.
+fn wait(event: &OwnedFd) -> std::io::Result<()> {
+    rustix::io::read(event, &mut [0; 8])?;
+    Ok(())
 }
 
 impl Spinner {
-    pub(crate) fn new(method: SpinMethod, spin: Duration) -> Self {
+    pub(crate) fn new(method: SpinMethod, spin: Duration, wake_us: u64) -> Self {
         let spin_us = spin.as_nanos() / 1_000;
         let limit_us = match method {
             SpinMethod::Static => spin_us,
@@ -61,7 +111,14 @@ impl Spinner {
             _ => spin_us,
         };
         let chosen_us = if method == SpinMethod::Static { spin_us } else { 0 };
-        Self { method, spin_us: limit_us, chosen_us, gaps: [0; LONGEST_LOG2 + 2], count: 0 }
+        Self {
+            method,
+            spin_us: limit_us,
+            chosen_us,
+            gaps: [0; LONGEST_LOG2 + 2],
+            count: 0,
+            wake_us,
+        }
     }
 
     /// How long to spin now.
@@ -88,6 +145,7 @@ impl Spinner {
         }
     }
 
+    /// Chooses by the gaps that were noted.
     fn choose(&mut self) {
         // Of several that are as good the shortest: the one that `max_by_key` sees last.
         let times = (0..=LONGEST_LOG2).rev().filter(|log2| 1 << log2 <= self.spin_us);
@@ -109,7 +167,7 @@ impl Spinner {
 
     /// What spinning for 2 to the power of `log2` microseconds would have saved.
     fn saved_us(&self, log2: usize) -> u64 {
-        self.gaps[..=log2].iter().sum::<u64>() * WAKE_COST_US
+        self.gaps[..=log2].iter().sum::<u64>() * self.wake_us
     }
 
     /// What it would have cost: each gap to its end, or the whole time.
@@ -124,7 +182,7 @@ mod tests {
     use super::*;
 
     fn after(method: SpinMethod, gaps_us: &[u64]) -> u64 {
-        let mut spinner = Spinner::new(method, Duration::from_micros(0));
+        let mut spinner = Spinner::new(method, Duration::from_micros(0), 10);
         for gap in gaps_us.iter().cycle().take(3 * GAPS_PER_CHOICE as usize) {
             spinner.note(Duration::from_micros(*gap));
         }
@@ -143,10 +201,10 @@ mod tests {
 
     #[test]
     fn a_static_time_stays_and_a_load_that_ends_is_forgotten() {
-        let mut fixed = Spinner::new(SpinMethod::Static, Duration::from_micros(50));
+        let mut fixed = Spinner::new(SpinMethod::Static, Duration::from_micros(50), 10);
         (0..10_000).for_each(|_| fixed.note(Duration::from_micros(5_000)));
         assert_eq!(fixed.time(), Duration::from_micros(50));
-        let mut learns = Spinner::new(SpinMethod::CostBased, Duration::from_micros(20));
+        let mut learns = Spinner::new(SpinMethod::CostBased, Duration::from_micros(20), 10);
         (0..10_000).for_each(|_| learns.note(Duration::from_micros(7)));
         assert_eq!(learns.time(), Duration::from_micros(8));
         (0..4 * GAPS_PER_CHOICE).for_each(|_| learns.note(Duration::from_micros(900)));

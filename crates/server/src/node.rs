@@ -67,6 +67,9 @@ pub(crate) struct Scheduling {
     /// How threads wait: static (as long as `spintime` of thread_config says), cost-based, or latency-optimised.
     #[arg(long, default_value = SPIN_METHOD)]
     pub(crate) spin_method: SpinMethod,
+    /// A thread with nothing to do wakes those that it has work for, instead of doing it in their place.
+    #[arg(long)]
+    pub(crate) no_helping: bool,
 }
 
 pub(crate) const RESPONSIVENESS: u8 = 5;
@@ -159,6 +162,7 @@ fn runtime_config(
         threads,
         responsiveness: args.scheduling.scheduler_responsiveness,
         spin_method: args.scheduling.spin_method,
+        helping: !args.scheduling.no_helping,
         node: NodeConfig {
             node,
             incarnation,

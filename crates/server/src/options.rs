@@ -49,6 +49,9 @@ pub(crate) struct StartArgs {
     /// How threads wait: static, cost-based, or latency-optimised [default: static].
     #[arg(long)]
     spin_method: Option<String>,
+    /// A thread with nothing to do wakes those that it has work for, instead of doing it in their place.
+    #[arg(long)]
+    no_helping: bool,
     /// Location domains (racks, data centres), by commas: nodes go round them, and replicas of a row are in
     /// different ones. Reads prefer replicas in their own.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -80,6 +83,7 @@ pub(crate) struct ThreadOptions {
     pub(crate) config: Option<String>,
     pub(crate) responsiveness: u8,
     pub(crate) spin_method: String,
+    pub(crate) no_helping: bool,
 }
 
 impl StartArgs {
@@ -110,6 +114,7 @@ impl StartArgs {
                     .clone()
                     .or(file.spin_method)
                     .unwrap_or_else(|| SPIN_METHOD.to_string()),
+                no_helping: self.no_helping || file.no_helping,
             },
             locations: self.locations.clone().or(file.locations).unwrap_or_default(),
         })

@@ -34,6 +34,11 @@ pub(crate) struct Target {
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Target {
+    /// The cluster in a directory.
+    pub(crate) fn of_directory(data_dir: PathBuf) -> Self {
+        Self { data_dir, address: None }
+    }
+
     /// The directory of the cluster: of one that is named by an address, where its nodes on this
     /// machine have it.
     pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {

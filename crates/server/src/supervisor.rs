@@ -138,6 +138,9 @@ impl Supervisor {
             .args(["--nodes-here", &self.data_nodes().to_string()])
             .envs([crate::memory::PURGE_DELAY])
             .stdin(Stdio::null());
+        if self.threads.no_helping {
+            command.arg("--no-helping");
+        }
         if let Some(config) = &self.threads.config {
             command.args(["--thread-config", config]);
         }
