@@ -27,7 +27,7 @@ struct Inlet {
 
 /// A batch or two: what is under way between two threads should stay in their caches.
 const RING_BYTES: usize = 256 << 10;
-/// A thread that cannot get rid of so much has met a stuck one: the node fails fast.
+/// THREAD-1: a thread that cannot get rid of so much has met a stuck one, and the node fails fast.
 const BACKLOG_BYTES_MAX: usize = 1 << 30;
 /// Memory that is kept between bursts.
 const KEPT_BYTES: usize = 2 * RING_BYTES;

@@ -214,7 +214,7 @@ impl Thread {
 }
 
 impl super::Shell {
-    /// From now on a thread reads from this connection. Those with the same node are read by the same thread: what comes
+    /// THREAD-2: from now on a thread reads from this connection. Those with the same node are read by the same thread: what comes
     /// by a new link comes after what came by the former one.
     fn use_connection(&mut self, id: u64, connection: &Connection) {
         let number = match connection.stage {

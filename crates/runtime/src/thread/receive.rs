@@ -167,7 +167,7 @@ impl Thread {
             sending.close();
         }
         if let Stage::Client(slot) = connection.stage {
-            // The same thread that has brought its requests in: they come before this.
+            // THREAD-3: the same thread that has brought its requests in: they come before this.
             self.tell_client_gone(slot);
         }
         let Connection { stage, node, life, .. } = connection;
