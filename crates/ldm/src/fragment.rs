@@ -431,6 +431,13 @@ impl Fragment {
         self.spare.room(length)
     }
 
+    /// A copy of these bytes, as an image of the row.
+    pub(crate) fn image_of(&mut self, id: RowId, bytes: &[u8]) -> Box<[u8]> {
+        let mut room = self.room(id, Some(bytes.len()));
+        room.extend_from_slice(bytes);
+        room.into_boxed_slice()
+    }
+
     /// Stores a copied committed row, unless a newer change is here already.
     pub(crate) fn store_copy(
         &mut self,

@@ -7,7 +7,7 @@ use crate::{
     row::Version,
     transaction::{Op, Transaction},
 };
-use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use alloc::{collections::BTreeSet, vec::Vec};
 use lats_base::{Epoch, Incarnation, RowId, TableId, TransactionId, ViewNumber, require};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -71,13 +71,15 @@ impl Ldm {
         ctx: &mut Ctx<'_>,
     ) {
         self.counters.replicated += 1;
-        let image: Option<Box<[u8]>> = (change.deleted == 0).then(|| row.into());
         let number = change.version;
-        let version = Version { transaction: id, number, statement, image, replicated: true };
+        let version = Version { transaction: id, number, statement, image: None, replicated: true };
         let (table, fragment, row_id) = (change.table, change.fragment, change.row_id);
-        let put = |f: &mut Fragment, version, layout: &RowLayout| match adopted {
-            true => f.insert_version(row_id, version, layout),
-            false => f.push_version(row_id, version, layout),
+        let put = |f: &mut Fragment, mut version: Version, layout: &RowLayout| {
+            version.image = (change.deleted == 0).then(|| f.image_of(row_id, row));
+            match adopted {
+                true => f.insert_version(row_id, version, layout),
+                false => f.push_version(row_id, version, layout),
+            }
         };
         let held = self.on_fragment(table, fragment, |f, layout| {
             let row = f.row(row_id);
