@@ -61,7 +61,7 @@ pub struct ClientOptions {
     pub home: Option<NodeId>,
     /// The location domain that this client is in; empty: its home's, or none.
     pub location: String,
-    /// Decides the client's id and other random numbers: must differ between clients.
+    /// Is mixed into the client's id and its other random numbers.
     pub seed: u64,
 }
 
@@ -91,7 +91,8 @@ impl Client {
     /// A client that connects to the cluster in the background. Must be called within a tokio
     /// runtime. `clock` is a monotonic clock.
     pub fn start(options: ClientOptions, clock: fn() -> Instant) -> Self {
-        let mut random = lats_base::prng::Prng::new(options.seed);
+        // Another client's transactions must never have the ids of ours, whatever seed it was given.
+        let mut random = lats_base::prng::Prng::new(options.seed ^ from_the_system());
         let id = ClientId::new(random.next_u64() | 1);
         let mut core = ClientCore::new(id, options.home);
         core.set_location(&options.location);
@@ -408,6 +409,12 @@ impl Client {
             let _ = tokio::time::timeout(LOOK_AGAIN, changed).await;
         }
     }
+}
+
+/// A number that no other process has: the standard library draws the keys of its hashers from the operating system.
+fn from_the_system() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
 }
 
 impl State {

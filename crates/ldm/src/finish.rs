@@ -98,6 +98,10 @@ impl Ldm {
         let answer = Answer { to: signal.sender(), view: req.view };
         let as_backup = req.part == ABORT_AS_BACKUP;
         match self.transactions.get_mut(&req.transaction) {
+            // The other one's end is not this one's.
+            Some(Transaction { decided: Some(_), id_given_twice: true, .. }) => {
+                ctx.send(answer.to, &taken_back(req.transaction, answer, from, as_backup));
+            }
             Some(t) => {
                 require!(t.decided.is_none(), "ABORT-4: what is decided stays");
                 t.carry = None;

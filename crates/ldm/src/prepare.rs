@@ -119,8 +119,13 @@ impl Ldm {
         let transaction = self
             .transactions
             .get_or_insert_with(req.transaction, || Transaction::new(signal.sender(), life));
-        require!(transaction.decided.is_none());
-        require!(transaction.waiting.is_none() && transaction.paused.is_none());
+        // Its coordinator sends a batch when the last one is answered, and none after the decision: a client has given
+        // two transactions the same id.
+        let is_over = transaction.decided.is_some() || transaction.coordinator != signal.sender();
+        if is_over || transaction.waiting.is_some() || transaction.paused.is_some() {
+            transaction.id_given_twice = true;
+            return refuse(&run, &RefCode::TransactionAborted.into(), ctx);
+        }
         transaction.ops.reserve(count);
         self.go_on(run, signal.payload(), ctx);
     }

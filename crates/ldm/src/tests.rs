@@ -684,3 +684,22 @@ fn a_forgotten_outcome_is_not_called_rolled_back() {
     assert!(refused.iter().all(|answer| *answer == OUTCOME_ABORTED), "{answers:?}");
     assert_eq!(*last, OUTCOME_PENDING);
 }
+
+/// A client that begins again with an id that it has used is refused; what it had committed stays.
+#[test]
+fn an_id_that_is_given_twice_is_refused() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.prepare(7);
+    bench.commit(transaction);
+    // Another batch arrives while the first transaction is being ended in slices.
+    bench.turn();
+    bench.send(&batch(transaction, 1, 0), &[]);
+    let sent = bench.run();
+    assert_eq!(turns(&sent, SignalNumber::PrepareRef).len(), 1);
+    let (view, part) = (ViewNumber::new(1), ABORT_AS_PRIMARY);
+    bench.send(&AbortReq { transaction, view, from_statement: 0, part }, &[]);
+    let sent = bench.run();
+    assert_eq!(turns(&sent, SignalNumber::AbortConf).len(), 1);
+    bench.scan(PRIMARY_INDEX);
+    assert_eq!(rows_found(&bench.run()), ROWS as u32);
+}

@@ -28,6 +28,8 @@ pub(crate) struct Transaction {
     pub(crate) waiting: Option<WaitingBatch>,
     /// A long batch that has given way to other work.
     pub(crate) paused: Option<PausedBatch>,
+    /// Its client has given another transaction the same id, which was refused.
+    pub(crate) id_given_twice: bool,
 }
 
 /// A row that a transaction has locked or changed here.
@@ -79,6 +81,7 @@ impl Transaction {
             ending: None,
             waiting: None,
             paused: None,
+            id_given_twice: false,
         }
     }
 }
