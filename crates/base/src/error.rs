@@ -53,6 +53,7 @@ codes! {
     Unrecognised = 1, Permanent, "the other side refused for a reason that this version does not know; upgrade this side";
     NotServing = 10, Temporary, "this node is not serving now (starting, or cut off from the control group); retry, or use another node";
     StaleView = 11, Temporary, "the cluster changed while the request was under way; retry";
+    AskPrimary = 15, Temporary, "a change of the row is under way, and only its primary knows how it stands; ask there";
     NodeFailed = 12, Temporary, "a data node failed while it worked on the transaction; retry the transaction";
     NodeGroupLost = 13, Permanent, "all nodes with the row's data have died: its node group is lost, and `latsdb status` shows which; rows of other groups are served";
     NodeSilent = 14, Temporary, "the only node that has the row does not answer (its machine, or the way to it, may be down); retry later, and see `latsdb status`";

@@ -6,12 +6,13 @@
 mod calls;
 mod outcome;
 mod read;
+mod scan;
 mod silence;
 #[cfg(test)]
 mod tests;
 mod transaction;
 
-pub use calls::ScanHandle;
+pub use scan::ScanHandle;
 pub use transaction::Then;
 
 use crate::api::{Committed, LockWait, RowOp, RowOpKind, RowResult, StoreError};
@@ -90,6 +91,7 @@ pub struct ClientCore {
     epoch_seen: Epoch,
     transactions: BTreeMap<u64, transaction::Open>,
     requests: BTreeMap<Ticket, Request>,
+    backup_scans: BTreeMap<Ticket, scan::BackupScan>,
     outgoing: SignalBuffer,
     answers: VecDeque<(Ticket, Answer)>,
     now: Instant,
@@ -127,6 +129,7 @@ impl ClientCore {
             epoch_seen: Epoch::default(),
             transactions: BTreeMap::new(),
             requests: BTreeMap::new(),
+            backup_scans: BTreeMap::new(),
             outgoing: SignalBuffer::new(),
             answers: VecDeque::new(),
             now: Instant::ZERO,
@@ -320,6 +323,7 @@ impl ClientCore {
     }
 
     fn fail(&mut self, ticket: Ticket, error: impl Into<StoreError>) {
+        self.backup_scans.remove(&ticket);
         self.finish(ticket, Answer::Failed(error.into()));
     }
 

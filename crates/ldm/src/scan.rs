@@ -11,8 +11,8 @@ use lats_signals::{
     BlockRef, Signal,
     list::{self, FoundRow, Range},
     query::{
-        SCAN_INDEX_KEYS, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE, ScanCloseOrd, ScanConf,
-        ScanNextReq, ScanRef, ScanReq, ScanResumeOrd,
+        SCAN_ANY_REPLICA, SCAN_INDEX_KEYS, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE,
+        ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq, ScanResumeOrd,
     },
 };
 use lats_values::Program;
@@ -40,11 +40,16 @@ pub(crate) struct Scan {
     batch_rows: u32,
     /// Another node has become primary since it began (HANDOVER-6).
     left_behind: bool,
+    /// It may run at a backup: then this is what was to be read when the batch began (READ-4).
+    anywhere: Option<Vec<KeyRange>>,
+    /// This node is a backup.
+    at_backup: bool,
     /// Work done by the program in this slice.
     work: u64,
     used: Instant,
 }
 
+#[derive(Clone)]
 struct KeyRange {
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
@@ -60,12 +65,15 @@ enum Slice {
     Send(bool),
     /// The slice is over, the batch is not.
     GiveWay,
+    /// Only the primary knows the newest version of a row.
+    AskPrimary,
 }
 
 impl Ldm {
     pub(crate) fn on_scan_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ScanReq>();
-        let right_place = self.check_scan_place(req.fragment, false, ctx).is_ok();
+        let anywhere = req.flags & SCAN_ANY_REPLICA != 0;
+        let right_place = self.check_scan_place(req.fragment, anywhere, ctx).is_ok();
         if right_place && self.park_until_built(&req, signal, ctx) {
             return;
         }
@@ -85,8 +93,12 @@ impl Ldm {
         if self.scans.len() >= SCANS_MAX {
             return Err(RefCode::Overloaded);
         }
+        let anywhere = req.flags & SCAN_ANY_REPLICA != 0;
+        if anywhere && (req.as_of != Epoch::default() || req.flags & SCAN_PENDING != 0) {
+            return Err(RefCode::RequestMalformed);
+        }
         // Who has only just begun knows no table.
-        self.check_scan_place(req.fragment, false, ctx)?;
+        self.check_scan_place(req.fragment, anywhere, ctx)?;
         let table = self.tables.get(&req.table).ok_or(RefCode::TableUnknown)?;
         if table.def.schema_version != req.schema_version {
             return Err(RefCode::SchemaVersionOld);
@@ -123,30 +135,32 @@ impl Ldm {
             sends_index_keys: req.flags & SCAN_INDEX_KEYS != 0,
             sends_primary_keys: req.flags & SCAN_PRIMARY_KEYS != 0,
             pending: req.flags & SCAN_PENDING != 0 && !ctx.fault(Fault::BugBuildWithoutPending),
+            anywhere: anywhere.then(|| ranges.clone()),
             ranges,
             program,
             left: req.limit,
             batch: Vec::new(),
             batch_rows: 0,
             left_behind: false,
+            at_backup: false,
             work: 0,
             used: ctx.now(),
         })
     }
 
-    /// A scan begins at the primary, which knows every row's newest version. HANDOVER-6: one that `goes_on`
-    /// does so where it is when another replica has become primary.
+    /// A scan begins at the primary, which knows every row's newest version, or at `any` full replica, if it was asked to
+    /// (READ-4). HANDOVER-6: one that has begun goes on where it is when another replica has become primary.
     fn check_scan_place(
         &self,
         fragment: FragmentId,
-        goes_on: bool,
+        any: bool,
         ctx: &mut Ctx<'_>,
     ) -> Result<(), RefCode> {
         if !self.may_serve(ctx) {
             return Err(RefCode::NotServing);
         }
         let me = ctx.node();
-        let full = goes_on && self.view.in_sync(fragment).contains(me);
+        let full = any && self.view.in_sync(fragment).contains(me);
         if !full && self.view.primary(fragment) != Some(me) {
             return Err(RefCode::StaleView);
         }
@@ -156,7 +170,10 @@ impl Ldm {
     fn run_scan(&mut self, reply_to: BlockRef, id: u64, ctx: &mut Ctx<'_>) {
         let Some(mut scan) = self.scans.remove(&(reply_to, id)) else { return };
         scan.used = ctx.now();
-        scan.left_behind = self.view.primary(scan.fragment) != Some(ctx.node());
+        let is_primary = self.view.primary(scan.fragment) == Some(ctx.node());
+        scan.left_behind = !is_primary;
+        scan.at_backup =
+            !is_primary && scan.anywhere.is_some() && !ctx.fault(Fault::BugReadStaleBackup);
         let sliced = self
             .check_scan_place(scan.fragment, true, ctx)
             .map_err(Refusal::from)
@@ -167,6 +184,7 @@ impl Ldm {
                 ctx.send(ctx.me(), &ScanResumeOrd { scan: id, reply_to });
                 self.scans.insert((reply_to, id), scan);
             }
+            Ok(Slice::AskPrimary) => ask_primary(reply_to, id, &scan, ctx),
             Ok(Slice::Send(done)) => {
                 let body = ScanConf {
                     scan: id,
@@ -177,6 +195,9 @@ impl Ldm {
                 ctx.send_with(reply_to, &body, &[&scan.batch]);
                 scan.batch.clear();
                 scan.batch_rows = 0;
+                if let Some(begun) = &mut scan.anywhere {
+                    begun.clone_from(&scan.ranges);
+                }
                 if !done {
                     self.scans.insert((reply_to, id), scan);
                 }
@@ -207,6 +228,9 @@ impl Ldm {
                 let Some((entry, id)) = next else { break };
                 looked_at += 1;
                 let row = fragment.row(id).ok_or(RefCode::StaleView)?;
+                if scan.at_backup && !row.pending().is_empty() {
+                    return Ok(Slice::AskPrimary);
+                }
                 let image = match scan.as_of {
                     _ if scan.pending => None,
                     Some(epoch) => self.as_of(row, epoch)?,
@@ -318,6 +342,29 @@ fn rest_of(range: &KeyRange, entry: &[u8], reverse: bool) -> KeyRange {
     // From the smallest key above `entry`.
     let lower = entry.iter().copied().chain([0]).collect();
     KeyRange { lower, upper: range.upper.clone() }
+}
+
+/// READ-4: says what is left to be read since the last batch, for the primary.
+fn ask_primary(reply_to: BlockRef, id: u64, scan: &Scan, ctx: &mut Ctx<'_>) {
+    let left = scan.anywhere.as_deref().unwrap_or_default();
+    let mut payload = Vec::new();
+    let mut push = |range: &KeyRange| {
+        let upper = range.upper.as_deref();
+        let head = Range {
+            lower_bytes: range.lower.len() as u32,
+            upper_bytes: upper.map_or(0, <[u8]>::len) as u32,
+            has_upper: u32::from(upper.is_some()),
+            reserved: 0,
+        };
+        list::push(&mut payload, &head, [&range.lower, upper.unwrap_or_default(), &[]]);
+    };
+    // The last one is read first.
+    match scan.reverse {
+        true => left.iter().for_each(&mut push),
+        false => left.iter().rev().for_each(&mut push),
+    }
+    let body = ScanRef { scan: id, code: u32::from(RefCode::AskPrimary.number()), errno: 0 };
+    ctx.send_with(reply_to, &body, &[&payload]);
 }
 
 fn refuse(reply_to: BlockRef, scan: u64, refusal: &Refusal, ctx: &mut Ctx<'_>) {

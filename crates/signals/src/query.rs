@@ -53,8 +53,10 @@ pub const SCAN_INDEX_KEYS: u32 = 4;
 pub const SCAN_PRIMARY_KEYS: u32 = 8;
 /// Only keys, and those of rows too that are inserted or deleted but not committed (UNIQUE-7).
 pub const SCAN_PENDING: u32 = 16;
+/// A backup may do it, until it meets a row that is being changed (READ-4).
+pub const SCAN_ANY_REPLICA: u32 = 32;
 body! {
-    /// Client → LDM of a primary: open a scan of one fragment; payload: [`crate::list::Range`]s,
+    /// Client → LDM of a primary, or of any replica: open a scan of one fragment; payload: [`crate::list::Range`]s,
     /// then the program.
     ScanReq {
         /// The transaction whose own writes are to be seen, or none.
@@ -115,7 +117,8 @@ body! {
     }
 }
 body! {
-    /// LDM → client: the scan failed and is closed; payload: an error's text.
+    /// LDM → client: the scan failed and is closed; payload: an error's text. `AskPrimary`: the ranges that are still to
+    /// be read.
     ScanRef {
         /// The scan.
         scan: u64,

@@ -1,19 +1,13 @@
-//! Scans of one fragment, and calls to control: map, catalog, changes, status.
+//! Calls to control: map, catalog, changes, status; and what scans share with them.
 
 use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
-use crate::{api::Scan, batch::ScanBatch};
-use lats_base::{Duration, Epoch, FragmentId, Instant, NodeId, RefCode, TransactionId};
+use lats_base::{Duration, Instant, NodeId, RefCode};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
     BlockRef, Signal,
     control::{
         CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, EpochConf, EpochReq,
         FiguresConf, FiguresReq, StatusConf, StatusReq,
-    },
-    list::{self, Range},
-    query::{
-        SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE, ScanCloseOrd,
-        ScanConf, ScanNextReq, ScanRef, ScanReq,
     },
 };
 
@@ -27,6 +21,10 @@ pub(super) struct Call {
 }
 
 impl Call {
+    pub(super) fn new(node: NodeId, now: Instant, kind: Kind) -> Self {
+        Self { node, since: now, sent_at: now, kind }
+    }
+
     pub(super) fn describe(&self, ticket: Ticket) -> String {
         format!(
             "{ticket}: {:?} at node {} since {} us",
@@ -38,27 +36,13 @@ impl Call {
 }
 
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     Scan,
     Catalog,
     Change(u64, Box<Change>),
     Status,
     Figures(NodeId),
     Epochs,
-}
-
-/// A scan of one fragment: where it runs, and its number there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScanHandle {
-    ldm: BlockRef,
-    scan: u64,
-}
-
-impl ScanHandle {
-    /// The number under which its answers come.
-    pub fn ticket(self) -> Ticket {
-        self.scan
-    }
 }
 
 /// Indexes of large tables take their time to be built.
@@ -70,93 +54,9 @@ impl ClientCore {
         self.routes.get(&table).map_or(0, lats_catalog::Spread::fragment_count)
     }
 
-    /// Opens a scan of one fragment at its primary, and asks for its first batch; `as_of`: of the
-    /// snapshot of this epoch, for which the scan of every fragment must ask alike.
-    ///
-    /// # Errors
-    /// When the primary cannot be reached now.
-    pub fn open_scan(
-        &mut self,
-        scan: &Scan,
-        fragment: FragmentId,
-        transaction: Option<u64>,
-        as_of: Option<Epoch>,
-    ) -> Result<(ScanHandle, Ticket), RefCode> {
-        let node = self.map.view.route(fragment)?;
-        if !self.is_up(node) {
-            let silent = self.silence.is_silent(node);
-            return Err(if silent { RefCode::NodeSilent } else { RefCode::NotServing });
-        }
-        if as_of == Some(Epoch::default()) {
-            // The first epoch is not complete yet.
-            return Err(RefCode::EpochNotComplete);
-        }
-        let ticket = self.call(node, Kind::Scan);
-        let handle = ScanHandle { ldm: self.ldm_of(node, fragment), scan: ticket };
-        let mut payload = Vec::new();
-        for range in &scan.ranges {
-            let upper = range.upper.as_deref();
-            let head = Range {
-                lower_bytes: range.lower.len() as u32,
-                upper_bytes: upper.map_or(0, <[u8]>::len) as u32,
-                has_upper: u32::from(upper.is_some()),
-                reserved: 0,
-            };
-            list::push(&mut payload, &head, [&range.lower, upper.unwrap_or_default(), &[]]);
-        }
-        // Only who merges several fragments needs the keys that they are ordered by.
-        let merges = scan.ordered && self.fragment_count(scan.table) > 1;
-        let flags = [
-            (scan.ordered, SCAN_ORDERED),
-            (scan.reverse, SCAN_REVERSE),
-            (merges, SCAN_INDEX_KEYS),
-            (scan.primary_keys, SCAN_PRIMARY_KEYS),
-            (scan.pending, SCAN_PENDING),
-        ];
-        let body = ScanReq {
-            transaction: transaction.map_or(TransactionId::NONE, |s| self.transaction_id(s)),
-            scan: ticket,
-            reply_to: BlockRef::default(),
-            limit: scan.limit.unwrap_or(u64::MAX),
-            as_of: as_of.unwrap_or_default(),
-            table: scan.table,
-            schema_version: scan.schema_version,
-            fragment,
-            index: scan.index,
-            range_count: scan.ranges.len() as u32,
-            program_bytes: scan.program.len() as u32,
-            flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(),
-        };
-        self.send(handle.ldm, &body, &[&payload, &scan.program]);
-        Ok((handle, ticket))
-    }
-
-    /// Asks for the next batch. The answer comes under the scan's own number.
-    pub fn next_batch(&mut self, handle: ScanHandle) -> Ticket {
-        if !self.links.contains(&handle.ldm.node) {
-            // The link was lost between two batches, and the scan with it.
-            self.fail(handle.scan, RefCode::NodeFailed);
-            return handle.scan;
-        }
-        let call =
-            Call { node: handle.ldm.node, since: self.now, sent_at: self.now, kind: Kind::Scan };
-        self.requests.insert(handle.scan, Request::Call(call));
-        let body = ScanNextReq { scan: handle.scan, reply_to: BlockRef::default() };
-        self.send(handle.ldm, &body, &[]);
-        handle.scan
-    }
-
-    /// No more is wanted of a scan.
-    pub fn close_scan(&mut self, handle: ScanHandle) {
-        self.requests.remove(&handle.scan);
-        let body = ScanCloseOrd { scan: handle.scan, reply_to: BlockRef::default() };
-        self.send(handle.ldm, &body, &[]);
-    }
-
-    fn call(&mut self, node: NodeId, kind: Kind) -> Ticket {
+    pub(super) fn call(&mut self, node: NodeId, kind: Kind) -> Ticket {
         let ticket = self.ticket();
-        let call = Call { node, since: self.now, sent_at: self.now, kind };
-        self.requests.insert(ticket, Request::Call(call));
+        self.requests.insert(ticket, Request::Call(Call::new(node, self.now, kind)));
         ticket
     }
 
@@ -243,23 +143,6 @@ impl ClientCore {
             return self.fail(ticket, RefCode::NodeFailed);
         }
         self.send_call(ticket);
-    }
-
-    pub(super) fn on_scan_conf(&mut self, signal: &Signal<'_>) {
-        let conf = signal.body::<ScanConf>();
-        if !self.requests.contains_key(&conf.scan) {
-            return;
-        }
-        let rows = ScanBatch::from_payload(signal.payload(), conf.row_count);
-        self.epoch_seen = self.epoch_seen.max(conf.epoch);
-        self.finish(conf.scan, Answer::Batch { rows, done: conf.done != 0 });
-    }
-
-    pub(super) fn on_scan_ref(&mut self, signal: &Signal<'_>) {
-        let body = signal.body::<ScanRef>();
-        if self.requests.contains_key(&body.scan) {
-            self.fail(body.scan, error_of(body.code, body.errno, signal.payload()));
-        }
     }
 
     pub(super) fn on_catalog_conf(&mut self, signal: &Signal<'_>) {

@@ -103,7 +103,7 @@ impl ClientCore {
     }
 
     /// The nearest replica that may answer; of those as near the primary, which knows most.
-    fn replica_for(&self, fragment: lats_base::FragmentId) -> Option<NodeId> {
+    pub(super) fn replica_for(&self, fragment: lats_base::FragmentId) -> Option<NodeId> {
         let view = &self.map.view;
         let primary = view.primary(fragment);
         let replicas = view.in_sync(fragment);

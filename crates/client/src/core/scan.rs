@@ -1,0 +1,192 @@
+//! Scans of one fragment: at the nearest replica, as long as that knows the newest version of each row (READ-4).
+
+use super::{
+    Answer, ClientCore, Request, Ticket,
+    calls::{Call, Kind},
+    error_of,
+};
+use crate::{api::Scan, batch::ScanBatch};
+use lats_base::{Epoch, FragmentId, NodeId, RefCode, TransactionId};
+use lats_signals::{
+    BlockRef, Signal,
+    list::{self, Range},
+    query::{
+        SCAN_ANY_REPLICA, SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PENDING, SCAN_PRIMARY_KEYS,
+        SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq,
+    },
+};
+
+/// A scan of one fragment: where it runs, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanHandle {
+    ldm: BlockRef,
+    scan: u64,
+}
+
+impl ScanHandle {
+    /// The number under which its answers come.
+    pub fn ticket(self) -> Ticket {
+        self.scan
+    }
+}
+
+/// A scan that has begun at a backup: what is needed to go on at the primary, and where it is now.
+#[derive(Debug)]
+pub(super) struct BackupScan {
+    at: BlockRef,
+    req: ScanReq,
+    program: Vec<u8>,
+}
+
+impl ClientCore {
+    /// Opens a scan of one fragment at the nearest replica that can do it, and asks for its first batch; `as_of`: of the
+    /// snapshot of this epoch, for which the scan of every fragment must ask alike.
+    ///
+    /// # Errors
+    /// When no replica can be reached now.
+    pub fn open_scan(
+        &mut self,
+        scan: &Scan,
+        fragment: FragmentId,
+        transaction: Option<u64>,
+        as_of: Option<Epoch>,
+    ) -> Result<(ScanHandle, Ticket), RefCode> {
+        if as_of == Some(Epoch::default()) {
+            // The first epoch is not complete yet.
+            return Err(RefCode::EpochNotComplete);
+        }
+        // Its own changes are at primaries.
+        let has_changes = transaction.is_some_and(|s| self.is_started(s));
+        let anywhere = as_of.is_none() && !scan.pending && !has_changes;
+        let node = self.scan_place(fragment, anywhere)?;
+        let at_backup = self.map.view.primary(fragment) != Some(node);
+        let mut payload = Vec::new();
+        for range in &scan.ranges {
+            let upper = range.upper.as_deref();
+            let head = Range {
+                lower_bytes: range.lower.len() as u32,
+                upper_bytes: upper.map_or(0, <[u8]>::len) as u32,
+                has_upper: u32::from(upper.is_some()),
+                reserved: 0,
+            };
+            list::push(&mut payload, &head, [&range.lower, upper.unwrap_or_default(), &[]]);
+        }
+        // Only who merges several fragments needs the keys that they are ordered by.
+        let merges = scan.ordered && self.fragment_count(scan.table) > 1;
+        let flags = [
+            (scan.ordered, SCAN_ORDERED),
+            (scan.reverse, SCAN_REVERSE),
+            (merges, SCAN_INDEX_KEYS),
+            (scan.primary_keys, SCAN_PRIMARY_KEYS),
+            (scan.pending, SCAN_PENDING),
+            (at_backup, SCAN_ANY_REPLICA),
+        ];
+        let ticket = self.call(node, Kind::Scan);
+        let body = ScanReq {
+            transaction: transaction.map_or(TransactionId::NONE, |s| self.transaction_id(s)),
+            scan: ticket,
+            reply_to: BlockRef::default(),
+            limit: scan.limit.unwrap_or(u64::MAX),
+            as_of: as_of.unwrap_or_default(),
+            table: scan.table,
+            schema_version: scan.schema_version,
+            fragment,
+            index: scan.index,
+            range_count: scan.ranges.len() as u32,
+            program_bytes: scan.program.len() as u32,
+            flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(),
+        };
+        let handle = ScanHandle { ldm: self.ldm_of(node, fragment), scan: ticket };
+        self.send(handle.ldm, &body, &[&payload, &scan.program]);
+        if at_backup {
+            let program = scan.program.clone();
+            self.backup_scans.insert(ticket, BackupScan { at: handle.ldm, req: body, program });
+        }
+        Ok((handle, ticket))
+    }
+
+    /// Where to scan a fragment.
+    fn scan_place(&self, fragment: FragmentId, anywhere: bool) -> Result<NodeId, RefCode> {
+        let primary = self.map.view.route(fragment)?;
+        if anywhere && let Some(node) = self.replica_for(fragment) {
+            return Ok(node);
+        }
+        if !self.is_up(primary) {
+            let silent = self.silence.is_silent(primary);
+            return Err(if silent { RefCode::NodeSilent } else { RefCode::NotServing });
+        }
+        Ok(primary)
+    }
+
+    /// Where a scan is now.
+    fn place_of(&self, handle: ScanHandle) -> BlockRef {
+        self.backup_scans.get(&handle.scan).map_or(handle.ldm, |scan| scan.at)
+    }
+
+    /// Asks for the next batch. The answer comes under the scan's own number.
+    pub fn next_batch(&mut self, handle: ScanHandle) -> Ticket {
+        let at = self.place_of(handle);
+        if !self.links.contains(&at.node) {
+            // The link was lost between two batches, and the scan with it.
+            self.fail(handle.scan, RefCode::NodeFailed);
+            return handle.scan;
+        }
+        let call = Call::new(at.node, self.now, Kind::Scan);
+        self.requests.insert(handle.scan, Request::Call(call));
+        let body = ScanNextReq { scan: handle.scan, reply_to: BlockRef::default() };
+        self.send(at, &body, &[]);
+        handle.scan
+    }
+
+    /// No more is wanted of a scan.
+    pub fn close_scan(&mut self, handle: ScanHandle) {
+        let at = self.place_of(handle);
+        self.backup_scans.remove(&handle.scan);
+        self.requests.remove(&handle.scan);
+        let body = ScanCloseOrd { scan: handle.scan, reply_to: BlockRef::default() };
+        self.send(at, &body, &[]);
+    }
+
+    pub(super) fn on_scan_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<ScanConf>();
+        if !self.requests.contains_key(&conf.scan) {
+            return;
+        }
+        let rows = ScanBatch::from_payload(signal.payload(), conf.row_count);
+        self.epoch_seen = self.epoch_seen.max(conf.epoch);
+        let done = conf.done != 0;
+        if done {
+            self.backup_scans.remove(&conf.scan);
+        }
+        self.finish(conf.scan, Answer::Batch { rows, done });
+    }
+
+    pub(super) fn on_scan_ref(&mut self, signal: &Signal<'_>) {
+        let body = signal.body::<ScanRef>();
+        if !self.requests.contains_key(&body.scan) {
+            return;
+        }
+        if body.code == u32::from(RefCode::AskPrimary.number()) {
+            return self.go_on_at_primary(body.scan, signal.payload());
+        }
+        self.fail(body.scan, error_of(body.code, body.errno, signal.payload()));
+    }
+
+    /// READ-4: the backup has met a row that is being changed; this is what it has not read yet.
+    fn go_on_at_primary(&mut self, ticket: Ticket, ranges: &[u8]) {
+        let Some(mut scan) = self.backup_scans.remove(&ticket) else {
+            return self.fail(ticket, RefCode::StaleView);
+        };
+        let fragment = scan.req.fragment;
+        let node = match self.scan_place(fragment, false) {
+            Ok(node) => node,
+            Err(code) => return self.fail(ticket, code),
+        };
+        scan.req.flags &= !SCAN_ANY_REPLICA;
+        scan.req.range_count = list::items::<Range>(ranges).count() as u32;
+        scan.at = self.ldm_of(node, fragment);
+        self.requests.insert(ticket, Request::Call(Call::new(node, self.now, Kind::Scan)));
+        self.send(scan.at, &scan.req, &[ranges, &scan.program]);
+        self.backup_scans.insert(ticket, scan);
+    }
+}
