@@ -102,11 +102,11 @@ pub fn run(
         record.insert(layout.name.to_string(), json!({ "place": place, "loads": measured }));
         all.push((layout.name, reached));
     }
+    record.insert("config".to_string(), args.as_json(many));
+    report::write_json(record, &args.output, out)?;
     if let Some(path) = &args.output.svg {
         draw::lines(path, &panels(&all))?;
     }
-    record.insert("config".to_string(), args.as_json(many));
-    report::write_json(record, &args.output, out)?;
     Ok(errors)
 }
 

@@ -63,10 +63,10 @@ pub(crate) fn write(
     output: &Output,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    if let Some(path) = &output.svg {
-        draw::bars(path, title, &record)?;
-    }
-    write_json(record, output, out)
+    let drawn = output.svg.as_ref().map_or(Ok(()), |path| draw::bars(path, title, &record));
+    // The figures are worth more than the picture.
+    write_json(record, output, out)?;
+    drawn
 }
 
 pub(crate) fn write_json(

@@ -164,7 +164,7 @@ impl Assembly {
         let mut next_slot = 1;
         for (at, end) in config.ports.into_iter().enumerate() {
             let reader = readers[at % readers.len()];
-            threads[reader].ports.push(port_input(end, next_slot, &directory));
+            threads[reader].ports.push(port_input(end, next_slot, reader, &directory));
             next_slot += 1;
         }
         let mut links = Links::default();
@@ -207,13 +207,16 @@ fn new_thread(place: Place, executor: Executor, rings: Rings, outputs: Outputs) 
         news_for: Vec::new(),
         figures: Figures::default(),
         published: Arc::new(Published::default()),
+        turn_ended: clock::now(),
+        unsent: Vec::new(),
         published_at: clock::now(),
         cpu_time_is_old: false,
     }
 }
 
-fn port_input(end: NodeEnd, slot: u32, directory: &Directory) -> PortInput {
-    let output = Arc::new(Output::Port(PortOutput::new(end.to_client, end.wake_client)));
+fn port_input(end: NodeEnd, slot: u32, reader: usize, directory: &Directory) -> PortInput {
+    let output = PortOutput::new(end.to_client, reader, end.wake_client);
+    let output = Arc::new(Output::Port(output));
     directory.set_client(slot, Some(output.clone()));
     PortInput { from_client: end.from_client, output, slot }
 }

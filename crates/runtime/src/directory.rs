@@ -70,11 +70,11 @@ impl Outputs {
         Self { directory, version: 0, nodes: ByName::new(), clients: ByName::new() }
     }
 
-    /// Call it before each batch of signals is sent: forgets what has changed.
-    pub(crate) fn refresh(&mut self) {
+    /// Call it before each batch of signals is sent: forgets what has changed. `flush` gets what was filled before.
+    pub(crate) fn refresh(&mut self, flush: impl FnMut(&Arc<Output>)) {
         let version = self.directory.version.load(Ordering::Acquire);
         if version != self.version {
-            self.take_filled().for_each(|output| output.flush());
+            self.take_filled().for_each(flush);
             self.version = version;
             self.nodes = ByName::new();
             self.clients = ByName::new();

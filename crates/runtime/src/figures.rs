@@ -56,8 +56,9 @@ impl Figures {
 #[derive(Debug, Default)]
 pub(crate) struct Published(Mutex<Figures>);
 
-/// How old what others see may be.
+/// How old what others see may be, of a thread that works and of one that goes to sleep.
 pub(crate) const PUBLISHED_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const PUBLISHED_EVERY_SLEEP: Duration = Duration::from_millis(10);
 
 impl Published {
     pub(crate) fn read(&self) -> Figures {

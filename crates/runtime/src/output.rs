@@ -25,8 +25,9 @@ impl Output {
         }
     }
 
-    /// Sends what waits, unless another thread does so now.
-    pub(crate) fn flush(&self) {
+    /// Sends what waits, unless another thread does so now; how that has ended.
+    #[must_use]
+    pub(crate) fn flush(&self) -> Flushed {
         match self {
             Self::Socket(socket) => socket.flush(),
             Self::Port(port) => port.flush(),
@@ -39,6 +40,17 @@ impl Output {
             socket.close();
         }
     }
+}
+
+/// How sending has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// What is left, if anything, is another's: of who writes now, or of who hears that there is room.
+    Done,
+    /// Others fill it as fast as it is written: whoever was told must flush again, after its other work.
+    More,
+    /// The client has not taken everything: this thread, which reads from it, must flush again.
+    Waits(usize),
 }
 
 /// The sending side of a socket.
@@ -63,6 +75,10 @@ struct Sending {
     watched: Option<(Arc<OwnedFd>, u64)>,
 }
 
+/// How often one flush goes on with what others have added meanwhile.
+const ROUNDS_MAX: usize = 4;
+/// An SQL thread that has not taken so much has met its end: the node fails fast.
+const PORT_BACKLOG_MAX: usize = 1 << 30;
 /// Memory that is kept between bursts.
 const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
@@ -140,18 +156,22 @@ impl SocketOutput {
     }
 
     /// The kernel has room again.
-    pub(crate) fn on_room(&self) {
+    #[must_use]
+    pub(crate) fn on_room(&self) -> Flushed {
         {
             let mut state = lock(&self.state);
             state.blocked = false;
             state.watch_room(&self.socket);
         }
-        self.flush();
+        self.flush()
     }
 
-    pub(crate) fn flush(&self) {
-        let Some((mut leaving, mut written)) = self.begin() else { return };
+    #[must_use]
+    pub(crate) fn flush(&self) -> Flushed {
+        let Some((mut leaving, mut written)) = self.begin() else { return Flushed::Done };
+        let mut rounds = 0;
         loop {
+            rounds += 1;
             let ended = self.write(&leaving, &mut written);
             let mut state = lock(&self.state);
             match ended {
@@ -160,7 +180,12 @@ impl SocketOutput {
                     written = 0;
                     if state.filling.is_empty() {
                         leaving.shrink_to(OUTPUT_KEPT_BYTES);
-                        return state.end(leaving, 0);
+                        state.end(leaving, 0);
+                        return Flushed::Done;
+                    }
+                    if rounds == ROUNDS_MAX {
+                        state.end(leaving, 0);
+                        return Flushed::More;
                     }
                     // Others have filled it meanwhile, and rely on us.
                     core::mem::swap(&mut leaving, &mut state.filling);
@@ -168,12 +193,14 @@ impl SocketOutput {
                 Written::Blocked => {
                     state.blocked = true;
                     state.watch_room(&self.socket);
-                    return state.end(leaving, written);
+                    state.end(leaving, written);
+                    return Flushed::Done;
                 }
                 Written::Broken => {
                     state.end(Vec::new(), 0);
                     drop(state);
-                    return self.close();
+                    self.close();
+                    return Flushed::Done;
                 }
             }
         }
@@ -235,6 +262,8 @@ pub(crate) struct PortOutput {
     state: Mutex<PortState>,
     /// Signals wait that had no room in the ring.
     waits: AtomicBool,
+    /// The thread that reads from the client.
+    reader: usize,
     wake_client: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -246,9 +275,13 @@ struct PortState {
 }
 
 impl PortOutput {
-    pub(crate) fn new(producer: Producer, wake_client: Arc<dyn Fn() + Send + Sync>) -> Self {
+    pub(crate) fn new(
+        producer: Producer,
+        reader: usize,
+        wake_client: Arc<dyn Fn() + Send + Sync>,
+    ) -> Self {
         let state = PortState { producer, backlog: Vec::new(), pushed: 0, fresh: false };
-        Self { state: Mutex::new(state), waits: AtomicBool::new(false), wake_client }
+        Self { state: Mutex::new(state), waits: AtomicBool::new(false), reader, wake_client }
     }
 
     pub(crate) fn waits(&self) -> bool {
@@ -262,11 +295,13 @@ impl PortOutput {
         if sent < bytes.len() {
             state.backlog.extend_from_slice(&bytes[sent..]);
             self.waits.store(true, Ordering::Relaxed);
+            let waits = state.backlog.len() - state.pushed;
+            lats_base::require!(waits < PORT_BACKLOG_MAX, "an SQL thread takes nothing");
         }
         true
     }
 
-    fn flush(&self) {
+    fn flush(&self) -> Flushed {
         let mut state = lock(&self.state);
         let state = &mut *state;
         let sent = state.producer.push_some(&state.backlog[state.pushed..]);
@@ -276,9 +311,14 @@ impl PortOutput {
             state.backlog.shrink_to(OUTPUT_KEPT_BYTES);
             state.pushed = 0;
             self.waits.store(false, Ordering::Relaxed);
+        } else if state.pushed > state.backlog.len() / 2 {
+            state.backlog.drain(..state.pushed);
+            state.pushed = 0;
         }
+        let waits = !state.backlog.is_empty();
         if core::mem::take(&mut state.fresh) | (sent > 0) {
             (self.wake_client)();
         }
+        if waits { Flushed::Waits(self.reader) } else { Flushed::Done }
     }
 }

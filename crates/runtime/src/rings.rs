@@ -25,8 +25,11 @@ struct Inlet {
     bytes: Vec<u8>,
 }
 
-/// A batch or two: what is under way between two threads should stay in their caches.
+/// A batch or two: what is under way between two threads should stay in their caches. Many threads have smaller rings.
 const RING_BYTES: usize = 256 << 10;
+const RING_BYTES_MIN: usize = 16 << 10;
+/// All rings of a node together, as far as the least allows.
+const ALL_RINGS_BYTES: usize = 256 << 20;
 /// THREAD-1: a thread that cannot get rid of so much has met a stuck one, and the node fails fast.
 const BACKLOG_BYTES_MAX: usize = 1 << 30;
 /// Memory that is kept between bursts.
@@ -34,6 +37,8 @@ const KEPT_BYTES: usize = 2 * RING_BYTES;
 
 /// The ends of so many threads.
 pub(crate) fn mesh(threads: usize) -> Vec<Rings> {
+    let fair = ALL_RINGS_BYTES / (threads * threads).max(1);
+    let bytes = (fair.max(1).ilog2().min(RING_BYTES.ilog2())).max(RING_BYTES_MIN.ilog2());
     let mut all: Vec<Rings> =
         (0..threads).map(|_| Rings { to: Vec::new(), from: Vec::new() }).collect();
     for from in 0..threads {
@@ -42,7 +47,7 @@ pub(crate) fn mesh(threads: usize) -> Vec<Rings> {
                 all[from].to.push(None);
                 continue;
             }
-            let (producer, consumer) = ring(RING_BYTES);
+            let (producer, consumer) = ring(1 << bytes);
             let outlet = Outlet { producer, backlog: Vec::new(), pushed: 0, fresh: false };
             all[from].to.push(Some(outlet));
             all[to].from.push(Inlet { consumer, bytes: Vec::new() });
@@ -113,7 +118,10 @@ impl Inlet {
             return 0;
         }
         let (mut used, mut count) = (0, 0);
-        while let Ok(Some(signal)) = parse(&self.bytes[used..]) {
+        loop {
+            let parsed = parse(&self.bytes[used..]);
+            lats_base::require!(parsed.is_ok(), "another thread of this node has sent nonsense");
+            let Ok(Some(signal)) = parsed else { break };
             mailbox.push_signal(&signal);
             used += signal.bytes().len();
             count += 1;

@@ -1,6 +1,9 @@
 //! Threads that write to sockets for others who have too much to do.
 
-use crate::{doorbell::Doorbell, output::Output};
+use crate::{
+    doorbell::Doorbell,
+    output::{Flushed, Output},
+};
 use rustix::event::epoll;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -46,7 +49,8 @@ impl Sender {
                 }
             }
             // The same one may be there many times: all but the first find nothing.
-            outputs.drain(..).for_each(|output| output.flush());
+            let again: Vec<_> = outputs.drain(..).filter(|o| o.flush() == Flushed::More).collect();
+            self.lock().extend(again);
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::{
     connection::Connection,
     directory::Outputs,
     doorbell::Doorbell,
-    figures::{Board, Figures, PUBLISHED_EVERY, Published},
-    output::Output,
+    figures::{Board, Figures, PUBLISHED_EVERY, PUBLISHED_EVERY_SLEEP, Published},
+    output::{Flushed, Output},
     pace::Pace,
     ring::Consumer,
     rings::Rings,
@@ -46,10 +46,14 @@ pub(crate) struct Thread {
     pub(crate) scratch: Vec<u8>,
     /// When it wakes by itself; none while it is awake, or sleeps until something comes.
     pub(crate) wakes_at: Option<Instant>,
+    /// Outputs that others fill as fast as they are written.
+    pub(crate) unsent: Vec<Arc<Output>>,
     /// Threads that something was sent to in this turn.
     pub(crate) news_for: Vec<usize>,
     pub(crate) figures: Figures,
     pub(crate) published: Arc<Published>,
+    /// When its last turn ended.
+    pub(crate) turn_ended: Instant,
     pub(crate) published_at: Instant,
     pub(crate) cpu_time_is_old: bool,
 }
@@ -101,8 +105,10 @@ impl Thread {
         let begun = clock::now();
         self.take_events(events);
         self.figures.turns += 1;
+        // What a thread has put into its ring before it told the news comes first.
+        let news = self.place.news[self.place.number].take();
         self.figures.from_threads += self.rings.receive(self.executor.mailbox()) as u64;
-        self.receive_news();
+        self.receive_news(news);
         self.receive_from_ports();
         self.receive_from_the_hungry();
         let now = self.execute(begun, limit);
@@ -111,11 +117,9 @@ impl Thread {
             self.open_links(now);
         }
         self.flush();
-        self.figures.worked(now.since(begun));
-        if now.since(self.published_at) >= PUBLISHED_EVERY {
-            self.published_at = now;
-            self.publish();
-        }
+        self.turn_ended = clock::now();
+        self.figures.worked(self.turn_ended.since(begun));
+        self.publish_after(PUBLISHED_EVERY);
     }
 
     /// To be called by the thread itself only.
@@ -125,8 +129,12 @@ impl Thread {
         }
     }
 
-    /// Shows others what was done.
-    fn publish(&mut self) {
+    /// Shows others what was done, if the last time is so long ago.
+    fn publish_after(&mut self, span: Duration) {
+        if self.turn_ended.since(self.published_at) < span {
+            return;
+        }
+        self.published_at = self.turn_ended;
         self.figures.by_number.clear();
         self.figures.by_number.extend_from_slice(self.executor.handled_by_number());
         self.published.show(&self.figures);
@@ -155,19 +163,26 @@ impl Thread {
         let senders = &self.place.senders;
         let is_busy = self.executor.has_work() || !self.hungry.is_empty();
         let passes_on = !senders.threads.is_empty() && (senders.always || is_busy);
+        let (unsent, news_for) = (&mut self.unsent, &mut self.news_for);
+        for output in core::mem::take(unsent) {
+            flush(&output, unsent, news_for);
+        }
         for output in self.outputs.take_filled() {
             match &**output {
                 Output::Socket(_) if passes_on => crate::sender::pass_on(&senders.threads, output),
-                _ => output.flush(),
+                _ => flush(output, unsent, news_for),
             }
         }
         for port in self.ports.iter().filter(|p| p.waits()) {
-            port.output.flush();
+            flush(&port.output, unsent, news_for);
         }
+        let own = self.place.number;
+        news_for.retain(|thread| *thread != own);
     }
 
     /// Its thread is about to sleep: for how long.
     pub(crate) fn going_to_sleep(&mut self) -> Sleep {
+        self.publish_after(PUBLISHED_EVERY_SLEEP);
         self.place.bell.going_to_sleep();
         self.wakes_at = None;
         if self.is_busy() {
@@ -187,6 +202,7 @@ impl Thread {
     pub(crate) fn is_busy(&self) -> bool {
         self.executor.has_work()
             || !self.hungry.is_empty()
+            || !self.unsent.is_empty()
             || self.rings.has_work()
             || !self.place.news[self.place.number].is_empty()
             || self.ports.iter().any(|p| p.from_client.is_ready() || p.waits())
@@ -196,6 +212,15 @@ impl Thread {
         let timer = self.executor.next_timer();
         let link = self.shell.as_ref().and_then(|shell| shell.links.next_attempt());
         timer.into_iter().chain(link).min()
+    }
+}
+
+/// Sends what an output holds; notes what is left to be done, and by whom.
+fn flush(output: &Arc<Output>, unsent: &mut Vec<Arc<Output>>, news_for: &mut Vec<usize>) {
+    match output.flush() {
+        Flushed::Done => {}
+        Flushed::More => unsent.push(output.clone()),
+        Flushed::Waits(reader) => news_for.push(reader),
     }
 }
 

@@ -181,10 +181,12 @@ async fn feed_from_port(client: Client, wire: Arc<PortWire>, arrived: Arc<Notify
     let mut bytes = Vec::new();
     loop {
         while wire.0.receive(&mut bytes) {
-            if let Err(code) = client.feed(&bytes) {
+            // The last signal may have come in part.
+            let used = client.feed(&bytes).unwrap_or_else(|code| {
                 tracing::error!(%code, "a signal from the own node cannot be read");
-            }
-            bytes.clear();
+                bytes.len()
+            });
+            bytes.drain(..used);
         }
         arrived.notified().await;
     }

@@ -3,7 +3,7 @@
 use crate::say::say;
 use crate::{
     cluster_file::{ClusterFile, NodeEntry},
-    options::{Options, StartArgs, ThreadOptions},
+    options::{Options, StartArgs},
     ports, random,
     supervisor::{self, Supervisor},
 };
@@ -52,7 +52,7 @@ fn check(args: &Options) -> anyhow::Result<()> {
             args.replicas
         );
     }
-    check_threads(&args.threads)?;
+    check_threads(args)?;
     let last = u32::from(args.sql_port) + u32::from(args.nodes);
     let native = u32::from(args.native_port) + u32::from(args.nodes) + 1;
     if last > 65_535 || native > 65_535 || args.sql_port == 0 {
@@ -62,10 +62,18 @@ fn check(args: &Options) -> anyhow::Result<()> {
 }
 
 /// What its nodes would refuse is better said before there are any.
-fn check_threads(threads: &ThreadOptions) -> anyhow::Result<()> {
+fn check_threads(args: &Options) -> anyhow::Result<()> {
     use lats_runtime::{SpinMethod, plan};
+    let threads = &args.threads;
     if let Some(config) = &threads.config {
-        plan::parse(config).map_err(anyhow::Error::msg)?;
+        let plans = plan::parse(config).map_err(anyhow::Error::msg)?;
+        if args.nodes > 1 && plans.iter().any(|p| p.cpus.len() == 1) {
+            bail!(
+                "--thread-config with cpubind binds the threads of one node, and {} are to run here; \
+                 use cpuset, or start each node with `latsdb node`",
+                args.nodes
+            );
+        }
     }
     if threads.responsiveness > 10 {
         bail!("--scheduler-responsiveness is 0 to 10");

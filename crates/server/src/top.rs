@@ -50,7 +50,15 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let mut before = take()?;
     for _ in 0..times {
         pause(Duration::from_secs(args.seconds));
-        let now = take()?;
+        let now = match take() {
+            Ok(now) => now,
+            // While nodes die one wants to go on looking.
+            Err(error) if is_terminal => {
+                say!("{error:#}");
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         if is_terminal {
             // Home, and clear what is below.
             say!("\x1b[H\x1b[2J");
@@ -157,7 +165,7 @@ fn signal_name(number: usize) -> String {
 
 fn print_node(node: NodeId, threads: &[Rates], signals: bool) {
     say!(
-        "node {:<3} {:>6} {:>6} {:>7} {:>9} {:>9} {:>9} {:>6} {:>7} {:>9} {:>9} {:>9}",
+        "node {:<17} {:>4} {:>6} {:>7} {:>9} {:>9} {:>9} {:>6} {:>7} {:>9} {:>9} {:>9}",
         node.get(),
         "cpu%",
         "busy%",

@@ -7,7 +7,7 @@ use super::{Module, ThreadPlan};
 use lats_base::Duration;
 
 /// Threads of a node.
-const THREADS_MAX: usize = 1_024;
+const THREADS_MAX: usize = 256;
 /// Looking for work longer than this before sleeping is not what anybody means.
 const SPIN_US_MAX: u64 = 10_000;
 
@@ -106,6 +106,11 @@ fn group(names: &str, modules: &[Module], attributes: &str) -> Result<Vec<Thread
             "thread_config: {names}: {} has nothing to do yet in this version; leave it out, or \
              give it count=0",
             module.name()
+        ));
+    }
+    if one.only_sends() && (one.spin != Duration::ZERO || one.nosend) {
+        return Err(format!(
+            "thread_config: {names}: send threads neither spin nor leave sending to others"
         ));
     }
     match bind {

@@ -55,6 +55,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ("main={count=2}", "one thread"),
         ("recv={nosend=1}", "needs send"),
         ("io={count=1}", "nothing to do yet"),
+        ("send={spintime=5}", "neither spin"),
     ] {
         let error = parse(text).unwrap_err();
         assert!(error.contains(reason), "{text}: {error}");

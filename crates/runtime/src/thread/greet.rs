@@ -24,7 +24,8 @@ impl Thread {
         loop {
             let Some(shell) = &self.shell else { return };
             let Ok((stream, _)) = shell.listener.accept() else { return };
-            let all = shell.greeted.len() + self.connections.len();
+            let is_new = |c: &&Connection| matches!(c.stage, Stage::Greeting | Stage::Connecting);
+            let all = shell.greeted.len() + self.connections.values().filter(is_new).count();
             if all >= limits::CLIENTS_PER_NODE_MAX + limits::NODES_MAX {
                 // Closing it is all that can be said to somebody whose protocol is unknown.
                 continue;
@@ -196,20 +197,20 @@ impl Thread {
         }
     }
 
-    /// Closes a connection that another one has taken the place of: nobody is told.
+    /// Closes a connection that another one has taken the place of: control is told of that one.
     fn forget(&mut self, id: u64) {
         let greeted = self.shell.as_mut().and_then(|shell| shell.greeted.remove(&id));
         if let Some(greeted) = greeted {
             // The thread that reads it notices.
             greeted.output.close();
         }
-        if let Some(connection) = self.connections.remove(&id)
-            && let Some(sending) = connection.sending()
-        {
+        self.hungry.remove(&id);
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if let Some(sending) = connection.sending() {
             sending.unwatch();
             sending.close();
         }
-        self.hungry.remove(&id);
+        self.tell_end(connection.stage, connection.node, connection.life);
     }
 }
 
@@ -234,7 +235,8 @@ impl super::Shell {
 /// Says who we are, at once.
 fn say(output: &Arc<Output>, hello: &Hello) {
     output.queue(hello.to_bytes());
-    output.flush();
+    // Nobody else knows it yet.
+    let _ = output.flush();
 }
 
 /// A socket that is connecting, without waiting for it.

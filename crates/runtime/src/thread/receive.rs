@@ -1,11 +1,14 @@
 //! What comes into the node: from sockets, from clients in this process, from other threads.
 
-use super::Thread;
-use crate::connection::{Connection, ReadEnd, Stage};
+use super::{Thread, shell::Waiting};
+use crate::{
+    connection::{Connection, ReadEnd, Stage},
+    output::Flushed,
+};
 use lats_signals::{
-    BlockKind, BlockRef, Malformed, Scope,
+    BlockKind, BlockRef, Body, Malformed, Scope,
     buffer::{Route, parse},
-    control::ClientGoneRep,
+    control::{ClientGoneRep, LinkDownRep},
 };
 use rustix::event::epoll;
 
@@ -36,7 +39,10 @@ impl Thread {
         if flags.contains(epoll::EventFlags::OUT)
             && let Some(sending) = connection.sending()
         {
-            sending.on_room();
+            match sending.on_room() {
+                Flushed::More => self.unsent.push(connection.output.clone()),
+                Flushed::Done | Flushed::Waits(_) => {}
+            }
         }
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
         if flags.intersects(readable) {
@@ -131,12 +137,7 @@ impl Thread {
     }
 
     /// What other threads have for this one.
-    pub(super) fn receive_news(&mut self) {
-        let number = self.place.number;
-        if self.place.news[number].is_empty() {
-            return;
-        }
-        let waiting = self.place.news[number].take();
+    pub(super) fn receive_news(&mut self, waiting: Waiting) {
         for (id, connection) in waiting.connections {
             self.adopt(id, connection);
         }
@@ -147,6 +148,13 @@ impl Thread {
 
     /// A connection whose other side has said who it is: from now on we read it.
     fn adopt(&mut self, id: u64, connection: Connection) {
+        // A link that this one takes the place of ends before anything comes by this one.
+        let is_former = |c: &Connection| c.stage == Stage::Node && c.node == connection.node;
+        let of_node = self.connections.iter().filter(|(_, c)| is_former(c));
+        let former: Vec<u64> = of_node.map(|(id, _)| *id).collect();
+        if connection.stage == Stage::Node {
+            former.into_iter().for_each(|id| self.close(id, false));
+        }
         if let Some(sending) = connection.sending() {
             sending.watch(&self.place.epoll, id, false);
         }
@@ -166,11 +174,8 @@ impl Thread {
             sending.unwatch();
             sending.close();
         }
-        if let Stage::Client(slot) = connection.stage {
-            // THREAD-3: the same thread that has brought its requests in: they come before this.
-            self.tell_client_gone(slot);
-        }
         let Connection { stage, node, life, .. } = connection;
+        self.tell_end(stage, node, life);
         let closed = super::shell::Closed { id, stage, node, life, refused };
         if self.shell.is_some() {
             self.on_closed(closed);
@@ -180,14 +185,30 @@ impl Thread {
         }
     }
 
-    fn tell_client_gone(&mut self, slot: u32) {
+    /// THREAD-3: the end of a client or of a link is told by the thread that has brought in what came from there.
+    pub(super) fn tell_end(&mut self, stage: Stage, node: u16, life: u32) {
+        match stage {
+            Stage::Client(slot) => {
+                let body = ClientGoneRep { slot: u64::from(slot) };
+                self.tell_blocks(&body, |_| true);
+            }
+            // VIEW-5: what comes from this life from now on has gaps. Control is told by thread 0, which knows more.
+            Stage::Node => {
+                let (node, incarnation) = (u64::from(node), u64::from(life));
+                let body = LinkDownRep { node, incarnation, gone: 0 };
+                self.tell_blocks(&body, |kind| kind != BlockKind::Control);
+            }
+            Stage::Connecting | Stage::Greeting => {}
+        }
+    }
+
+    fn tell_blocks(&mut self, body: &impl Body, whom: impl Fn(BlockKind) -> bool) {
         let homes = self.place.homes.clone();
-        let body = ClientGoneRep { slot: u64::from(slot) };
-        for (kind, instance) in homes.blocks() {
+        for (kind, instance) in homes.blocks().filter(|(kind, _)| whom(*kind)) {
             let receiver = BlockRef::new(self.place.node, kind, instance);
             let sender = BlockRef::shell(self.place.node);
             let route = Route { sender, receiver, incarnation: self.place.life };
-            self.entering.push(route, &body, &[]);
+            self.entering.push(route, body, &[]);
         }
         self.enter();
     }

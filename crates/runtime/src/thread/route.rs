@@ -31,7 +31,8 @@ impl Homes {
 impl Thread {
     /// Takes what the executor has sent.
     pub(super) fn route_outgoing(&mut self) {
-        self.outputs.refresh();
+        let (unsent, news_for) = (&mut self.unsent, &mut self.news_for);
+        self.outputs.refresh(|output| super::flush(output, unsent, news_for));
         let mut outgoing = core::mem::take(self.executor.outgoing());
         while let Some(signal) = outgoing.pop() {
             self.route(&signal);

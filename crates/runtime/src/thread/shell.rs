@@ -85,6 +85,9 @@ impl News {
 
     /// What has come since the last call.
     pub(crate) fn take(&self) -> Waiting {
+        if self.is_empty() {
+            return Waiting::default();
+        }
         let mut waiting = self.lock();
         self.some.store(false, Ordering::Release);
         core::mem::take(&mut waiting)
