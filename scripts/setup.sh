@@ -22,6 +22,7 @@ if [ "${1:-}" = "--tests" ]; then
   need redis-cli redis-tools
   need sysbench sysbench
   need python3 python3
+  need valgrind valgrind
   need ip iproute2
   need nft nftables
   need mvn maven

@@ -79,6 +79,7 @@ done
 for bug in commit-without-lost wait-for-the-silent forget-the-silent; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 200 --outage
 done
+step "costs: nothing is dearer than it was when recorded" cargo xtask cost --check
 prepare "build the server" cargo build --locked -p latsdb -p lats-history
 if [ -f tests/run.sh ]; then
   step "real clients" env LATSDB="$target/debug/latsdb" bash tests/run.sh

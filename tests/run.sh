@@ -38,6 +38,8 @@ stop
 # Where the modules live changes nothing but speed: clients work, and nodes are killed, under each placement.
 placement() { # thread_config, data nodes
   local failed_here=0
+  # The way a cluster is cut into nodes is settled when its directory is new.
+  rm -rf "$directory-threads"
   "$LATSDB" start --data-dir "$directory-threads" --sql-port $((port + 20)) --ephemeral --detach --thread-config "$1" --nodes "$2"
   timeout 200 bash tests/sysbench.sh $((port + 20)) 20000 1 4 || failed_here=1
   "$LATSDB" stop --data-dir "$directory-threads"

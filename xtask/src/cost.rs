@@ -22,8 +22,23 @@ struct Cost {
     far_misses: f64,
 }
 
-/// Counts, prints, and with `record` notes the result under the number of the commit to come.
-pub(crate) fn cost(record: bool) -> anyhow::Result<()> {
+/// More than what was recorded last by this factor, or by so many allocations, is a step back.
+const DEARER: f64 = 1.05;
+const MORE_ALLOCATIONS: f64 = 0.3;
+
+/// What is done with the counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// They are printed.
+    Print,
+    /// They are kept, under the number of the commit to come.
+    Record,
+    /// They must not be larger than those that were kept last.
+    Check,
+}
+
+/// Counts, and prints.
+pub(crate) fn cost(then: Then) -> anyhow::Result<()> {
     run(Command::new("cargo").args([
         "build",
         "--quiet",
@@ -37,7 +52,8 @@ pub(crate) fn cost(record: bool) -> anyhow::Result<()> {
     let commit =
         output(Command::new("git").args(["rev-list", "--count", "HEAD"]).current_dir(root()))?;
     let commit: u64 = commit.trim().parse::<u64>().context("git says no number")? + 1;
-    let mut lines = String::new();
+    let kept = std::fs::read_to_string(root().join(RECORD)).context("reading the record")?;
+    let (mut lines, mut dearer) = (String::new(), Vec::new());
     let mut out = std::io::stdout();
     writeln!(
         out,
@@ -46,6 +62,7 @@ pub(crate) fn cost(record: bool) -> anyhow::Result<()> {
     )?;
     for work in works.lines() {
         let found = count(&program, work).with_context(|| format!("counting {work}"))?;
+        dearer.extend(is_dearer(&kept, work, &found));
         let Cost { instructions, allocations, misses, far_misses } = found;
         writeln!(
             out,
@@ -55,13 +72,33 @@ pub(crate) fn cost(record: bool) -> anyhow::Result<()> {
             "{commit},{work},{instructions:.0},{allocations:.1},{misses:.1},{far_misses:.2}\n"
         );
     }
-    if record {
-        let path = root().join(RECORD);
-        let mut all = std::fs::read_to_string(&path).context("reading the record")?;
-        all += &lines;
-        std::fs::write(&path, all).context("writing the record")?;
+    match then {
+        Then::Print => Ok(()),
+        Then::Record => {
+            std::fs::write(root().join(RECORD), kept + &lines).context("writing the record")
+        }
+        Then::Check if dearer.is_empty() => Ok(()),
+        Then::Check => bail!(
+            "dearer than recorded (if it must be, say why in the commit that records it with \
+             `cargo xtask cost --record`): {}",
+            dearer.join("; ")
+        ),
     }
-    Ok(())
+}
+
+/// Says so if a work costs clearly more than when it was recorded last.
+fn is_dearer(kept: &str, work: &str, found: &Cost) -> Option<String> {
+    let line = kept.lines().rev().find(|line| line.split(',').nth(1) == Some(work))?;
+    let number = |at: usize| line.split(',').nth(at).and_then(|n| n.parse::<f64>().ok());
+    let (instructions, allocations) = (number(2)?, number(3)?);
+    let dearer = found.instructions > instructions * DEARER
+        || found.allocations > allocations + MORE_ALLOCATIONS;
+    dearer.then(|| {
+        format!(
+            "{work}: {:.0} instructions after {instructions:.0}, {:.1} allocations after {allocations:.1}",
+            found.instructions, found.allocations
+        )
+    })
 }
 
 fn target() -> std::path::PathBuf {
@@ -145,4 +182,21 @@ fn allocations(profile: &str) -> f64 {
         }
     }
     total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_costs_more_than_it_did_is_named() {
+        let kept = "commit,work,instructions\n1,read,900,0.0,1,1\n2,read,1000,0.0,1,1\n2,write,5000,2.0,1,1\n";
+        let cost =
+            |instructions, allocations| Cost { instructions, allocations, ..Cost::default() };
+        assert_eq!(is_dearer(kept, "read", &cost(1_049.0, 0.0)), None);
+        assert!(is_dearer(kept, "read", &cost(1_051.0, 0.0)).is_some_and(|s| s.contains("1000")));
+        assert_eq!(is_dearer(kept, "write", &cost(5_000.0, 2.2)), None);
+        assert!(is_dearer(kept, "write", &cost(4_000.0, 2.4)).is_some());
+        assert_eq!(is_dearer(kept, "new", &cost(1e9, 9.0)), None);
+    }
 }

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
+use cost::Then;
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -35,6 +36,9 @@ enum Task {
         /// Add the counts to docs/costs.csv, under the number of the commit to come.
         #[arg(long)]
         record: bool,
+        /// Fail if anything costs clearly more than it did when it was recorded last.
+        #[arg(long, conflicts_with = "record")]
+        check: bool,
     },
     /// Run everything that must pass before a change lands: `scripts/test.sh`.
     Ci,
@@ -48,7 +52,11 @@ fn main() -> anyhow::Result<()> {
         Task::Tidy => {
             run(Command::new("cargo").args(["test", "--quiet", "--locked", "-p", "xtask"]))
         }
-        Task::Cost { record } => cost::cost(record),
+        Task::Cost { record, check } => cost::cost(match (record, check) {
+            (true, _) => Then::Record,
+            (_, true) => Then::Check,
+            _ => Then::Print,
+        }),
         Task::Ci => run(Command::new("bash").arg(root().join("scripts/test.sh")).env("CI", "true")),
     }
 }
