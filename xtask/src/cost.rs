@@ -12,6 +12,9 @@ const COUNTED: &str = "lats_cost::cluster::counted";
 /// Caches like those of most servers, so that counts do not depend on this machine.
 const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=33554432,16,64"];
 
+/// Functions that allocate.
+const ALLOCATORS: [&str; 3] = ["__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc"];
+
 /// What one kind of work costs per operation.
 #[derive(Clone, Debug, Default)]
 struct Cost {
@@ -60,8 +63,10 @@ pub(crate) fn cost(then: Then) -> anyhow::Result<()> {
         "{:<16} {:>12} {:>12} {:>10} {:>10}",
         "per operation", "instructions", "allocations", "misses", "far"
     )?;
+    let call_costs = call_costs(&program, works.lines().next_back().context("there is no work")?)?;
     for work in works.lines() {
-        let found = count(&program, work).with_context(|| format!("counting {work}"))?;
+        let found =
+            count(&program, work, &call_costs).with_context(|| format!("counting {work}"))?;
         dearer.extend(is_dearer(&kept, work, &found));
         let Cost { instructions, allocations, misses, far_misses } = found;
         writeln!(
@@ -114,32 +119,42 @@ fn output(command: &mut Command) -> anyhow::Result<String> {
     String::from_utf8(done.stdout).context("no text")
 }
 
-/// Counts a work. Calls are counted outside of what is measured, too, so allocations are the difference between
-/// a long run and a short one.
-fn count(program: &Path, work: &str) -> anyhow::Result<Cost> {
-    let (short, operations) = profile(program, work, 20)?;
-    let (long, more) = profile(program, work, 40)?;
-    let mut cost = read(&short, operations)?;
-    cost.allocations = (allocations(&long) - allocations(&short)) / (more - operations);
+/// Counts a work.
+fn count(program: &Path, work: &str, call_costs: &BTreeMap<&str, f64>) -> anyhow::Result<Cost> {
+    let limits = ["--cache-sim=yes", &format!("--toggle-collect={COUNTED}*")];
+    let options: Vec<&str> = limits.into_iter().chain(CACHES.iter().copied()).collect();
+    let (profile, operations) = profile(program, work, &options)?;
+    let mut cost = read(&profile, operations)?;
+    for (name, (instructions, _)) in allocators(&profile) {
+        let per_call = call_costs.get(name).context("an allocation function is new")?;
+        cost.allocations += instructions / per_call / operations;
+    }
     Ok(cost)
 }
 
-/// The profile of so many rounds, and how many operations they were.
-fn profile(program: &Path, work: &str, rounds: u32) -> anyhow::Result<(String, f64)> {
+/// The profile of some rounds, and how many operations they were.
+fn profile(program: &Path, work: &str, options: &[&str]) -> anyhow::Result<(String, f64)> {
     let folder = target().join("cost");
     std::fs::create_dir_all(&folder)?;
     let profile = folder.join(work);
     let done = output(
         Command::new("valgrind")
-            .args(["-q", "--tool=callgrind", "--cache-sim=yes"])
-            .args(CACHES)
-            .arg(format!("--toggle-collect={COUNTED}*"))
+            .args(["-q", "--tool=callgrind"])
+            .args(options)
             .arg(format!("--callgrind-out-file={}", profile.display()))
             .arg(program)
-            .args([work, "--rounds", &rounds.to_string()]),
+            .arg(work),
     )?;
     let operations = done.trim().parse().context("the work says no number")?;
     Ok((std::fs::read_to_string(&profile)?, operations))
+}
+
+/// Instructions of a call of each of Rust's allocation functions, without what they call. In a limited profile calls
+/// are counted outside of the limits, too, but instructions are not: this tells how many calls they were.
+fn call_costs(program: &Path, work: &str) -> anyhow::Result<BTreeMap<&'static str, f64>> {
+    let (profile, _) = profile(program, work, &[])?;
+    let cost = |(name, (instructions, calls)): (_, (f64, f64))| (name, instructions / calls);
+    Ok(allocators(&profile).into_iter().map(cost).collect())
 }
 
 /// Reads a profile of callgrind's.
@@ -159,29 +174,36 @@ fn read(profile: &str, operations: f64) -> anyhow::Result<Cost> {
     })
 }
 
-/// Calls of Rust's allocation functions.
-fn allocations(profile: &str) -> f64 {
+/// Instructions of Rust's allocation functions themselves, and calls of them.
+fn allocators(profile: &str) -> BTreeMap<&'static str, (f64, f64)> {
+    let which = |name: &str| ALLOCATORS.into_iter().find(|end| name.ends_with(end));
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
-    let (mut called, mut total) = ("", 0.0);
+    let mut found: BTreeMap<&'static str, (f64, f64)> = BTreeMap::new();
+    let (mut here, mut called, mut behind_call) = ("", "", false);
+    let number = |line: &str, at: usize| {
+        line.split(' ').nth(at).and_then(|n| n.parse::<f64>().ok()).unwrap_or_default()
+    };
     for line in profile.lines() {
         if let Some(rest) = line.strip_prefix("cfn=").or_else(|| line.strip_prefix("fn=")) {
             let (id, name) = rest.split_once(' ').unwrap_or((rest, ""));
             if !name.is_empty() {
                 names.insert(id, name);
             }
-            if line.starts_with("cfn=") {
-                called = names.get(id).copied().unwrap_or_default();
-            }
+            let name = names.get(id).copied().unwrap_or_default();
+            *(if line.starts_with('c') { &mut called } else { &mut here }) = name;
         } else if let Some(rest) = line.strip_prefix("calls=") {
-            let allocates = ["__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc"];
-            let count: f64 =
-                rest.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or_default();
-            if allocates.iter().any(|end| called.ends_with(end)) {
-                total += count;
+            behind_call = true;
+            if let Some(which) = which(called) {
+                found.entry(which).or_default().1 += number(rest, 0);
             }
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first))
+            && !core::mem::take(&mut behind_call)
+            && let Some(which) = which(here)
+        {
+            found.entry(which).or_default().0 += number(line, 1);
         }
     }
-    total
+    found
 }
 
 #[cfg(test)]

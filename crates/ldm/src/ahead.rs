@@ -19,10 +19,18 @@ const GROUP: usize = 32;
 /// Rows that are fetched at once: they must still be in the processor's cache when it is their turn.
 const ROWS_MAX: usize = 8 * GROUP;
 
+/// How a row is found.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Id(u64),
+    /// By the hash of its key.
+    Hash(u64),
+}
+
 /// Rows that will be needed.
 struct Group<'a> {
     fragments: [&'a Fragment; GROUP],
-    hashes: [u64; GROUP],
+    rows: [Wanted; GROUP],
     count: usize,
 }
 
@@ -55,20 +63,20 @@ impl<'a> Fetcher<'a> {
             Some(SignalNumber::ReadReq | SignalNumber::PrepareReq) => {
                 let rows = list::items::<Operation>(signal.payload());
                 rows.take(ROWS_MAX).for_each(|(head, [key, ..])| {
-                    self.want((head.table, head.fragment), key);
+                    self.want((head.table, head.fragment), Wanted::Hash(partition_hash(key)));
                 });
             }
             Some(SignalNumber::ReplicateReq) => {
                 let rows = list::items::<Change>(signal.payload());
-                rows.take(ROWS_MAX).for_each(|(head, [key, ..])| {
-                    self.want((head.table, head.fragment), key);
+                rows.take(ROWS_MAX).for_each(|(head, _)| {
+                    self.want((head.table, head.fragment), Wanted::Id(head.row_id.get()));
                 });
             }
             _ => {}
         }
     }
 
-    fn want(&mut self, (table, id): (TableId, FragmentId), key: &[u8]) {
+    fn want(&mut self, (table, id): (TableId, FragmentId), row: Wanted) {
         if self.rows >= ROWS_MAX {
             return;
         }
@@ -81,10 +89,11 @@ impl<'a> Fetcher<'a> {
             }
         };
         self.rows += 1;
-        let empty = || Group { fragments: [fragment; GROUP], hashes: [0; GROUP], count: 0 };
+        let empty =
+            || Group { fragments: [fragment; GROUP], rows: [Wanted::Id(0); GROUP], count: 0 };
         let group = self.group.get_or_insert_with(empty);
         group.fragments[group.count] = fragment;
-        group.hashes[group.count] = partition_hash(key);
+        group.rows[group.count] = row;
         group.count += 1;
         if group.count == GROUP {
             self.fetch();
@@ -102,9 +111,12 @@ impl<'a> Fetcher<'a> {
 impl Group<'_> {
     fn fetch(&self) {
         let mut ids = [0; GROUP];
-        let wanted = self.fragments.iter().zip(&self.hashes).take(self.count);
-        for ((fragment, hash), id) in wanted.zip(&mut ids) {
-            *id = fragment.guess(*hash);
+        let wanted = self.fragments.iter().zip(&self.rows).take(self.count);
+        for ((fragment, row), id) in wanted.zip(&mut ids) {
+            *id = match row {
+                Wanted::Id(id) => *id,
+                Wanted::Hash(hash) => fragment.guess(*hash),
+            };
         }
         let found = || self.fragments.iter().zip(ids).take(self.count);
         let records: u64 = found().map(|(fragment, id)| fragment.touch_record(id)).fold(0, xor);

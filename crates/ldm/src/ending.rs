@@ -39,8 +39,9 @@ pub(crate) struct Ending {
     step: Step,
 }
 
-/// First every version, then every lock: a row may have been changed more than once, and nobody may
-/// lock it before the last of its changes is visible (SLICE-2).
+/// First every version, with its row's lock if it is the last one of the row; then the locks that are left, and those
+/// of what was taken back: a row may have been changed more than once, and nobody may lock it before the last of
+/// its changes is visible (SLICE-2).
 #[derive(Debug)]
 enum Step {
     /// The versions of the operations before this one are dealt with, in their order (COMMIT-7).
@@ -154,14 +155,16 @@ impl Ldm {
                         Goal::TakeBack { .. } => ops.len().checked_sub(1 + *at),
                         _ => Some(*at),
                     };
-                    let Some(op) = next.and_then(|next| ops.get(next)) else {
+                    let Some(op) = next.and_then(|next| ops.get_mut(next)) else {
                         ending.step = Step::Locks(ops.len());
                         continue;
                     };
                     *at += 1;
                     if op.version != 0 && goal.concerns(op, early, |op| self.is_primary_of(op, me))
                     {
-                        work += self.settle_version(id, op, (goal, epoch), ctx) / VERSIONS_PER_WORK;
+                        let granted = &mut slice.granted;
+                        let looked_at = self.settle_version(id, op, (goal, epoch), granted, ctx);
+                        work += looked_at / VERSIONS_PER_WORK;
                     }
                 }
                 Step::Locks(0) => {
@@ -170,7 +173,7 @@ impl Ldm {
                 }
                 Step::Locks(left) => {
                     *left -= 1;
-                    let Some(op) = ops.pop_front() else { continue };
+                    let Some(op) = ops.pop_front().filter(|op| !op.settled) else { continue };
                     let concerned = goal.concerns(&op, early, |op| self.is_primary_of(op, me));
                     ops.extend(self.settle_lock(id, op, concerned, goal, &mut slice.granted));
                 }
@@ -183,29 +186,32 @@ impl Ldm {
         self.view.primary(op.fragment) == Some(me)
     }
 
-    /// EPOCH-3: makes a change the committed one; or takes it back. Gives how many versions of the
-    /// row it had to look at.
+    /// EPOCH-3: makes a change the committed one, and unlocks its row; or takes it back. Gives how many versions of
+    /// the row it had to look at.
     fn settle_version(
         &mut self,
         id: TransactionId,
-        op: &Op,
+        op: &mut Op,
         (goal, epoch): (Goal, Epoch),
+        granted: &mut Vec<TransactionId>,
         ctx: &mut Ctx<'_>,
     ) -> usize {
         let takes_back = matches!(goal, Goal::TakeBack { .. });
+        op.settled = !takes_back;
         let keep = self.snapshots.keeps() && !ctx.fault(Fault::BugForgetOlderVersion);
         let done = self.on_fragment(op.table, op.fragment, |f, layout| {
-            let row = f.row(op.row)?;
-            let versions = row.pending().len();
             if takes_back {
                 f.drop_version(op.row, op.version, layout);
                 return None;
             }
+            let row = f.row_mut(op.row)?;
+            let versions = row.pending().len();
             // The transaction's last change of the row settles all of them.
             let last = row.pending().iter().rev().find(|v| v.transaction == id);
             if last.is_some_and(|v| v.number > op.version) {
                 return None;
             }
+            row.unlock(id, granted);
             Some((versions, f.commit_version(op.row, op.version, epoch, layout, keep)))
         });
         let Some((versions, kept)) = done.flatten() else { return 0 };
@@ -240,9 +246,7 @@ impl Ldm {
     fn unlock(&mut self, id: TransactionId, op: &Op, granted: &mut Vec<TransactionId>) {
         self.on_fragment(op.table, op.fragment, |f, _| {
             let Some(row) = f.row_mut(op.row) else { return };
-            let Some(busy) = row.busy.as_mut() else { return };
-            busy.lock.release(id);
-            granted.extend(busy.lock.grant_next());
+            row.unlock(id, granted);
             f.come_to_rest(op.row);
             f.collect(op.row);
         });

@@ -95,6 +95,8 @@ pub struct Fragment {
     /// Older versions are missing here for snapshots of epochs before this one (SNAP-3).
     pub(crate) snapshot_floor: Epoch,
     spare: Spare,
+    /// It holds entries of a unique index.
+    pub(crate) of_index: bool,
 }
 
 /// Bytes that come into a processor's cache together, and how much of an image is fetched ahead of its use.
@@ -118,6 +120,7 @@ impl Fragment {
             deletion_marks: BTreeSet::new(),
             snapshot_floor: Epoch::default(),
             spare: Spare::default(),
+            of_index: def.index_of.is_some(),
         };
         // Nobody scans the entries of a unique index.
         if def.index_of.is_none() {
@@ -307,22 +310,27 @@ impl Fragment {
 
     /// Puts a version on top of the row's stack.
     pub(crate) fn push_version(&mut self, id: RowId, version: Version, layout: &RowLayout) {
-        let top = self.row(id).and_then(|row| row.pending().last());
-        let above = top.is_none_or(|top| top.number < version.number);
+        self.note_version(id, &version, layout);
+        let Some(busy) = self.busy_mut(id) else { return };
+        let above = busy.pending.last().is_none_or(|top| top.number < version.number);
         require!(above, "COMMIT-8: version {} of row {id} comes late", version.number);
-        self.insert_version(id, version, layout);
+        busy.pending.push(version);
     }
 
     /// Puts a version into the row's stack, maybe below newer ones (REJOIN-5).
     pub(crate) fn insert_version(&mut self, id: RowId, version: Version, layout: &RowLayout) {
+        self.note_version(id, &version, layout);
+        if let Some(busy) = self.busy_mut(id) {
+            let at = busy.pending.partition_point(|v| v.number < version.number);
+            busy.pending.insert(at, version);
+        }
+    }
+
+    fn note_version(&mut self, id: RowId, version: &Version, layout: &RowLayout) {
         self.hear_number(version.number);
         if let Some(image) = version.image.as_deref() {
             self.enter(id, image, layout);
             self.bytes += image.len();
-        }
-        if let Some(busy) = self.busy_mut(id) {
-            let at = busy.pending.partition_point(|v| v.number < version.number);
-            busy.pending.insert(at, version);
         }
     }
 
@@ -376,6 +384,15 @@ impl Fragment {
         layout: &RowLayout,
         keep: bool,
     ) -> bool {
+        if !keep
+            && let Some(old) = self.rows.get_mut(id.get()).and_then(|r| r.settle(number, epoch))
+        {
+            self.come_to_rest(id);
+            if let Some(old) = old {
+                self.forget_image(id, old, layout);
+            }
+            return false;
+        }
         let Some(row) = self.row_mut(id) else { return false };
         let at = row.pending().iter().position(|v| v.number == number);
         let (Some(at), Some(busy)) = (at, &mut row.busy) else {
@@ -417,11 +434,13 @@ impl Fragment {
         gone: impl Iterator<Item = Box<[u8]>>,
         layout: &RowLayout,
     ) {
-        for image in gone {
-            self.bytes -= image.len();
-            self.leave(id, &image, layout);
-            self.spare.keep_image(image);
-        }
+        gone.for_each(|image| self.forget_image(id, image, layout));
+    }
+
+    fn forget_image(&mut self, id: RowId, image: Box<[u8]>, layout: &RowLayout) {
+        self.bytes -= image.len();
+        self.leave(id, &image, layout);
+        self.spare.keep_image(image);
     }
 
     /// Memory for a new image of a row: of `length`, else as long as the row is now.
@@ -468,12 +487,19 @@ impl Fragment {
 
     /// All images of a row have the same primary key: its entry is there as long as there is one.
     fn has_primary_entry(&self, id: RowId) -> bool {
-        self.row(id).is_some_and(|row| row.images().next().is_some())
+        self.row(id).is_some_and(|row| row.committed.is_some() || row.images().next().is_some())
+    }
+
+    fn has_primary_only(&self) -> bool {
+        matches!(&self.indexes[..], [only] if only.id == PRIMARY_INDEX)
     }
 
     /// Enters the keys of an image that the row is about to get into the ordered indexes.
     fn enter(&mut self, id: RowId, image: &[u8], layout: &RowLayout) {
         let known = self.has_primary_entry(id);
+        if known && self.has_primary_only() {
+            return;
+        }
         let Some(row) = self.rows.get(id.get()) else { return };
         for index in self.indexes.iter_mut().filter(|i| !known || i.id != PRIMARY_INDEX) {
             let entry = if index.id == PRIMARY_INDEX {
@@ -491,6 +517,9 @@ impl Fragment {
     /// has them too.
     fn leave(&mut self, id: RowId, image: &[u8], layout: &RowLayout) {
         let kept = self.has_primary_entry(id);
+        if kept && self.has_primary_only() {
+            return;
+        }
         for at in 0..self.indexes.len() {
             if kept && self.indexes[at].id == PRIMARY_INDEX {
                 continue;

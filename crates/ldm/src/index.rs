@@ -3,7 +3,7 @@
 
 use crate::{Ldm, Table, prepare::Run};
 use alloc::vec::Vec;
-use lats_base::{RefCode, TableId, limits};
+use lats_base::{RefCode, limits};
 use lats_catalog::{IndexDef, unique};
 use lats_signals::list::{self, Holder, IndexChange, Operation, OutcomeKind};
 
@@ -99,11 +99,6 @@ impl Run {
 }
 
 impl Ldm {
-    /// True for the hidden table of a unique index.
-    pub(crate) fn is_index(&self, table: TableId) -> bool {
-        self.tables.get(&table).is_some_and(|t| t.def.index_of.is_some())
-    }
-
     /// UNIQUE-4: the rows that have a key, or are about to have it: the one that it belongs to when
     /// the topmost transaction is left out, and the one that this transaction gives it to.
     /// Any in-sync replica can tell.

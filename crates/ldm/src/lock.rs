@@ -87,6 +87,10 @@ impl Lock {
 
     /// Takes the transaction out, as holder and from the queue.
     pub(crate) fn release(&mut self, transaction: TransactionId) {
+        if self.queue.is_empty() && matches!(self.holders[..], [(only, _)] if only == transaction) {
+            self.holders.clear();
+            return;
+        }
         self.holders.retain(|(t, _)| *t != transaction);
         self.queue.retain(|(t, _)| *t != transaction);
     }

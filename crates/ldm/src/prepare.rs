@@ -396,13 +396,14 @@ impl Ldm {
             return Ok(Locked::Yes);
         }
         let (table, fragment) = (asked.head.table, asked.head.fragment);
-        let lock = self.fragment_mut(table, fragment).and_then(|f| f.lock_mut(id));
-        let lock = lock.ok_or(RefCode::StaleView)?;
+        let rows = self.fragment_mut(table, fragment).ok_or(RefCode::StaleView)?;
+        let of_index = rows.of_index;
+        let lock = rows.lock_mut(id).ok_or(RefCode::StaleView)?;
         let flags = asked.head.flags;
         match lock.acquire(run.transaction, mode, flags & (LOCK_NOWAIT | LOCK_SKIP) == 0) {
             Grant::Held => Ok(Locked::Yes),
             Grant::New => {
-                self.note_op(run, (table, fragment, id), 0);
+                self.note_op(run, (table, fragment, id), of_index, 0);
                 Ok(Locked::Yes)
             }
             Grant::Queued => Ok(Locked::Wait),
@@ -416,11 +417,11 @@ impl Ldm {
         &mut self,
         run: &Run,
         at: (TableId, FragmentId, RowId),
+        of_index: bool,
         version: u64,
     ) -> Option<&mut Transaction> {
         let (table, fragment, row) = at;
         let statement = run.statement;
-        let of_index = self.is_index(table);
         let t = self.transactions.get_mut(&run.transaction)?;
         let same = |op: &&mut Op| {
             (op.table, op.fragment, op.row, op.statement) == (table, fragment, row, statement)
@@ -428,7 +429,10 @@ impl Ldm {
         match t.ops.back_mut().filter(same) {
             // The row was locked for this change.
             Some(op) if op.version == 0 => op.version = version,
-            _ => t.ops.push_back(Op { table, fragment, of_index, row, version, statement }),
+            _ => {
+                let settled = false;
+                t.ops.push_back(Op { table, fragment, of_index, settled, row, version, statement });
+            }
         }
         Some(t)
     }
@@ -486,7 +490,7 @@ impl Ldm {
         let (table, fragment) = (asked.head.table, asked.head.fragment);
         let (transaction, view) = (run.transaction, self.view.number.get());
         let (statement, changes) = (run.statement, &mut run.changes);
-        let number = self
+        let (number, of_index) = self
             .on_fragment(table, fragment, |f, layout| {
                 let over = f.row(id).map_or(0, Row::newest_number);
                 let number = f.next_number();
@@ -507,10 +511,10 @@ impl Ldm {
                 let image = image.map(Vec::into_boxed_slice);
                 let version = Version { transaction, number, statement, image, replicated: false };
                 f.push_version(id, version, layout);
-                number
+                (number, f.of_index)
             })
             .ok_or(RefCode::StaleView)?;
-        if let Some(t) = self.note_op(run, (table, fragment, id), number) {
+        if let Some(t) = self.note_op(run, (table, fragment, id), of_index, number) {
             t.executed = true;
         }
         run.change_count += 1;
@@ -577,7 +581,9 @@ impl Ldm {
     /// The lock that a batch waited for is granted: go on.
     pub(crate) fn resume_batch(&mut self, transaction: TransactionId, ctx: &mut Ctx<'_>) {
         let Some(waiting) = self.take_waiting(transaction) else { return };
-        self.note_op(&waiting.run, waiting.row, 0);
+        let (table, fragment, _) = waiting.row;
+        let of_index = self.fragment(table, fragment).is_some_and(|f| f.of_index);
+        self.note_op(&waiting.run, waiting.row, of_index, 0);
         self.go_on(waiting.run, &waiting.rest, ctx);
     }
 

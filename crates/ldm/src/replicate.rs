@@ -81,7 +81,9 @@ impl Ldm {
                 false => f.push_version(row_id, version, layout),
             }
         };
+        let mut of_index = false;
         let held = self.on_fragment(table, fragment, |f, layout| {
+            of_index = f.of_index;
             let row = f.row(row_id);
             if row.is_some_and(|r| r.holds_version(&version)) {
                 return Held::Known;
@@ -104,9 +106,10 @@ impl Ldm {
             // Or its table was dropped meanwhile, and nobody misses it.
             Some(Held::Known) | None => return,
         }
-        let of_index = self.is_index(table);
         if let Some(t) = self.transactions.get_mut(&id) {
-            let op = Op { table, fragment, of_index, row: row_id, version: number, statement };
+            let row = row_id;
+            let op =
+                Op { table, fragment, of_index, settled: false, row, version: number, statement };
             t.ops.push_back(op);
         }
     }

@@ -85,6 +85,30 @@ impl Row {
         pending.chain(self.committed.as_ref().map(|i| &*i.bytes)).chain(older)
     }
 
+    /// Makes its only version, which must have this number and an image, the committed one: the usual case. Gives
+    /// the image that it replaces, if there is one; none if the case is another.
+    pub(crate) fn settle(&mut self, number: u64, epoch: Epoch) -> Option<Option<Box<[u8]>>> {
+        let busy = self.busy.as_mut()?;
+        let usual =
+            matches!(&busy.pending[..], [only] if only.number == number && only.image.is_some());
+        if !usual || !busy.older.is_empty() {
+            return None;
+        }
+        let bytes = busy.pending.pop()?.image?;
+        (self.number, self.epoch) = (number, epoch);
+        Some(self.committed.replace(Image { bytes }).map(|old| old.bytes))
+    }
+
+    /// Takes a transaction's lock away, if it has one; adds those that get it now.
+    pub(crate) fn unlock(&mut self, transaction: TransactionId, granted: &mut Vec<TransactionId>) {
+        if let Some(busy) = self.busy.as_mut()
+            && !busy.lock.is_free()
+        {
+            busy.lock.release(transaction);
+            granted.extend(busy.lock.grant_next());
+        }
+    }
+
     /// The number of its newest change, pending or not.
     pub(crate) fn newest_number(&self) -> u64 {
         self.pending().last().map_or(self.number, |version| version.number)

@@ -2,7 +2,7 @@
 //! flow of changes allocates nothing, and rows at rest hold none.
 
 use crate::row::Busy;
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, vec, vec::Vec};
 use lats_base::SortedMap;
 
 /// What is kept of each kind at most.
@@ -47,12 +47,15 @@ impl Spare {
         if length == 0 || length > IMAGE_BYTES_MAX {
             return;
         }
-        if self.images.len() >= LENGTHS_MAX && self.images.get(&length).is_none() {
+        if let Some(same) = self.images.get_mut(&length) {
+            if same.len() < SPARE_MAX {
+                same.push(image);
+            }
+            return;
+        }
+        if self.images.len() >= LENGTHS_MAX {
             self.images = SortedMap::new();
         }
-        let same = self.images.get_or_insert_with(length, Vec::new);
-        if same.len() < SPARE_MAX {
-            same.push(image);
-        }
+        self.images.insert(length, vec![image]);
     }
 }

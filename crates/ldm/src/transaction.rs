@@ -39,6 +39,8 @@ pub(crate) struct Op {
     pub(crate) fragment: FragmentId,
     /// It is an entry of a unique index.
     pub(crate) of_index: bool,
+    /// Its row is dealt with at the transaction's end: its change is visible, and it is unlocked.
+    pub(crate) settled: bool,
     pub(crate) row: RowId,
     /// The change's number, or 0 if the row is only locked.
     pub(crate) version: u64,

@@ -291,7 +291,7 @@ pub fn push<I: Item>(out: &mut Vec<u8>, item: &I, strings: [&[u8]; 3]) {
     out.extend_from_slice(item.as_bytes());
     strings.iter().filter(|s| !s.is_empty()).for_each(|s| out.extend_from_slice(s));
     if out.len() < end {
-        out.resize(end, 0);
+        out.extend_from_slice(&[0; 8][..end - out.len()]);
     }
 }
 

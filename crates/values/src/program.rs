@@ -113,7 +113,11 @@ impl Program {
             };
             after.set.insert(*column, value);
         }
-        out.reserve(row.len());
+        out.extend_from_slice(row);
+        if after.set.iter().all(|(column, value)| layout.overwrite(&mut out, *column, value)) {
+            return Ok(Some(out));
+        }
+        out.clear();
         let set = |column| after.set.get(&column).map(|value| &**value);
         layout.encode_over(row, set, &mut out)?;
         Ok(Some(out))

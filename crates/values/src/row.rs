@@ -8,6 +8,7 @@ mod tests;
 
 use crate::{ColumnType, SqlError, Value, key};
 use alloc::vec::Vec;
+use core::ops::Range;
 use lats_base::{RefCode, limits};
 
 /// First byte of every row; another format gets another number.
@@ -112,6 +113,28 @@ impl RowLayout {
         self.encode_cells(cell, out)
     }
 
+    /// Sets a column of a row where it stands. False if that cannot be done: something is NULL, has another
+    /// length, or is of another type.
+    pub fn overwrite(&self, row: &mut [u8], column: u16, value: &Value) -> bool {
+        let index = usize::from(column);
+        let (Some(kind), Some(range)) = (self.columns.get(index), self.range_of(row, index)) else {
+            return false;
+        };
+        if value.is_null() || self.null_at(row, index) {
+            return false;
+        }
+        let is_variable = matches!(self.places[index], Place::Variable(_));
+        let Some(bytes) = row.get_mut(range) else { return false };
+        if !is_variable {
+            return cells::put(kind, value, bytes).is_some();
+        }
+        match Cell::Value(value).variable().filter(|new| new.len() == bytes.len()) {
+            Some(new) => bytes.copy_from_slice(new),
+            None => return false,
+        }
+        true
+    }
+
     fn encode_cells<'v>(
         &self,
         cell: impl Fn(usize) -> Cell<'v>,
@@ -141,12 +164,14 @@ impl RowLayout {
                 *byte |= 1 << (index % 8);
             }
             let Place::Fixed { width, .. } = place else { continue };
-            match cell {
-                Cell::Null => out.resize(out.len() + width, 0),
-                Cell::Value(value) => {
-                    cells::put(column, value, *width, out).ok_or_else(mismatch)?
-                }
-                Cell::Stored(bytes) => out.extend_from_slice(bytes),
+            if let Cell::Stored(bytes) = cell {
+                out.extend_from_slice(bytes);
+                continue;
+            }
+            let at = out.len();
+            out.resize(at + width, 0);
+            if let Cell::Value(value) = cell {
+                cells::put(column, value, &mut out[at..]).ok_or_else(mismatch)?;
             }
         }
         let ends = out.len();
@@ -215,14 +240,18 @@ impl RowLayout {
     }
 
     fn bytes_of<'r>(&self, row: &'r [u8], index: usize) -> Option<&'r [u8]> {
-        match *self.places.get(index)? {
-            Place::Fixed { offset, width } => row.get(offset..offset + width),
+        row.get(self.range_of(row, index)?)
+    }
+
+    fn range_of(&self, row: &[u8], index: usize) -> Option<Range<usize>> {
+        Some(match *self.places.get(index)? {
+            Place::Fixed { offset, width } => offset..offset + width,
             Place::Variable(number) => {
                 let start = if number == 0 { 0 } else { self.end_of(row, number - 1)? };
                 let end = self.end_of(row, number)?;
-                row.get(self.heap_start + start..self.heap_start + end)
+                self.heap_start + start..self.heap_start + end
             }
-        }
+        })
     }
 
     fn null_at(&self, row: &[u8], index: usize) -> bool {

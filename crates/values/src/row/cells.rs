@@ -5,43 +5,36 @@ use crate::{
 };
 use alloc::{string::String, vec::Vec};
 
-/// Appends a value of fixed width; `None` when it is not of the column's type.
-pub(super) fn put(
-    column: &ColumnType,
-    value: &Value,
-    width: usize,
-    out: &mut Vec<u8>,
-) -> Option<()> {
-    if value.is_null() {
-        out.resize(out.len() + width, 0);
-        return Some(());
-    }
+/// Sets the bytes of a value of fixed width; `None` when it is not of the column's type.
+pub(super) fn put(column: &ColumnType, value: &Value, out: &mut [u8]) -> Option<()> {
+    let width = out.len();
     match (column.kind, value) {
-        (TypeKind::Float, Value::Float(v)) => out.extend_from_slice(&v.to_le_bytes()),
-        (TypeKind::Double, Value::Double(v)) => out.extend_from_slice(&v.to_le_bytes()),
+        (TypeKind::Float, Value::Float(v)) => out.copy_from_slice(&v.to_le_bytes()),
+        (TypeKind::Double, Value::Double(v)) => out.copy_from_slice(&v.to_le_bytes()),
         (TypeKind::Decimal { precision, scale }, Value::Decimal(v)) => {
             if !v.fits(precision, scale) {
                 return None;
             }
-            let bytes = v.to_signed_be(scale, width);
-            out.extend(bytes.iter().rev());
+            out.copy_from_slice(&v.to_signed_be(scale, width));
+            out.reverse();
         }
-        (TypeKind::Date, Value::Date(v)) => put_low(u64::from(v.packed()), width, out),
-        (TypeKind::Time { .. }, Value::Time(v)) => put_low(v.total_micros() as u64, width, out),
+        (TypeKind::Date, Value::Date(v)) => put_low(u64::from(v.packed()), out),
+        (TypeKind::Time { .. }, Value::Time(v)) => put_low(v.total_micros() as u64, out),
         (TypeKind::DateTime { .. } | TypeKind::Timestamp { .. }, Value::DateTime(v)) => {
-            put_low(v.packed(), width, out);
+            put_low(v.packed(), out);
         }
-        (TypeKind::Year, Value::UInt(v)) => out.push(year_byte(*v)?),
+        (TypeKind::Year, Value::UInt(v)) => *out.first_mut()? = year_byte(*v)?,
         (kind, value) if kind.is_integer() => {
-            put_low(integer_bits(value, width, column.unsigned)?, width, out);
+            put_low(integer_bits(value, width, column.unsigned)?, out);
         }
         _ => return None,
     }
     Some(())
 }
 
-fn put_low(bits: u64, width: usize, out: &mut Vec<u8>) {
-    out.extend(bits.to_le_bytes().iter().take(width));
+fn put_low(bits: u64, out: &mut [u8]) {
+    let width = out.len();
+    out.copy_from_slice(&bits.to_le_bytes()[..width]);
 }
 
 /// YEAR is stored as in MySQL: 0 for year 0, else the years after 1900.

@@ -170,3 +170,27 @@ fn setting_columns_of_a_row_is_like_storing_all_of_it() {
         assert_eq!(over, expected);
     }
 }
+
+#[test]
+fn a_column_that_is_set_where_it_stands_is_like_storing_all_of_the_row() {
+    let types = testing::all_types();
+    let layout = RowLayout::new(&types);
+    let mut random = Prng::new(8);
+    let mut in_place = alloc::vec![0; types.len()];
+    for _ in 0..500 {
+        let values: Vec<Value> = types.iter().map(|t| testing::value(t, &mut random)).collect();
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row).unwrap();
+        for (at, kind) in types.iter().enumerate() {
+            let new = testing::value(kind, &mut random);
+            let (mut set, mut expected) = (row.clone(), Vec::new());
+            let may = layout.overwrite(&mut set, at as u16, &new);
+            let only = |column| (usize::from(column) == at).then_some(&new);
+            layout.encode_over(&row, only, &mut expected).unwrap();
+            assert_eq!(set, if may { expected } else { row.clone() }, "{kind:?} {new:?}");
+            in_place[at] += usize::from(may);
+        }
+        assert!(!layout.overwrite(&mut row.clone(), types.len() as u16, &values[0]));
+    }
+    assert!(in_place.iter().all(|count| *count > 0), "{in_place:?}");
+}
