@@ -48,6 +48,7 @@ step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --locked -- -D warnings
 step "unit tests" cargo test --workspace --locked
 step "ring and gate, in every interleaving" cargo test -p lats-runtime --features loom --locked -- ring gate
+step "shared data managers, in every interleaving" cargo test -p lats-node --features loom --locked
 prepare "simulator: build" cargo build --profile sim --locked -p lats-sim
 step "simulator: fixed seeds, each twice" "$target/sim/sim" --seed 1 --seeds 300 --twice
 step "simulator: more fixed seeds" "$target/sim/sim" --seed 301 --seeds 3900

@@ -49,6 +49,7 @@ placement() { # thread_config, data nodes
 check "placement: receive threads beside the rest" placement "recv={count=2},main+tc+ldm={count=1}" 4
 check "placement: a pipeline" placement "recv={count=1},tc={count=1,spintime=20},ldm={count=2},send={count=1}" 2
 check "placement: receive threads that do everything" placement "recv={count=3}" 2
+check "placement: threads that read beside data managers" placement "recv+query={count=2},tc={count=1},ldm+query={count=2}" 2
 check "the command line" timeout 120 bash tests/commands.sh $((port + 300))
 check "twenty kills" timeout 300 python3 tests/kill.py --binary "$LATSDB" --kills 20 --sql-port $((port + 50))
 histories() { # data nodes, replicas, faults

@@ -1,12 +1,12 @@
 //! Epochs at control: the leader moves them on, and knows which are complete (EPOCH-1, EPOCH-4,
 //! EPOCH-6). Protocol: `docs/protocols/epoch.md`.
 
-use crate::{Control, state::Command};
+use crate::{Control, TICK, state::Command};
 use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockKind, BlockRef, Signal,
-    control::{EpochConf, EpochDoneRep, EpochOrd, EpochReq},
+    control::{EpochConf, EpochDoneRep, EpochOrd, EpochReq, EpochUsedRep},
 };
 use std::collections::BTreeMap;
 
@@ -24,10 +24,16 @@ pub(crate) struct Epochs {
     /// Leader: the term in which it has moved above all earlier leaders' epochs.
     led_term: u64,
     asked_at: Instant,
+    /// Leader: when the last epoch began, and when one was last used (EPOCH-7).
+    began_at: Instant,
+    used_at: Instant,
 }
 
 /// How many epochs the group agrees on at once: ten seconds.
 const WINDOW: u64 = 1_000;
+/// How long epochs follow each other with every tick after one was used, and what they last when none is (EPOCH-7).
+const BUSY: Duration = Duration::from_millis(200);
+const IDLE_EPOCH: Duration = Duration::from_millis(50);
 /// How long to wait for the group's answer.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -40,6 +46,8 @@ impl Default for Epochs {
             nodes: BTreeMap::new(),
             led_term: 0,
             asked_at: Instant::ZERO,
+            began_at: Instant::ZERO,
+            used_at: Instant::ZERO,
         }
     }
 }
@@ -54,12 +62,38 @@ impl Control {
         self.epochs.current = self.epochs.current.max(epoch);
     }
 
+    /// Leader, with every tick: the next epoch begins, if anybody uses them or the last one was long (EPOCH-7).
+    pub(crate) fn advance_epoch_in_time(&mut self, ctx: &mut Ctx<'_>) {
+        let used = ctx.now().since(self.epochs.used_at) < BUSY;
+        if used || ctx.now().since(self.epochs.began_at) >= IDLE_EPOCH {
+            self.advance_epoch(ctx);
+        }
+    }
+
+    /// Somebody uses epochs: the leader lets them follow each other again.
+    pub(crate) fn note_epoch_used(&mut self, epoch: Epoch, ctx: &mut Ctx<'_>) {
+        match self.leader() {
+            Some(leader) if leader != ctx.node() => {
+                ctx.send(BlockRef::control(leader), &EpochUsedRep { epoch });
+            }
+            Some(_) => {
+                self.epochs.used_at = ctx.now();
+                if ctx.now().since(self.epochs.began_at) > TICK && self.joined {
+                    self.advance_epoch(ctx);
+                    self.tell_lease(ctx);
+                }
+            }
+            None => {}
+        }
+    }
+
     /// Leader: the next epoch begins, unless the group has not agreed on it yet (EPOCH-1).
-    pub(crate) fn advance_epoch(&mut self, ctx: &mut Ctx<'_>) {
+    fn advance_epoch(&mut self, ctx: &mut Ctx<'_>) {
         if !self.consensus.has_settled() {
             return;
         }
         self.rise_above_earlier_epochs();
+        self.epochs.began_at = ctx.now();
         let (now, ceiling) = (ctx.now(), self.state.epoch_ceiling.get());
         let current = self.epochs.current.get();
         if current.saturating_add(WINDOW / 2) > ceiling && now.since(self.epochs.asked_at) >= RETRY
@@ -97,7 +131,13 @@ impl Control {
         }
     }
 
+    pub(crate) fn on_epoch_used_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        self.note_epoch_used(signal.body::<EpochUsedRep>().epoch, ctx);
+    }
+
     pub(crate) fn on_epoch_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        // Who asks waits for one to be complete.
+        self.note_epoch_used(self.epochs.current, ctx);
         let body = EpochConf {
             request: signal.body::<EpochReq>().request,
             current: self.epochs.current,

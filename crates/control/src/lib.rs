@@ -373,6 +373,7 @@ impl Block for Control {
             SignalNumber::FragmentsSyncedRep => self.on_fragments_synced_rep(signal, ctx),
             SignalNumber::EpochOrd => self.on_epoch_ord(signal, ctx),
             SignalNumber::EpochReq => self.on_epoch_req(signal, ctx),
+            SignalNumber::EpochUsedRep => self.on_epoch_used_rep(signal, ctx),
             SignalNumber::EpochDoneRep => self.on_epoch_done_rep(signal, ctx),
             SignalNumber::LinkUpRep => self.on_link_up_rep(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down_rep(signal, ctx),

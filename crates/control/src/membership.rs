@@ -67,7 +67,7 @@ impl Control {
             if self.has_lost_office(now) && !paused {
                 return self.give_up_leadership(ctx);
             }
-            self.advance_epoch(ctx);
+            self.advance_epoch_in_time(ctx);
         } else {
             let wait = if self.lease.refused { TICK } else { RENEW };
             if now.since(self.lease.asked_at) >= wait {

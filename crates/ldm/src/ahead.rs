@@ -40,7 +40,8 @@ impl Ldm {
         let mut fetcher = Fetcher { ldm: self, last: None, group: None, rows: 0 };
         for signal in upcoming {
             let to = signal.header.receiver;
-            if to.kind() == Some(BlockKind::Ldm) && to.instance == self.instance {
+            let reads = matches!(to.kind(), Some(BlockKind::Ldm | BlockKind::Query));
+            if reads && to.instance == self.instance {
                 fetcher.want_rows_of(&signal);
             }
         }

@@ -158,7 +158,7 @@ impl Ldm {
     fn send_outcomes(&self, to: BlockRef, ctx: &mut Ctx<'_>) {
         let held = self.transactions.iter().filter(|(_, t)| t.committed);
         let held = held.map(|(id, t)| (id, t.decided.unwrap_or_default()));
-        let ended = self.outcomes.iter().map(|(id, (epoch, _))| (*id, *epoch));
+        let ended = self.outcomes.iter();
         let all: Vec<CompleteEntry> = held
             .chain(ended)
             .map(|(transaction, epoch)| CompleteEntry { transaction, epoch, answered_below: 0 })
@@ -171,7 +171,9 @@ impl Ldm {
     pub(crate) fn on_outcomes_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let mut rest = signal.payload();
         while let Ok((entry, behind)) = CompleteEntry::read_from_prefix(rest) {
-            self.outcomes.entry(entry.transaction).or_insert((entry.epoch, ctx.now()));
+            if self.outcomes.epoch_of(entry.transaction).is_none() {
+                self.outcomes.note(entry.transaction, entry.epoch, ctx.now());
+            }
             rest = behind;
         }
     }
@@ -280,7 +282,7 @@ impl Ldm {
 
     /// Counts what this data manager does for clients.
     fn served(&self) -> u64 {
-        self.counters.operations + self.counters.reads + self.counters.replicated
+        self.counters.operations + self.reader.reads + self.counters.replicated
     }
 
     pub(crate) fn on_copy_end_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

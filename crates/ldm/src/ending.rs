@@ -260,7 +260,7 @@ impl Ldm {
             }
             Goal::Complete => {
                 let epoch = self.transactions.remove(&id).and_then(|t| t.decided);
-                self.outcomes.insert(id, (epoch.unwrap_or_default(), ctx.now()));
+                self.outcomes.note(id, epoch.unwrap_or_default(), ctx.now());
             }
             Goal::TakeBack { answer, from, as_backup } => {
                 let is_over = |t: &Transaction| from == 0 && (!as_backup || t.ops.is_empty());

@@ -6,7 +6,7 @@ use crate::{
     ending::{Answer, Goal, taken_back},
     transaction::{Op, Transaction},
 };
-use lats_base::{Epoch, Incarnation, NodeId, RefCode, TransactionId, require};
+use lats_base::{Epoch, Incarnation, NodeId, RefCode, require};
 use lats_kernel::Ctx;
 use lats_signals::{
     Signal,
@@ -78,12 +78,7 @@ impl Ldm {
             t.committed = true;
             self.end(id, Goal::Complete, ctx);
         }
-        let from = TransactionId { client: id.client, sequence: 0 };
-        let below = TransactionId { client: id.client, sequence: entry.answered_below };
-        while let Some((heard, _)) = self.outcomes.range(from..below).next() {
-            let heard = *heard;
-            self.outcomes.remove(&heard);
-        }
+        self.outcomes.forget_heard(id.client, entry.answered_below);
     }
 
     pub(crate) fn on_abort_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -123,8 +118,8 @@ impl Ldm {
                 (OUTCOME_COMMITTED, *epoch)
             }
             Some(_) => (OUTCOME_PENDING, Epoch::default()),
-            None => match self.outcomes.get(&req.transaction) {
-                Some((epoch, _)) => (OUTCOME_COMMITTED, *epoch),
+            None => match self.outcomes.epoch_of(req.transaction) {
+                Some(epoch) => (OUTCOME_COMMITTED, epoch),
                 // OUTCOME-7.
                 None if self.may_have_forgotten(ctx) => (OUTCOME_PENDING, Epoch::default()),
                 None => {

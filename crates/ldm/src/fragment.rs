@@ -401,7 +401,10 @@ impl Fragment {
             if later {
                 row.epoch = epoch;
             }
-            return later && !row.older().is_empty();
+            let kept = later && !row.older().is_empty();
+            self.come_to_rest(id);
+            self.collect(id);
+            return kept;
         };
         let newest = busy.pending.remove(at);
         let passed: Vec<Version> = busy.pending.drain(..at).collect();

@@ -23,8 +23,10 @@ mod index;
 mod key;
 mod key_index;
 mod lock;
+mod outcomes;
 mod prepare;
 mod programs;
+mod query;
 mod read;
 mod replicate;
 mod row;
@@ -38,7 +40,10 @@ mod transaction;
 mod view;
 
 pub use fragment::Fragment;
+pub use query::Left;
+pub use read::Reader;
 pub use row::Image;
+pub use scan::OpenScan;
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -106,12 +111,11 @@ pub struct Ldm {
     /// The newest catalog whose indexes are built (INDEX-2).
     pub(crate) built_catalog: u64,
     pub(crate) catalog_work: catalog_work::CatalogWork,
-    /// Keeps its room from one answer to the next.
-    pub(crate) answer_buffer: Vec<u8>,
+    pub(crate) reader: Reader,
     pub(crate) tables: SortedMap<TableId, Table, 1>,
     pub(crate) transactions: IdMap<TransactionId, Transaction>,
     /// Outcomes of completed transactions, until their clients have surely heard them.
-    pub(crate) outcomes: BTreeMap<TransactionId, (Epoch, Instant)>,
+    pub(crate) outcomes: outcomes::Outcomes,
     /// When some were last forgotten for want of room (OUTCOME-7).
     pub(crate) forgot_at: Option<Instant>,
     /// Those that may still be open elsewhere (CARRY-5).
@@ -125,6 +129,9 @@ pub struct Ldm {
     /// Transactions whose outcome was asked for and is "never was": refused from then on.
     pub(crate) refused: BTreeMap<TransactionId, Instant>,
     pub(crate) scans: BTreeMap<(BlockRef, u64), scan::Scan>,
+    pub(crate) closed: query::Closed,
+    /// Others read beside its owner.
+    pub(crate) is_shared: bool,
     pub(crate) copies: BTreeMap<NodeId, copy::CopyOut>,
     pub(crate) copied: BTreeSet<(TableId, FragmentId)>,
     /// Batches that wait for a row lock, by when they give up.
@@ -187,10 +194,10 @@ impl Ldm {
             catalog_version: 0,
             built_catalog: 0,
             catalog_work: catalog_work::CatalogWork::default(),
-            answer_buffer: Vec::new(),
+            reader: Reader::default(),
             tables: SortedMap::new(),
             transactions: IdMap::new(),
-            outcomes: BTreeMap::new(),
+            outcomes: outcomes::Outcomes::default(),
             forgot_at: None,
             ended: carry::Ended::default(),
             inherited_when: Epoch::default(),
@@ -198,6 +205,8 @@ impl Ldm {
             lost_parts: Vec::new(),
             refused: BTreeMap::new(),
             scans: BTreeMap::new(),
+            closed: query::Closed::default(),
+            is_shared: false,
             copies: BTreeMap::new(),
             copied: BTreeSet::new(),
             waits: BTreeSet::new(),
@@ -232,7 +241,8 @@ impl Ldm {
 
     /// What it has done.
     pub fn counters(&self) -> Counters {
-        self.counters
+        let (reads, reads_forwarded) = (self.reader.reads, self.reader.forwarded);
+        Counters { reads, reads_forwarded, ..self.counters }
     }
 
     /// The view it works in.
@@ -311,13 +321,12 @@ impl Ldm {
 
     fn housekeep(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        self.outcomes.retain(|_, (_, since)| now.since(*since) < OUTCOME_KEPT);
-        while self.outcomes.len() > OUTCOMES_MAX {
-            self.outcomes.pop_first();
+        if self.outcomes.forget(|since| now.since(since) < OUTCOME_KEPT, OUTCOMES_MAX) {
             self.forgot_at = Some(now);
         }
         self.refused.retain(|_, since| now.since(*since) < OUTCOME_KEPT);
         self.drop_idle_scans(now);
+        self.closed.forget(now);
         ctx.after(Duration::from_millis(1_000), TIMER_HOUSEKEEPING);
     }
 }
@@ -343,7 +352,7 @@ impl Block for Ldm {
             SignalNumber::ScanReq => self.on_scan_req(signal, ctx),
             SignalNumber::ScanNextReq => self.on_scan_next_req(signal, ctx),
             SignalNumber::ScanResumeOrd => self.on_scan_resume_ord(signal, ctx),
-            SignalNumber::ScanCloseOrd => self.on_scan_close_ord(signal),
+            SignalNumber::ScanCloseOrd => self.on_scan_close_ord(signal, ctx),
             SignalNumber::CopyRowsOrd => self.on_copy_rows_ord(signal, ctx),
             SignalNumber::CopyRowsConf => self.on_copy_rows_conf(signal, ctx),
             SignalNumber::OutcomesOrd => self.on_outcomes_ord(signal, ctx),

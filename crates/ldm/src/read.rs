@@ -26,31 +26,48 @@ enum Found<'r> {
     Ask(NodeId),
 }
 
+/// What one who reads keeps from one request to the next.
+#[derive(Debug, Default)]
+pub struct Reader {
+    answer: Vec<u8>,
+    /// Rows read without locks.
+    pub(crate) reads: u64,
+    /// Reads passed on to the primary because the replica could not know the newest version.
+    pub(crate) forwarded: u64,
+}
+
+impl Reader {
+    /// How many rows it has read since the last call.
+    pub fn take_reads(&mut self) -> u64 {
+        core::mem::take(&mut self.reads)
+    }
+}
+
 impl Ldm {
     pub(crate) fn on_read_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let mut reader = core::mem::take(&mut self.reader);
+        self.read(signal, &mut reader, ctx);
+        self.reader = reader;
+    }
+
+    /// Reads without changing anything, so that others may do it, too (QUERY-1).
+    pub(crate) fn read(&self, signal: &Signal<'_>, reader: &mut Reader, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ReadReq>();
         if !self.may_serve(ctx) {
             return refuse(&req, &RefCode::NotServing.into(), ctx);
         }
-        let mut outcomes = core::mem::take(&mut self.answer_buffer);
-        self.read_rows(&req, signal.payload(), &mut outcomes, ctx);
-        outcomes.clear();
-        self.answer_buffer = outcomes;
+        self.read_rows(&req, signal.payload(), reader, ctx);
+        reader.answer.clear();
     }
 
-    fn read_rows(
-        &mut self,
-        req: &ReadReq,
-        payload: &[u8],
-        outcomes: &mut Vec<u8>,
-        ctx: &mut Ctx<'_>,
-    ) {
+    fn read_rows(&self, req: &ReadReq, payload: &[u8], reader: &mut Reader, ctx: &mut Ctx<'_>) {
+        let outcomes = &mut reader.answer;
         let mut count = 0;
         let mut reading = Reading::new(limits::PROGRAM_WORK_MAX);
         let mut programs = Programs::default();
         let mut passed: BTreeMap<NodeId, (u32, Vec<u8>)> = BTreeMap::new();
         for (head, strings) in list::items::<Operation>(payload) {
-            self.counters.reads += 1;
+            reader.reads += 1;
             match self.read_one(&head, strings[0], req.transaction, ctx) {
                 Ok(Found::Row(table, image)) => {
                     let program = programs.read(table, strings[2]).map_err(Refusal::from);
@@ -82,7 +99,7 @@ impl Ldm {
             return refuse(req, &RefCode::StaleView.into(), ctx);
         }
         for (node, (operation_count, operations)) in passed {
-            self.counters.reads_forwarded += u64::from(operation_count);
+            reader.forwarded += u64::from(operation_count);
             let body = ReadReq { operation_count, hops: req.hops + 1, ..*req };
             ctx.send_with(BlockRef::ldm(node, self.instance), &body, &[&operations]);
         }

@@ -1,7 +1,7 @@
 //! Scans of one fragment by an ordered index: batches by credit, slices that give way (READ-3).
 
 use crate::{Ldm, Refusal};
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use lats_base::{
     Duration, Epoch, FragmentId, IndexId, Instant, RefCode, TableId, TransactionId, limits,
 };
@@ -49,6 +49,23 @@ pub(crate) struct Scan {
     used: Instant,
 }
 
+/// A scan that goes on, and whether at once or when the client asks for more.
+pub struct OpenScan {
+    pub(crate) of: (BlockRef, u64),
+    pub(crate) scan: Box<Scan>,
+    resumes: bool,
+}
+
+impl OpenScan {
+    /// Has the owner go on with it if it does not wait for its client.
+    pub fn wake_owner(&self, instance: u32, ctx: &mut Ctx<'_>) {
+        let (reply_to, scan) = self.of;
+        if self.resumes {
+            ctx.send(BlockRef::ldm(ctx.node(), instance), &ScanResumeOrd { scan, reply_to });
+        }
+    }
+}
+
 #[derive(Clone)]
 struct KeyRange {
     lower: Vec<u8>,
@@ -72,6 +89,9 @@ enum Slice {
 impl Ldm {
     pub(crate) fn on_scan_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ScanReq>();
+        if self.closed.contains((req.reply_to, req.scan)) {
+            return;
+        }
         let anywhere = req.flags & SCAN_ANY_REPLICA != 0;
         let right_place = self.check_scan_place(req.fragment, anywhere, ctx).is_ok();
         if right_place && self.park_until_built(&req, signal, ctx) {
@@ -82,11 +102,39 @@ impl Ldm {
         }
         match self.open_scan(&req, signal.payload(), ctx) {
             Ok(scan) => {
-                self.scans.insert((req.reply_to, req.scan), scan);
-                self.run_scan(req.reply_to, req.scan, ctx);
+                let open = self.advance_scan((req.reply_to, req.scan), scan, ctx);
+                self.keep_scan(open, ctx);
             }
             Err(code) => refuse(req.reply_to, req.scan, &code.into(), ctx),
         }
+    }
+
+    /// Begins a scan without changing anything; `true` if it must be begun by its owner, who can wait for its
+    /// index (QUERY-2).
+    pub(crate) fn begin_scan(
+        &self,
+        signal: &Signal<'_>,
+        ctx: &mut Ctx<'_>,
+    ) -> (bool, Option<OpenScan>) {
+        let req = signal.body::<ScanReq>();
+        let fragment = self.fragment(req.table, req.fragment);
+        if fragment.is_some_and(|f| f.is_being_built(req.index)) {
+            return (true, None);
+        }
+        match self.open_scan(&req, signal.payload(), ctx) {
+            Ok(scan) => (false, self.advance_scan((req.reply_to, req.scan), scan, ctx)),
+            Err(code) => {
+                refuse(req.reply_to, req.scan, &code.into(), ctx);
+                (false, None)
+            }
+        }
+    }
+
+    /// A scan that is not at its end waits for more credit, or for its next slice.
+    fn keep_scan(&mut self, open: Option<OpenScan>, ctx: &mut Ctx<'_>) {
+        let Some(open) = open else { return };
+        open.wake_owner(self.instance, ctx);
+        self.scans.insert(open.of, *open.scan);
     }
 
     fn open_scan(&self, req: &ScanReq, payload: &[u8], ctx: &mut Ctx<'_>) -> Result<Scan, RefCode> {
@@ -168,7 +216,19 @@ impl Ldm {
     }
 
     fn run_scan(&mut self, reply_to: BlockRef, id: u64, ctx: &mut Ctx<'_>) {
-        let Some(mut scan) = self.scans.remove(&(reply_to, id)) else { return };
+        let Some(scan) = self.scans.remove(&(reply_to, id)) else { return };
+        let open = self.advance_scan((reply_to, id), scan, ctx);
+        self.keep_scan(open, ctx);
+    }
+
+    /// Looks at a slice of rows, and answers if a batch is full or the scan at its end. Gives the scan if it goes on.
+    fn advance_scan(
+        &self,
+        of: (BlockRef, u64),
+        mut scan: Scan,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<OpenScan> {
+        let (reply_to, id) = of;
         scan.used = ctx.now();
         let is_primary = self.view.primary(scan.fragment) == Some(ctx.node());
         scan.left_behind = !is_primary;
@@ -181,8 +241,7 @@ impl Ldm {
         match sliced {
             Err(refusal) => refuse(reply_to, id, &refusal, ctx),
             Ok(Slice::GiveWay) => {
-                ctx.send(ctx.me(), &ScanResumeOrd { scan: id, reply_to });
-                self.scans.insert((reply_to, id), scan);
+                return Some(OpenScan { of, scan: Box::new(scan), resumes: true });
             }
             Ok(Slice::AskPrimary) => ask_primary(reply_to, id, &scan, ctx),
             Ok(Slice::Send(done)) => {
@@ -199,10 +258,11 @@ impl Ldm {
                     begun.clone_from(&scan.ranges);
                 }
                 if !done {
-                    self.scans.insert((reply_to, id), scan);
+                    return Some(OpenScan { of, scan: Box::new(scan), resumes: false });
                 }
             }
         }
+        None
     }
 
     /// Looks at a slice of rows.
@@ -220,6 +280,12 @@ impl Ldm {
         let mut own = Vec::new();
         scan.work = 0;
         while let Some(range) = scan.ranges.pop() {
+            // An empty range takes its time, too.
+            looked_at += 1;
+            if looked_at > self.config.slices.scan_rows {
+                scan.ranges.push(range);
+                return Ok(Slice::GiveWay);
+            }
             let mut entries = fragment
                 .range(scan.index, &range.lower, range.upper.as_deref())
                 .ok_or(RefCode::IndexUnknown)?;
@@ -281,9 +347,11 @@ impl Ldm {
         self.run_scan(req.reply_to, req.scan, ctx);
     }
 
-    pub(crate) fn on_scan_close_ord(&mut self, signal: &Signal<'_>) {
+    pub(crate) fn on_scan_close_ord(&mut self, signal: &Signal<'_>, ctx: &Ctx<'_>) {
         let req = signal.body::<ScanCloseOrd>();
-        self.scans.remove(&(req.reply_to, req.scan));
+        if self.scans.remove(&(req.reply_to, req.scan)).is_none() && self.is_shared {
+            self.closed.note((req.reply_to, req.scan), ctx.now());
+        }
     }
 
     pub(crate) fn drop_idle_scans(&mut self, now: Instant) {

@@ -5,10 +5,16 @@
 
 use lats_base::{Incarnation, NodeId};
 use lats_control::{Control, Start};
-use lats_kernel::{Executor, Faults, ctx::Identity};
-use lats_ldm::{Ldm, LdmConfig, Slices};
-use lats_signals::{BlockKind, BlockRef};
+use lats_kernel::{Block, Executor, Faults, ctx::Identity};
+use lats_ldm::{Ldm, LdmConfig, Reader, Slices};
+use lats_signals::{BlockKind, BlockRef, Signal};
 use lats_tc::Tc;
+use shared::{Inbox, Owner, Query, Shared};
+use std::collections::BTreeMap;
+
+mod shared;
+
+pub use shared::{LdmView, ldm_in};
 
 pub use lats_control as control;
 pub use lats_ldm as ldm;
@@ -76,11 +82,43 @@ impl Placement {
         Self { threads: all }
     }
 
+    /// Lets these threads read beside the data managers of others.
+    pub fn with_queries(mut self, threads: impl IntoIterator<Item = usize>) -> Self {
+        let ldms: Vec<(usize, u32)> = self
+            .threads
+            .iter()
+            .enumerate()
+            .flat_map(|(thread, blocks)| blocks.iter().map(move |block| (thread, *block)))
+            .filter_map(|(thread, (kind, at))| (kind == BlockKind::Ldm).then_some((thread, at)))
+            .collect();
+        for thread in threads {
+            let others = ldms.iter().filter(|(home, _)| *home != thread);
+            let queries = others.map(|(_, instance)| (BlockKind::Query, *instance));
+            self.threads[thread].extend(queries);
+        }
+        self
+    }
+
+    /// The threads that read beside this data manager.
+    pub fn queries_of(&self, instance: u32) -> impl Iterator<Item = usize> {
+        let query = (BlockKind::Query, instance);
+        (0..self.threads.len()).filter(move |at| self.threads[*at].contains(&query))
+    }
+
     /// The thread of a block. The shell itself and clients are served by thread 0.
     pub fn thread_of(&self, receiver: BlockRef) -> Option<usize> {
         let kind = receiver.kind()?;
         self.threads.iter().position(|blocks| blocks.contains(&(kind, receiver.instance)))
     }
+}
+
+/// True if a signal to a data manager may be served by those who read beside it. What they leave to it they send on
+/// themselves: that is for none of them (QUERY-3).
+pub fn may_be_served_beside(signal: &Signal<'_>) -> bool {
+    let sender = signal.sender();
+    let left =
+        sender.kind() == Some(BlockKind::Query) && sender.node == signal.header.receiver.node;
+    signal.header.receiver.kind() == Some(BlockKind::Ldm) && !left && Ldm::may_serve_beside(signal)
 }
 
 /// Builds a node: an executor for each thread of the placement.
@@ -98,6 +136,19 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
         memory_bytes: config.memory_bytes / config.ldm_instances.max(1) as usize,
         slices: config.slices,
     };
+    // Only what is read by others pays for it.
+    let shared: BTreeMap<u32, (Shared<Ldm>, Inbox)> = config
+        .placement
+        .threads
+        .iter()
+        .flatten()
+        .filter(|(kind, _)| *kind == BlockKind::Query)
+        .map(|(_, instance)| {
+            let mut shared = Ldm::new(*instance, ldm);
+            shared.share();
+            (*instance, (Shared::new(shared), Inbox::default()))
+        })
+        .collect();
     let mut executors = Vec::new();
     for (thread, blocks) in config.placement.threads.iter().enumerate() {
         let seed = config.seed.wrapping_add(thread as u64);
@@ -111,8 +162,12 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
                     executor.add(*kind, *instance, Box::new(control));
                 }
                 BlockKind::Tc => executor.add(*kind, *instance, Box::new(Tc::new())),
-                BlockKind::Ldm => {
-                    executor.add(*kind, *instance, Box::new(Ldm::new(*instance, ldm)));
+                BlockKind::Ldm => executor.add(*kind, *instance, owner(*instance, ldm, &shared)),
+                BlockKind::Query => {
+                    let Some((ldm, begun)) = shared.get(instance).cloned() else { continue };
+                    let reader = Reader::default();
+                    let query = Query { ldm, begun, instance: *instance, reader };
+                    executor.add(*kind, *instance, Box::new(query));
                 }
                 BlockKind::Shell | BlockKind::Client => {}
             }
@@ -120,4 +175,15 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
         executors.push(executor);
     }
     executors
+}
+
+fn owner(
+    instance: u32,
+    config: LdmConfig,
+    shared: &BTreeMap<u32, (Shared<Ldm>, Inbox)>,
+) -> Box<dyn Block> {
+    match shared.get(&instance).cloned() {
+        Some((ldm, begun)) => Box::new(Owner { ldm, begun, reader: Reader::default() }),
+        None => Box::new(Ldm::new(instance, config)),
+    }
 }

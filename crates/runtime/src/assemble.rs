@@ -11,6 +11,7 @@ use crate::{
     pace::Pace,
     plan::ThreadPlan,
     port::NodeEnd,
+    reads::{Load, Reads},
     report,
     rings::{self, Rings},
     sender::Sender,
@@ -155,10 +156,12 @@ impl Assembly {
         tell_stopped: mpsc::Sender<crate::Stopped>,
     ) -> std::io::Result<Vec<Thread>> {
         let Self { executors, rings, places, readers, directory } = self;
+        let loads: Arc<[Load]> = places.iter().map(|_| Load::default()).collect();
         let parts = executors.into_iter().zip(rings).zip(places);
         let mut threads: Vec<Thread> = parts
             .map(|((executor, rings), place)| {
-                new_thread(place, executor, rings, Outputs::new(directory.clone()))
+                let reads = Reads::new(config.reads, place.number, loads.clone());
+                new_thread(place, (executor, reads), rings, Outputs::new(directory.clone()))
             })
             .collect();
         let mut next_slot = 1;
@@ -191,7 +194,12 @@ impl Assembly {
     }
 }
 
-fn new_thread(place: Place, executor: Executor, rings: Rings, outputs: Outputs) -> Thread {
+fn new_thread(
+    place: Place,
+    (executor, reads): (Executor, Reads),
+    rings: Rings,
+    outputs: Outputs,
+) -> Thread {
     Thread {
         place,
         executor,
@@ -202,6 +210,8 @@ fn new_thread(place: Place, executor: Executor, rings: Rings, outputs: Outputs) 
         ports: Vec::new(),
         shell: None,
         entering: SignalBuffer::new(),
+        reads,
+        redirected: SignalBuffer::new(),
         scratch: Vec::new(),
         wakes_at: None,
         news_for: Vec::new(),

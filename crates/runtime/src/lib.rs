@@ -21,6 +21,7 @@ mod output;
 mod pace;
 pub mod plan;
 pub mod port;
+mod reads;
 mod report;
 pub mod ring;
 mod rings;
@@ -33,6 +34,7 @@ pub use figures::{Figures, NodeFigures};
 pub use lats_signals::hello::{Hello, HelloKind};
 pub use plan::ThreadPlan;
 pub use port::Port;
+pub use reads::ReadPlacement;
 pub use spin::SpinMethod;
 
 use lats_catalog::View;
@@ -58,6 +60,8 @@ pub struct RuntimeConfig {
     pub responsiveness: u8,
     /// How a thread waits.
     pub spin_method: SpinMethod,
+    /// Who does reads, where there are threads with the module `query`.
+    pub reads: ReadPlacement,
     /// A thread with nothing to do does the work of those that sleep, instead of waking them.
     pub helping: bool,
     /// Clients in this process: their ends of the ports.

@@ -121,7 +121,7 @@ pub fn placement(threads: &[ThreadPlan], tc_instances: u32, ldm_instances: u32) 
             blocks[homes[instance as usize % homes.len()]].push((kind, instance));
         }
     }
-    Placement { threads: blocks }
+    Placement { threads: blocks }.with_queries(numbers(&working, Module::Query))
 }
 
 #[cfg(test)]

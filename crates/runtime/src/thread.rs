@@ -17,6 +17,7 @@ use crate::{
     figures::{Board, Figures, PUBLISHED_EVERY, PUBLISHED_EVERY_SLEEP, Published},
     output::{Flushed, Output},
     pace::Pace,
+    reads::Reads,
     ring::Consumer,
     rings::Rings,
 };
@@ -43,6 +44,9 @@ pub(crate) struct Thread {
     /// Thread 0's part: everything that happens once in a node.
     pub(crate) shell: Option<Box<Shell>>,
     pub(crate) entering: SignalBuffer,
+    pub(crate) reads: Reads,
+    /// A signal for another thread that reads beside data managers.
+    pub(crate) redirected: SignalBuffer,
     pub(crate) scratch: Vec<u8>,
     /// When it wakes by itself; none while it is awake, or sleeps until something comes.
     pub(crate) wakes_at: Option<Instant>,
@@ -111,8 +115,10 @@ impl Thread {
         self.receive_news(news);
         self.receive_from_ports();
         self.receive_from_the_hungry();
+        self.reads.show(&mut self.executor);
         let now = self.execute(begun, limit);
         self.route_outgoing();
+        self.reads.show(&mut self.executor);
         if self.shell.is_some() {
             self.open_links(now);
         }
@@ -124,6 +130,7 @@ impl Thread {
 
     /// To be called by the thread itself only.
     pub(crate) fn note_cpu_time(&mut self) {
+        self.reads.load().works();
         if core::mem::take(&mut self.cpu_time_is_old) {
             self.figures.cpu_ns = clock::thread_cpu_ns();
         }
@@ -146,10 +153,12 @@ impl Thread {
     fn execute(&mut self, begun: Instant, limit: Duration) -> Instant {
         let mut now = begun;
         for _ in 0..self.place.pace.rounds {
+            let (waiting, since) = (self.executor.mailbox().len_bytes(), now);
             let progress = self.executor.step(now, Budget::ROUND);
             lats_base::require!(!progress.crashed, "crash points are for the simulator");
             self.figures.executed(progress.handled);
             now = clock::now();
+            self.reads.learn(waiting, now.since(since).as_nanos());
             if !progress.more || now.since(begun) >= limit {
                 break;
             }
@@ -189,6 +198,7 @@ impl Thread {
             self.place.bell.awake();
             return Sleep::Busy;
         }
+        self.reads.load().goes_to_sleep();
         self.wakes_at = self.next_due();
         Sleep::Until(self.wakes_at)
     }

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use lats_base::{Incarnation, NodeId};
 use lats_catalog::{Member, Roles, View};
 use lats_node::{NodeConfig, control::Start};
-use lats_runtime::{RuntimeConfig, SpinMethod, ThreadPlan, clock, plan};
+use lats_runtime::{ReadPlacement, RuntimeConfig, SpinMethod, ThreadPlan, clock, plan};
 use std::{path::PathBuf, process::ExitCode};
 
 /// Run one node: of the cluster whose `cluster.json` is in the data directory, or of one that it joins.
@@ -67,6 +67,10 @@ pub(crate) struct Scheduling {
     /// How threads wait: static (as long as `spintime` of thread_config says), cost-based, or latency-optimised.
     #[arg(long, default_value = SPIN_METHOD)]
     pub(crate) spin_method: SpinMethod,
+    /// Who does reads where threads have the module `query`: adaptive (whoever is likely to have done it first), receiver
+    /// (the thread that has read it from its socket), or owner (the data manager).
+    #[arg(long, default_value = READ_PLACEMENT)]
+    pub(crate) read_placement: ReadPlacement,
     /// A thread with nothing to do wakes those that it has work for, instead of doing it in their place.
     #[arg(long)]
     pub(crate) no_helping: bool,
@@ -74,6 +78,7 @@ pub(crate) struct Scheduling {
 
 pub(crate) const RESPONSIVENESS: u8 = 5;
 pub(crate) const SPIN_METHOD: &str = "static";
+pub(crate) const READ_PLACEMENT: &str = "adaptive";
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     crate::memory::keep_freed();
@@ -162,6 +167,7 @@ fn runtime_config(
         threads,
         responsiveness: args.scheduling.scheduler_responsiveness,
         spin_method: args.scheduling.spin_method,
+        reads: args.scheduling.read_placement,
         helping: !args.scheduling.no_helping,
         node: NodeConfig {
             node,

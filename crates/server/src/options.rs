@@ -1,6 +1,6 @@
 //! The options of `latsdb start`: from the command line, else from a file, else sensible ones.
 
-use crate::node::{RESPONSIVENESS, SPIN_METHOD};
+use crate::node::{READ_PLACEMENT, RESPONSIVENESS, SPIN_METHOD};
 use anyhow::Context;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,9 @@ pub(crate) struct StartArgs {
     /// How threads wait: static, cost-based, or latency-optimised [default: static].
     #[arg(long)]
     spin_method: Option<String>,
+    /// Who does reads where threads have the module `query`: adaptive, receiver, or owner [default: adaptive].
+    #[arg(long)]
+    read_placement: Option<String>,
     /// A thread with nothing to do wakes those that it has work for, instead of doing it in their place.
     #[arg(long)]
     no_helping: bool,
@@ -83,6 +86,7 @@ pub(crate) struct ThreadOptions {
     pub(crate) config: Option<String>,
     pub(crate) responsiveness: u8,
     pub(crate) spin_method: String,
+    pub(crate) read_placement: String,
     pub(crate) no_helping: bool,
 }
 
@@ -114,6 +118,11 @@ impl StartArgs {
                     .clone()
                     .or(file.spin_method)
                     .unwrap_or_else(|| SPIN_METHOD.to_string()),
+                read_placement: self
+                    .read_placement
+                    .clone()
+                    .or(file.read_placement)
+                    .unwrap_or_else(|| READ_PLACEMENT.to_string()),
                 no_helping: self.no_helping || file.no_helping,
             },
             locations: self.locations.clone().or(file.locations).unwrap_or_default(),

@@ -63,7 +63,7 @@ fn check(args: &Options) -> anyhow::Result<()> {
 
 /// What its nodes would refuse is better said before there are any.
 fn check_threads(args: &Options) -> anyhow::Result<()> {
-    use lats_runtime::{SpinMethod, plan};
+    use lats_runtime::{ReadPlacement, SpinMethod, plan};
     let threads = &args.threads;
     if let Some(config) = &threads.config {
         let plans = plan::parse(config).map_err(anyhow::Error::msg)?;
@@ -78,7 +78,8 @@ fn check_threads(args: &Options) -> anyhow::Result<()> {
     if threads.responsiveness > 10 {
         bail!("--scheduler-responsiveness is 0 to 10");
     }
-    threads.spin_method.parse::<SpinMethod>().map(drop).map_err(anyhow::Error::msg)
+    threads.spin_method.parse::<SpinMethod>().map_err(anyhow::Error::msg)?;
+    threads.read_placement.parse::<ReadPlacement>().map(drop).map_err(anyhow::Error::msg)
 }
 
 /// How many data managers and coordinators each node is to have: as many as there are threads for them.

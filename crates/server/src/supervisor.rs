@@ -135,6 +135,7 @@ impl Supervisor {
             .args(["--cluster-id", &self.cluster.cluster_id.to_string()])
             .args(["--scheduler-responsiveness", &self.threads.responsiveness.to_string()])
             .args(["--spin-method", &self.threads.spin_method])
+            .args(["--read-placement", &self.threads.read_placement])
             .args(["--nodes-here", &self.data_nodes().to_string()])
             .envs([crate::memory::PURGE_DELAY])
             .stdin(Stdio::null());

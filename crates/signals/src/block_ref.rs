@@ -17,6 +17,8 @@ pub enum BlockKind {
     Ldm = 3,
     /// A client connection of the node; the instance is the connection's slot.
     Client = 4,
+    /// Reads fragments of the local data manager with the same instance, beside it. A node may have several.
+    Query = 5,
 }
 
 impl BlockKind {
@@ -28,6 +30,7 @@ impl BlockKind {
             2 => Self::Tc,
             3 => Self::Ldm,
             4 => Self::Client,
+            5 => Self::Query,
             _ => return None,
         })
     }
@@ -76,6 +79,11 @@ impl BlockRef {
     /// A local data manager of a node.
     pub const fn ldm(node: NodeId, instance: u32) -> Self {
         Self::new(node, BlockKind::Ldm, instance)
+    }
+
+    /// Those who read beside a local data manager.
+    pub const fn query(node: NodeId, instance: u32) -> Self {
+        Self::new(node, BlockKind::Query, instance)
     }
 
     /// The shell of a node.

@@ -128,6 +128,12 @@ impl SignalBuffer {
         self.bytes[at..at + HEADER_BYTES].copy_from_slice(header.as_bytes());
     }
 
+    /// Appends a checked signal for another receiver.
+    pub fn push_for(&mut self, signal: &Signal<'_>, receiver: BlockRef) {
+        let (sender, incarnation) = (signal.header.sender, signal.header.incarnation);
+        self.push_rerouted(signal, Route { sender, receiver, incarnation });
+    }
+
     /// Takes the oldest signal.
     pub fn pop(&mut self) -> Option<Signal<'_>> {
         if self.count == 0 {

@@ -318,6 +318,13 @@ body! {
     }
 }
 body! {
+    /// TC → control of the same node, and control → leader: this epoch is used; the next ones should follow soon.
+    EpochUsedRep {
+        /// The epoch.
+        epoch: Epoch,
+    }
+}
+body! {
     /// Shell → control: a link to a peer is up.
     LinkUpRep {
         /// The peer.

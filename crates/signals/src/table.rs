@@ -166,6 +166,7 @@ signals! {
     // Figures: docs/threads.md.
     126 FiguresReq, control, Client;
     127 FiguresConf, control, Node;
+    128 EpochUsedRep, control, Node;
 }
 
 /// Checks a header before the rest has arrived; gives the signal's length in bytes.

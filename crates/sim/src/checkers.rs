@@ -7,7 +7,7 @@ use crate::{
 };
 use lats_base::{Epoch, FragmentId, NodeId, TableId};
 use lats_catalog::{View, unique};
-use lats_node::{control::Control, ldm::Ldm};
+use lats_node::{LdmView, control::Control};
 use lats_signals::BlockKind;
 use std::collections::BTreeMap;
 
@@ -30,13 +30,13 @@ pub fn newest_control(world: &World, among: impl Fn(NodeId) -> bool) -> Option<&
 }
 
 /// The local data managers of a node, if it lives.
-pub fn ldms(world: &World, node: NodeId) -> Vec<&Ldm> {
+pub fn ldms(world: &World, node: NodeId) -> Vec<LdmView<'_>> {
     let Some(n) = world.nodes.get(&node) else { return Vec::new() };
     let instances = 0..n.config.ldm_instances;
     instances
         .filter_map(|i| {
             let executor = n.executors.iter().find(|e| e.hosts(BlockKind::Ldm, i))?;
-            executor.block(BlockKind::Ldm, i)?.as_any().downcast_ref::<Ldm>()
+            lats_node::ldm_in(executor, i)
         })
         .collect()
 }
@@ -63,7 +63,7 @@ pub fn epochs_move(world: &World) -> Result<(), String> {
 /// The committed rows of a node: by row id and key, image, version and epoch.
 fn rows(world: &World, node: NodeId) -> BTreeMap<(TableId, FragmentId), Rows> {
     let mut all = BTreeMap::new();
-    for (table, id, fragment) in ldms(world, node).into_iter().flat_map(Ldm::fragments) {
+    for (table, id, fragment) in ldms(world, node).iter().flat_map(|ldm| ldm.fragments()) {
         let rows = fragment
             .committed_rows()
             .map(|(row, key, image, number, epoch)| {
@@ -144,7 +144,7 @@ fn difference(
 /// Every ordered index has one entry per row.
 pub fn indexes_match(world: &World) -> Result<(), String> {
     for node in world.nodes.keys() {
-        for (table, id, fragment) in ldms(world, *node).into_iter().flat_map(Ldm::fragments) {
+        for (table, id, fragment) in ldms(world, *node).iter().flat_map(|ldm| ldm.fragments()) {
             let rows = fragment.committed_rows().count();
             if let Some(entries) = fragment.index_entry_counts().find(|e| *e != rows) {
                 return Err(format!(

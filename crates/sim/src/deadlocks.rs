@@ -100,7 +100,7 @@ fn waits(world: &World) -> Graph {
     let mut graph = Graph::new();
     for node in world.nodes.keys() {
         for (waiter, blockers) in
-            checkers::ldms(world, *node).into_iter().flat_map(|l| l.lock_waits())
+            checkers::ldms(world, *node).iter().flat_map(|ldm| ldm.lock_waits())
         {
             graph.entry(waiter).or_default().extend(blockers);
         }

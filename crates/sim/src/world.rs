@@ -207,7 +207,10 @@ impl World {
             }
             (true, threads) => {
                 let choose = |threads: usize| self.random.below(threads as u64) as usize;
-                Placement::spread(shape.tc_instances, shape.ldm_instances, threads, choose)
+                let (tcs, ldms) = (shape.tc_instances, shape.ldm_instances);
+                let placement = Placement::spread(tcs, ldms, threads, choose);
+                let reads = (0..threads).filter(|_| self.random.chance(1, 2));
+                placement.with_queries(reads.collect::<Vec<_>>())
             }
         };
         NodeConfig {
@@ -347,13 +350,29 @@ impl World {
     fn cross(&mut self, node: NodeId, from: usize, signal: &Signal<'_>) {
         let span = Duration::from_nanos(self.random.between(200, 30_000));
         let when = self.now.plus(span);
+        let Some((thread, packet)) = self.home_of(node, signal) else { return };
         let Some(n) = self.nodes.get_mut(&node) else { return };
-        let Some(thread) = n.config.placement.thread_of(signal.header.receiver) else { return };
         let last = n.last_cross.entry((from, thread)).or_default();
         *last = when.max(*last);
         let (when, life) = (*last, n.config.incarnation);
-        let packet = signal.bytes().to_vec();
         self.at_instant(when, Event::Cross { node, life, thread, packet });
+    }
+
+    /// The thread that a signal goes to, and the signal: reads may be done by one that reads beside its data manager.
+    fn home_of(&mut self, node: NodeId, signal: &Signal<'_>) -> Option<(usize, Vec<u8>)> {
+        let placement = &self.nodes.get(&node)?.config.placement;
+        let to = signal.header.receiver;
+        let beside: Vec<usize> = match lats_node::may_be_served_beside(signal) {
+            true => placement.queries_of(to.instance).collect(),
+            false => Vec::new(),
+        };
+        let all = beside.len() as u64 + 1;
+        let Some(thread) = beside.get(self.random.below(all) as usize) else {
+            return Some((placement.thread_of(to)?, signal.bytes().to_vec()));
+        };
+        let mut redirected = SignalBuffer::new();
+        redirected.push_for(signal, BlockRef::query(to.node, to.instance));
+        Some((*thread, redirected.pop()?.bytes().to_vec()))
     }
 
     /// A signal from another thread has arrived.
@@ -403,13 +422,15 @@ impl World {
     }
 
     fn deliver(&mut self, node: NodeId, signal: &Signal<'_>) {
-        let Some(n) = self.nodes.get(&node).filter(|n| n.is_alive()) else { return };
+        if !self.nodes.get(&node).is_some_and(SimNode::is_alive) {
+            return;
+        }
         let receiver = signal.header.receiver;
         if receiver.kind() == Some(BlockKind::Client) {
             return self.transmit(End::Node(node), End::Client(receiver.instance), signal.bytes());
         }
-        if let Some(thread) = n.config.placement.thread_of(receiver) {
-            self.deliver_to_thread(node, thread, signal.bytes());
+        if let Some((thread, packet)) = self.home_of(node, signal) {
+            self.deliver_to_thread(node, thread, &packet);
         }
     }
 
@@ -576,9 +597,27 @@ impl World {
             .threads
             .iter()
             .flatten()
+            .filter(|(kind, _)| *kind != BlockKind::Query)
             .map(|(kind, instance)| BlockRef::new(node, *kind, *instance))
             .collect();
         blocks.into_iter().for_each(|b| self.tell(node, b, body));
+    }
+
+    /// All that read beside data managers, in whichever threads.
+    fn tell_readers<B: lats_signals::Body>(&mut self, node: NodeId, body: &B) {
+        let Some(n) = self.nodes.get(&node).filter(|n| n.is_alive()) else { return };
+        let (sender, incarnation) = (BlockRef::shell(node), n.life().get());
+        let threads = n.config.placement.threads.clone();
+        for (thread, blocks) in threads.iter().enumerate() {
+            for (_, instance) in blocks.iter().filter(|(kind, _)| *kind == BlockKind::Query) {
+                let mut buffer = SignalBuffer::new();
+                let receiver = BlockRef::query(node, *instance);
+                buffer.push(Route { sender, receiver, incarnation }, body, &[]);
+                if let Some(signal) = buffer.pop() {
+                    self.deliver_to_thread(node, thread, signal.bytes());
+                }
+            }
+        }
     }
 
     /// An end notices that a connection is closed.
@@ -607,7 +646,9 @@ impl World {
                 self.for_clients.push(ForClient::Down(client, node));
             }
             (End::Node(node), End::Client(client)) => {
-                self.tell_all(node, &ClientGoneRep { slot: u64::from(client) });
+                let body = ClientGoneRep { slot: u64::from(client) };
+                self.tell_all(node, &body);
+                self.tell_readers(node, &body);
             }
             (End::Client(_), End::Client(_)) => {}
         }

@@ -64,7 +64,7 @@ impl Tc {
     }
 
     /// The images of a batch carry its part of the decision. True if the transaction is decided by that.
-    pub(crate) fn hear_carried(&mut self, conf: &PrepareConf) -> bool {
+    pub(crate) fn hear_carried(&mut self, conf: &PrepareConf, ctx: &mut Ctx<'_>) -> bool {
         let Some(t) = self.transactions.get_mut(&conf.transaction) else { return false };
         t.carry.arrived += 1;
         t.carry.epoch = t.carry.epoch.max(conf.epoch);
@@ -83,7 +83,7 @@ impl Tc {
         t.epoch = t.carry.epoch;
         t.waiting.clear();
         self.counters.carried += 1;
-        self.count_decided(conf.transaction);
+        self.count_decided(conf.transaction, ctx);
         true
     }
 }

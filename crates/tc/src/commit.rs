@@ -24,7 +24,7 @@ impl Tc {
         t.waiting = t.participants.iter().filter(|(_, p)| p.backup).map(|(at, _)| *at).collect();
         let body = DecideReq { transaction: id, epoch: t.epoch, view };
         t.waiting.iter().for_each(|to| ctx.send(*to, &body));
-        self.count_decided(id);
+        self.count_decided(id, ctx);
         if early {
             self.answer(id, true, ctx);
         }

@@ -7,7 +7,7 @@ use lats_base::{Epoch, Instant, TransactionId, ViewNumber, limits, require};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::{EpochBarrierConf, EpochBarrierReq, EpochDoneRep, LeaseOrd},
+    control::{EpochBarrierConf, EpochBarrierReq, EpochDoneRep, EpochUsedRep, LeaseOrd},
 };
 
 /// What a coordinator knows of epochs.
@@ -24,6 +24,8 @@ pub(crate) struct Epochs {
     unfinished: BTreeMap<Epoch, u32>,
     /// What was reported as done last.
     reported: (ViewNumber, Epoch),
+    /// The newest epoch that control was told is used.
+    told_used: Epoch,
 }
 
 impl Tc {
@@ -82,10 +84,20 @@ impl Tc {
     }
 
     /// The transaction is decided, in its epoch, which is not done before it is visible (EPOCH-4).
-    pub(crate) fn count_decided(&mut self, id: TransactionId) {
+    pub(crate) fn count_decided(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
+        self.tell_used(ctx);
         let Some(t) = self.transactions.get(&id) else { return };
         require!(t.state == State::Deciding);
         self.count_unfinished(id, t.epoch);
+    }
+
+    /// EPOCH-7: once for each epoch.
+    pub(crate) fn tell_used(&mut self, ctx: &mut Ctx<'_>) {
+        let epoch = self.epochs.current;
+        if self.epochs.told_used < epoch {
+            self.epochs.told_used = epoch;
+            ctx.send(BlockRef::control(ctx.node()), &EpochUsedRep { epoch });
+        }
     }
 
     /// The epoch is not done before the transaction is at its end. CARRY-6: so it is with one that is rolled back,

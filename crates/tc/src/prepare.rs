@@ -62,7 +62,7 @@ impl Tc {
             }
             None => true,
         };
-        let decided = conf.carried != 0 && self.hear_carried(&conf);
+        let decided = conf.carried != 0 && self.hear_carried(&conf, ctx);
         if !decided && !fits {
             self.abort(conf.transaction, RefCode::BatchTooLarge.into(), ctx);
         }

@@ -154,7 +154,7 @@ impl Tc {
         let body = DecideReq { transaction: id, epoch, view: self.view.number };
         t.waiting.iter().for_each(|to| ctx.send(*to, &body));
         self.transactions.insert(id, t);
-        self.count_decided(id);
+        self.count_decided(id, ctx);
         self.when_decided(id, ctx);
     }
 }

@@ -100,7 +100,7 @@ fn group(names: &str, modules: &[Module], attributes: &str) -> Result<Vec<Thread
         }
     }
     let count = count.unwrap_or_else(|| bind.as_ref().map_or(1, Vec::len));
-    let nothing = modules.iter().find(|m| matches!(m, Module::Rep | Module::Io | Module::Query));
+    let nothing = modules.iter().find(|m| matches!(m, Module::Rep | Module::Io));
     if let Some(module) = nothing.filter(|_| count > 0) {
         return Err(format!(
             "thread_config: {names}: {} has nothing to do yet in this version; leave it out, or \

@@ -74,6 +74,25 @@ fn instances_go_round_the_threads_for_them() {
 }
 
 #[test]
+fn query_threads_read_beside_the_data_managers_of_others() {
+    let threads = parse("recv+query={count=1},ldm+query={count=2},query={count=1}").unwrap();
+    let placed = placement(&threads, 1, 3);
+    let queries = |thread: usize| -> Vec<u32> {
+        let blocks = placed.threads[thread].iter();
+        let queries = blocks.filter(|(kind, _)| *kind == BlockKind::Query).map(|(_, at)| *at);
+        let mut queries: Vec<u32> = queries.collect();
+        queries.sort_unstable();
+        queries
+    };
+    assert_eq!(queries(0), [0, 1, 2]);
+    assert_eq!((queries(1), queries(2)), (vec![1], vec![0, 2]), "not beside their own");
+    assert_eq!(queries(3), [0, 1, 2]);
+    assert_eq!(placed.queries_of(1).collect::<Vec<_>>(), [0, 1, 3]);
+    // Where one thread does everything there is nobody to read beside.
+    assert!(placement(&parse("recv+query={}").unwrap(), 1, 1).queries_of(0).next().is_none());
+}
+
+#[test]
 fn every_machine_gets_threads_for_everything() {
     for count in 0..=1_024 {
         let threads = automatic(Processors { count });

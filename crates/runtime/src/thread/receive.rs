@@ -191,6 +191,7 @@ impl Thread {
             Stage::Client(slot) => {
                 let body = ClientGoneRep { slot: u64::from(slot) };
                 self.tell_blocks(&body, |_| true);
+                self.tell_readers(&body);
             }
             // VIEW-5: what comes from this life from now on has gaps. Control is told by thread 0, which knows more.
             Stage::Node => {
@@ -199,6 +200,22 @@ impl Thread {
                 self.tell_blocks(&body, |kind| kind != BlockKind::Control);
             }
             Stage::Connecting | Stage::Greeting => {}
+        }
+    }
+
+    /// QUERY-2: they have got all that the client had asked for before.
+    fn tell_readers(&mut self, body: &impl Body) {
+        let homes = self.place.homes.clone();
+        let (sender, incarnation) = (BlockRef::shell(self.place.node), self.place.life);
+        for (instance, thread) in homes.readers() {
+            let receiver = BlockRef::query(self.place.node, instance);
+            let route = Route { sender, receiver, incarnation };
+            if thread == self.place.number {
+                self.executor.mailbox().push(route, body, &[]);
+                continue;
+            }
+            self.redirected.push(route, body, &[]);
+            self.send_redirected(thread);
         }
     }
 

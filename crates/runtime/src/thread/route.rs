@@ -9,18 +9,44 @@ use std::collections::BTreeMap;
 pub(crate) struct Homes {
     threads: BTreeMap<(u16, u32), usize>,
     blocks: Vec<(BlockKind, u32)>,
+    /// The threads that read beside each data manager.
+    queries: Vec<Vec<usize>>,
 }
 
 impl Homes {
     pub(crate) fn new(placement: &Placement) -> Self {
         let numbered = placement.threads.iter().enumerate();
         let all = numbered.flat_map(|(thread, blocks)| blocks.iter().map(move |b| (*b, thread)));
-        let threads = all.map(|((kind, instance), thread)| ((kind as u16, instance), thread));
-        Self { threads: threads.collect(), blocks: placement.threads.concat() }
+        let (queries, blocks): (Vec<_>, Vec<_>) =
+            all.partition(|((k, _), _)| *k == BlockKind::Query);
+        let threads =
+            blocks.iter().map(|((kind, instance), thread)| ((*kind as u16, *instance), *thread));
+        let threads: BTreeMap<_, _> = threads.collect();
+        let mut beside = Vec::new();
+        for ((_, instance), thread) in queries {
+            let at = instance as usize;
+            beside.resize(beside.len().max(at + 1), Vec::new());
+            beside[at].push(thread);
+        }
+        Self {
+            threads,
+            blocks: blocks.into_iter().map(|(block, _)| block).collect(),
+            queries: beside,
+        }
     }
 
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (BlockKind, u32)> {
         self.blocks.iter().copied()
+    }
+
+    /// All that read beside data managers: which one, and where they live.
+    pub(super) fn readers(&self) -> impl Iterator<Item = (u32, usize)> {
+        let all = (0..).zip(&self.queries);
+        all.flat_map(|(instance, threads)| threads.iter().map(move |thread| (instance, *thread)))
+    }
+
+    fn queries_of(&self, instance: u32) -> &[usize] {
+        self.queries.get(instance as usize).map_or(&[], Vec::as_slice)
     }
 
     fn thread_of(&self, kind: BlockKind, instance: u32) -> Option<usize> {
@@ -81,11 +107,44 @@ impl Thread {
 
     /// To a block of this node. (The shell is with control.)
     fn send_inside(&mut self, kind: BlockKind, receiver: BlockRef, signal: &Signal<'_>) {
+        if kind == BlockKind::Ldm && self.send_to_reader(receiver, signal) {
+            return;
+        }
         if self.executor.hosts(kind, receiver.instance) {
             return self.executor.mailbox().push_signal(signal);
         }
         if let Some(thread) = self.place.homes.thread_of(kind, receiver.instance) {
             self.rings.send(thread, signal);
         }
+    }
+
+    /// True if somebody reads it beside its data manager.
+    fn send_to_reader(&mut self, receiver: BlockRef, signal: &Signal<'_>) -> bool {
+        let homes = &self.place.homes;
+        let beside = homes.queries_of(receiver.instance);
+        if beside.is_empty() || !lats_node::may_be_served_beside(signal) {
+            return false;
+        }
+        let Some(owner) = homes.thread_of(BlockKind::Ldm, receiver.instance) else { return false };
+        let sizes = (signal.bytes().len(), self.executor.mailbox().len_bytes());
+        let thread = self.reads.choose(owner, beside, sizes);
+        if thread == owner {
+            return false;
+        }
+        let query = BlockRef::query(receiver.node, receiver.instance);
+        if thread == self.place.number {
+            self.executor.mailbox().push_for(signal, query);
+            return true;
+        }
+        self.redirected.push_for(signal, query);
+        self.send_redirected(thread);
+        true
+    }
+
+    pub(super) fn send_redirected(&mut self, thread: usize) {
+        while let Some(signal) = self.redirected.pop() {
+            self.rings.send(thread, &signal);
+        }
+        self.redirected.compact();
     }
 }
