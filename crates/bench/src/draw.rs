@@ -13,7 +13,7 @@ struct Row {
     quantiles_us: [f64; 3],
 }
 
-const COLOURS: [RGBColor; 8] = [
+const COLOURS: [RGBColor; 10] = [
     RGBColor(31, 119, 180),
     RGBColor(255, 127, 14),
     RGBColor(44, 160, 44),
@@ -22,6 +22,8 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(140, 86, 75),
     RGBColor(23, 190, 207),
     RGBColor(127, 127, 127),
+    RGBColor(188, 189, 34),
+    RGBColor(227, 119, 194),
 ];
 
 /// Draws each measure in a record: a bar for operations per second, and marks for the times.

@@ -10,8 +10,8 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
-/// Start a cluster of one data node under each placement of its modules on threads, measure key lookups, updates and
-/// range scans over a growing load, and compare. Takes some minutes. The exit status is 1 if there were errors.
+/// Start a cluster of one data node under each placement of its modules on threads, measure key lookups, updates, a
+/// mixed load and range scans over a growing load, and compare. Takes some minutes. The exit status is 1 if there were errors.
 #[derive(clap::Args, Clone, Debug)]
 pub struct LayoutsArgs {
     /// How long each point is measured, for each kind of work.
@@ -46,6 +46,8 @@ pub struct Layout {
     pub thread_config: String,
     /// Threads with nothing to do work for those that sleep.
     pub helping: bool,
+    /// Who does reads, as `latsdb start --read-placement` takes it.
+    pub reads: &'static str,
 }
 
 /// A cluster that runs.
@@ -57,7 +59,13 @@ pub struct Started {
 }
 
 fn layouts(many: u32) -> Vec<Layout> {
-    let layout = |name, config: &str| Layout { name, thread_config: config.into(), helping: true };
+    let layout = |name, config: &str| Layout {
+        name,
+        thread_config: config.into(),
+        helping: true,
+        reads: "adaptive",
+    };
+    let queries = "recv+query={count=1},ldm={count=1}";
     let pipeline = "recv={count=1},tc={count=1},ldm={count=1}";
     vec![
         layout("one thread", ""),
@@ -70,6 +78,9 @@ fn layouts(many: u32) -> Vec<Layout> {
         ),
         layout("LDM setup", &format!("recv={{count=1}},ldm={{count={many}}}")),
         layout("Receive setup", &format!("recv={{count={many}}}")),
+        layout("recv, query | ldm", queries),
+        Layout { reads: "receiver", ..layout("recv, query | ldm, receiver reads", queries) },
+        Layout { reads: "owner", ..layout("recv, query | ldm, owner reads", queries) },
     ]
 }
 
@@ -98,7 +109,11 @@ pub fn run(
         if args.output.prints_table() {
             print(&layout, &reached, out)?;
         }
-        let place = json!({ "thread_config": layout.thread_config, "helping": layout.helping });
+        let place = json!({
+            "thread_config": layout.thread_config,
+            "helping": layout.helping,
+            "reads": layout.reads,
+        });
         record.insert(layout.name.to_string(), json!({ "place": place, "loads": measured }));
         all.push((layout.name, reached));
     }
@@ -128,7 +143,7 @@ fn measure(args: &LayoutsArgs, place: &Place) -> anyhow::Result<(Map<String, Val
         runs += 1;
         let (mut point, in_vain) = flex::measure(&flex, &place.with_new_clients(runs))?;
         let ycsb = YcsbArgs {
-            workloads: vec![Workload::E],
+            workloads: vec![Workload::A, Workload::E],
             records: args.rows,
             seconds: args.seconds,
             connections: *load,
@@ -140,17 +155,18 @@ fn measure(args: &LayoutsArgs, place: &Place) -> anyhow::Result<(Map<String, Val
         runs += 1;
         let (scans, scans_in_vain) = ycsb::measure(&ycsb, &place.with_new_clients(runs))?;
         errors += in_vain + scans_in_vain;
-        point.insert("scans".to_string(), scans);
+        point.insert("ycsb".to_string(), scans);
         loads.insert(load.to_string(), Value::Object(point));
     }
     Ok((loads, errors))
 }
 
 /// What is compared: a name, and where it is in the record of a point.
-const KINDS: [(&str, &str); 3] = [
+const KINDS: [(&str, &str); 4] = [
     ("key lookups", "/read/ops_per_second"),
     ("updates by key", "/update/ops_per_second"),
-    ("range scans", "/scans/E/scan/ops_per_second"),
+    ("reads, as many updates", "/ycsb/A/read/ops_per_second"),
+    ("range scans", "/ycsb/E/scan/ops_per_second"),
 ];
 
 fn reached(loads: &Map<String, Value>) -> Reached {
@@ -169,7 +185,7 @@ fn print(layout: &Layout, reached: &Reached, out: &mut impl Write) -> anyhow::Re
     writeln!(out, "{}", layout.name)?;
     for (kind, points) in reached {
         let points = points.iter().map(|(load, rate)| format!("{load:>6}: {rate:>9.0}"));
-        writeln!(out, "    {kind:<16} {}", points.collect::<Vec<_>>().join("  "))?;
+        writeln!(out, "    {kind:<24} {}", points.collect::<Vec<_>>().join("  "))?;
     }
     out.flush()?;
     Ok(())

@@ -74,6 +74,7 @@ fn start(layout: &Layout, sql_port: u16) -> anyhow::Result<Started> {
     let sql_port = sql_port.to_string();
     let mut options = vec!["--nodes", "1", "--replicas", "1", "--detach", "--ephemeral"];
     options.extend(["--sql-port", &sql_port, "--thread-config", &layout.thread_config]);
+    options.extend(["--read-placement", layout.reads]);
     options.extend((!layout.helping).then_some("--no-helping"));
     if let Err(error) = latsdb("start", &data_dir, &options) {
         let _ = std::fs::remove_dir_all(&directory);

@@ -6,6 +6,7 @@ mod declare_dead;
 mod join;
 mod memory;
 mod node;
+mod numa;
 mod options;
 mod ports;
 mod random;

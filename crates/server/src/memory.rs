@@ -20,8 +20,8 @@ pub(crate) fn keep_freed() {
         return;
     }
     let arguments = std::env::args_os().skip(1);
-    let again = |program| Command::new(program).args(arguments).envs([PURGE_DELAY]).exec();
-    let error = std::env::current_exe().map_or_else(|error| error, again);
+    let again = |mut program: Command| program.args(arguments).envs([PURGE_DELAY]).exec();
+    let error = crate::numa::this_program().map_or_else(|error| error, again);
     tracing::warn!(
         %error,
         "freed memory will be given back, and be slow to get again; start the node with {}={} in its environment",

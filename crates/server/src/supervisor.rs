@@ -10,7 +10,7 @@ use lats_runtime::clock;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Child, ExitCode, Stdio},
     time::Duration,
 };
 use tokio::signal::unix;
@@ -126,7 +126,7 @@ impl Supervisor {
     }
 
     fn start(&mut self, node_id: u16, found: bool) -> anyhow::Result<()> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = crate::numa::this_program()?;
         command
             .arg("node")
             .arg("--data-dir")
