@@ -27,6 +27,8 @@ pub(crate) struct Epochs {
     /// Leader: when the last epoch began, and when one was last used (EPOCH-7).
     began_at: Instant,
     used_at: Instant,
+    /// The newest epoch that the leader was told is used.
+    told_used: Epoch,
 }
 
 /// How many epochs the group agrees on at once: ten seconds.
@@ -48,6 +50,7 @@ impl Default for Epochs {
             asked_at: Instant::ZERO,
             began_at: Instant::ZERO,
             used_at: Instant::ZERO,
+            told_used: Epoch::default(),
         }
     }
 }
@@ -73,17 +76,18 @@ impl Control {
     /// Somebody uses epochs: the leader lets them follow each other again.
     pub(crate) fn note_epoch_used(&mut self, epoch: Epoch, ctx: &mut Ctx<'_>) {
         match self.leader() {
-            Some(leader) if leader != ctx.node() => {
+            Some(leader) if leader != ctx.node() && self.epochs.told_used < epoch => {
+                self.epochs.told_used = epoch;
                 ctx.send(BlockRef::control(leader), &EpochUsedRep { epoch });
             }
-            Some(_) => {
+            Some(leader) if leader == ctx.node() => {
                 self.epochs.used_at = ctx.now();
                 if ctx.now().since(self.epochs.began_at) > TICK && self.joined {
                     self.advance_epoch(ctx);
                     self.tell_lease(ctx);
                 }
             }
-            None => {}
+            _ => {}
         }
     }
 

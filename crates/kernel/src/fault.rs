@@ -74,6 +74,10 @@ pub enum Fault {
     BugConfirmFirstSlice,
     /// Planted bug: an index is scanned before it is built.
     BugScanUnbuiltIndex,
+    /// A data manager's owner is at work whenever somebody would read beside it.
+    OwnerIsBusy,
+    /// Planted bug: what another thread has begun of a scan does not reach the owner.
+    BugForgetBegunScan,
     /// Planted bug: a coordinator does not look for deadlocks.
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.

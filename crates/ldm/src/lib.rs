@@ -165,10 +165,6 @@ pub struct Ldm {
 pub struct Counters {
     /// Operations executed as primary.
     pub operations: u64,
-    /// Rows read without locks.
-    pub reads: u64,
-    /// Reads passed on to the primary because the replica could not know the newest version.
-    pub reads_forwarded: u64,
     /// Rows written as backup.
     pub replicated: u64,
     /// Batches that had to wait for a row lock.
@@ -237,12 +233,6 @@ impl Ldm {
     /// Bytes of rows and indexes in use.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
-    }
-
-    /// What it has done.
-    pub fn counters(&self) -> Counters {
-        let (reads, reads_forwarded) = (self.reader.reads, self.reader.forwarded);
-        Counters { reads, reads_forwarded, ..self.counters }
     }
 
     /// The view it works in.
@@ -411,6 +401,9 @@ impl Block for Ldm {
         }
         if !self.waits.is_empty() || !self.reports.is_empty() || !self.parked.is_empty() {
             return Some(format!("ldm {} holds waits or parked signals", self.instance));
+        }
+        if let Some((of, _)) = self.scans.first_key_value() {
+            return Some(format!("ldm {} holds scan {of:?}, which nobody reads", self.instance));
         }
         self.fragments().find_map(|(table, id, f)| {
             f.leaks().map(|leak| format!("ldm {}: table {table}/{id}: {leak}", self.instance))

@@ -75,11 +75,7 @@ impl Ldm {
                 self.read(signal, reader, ctx);
                 Left::Nothing
             }
-            Some(SignalNumber::ScanReq) => match self.begin_scan(signal, ctx) {
-                (true, _) => Left::All,
-                (false, None) => Left::Nothing,
-                (false, Some(open)) => Left::Rest(open),
-            },
+            Some(SignalNumber::ScanReq) => self.begin_scan(signal, ctx),
             _ => Left::All,
         }
     }

@@ -32,8 +32,6 @@ pub struct Reader {
     answer: Vec<u8>,
     /// Rows read without locks.
     pub(crate) reads: u64,
-    /// Reads passed on to the primary because the replica could not know the newest version.
-    pub(crate) forwarded: u64,
 }
 
 impl Reader {
@@ -99,7 +97,6 @@ impl Ldm {
             return refuse(req, &RefCode::StaleView.into(), ctx);
         }
         for (node, (operation_count, operations)) in passed {
-            reader.forwarded += u64::from(operation_count);
             let body = ReadReq { operation_count, hops: req.hops + 1, ..*req };
             ctx.send_with(BlockRef::ldm(node, self.instance), &body, &[&operations]);
         }

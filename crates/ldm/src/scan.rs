@@ -1,6 +1,6 @@
 //! Scans of one fragment by an ordered index: batches by credit, slices that give way (READ-3).
 
-use crate::{Ldm, Refusal};
+use crate::{Ldm, Left, Refusal};
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::{
     Duration, Epoch, FragmentId, IndexId, Instant, RefCode, TableId, TransactionId, limits,
@@ -109,23 +109,21 @@ impl Ldm {
         }
     }
 
-    /// Begins a scan without changing anything; `true` if it must be begun by its owner, who can wait for its
-    /// index (QUERY-2).
-    pub(crate) fn begin_scan(
-        &self,
-        signal: &Signal<'_>,
-        ctx: &mut Ctx<'_>,
-    ) -> (bool, Option<OpenScan>) {
+    /// Begins a scan without changing anything, unless its owner has to, who can wait for its index (QUERY-2).
+    pub(crate) fn begin_scan(&self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) -> Left {
         let req = signal.body::<ScanReq>();
         let fragment = self.fragment(req.table, req.fragment);
         if fragment.is_some_and(|f| f.is_being_built(req.index)) {
-            return (true, None);
+            return Left::All;
         }
         match self.open_scan(&req, signal.payload(), ctx) {
-            Ok(scan) => (false, self.advance_scan((req.reply_to, req.scan), scan, ctx)),
+            Ok(scan) => {
+                let open = self.advance_scan((req.reply_to, req.scan), scan, ctx);
+                open.map_or(Left::Nothing, Left::Rest)
+            }
             Err(code) => {
                 refuse(req.reply_to, req.scan, &code.into(), ctx);
-                (false, None)
+                Left::Nothing
             }
         }
     }
@@ -254,10 +252,10 @@ impl Ldm {
                 ctx.send_with(reply_to, &body, &[&scan.batch]);
                 scan.batch.clear();
                 scan.batch_rows = 0;
-                if let Some(begun) = &mut scan.anywhere {
-                    begun.clone_from(&scan.ranges);
-                }
                 if !done {
+                    if let Some(begun) = &mut scan.anywhere {
+                        begun.clone_from(&scan.ranges);
+                    }
                     return Some(OpenScan { of, scan: Box::new(scan), resumes: false });
                 }
             }
@@ -417,14 +415,7 @@ fn ask_primary(reply_to: BlockRef, id: u64, scan: &Scan, ctx: &mut Ctx<'_>) {
     let left = scan.anywhere.as_deref().unwrap_or_default();
     let mut payload = Vec::new();
     let mut push = |range: &KeyRange| {
-        let upper = range.upper.as_deref();
-        let head = Range {
-            lower_bytes: range.lower.len() as u32,
-            upper_bytes: upper.map_or(0, <[u8]>::len) as u32,
-            has_upper: u32::from(upper.is_some()),
-            reserved: 0,
-        };
-        list::push(&mut payload, &head, [&range.lower, upper.unwrap_or_default(), &[]]);
+        list::push_range(&mut payload, &range.lower, range.upper.as_deref());
     };
     // The last one is read first.
     match scan.reverse {

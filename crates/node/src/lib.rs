@@ -146,7 +146,7 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
         .map(|(_, instance)| {
             let mut shared = Ldm::new(*instance, ldm);
             shared.share();
-            (*instance, (Shared::new(shared), Inbox::default()))
+            (*instance, (Shared::new(shared), Inbox::new()))
         })
         .collect();
     let mut executors = Vec::new();

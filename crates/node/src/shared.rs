@@ -5,18 +5,18 @@
 //! `cargo test -p lats-node --features loom` (see docs/testing.md).
 
 #[cfg(feature = "loom")]
-use loom::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
-#[cfg(not(feature = "loom"))]
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::{
-    any::Any,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+use loom::sync::{
+    Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
+#[cfg(not(feature = "loom"))]
+use std::sync::{
+    Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+use std::{any::Any, sync::PoisonError};
 
-use lats_kernel::{Block, Ctx, Executor, TimerToken};
+use lats_kernel::{Block, Ctx, Executor, Fault, TimerToken};
 use lats_ldm::{Ldm, Left, OpenScan, Reader};
 use lats_signals::{BlockKind, BlockRef, Signal, SignalNumber, buffer::Upcoming};
 
@@ -50,33 +50,52 @@ impl<T> Shared<T> {
 }
 
 /// What the owner is to hear of those who read beside it.
-#[derive(Clone, Default)]
-pub(crate) struct Inbox(std::sync::Arc<Heard>);
+pub(crate) struct Inbox<T = OpenScan>(Arc<Heard<T>>);
 
-#[derive(Default)]
-struct Heard {
+struct Heard<T> {
     /// Rows that were read.
     reads: AtomicU64,
-    /// Scans that were begun, for the owner to go on with; true if there is one.
-    scans: Mutex<Vec<OpenScan>>,
+    /// Scans that were begun, for the owner to go on with.
+    scans: Mutex<Vec<T>>,
+    /// There is one.
     some: AtomicBool,
 }
 
-impl Inbox {
-    fn lock(&self) -> MutexGuard<'_, Vec<OpenScan>> {
+impl<T> Clone for Inbox<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Inbox<T> {
+    pub(crate) fn new() -> Self {
+        let (reads, some) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self(Arc::new(Heard { reads, scans: Mutex::new(Vec::new()), some }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<T>> {
         self.0.scans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, scan: OpenScan) {
+    fn put(&self, scan: T) {
         self.lock().push(scan);
         self.0.some.store(true, Ordering::Release);
     }
 
     /// What came before any signal that the owner has got.
-    fn take(&self) -> Vec<OpenScan> {
-        match self.0.some.swap(false, Ordering::AcqRel) {
-            true => core::mem::take(&mut *self.lock()),
-            false => Vec::new(),
+    fn take(&self) -> Vec<T> {
+        // Mostly there is none: that is only looked at.
+        if !self.0.some.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        self.0.some.store(false, Ordering::Relaxed);
+        core::mem::take(&mut *self.lock())
+    }
+
+    fn take_reads(&self) -> u64 {
+        match self.0.reads.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.0.reads.swap(0, Ordering::Relaxed),
         }
     }
 }
@@ -100,7 +119,7 @@ impl Owner {
     /// To change it alone, with all that others have begun.
     fn alone(&mut self) -> RwLockWriteGuard<'_, Ldm> {
         let mut ldm = self.ldm.write();
-        let beside = self.begun.0.reads.swap(0, Ordering::Relaxed);
+        let beside = self.begun.take_reads();
         ldm.note_reads(beside + self.reader.take_reads());
         self.begun.take().into_iter().for_each(|scan| ldm.take_over(scan));
         ldm
@@ -111,13 +130,15 @@ impl Query {
     /// True if it is served, or begun. The owner does what it can better do: nobody waits for it here, with a time
     /// and a lease that grow old (VIEW-3).
     fn serve(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) -> bool {
-        let Some(ldm) = self.ldm.try_read() else { return false };
+        let busy = ctx.fault(Fault::OwnerIsBusy);
+        let Some(ldm) = self.ldm.try_read().filter(|_| !busy) else { return false };
         let left = ldm.serve_beside(signal, &mut self.reader, ctx);
         drop(ldm);
         self.begun.0.reads.fetch_add(self.reader.take_reads(), Ordering::Relaxed);
         match left {
             Left::Nothing => true,
             Left::All => false,
+            Left::Rest(_) if ctx.fault(Fault::BugForgetBegunScan) => true,
             Left::Rest(scan) => {
                 scan.wake_owner(self.instance, ctx);
                 self.begun.put(scan);
@@ -276,6 +297,33 @@ mod every_interleaving {
             model.change(2);
             readers.into_iter().for_each(|reader| reader.join().unwrap());
             model.read();
+        });
+    }
+
+    /// A reader begins a scan and tells the owner by a signal, twice; with each the owner must find the scan.
+    #[test]
+    fn what_a_reader_has_begun_is_there_when_its_signal_comes() {
+        loom::model(|| {
+            let inbox = super::Inbox::<u64>::new();
+            let signal = Arc::new(AtomicU64::new(0));
+            let reader = {
+                let (inbox, signal) = (inbox.clone(), signal.clone());
+                thread::spawn(move || {
+                    for scan in 1..=2 {
+                        inbox.put(scan);
+                        signal.store(scan, Ordering::Release);
+                    }
+                })
+            };
+            let mut found = Vec::new();
+            for _ in 0..2 {
+                let told = signal.load(Ordering::Acquire);
+                found.extend(inbox.take());
+                assert!(found.len() as u64 >= told, "{found:?} after signal {told}");
+            }
+            reader.join().unwrap();
+            found.extend(inbox.take());
+            assert_eq!(found, [1, 2]);
         });
     }
 }

@@ -14,6 +14,9 @@ use lats_base::Duration;
 use lats_node::Placement;
 use lats_signals::BlockKind;
 
+/// Threads of a node: each has a ring to each other one.
+const THREADS_MAX: usize = 256;
+
 /// A part of a node's work that can have threads of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Module {

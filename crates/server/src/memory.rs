@@ -13,10 +13,10 @@ const LOOKS_EVERY: Duration = Duration::from_millis(50);
 /// After how long the allocator gives back what was freed, in ms. It reads this when a process starts.
 pub(crate) const PURGE_DELAY: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "-1");
 
-/// Lets the program begin again, in the same process, with an allocator that keeps what was freed. Who starts
-/// nodes by program gives them the variable and spares them that.
-pub(crate) fn keep_freed() {
-    if std::env::var_os(PURGE_DELAY.0).is_some() {
+/// Lets the program begin again, in the same process, with an allocator that keeps what was freed and memory that is
+/// spread over the machine. Who starts nodes by program gives them the variables and spares them that.
+pub(crate) fn prepare() {
+    if [PURGE_DELAY.0, crate::numa::IS_PLACED].iter().all(|name| std::env::var_os(name).is_some()) {
         return;
     }
     let arguments = std::env::args_os().skip(1);

@@ -81,7 +81,7 @@ pub(crate) const SPIN_METHOD: &str = "static";
 pub(crate) const READ_PLACEMENT: &str = "adaptive";
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
-    crate::memory::keep_freed();
+    crate::memory::prepare();
     let (cluster, entry) = match &args.join {
         Some(seed) => join::prepare(args, seed)?,
         None => described(args)?,

@@ -11,6 +11,9 @@ use std::{
 /// Where the kernel describes them.
 const SYSFS: &str = "/sys/devices/system/node";
 
+/// Set for programs that were started by [`this_program`].
+pub(crate) const IS_PLACED: &str = "LATSDB_MEMORY_IS_PLACED";
+
 /// The command that runs this program, with its memory spread.
 ///
 /// # Errors
@@ -20,13 +23,15 @@ pub(crate) fn this_program() -> std::io::Result<Command> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let places = places(Path::new(SYSFS), allowed.unwrap_or_default());
-    match interleave("numactl", &places) {
+    let mut command = match interleave("numactl", &places) {
         Some(mut command) => {
             command.arg(program);
-            Ok(command)
+            command
         }
-        None => Ok(Command::new(program)),
-    }
+        None => Command::new(program),
+    };
+    command.env(IS_PLACED, "1");
+    Ok(command)
 }
 
 /// What is to be put before a program; none if there is nothing to spread, or it cannot be done.

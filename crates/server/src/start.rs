@@ -69,8 +69,8 @@ fn check_threads(args: &Options) -> anyhow::Result<()> {
         let plans = plan::parse(config).map_err(anyhow::Error::msg)?;
         if args.nodes > 1 && plans.iter().any(|p| p.cpus.len() == 1) {
             bail!(
-                "--thread-config with cpubind binds the threads of one node, and {} are to run here; \
-                 use cpuset, or start each node with `latsdb node`",
+                "--thread-config with cpubind, or with a cpuset of one processor, binds the threads of one node, and {} are to run here; \
+                 use a larger cpuset, or start each node with `latsdb node`",
                 args.nodes
             );
         }

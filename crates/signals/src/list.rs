@@ -295,6 +295,17 @@ pub fn push<I: Item>(out: &mut Vec<u8>, item: &I, strings: [&[u8]; 3]) {
     }
 }
 
+/// Appends a range of keys, from `lower` (included) to `upper` (excluded).
+pub fn push_range(out: &mut Vec<u8>, lower: &[u8], upper: Option<&[u8]>) {
+    let head = Range {
+        lower_bytes: lower.len() as u32,
+        upper_bytes: upper.map_or(0, <[u8]>::len) as u32,
+        has_upper: u32::from(upper.is_some()),
+        reserved: 0,
+    };
+    push(out, &head, [lower, upper.unwrap_or_default(), &[]]);
+}
+
 /// Appends an item whose last string is written by `write`, straight into the list. `item` is told how
 /// long it has become, and gives the head.
 pub fn push_written<I: Item>(

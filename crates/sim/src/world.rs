@@ -6,7 +6,7 @@ use crate::{
 };
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use lats_catalog::{ClusterConfig, Member, Roles};
-use lats_kernel::{Budget, Executor, Faults};
+use lats_kernel::{Budget, Executor, Fault, Faults};
 use lats_node::{
     NodeConfig, Placement, build,
     control::{Founding, Start},
@@ -177,7 +177,7 @@ impl World {
             readers: Vec::new(),
             events: BTreeMap::new(),
             event_count: 0,
-            faults,
+            faults: with_busy_owners(faults),
             signals_per_turn: shape.signals_per_turn,
             crash_points: Faults::default(),
             calm: false,
@@ -761,4 +761,10 @@ fn founding(shape: &Shape) -> Founding {
         },
         members: data.map(|n| member(n, true)).chain(witness.map(|n| member(n, false))).collect(),
     }
+}
+
+/// Whoever reads beside a data manager now and then meets its owner at work: in the simulator they take turns.
+fn with_busy_owners(mut faults: Faults) -> Faults {
+    faults.arm(Fault::OwnerIsBusy, 4);
+    faults
 }

@@ -62,14 +62,7 @@ impl ClientCore {
         let at_backup = self.map.view.primary(fragment) != Some(node);
         let mut payload = Vec::new();
         for range in &scan.ranges {
-            let upper = range.upper.as_deref();
-            let head = Range {
-                lower_bytes: range.lower.len() as u32,
-                upper_bytes: upper.map_or(0, <[u8]>::len) as u32,
-                has_upper: u32::from(upper.is_some()),
-                reserved: 0,
-            };
-            list::push(&mut payload, &head, [&range.lower, upper.unwrap_or_default(), &[]]);
+            list::push_range(&mut payload, &range.lower, range.upper.as_deref());
         }
         // Only who merges several fragments needs the keys that they are ordered by.
         let merges = scan.ordered && self.fragment_count(scan.table) > 1;

@@ -1,6 +1,6 @@
 //! The threads that a node gets if nobody says which.
 
-use super::{Module, ThreadPlan};
+use super::{Module, THREADS_MAX, ThreadPlan};
 
 /// What a node may use of its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub fn automatic(processors: Processors) -> Vec<ThreadPlan> {
     let of = |modules: &[Module], count: usize| vec![ThreadPlan::of(modules); count];
     let count = match processors.count {
         0..=2 => 1,
-        more => more * 5 / 8,
+        more => (more * 5 / 8).min(THREADS_MAX),
     };
     match count {
         1 => of(&[Main, Recv, Tc, Ldm], 1),

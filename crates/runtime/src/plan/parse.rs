@@ -3,11 +3,9 @@
 //! Names joined by `+` share their threads: `recv+tc={count=2}`. A module that is not named, or has the count 0, is
 //! with others: `main` with the first thread that receives, `tc` with all that receive, `ldm` with all that coordinate.
 
-use super::{Module, ThreadPlan};
+use super::{Module, THREADS_MAX, ThreadPlan};
 use lats_base::Duration;
 
-/// Threads of a node.
-const THREADS_MAX: usize = 256;
 /// Looking for work longer than this before sleeping is not what anybody means.
 const SPIN_US_MAX: u64 = 10_000;
 

@@ -67,6 +67,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("forget-older-version", Fault::BugForgetOlderVersion),
     ("confirm-first-slice", Fault::BugConfirmFirstSlice),
     ("scan-unbuilt-index", Fault::BugScanUnbuiltIndex),
+    ("forget-begun-scan", Fault::BugForgetBegunScan),
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
     ("share-without-lock", Fault::BugShareWithoutLock),
