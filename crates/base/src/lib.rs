@@ -17,6 +17,7 @@ pub mod node_set;
 pub mod prng;
 pub mod require;
 pub mod sorted;
+pub mod spare;
 pub mod time;
 
 pub use error::{ErrorClass, RefCode};
@@ -24,4 +25,5 @@ pub use id_map::IdMap;
 pub use ids::*;
 pub use node_set::NodeSet;
 pub use sorted::{SortedMap, SortedSet};
+pub use spare::Spare;
 pub use time::{Duration, Instant};

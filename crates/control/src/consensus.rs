@@ -56,7 +56,8 @@ struct Log {
 /// Ticks without a word from the leader until an election; each node has its own. (Whoever is elected waits
 /// until the former leader's leases have run out, LEASE-6: they do about then.)
 const ELECTION_TICKS: usize = 24;
-const HEARTBEAT_TICKS: usize = 3;
+/// With every tick at rest (REST-1).
+const HEARTBEAT_TICKS: usize = 5;
 /// The rule for half of the voters is argued and tested for groups up to this size (VIEW-8).
 const STAND_IN_VOTERS_MAX: usize = 4;
 /// Entries kept for followers that lag; those further behind get the snapshot.
@@ -112,6 +113,11 @@ impl Consensus {
 
     pub(crate) fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The node whose life this is.
+    pub(crate) fn node(&self) -> NodeId {
+        NodeId::new((self.id >> 32) as u16)
     }
 
     pub(crate) fn is_leader(&self) -> bool {

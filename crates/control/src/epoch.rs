@@ -1,7 +1,7 @@
 //! Epochs at control: the leader moves them on, and knows which are complete (EPOCH-1, EPOCH-4,
 //! EPOCH-6). Protocol: `docs/protocols/epoch.md`.
 
-use crate::{Control, TICK, state::Command};
+use crate::{Control, TICK, membership::EARLY, state::Command};
 use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber};
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -67,10 +67,16 @@ impl Control {
 
     /// Leader, with every tick: the next epoch begins, if anybody uses them or the last one was long (EPOCH-7).
     pub(crate) fn advance_epoch_in_time(&mut self, ctx: &mut Ctx<'_>) {
-        let used = ctx.now().since(self.epochs.used_at) < BUSY;
-        if used || ctx.now().since(self.epochs.began_at) >= IDLE_EPOCH {
+        let now = ctx.now();
+        let lasted = now.plus(EARLY).since(self.epochs.began_at);
+        if self.epochs_are_used(now) || lasted >= IDLE_EPOCH {
             self.advance_epoch(ctx);
         }
+    }
+
+    /// True if one was used lately.
+    pub(crate) fn epochs_are_used(&self, now: Instant) -> bool {
+        now.since(self.epochs.used_at) < BUSY
     }
 
     /// Somebody uses epochs: the leader lets them follow each other again.
@@ -131,6 +137,7 @@ impl Control {
         self.hear_epoch(body.epoch);
         self.epochs.complete = self.epochs.complete.max(body.complete);
         if self.joined {
+            self.tick_with_leader(ctx);
             self.tell_lease(ctx);
         }
     }

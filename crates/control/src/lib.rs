@@ -13,6 +13,7 @@ mod install;
 mod join;
 mod links;
 mod membership;
+mod rest;
 mod silence;
 mod state;
 mod stop;
@@ -75,7 +76,7 @@ pub struct Control {
     silent: NodeSet,
     /// Those of them that clients were told of: none while this node has no lease.
     silent_told: NodeSet,
-    ticked_at: Instant,
+    ticks: rest::Ticks,
     beat_at: Instant,
     synced_told_at: Instant,
 }
@@ -169,7 +170,7 @@ impl Control {
             leaving: false,
             silent: NodeSet::EMPTY,
             silent_told: NodeSet::EMPTY,
-            ticked_at: Instant::ZERO,
+            ticks: rest::Ticks::default(),
             beat_at: Instant::ZERO,
             synced_told_at: Instant::ZERO,
         }
@@ -261,11 +262,13 @@ impl Control {
         if !self.started {
             self.begin(ctx);
         }
-        self.consensus.tick();
+        for _ in 0..self.ticks.passed(ctx.now()) {
+            self.consensus.tick();
+        }
         self.membership_tick(ctx);
         self.repropose_changes(ctx);
         self.run_consensus(ctx);
-        ctx.after(TICK, TIMER_TICK);
+        self.plan_tick(ctx);
     }
 
     /// Sends what the consensus library wants sent, and applies what it has agreed on.
@@ -393,14 +396,16 @@ impl Block for Control {
             // Signals of other blocks: a sender of another version, or a client that errs.
             _ => {}
         }
+        self.look_up(ctx);
     }
 
     fn on_timer(&mut self, token: TimerToken, ctx: &mut Ctx<'_>) {
         match token {
             TIMER_CAMPAIGN => self.campaign(ctx),
             TIMER_JOIN => self.ask_to_join(ctx),
-            _ => self.tick(ctx),
+            _ => self.on_tick_timer(ctx),
         }
+        self.look_up(ctx);
     }
 
     fn on_idle(&mut self, _ctx: &mut Ctx<'_>) {}

@@ -4,7 +4,10 @@
 //! Two data nodes work with each other over one link only. Signals that were lost with it are
 //! never sent again: instead one of the two lives ends, and its successor is filled anew.
 
-use crate::{Control, TIMER_CAMPAIGN, membership::RENEW};
+use crate::{
+    Control, TIMER_CAMPAIGN,
+    membership::{EARLY, RENEW},
+};
 use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet};
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -104,7 +107,7 @@ impl Control {
         }
         let now = ctx.now();
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
-        let beat = now.since(self.beat_at) >= RENEW;
+        let beat = now.plus(EARLY).since(self.beat_at) >= RENEW;
         if beat {
             self.beat_at = now;
         }

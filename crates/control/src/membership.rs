@@ -31,10 +31,10 @@ pub(crate) struct Lease {
 
 /// How often the lease is renewed; the lease must survive two lost renewals.
 pub(crate) const RENEW: Duration = Duration::from_millis(50);
+/// Ticks are no more exact than this: what comes with every one at rest does not wait for the next one.
+pub(crate) const EARLY: Duration = Duration::from_millis(TICK.as_millis() / 2);
 /// Without an answer for so long a node asks everybody whether it is still a member.
 const UNANSWERED: Duration = Duration::from_millis(150);
-/// A node whose tick is so late was paused.
-const PAUSED: Duration = Duration::from_millis(100);
 /// The synced replica tells again that it is, until the view says so.
 const SYNCED_RETRY: Duration = Duration::from_millis(100);
 
@@ -46,12 +46,11 @@ fn margin(lease: Duration) -> Duration {
 impl Control {
     pub(crate) fn membership_tick(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        let paused = now.since(self.ticked_at) > PAUSED;
+        let paused = self.ticks.begin(now);
         if paused {
             // What peers sent meanwhile is still to be read: they get their time again.
             self.peers.values_mut().for_each(|p| (p.fresh_at, p.broken_since) = (now, None));
         }
-        self.ticked_at = now;
         if !self.joined {
             return;
         }
@@ -70,7 +69,7 @@ impl Control {
             self.advance_epoch_in_time(ctx);
         } else {
             let wait = if self.lease.refused { TICK } else { RENEW };
-            if now.since(self.lease.asked_at) >= wait {
+            if now.plus(EARLY).since(self.lease.asked_at) >= wait {
                 self.ask_for_lease(ctx);
             }
         }
@@ -92,6 +91,13 @@ impl Control {
     /// True while the leader has granted this node a lease.
     pub(crate) fn has_lease(&self, now: Instant) -> bool {
         now < self.lease.until
+    }
+
+    /// True if it was granted to this node lately, and for long.
+    pub(crate) fn lease_rests(&self, now: Instant) -> bool {
+        !self.lease.refused
+            && self.has_lease(now)
+            && now.since(self.lease.answered_at) <= UNANSWERED
     }
 
     fn ask_for_lease(&mut self, ctx: &mut Ctx<'_>) {

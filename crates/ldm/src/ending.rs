@@ -259,13 +259,13 @@ impl Ldm {
                 ctx.send(answer.to, &CommitConf { transaction: id, view: answer.view });
             }
             Goal::Complete => {
-                let epoch = self.transactions.remove(&id).and_then(|t| t.decided);
+                let epoch = self.forget_transaction(id);
                 self.outcomes.note(id, epoch.unwrap_or_default(), ctx.now());
             }
             Goal::TakeBack { answer, from, as_backup } => {
                 let is_over = |t: &Transaction| from == 0 && (!as_backup || t.ops.is_empty());
                 if self.transactions.get(&id).is_some_and(is_over) {
-                    self.transactions.remove(&id);
+                    self.forget_transaction(id);
                 }
                 ctx.send(answer.to, &taken_back(id, answer, from, as_backup));
             }

@@ -95,6 +95,8 @@ pub struct Fragment {
     /// Older versions are missing here for snapshots of epochs before this one (SNAP-3).
     pub(crate) snapshot_floor: Epoch,
     spare: Spare,
+    /// Memory for entries that are to be compared.
+    entry_room: [Vec<u8>; 2],
     /// It holds entries of a unique index.
     pub(crate) of_index: bool,
 }
@@ -120,6 +122,7 @@ impl Fragment {
             deletion_marks: BTreeSet::new(),
             snapshot_floor: Epoch::default(),
             spare: Spare::default(),
+            entry_room: Default::default(),
             of_index: def.index_of.is_some(),
         };
         // Nobody scans the entries of a unique index.
@@ -524,23 +527,34 @@ impl Fragment {
             return;
         }
         for at in 0..self.indexes.len() {
-            if kept && self.indexes[at].id == PRIMARY_INDEX {
+            if self.indexes[at].id == PRIMARY_INDEX {
+                if let Some(row) = self.rows.get(id.get()).filter(|_| !kept) {
+                    self.bytes -= self.indexes[at].leave(&row.key);
+                }
                 continue;
             }
-            let mut entry = Vec::new();
+            let [mut entry, mut other] = core::mem::take(&mut self.entry_room);
+            entry.clear();
             layout.key_of(image, &self.indexes[at].columns, &mut entry);
-            if !self.is_entry_used(at, id, &entry, layout) {
+            if !self.is_entry_used(at, id, (&entry, &mut other), layout) {
                 self.bytes -= self.indexes[at].leave(&entry);
             }
+            self.entry_room = [entry, other];
         }
     }
 
-    fn is_entry_used(&self, at: usize, id: RowId, entry: &[u8], layout: &RowLayout) -> bool {
+    /// True if an image of the row has this entry; `other` is memory for theirs.
+    fn is_entry_used(
+        &self,
+        at: usize,
+        id: RowId,
+        (entry, other): (&[u8], &mut Vec<u8>),
+        layout: &RowLayout,
+    ) -> bool {
         let Some(row) = self.row(id) else { return false };
-        let mut other = Vec::new();
         row.images().any(|image| {
             other.clear();
-            layout.key_of(image, &self.indexes[at].columns, &mut other);
+            layout.key_of(image, &self.indexes[at].columns, other);
             other == entry
         })
     }

@@ -46,13 +46,13 @@ pub use row::Image;
 pub use scan::OpenScan;
 
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     format,
     string::String,
     vec::Vec,
 };
 use lats_base::{
-    Duration, Epoch, FragmentId, IdMap, Instant, NodeId, RefCode, SortedMap, TableId,
+    Duration, Epoch, FragmentId, IdMap, Instant, NodeId, RefCode, SortedMap, Spare, TableId,
     TransactionId, ViewNumber, limits,
 };
 use lats_catalog::{Catalog, Spread, TableDef, View};
@@ -157,6 +157,12 @@ pub struct Ldm {
     pub(crate) complete: Epoch,
     pub(crate) snapshots: snapshot::Snapshots,
     pub(crate) memory_bytes: usize,
+    pub(crate) programs: programs::Programs,
+    /// Memory of lists of batches and of transactions that are over.
+    pub(crate) spare_lists: Spare<Vec<u8>, 4, { 64 << 10 }>,
+    /// Memory for a key that is to be compared.
+    pub(crate) key_room: Vec<u8>,
+    pub(crate) spare_ops: Spare<VecDeque<transaction::Op>, 64, 1_024>,
     pub(crate) counters: Counters,
 }
 
@@ -219,6 +225,10 @@ impl Ldm {
             complete: Epoch::default(),
             snapshots: snapshot::Snapshots::default(),
             memory_bytes: 0,
+            programs: programs::Programs::default(),
+            spare_lists: Spare::default(),
+            key_room: Vec::new(),
+            spare_ops: Spare::default(),
             counters: Counters::default(),
         }
     }

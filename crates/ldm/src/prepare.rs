@@ -6,14 +6,13 @@ use crate::{
     deadlock::REPORT_AFTER,
     fragment::Fragment,
     lock::{Grant, LockMode},
-    programs::Programs,
     row::{Row, Version},
     transaction::{Op, PausedBatch, Transaction, WaitingBatch},
 };
 use alloc::{sync::Arc, vec::Vec};
 use lats_base::{
-    Duration, FragmentId, Incarnation, NodeId, NodeSet, RefCode, RowId, TableId, TransactionId,
-    ViewNumber, limits, require,
+    Duration, Epoch, FragmentId, Incarnation, NodeId, NodeSet, RefCode, RowId, TableId,
+    TransactionId, ViewNumber, limits, require,
 };
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -49,7 +48,6 @@ pub(crate) struct Run {
     view: ViewNumber,
     /// What its programs may still do (PROGRAM-3).
     work_left: u64,
-    programs: Programs,
 }
 
 enum Step {
@@ -88,18 +86,45 @@ impl Ldm {
         if self.turn_away(&req, signal, ctx) {
             return;
         }
+        let life = Incarnation::new(signal.header.incarnation);
         // Not more than the operations that are there.
         let count =
             (req.operation_count as usize).min(signal.payload().len() / size_of::<Operation>());
-        let run = Run {
+        let run = self.new_run(&req, signal, count);
+        if !self.may_serve(ctx) {
+            return self.turn_down(run, RefCode::NotServing, ctx);
+        }
+        if self.refused.contains_key(&req.transaction) {
+            return self.turn_down(run, RefCode::TransactionAborted, ctx);
+        }
+        let spare_ops = &mut self.spare_ops;
+        let transaction = self.transactions.get_or_insert_with(req.transaction, || {
+            Transaction::new(signal.sender(), life, spare_ops.take())
+        });
+        // Its coordinator sends a batch when the last one is answered, and none after the decision: a client has given
+        // two transactions the same id.
+        let is_over = transaction.decided.is_some() || transaction.coordinator != signal.sender();
+        if is_over || transaction.waiting.is_some() || transaction.paused.is_some() {
+            transaction.id_given_twice = true;
+            return self.turn_down(run, RefCode::TransactionAborted, ctx);
+        }
+        transaction.ops.reserve(count);
+        self.go_on(run, signal.payload(), ctx);
+    }
+
+    fn new_run(&mut self, req: &PrepareReq, signal: &Signal<'_>, operations: usize) -> Run {
+        let (mut outcomes, mut changes) = (self.spare_lists.take(), self.spare_lists.take());
+        outcomes.reserve(operations * size_of::<Outcome>());
+        changes.reserve(signal.payload().len() + operations * HEADS_DIFFER_BYTES);
+        Run {
             transaction: req.transaction,
             coordinator: signal.sender(),
             batch: req.batch,
             statement: req.statement,
             part_of_many: req.flags & PART_OF_MANY != 0,
-            outcomes: Vec::with_capacity(count * size_of::<Outcome>()),
+            outcomes,
             outcome_count: 0,
-            changes: Vec::with_capacity(signal.payload().len() + count * HEADS_DIFFER_BYTES),
+            changes,
             change_count: 0,
             index_changes: Vec::new(),
             index_change_count: 0,
@@ -107,27 +132,7 @@ impl Ldm {
             carry_parts: req.carry_parts,
             view: req.view,
             work_left: limits::PROGRAM_WORK_MAX,
-            programs: Programs::default(),
-        };
-        if !self.may_serve(ctx) {
-            return refuse(&run, &RefCode::NotServing.into(), ctx);
         }
-        if self.refused.contains_key(&req.transaction) {
-            return refuse(&run, &RefCode::TransactionAborted.into(), ctx);
-        }
-        let life = Incarnation::new(signal.header.incarnation);
-        let transaction = self
-            .transactions
-            .get_or_insert_with(req.transaction, || Transaction::new(signal.sender(), life));
-        // Its coordinator sends a batch when the last one is answered, and none after the decision: a client has given
-        // two transactions the same id.
-        let is_over = transaction.decided.is_some() || transaction.coordinator != signal.sender();
-        if is_over || transaction.waiting.is_some() || transaction.paused.is_some() {
-            transaction.id_given_twice = true;
-            return refuse(&run, &RefCode::TransactionAborted.into(), ctx);
-        }
-        transaction.ops.reserve(count);
-        self.go_on(run, signal.payload(), ctx);
     }
 
     /// Executes operations until the batch is through, is refused, or meets a locked row; after
@@ -177,13 +182,13 @@ impl Ldm {
             executed += 1;
             let Some((head, [key, row, program])) = items.next() else { break };
             let Some(kind) = OperationKind::from_number(head.kind) else {
-                self.refuse_run(&run, &RefCode::RequestMalformed.into(), ctx);
+                self.refuse_run(run, &RefCode::RequestMalformed.into(), ctx);
                 return None;
             };
             let asked = Asked { head, kind, key, row, program };
             match self.execute(&asked, &mut run, ctx) {
                 Ok(Step::Done(..)) if run.is_full() => {
-                    self.refuse_run(&run, &RefCode::BatchTooLarge.into(), ctx);
+                    self.refuse_run(run, &RefCode::BatchTooLarge.into(), ctx);
                     return None;
                 }
                 Ok(Step::Done(outcome, image)) => run.add_outcome(head.index, outcome, image),
@@ -193,18 +198,31 @@ impl Ldm {
                     return None;
                 }
                 Err(refusal) => {
-                    self.refuse_run(&run, &refusal, ctx);
+                    self.refuse_run(run, &refusal, ctx);
                     return None;
                 }
             }
         }
-        self.finish_run(&run, ctx);
+        self.finish_run(run, ctx);
         None
     }
 
-    fn refuse_run(&mut self, run: &Run, refusal: &Refusal, ctx: &mut Ctx<'_>) {
+    fn refuse_run(&mut self, run: Run, refusal: &Refusal, ctx: &mut Ctx<'_>) {
         self.forget_if_empty(run.transaction);
-        refuse(run, refusal, ctx);
+        refuse(&run, refusal, ctx);
+        self.keep_lists(run);
+    }
+
+    /// Refuses a batch before anything was done for it.
+    fn turn_down(&mut self, run: Run, code: RefCode, ctx: &mut Ctx<'_>) {
+        refuse(&run, &code.into(), ctx);
+        self.keep_lists(run);
+    }
+
+    /// The next batch needs as much memory.
+    fn keep_lists(&mut self, run: Run) {
+        self.spare_lists.keep(run.changes);
+        self.spare_lists.keep(run.outcomes);
     }
 
     fn forget_if_empty(&mut self, transaction: TransactionId) {
@@ -213,15 +231,22 @@ impl Ldm {
             .get(&transaction)
             .is_some_and(|t| t.ops.is_empty() && t.waiting.is_none() && t.paused.is_none());
         if empty {
-            self.transactions.remove(&transaction);
+            self.forget_transaction(transaction);
         }
     }
 
+    /// It is over here. The next one needs as much memory.
+    pub(crate) fn forget_transaction(&mut self, id: TransactionId) -> Option<Epoch> {
+        let t = self.transactions.remove(&id)?;
+        self.spare_ops.keep(t.ops);
+        t.decided
+    }
+
     /// The batch is through: the images go to the backups and the answer to the coordinator.
-    fn finish_run(&mut self, run: &Run, ctx: &mut Ctx<'_>) {
+    fn finish_run(&mut self, run: Run, ctx: &mut Ctx<'_>) {
         let backups = run.changed.map_or(NodeSet::EMPTY, |f| self.view.backups(f));
-        let carried = self.decide_with_images(run, backups, ctx.node());
-        self.send_images(run, backups, carried, ctx);
+        let carried = self.decide_with_images(&run, backups, ctx.node());
+        self.send_images(&run, backups, carried, ctx);
         if ctx.crash_point(Fault::CrashAfterPrepare) {
             return;
         }
@@ -239,6 +264,7 @@ impl Ldm {
             reserved: 0,
         };
         ctx.send_with(run.coordinator, &conf, &[&run.outcomes, &run.index_changes]);
+        self.keep_lists(run);
     }
 
     /// CARRY-2: true if the batch's images carry its part of the decision: it has changed something, all of it
@@ -302,7 +328,7 @@ impl Ldm {
         ctx: &mut Ctx<'_>,
     ) -> Result<Step, Refusal> {
         self.counters.operations += 1;
-        let (program, hash) = self.check(asked, &mut run.programs, ctx)?;
+        let (program, hash) = self.check(asked, ctx)?;
         let program = program.as_deref();
         let (table, id) = (asked.head.table, asked.head.fragment);
         if asked.kind == OperationKind::Read {
@@ -326,9 +352,8 @@ impl Ldm {
     /// Everything about an operation that can be wrong whatever the row holds (PROGRAM-1). Gives
     /// its program, and the hash of its key.
     fn check(
-        &self,
+        &mut self,
         asked: &Asked<'_>,
-        programs: &mut Programs,
         ctx: &Ctx<'_>,
     ) -> Result<(Option<Arc<Program>>, u64), RefCode> {
         let head = &asked.head;
@@ -345,9 +370,9 @@ impl Ldm {
             return Err(RefCode::KeyTooLarge);
         }
         if matches!(asked.kind, OperationKind::Insert | OperationKind::Write) {
-            check_row(table, asked.key, asked.row)?;
+            check_row(table, asked.key, asked.row, &mut self.key_room)?;
         }
-        let program = programs.read(table, asked.program)?;
+        let program = self.programs.read(table, asked.program)?;
         let fits = match (asked.kind, &program) {
             (_, None) | (OperationKind::Update, _) => true,
             (OperationKind::Insert | OperationKind::Write, Some(_)) => false,
@@ -597,7 +622,7 @@ impl Ldm {
         let paused = self.transactions.get_mut(&transaction).and_then(|t| t.paused.take());
         if let Some(paused) = paused {
             // SLICE-5: no image of it has left this node.
-            return self.refuse_run(&paused.run, &code.into(), ctx);
+            return self.refuse_run(paused.run, &code.into(), ctx);
         }
         let Some(waiting) = self.take_waiting(transaction) else { return };
         let (table, fragment, id) = waiting.row;
@@ -611,7 +636,7 @@ impl Ldm {
             f.come_to_rest(id);
             f.collect(id);
         });
-        self.refuse_run(&waiting.run, &code.into(), ctx);
+        self.refuse_run(waiting.run, &code.into(), ctx);
         granted.into_iter().for_each(|t| self.resume_batch(t, ctx));
     }
 
@@ -695,18 +720,19 @@ fn refuse(run: &Run, refusal: &Refusal, ctx: &mut Ctx<'_>) {
 }
 
 /// A row image from outside: it must fit the table, and its key must be the one it came with.
-fn check_row(table: &Table, key: &[u8], row: &[u8]) -> Result<(), RefCode> {
+fn check_row(table: &Table, key: &[u8], row: &[u8], room: &mut Vec<u8>) -> Result<(), RefCode> {
     if row.len() > limits::ROW_BYTES_MAX {
         return Err(RefCode::RowTooLarge);
     }
     table.layout.validate(row)?;
-    check_key(table, key, row)
+    check_key(table, key, row, room)
 }
 
-fn check_key(table: &Table, key: &[u8], row: &[u8]) -> Result<(), RefCode> {
-    let mut own = Vec::with_capacity(key.len() + 8);
-    table.layout.key_of(row, &table.def.primary_key, &mut own);
-    if own == key { Ok(()) } else { Err(RefCode::RowMalformed) }
+/// `room` is memory for the row's own key.
+fn check_key(table: &Table, key: &[u8], row: &[u8], room: &mut Vec<u8>) -> Result<(), RefCode> {
+    room.clear();
+    table.layout.key_of(row, &table.def.primary_key, room);
+    if *room == key { Ok(()) } else { Err(RefCode::RowMalformed) }
 }
 
 /// What is done with a row, and which row image is answered.
@@ -774,7 +800,8 @@ fn update(
     }
     debug_assert!(table.layout.validate(&new).is_ok(), "a row that was made here");
     if program.assigns_any(&table.def.primary_key) {
-        check_key(table, asked.key, &new).map_err(|_| RefCode::ProgramMalformed)?;
+        check_key(table, asked.key, &new, &mut Vec::new())
+            .map_err(|_| RefCode::ProgramMalformed)?;
     }
     Ok(Act::Store(new, answer))
 }

@@ -5,7 +5,7 @@ use crate::{
     prepare::{Reading, push_outcome},
     programs::Programs,
 };
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use lats_base::{FragmentId, NodeId, RefCode, TransactionId, limits};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -30,6 +30,8 @@ enum Found<'r> {
 #[derive(Debug, Default)]
 pub struct Reader {
     answer: Vec<u8>,
+    /// None before the first one is read: a reader goes from hand to hand.
+    programs: Option<Box<Programs>>,
     /// Rows read without locks.
     pub(crate) reads: u64,
 }
@@ -62,13 +64,16 @@ impl Ldm {
         let outcomes = &mut reader.answer;
         let mut count = 0;
         let mut reading = Reading::new(limits::PROGRAM_WORK_MAX);
-        let mut programs = Programs::default();
         let mut passed: BTreeMap<NodeId, (u32, Vec<u8>)> = BTreeMap::new();
         for (head, strings) in list::items::<Operation>(payload) {
             reader.reads += 1;
             match self.read_one(&head, strings[0], req.transaction, ctx) {
                 Ok(Found::Row(table, image)) => {
-                    let program = programs.read(table, strings[2]).map_err(Refusal::from);
+                    let program = reader
+                        .programs
+                        .get_or_insert_default()
+                        .read(table, strings[2])
+                        .map_err(Refusal::from);
                     let pushed = program.and_then(|program| {
                         reading.push(outcomes, head.index, (table, program.as_deref()), image)
                     });

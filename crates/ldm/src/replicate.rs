@@ -56,7 +56,9 @@ impl Ldm {
         // one was not fully prepared, so it cannot have been decided.
         let alive = self.view.is_alive(coordinator.node, life);
         if alive {
-            self.transactions.get_or_insert_with(id, || Transaction::new(coordinator, life));
+            let ops = &mut self.spare_ops;
+            self.transactions
+                .get_or_insert_with(id, || Transaction::new(coordinator, life, ops.take()));
         }
         alive
     }

@@ -1,13 +1,13 @@
 //! One data manager alone with an executor: what it does between two slices of long work.
 
-use crate::{Ldm, LdmConfig, OUTCOME_KEPT, OUTCOMES_MAX, Slices};
+use crate::{Ldm, LdmConfig, OUTCOME_KEPT, OUTCOMES_MAX, Slices, Table};
 use lats_base::{
     ClientId, Duration, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, NodeSet, RefCode,
-    RowId, TableId, TransactionId, ViewNumber,
+    RowId, SortedMap, TableId, TransactionId, ViewNumber,
 };
 use lats_catalog::{
     Catalog, Change, ClusterConfig, ColumnDef, Group, Member, PRIMARY_INDEX, Replica, Roles,
-    TableDef, View,
+    Spread, TableDef, View,
 };
 use lats_kernel::{Executor, Fault, Faults, ctx::Identity, executor::Budget};
 use lats_signals::{
@@ -91,6 +91,24 @@ fn creation() -> Change {
     Change::CreateTable { table, if_not_exists: false }
 }
 
+/// A catalog with that table.
+fn catalog() -> (Catalog, TableId) {
+    let mut catalog = Catalog::default();
+    let database = Change::CreateDatabase { name: "test".to_string(), if_not_exists: true };
+    catalog.apply(&database, 1).unwrap();
+    catalog.apply(&creation(), 1).unwrap();
+    let table = catalog.table("test", "t").unwrap().id;
+    (catalog, table)
+}
+
+/// The table as a data manager holds it, with this version of its definition.
+pub(crate) fn table(schema_version: u32) -> Table {
+    let (catalog, id) = catalog();
+    let def = TableDef { schema_version, ..catalog.tables[&id].clone() };
+    let layout = RowLayout::new(&[number(), number()]);
+    Table { layout, spread: Spread::of(&def), fragments: SortedMap::new(), def }
+}
+
 fn key(id: i64) -> Vec<u8> {
     let mut key = Vec::new();
     encode_key_value(&number(), &Value::Int(id), &mut key);
@@ -138,11 +156,7 @@ impl Bench {
             slices: Slices { rows: SLICE, ..Slices::default() },
         };
         executor.add(BlockKind::Ldm, 0, std::boxed::Box::new(Ldm::new(0, config)));
-        let mut catalog = Catalog::default();
-        let database = Change::CreateDatabase { name: "test".to_string(), if_not_exists: true };
-        catalog.apply(&database, 1).unwrap();
-        catalog.apply(&creation(), 1).unwrap();
-        let table = catalog.table("test", "t").unwrap().id;
+        let (catalog, table) = catalog();
         let layout = RowLayout::new(&[number(), number()]);
         Self { executor, catalog, table, layout, transactions: 0, now: Instant::from_nanos(1) }
     }

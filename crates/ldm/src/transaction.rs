@@ -70,7 +70,12 @@ pub(crate) struct PausedBatch {
 }
 
 impl Transaction {
-    pub(crate) fn new(coordinator: BlockRef, coordinator_life: Incarnation) -> Self {
+    /// One that has done nothing; `ops` is an empty list.
+    pub(crate) fn new(
+        coordinator: BlockRef,
+        coordinator_life: Incarnation,
+        ops: VecDeque<Op>,
+    ) -> Self {
         Self {
             coordinator,
             coordinator_life,
@@ -79,7 +84,7 @@ impl Transaction {
             proven: false,
             committed: false,
             executed: false,
-            ops: VecDeque::new(),
+            ops,
             ending: None,
             waiting: None,
             paused: None,

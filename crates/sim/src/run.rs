@@ -450,25 +450,13 @@ impl Run {
     }
 
     fn happen(&mut self, event: Event) {
-        match event {
-            Event::Wake(node, thread) => self.world.on_wake(node, thread),
-            Event::Arrive { from, to, generation, packet } => {
-                self.world.on_arrive(from, to, generation, packet);
+        match self.world.dispatch(event) {
+            Some(Event::Client(number)) => self.let_client_act(number),
+            Some(Event::Disturb(disturbance)) if self.world.disturb(disturbance) => {
+                self.faults += u64::from(disturbance.is_fault());
+                self.say(&format!("{disturbance:?}"));
             }
-            Event::Cross { node, life, thread, packet } => {
-                self.world.on_cross(node, life, thread, &packet);
-            }
-            Event::Notice { end, other, generation } => {
-                self.world.on_notice(end, other, generation);
-            }
-            Event::Connect(a, b) => self.world.on_connect(a, b),
-            Event::Client(number) => self.let_client_act(number),
-            Event::Disturb(disturbance) => {
-                if self.world.disturb(disturbance) {
-                    self.faults += u64::from(disturbance.is_fault());
-                    self.say(&format!("{disturbance:?}"));
-                }
-            }
+            _ => {}
         }
     }
 

@@ -278,8 +278,25 @@ impl World {
         }
     }
 
+    /// Does what an event says, unless it is about clients or a planned disturbance: these are given back.
+    pub fn dispatch(&mut self, event: Event) -> Option<Event> {
+        match event {
+            Event::Wake(node, thread) => self.on_wake(node, thread),
+            Event::Arrive { from, to, generation, packet } => {
+                self.on_arrive(from, to, generation, packet);
+            }
+            Event::Cross { node, life, thread, packet } => {
+                self.on_cross(node, life, thread, &packet);
+            }
+            Event::Notice { end, other, generation } => self.on_notice(end, other, generation),
+            Event::Connect(a, b) => self.on_connect(a, b),
+            Event::Client(_) | Event::Disturb(_) => return Some(event),
+        }
+        None
+    }
+
     /// Lets a thread work.
-    pub fn on_wake(&mut self, node: NodeId, thread: usize) {
+    fn on_wake(&mut self, node: NodeId, thread: usize) {
         let now = self.now;
         let budget = Budget { signals: self.random.between(1, self.signals_per_turn) as usize };
         if !self.crash_points.is_empty() {
@@ -376,7 +393,7 @@ impl World {
     }
 
     /// A signal from another thread has arrived.
-    pub fn on_cross(&mut self, node: NodeId, life: Incarnation, thread: usize, packet: &[u8]) {
+    fn on_cross(&mut self, node: NodeId, life: Incarnation, thread: usize, packet: &[u8]) {
         let same = self.nodes.get(&node).is_some_and(|n| n.life() == life && n.is_alive());
         if same {
             self.deliver_to_thread(node, thread, packet);
@@ -406,7 +423,7 @@ impl World {
     }
 
     /// A packet has arrived.
-    pub fn on_arrive(&mut self, from: End, to: End, generation: u64, packet: Vec<u8>) {
+    fn on_arrive(&mut self, from: End, to: End, generation: u64, packet: Vec<u8>) {
         if !self.network.arrives(from, to, self.now, generation) {
             return;
         }
@@ -621,7 +638,7 @@ impl World {
     }
 
     /// An end notices that a connection is closed.
-    pub fn on_notice(&mut self, end: End, other: End, generation: u64) {
+    fn on_notice(&mut self, end: End, other: End, generation: u64) {
         let side = ordered(end, other).1;
         let link = self.network.link(end, other);
         if link.generation != generation || generation == 0 {

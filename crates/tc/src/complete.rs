@@ -74,7 +74,9 @@ impl Tc {
         (entry, asks): (&CompleteEntry, bool),
         ctx: &mut Ctx<'_>,
     ) {
-        let queue = self.completions.queues.entry(participant).or_default();
+        let room = &mut self.spare_lists;
+        let queue = self.completions.queues.entry(participant);
+        let queue = queue.or_insert_with(|| Queue { entries: room.take(), asks: false });
         queue.entries.extend_from_slice(entry.as_bytes());
         queue.asks |= asks;
         if queue.entries.len() >= COMPLETION_BYTES_MAX {
@@ -86,12 +88,14 @@ impl Tc {
     pub(crate) fn flush_completions(&mut self, participant: BlockRef, ctx: &mut Ctx<'_>) {
         if let Some(queue) = self.completions.queues.remove(&participant) {
             self.completions.send(participant, &queue, ctx);
+            self.spare_lists.keep(queue.entries);
         }
     }
 
     pub(crate) fn flush_all_completions(&mut self, ctx: &mut Ctx<'_>) {
         while let Some((participant, queue)) = self.completions.queues.pop_first() {
             self.completions.send(participant, &queue, ctx);
+            self.spare_lists.keep(queue.entries);
             if queue.asks && ctx.crash_point(Fault::CrashBetweenCompletions) {
                 return;
             }

@@ -31,9 +31,10 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     format,
     string::String,
+    vec::Vec,
 };
 use lats_base::{
-    Duration, IdMap, Instant, NodeId, NodeSet, SortedMap, TableId, TransactionId, ViewNumber,
+    Duration, IdMap, Instant, NodeId, NodeSet, SortedMap, Spare, TableId, TransactionId, ViewNumber,
 };
 use lats_catalog::{Spread, View};
 use lats_kernel::{Block, Ctx, TimerToken};
@@ -70,6 +71,8 @@ pub struct Tc {
     pub(crate) held: hand_over::Held,
     /// Its node is to stop: it has no transactions, and takes no more (STOP-2).
     pub(crate) quiet: bool,
+    /// Memory of lists of requests that are over.
+    pub(crate) spare_lists: Spare<Vec<u8>, 64, { 64 << 10 }>,
     pub(crate) counters: Counters,
 }
 
@@ -114,6 +117,7 @@ impl Tc {
             joined_in: ViewNumber::default(),
             held: hand_over::Held::default(),
             quiet: false,
+            spare_lists: Spare::default(),
             counters: Counters::default(),
         }
     }

@@ -45,7 +45,7 @@ impl Tc {
         let t = self.transactions.get_or_insert_with(id, || Transaction::new(Some(client)));
         t.answered_below = req.answered_below;
         t.statement = t.statement.max(req.statement);
-        t.request = Some(Request::new(&req));
+        t.request = Some(Request::new(&req, self.spare_lists.take()));
         match t.state {
             State::Aborted => return self.finish_abort(id, ctx),
             // It is rolled back where that can be done.
@@ -78,7 +78,7 @@ impl Tc {
             return send_refusal(client, id, req.request, (&code.into(), 0), ctx);
         };
         // It takes nothing back but itself.
-        t.request = Some(Request { rollback_to: None, ..Request::new(req) });
+        t.request = Some(Request { rollback_to: None, ..Request::new(req, Vec::new()) });
         match t.state {
             State::Idle => self.refuse_request(id, code.into(), ctx),
             _ => self.abort(id, code.into(), ctx),
@@ -125,7 +125,8 @@ impl Tc {
 
     fn send_parts(&mut self, req: &TcKeyReq, payload: &[u8], ctx: &mut Ctx<'_>) {
         let id = req.transaction;
-        let (parts, tables) = match self.split(payload) {
+        let room = self.spare_lists.take();
+        let (parts, tables) = match self.split(payload, room) {
             Ok(split) => split,
             Err(code) => return self.refuse_request(id, code.into(), ctx),
         };
@@ -167,11 +168,17 @@ impl Tc {
                 carry_parts,
             };
             ctx.send_with(primary, &body, &[&part.operations]);
+            self.spare_lists.keep(part.operations);
         }
     }
 
-    /// Sorts operations by the local data manager of their row's primary.
-    fn split(&self, payload: &[u8]) -> Result<(Parts, SortedSet<TableId, 4>), RefCode> {
+    /// Sorts operations by the local data manager of their row's primary. The first one's list has its memory from
+    /// `room`.
+    fn split(
+        &self,
+        payload: &[u8],
+        mut room: Vec<u8>,
+    ) -> Result<(Parts, SortedSet<TableId, 4>), RefCode> {
         let (mut parts, mut tables) = (Parts::new(), SortedSet::new());
         let mut last: Option<(TableId, &TableRoute)> = None;
         for (index, (mut head, strings)) in list::items::<Operation>(payload).enumerate() {
@@ -192,9 +199,12 @@ impl Tc {
             head.index = index as u32;
             let primary = self.route_in(table, &mut head, strings[0])?;
             // Mostly there is one part: it has all bytes.
-            let whole = if parts.is_empty() { payload.len() } else { 0 };
+            let is_first = parts.is_empty();
             let part = parts.get_or_default(primary);
-            part.operations.reserve(whole);
+            if is_first {
+                part.operations = core::mem::take(&mut room);
+                part.operations.reserve(payload.len());
+            }
             part.count += 1;
             part.reads_with_lock |= matches!(
                 kind,
@@ -237,6 +247,7 @@ impl Tc {
             flags: if committed { FLAG_COMMITTED } else { 0 },
         };
         ctx.send_with(client, &conf, &[&request.outcomes]);
+        self.spare_lists.keep(request.outcomes);
     }
 
     pub(crate) fn on_client_gone_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

@@ -233,13 +233,14 @@ impl Request {
         true
     }
 
-    pub(crate) fn new(req: &TcKeyReq) -> Self {
+    /// One that nothing was done for; `outcomes` is an empty list.
+    pub(crate) fn new(req: &TcKeyReq, outcomes: Vec<u8>) -> Self {
         Self {
             id: req.request,
             flags: req.flags,
             statement: req.statement,
             rollback_to: (req.flags & FLAG_ROLLBACK_TO != 0).then_some(req.rollback_to),
-            outcomes: Vec::new(),
+            outcomes,
             outcome_count: 0,
             index_work: IndexWork::default(),
         }
