@@ -61,7 +61,7 @@ for bug in forget-tentative-row read-stale-backup answer-early abort-decided car
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug"
 done
 for bug in drop-carried-decision commit-partly-held forget-ended \
-  epoch-uncounted show-index-early build-without-pending forget-begun-scan; do
+  epoch-uncounted show-index-early build-without-pending forget-begun-scan seal-early forget-sync; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 800
 done
 # Every two-hundredth seed finds it on average, but none of the first 800.
@@ -74,9 +74,10 @@ step "simulator: the planted bug carry-past-others is found" \
 step "simulator: the planted bug hand-over-early is found" \
   bash scripts/planted.sh "$target/sim/sim" hand-over-early 1500
 # And these a node that is cut off together with a client that reads there: storms have more of that.
-for bug in ignore-lease forget-earlier-leases; do
-  step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 100 --storm
-done
+step "simulator: the planted bug ignore-lease is found" \
+  bash scripts/planted.sh "$target/sim/sim" ignore-lease 100 --storm
+step "simulator: the planted bug forget-earlier-leases is found" \
+  bash scripts/planted.sh "$target/sim/sim" forget-earlier-leases 600 --storm
 for bug in commit-without-lost wait-for-the-silent forget-the-silent; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 200 --outage
 done

@@ -29,6 +29,7 @@ pub(crate) struct Epochs {
     used_at: Instant,
     /// The newest epoch that the leader was told is used.
     told_used: Epoch,
+    pub(crate) disk: crate::durable::Durable,
 }
 
 /// How many epochs the group agrees on at once: ten seconds.
@@ -51,6 +52,7 @@ impl Default for Epochs {
             began_at: Instant::ZERO,
             used_at: Instant::ZERO,
             told_used: Epoch::default(),
+            disk: crate::durable::Durable::default(),
         }
     }
 }
@@ -88,6 +90,7 @@ impl Control {
             }
             Some(leader) if leader == ctx.node() => {
                 self.epochs.used_at = ctx.now();
+                self.epochs.disk.note_used(epoch.max(self.epochs.current));
                 if ctx.now().since(self.epochs.began_at) > TICK && self.joined {
                     self.advance_epoch(ctx);
                     self.tell_lease(ctx);
@@ -115,7 +118,10 @@ impl Control {
         if current < ceiling {
             self.epochs.current = Epoch::new(current + 1);
         }
-        let body = EpochOrd { epoch: self.epochs.current, complete: self.epochs.complete };
+        self.choose_seal();
+        let (epoch, complete) = (self.epochs.current, self.epochs.complete);
+        let (seal, durable) = (self.epochs.disk.seal, self.epochs.disk.durable);
+        let body = EpochOrd { epoch, complete, seal, durable };
         let me = ctx.node();
         for node in self.alive().iter().filter(|n| *n != me) {
             ctx.send(BlockRef::control(node), &body);
@@ -129,6 +135,8 @@ impl Control {
         if self.epochs.led_term != term {
             self.epochs.led_term = term;
             self.hear_epoch(Epoch::new(self.state.epoch_ceiling.get() + 1));
+            // Earlier leaders may have known of used epochs that are not durable yet.
+            self.epochs.disk.note_used(self.epochs.current);
         }
     }
 
@@ -136,6 +144,7 @@ impl Control {
         let body = signal.body::<EpochOrd>();
         self.hear_epoch(body.epoch);
         self.epochs.complete = self.epochs.complete.max(body.complete);
+        self.epochs.disk.hear(body.seal, body.durable);
         if self.joined {
             self.tick_with_leader(ctx);
             self.tell_lease(ctx);
@@ -196,7 +205,7 @@ impl Control {
 }
 
 /// The least of the reports, if all are there and of this view.
-fn least<'k, K: Ord + 'k>(
+pub(crate) fn least<'k, K: Ord + 'k>(
     view: ViewNumber,
     all: impl Iterator<Item = &'k K>,
     reports: &BTreeMap<K, (ViewNumber, Epoch)>,

@@ -7,6 +7,7 @@
 
 mod clients;
 mod consensus;
+mod durable;
 mod epoch;
 mod hand_over;
 mod install;
@@ -378,6 +379,7 @@ impl Block for Control {
             SignalNumber::EpochReq => self.on_epoch_req(signal, ctx),
             SignalNumber::EpochUsedRep => self.on_epoch_used_rep(signal, ctx),
             SignalNumber::EpochDoneRep => self.on_epoch_done_rep(signal, ctx),
+            SignalNumber::EpochDurableRep => self.on_epoch_durable_rep(signal, ctx),
             SignalNumber::LinkUpRep => self.on_link_up_rep(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down_rep(signal, ctx),
             SignalNumber::MapReq => self.on_map_req(signal, ctx),

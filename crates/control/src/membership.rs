@@ -298,6 +298,8 @@ impl Control {
             epoch: self.epochs.current,
             complete: self.epochs.complete,
             silent: self.silent,
+            seal: self.epochs.disk.seal,
+            durable: self.epochs.disk.durable,
         };
         for block in self.blocks.keys() {
             ctx.send(*block, &body);

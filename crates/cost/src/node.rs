@@ -30,7 +30,8 @@ impl Node {
         let identity = Identity { node, incarnation: Incarnation::new(1) };
         let mut executor = Executor::new(identity, 1, Faults::default());
         executor.add(BlockKind::Tc, 0, Box::new(Tc::new()));
-        let config = LdmConfig { memory_bytes: MEMORY_BYTES, slices: Slices::default() };
+        let config =
+            LdmConfig { memory_bytes: MEMORY_BYTES, slices: Slices::default(), redo: None };
         for instance in 0..ldm_instances {
             executor.add(BlockKind::Ldm, instance, Box::new(Ldm::new(instance, config)));
         }

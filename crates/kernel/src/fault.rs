@@ -78,6 +78,10 @@ pub enum Fault {
     OwnerIsBusy,
     /// Planted bug: what another thread has begun of a scan does not reach the owner.
     BugForgetBegunScan,
+    /// Planted bug: a data manager seals an epoch of which it has not logged everything.
+    BugSealEarly,
+    /// Planted bug: a data manager takes what was written for durable.
+    BugForgetSync,
     /// Planted bug: a coordinator does not look for deadlocks.
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.

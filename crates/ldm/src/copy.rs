@@ -9,7 +9,9 @@ use alloc::{
     collections::{BTreeMap, VecDeque},
     vec::Vec,
 };
-use lats_base::{Duration, FragmentId, Incarnation, Instant, NodeId, RefCode, RowId, TableId};
+use lats_base::{
+    Duration, Epoch, FragmentId, Incarnation, Instant, NodeId, RefCode, RowId, TableId,
+};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -139,7 +141,8 @@ impl Ldm {
             if copy.left.is_empty() {
                 self.send_outcomes(to, ctx);
             }
-            ctx.send(to, &CopyEndOrd { view, table, fragment, reserved: 0 });
+            let epoch = self.epoch;
+            ctx.send(to, &CopyEndOrd { view, table, fragment, reserved: 0, epoch });
             ctx.send(ctx.me(), &CopyResumeOrd { target: u64::from(target.get()) });
             self.copies.insert(target, copy);
             return self.start_fragment(target);
@@ -237,16 +240,24 @@ impl Ldm {
         if self.park_newer(ord.view, signal) || self.park_unknown_table(ord.table, signal) {
             return;
         }
+        let mut redo = self.redo.take();
         for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
-            self.hear_epoch(lats_base::Epoch::new(change.epoch));
-            self.on_fragment(ord.table, ord.fragment, |f, layout| {
+            let (id, epoch) = (change.row_id, Epoch::new(change.epoch));
+            self.hear_epoch(epoch);
+            let stored = self.on_fragment(ord.table, ord.fragment, |f, layout| {
                 // REJOIN-3: a newer row got the id, or the key lives on under another id: history.
-                if f.make_room(change.row_id, key) {
-                    let epoch = lats_base::Epoch::new(change.epoch);
-                    f.store_copy(change.row_id, change.version, epoch, Some(row), layout);
-                }
+                f.make_room(id, key) && f.store_copy(id, change.version, epoch, Some(row), layout)
             });
+            if let (Some(true), Some(redo)) = (stored, &mut redo) {
+                let place = (ord.table, ord.fragment, id);
+                redo.log_copied(epoch, place, change.version, key, row);
+            }
         }
+        self.redo = redo.map(|mut redo| {
+            redo.end_copied();
+            redo
+        });
+        self.write_redo_if_much(ctx);
         let conf = CopyRowsConf {
             view: ord.view,
             table: ord.table,
@@ -290,18 +301,23 @@ impl Ldm {
         if self.park_newer(ord.view, signal) || self.park_unknown_table(ord.table, signal) {
             return;
         }
+        self.hear_epoch(ord.epoch);
+        if let Some(redo) = &mut self.redo {
+            redo.copied_up_to(ord.epoch);
+        }
         self.copied.insert((ord.table, ord.fragment));
         self.report_if_synced(ctx);
     }
 
     /// Tells control when every fragment of this LDM has been filled.
-    fn report_if_synced(&mut self, ctx: &mut Ctx<'_>) {
+    pub(crate) fn report_if_synced(&mut self, ctx: &mut Ctx<'_>) {
         let waits = self.view.is_replica_of_own_group(ctx.node());
         if !waits || self.view.is_in_sync(ctx.node()) || self.tables.is_empty() {
             return;
         }
         let all = self.fragments().all(|(t, f, _)| self.copied.contains(&(t, f)));
-        if all {
+        // REDO-2.
+        if all && self.redo.as_ref().is_none_or(|redo| redo.has_all_copied()) {
             let body = FragmentsSyncedRep {
                 view: self.view.number,
                 catalog_version: self.catalog_version,

@@ -2,7 +2,7 @@
 //! are as little reason to miss a lease, or to let others wait, as one.
 
 use crate::{
-    Ldm,
+    Fragment, Ldm,
     transaction::{Op, Transaction},
 };
 use alloc::{collections::VecDeque, vec::Vec};
@@ -118,6 +118,9 @@ impl Ldm {
         let epoch = t.decided.unwrap_or_default();
         let mut ops = core::mem::take(&mut t.ops);
         let slice = self.work_on(id, &mut ending, epoch, &mut ops, ctx);
+        if let Some(redo) = &mut self.redo {
+            redo.end_record();
+        }
         let Some(t) = self.transactions.get_mut(&id) else { return };
         t.ops = ops;
         if slice.done {
@@ -130,6 +133,7 @@ impl Ldm {
             t.ending = Some(ending);
             ctx.send(ctx.me(), &EndingResumeOrd { transaction: id });
         }
+        self.write_redo_if_much(ctx);
         slice.granted.into_iter().for_each(|t| self.resume_batch(t, ctx));
     }
 
@@ -199,21 +203,34 @@ impl Ldm {
         let takes_back = matches!(goal, Goal::TakeBack { .. });
         op.settled = !takes_back;
         let keep = self.snapshots.keeps() && !ctx.fault(Fault::BugForgetOlderVersion);
+        let mut redo = self.redo.take();
         let done = self.on_fragment(op.table, op.fragment, |f, layout| {
             if takes_back {
                 f.drop_version(op.row, op.version, layout);
                 return None;
             }
-            let row = f.row_mut(op.row)?;
-            let versions = row.pending().len();
-            // The transaction's last change of the row settles all of them.
-            let last = row.pending().iter().rev().find(|v| v.transaction == id);
-            if last.is_some_and(|v| v.number > op.version) {
-                return None;
+            let mut versions = 0;
+            if let Some(row) = f.row_mut(op.row) {
+                versions = row.pending().len();
+                // The transaction's last change of the row settles all of them.
+                let last = row.pending().iter().rev().find(|v| v.transaction == id);
+                if last.is_some_and(|v| v.number > op.version) {
+                    return None;
+                }
+                row.unlock(id, granted);
             }
-            row.unlock(id, granted);
-            Some((versions, f.commit_version(op.row, op.version, epoch, layout, keep)))
+            let commit =
+                |f: &mut Fragment| f.commit_version(op.row, op.version, epoch, layout, keep);
+            let kept = match &mut redo {
+                Some(redo) => {
+                    let at = ((op.table, op.fragment, op.row), op.version);
+                    redo.commit((id, epoch), at, f, commit)
+                }
+                None => commit(f),
+            };
+            Some((versions, kept))
         });
+        self.redo = redo;
         let Some((versions, kept)) = done.flatten() else { return 0 };
         if kept {
             self.snapshots.note(epoch, (op.table, op.fragment, op.row));

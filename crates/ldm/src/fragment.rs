@@ -463,7 +463,7 @@ impl Fragment {
         room.into_boxed_slice()
     }
 
-    /// Stores a copied committed row, unless a newer change is here already.
+    /// Stores a copied committed row; false if a newer change is here already.
     pub(crate) fn store_copy(
         &mut self,
         id: RowId,
@@ -471,16 +471,16 @@ impl Fragment {
         epoch: Epoch,
         bytes: Option<&[u8]>,
         layout: &RowLayout,
-    ) {
+    ) -> bool {
         self.hear_number(number);
         if self.row(id).is_none_or(|row| row.number >= number) {
-            return;
+            return false;
         }
         if let Some(bytes) = bytes {
             self.bytes += bytes.len();
             self.enter(id, bytes, layout);
         }
-        let Some(row) = self.row_mut(id) else { return };
+        let Some(row) = self.row_mut(id) else { return false };
         row.number = number;
         row.epoch = epoch;
         let old = row.committed.take();
@@ -489,6 +489,7 @@ impl Fragment {
             self.bytes -= old.bytes.len();
             self.leave(id, &old.bytes, layout);
         }
+        true
     }
 
     /// All images of a row have the same primary key: its entry is there as long as there is one.

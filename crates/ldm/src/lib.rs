@@ -28,6 +28,7 @@ mod prepare;
 mod programs;
 mod query;
 mod read;
+mod redo;
 mod replicate;
 mod row;
 mod row_table;
@@ -42,10 +43,12 @@ mod view;
 pub use fragment::Fragment;
 pub use query::Left;
 pub use read::Reader;
+pub use redo::RedoConfig;
 pub use row::Image;
 pub use scan::OpenScan;
 
 use alloc::{
+    boxed::Box,
     collections::{BTreeMap, BTreeSet, VecDeque},
     format,
     string::String,
@@ -79,6 +82,8 @@ pub struct LdmConfig {
     pub memory_bytes: usize,
     /// What it does at once.
     pub slices: Slices,
+    /// Its redo log; none: nothing is written to disk.
+    pub redo: Option<RedoConfig>,
 }
 
 /// How much a data manager does before it gives way to other work (SLICE-1).
@@ -157,6 +162,7 @@ pub struct Ldm {
     pub(crate) complete: Epoch,
     pub(crate) snapshots: snapshot::Snapshots,
     pub(crate) memory_bytes: usize,
+    pub(crate) redo: Option<Box<redo::Redo>>,
     pub(crate) programs: programs::Programs,
     /// Memory of lists of batches and of transactions that are over.
     pub(crate) spare_lists: Spare<Vec<u8>, 4, { 64 << 10 }>,
@@ -181,6 +187,7 @@ const TIMER_HOUSEKEEPING: TimerToken = 0;
 const TIMER_LOCK_WAITS: TimerToken = 1;
 const TIMER_REPORTS: TimerToken = 2;
 const TIMER_HAND_OVER: TimerToken = 3;
+const TIMER_ROOM: TimerToken = 4;
 /// How long an outcome is kept for a client that does not say it has heard it.
 pub(crate) const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
 /// OUTCOME-7.
@@ -225,6 +232,7 @@ impl Ldm {
             complete: Epoch::default(),
             snapshots: snapshot::Snapshots::default(),
             memory_bytes: 0,
+            redo: config.redo.map(|redo| Box::new(redo::Redo::new(redo, instance))),
             programs: programs::Programs::default(),
             spare_lists: Spare::default(),
             key_room: Vec::new(),
@@ -370,11 +378,14 @@ impl Block for Ldm {
                 self.complete = self.complete.max(body.complete);
                 self.ended.forget_inherited(self.complete);
                 self.release_versions(ctx);
+                self.want_durable(body.seal, body.durable, ctx);
             }
             SignalNumber::EpochBarrierReq => {
                 self.hear_epoch(signal.body::<EpochBarrierReq>().epoch);
                 ctx.send(signal.sender(), &EpochBarrierConf { epoch: self.epoch });
             }
+            SignalNumber::IoWriteConf => self.on_io_write_conf(signal, ctx),
+            SignalNumber::IoWriteRef => self.on_io_write_ref(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down(signal),
             SignalNumber::ClientGoneRep => {
                 let body = signal.body::<lats_signals::control::ClientGoneRep>();
@@ -390,6 +401,7 @@ impl Block for Ldm {
             TIMER_LOCK_WAITS => self.give_up_lock_waits(ctx),
             TIMER_REPORTS => self.report_waits(ctx),
             TIMER_HAND_OVER => self.look_at_hand_over(ctx),
+            TIMER_ROOM => self.write_again(ctx),
             copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
             _ => self.housekeep(ctx),
         }
@@ -414,6 +426,9 @@ impl Block for Ldm {
         }
         if let Some((of, _)) = self.scans.first_key_value() {
             return Some(format!("ldm {} holds scan {of:?}, which nobody reads", self.instance));
+        }
+        if self.redo.as_ref().is_some_and(|redo| redo.leaks()) {
+            return Some(format!("ldm {} keeps images for its redo log", self.instance));
         }
         self.fragments().find_map(|(table, id, f)| {
             f.leaks().map(|leak| format!("ldm {}: table {table}/{id}: {leak}", self.instance))

@@ -94,6 +94,9 @@ impl Ldm {
         if !self.may_serve(ctx) {
             return self.turn_down(run, RefCode::NotServing, ctx);
         }
+        if self.redo.as_ref().is_some_and(|redo| redo.is_full()) {
+            return self.turn_down(run, RefCode::Overloaded, ctx);
+        }
         if self.refused.contains_key(&req.transaction) {
             return self.turn_down(run, RefCode::TransactionAborted, ctx);
         }
@@ -238,6 +241,9 @@ impl Ldm {
     /// It is over here. The next one needs as much memory.
     pub(crate) fn forget_transaction(&mut self, id: TransactionId) -> Option<Epoch> {
         let t = self.transactions.remove(&id)?;
+        if let Some(redo) = &mut self.redo {
+            redo.forget(id);
+        }
         self.spare_ops.keep(t.ops);
         t.decided
     }

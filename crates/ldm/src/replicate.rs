@@ -148,8 +148,12 @@ impl Ldm {
         let lost = |(_, id, deleted): &(RowId, TransactionId, bool)| self.judge(*id, *deleted);
         let lost: Vec<(RowId, TransactionId, bool)> = pending.into_iter().filter(lost).collect();
         let now = self.epoch;
-        self.on_fragment(change.table, change.fragment, |f, layout| {
+        let (table, fragment) = (change.table, change.fragment);
+        self.on_fragment(table, fragment, |f, layout| {
             lost.iter().for_each(|(row, id, _)| f.drop_versions_of(*row, *id, layout));
+        });
+        in_the_way.iter().for_each(|id| self.keep_for_redo((table, fragment, *id), |_| true));
+        self.on_fragment(table, fragment, |f, layout| {
             in_the_way.iter().for_each(|id| f.settle_deleted(*id, now, layout));
             f.create_at(change.row_id, key);
         });

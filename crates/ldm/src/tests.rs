@@ -138,7 +138,11 @@ impl Bench {
         bench.send(&ViewOrd { view: ViewNumber::new(1) }, &bytes);
         let epoch = Epoch::new(1);
         let (complete, silent) = (Epoch::default(), NodeSet::EMPTY);
-        bench.send(&LeaseOrd { valid_until: u64::MAX, epoch, complete, silent }, &[]);
+        let seal = Epoch::default();
+        bench.send(
+            &LeaseOrd { valid_until: u64::MAX, epoch, complete, silent, seal, durable: seal },
+            &[],
+        );
         bench.run();
         bench
     }
@@ -154,6 +158,7 @@ impl Bench {
         let config = LdmConfig {
             memory_bytes: 1 << 20,
             slices: Slices { rows: SLICE, ..Slices::default() },
+            redo: None,
         };
         executor.add(BlockKind::Ldm, 0, std::boxed::Box::new(Ldm::new(0, config)));
         let (catalog, table) = catalog();

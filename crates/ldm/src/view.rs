@@ -41,6 +41,7 @@ impl Ldm {
         // Who is to stop becomes primary of nothing again, unless it stays after all (STOP-3).
         self.quiet &= self.view.is_stopping(ctx.node());
         self.start_hand_over(ctx);
+        self.tell_durable(ctx);
         self.replay_parked(ctx);
     }
 
@@ -191,6 +192,7 @@ impl Ldm {
                 self.shown_early.insert(id);
             }
             let carried = t.and_then(|t| t.carry).map(|carry| carry.epoch);
+            self.keep_for_redo((op.table, op.fragment, op.row), |v| v.number == number);
             newest = Some((number, decided.or(carried).unwrap_or_default()));
         }
         let now = self.epoch;

@@ -6,7 +6,7 @@
 use lats_base::{Incarnation, NodeId};
 use lats_control::{Control, Start};
 use lats_kernel::{Block, Executor, Faults, ctx::Identity};
-use lats_ldm::{Ldm, LdmConfig, Reader, Slices};
+use lats_ldm::{Ldm, LdmConfig, Reader, RedoConfig, Slices};
 use lats_signals::{BlockKind, BlockRef, Signal};
 use lats_tc::Tc;
 use shared::{Inbox, Owner, Query, Shared};
@@ -50,8 +50,19 @@ pub struct NodeConfig {
     pub placement: Placement,
     /// Decides all random choices of its blocks.
     pub seed: u64,
+    /// The files of its redo logs; none: it keeps nothing on disk.
+    pub redo: Option<RedoFiles>,
     /// Faults to meet; none in production.
     pub faults: Faults,
+}
+
+/// What redo logs are written into.
+#[derive(Clone, Copy, Debug)]
+pub struct RedoFiles {
+    /// The cluster that they belong to.
+    pub cluster: u64,
+    /// A new file is begun when one has so many bytes.
+    pub segment_bytes: u64,
 }
 
 impl Placement {
@@ -135,6 +146,12 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
     let ldm = LdmConfig {
         memory_bytes: config.memory_bytes / config.ldm_instances.max(1) as usize,
         slices: config.slices,
+        redo: config.redo.map(|files| RedoConfig {
+            cluster: files.cluster,
+            node: config.node,
+            life: config.incarnation,
+            segment_bytes: files.segment_bytes,
+        }),
     };
     // Only what is read by others pays for it.
     let shared: BTreeMap<u32, (Shared<Ldm>, Inbox)> = config
@@ -169,7 +186,7 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
                     let query = Query { ldm, begun, instance: *instance, reader };
                     executor.add(*kind, *instance, Box::new(query));
                 }
-                BlockKind::Shell | BlockKind::Client => {}
+                BlockKind::Shell | BlockKind::Client | BlockKind::Io => {}
             }
         }
         executors.push(executor);

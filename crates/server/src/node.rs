@@ -170,6 +170,7 @@ fn runtime_config(
         reads: args.scheduling.read_placement,
         helping: !args.scheduling.no_helping,
         node: NodeConfig {
+            redo: None,
             node,
             incarnation,
             start,

@@ -19,6 +19,8 @@ pub enum BlockKind {
     Client = 4,
     /// Reads fragments of the local data manager with the same instance, beside it. A node may have several.
     Query = 5,
+    /// The node's files.
+    Io = 6,
 }
 
 impl BlockKind {
@@ -31,6 +33,7 @@ impl BlockKind {
             3 => Self::Ldm,
             4 => Self::Client,
             5 => Self::Query,
+            6 => Self::Io,
             _ => return None,
         })
     }
@@ -89,6 +92,11 @@ impl BlockRef {
     /// The shell of a node.
     pub const fn shell(node: NodeId) -> Self {
         Self::new(node, BlockKind::Shell, 0)
+    }
+
+    /// The files of a node.
+    pub const fn io(node: NodeId) -> Self {
+        Self::new(node, BlockKind::Io, 0)
     }
 
     /// Its kind; none for a number that another version may use.

@@ -264,6 +264,10 @@ body! {
         complete: Epoch,
         /// Data nodes of the view that have been silent for long (SILENT-1).
         silent: NodeSet,
+        /// What is committed up to this epoch is to be made durable (DURABLE-2).
+        seal: Epoch,
+        /// The newest epoch that is durable everywhere.
+        durable: Epoch,
     }
 }
 body! {
@@ -273,6 +277,10 @@ body! {
         epoch: Epoch,
         /// The newest complete one.
         complete: Epoch,
+        /// What is committed up to this epoch is to be made durable (DURABLE-2).
+        seal: Epoch,
+        /// The newest durable one.
+        durable: Epoch,
     }
 }
 body! {

@@ -1,7 +1,7 @@
 //! Signals that fill a new replica. Protocol: docs/protocols/rejoin.md.
 
 use crate::{BlockRef, body};
-use lats_base::{FragmentId, TableId, TransactionId, ViewNumber};
+use lats_base::{Epoch, FragmentId, TableId, TransactionId, ViewNumber};
 
 body! {
     /// LDM of a primary → LDM of a syncing replica: committed rows; payload:
@@ -57,6 +57,8 @@ body! {
         fragment: FragmentId,
         /// Not used yet; zero.
         reserved: u16,
+        /// No change that was made before the end of copying is of a later epoch.
+        epoch: Epoch,
     }
 }
 body! {

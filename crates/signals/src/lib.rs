@@ -23,6 +23,7 @@ pub mod control;
 pub mod copy;
 pub mod deadlock;
 pub mod hello;
+pub mod io;
 pub mod list;
 
 pub mod query;

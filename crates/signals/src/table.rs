@@ -1,6 +1,6 @@
 //! The table of all signals: numbers, sizes, who may send them; and the check at the door.
 
-use crate::{HEADER_BYTES, Header, Signal, commit, control, copy, deadlock, list, query};
+use crate::{HEADER_BYTES, Header, Signal, commit, control, copy, deadlock, io, list, query};
 use core::mem::size_of;
 use lats_base::limits;
 
@@ -167,6 +167,11 @@ signals! {
     126 FiguresReq, control, Client;
     127 FiguresConf, control, Node;
     128 EpochUsedRep, control, Node;
+    // Files: docs/protocols/durability.md.
+    129 IoWriteReq, io, Local;
+    130 IoWriteConf, io, Local;
+    131 IoWriteRef, io, Local;
+    132 EpochDurableRep, io, Node;
 }
 
 /// Checks a header before the rest has arrived; gives the signal's length in bytes.

@@ -41,7 +41,8 @@ pub fn ldms(world: &World, node: NodeId) -> Vec<LdmView<'_>> {
         .collect()
 }
 
-type Rows = BTreeMap<(u64, Vec<u8>), (Vec<u8>, u64, Epoch)>;
+/// Rows of a fragment: by row id and key, image, number and epoch.
+pub(crate) type Rows = BTreeMap<(u64, Vec<u8>), (Vec<u8>, u64, Epoch)>;
 
 /// The newest epoch that any node has called complete.
 pub fn complete_epoch(world: &World) -> Epoch {
@@ -61,7 +62,7 @@ pub fn epochs_move(world: &World) -> Result<(), String> {
 }
 
 /// The committed rows of a node: by row id and key, image, version and epoch.
-fn rows(world: &World, node: NodeId) -> BTreeMap<(TableId, FragmentId), Rows> {
+pub(crate) fn rows(world: &World, node: NodeId) -> BTreeMap<(TableId, FragmentId), Rows> {
     let mut all = BTreeMap::new();
     for (table, id, fragment) in ldms(world, node).iter().flat_map(|ldm| ldm.fragments()) {
         let rows = fragment
@@ -122,7 +123,7 @@ pub fn replicas_equal(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-fn difference(
+pub(crate) fn difference(
     a: NodeId,
     b: NodeId,
     (table, fragment): (TableId, FragmentId),
@@ -245,20 +246,29 @@ pub fn ledger_holds(world: &World, ledger: &Ledger) -> Result<(), String> {
 
 /// The rows of the tables that the ledger is about: balances by account, transfers, values by register.
 #[derive(Default)]
-struct Found {
-    balances: BTreeMap<i64, i64>,
-    history: BTreeMap<i64, Vec<i64>>,
+pub(crate) struct Found {
+    pub(crate) balances: BTreeMap<i64, i64>,
+    pub(crate) history: BTreeMap<i64, Vec<i64>>,
     registers: BTreeMap<i64, i64>,
 }
 
 fn found(world: &World, ledger: &Ledger) -> Result<Found, String> {
     let view = newest_view(world).ok_or("no node lives")?;
-    let mut found = Found::default();
+    let mut all = BTreeMap::new();
     for node in world.nodes.keys() {
-        for ((table, fragment), rows) in rows(world, *node) {
-            if view.primary(fragment) != Some(*node) {
-                continue;
-            }
+        let own = rows(world, *node).into_iter();
+        all.extend(own.filter(|((_, fragment), _)| view.primary(*fragment) == Some(*node)));
+    }
+    Found::among(all.iter().map(|(place, rows)| (*place, rows)), ledger)
+}
+
+impl Found {
+    pub(crate) fn among<'r>(
+        all: impl Iterator<Item = ((TableId, FragmentId), &'r Rows)>,
+        ledger: &Ledger,
+    ) -> Result<Self, String> {
+        let mut found = Self::default();
+        for ((table, _), rows) in all {
             for (image, _, epoch) in rows.values() {
                 if table == ledger.accounts.id {
                     let row = ledger.accounts.numbers(image);
@@ -274,8 +284,8 @@ fn found(world: &World, ledger: &Ledger) -> Result<Found, String> {
                 }
             }
         }
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// No order of transactions explains what clients saw of lists: see `lats_history`.
@@ -380,7 +390,7 @@ fn promises_kept<'l>(
     untold.map_or(Ok(()), |row| Err(format!("transfer {row} is there, but nobody made it")))
 }
 
-fn balances_add_up(
+pub(crate) fn balances_add_up(
     ledger: &Ledger,
     balances: &BTreeMap<i64, i64>,
     history: &BTreeMap<i64, Vec<i64>>,

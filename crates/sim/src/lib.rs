@@ -8,6 +8,8 @@
 pub mod checkers;
 pub mod clients;
 mod deadlocks;
+pub mod disk;
+pub mod durability;
 pub mod faults;
 pub mod network;
 pub mod run;

@@ -4,9 +4,10 @@ use crate::{
     checkers,
     clients::{Ledger, SimClient},
     deadlocks::Watch,
+    durability,
     faults::{self, Menu},
     network::End,
-    world::{CRASH_POINT, Event, ForClient, Shape, World},
+    world::{CRASH_POINT, DiskWays, Event, ForClient, Shape, World},
 };
 use lats_base::{Duration, Instant, NodeId, ViewNumber, prng::Prng};
 use lats_client::core::{Answer, Then};
@@ -160,6 +161,7 @@ pub fn run(options: &Options) -> Outcome {
     }
     let mut world = World::new(&shape, random.next_u64(), bugs);
     world.crash_points = crash_points;
+    world.disk_ways = draw_disk_ways(&mut random.clone());
     let client_count = random.between(2, 6) as u32;
     world.client_count = client_count;
     let leisure = draw_leisure(&mut random, options.kind == Kind::Storm);
@@ -255,6 +257,18 @@ fn draw_shape(random: &mut Prng) -> Shape {
     }
 }
 
+/// Good disks mostly.
+fn draw_disk_ways(random: &mut Prng) -> DiskWays {
+    let once_in = |random: &mut Prng, runs, from, to| {
+        if random.chance(1, runs) { random.between(from, to) } else { 0 }
+    };
+    DiskWays {
+        slowness: [1, 1, 1, 20][random.below(4) as usize],
+        full_once_in: once_in(random, 4, 3, 100),
+        fails_once_in: once_in(random, 4, 100, 2_000),
+    }
+}
+
 /// How busy the clients are: from a cluster at its limit to one with little to do. Most storms are about
 /// faults.
 fn draw_leisure(random: &mut Prng, storm: bool) -> u64 {
@@ -309,7 +323,7 @@ impl Run {
             Kind::Outage => 1,
         };
         let length_ms = faults::plan(&mut self.world, menu, count, random);
-        self.run_for(Duration::from_millis(length_ms + 300))?;
+        self.run_and_check_disks(Duration::from_millis(length_ms + 300), &mut random.clone())?;
         self.heal();
         self.come_to_rest()?;
         self.check_all()?;
@@ -320,6 +334,28 @@ impl Run {
         self.lose_a_group(random)
     }
 
+    /// Now and then it is looked at what a loss of all power would leave.
+    fn run_and_check_disks(&mut self, span: Duration, random: &mut Prng) -> Result<(), String> {
+        let end = self.world.now.plus(span);
+        while self.world.now < end {
+            let step = Duration::from_nanos(random.between(1_000_000, span.as_nanos() / 4));
+            self.run_until(self.world.now.plus(step).min(end))?;
+            durability::survives_power_loss(&self.world, &self.ledger, random)?;
+        }
+        Ok(())
+    }
+
+    /// In peace everything becomes durable.
+    fn wait_for_disks(&mut self) -> Result<(), String> {
+        let end = self.world.now.plus(Duration::from_millis(5_000));
+        while !durability::all_is_durable(&self.world) && self.world.now < end {
+            self.run_for(Duration::from_millis(20))?;
+        }
+        let mut random = Prng::new(self.world.digest);
+        durability::survives_power_loss(&self.world, &self.ledger, &mut random)?;
+        durability::disks_match_memory(&self.world, &mut random)
+    }
+
     fn check_all(&mut self) -> Result<(), String> {
         checkers::nothing_left(&self.world)?;
         checkers::epochs_move(&self.world)?;
@@ -327,6 +363,7 @@ impl Run {
         checkers::indexes_match(&self.world)?;
         checkers::unique_indexes_match(&self.world)?;
         checkers::ledger_holds(&self.world, &self.ledger)?;
+        self.wait_for_disks()?;
         checkers::lists_hold(&self.world, &mut self.ledger)
     }
 

@@ -1,6 +1,7 @@
 //! The simulated cluster: nodes, their executors, and the events that move them.
 
 use crate::{
+    disk::Disk,
     faults::Disturbance,
     network::{End, Fate, Network, ordered},
 };
@@ -8,7 +9,7 @@ use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use lats_catalog::{ClusterConfig, Member, Roles};
 use lats_kernel::{Budget, Executor, Fault, Faults};
 use lats_node::{
-    NodeConfig, Placement, build,
+    NodeConfig, Placement, RedoFiles, build,
     control::{Founding, Start},
     ldm::Slices,
 };
@@ -18,6 +19,7 @@ use lats_signals::{
     control::{
         ClientGoneRep, CloseLinkOrd, LeaveOrd, LinkDownRep, LinkUpRep, RESTART, StopNodeReq,
     },
+    io::{IO_FAILED, IO_FULL, IoWriteConf, IoWriteRef, IoWriteReq, WRITE_SYNC},
 };
 use std::collections::BTreeMap;
 
@@ -47,6 +49,19 @@ pub enum Event {
         thread: usize,
         /// The signal.
         packet: Vec<u8>,
+    },
+    /// A disk has done what it was asked to.
+    Disk {
+        /// The node.
+        node: NodeId,
+        /// The life of it that has asked.
+        life: Incarnation,
+        /// Who is answered.
+        to: BlockRef,
+        /// What was asked.
+        asked: IoWriteReq,
+        /// What is wrong, or 0.
+        code: u32,
     },
     /// An end notices that its connection to the other is closed.
     Notice {
@@ -141,6 +156,12 @@ pub struct World {
     pub crash_points: Faults,
     /// The time of disturbances is over.
     pub calm: bool,
+    /// Their disks.
+    pub disks: BTreeMap<NodeId, Disk>,
+    /// How the disks are.
+    pub disk_ways: DiskWays,
+    disk_random: Prng,
+    disk_failed_at: Instant,
     /// Digest of everything that was delivered: equal for equal seeds.
     pub digest: u64,
     /// Signals delivered.
@@ -149,6 +170,17 @@ pub struct World {
     pub killed_at: Option<Instant>,
     /// Nodes that ended themselves, and why.
     pub stops: Vec<(NodeId, String)>,
+}
+
+/// How disks are in a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskWays {
+    /// How many times longer than a good one each takes.
+    pub slowness: u64,
+    /// One write of so many finds no room; 0: none does.
+    pub full_once_in: u64,
+    /// One sync of so many fails; 0: none does.
+    pub fails_once_in: u64,
 }
 
 /// News for a client.
@@ -181,6 +213,10 @@ impl World {
             signals_per_turn: shape.signals_per_turn,
             crash_points: Faults::default(),
             calm: false,
+            disks: BTreeMap::new(),
+            disk_ways: DiskWays::default(),
+            disk_random: Prng::new(!seed),
+            disk_failed_at: Instant::ZERO,
             digest: 0,
             delivered: 0,
             killed_at: None,
@@ -213,7 +249,9 @@ impl World {
                 placement.with_queries(reads.collect::<Vec<_>>())
             }
         };
+        let segment_bytes = 1 << self.random.between(8, 18);
         NodeConfig {
+            redo: Some(RedoFiles { cluster: 1, segment_bytes }),
             node: member.node,
             incarnation: member.incarnation,
             start,
@@ -288,6 +326,9 @@ impl World {
             Event::Cross { node, life, thread, packet } => {
                 self.on_cross(node, life, thread, &packet);
             }
+            Event::Disk { node, life, to, asked, code } => {
+                self.on_disk(node, life, to, &asked, code);
+            }
             Event::Notice { end, other, generation } => self.on_notice(end, other, generation),
             Event::Connect(a, b) => self.on_connect(a, b),
             Event::Client(_) | Event::Disturb(_) => return Some(event),
@@ -358,6 +399,7 @@ impl World {
                 self.transmit(End::Node(node), End::Client(to.instance), signal.bytes());
             }
             Some(BlockKind::Shell) if local => self.on_shell_signal(node, signal),
+            Some(BlockKind::Io) if local => self.on_io_signal(node, signal),
             _ if local => self.cross(node, thread, signal),
             _ => self.transmit(End::Node(node), End::Node(to.node), signal.bytes()),
         }
@@ -461,6 +503,66 @@ impl World {
             while let Some(signal) = out.pop() {
                 self.deliver(node, &signal);
             }
+        }
+    }
+
+    /// A block wants something of its node's disk.
+    fn on_io_signal(&mut self, node: NodeId, signal: &Signal<'_>) {
+        let Some(life) = self.nodes.get(&node).map(SimNode::life) else { return };
+        if signal.number() != Some(SignalNumber::IoWriteReq) {
+            return;
+        }
+        let asked = signal.body::<IoWriteReq>();
+        let syncs = asked.flags & WRITE_SYNC != 0;
+        let (ways, random) = (self.disk_ways, &mut self.disk_random);
+        let (least, most) = if syncs { (50_000, 3_000_000) } else { (2_000, 100_000) };
+        let takes = Duration::from_nanos(random.between(least, most) * ways.slowness.max(1));
+        let full = !self.calm && ways.full_once_in > 0 && random.chance(1, ways.full_once_in);
+        if !full {
+            let disk = self.disks.entry(node).or_default();
+            disk.write(asked.file, asked.offset, signal.payload());
+        }
+        let code = if full { IO_FULL } else { 0 };
+        self.at(takes, Event::Disk { node, life, to: signal.sender(), asked, code });
+    }
+
+    /// A node ends itself when its disk fails: as often as the cluster can lose it.
+    fn may_disk_fail(&mut self, node: NodeId) -> bool {
+        let (once_in, now) = (self.disk_ways.fails_once_in, self.now);
+        let chosen = once_in > 0 && self.disk_random.chance(1, once_in);
+        let rested = now.since(self.disk_failed_at) > Duration::from_millis(100);
+        let fails = chosen && !self.calm && rested && self.can_lose(&[node]);
+        if fails {
+            self.disk_failed_at = now;
+        }
+        fails
+    }
+
+    fn on_disk(
+        &mut self,
+        node: NodeId,
+        life: Incarnation,
+        to: BlockRef,
+        asked: &IoWriteReq,
+        mut code: u32,
+    ) {
+        if code == 0 && asked.flags & WRITE_SYNC != 0 {
+            let fails = self.may_disk_fail(node);
+            let disk = self.disks.entry(node).or_default();
+            if fails {
+                disk.fail(asked.file.kind, asked.file.instance);
+                code = IO_FAILED;
+            } else {
+                disk.sync(asked.file.kind, asked.file.instance);
+            }
+        }
+        if self.nodes.get(&node).is_none_or(|n| !n.is_alive() || n.life() != life) {
+            return;
+        }
+        let request = asked.request;
+        match code {
+            0 => self.tell(node, to, &IoWriteConf { request }),
+            code => self.tell(node, to, &IoWriteRef { request, code, reserved: 0 }),
         }
     }
 

@@ -95,7 +95,9 @@ impl Bench {
     /// A lease without end, while these nodes are silent.
     fn grant(&mut self, silent: NodeSet) -> Sent {
         let (epoch, complete) = (Epoch::new(5), Epoch::default());
-        let lease = LeaseOrd { valid_until: u64::MAX, epoch, complete, silent };
+        let seal = Epoch::default();
+        let lease =
+            LeaseOrd { valid_until: u64::MAX, epoch, complete, silent, seal, durable: seal };
         self.hear(BlockRef::control(node(1)), &lease, &[])
     }
 

@@ -3,20 +3,24 @@
 use super::{fail, files, metadata};
 
 /// Each crate, and those of ours that it may use. A new edge is a decision: make it here, knowingly.
-const LAYERS: [(&str, &[&str]); 19] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("lats-base", &[]),
     ("lats-values", &["base"]),
     ("lats-catalog", &["base", "values"]),
     ("lats-signals", &["base"]),
+    ("lats-files", &["base"]),
     ("lats-kernel", &["base", "signals"]),
-    ("lats-ldm", &["base", "values", "catalog", "signals", "kernel"]),
+    ("lats-ldm", &["base", "values", "catalog", "files", "signals", "kernel"]),
     ("lats-tc", &["base", "catalog", "signals", "kernel"]),
     ("lats-control", &["base", "catalog", "signals", "kernel"]),
     ("lats-client", &["base", "catalog", "signals", "values"]),
     ("lats-node", &["base", "catalog", "signals", "kernel", "ldm", "tc", "control"]),
     ("lats-runtime", &["base", "catalog", "signals", "kernel", "node"]),
     ("lats-history", &["base", "values", "catalog", "client"]),
-    ("lats-sim", &["base", "catalog", "values", "signals", "kernel", "node", "client", "history"]),
+    (
+        "lats-sim",
+        &["base", "catalog", "values", "files", "signals", "kernel", "node", "client", "history"],
+    ),
     ("lats-mysql-wire", &["base", "values"]),
     ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
     ("lats-bench", &["base", "values", "catalog", "client"]),

@@ -68,6 +68,8 @@ const BUGS: &[(&str, Fault)] = &[
     ("confirm-first-slice", Fault::BugConfirmFirstSlice),
     ("scan-unbuilt-index", Fault::BugScanUnbuiltIndex),
     ("forget-begun-scan", Fault::BugForgetBegunScan),
+    ("seal-early", Fault::BugSealEarly),
+    ("forget-sync", Fault::BugForgetSync),
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
     ("share-without-lock", Fault::BugShareWithoutLock),

@@ -1,0 +1,148 @@
+//! What is written can be read, up to the first byte that is not right.
+
+use super::*;
+use lats_base::ClientId;
+use std::{collections::BTreeMap, vec::Vec};
+
+fn log(life: u32) -> LogId {
+    LogId { cluster: 7, node: NodeId::new(2), instance: 1, life: Incarnation::new(life) }
+}
+
+fn transaction(sequence: u64) -> TransactionId {
+    TransactionId { client: ClientId::new(9), sequence }
+}
+
+fn put(writer: &mut Writer, sequence: u64, epoch: u64, key: &[u8], image: Option<&[u8]>) {
+    let at = (TableId::new(3), FragmentId::new(4), RowId::new(sequence));
+    writer.change((transaction(sequence), Epoch::new(epoch)), at, 10 * sequence, key, image);
+}
+
+/// A segment with two transactions and a seal.
+fn written() -> Vec<u8> {
+    let mut writer = Writer::new(log(1));
+    put(&mut writer, 1, 5, b"key", Some(b"image"));
+    put(&mut writer, 1, 5, b"another key", None);
+    writer.end();
+    put(&mut writer, 2, 6, b"", Some(b""));
+    writer.end();
+    writer.seal(Epoch::new(6));
+    let taken = writer.take(Vec::new(), 1 << 20, 1 << 20);
+    assert_eq!((taken.segment, taken.offset, taken.last_record), (1, 0, 3));
+    assert_eq!(taken.sealed, Some(Epoch::new(6)));
+    taken.bytes
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let bytes = written();
+    let mut segment = Segment::open(&bytes).unwrap();
+    assert_eq!((segment.log, segment.number, segment.next_record()), (log(1), 1, 1));
+    let records: Vec<Record<'_>> = segment.by_ref().collect();
+    assert_eq!(*segment.end(), End::Clean);
+    let kinds: Vec<(u64, RecordKind, u64)> =
+        records.iter().map(|r| (r.number, r.kind, r.epoch.get())).collect();
+    let (changes, seal) = (RecordKind::Changes, RecordKind::Seal);
+    assert_eq!(kinds, [(1, changes, 5), (2, changes, 6), (3, seal, 6)]);
+    assert_eq!(records[0].transaction, transaction(1));
+    let first: Vec<Change<'_>> = records[0].changes().collect();
+    let (keys, images): (Vec<_>, Vec<_>) = first.iter().map(|c| (c.key, c.image)).unzip();
+    assert_eq!(keys, [&b"key"[..], b"another key"]);
+    assert_eq!(images, [Some(&b"image"[..]), None]);
+    assert_eq!((first[0].table, first[0].fragment), (TableId::new(3), FragmentId::new(4)));
+    assert_eq!((first[0].row, first[0].number), (RowId::new(1), 10));
+    let second: Vec<Change<'_>> = records[1].changes().collect();
+    assert_eq!((second[0].key, second[0].image), (&b""[..], Some(&b""[..])));
+    assert_eq!(records[2].changes().count(), 0);
+}
+
+#[test]
+fn nothing_is_read_behind_a_bit_that_is_another() {
+    let bytes = written();
+    let whole = Segment::open(&bytes).unwrap().count();
+    for bit in 0..8 * bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let Ok(mut segment) = Segment::open(&damaged) else { continue };
+        let read = segment.by_ref().count();
+        assert!(read < whole, "bit {bit} is not missed");
+        assert!(matches!(segment.end(), End::Broken { .. }), "bit {bit}");
+    }
+}
+
+#[test]
+fn a_torn_tail_costs_what_is_torn_only() {
+    let bytes = written();
+    for length in 0..bytes.len() {
+        let Ok(mut segment) = Segment::open(&bytes[..length]) else {
+            assert!(length < size_of::<SegmentHead>());
+            continue;
+        };
+        let read = segment.by_ref().count();
+        assert!(read < 3, "the last record is not whole");
+        // Zeros behind the last record, as in a file that has its length already.
+        let mut zeros = bytes[..length].to_vec();
+        zeros.resize(bytes.len() + 64, 0);
+        let mut segment = Segment::open(&zeros).unwrap();
+        let with_zeros = segment.by_ref().count();
+        // A record may end with zeros.
+        assert!((read..=3).contains(&with_zeros) && *segment.end() != End::Clean);
+    }
+}
+
+#[test]
+fn what_another_life_has_written_is_no_record() {
+    let bytes = written();
+    let mut writer = Writer::new(log(2));
+    put(&mut writer, 1, 5, b"key", Some(b"image"));
+    writer.end();
+    let mut newer = writer.take(Vec::new(), 1 << 20, 1 << 20).bytes;
+    // The file was used before: the other log's records stand behind.
+    let end = newer.len();
+    newer.extend_from_slice(&bytes[size_of::<SegmentHead>()..]);
+    let mut segment = Segment::open(&newer).unwrap();
+    assert_eq!(segment.by_ref().count(), 1);
+    assert_eq!(*segment.end(), End::Broken { at: end, why: "the checksum is another" });
+}
+
+#[test]
+fn segments_follow_each_other() {
+    let mut writer = Writer::new(log(1));
+    let mut files: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for number in 1..=20 {
+        put(&mut writer, number, number, b"key", Some(&[7; 100]));
+        writer.end();
+        let taken = writer.take(Vec::new(), 1 << 20, 500);
+        let file = files.entry(taken.segment).or_default();
+        assert_eq!(file.len() as u64, taken.offset);
+        file.extend_from_slice(&taken.bytes);
+    }
+    assert!(files.len() > 3);
+    let mut next = 1;
+    for (number, bytes) in &files {
+        let mut segment = Segment::open(bytes).unwrap();
+        assert_eq!((segment.number, segment.next_record()), (u64::from(*number), next));
+        next += segment.by_ref().count() as u64;
+        assert_eq!(*segment.end(), End::Clean);
+    }
+    assert_eq!(next, 21);
+}
+
+#[test]
+fn much_is_written_in_parts() {
+    let mut writer = Writer::new(log(1));
+    for number in 1..=10 {
+        put(&mut writer, number, number, b"key", Some(&[7; 100]));
+        writer.end();
+        writer.seal(Epoch::new(number));
+    }
+    let mut file = Vec::new();
+    let mut ends = Vec::new();
+    while writer.waiting_bytes() > 0 {
+        let taken = writer.take(Vec::new(), 700, 1 << 20);
+        ends.push((taken.last_record, taken.sealed.map(Epoch::get)));
+        file.extend_from_slice(&taken.bytes);
+    }
+    assert!(ends.len() > 3 && ends.iter().is_sorted(), "{ends:?}");
+    assert!(ends.iter().all(|(last, sealed)| sealed.is_none_or(|sealed| sealed == last / 2)));
+    assert_eq!(Segment::open(&file).unwrap().count(), 20);
+}

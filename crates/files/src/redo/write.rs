@@ -1,0 +1,187 @@
+//! Writing a redo log: records gather in memory, in the order in which they will stand in the file.
+
+use super::{
+    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, RecordHead, SEAL, SegmentHead, VERSION,
+    checksum,
+};
+use alloc::vec::Vec;
+use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, hash, require};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Records that are to be written.
+#[derive(Debug)]
+pub struct Writer {
+    log: LogId,
+    log_hash: u64,
+    /// The number of the last record.
+    last: u64,
+    segment: u32,
+    /// Where the next bytes stand in the segment.
+    offset: u64,
+    buffer: Vec<u8>,
+    /// Where the record begins that changes are added to, and whose changes they are.
+    open: Option<(usize, TransactionId, Epoch)>,
+    open_changes: u32,
+}
+
+/// Records that are to be written together.
+#[derive(Debug)]
+pub struct Taken {
+    /// The segment.
+    pub segment: u32,
+    /// Where in it.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// The number of the last record.
+    pub last_record: u64,
+    /// The newest epoch that is sealed by one of them.
+    pub sealed: Option<Epoch>,
+}
+
+/// A row's place: table, fragment, row id.
+pub type Place = (TableId, FragmentId, RowId);
+
+impl Writer {
+    /// An empty log.
+    pub fn new(log: LogId) -> Self {
+        Self {
+            log,
+            log_hash: log.hash(),
+            last: 0,
+            segment: 0,
+            offset: 0,
+            buffer: Vec::new(),
+            open: None,
+            open_changes: 0,
+        }
+    }
+
+    /// Bytes that wait for being written.
+    pub fn waiting_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// The number of the last record.
+    pub fn last_record(&self) -> u64 {
+        self.last
+    }
+
+    /// Adds a committed change of a row to the open record, if that is of the same transaction and epoch, or to a new one; `image`: none if the row is deleted.
+    pub fn change(
+        &mut self,
+        (transaction, epoch): (TransactionId, Epoch),
+        (table, fragment, row): Place,
+        number: u64,
+        key: &[u8],
+        image: Option<&[u8]>,
+    ) {
+        if self.open.is_some_and(|(_, of, at)| (of, at) != (transaction, epoch)) {
+            self.end();
+        }
+        if self.open.is_none() {
+            self.open = Some((self.buffer.len(), transaction, epoch));
+            let head = RecordHead { kind: CHANGES, epoch, transaction, ..RecordHead::default() };
+            self.buffer.extend_from_slice(head.as_bytes());
+        }
+        self.open_changes += 1;
+        let bytes = image.unwrap_or_default();
+        let head = ChangeHead {
+            table,
+            fragment,
+            deleted: u16::from(image.is_none()),
+            row,
+            number,
+            key_bytes: key.len() as u32,
+            image_bytes: bytes.len() as u32,
+        };
+        self.buffer.extend_from_slice(head.as_bytes());
+        self.buffer.extend_from_slice(key);
+        self.buffer.extend_from_slice(bytes);
+        self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);
+    }
+
+    /// Ends the open record, if there is one.
+    pub fn end(&mut self) {
+        let Some((start, ..)) = self.open.take() else { return };
+        let count = core::mem::take(&mut self.open_changes);
+        self.finish(start, count);
+    }
+
+    /// Says that everything of this epoch and of earlier ones stands before this record.
+    pub fn seal(&mut self, epoch: Epoch) {
+        require!(self.open.is_none(), "a record ends before the next one begins");
+        let start = self.buffer.len();
+        let head = RecordHead { kind: SEAL, epoch, ..RecordHead::default() };
+        self.buffer.extend_from_slice(head.as_bytes());
+        self.finish(start, 0);
+    }
+
+    fn finish(&mut self, start: usize, change_count: u32) {
+        self.last += 1;
+        let record = &mut self.buffer[start..];
+        let length_bytes = record.len() as u32;
+        if let Ok((head, _)) = RecordHead::mut_from_prefix(record) {
+            (head.length_bytes, head.number) = (length_bytes, self.last);
+            head.change_count = change_count;
+        }
+        let sum = checksum(self.log_hash, &record[CHECKED_FROM..]);
+        record[..CHECKED_FROM].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Takes what is to be written next: all records, or the first ones that have so many bytes, one at least. `room` is memory
+    /// for it. A new segment is begun when the last one has `segment_bytes`.
+    pub fn take(&mut self, mut room: Vec<u8>, most_bytes: usize, segment_bytes: u64) -> Taken {
+        require!(self.open.is_none(), "a record ends before it is written");
+        let (length, last_record, sealed) = self.first_records(most_bytes);
+        room.clear();
+        let mut bytes = if length == self.buffer.len() {
+            core::mem::replace(&mut self.buffer, room)
+        } else {
+            room.extend(self.buffer.drain(..length));
+            room
+        };
+        if self.segment == 0 || self.offset >= segment_bytes {
+            self.segment += 1;
+            self.offset = 0;
+            let head = self.segment_head(&bytes);
+            bytes.splice(0..0, head.as_bytes().iter().copied());
+        }
+        let offset = self.offset;
+        self.offset += bytes.len() as u64;
+        Taken { segment: self.segment, offset, bytes, last_record, sealed }
+    }
+
+    /// The length of the first records, the number of the last of them, and the newest epoch that is sealed among them.
+    fn first_records(&self, most_bytes: usize) -> (usize, u64, Option<Epoch>) {
+        let (mut length, mut last, mut sealed) = (0, self.last, None);
+        while let Ok((head, _)) = RecordHead::ref_from_prefix(&self.buffer[length..]) {
+            let end = length + head.length_bytes as usize;
+            if length > 0 && end > most_bytes {
+                break;
+            }
+            (length, last) = (end, head.number);
+            if head.kind == SEAL {
+                sealed = Some(head.epoch);
+            }
+        }
+        (length, last, sealed)
+    }
+
+    fn segment_head(&self, records: &[u8]) -> SegmentHead {
+        let first = RecordHead::ref_from_prefix(records);
+        let mut head = SegmentHead {
+            magic: MAGIC,
+            version: VERSION,
+            head_bytes: size_of::<SegmentHead>() as u32,
+            log: self.log,
+            segment: u64::from(self.segment),
+            first_record: first.map_or(self.last + 1, |(head, _)| head.number),
+            reserved: 0,
+            checksum: 0,
+        };
+        let checked = size_of::<SegmentHead>() - size_of::<u64>();
+        head.checksum = hash::partition_hash(&head.as_bytes()[..checked]);
+        head
+    }
+}

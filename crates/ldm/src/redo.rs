@@ -1,0 +1,343 @@
+//! The redo log of a data manager: what is committed is written down, and sealed epoch by epoch
+//! (REDO-1 to REDO-4, DURABLE-1 to DURABLE-3). Protocol: `docs/protocols/durability.md`.
+
+use crate::{
+    Fragment, Ldm,
+    row::{Row, Version},
+    transaction::Transaction,
+};
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use lats_base::{Duration, Epoch, Incarnation, NodeId, TransactionId, ViewNumber};
+use lats_files::redo::{LogId, Place, Taken, Writer};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef, Signal,
+    control::StopOrd,
+    io::{
+        EpochDurableRep, FILE_REDO, FileName, IO_FULL, IoWriteConf, IoWriteRef, IoWriteReq,
+        WRITE_SYNC,
+    },
+};
+
+/// How a data manager keeps its log.
+#[derive(Clone, Copy, Debug)]
+pub struct RedoConfig {
+    /// The cluster that the files belong to.
+    pub cluster: u64,
+    /// The node, and this life of it.
+    pub node: NodeId,
+    /// See `node`.
+    pub life: Incarnation,
+    /// A new segment is begun when one has so many bytes.
+    pub segment_bytes: u64,
+}
+
+/// The log, and what is not in it yet.
+pub(crate) struct Redo {
+    segment_bytes: u64,
+    writer: Writer,
+    under_way: Option<UnderWay>,
+    /// Memory for records, and for the key of a row.
+    room: Vec<u8>,
+    key: Vec<u8>,
+    /// Images of transactions that have not ended here, of which the rows have newer ones already (REDO-3).
+    passed: BTreeMap<(TransactionId, Place, u64), Passed>,
+    requests: u64,
+    /// What the leader wants to be durable, what of that is sealed in the log, and what was sent to the disk.
+    wanted: Epoch,
+    sealed: Epoch,
+    sent: Epoch,
+    /// What survives a loss of power: up to this epoch, and up to this record.
+    durable: Epoch,
+    durable_record: u64,
+    /// What control was told.
+    told: (ViewNumber, Epoch),
+    /// The record of the last row that was copied from another replica, and the epoch in which copying ended: until they are
+    /// durable this replica is not whole.
+    copied_record: u64,
+    copied_epoch: Epoch,
+    /// The newest epoch that is durable in the whole cluster.
+    cluster_durable: Epoch,
+    /// A write was refused for want of room; it is asked for again then.
+    stuck: bool,
+}
+
+/// A change that its row does not show any more: its key, and its image.
+struct Passed {
+    key: Box<[u8]>,
+    image: Option<Box<[u8]>>,
+}
+
+/// A write that is not answered yet.
+struct UnderWay {
+    request: u64,
+    file: FileName,
+    taken: Taken,
+}
+
+/// So much is written without waiting for a seal.
+const WRITE_BYTES: usize = 64 << 10;
+/// So much is written at once, or one record.
+const WRITE_BYTES_MAX: usize = 1 << 20;
+/// With so much that waits for being written, changes are refused (REDO-4).
+const WAITING_BYTES_MAX: usize = 8 << 20;
+/// The exit status of a node whose disk has failed.
+const STATUS_DISK_FAILED: u64 = 6;
+/// How long to wait for room on the disk.
+const ROOM_RETRY: Duration = Duration::from_millis(50);
+
+impl Redo {
+    pub(crate) fn new(config: RedoConfig, instance: u32) -> Self {
+        let RedoConfig { cluster, node, life, segment_bytes } = config;
+        let log = LogId { cluster, node, instance: instance as u16, life };
+        Self {
+            segment_bytes,
+            writer: Writer::new(log),
+            under_way: None,
+            room: Vec::new(),
+            key: Vec::new(),
+            passed: BTreeMap::new(),
+            requests: 0,
+            wanted: Epoch::default(),
+            sealed: Epoch::default(),
+            sent: Epoch::default(),
+            durable: Epoch::default(),
+            durable_record: 0,
+            told: Default::default(),
+            copied_record: 0,
+            copied_epoch: Epoch::default(),
+            cluster_durable: Epoch::default(),
+            stuck: false,
+        }
+    }
+
+    /// REDO-3: what is passed over is kept until its transaction ends here.
+    pub(crate) fn keep_passed(&mut self, place: Place, key: &[u8], version: &Version) {
+        let kept = Passed { key: key.into(), image: version.image.clone() };
+        self.passed.insert((version.transaction, place, version.number), kept);
+    }
+
+    /// Before a transaction's change becomes the committed one: what of others it passes over is kept, and its row's
+    /// key. True if the change is there to be logged.
+    fn before_commit(&mut self, id: TransactionId, place: Place, number: u64, row: &Row) -> bool {
+        let Some(at) = row.pending().iter().position(|v| v.number == number) else { return false };
+        let others = row.pending()[..at].iter().filter(|v| v.transaction != id);
+        others.for_each(|version| self.keep_passed(place, &row.key, version));
+        self.key.clear();
+        self.key.extend_from_slice(&row.key);
+        true
+    }
+
+    /// Makes a change the committed one with `commit`, and logs it (REDO-1). It may have been passed over, or shown early.
+    pub(crate) fn commit<R>(
+        &mut self,
+        (id, epoch): (TransactionId, Epoch),
+        (place, number): (Place, u64),
+        fragment: &mut Fragment,
+        commit: impl FnOnce(&mut Fragment) -> R,
+    ) -> R {
+        let row = fragment.row(place.2);
+        let there = row.is_some_and(|row| self.before_commit(id, place, number, row));
+        let done = commit(fragment);
+        if there {
+            let row = fragment.row(place.2).and_then(|row| row.committed.as_ref());
+            let image = row.map(|image| &*image.bytes);
+            self.writer.change((id, epoch), place, number, &self.key, image);
+        } else {
+            self.log_passed((id, epoch), place, number);
+        }
+        done
+    }
+
+    fn log_passed(&mut self, of: (TransactionId, Epoch), place: Place, number: u64) {
+        if let Some(passed) = self.passed.remove(&(of.0, place, number)) {
+            self.writer.change(of, place, number, &passed.key, passed.image.as_deref());
+        }
+    }
+
+    /// The transaction is over here.
+    pub(crate) fn forget(&mut self, id: TransactionId) {
+        while let Some(at) = self.passed.range((id, FIRST, 0)..).next().map(|(at, _)| *at)
+            && at.0 == id
+        {
+            self.passed.remove(&at);
+        }
+    }
+
+    /// A row was copied from another replica.
+    pub(crate) fn log_copied(
+        &mut self,
+        epoch: Epoch,
+        place: Place,
+        number: u64,
+        key: &[u8],
+        image: &[u8],
+    ) {
+        self.writer.change((TransactionId::NONE, epoch), place, number, key, Some(image));
+    }
+
+    /// Ends the record of a transaction, or of a part of it.
+    pub(crate) fn end_record(&mut self) {
+        self.writer.end();
+    }
+
+    /// REDO-2: rows that have changed while others were copied have no older version here.
+    pub(crate) fn copied_up_to(&mut self, epoch: Epoch) {
+        self.copied_epoch = self.copied_epoch.max(epoch);
+    }
+
+    pub(crate) fn end_copied(&mut self) {
+        self.writer.end();
+        self.copied_record = self.writer.last_record();
+    }
+
+    /// REDO-2: true if all rows that were copied from other replicas are durable, and nobody will ask for the state of an
+    /// earlier epoch than theirs.
+    pub(crate) fn has_all_copied(&self) -> bool {
+        self.durable_record >= self.copied_record && self.cluster_durable >= self.copied_epoch
+    }
+
+    /// REDO-4: true if the disk does not keep up.
+    pub(crate) fn is_full(&self) -> bool {
+        self.writer.waiting_bytes() >= WAITING_BYTES_MAX
+    }
+
+    pub(crate) fn leaks(&self) -> bool {
+        !self.passed.is_empty()
+    }
+}
+
+const FIRST: Place =
+    (lats_base::TableId::new(0), lats_base::FragmentId::new(0), lats_base::RowId::new(0));
+
+impl Ldm {
+    /// REDO-3: a row is about to show changes of transactions that have not ended here, or to make way for another row.
+    pub(crate) fn keep_for_redo(&mut self, place: Place, which: impl Fn(&Version) -> bool) {
+        let Some(mut redo) = self.redo.take() else { return };
+        let (table, fragment, row) = place;
+        if let Some(row) = self.fragment(table, fragment).and_then(|f| f.row(row)) {
+            let versions = row.pending().iter().filter(|v| which(v));
+            versions.for_each(|version| redo.keep_passed(place, &row.key, version));
+        }
+        self.redo = Some(redo);
+    }
+
+    /// DURABLE-2: the leader wants everything up to this epoch to be durable.
+    pub(crate) fn want_durable(&mut self, seal: Epoch, durable: Epoch, ctx: &mut Ctx<'_>) {
+        let Some(redo) = &mut self.redo else { return };
+        redo.wanted = redo.wanted.max(seal);
+        redo.cluster_durable = redo.cluster_durable.max(durable);
+        self.report_if_synced(ctx);
+        self.write_redo(ctx);
+    }
+
+    /// Seals and writes what is to be written, unless the last write is still under way.
+    pub(crate) fn write_redo(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(mut redo) = self.redo.take() else { return };
+        if redo.under_way.is_none() {
+            if redo.wanted > redo.sealed && self.may_seal(redo.wanted, ctx) {
+                redo.sealed = redo.wanted;
+                redo.writer.seal(redo.sealed);
+            }
+            if redo.sealed > redo.sent || redo.writer.waiting_bytes() >= WRITE_BYTES {
+                redo.write(ctx);
+            }
+        }
+        self.redo = Some(redo);
+    }
+
+    /// As [`Self::write_redo`], if much waits.
+    pub(crate) fn write_redo_if_much(&mut self, ctx: &mut Ctx<'_>) {
+        if self.redo.as_ref().is_some_and(|redo| redo.writer.waiting_bytes() >= WRITE_BYTES) {
+            self.write_redo(ctx);
+        }
+    }
+
+    /// DURABLE-1: true if everything that is committed here up to this epoch is in the log. What is complete is decided, and
+    /// decided at all replicas; this one may have to hear of the end.
+    fn may_seal(&self, epoch: Epoch, ctx: &mut Ctx<'_>) -> bool {
+        let open = |t: &Transaction| {
+            let decided = t.decided.or(t.carry.map(|carry| carry.epoch));
+            decided.is_some_and(|at| at <= epoch) && t.ops.iter().any(|op| op.version != 0)
+        };
+        let early = ctx.fault(Fault::BugSealEarly);
+        let unsure = self.shown_early.iter().next().is_some();
+        let has_open = unsure || self.transactions.iter().any(|(_, t)| open(t));
+        epoch <= self.complete && (!has_open || early)
+    }
+
+    /// A write is done: it, and all that was written before, is durable if it has brought a seal.
+    pub(crate) fn on_io_write_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let request = signal.body::<IoWriteConf>().request;
+        let Some(redo) = &mut self.redo else { return };
+        let Some(done) = redo.under_way.take_if(|write| write.request == request) else { return };
+        if let Some(sealed) = done.taken.sealed {
+            redo.durable = sealed;
+            redo.durable_record = done.taken.last_record;
+        }
+        redo.room = done.taken.bytes;
+        self.tell_durable(ctx);
+        self.write_redo(ctx);
+    }
+
+    pub(crate) fn on_io_write_ref(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<IoWriteRef>();
+        let Some(redo) = &mut self.redo else { return };
+        if redo.under_way.as_ref().is_none_or(|write| write.request != body.request) {
+            return;
+        }
+        if body.code != IO_FULL {
+            // DURABLE-4: what a failed device has of earlier writes nobody knows.
+            let stop = StopOrd { status: STATUS_DISK_FAILED };
+            let why = "its disk has failed while the redo log was written; see the kernel's log, and replace it";
+            return ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[why.as_bytes()]);
+        }
+        redo.stuck = true;
+        ctx.after(ROOM_RETRY, crate::TIMER_ROOM);
+    }
+
+    /// There may be room on the disk again.
+    pub(crate) fn write_again(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(redo) = &mut self.redo else { return };
+        if core::mem::take(&mut redo.stuck)
+            && let Some(write) = &redo.under_way
+        {
+            write.ask(ctx);
+        }
+    }
+
+    /// DURABLE-3: tells control up to where all is durable, in each view anew.
+    pub(crate) fn tell_durable(&mut self, ctx: &mut Ctx<'_>) {
+        let view = self.view.number;
+        let Some(redo) = &mut self.redo else { return };
+        if (view, redo.durable) > redo.told && redo.durable > Epoch::default() {
+            redo.told = (view, redo.durable);
+            let body = EpochDurableRep { durable: redo.durable, view };
+            ctx.send(BlockRef::control(ctx.node()), &body);
+        }
+    }
+}
+
+impl Redo {
+    fn write(&mut self, ctx: &mut Ctx<'_>) {
+        let room = core::mem::take(&mut self.room);
+        let taken = self.writer.take(room, WRITE_BYTES_MAX, self.segment_bytes);
+        self.requests += 1;
+        self.sent = taken.sealed.unwrap_or(self.sent);
+        let instance = ctx.me().instance as u16;
+        let file = FileName { kind: FILE_REDO, instance, number: taken.segment };
+        let write = UnderWay { request: self.requests, file, taken };
+        write.ask(ctx);
+        self.under_way = Some(write);
+    }
+}
+
+impl UnderWay {
+    fn ask(&self, ctx: &mut Ctx<'_>) {
+        let syncs = self.taken.sealed.is_some() && !ctx.fault(Fault::BugForgetSync);
+        let flags = if syncs { WRITE_SYNC } else { 0 };
+        let (request, file, offset) = (self.request, self.file, self.taken.offset);
+        let body = IoWriteReq { request, file, offset, flags, reserved: 0 };
+        ctx.send_with(BlockRef::io(ctx.node()), &body, &[&self.taken.bytes]);
+    }
+}

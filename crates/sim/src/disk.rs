@@ -1,0 +1,122 @@
+//! Disks of simulated nodes: what was written is safe when it was synced; of the rest a loss of power leaves what it
+//! likes.
+
+use lats_base::prng::Prng;
+use lats_signals::io::FileName;
+use std::collections::BTreeMap;
+
+/// The disk of a node. It outlives the node's processes.
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
+    files: BTreeMap<FileName, File>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    durable: Vec<u8>,
+    /// Written since, in order: where, and what.
+    unsynced: Vec<(usize, Vec<u8>)>,
+}
+
+/// A device writes so many bytes as a whole, or not at all.
+const SECTOR: usize = 512;
+
+impl Disk {
+    /// Writes into a file.
+    pub fn write(&mut self, file: FileName, offset: u64, bytes: &[u8]) {
+        let file = self.files.entry(file).or_default();
+        file.unsynced.push((offset as usize, bytes.to_vec()));
+    }
+
+    /// Makes safe what was written to the files of one block.
+    pub fn sync(&mut self, kind: u16, instance: u16) {
+        let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
+        for (_, file) in self.files.iter_mut().filter(|(name, _)| own(name)) {
+            for (offset, bytes) in std::mem::take(&mut file.unsynced) {
+                put(&mut file.durable, offset, &bytes);
+            }
+        }
+    }
+
+    /// The device or its driver drops what was not synced, and says so only once.
+    pub fn fail(&mut self, kind: u16, instance: u16) {
+        let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
+        let files = self.files.iter_mut().filter(|(name, _)| own(name));
+        files.for_each(|(_, file)| file.unsynced.clear());
+    }
+
+    /// Power is lost: each write that was not synced is there, is not there, or is there in parts, whatever came before or
+    /// after it.
+    pub fn lose_power(&mut self, random: &mut Prng) {
+        for file in self.files.values_mut() {
+            for (offset, bytes) in std::mem::take(&mut file.unsynced) {
+                match random.below(3) {
+                    0 => {}
+                    1 => put(&mut file.durable, offset, &bytes),
+                    _ => tear(&mut file.durable, offset, &bytes, random),
+                }
+            }
+        }
+    }
+
+    /// What is in the files of one kind and instance, in the order of their numbers.
+    pub fn read(&self, kind: u16, instance: u16) -> BTreeMap<u32, Vec<u8>> {
+        let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
+        let files = self.files.iter().filter(|(name, _)| own(name));
+        let whole = |file: &File| {
+            let mut bytes = file.durable.clone();
+            file.unsynced.iter().for_each(|(offset, part)| put(&mut bytes, *offset, part));
+            bytes
+        };
+        files.map(|(name, file)| (name.number, whole(file))).collect()
+    }
+}
+
+fn put(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    let end = offset + bytes.len();
+    if file.len() < end {
+        file.resize(end, 0);
+    }
+    file[offset..end].copy_from_slice(bytes);
+}
+
+/// Some sectors of a write.
+fn tear(file: &mut Vec<u8>, offset: usize, bytes: &[u8], random: &mut Prng) {
+    let mut at = 0;
+    while at < bytes.len() {
+        let end = ((offset + at) / SECTOR + 1) * SECTOR - offset;
+        let end = end.min(bytes.len());
+        if random.chance(1, 2) {
+            put(file, offset + at, &bytes[at..end]);
+        }
+        at = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_synced_survives_and_the_rest_may_not() {
+        let name = FileName { kind: 1, instance: 0, number: 1 };
+        let (mut lost, mut kept, mut torn) = (0, 0, 0);
+        for seed in 0..200 {
+            let mut disk = Disk::default();
+            disk.write(name, 0, &[1; 1_000]);
+            disk.sync(1, 0);
+            disk.write(name, 1_000, &[2; 2_000]);
+            assert_eq!(disk.read(1, 0)[&1].len(), 3_000, "a process reads what it has written");
+            disk.lose_power(&mut Prng::new(seed));
+            let file = &disk.read(1, 0)[&1];
+            assert_eq!(file[..1_000], [1; 1_000]);
+            let twos = file.iter().filter(|b| **b == 2).count();
+            match twos {
+                0 => lost += 1,
+                2_000 => kept += 1,
+                _ => torn += 1,
+            }
+        }
+        assert!(lost > 20 && kept > 20 && torn > 20, "{lost} {kept} {torn}");
+    }
+}
