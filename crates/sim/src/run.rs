@@ -127,6 +127,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugCommitWithoutLost
             | Fault::BugWaitForTheSilent
             | Fault::BugForgetTheSilent
+            | Fault::BugSealEarly
     )
 }
 
