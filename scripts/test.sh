@@ -67,6 +67,9 @@ done
 # Every two-hundredth seed finds it on average, but none of the first 800.
 step "simulator: the planted bug lose-passed-part is found" \
   bash scripts/planted.sh "$target/sim/sim" lose-passed-part 1600
+# This takes a disk that is full for long while much is changed.
+step "simulator: the planted bug ignore-backlog is found" \
+  bash scripts/planted.sh "$target/sim/sim" ignore-backlog 2500
 # This takes a coordinator that dies between two completions of one transaction of a rare kind.
 step "simulator: the planted bug carry-past-others is found" \
   bash scripts/planted.sh "$target/sim/sim" carry-past-others 2500

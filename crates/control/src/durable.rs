@@ -2,10 +2,14 @@
 //! `docs/protocols/durability.md`.
 
 use crate::{Control, epoch::least};
-use lats_base::{Epoch, NodeId, ViewNumber};
+use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber};
 use lats_kernel::Ctx;
-use lats_signals::{BlockKind, BlockRef, Signal, io::EpochDurableRep};
-use std::collections::BTreeMap;
+use lats_signals::{
+    BlockKind, BlockRef, Signal,
+    control::EpochOrd,
+    io::{EpochDurableRep, LogBehindRep},
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a node knows of epochs on disks.
 #[derive(Debug, Default)]
@@ -20,16 +24,32 @@ pub(crate) struct Durable {
     ldms: BTreeMap<BlockRef, (ViewNumber, Epoch)>,
     /// Leader: up to where nodes are.
     nodes: BTreeMap<NodeId, (ViewNumber, Epoch)>,
+    /// Data managers of this node whose logs are behind; and whether some node's are, as the leader says.
+    behind_here: BTreeSet<BlockRef>,
+    cluster_behind: bool,
+    heard_at: Instant,
+    /// Leader: when nodes said so last.
+    behind: BTreeMap<NodeId, Instant>,
 }
+
+/// Who is behind says so with every tick.
+const BEHIND_LASTS: Duration = Duration::from_millis(50);
+const LEADER_SAYS_SO: Duration = Duration::from_millis(200);
 
 impl Durable {
     pub(crate) fn note_used(&mut self, epoch: Epoch) {
         self.used = self.used.max(epoch);
     }
 
-    pub(crate) fn hear(&mut self, seal: Epoch, durable: Epoch) {
-        self.seal = self.seal.max(seal);
-        self.durable = self.durable.max(durable);
+    pub(crate) fn hear(&mut self, ord: &EpochOrd, now: Instant) {
+        self.seal = self.seal.max(ord.seal);
+        self.durable = self.durable.max(ord.durable);
+        (self.cluster_behind, self.heard_at) = (ord.behind != 0, now);
+    }
+
+    /// REDO-4: true if some disk in the cluster does not keep up, as far as is known here.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.cluster_behind || !self.behind_here.is_empty()
     }
 }
 
@@ -71,6 +91,47 @@ impl Control {
                 self.epochs.disk.nodes.insert(ctx.node(), (view, durable));
                 self.count_durable();
             }
+        }
+    }
+
+    /// REDO-4: a data manager of this node, or another node, is behind with its log.
+    pub(crate) fn on_log_behind_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let (sender, body) = (signal.sender(), signal.body::<LogBehindRep>());
+        let disk = &mut self.epochs.disk;
+        if sender.kind() == Some(BlockKind::Control) && body.behind != 0 {
+            disk.behind.insert(sender.node, ctx.now());
+        } else if sender.kind() == Some(BlockKind::Control) {
+            disk.behind.remove(&sender.node);
+        } else if body.behind != 0 {
+            disk.behind_here.insert(sender);
+        } else {
+            disk.behind_here.remove(&sender);
+            self.tell_caught_up(ctx);
+        }
+        self.tell_backlog(ctx);
+        self.tell_lease(ctx);
+    }
+
+    /// With every tick: tells the leader that this node is behind, or knows who is.
+    pub(crate) fn tell_backlog(&mut self, ctx: &mut Ctx<'_>) {
+        let leader = self.leader();
+        let (now, disk) = (ctx.now(), &mut self.epochs.disk);
+        if leader == Some(ctx.node()) {
+            disk.behind.retain(|_, heard_at| now.since(*heard_at) < BEHIND_LASTS);
+            disk.cluster_behind = !disk.behind.is_empty() || !disk.behind_here.is_empty();
+        } else {
+            // A leader that is not heard may have died before it could take its word back.
+            disk.cluster_behind &= now.since(disk.heard_at) < LEADER_SAYS_SO;
+            if let Some(leader) = leader.filter(|_| !disk.behind_here.is_empty()) {
+                ctx.send(BlockRef::control(leader), &LogBehindRep { behind: 1 });
+            }
+        }
+    }
+
+    fn tell_caught_up(&mut self, ctx: &mut Ctx<'_>) {
+        let leader = self.leader().filter(|leader| *leader != ctx.node());
+        if let Some(leader) = leader.filter(|_| self.epochs.disk.behind_here.is_empty()) {
+            ctx.send(BlockRef::control(leader), &LogBehindRep { behind: 0 });
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Epochs {
     used_at: Instant,
     /// The newest epoch that the leader was told is used.
     told_used: Epoch,
+    /// The newest one of which no leader could be told.
+    untold_used: Epoch,
     pub(crate) disk: crate::durable::Durable,
 }
 
@@ -52,6 +54,7 @@ impl Default for Epochs {
             began_at: Instant::ZERO,
             used_at: Instant::ZERO,
             told_used: Epoch::default(),
+            untold_used: Epoch::default(),
             disk: crate::durable::Durable::default(),
         }
     }
@@ -96,7 +99,17 @@ impl Control {
                     self.tell_lease(ctx);
                 }
             }
-            _ => {}
+            // It is told when there is one.
+            None => self.epochs.untold_used = self.epochs.untold_used.max(epoch),
+            Some(_) => {}
+        }
+    }
+
+    /// With every tick: what could not be told yet.
+    pub(crate) fn tell_untold_use(&mut self, ctx: &mut Ctx<'_>) {
+        if self.epochs.untold_used > Epoch::default() && self.knows_leader() {
+            let epoch = std::mem::take(&mut self.epochs.untold_used);
+            self.note_epoch_used(epoch, ctx);
         }
     }
 
@@ -121,7 +134,8 @@ impl Control {
         self.choose_seal();
         let (epoch, complete) = (self.epochs.current, self.epochs.complete);
         let (seal, durable) = (self.epochs.disk.seal, self.epochs.disk.durable);
-        let body = EpochOrd { epoch, complete, seal, durable };
+        let behind = u64::from(self.epochs.disk.is_behind());
+        let body = EpochOrd { epoch, complete, seal, durable, behind };
         let me = ctx.node();
         for node in self.alive().iter().filter(|n| *n != me) {
             ctx.send(BlockRef::control(node), &body);
@@ -144,7 +158,7 @@ impl Control {
         let body = signal.body::<EpochOrd>();
         self.hear_epoch(body.epoch);
         self.epochs.complete = self.epochs.complete.max(body.complete);
-        self.epochs.disk.hear(body.seal, body.durable);
+        self.epochs.disk.hear(&body, ctx.now());
         if self.joined {
             self.tick_with_leader(ctx);
             self.tell_lease(ctx);

@@ -380,6 +380,7 @@ impl Block for Control {
             SignalNumber::EpochUsedRep => self.on_epoch_used_rep(signal, ctx),
             SignalNumber::EpochDoneRep => self.on_epoch_done_rep(signal, ctx),
             SignalNumber::EpochDurableRep => self.on_epoch_durable_rep(signal, ctx),
+            SignalNumber::LogBehindRep => self.on_log_behind_rep(signal, ctx),
             SignalNumber::LinkUpRep => self.on_link_up_rep(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down_rep(signal, ctx),
             SignalNumber::MapReq => self.on_map_req(signal, ctx),

@@ -14,7 +14,7 @@ const REST_ALONE: Duration = Duration::from_millis(100);
 const PAUSED: Duration = Duration::from_millis(90);
 const PAUSED_AT_REST: Duration = Duration::from_millis(150);
 /// The most ticks that the consensus library hears of at once. A paused node knows nothing of the time that it missed.
-const CATCH_UP_MAX: u64 = 10;
+const CATCH_UP_MAX: u64 = PAUSED_AT_REST.as_millis() / TICK.as_millis();
 
 /// When ticks come.
 #[derive(Debug, Default)]
@@ -108,6 +108,7 @@ impl Control {
             && self.silent == self.silent_told
             && self.silent.iter().next().is_none()
             && is_whole(&self.state.view)
+            && !self.epochs.disk.is_behind()
             && self.all_have_all()
             && self.peers_are_well(now)
             && if self.is_leader() { self.leads_at_rest(now) } else { self.lease_rests(now) }

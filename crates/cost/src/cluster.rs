@@ -71,8 +71,15 @@ impl Cluster {
             cluster.order(id, &ViewOrd { view: VIEW }, &lats_catalog::encode(&view))?;
             let (epoch, complete) = (Epoch::new(5), Epoch::default());
             let (silent, seal) = (NodeSet::EMPTY, Epoch::default());
-            let lease =
-                LeaseOrd { valid_until: u64::MAX, epoch, complete, silent, seal, durable: seal };
+            let lease = LeaseOrd {
+                valid_until: u64::MAX,
+                epoch,
+                complete,
+                silent,
+                seal,
+                durable: seal,
+                behind: 0,
+            };
             cluster.order(id, &lease, &[])?;
         }
         while cluster.client.outgoing().pop().is_some() {}

@@ -82,6 +82,8 @@ pub enum Fault {
     BugSealEarly,
     /// Planted bug: a data manager takes what was written for durable.
     BugForgetSync,
+    /// Planted bug: a data manager does not hear that another one's log is behind.
+    BugIgnoreBacklog,
     /// Planted bug: a coordinator does not look for deadlocks.
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.

@@ -266,7 +266,10 @@ impl Ldm {
             step: ord.step,
             code: 0,
         };
-        ctx.send(signal.sender(), &conf);
+        match &mut self.redo {
+            Some(redo) => redo.confirm_copied(signal.sender(), conf, ctx),
+            None => ctx.send(signal.sender(), &conf),
+        }
     }
 
     pub(crate) fn on_copy_rows_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -317,7 +320,11 @@ impl Ldm {
         }
         let all = self.fragments().all(|(t, f, _)| self.copied.contains(&(t, f)));
         // REDO-2.
-        if all && self.redo.as_ref().is_none_or(|redo| redo.has_all_copied()) {
+        let waits = self.redo.as_ref().is_some_and(|redo| !redo.has_all_copied());
+        if let Some(redo) = &mut self.redo {
+            redo.waits_to_be_whole = all && waits;
+        }
+        if all && !waits {
             let body = FragmentsSyncedRep {
                 view: self.view.number,
                 catalog_version: self.catalog_version,

@@ -339,6 +339,13 @@ impl Ldm {
     }
 }
 
+impl Ldm {
+    /// Bytes of its redo log that wait for being written, and how many may before changes are refused.
+    pub fn redo_backlog(&self) -> (usize, usize) {
+        self.redo.as_ref().map_or((0, 0), |redo| redo.backlog())
+    }
+}
+
 impl Block for Ldm {
     fn handle(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         if self.is_from_the_dead(signal, ctx) {
@@ -378,7 +385,7 @@ impl Block for Ldm {
                 self.complete = self.complete.max(body.complete);
                 self.ended.forget_inherited(self.complete);
                 self.release_versions(ctx);
-                self.want_durable(body.seal, body.durable, ctx);
+                self.want_durable(&body, ctx);
             }
             SignalNumber::EpochBarrierReq => {
                 self.hear_epoch(signal.body::<EpochBarrierReq>().epoch);

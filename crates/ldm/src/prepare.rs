@@ -241,6 +241,7 @@ impl Ldm {
     /// It is over here. The next one needs as much memory.
     pub(crate) fn forget_transaction(&mut self, id: TransactionId) -> Option<Epoch> {
         let t = self.transactions.remove(&id)?;
+        self.shown_early.remove(&id);
         if let Some(redo) = &mut self.redo {
             redo.forget(id);
         }

@@ -12,10 +12,11 @@ use lats_files::redo::{LogId, Place, Taken, Writer};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::StopOrd,
+    control::{LeaseOrd, StopOrd},
+    copy::CopyRowsConf,
     io::{
         EpochDurableRep, FILE_REDO, FileName, IO_FULL, IoWriteConf, IoWriteRef, IoWriteReq,
-        WRITE_SYNC,
+        LogBehindRep, WRITE_SYNC,
     },
 };
 
@@ -30,11 +31,17 @@ pub struct RedoConfig {
     pub life: Incarnation,
     /// A new segment is begun when one has so many bytes.
     pub segment_bytes: u64,
+    /// With so much that waits for being written, changes are refused (REDO-4).
+    pub waiting_bytes_max: usize,
 }
 
 /// The log, and what is not in it yet.
 pub(crate) struct Redo {
     segment_bytes: u64,
+    waiting_bytes_max: usize,
+    /// More than half of that waits here, as control was told; and a log somewhere in the cluster is behind, as it has said.
+    is_behind: bool,
+    cluster_behind: bool,
     writer: Writer,
     under_way: Option<UnderWay>,
     /// Memory for records, and for the key of a row.
@@ -56,8 +63,12 @@ pub(crate) struct Redo {
     /// durable this replica is not whole.
     copied_record: u64,
     copied_epoch: Epoch,
+    /// It has all rows, and waits for that.
+    pub(crate) waits_to_be_whole: bool,
     /// The newest epoch that is durable in the whole cluster.
     cluster_durable: Epoch,
+    /// Answers to copied rows that wait until the log is not behind any more.
+    held: Vec<(BlockRef, CopyRowsConf)>,
     /// A write was refused for want of room; it is asked for again then.
     stuck: bool,
 }
@@ -79,8 +90,6 @@ struct UnderWay {
 const WRITE_BYTES: usize = 64 << 10;
 /// So much is written at once, or one record.
 const WRITE_BYTES_MAX: usize = 1 << 20;
-/// With so much that waits for being written, changes are refused (REDO-4).
-const WAITING_BYTES_MAX: usize = 8 << 20;
 /// The exit status of a node whose disk has failed.
 const STATUS_DISK_FAILED: u64 = 6;
 /// How long to wait for room on the disk.
@@ -88,10 +97,13 @@ const ROOM_RETRY: Duration = Duration::from_millis(50);
 
 impl Redo {
     pub(crate) fn new(config: RedoConfig, instance: u32) -> Self {
-        let RedoConfig { cluster, node, life, segment_bytes } = config;
+        let RedoConfig { cluster, node, life, segment_bytes, waiting_bytes_max } = config;
         let log = LogId { cluster, node, instance: instance as u16, life };
         Self {
             segment_bytes,
+            waiting_bytes_max,
+            is_behind: false,
+            cluster_behind: false,
             writer: Writer::new(log),
             under_way: None,
             room: Vec::new(),
@@ -106,7 +118,9 @@ impl Redo {
             told: Default::default(),
             copied_record: 0,
             copied_epoch: Epoch::default(),
+            waits_to_be_whole: false,
             cluster_durable: Epoch::default(),
+            held: Vec::new(),
             stuck: false,
         }
     }
@@ -197,9 +211,39 @@ impl Redo {
         self.durable_record >= self.copied_record && self.cluster_durable >= self.copied_epoch
     }
 
-    /// REDO-4: true if the disk does not keep up.
+    /// REDO-4: true if this disk, or one that is to have the same changes, does not keep up.
     pub(crate) fn is_full(&self) -> bool {
-        self.writer.waiting_bytes() >= WAITING_BYTES_MAX
+        self.cluster_behind || self.writer.waiting_bytes() >= self.waiting_bytes_max
+    }
+
+    /// Bytes that wait for being written, and how many may.
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        (self.writer.waiting_bytes(), self.waiting_bytes_max)
+    }
+
+    /// So much is written without waiting for a seal.
+    fn is_much(&self) -> bool {
+        self.writer.waiting_bytes() >= WRITE_BYTES.min(self.waiting_bytes_max / 4)
+    }
+
+    /// Tells control when the log begins or ends to be behind.
+    fn tell_backlog(&mut self, ctx: &mut Ctx<'_>) {
+        let (waiting, most) = self.backlog();
+        let changed = if self.is_behind { waiting < most / 4 } else { waiting >= most / 2 };
+        if changed {
+            self.is_behind = !self.is_behind;
+            let body = LogBehindRep { behind: u64::from(self.is_behind) };
+            ctx.send(BlockRef::control(ctx.node()), &body);
+        }
+        if !self.is_behind {
+            self.held.drain(..).for_each(|(to, conf)| ctx.send(to, &conf));
+        }
+    }
+
+    /// Answers to copied rows, when there is room in the log for more (REDO-4).
+    pub(crate) fn confirm_copied(&mut self, to: BlockRef, conf: CopyRowsConf, ctx: &mut Ctx<'_>) {
+        self.held.push((to, conf));
+        self.tell_backlog(ctx);
     }
 
     pub(crate) fn leaks(&self) -> bool {
@@ -223,47 +267,61 @@ impl Ldm {
     }
 
     /// DURABLE-2: the leader wants everything up to this epoch to be durable.
-    pub(crate) fn want_durable(&mut self, seal: Epoch, durable: Epoch, ctx: &mut Ctx<'_>) {
+    pub(crate) fn want_durable(&mut self, ord: &LeaseOrd, ctx: &mut Ctx<'_>) {
+        let LeaseOrd { seal, durable, behind, .. } = *ord;
         let Some(redo) = &mut self.redo else { return };
         redo.wanted = redo.wanted.max(seal);
         redo.cluster_durable = redo.cluster_durable.max(durable);
-        self.report_if_synced(ctx);
+        redo.cluster_behind = behind != 0 && !ctx.fault(Fault::BugIgnoreBacklog);
+        if redo.waits_to_be_whole && redo.has_all_copied() {
+            self.report_if_synced(ctx);
+        }
         self.write_redo(ctx);
     }
 
     /// Seals and writes what is to be written, unless the last write is still under way.
     pub(crate) fn write_redo(&mut self, ctx: &mut Ctx<'_>) {
         let Some(mut redo) = self.redo.take() else { return };
-        if redo.under_way.is_none() {
-            if redo.wanted > redo.sealed && self.may_seal(redo.wanted, ctx) {
-                redo.sealed = redo.wanted;
-                redo.writer.seal(redo.sealed);
+        // The files are those of the former life while that one may be a member.
+        let is_member = self.joined_in != ViewNumber::default();
+        if redo.under_way.is_none() && is_member {
+            let seal = redo.wanted.min(self.sealable(ctx));
+            if seal > redo.sealed {
+                redo.sealed = seal;
+                redo.writer.seal(seal);
             }
-            if redo.sealed > redo.sent || redo.writer.waiting_bytes() >= WRITE_BYTES {
+            if redo.sealed > redo.sent || redo.is_much() {
                 redo.write(ctx);
             }
         }
+        redo.tell_backlog(ctx);
         self.redo = Some(redo);
     }
 
     /// As [`Self::write_redo`], if much waits.
     pub(crate) fn write_redo_if_much(&mut self, ctx: &mut Ctx<'_>) {
-        if self.redo.as_ref().is_some_and(|redo| redo.writer.waiting_bytes() >= WRITE_BYTES) {
+        if self.redo.as_ref().is_some_and(|redo| redo.is_much()) {
             self.write_redo(ctx);
         }
     }
 
-    /// DURABLE-1: true if everything that is committed here up to this epoch is in the log. What is complete is decided, and
+    /// DURABLE-1: everything that is committed here up to this epoch is in the log. What is complete is decided, and
     /// decided at all replicas; this one may have to hear of the end.
-    fn may_seal(&self, epoch: Epoch, ctx: &mut Ctx<'_>) -> bool {
-        let open = |t: &Transaction| {
+    fn sealable(&self, ctx: &mut Ctx<'_>) -> Epoch {
+        if ctx.fault(Fault::BugSealEarly) {
+            return self.complete;
+        }
+        if !self.shown_early.is_empty() {
+            return Epoch::default();
+        }
+        let complete = self.complete;
+        let open_in = |t: &Transaction| {
             let decided = t.decided.or(t.carry.map(|carry| carry.epoch));
-            decided.is_some_and(|at| at <= epoch) && t.ops.iter().any(|op| op.version != 0)
+            let changes = || t.ops.iter().any(|op| op.version != 0);
+            decided.filter(|at| *at <= complete && changes())
         };
-        let early = ctx.fault(Fault::BugSealEarly);
-        let unsure = self.shown_early.iter().next().is_some();
-        let has_open = unsure || self.transactions.iter().any(|(_, t)| open(t));
-        epoch <= self.complete && (!has_open || early)
+        let open = self.transactions.iter().filter_map(|(_, t)| open_in(t)).min();
+        open.map_or(complete, |open| Epoch::new(open.get().saturating_sub(1)))
     }
 
     /// A write is done: it, and all that was written before, is durable if it has brought a seal.

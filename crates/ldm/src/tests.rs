@@ -140,7 +140,15 @@ impl Bench {
         let (complete, silent) = (Epoch::default(), NodeSet::EMPTY);
         let seal = Epoch::default();
         bench.send(
-            &LeaseOrd { valid_until: u64::MAX, epoch, complete, silent, seal, durable: seal },
+            &LeaseOrd {
+                valid_until: u64::MAX,
+                epoch,
+                complete,
+                silent,
+                seal,
+                durable: seal,
+                behind: 0,
+            },
             &[],
         );
         bench.run();

@@ -63,6 +63,8 @@ pub struct RedoFiles {
     pub cluster: u64,
     /// A new file is begun when one has so many bytes.
     pub segment_bytes: u64,
+    /// With so many bytes in one data manager that wait for being written, changes are refused.
+    pub waiting_bytes_max: usize,
 }
 
 impl Placement {
@@ -151,6 +153,7 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
             node: config.node,
             life: config.incarnation,
             segment_bytes: files.segment_bytes,
+            waiting_bytes_max: files.waiting_bytes_max,
         }),
     };
     // Only what is read by others pays for it.

@@ -268,6 +268,8 @@ body! {
         seal: Epoch,
         /// The newest epoch that is durable everywhere.
         durable: Epoch,
+        /// 1: some node's disk does not keep up; nothing new is to be changed (REDO-4).
+        behind: u64,
     }
 }
 body! {
@@ -281,6 +283,8 @@ body! {
         seal: Epoch,
         /// The newest durable one.
         durable: Epoch,
+        /// 1: some node's disk does not keep up; nothing new is to be changed (REDO-4).
+        behind: u64,
     }
 }
 body! {

@@ -73,6 +73,14 @@ body! {
     }
 }
 body! {
+    /// LDM → control of the same node, when it changes, and control → leader, with every tick: the disk does not keep up with
+    /// the redo log.
+    LogBehindRep {
+        /// 1: it does not; 0: it does again.
+        behind: u64,
+    }
+}
+body! {
     /// LDM → control of the same node, and control → leader: what is committed here up to this epoch survives a loss of power.
     EpochDurableRep {
         /// The epoch.

@@ -172,6 +172,7 @@ signals! {
     130 IoWriteConf, io, Local;
     131 IoWriteRef, io, Local;
     132 EpochDurableRep, io, Node;
+    133 LogBehindRep, io, Node;
 }
 
 /// Checks a header before the rest has arrived; gives the signal's length in bytes.

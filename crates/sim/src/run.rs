@@ -128,6 +128,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugWaitForTheSilent
             | Fault::BugForgetTheSilent
             | Fault::BugSealEarly
+            | Fault::BugIgnoreBacklog
     )
 }
 
@@ -265,7 +266,7 @@ fn draw_disk_ways(random: &mut Prng) -> DiskWays {
     };
     DiskWays {
         slowness: [1, 1, 1, 20][random.below(4) as usize],
-        full_once_in: once_in(random, 4, 3, 100),
+        full_once_in: once_in(random, 4, 30, 1_000),
         fails_once_in: once_in(random, 4, 100, 2_000),
     }
 }
@@ -339,8 +340,13 @@ impl Run {
     fn run_and_check_disks(&mut self, span: Duration, random: &mut Prng) -> Result<(), String> {
         let end = self.world.now.plus(span);
         while self.world.now < end {
-            let step = Duration::from_nanos(random.between(1_000_000, span.as_nanos() / 4));
-            self.run_until(self.world.now.plus(step).min(end))?;
+            let pause = Duration::from_nanos(random.between(1_000_000, span.as_nanos() / 4));
+            let next = self.world.now.plus(pause).min(end);
+            while self.world.now < next {
+                let step = self.world.now.plus(Duration::from_millis(5));
+                self.run_until(step.min(next))?;
+                durability::backlog_is_bounded(&self.world)?;
+            }
             durability::survives_power_loss(&self.world, &self.ledger, random)?;
         }
         Ok(())

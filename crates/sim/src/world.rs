@@ -162,6 +162,7 @@ pub struct World {
     pub disk_ways: DiskWays,
     disk_random: Prng,
     disk_failed_at: Instant,
+    disk_full_until: BTreeMap<NodeId, Instant>,
     /// Digest of everything that was delivered: equal for equal seeds.
     pub digest: u64,
     /// Signals delivered.
@@ -177,7 +178,7 @@ pub struct World {
 pub struct DiskWays {
     /// How many times longer than a good one each takes.
     pub slowness: u64,
-    /// One write of so many finds no room; 0: none does.
+    /// One write of so many finds no room, for up to a second; 0: none does.
     pub full_once_in: u64,
     /// One sync of so many fails; 0: none does.
     pub fails_once_in: u64,
@@ -217,6 +218,7 @@ impl World {
             disk_ways: DiskWays::default(),
             disk_random: Prng::new(!seed),
             disk_failed_at: Instant::ZERO,
+            disk_full_until: BTreeMap::new(),
             digest: 0,
             delivered: 0,
             killed_at: None,
@@ -249,9 +251,10 @@ impl World {
                 placement.with_queries(reads.collect::<Vec<_>>())
             }
         };
-        let segment_bytes = 1 << self.random.between(8, 18);
+        let segment_bytes = 1 << self.disk_random.between(8, 18);
+        let waiting_bytes_max = 1 << [13, 16, 22][self.disk_random.below(3) as usize];
         NodeConfig {
-            redo: Some(RedoFiles { cluster: 1, segment_bytes }),
+            redo: Some(RedoFiles { cluster: 1, segment_bytes, waiting_bytes_max }),
             node: member.node,
             incarnation: member.incarnation,
             start,
@@ -517,7 +520,12 @@ impl World {
         let (ways, random) = (self.disk_ways, &mut self.disk_random);
         let (least, most) = if syncs { (50_000, 3_000_000) } else { (2_000, 100_000) };
         let takes = Duration::from_nanos(random.between(least, most) * ways.slowness.max(1));
-        let full = !self.calm && ways.full_once_in > 0 && random.chance(1, ways.full_once_in);
+        let fills = !self.calm && ways.full_once_in > 0 && random.chance(1, ways.full_once_in);
+        let until = self.disk_full_until.entry(node).or_default();
+        if fills {
+            *until = self.now.plus(Duration::from_millis(random.between(0, 1_000)));
+        }
+        let full = !self.calm && (fills || self.now < *until);
         if !full {
             let disk = self.disks.entry(node).or_default();
             disk.write(asked.file, asked.offset, signal.payload());

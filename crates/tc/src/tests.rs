@@ -96,8 +96,15 @@ impl Bench {
     fn grant(&mut self, silent: NodeSet) -> Sent {
         let (epoch, complete) = (Epoch::new(5), Epoch::default());
         let seal = Epoch::default();
-        let lease =
-            LeaseOrd { valid_until: u64::MAX, epoch, complete, silent, seal, durable: seal };
+        let lease = LeaseOrd {
+            valid_until: u64::MAX,
+            epoch,
+            complete,
+            silent,
+            seal,
+            durable: seal,
+            behind: 0,
+        };
         self.hear(BlockRef::control(node(1)), &lease, &[])
     }
 

@@ -81,7 +81,7 @@ impl<'f> Segment<'f> {
     /// # Errors
     /// What is wrong with its first bytes.
     pub fn open(bytes: &'f [u8]) -> Result<Self, &'static str> {
-        let (head, _) = SegmentHead::ref_from_prefix(bytes).map_err(|_| "it is too short")?;
+        let (head, _) = SegmentHead::read_from_prefix(bytes).map_err(|_| "it is too short")?;
         let checked = &head.as_bytes()[..size_of::<SegmentHead>() - size_of::<u64>()];
         if head.magic != MAGIC {
             return Err("it is no redo log");
@@ -118,7 +118,7 @@ impl<'f> Segment<'f> {
         if rest.is_empty() {
             return Ok(None);
         }
-        let (head, _) = RecordHead::ref_from_prefix(rest).map_err(|_| "the head is cut off")?;
+        let (head, _) = RecordHead::read_from_prefix(rest).map_err(|_| "the head is cut off")?;
         let length = head.length_bytes as usize;
         if length < size_of::<RecordHead>() || !length.is_multiple_of(8) {
             return Err("its length is impossible");
@@ -173,7 +173,7 @@ impl<'f> Record<'f> {
 }
 
 fn read_change(bytes: &[u8]) -> Option<(Change<'_>, &[u8])> {
-    let (head, behind) = ChangeHead::ref_from_prefix(bytes).ok()?;
+    let (head, behind) = ChangeHead::read_from_prefix(bytes).ok()?;
     let (key, rest) = behind.split_at_checked(head.key_bytes as usize)?;
     let image = rest.get(..head.image_bytes as usize)?;
     let length = size_of::<ChangeHead>() + key.len() + image.len();

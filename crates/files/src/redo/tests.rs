@@ -146,3 +146,31 @@ fn much_is_written_in_parts() {
     assert!(ends.iter().all(|(last, sealed)| sealed.is_none_or(|sealed| sealed == last / 2)));
     assert_eq!(Segment::open(&file).unwrap().count(), 20);
 }
+
+#[test]
+fn a_large_transaction_has_records_that_fit_into_signals() {
+    let mut writer = Writer::new(log(1));
+    let image = std::vec![7; 30_000];
+    (0..256).for_each(|_| put(&mut writer, 1, 5, b"key", Some(&image)));
+    writer.end();
+    let mut file = Vec::new();
+    while writer.waiting_bytes() > 0 {
+        let taken = writer.take(Vec::new(), 1 << 20, 1 << 30);
+        assert!(taken.bytes.len() < 2 << 20);
+        file.extend_from_slice(&taken.bytes);
+    }
+    let records: Vec<Record<'_>> = Segment::open(&file).unwrap().collect();
+    assert!(records.iter().all(|r| r.transaction == transaction(1) && r.epoch.get() == 5));
+    assert_eq!(records.iter().flat_map(|r| r.changes()).count(), 256);
+}
+
+/// Where the bytes lie in memory does not matter.
+#[test]
+fn logs_are_read_wherever_they_lie() {
+    let bytes = written();
+    for shift in 0..8 {
+        let mut shifted = std::vec![0; shift];
+        shifted.extend_from_slice(&bytes);
+        assert_eq!(Segment::open(&shifted[shift..]).unwrap().count(), 3);
+    }
+}

@@ -8,6 +8,9 @@ use alloc::vec::Vec;
 use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, hash, require};
 use zerocopy::{FromBytes, IntoBytes};
 
+/// A record of so many bytes takes no further change: it must fit into a signal.
+const RECORD_BYTES: usize = 512 << 10;
+
 /// Records that are to be written.
 #[derive(Debug)]
 pub struct Writer {
@@ -76,7 +79,10 @@ impl Writer {
         key: &[u8],
         image: Option<&[u8]>,
     ) {
-        if self.open.is_some_and(|(_, of, at)| (of, at) != (transaction, epoch)) {
+        let ends = |(start, of, at): (usize, TransactionId, Epoch)| {
+            (of, at) != (transaction, epoch) || self.buffer.len() - start >= RECORD_BYTES
+        };
+        if self.open.is_some_and(ends) {
             self.end();
         }
         if self.open.is_none() {
@@ -121,9 +127,11 @@ impl Writer {
         self.last += 1;
         let record = &mut self.buffer[start..];
         let length_bytes = record.len() as u32;
-        if let Ok((head, _)) = RecordHead::mut_from_prefix(record) {
-            (head.length_bytes, head.number) = (length_bytes, self.last);
-            head.change_count = change_count;
+        let head = RecordHead::read_from_prefix(record);
+        require!(head.is_ok(), "a record begins with its head");
+        if let Ok((head, _)) = head {
+            let head = RecordHead { length_bytes, number: self.last, change_count, ..head };
+            record[..size_of::<RecordHead>()].copy_from_slice(head.as_bytes());
         }
         let sum = checksum(self.log_hash, &record[CHECKED_FROM..]);
         record[..CHECKED_FROM].copy_from_slice(&sum.to_le_bytes());
@@ -155,7 +163,7 @@ impl Writer {
     /// The length of the first records, the number of the last of them, and the newest epoch that is sealed among them.
     fn first_records(&self, most_bytes: usize) -> (usize, u64, Option<Epoch>) {
         let (mut length, mut last, mut sealed) = (0, self.last, None);
-        while let Ok((head, _)) = RecordHead::ref_from_prefix(&self.buffer[length..]) {
+        while let Ok((head, _)) = RecordHead::read_from_prefix(&self.buffer[length..]) {
             let end = length + head.length_bytes as usize;
             if length > 0 && end > most_bytes {
                 break;
@@ -169,7 +177,7 @@ impl Writer {
     }
 
     fn segment_head(&self, records: &[u8]) -> SegmentHead {
-        let first = RecordHead::ref_from_prefix(records);
+        let first = RecordHead::read_from_prefix(records);
         let mut head = SegmentHead {
             magic: MAGIC,
             version: VERSION,

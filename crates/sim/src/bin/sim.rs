@@ -70,6 +70,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("forget-begun-scan", Fault::BugForgetBegunScan),
     ("seal-early", Fault::BugSealEarly),
     ("forget-sync", Fault::BugForgetSync),
+    ("ignore-backlog", Fault::BugIgnoreBacklog),
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
     ("share-without-lock", Fault::BugShareWithoutLock),
