@@ -105,8 +105,8 @@ impl Control {
             && self.changes.is_empty()
             && self.gone.is_empty()
             && self.broken.is_empty()
-            && self.silent == self.silent_told
-            && self.silent.iter().next().is_none()
+            && self.silent.is_empty()
+            && self.silent_told.is_empty()
             && is_whole(&self.state.view)
             && !self.epochs.disk.is_behind()
             && self.all_have_all()

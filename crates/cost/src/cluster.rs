@@ -2,7 +2,7 @@
 
 use crate::node::{Node, Peer};
 use anyhow::{Context, bail};
-use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
+use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, ViewNumber};
 use lats_catalog::{
     Catalog, Change, ClusterConfig, ClusterMap, ColumnDef, Group, Member, Replica, Roles, TableDef,
     View,
@@ -69,17 +69,8 @@ impl Cluster {
                 &catalog.encode(),
             )?;
             cluster.order(id, &ViewOrd { view: VIEW }, &lats_catalog::encode(&view))?;
-            let (epoch, complete) = (Epoch::new(5), Epoch::default());
-            let (silent, seal) = (NodeSet::EMPTY, Epoch::default());
-            let lease = LeaseOrd {
-                valid_until: u64::MAX,
-                epoch,
-                complete,
-                silent,
-                seal,
-                durable: seal,
-                behind: 0,
-            };
+            let (valid_until, epoch) = (u64::MAX, Epoch::new(5));
+            let lease = LeaseOrd { valid_until, epoch, ..LeaseOrd::default() };
             cluster.order(id, &lease, &[])?;
         }
         while cluster.client.outgoing().pop().is_some() {}

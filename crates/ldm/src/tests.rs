@@ -2,8 +2,8 @@
 
 use crate::{Ldm, LdmConfig, OUTCOME_KEPT, OUTCOMES_MAX, Slices, Table};
 use lats_base::{
-    ClientId, Duration, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, NodeSet, RefCode,
-    RowId, SortedMap, TableId, TransactionId, ViewNumber,
+    ClientId, Duration, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, RefCode, RowId,
+    SortedMap, TableId, TransactionId, ViewNumber,
 };
 use lats_catalog::{
     Catalog, Change, ClusterConfig, ColumnDef, Group, Member, PRIMARY_INDEX, Replica, Roles,
@@ -136,21 +136,8 @@ impl Bench {
         bench.send_catalog();
         let bytes = lats_catalog::encode(&view());
         bench.send(&ViewOrd { view: ViewNumber::new(1) }, &bytes);
-        let epoch = Epoch::new(1);
-        let (complete, silent) = (Epoch::default(), NodeSet::EMPTY);
-        let seal = Epoch::default();
-        bench.send(
-            &LeaseOrd {
-                valid_until: u64::MAX,
-                epoch,
-                complete,
-                silent,
-                seal,
-                durable: seal,
-                behind: 0,
-            },
-            &[],
-        );
+        let (valid_until, epoch) = (u64::MAX, Epoch::new(1));
+        bench.send(&LeaseOrd { valid_until, epoch, ..LeaseOrd::default() }, &[]);
         bench.run();
         bench
     }

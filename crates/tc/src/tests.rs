@@ -94,17 +94,8 @@ impl Bench {
 
     /// A lease without end, while these nodes are silent.
     fn grant(&mut self, silent: NodeSet) -> Sent {
-        let (epoch, complete) = (Epoch::new(5), Epoch::default());
-        let seal = Epoch::default();
-        let lease = LeaseOrd {
-            valid_until: u64::MAX,
-            epoch,
-            complete,
-            silent,
-            seal,
-            durable: seal,
-            behind: 0,
-        };
+        let (valid_until, epoch) = (u64::MAX, Epoch::new(5));
+        let lease = LeaseOrd { valid_until, epoch, silent, ..LeaseOrd::default() };
         self.hear(BlockRef::control(node(1)), &lease, &[])
     }
 
