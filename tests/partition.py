@@ -210,6 +210,9 @@ def inside(args):
         stop.set()
         for thread in workers + clients:
             thread.join(20)
+        # Packets that were lost are sent again late: a link may have been given up after all was whole.
+        time.sleep(1)
+        cluster.wait_whole()
         wrong += [f"worker {w.index} hangs" for w in workers if w.is_alive()] + check(ledger, places)
         wrong += [f"worker {w.index}: {w.failure}" for w in workers if w.failure]
         wrong += [f"list client {c.number}: {c.failure}" for c in clients if c.failure or c.is_alive()]

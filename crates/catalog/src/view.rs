@@ -19,6 +19,8 @@ pub struct ClusterConfig {
     pub lease_ms: u64,
     /// How long a transaction waits for a row lock, in ms.
     pub lock_wait_ms: u64,
+    /// Data nodes keep what is committed on disk.
+    pub keeps: bool,
 }
 
 /// What a node does.
@@ -55,6 +57,8 @@ pub struct Member {
     pub stopping: Option<AfterStop>,
     /// A person has said that this life is over, though nobody can see it (SILENT-4).
     pub declared_dead: bool,
+    /// When it came, there was something on its disk.
+    pub had_kept: bool,
 }
 
 /// What becomes of a node that was told to stop.
@@ -86,9 +90,22 @@ pub struct Group {
     pub primaries: Vec<NodeId>,
     /// Whom a hand-over under way is to make primary of each slot; empty if there is none.
     pub next: Vec<NodeId>,
+    /// If the group is lost: the node that was the last full replica.
+    pub last: Vec<NodeId>,
 }
 
 impl Group {
+    /// True if the node is the only full replica.
+    pub fn is_last_full(&self, node: NodeId) -> bool {
+        let mut full = self.replicas.iter().filter(|r| r.in_sync);
+        full.next().is_some_and(|r| r.node == node) && full.next().is_none()
+    }
+
+    /// True if the node is a full replica, or was the last one of a lost group.
+    pub fn had(&self, node: NodeId) -> bool {
+        self.replicas.iter().any(|r| r.in_sync && r.node == node) || self.last.contains(&node)
+    }
+
     /// LOST-1: the last replica that held every row has died.
     pub fn is_lost(&self) -> bool {
         self.primaries.iter().all(|n| n.get() == 0)
@@ -100,6 +117,8 @@ impl Group {
 pub struct View {
     /// Its number.
     pub number: ViewNumber,
+    /// How many times the cluster has been restarted as a whole.
+    pub restarts: u32,
     /// What does not change.
     pub config: ClusterConfig,
     /// All nodes, dead ones too.

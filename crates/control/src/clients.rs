@@ -4,7 +4,7 @@ use crate::{
     Control,
     state::{Command, Status, temporary},
 };
-use lats_base::{Duration, Instant, RefCode, limits};
+use lats_base::{Duration, Epoch, Instant, RefCode, limits};
 use lats_catalog::{Change, ChangeError, ChangeErrorKind};
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -22,6 +22,8 @@ pub(crate) struct PendingChange {
     change: Change,
     since: Instant,
     proposed_at: Instant,
+    /// It is proposed when this epoch is durable (RESTART-6).
+    waits_for: Epoch,
 }
 
 const CHANGES_MAX: usize = 1_024;
@@ -92,11 +94,31 @@ impl Control {
         // Who asks again has waited since it asked first.
         let known = self.changes.get(&req.request).map(|p| p.since);
         let since = known.unwrap_or(ctx.now());
-        let pending =
-            PendingChange { client, change: change.clone(), since, proposed_at: ctx.now() };
+        let waits_for = self.must_be_durable_before(&change, ctx);
+        let pending = PendingChange {
+            client,
+            change: change.clone(),
+            since,
+            proposed_at: if waits_for > Epoch::default() { Instant::ZERO } else { ctx.now() },
+            waits_for,
+        };
         self.changes.insert(req.request, pending);
-        self.propose(&Command::Change { request: req.request, change }, ctx);
+        if waits_for == Epoch::default() {
+            self.propose(&Command::Change { request: req.request, change }, ctx);
+        }
         self.answer_changes(ctx);
+    }
+
+    /// RESTART-6: the epoch that must be durable before the change is made: the catalog is restored as it was last, and rows as
+    /// they were in an epoch.
+    fn must_be_durable_before(&mut self, change: &Change, ctx: &mut Ctx<'_>) -> Epoch {
+        if !matches!(change, Change::IndexReady { .. }) || !self.keeps_on_disk() {
+            return Epoch::default();
+        }
+        // Entries may have been written in an epoch that this node is about to hear of.
+        let epoch = Epoch::new(self.epochs.current.get() + 2);
+        self.note_epoch_used(epoch, ctx);
+        epoch
     }
 
     /// SILENT-3: it would not be answered before the silent node has it, too.
@@ -115,9 +137,12 @@ impl Control {
     pub(crate) fn repropose_changes(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         let mut again = Vec::new();
+        // No epoch becomes durable any more, and it will be refused.
+        let is_lost = self.state.view.lost_groups().next().is_some();
         for (request, pending) in &mut self.changes {
             let known = self.state.change_result(*request).is_some();
-            if !known && now.since(pending.proposed_at) >= CHANGE_RETRY {
+            let waits = pending.waits_for > self.epochs.disk.durable && !is_lost;
+            if !known && !waits && now.since(pending.proposed_at) >= CHANGE_RETRY {
                 pending.proposed_at = now;
                 again.push(Command::Change { request: *request, change: pending.change.clone() });
             }
@@ -176,6 +201,7 @@ impl Control {
             view: self.state.view.clone(),
             epoch: self.epochs.current,
             complete: self.epochs.complete,
+            durable: self.epochs.disk.durable,
             leader: self.leader(),
             catalog_version: self.installed.1,
             node: ctx.node(),

@@ -79,6 +79,15 @@ impl Control {
             return self.count_durable();
         }
         disk.ldms.insert(sender, (rep.view, rep.durable));
+        self.report_durable(ctx);
+    }
+
+    /// DURABLE-5: the leader hears how far this node is, when the control state is on its disk, too.
+    pub(crate) fn report_durable(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.state_is_kept() {
+            return;
+        }
+        let disk = &self.epochs.disk;
         let own = self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm));
         let Some(durable) = least(self.state.view.number, own, &disk.ldms) else { return };
         match self.leader() {
@@ -137,6 +146,10 @@ impl Control {
 
     /// DURABLE-3: an epoch is durable when every live data node has it on disk, in this view.
     fn count_durable(&mut self) {
+        if self.state.view.lost_groups().next().is_some() {
+            // RESTART-3: what is left of its rows is of an earlier epoch.
+            return;
+        }
         let nodes = self.data_nodes();
         let disk = &mut self.epochs.disk;
         let least = least(self.state.view.number, nodes.iter(), &disk.nodes);

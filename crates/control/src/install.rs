@@ -1,6 +1,9 @@
 //! Installing views and catalogs in the blocks of this node, and knowing where they are installed.
 
-use crate::{Control, Start};
+use crate::{
+    Control, Start,
+    restart::{Phase, Restart},
+};
 use lats_base::ViewNumber;
 use lats_catalog::View;
 use lats_kernel::Ctx;
@@ -18,6 +21,7 @@ impl Control {
                 return;
             }
             self.joined = true;
+            self.restart = Restart::is_over();
             // LEASE-6: nothing that was granted before it had a vote counts on it.
             self.lease.former_heard_at = ctx.now();
         } else if !self.me_alive(ctx) {
@@ -90,6 +94,10 @@ impl Control {
         let conf = signal.body::<InstallConf>();
         let Some(known) = self.blocks.get_mut(&signal.sender()) else { return };
         *known = (conf.view, conf.catalog_version);
+        if self.restart.phase != Phase::Running {
+            // It loads rows, and so it has a catalog.
+            return;
+        }
         let view = self.blocks.values().map(|k| k.0).min().unwrap_or_default();
         let catalog = self.blocks.values().map(|k| k.1).min().unwrap_or_default();
         if (view, catalog) != self.installed {

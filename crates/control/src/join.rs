@@ -15,12 +15,18 @@ const FAREWELL_TICKS: u32 = 10;
 
 impl Control {
     pub(crate) fn ask_to_join(&mut self, ctx: &mut Ctx<'_>) {
-        let Start::Join { member, seeds } = &self.start else { return };
         if self.joined {
             return;
         }
-        let lossy = |p: &crate::Peer| p.link.get() != 0 && p.link == p.lost_link;
-        if self.peers.values().any(lossy) {
+        self.tell_presence(ctx);
+        let Start::Join { member, seeds, .. } = &self.start else { return };
+        if self.joined {
+            return;
+        }
+        let lossy = |(node, p): (&NodeId, &crate::Peer)| {
+            p.link.get() != 0 && p.link == p.lost_link && !self.waits_too(*node, p.link)
+        };
+        if self.peers.iter().any(lossy) {
             // Members that know us already may have sent something that was lost.
             return self.leave("a link was lost while joining; a new process can join", ctx);
         }
@@ -57,6 +63,11 @@ impl Control {
         if known.1 {
             // Its own new life says so.
             return self.is_gone(node, known.0, ctx);
+        }
+        if member.had_kept && self.state.view.group_of_node(node).is_some_and(|(_, g)| g.is_lost())
+        {
+            // RESTART-8: its disk may have all that is left of these rows.
+            return;
         }
         let missing = self.data_nodes().into_iter().any(|n| !req.linked.contains(n));
         if !missing && self.consensus.may_change_voters() {

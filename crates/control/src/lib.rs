@@ -12,9 +12,11 @@ mod epoch;
 mod hand_over;
 mod install;
 mod join;
+mod keep;
 mod links;
 mod membership;
 mod rest;
+mod restart;
 mod silence;
 mod state;
 mod stop;
@@ -25,8 +27,10 @@ pub use stop::STATUS_STOPPED;
 use consensus::{Consensus, raft_id};
 use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
 use lats_catalog::Member;
+use lats_files::control::Owner;
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{BlockKind, BlockRef, Signal, SignalNumber, control::RaftOrd};
+use restart::Phase;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a node comes into its cluster.
@@ -40,6 +44,8 @@ pub enum Start {
         member: Member,
         /// Nodes that the shell tries to link to.
         seeds: Vec<NodeId>,
+        /// In a restart of the whole cluster: a person does not want to wait for nodes that others can stand in for.
+        partial: bool,
     },
 }
 
@@ -80,6 +86,8 @@ pub struct Control {
     ticks: rest::Ticks,
     beat_at: Instant,
     synced_told_at: Instant,
+    keep: keep::Keep,
+    restart: restart::Restart,
 }
 
 /// What is known of another node.
@@ -120,17 +128,20 @@ pub(crate) const TICK: Duration = Duration::from_millis(10);
 const TIMER_TICK: TimerToken = 0;
 const TIMER_CAMPAIGN: TimerToken = 1;
 const TIMER_JOIN: TimerToken = 2;
+const TIMER_KEEP: TimerToken = 3;
 const JOIN_RETRY: Duration = Duration::from_millis(100);
 
 impl Control {
     /// The control block of one life of a node. `blocks`: the coordinators and data managers of
-    /// this node, which install views and catalogs.
+    /// this node, which install views and catalogs. `cluster`: its id, if the node keeps what it knows on disk.
     pub fn new(
         node: NodeId,
         incarnation: Incarnation,
         start: Start,
         blocks: Vec<BlockRef>,
+        cluster: Option<u64>,
     ) -> Self {
+        let owner = cluster.map(|cluster| Owner { cluster, node });
         let id = raft_id(node, incarnation);
         let (state, consensus, roles_data) = match &start {
             Start::Found(founding) => {
@@ -174,6 +185,8 @@ impl Control {
             ticks: rest::Ticks::default(),
             beat_at: Instant::ZERO,
             synced_told_at: Instant::ZERO,
+            keep: keep::Keep::of(owner),
+            restart: restart::Restart::default(),
         }
     }
 
@@ -214,8 +227,10 @@ impl Control {
         let life = |id: u64| format!("{}:{}", id >> 32, id as u32);
         let voters: Vec<String> = self.consensus.voters().into_iter().map(life).collect();
         format!(
-            "view {}, leader {:?}, term {}, {}; voters {voters:?}, change under way: {}; gone {:?}; joined {}",
+            "view {} ({} restarts), groups {:?}, leader {:?}, term {}, {}; voters {voters:?}, change under way: {}; gone {:?}; joined {}",
             self.state.view.number,
+            self.state.restarts(),
+            self.state.view.groups,
             self.leader(),
             self.consensus.term(),
             self.consensus.describe(),
@@ -244,7 +259,6 @@ impl Control {
     }
 
     fn begin(&mut self, ctx: &mut Ctx<'_>) {
-        self.started = true;
         if let Start::Found(_) = self.start {
             self.install(&[], ctx);
             // The first founder stands at once; without this the others would wait for its
@@ -261,7 +275,16 @@ impl Control {
 
     fn tick(&mut self, ctx: &mut Ctx<'_>) {
         if !self.started {
-            self.begin(ctx);
+            self.started = true;
+            if self.keep.owner.is_some() {
+                self.read_what_was_kept(ctx);
+            } else {
+                self.restart.phase = Phase::Running;
+                self.begin(ctx);
+            }
+        }
+        if matches!(self.restart.phase, Phase::Reading | Phase::Surveying) {
+            return self.plan_tick(ctx);
         }
         for _ in 0..self.ticks.passed(ctx.now()) {
             self.consensus.tick();
@@ -308,6 +331,7 @@ impl Control {
         if before != (self.state.view.number, self.state.catalog.version) {
             self.install(&output.views, ctx);
         }
+        self.keep_state(ctx);
         // One that is refused, or that changes nothing, makes no new version.
         self.answer_changes(ctx);
         if self.is_leader() {
@@ -318,7 +342,10 @@ impl Control {
 
     fn on_raft_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<RaftOrd>();
-        if body.to == self.consensus.id() {
+        if body.to != self.consensus.id() || self.leave_if_left_behind(ctx) {
+            return;
+        }
+        if !matches!(self.restart.phase, Phase::Reading | Phase::Surveying) {
             self.consensus.step(signal.payload());
             self.run_consensus(ctx);
         }
@@ -381,6 +408,16 @@ impl Block for Control {
             SignalNumber::EpochDoneRep => self.on_epoch_done_rep(signal, ctx),
             SignalNumber::EpochDurableRep => self.on_epoch_durable_rep(signal, ctx),
             SignalNumber::LogBehindRep => self.on_log_behind_rep(signal, ctx),
+            SignalNumber::IoConf => self.on_io_conf(signal, ctx),
+            SignalNumber::IoRef => self.on_io_ref(signal, ctx),
+            SignalNumber::IoListConf => self.on_io_list_conf(signal, ctx),
+            SignalNumber::IoReadConf => self.on_io_read_conf(signal, ctx),
+            SignalNumber::SurveyRep => self.on_survey_rep(signal, ctx),
+            SignalNumber::RestoredRep => self.on_restored_rep(signal, ctx),
+            SignalNumber::RestartRep => self.on_restart_rep(signal, ctx),
+            SignalNumber::RestartReq => self.on_restart_req(signal, ctx),
+            SignalNumber::RestartConf => self.on_restart_conf(signal, ctx),
+            SignalNumber::RestartOrd => self.on_restart_ord(signal, ctx),
             SignalNumber::LinkUpRep => self.on_link_up_rep(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down_rep(signal, ctx),
             SignalNumber::MapReq => self.on_map_req(signal, ctx),
@@ -406,6 +443,7 @@ impl Block for Control {
         match token {
             TIMER_CAMPAIGN => self.campaign(ctx),
             TIMER_JOIN => self.ask_to_join(ctx),
+            TIMER_KEEP => self.keep_again(ctx),
             _ => self.on_tick_timer(ctx),
         }
         self.look_up(ctx);

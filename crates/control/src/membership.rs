@@ -1,7 +1,7 @@
 //! Who may serve, and who has been silent for too long (VIEW-2, LEASE-1 to LEASE-4).
 
 use crate::{Control, Peer, TICK, state::Command};
-use lats_base::{Duration, Incarnation, Instant, NodeId};
+use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -57,7 +57,7 @@ impl Control {
         if !self.me_alive(ctx) {
             return self.leave_when_told(ctx);
         }
-        if self.leave_if_declared_dead(ctx) {
+        if self.leave_if_declared_dead(ctx) || self.gives_way_to_restart(ctx) {
             return;
         }
         if self.is_leader() {
@@ -281,26 +281,34 @@ impl Control {
         }
     }
 
-    /// Tells the blocks of this node until when they may serve.
-    pub(crate) fn tell_lease(&mut self, ctx: &mut Ctx<'_>) {
-        // LEASE-3: nobody can take over from the only replica of all its data. It has had a lease, and with
-        // that an epoch in which it may commit (EPOCH-6).
+    /// LEASE-3: it is the only replica of all its data, and has had a lease.
+    pub(crate) fn serves_alone(&self, ctx: &Ctx<'_>) -> bool {
         let had_lease = self.lease.until > Instant::ZERO;
         let alone = self.state.view.group_of_node(ctx.node()).is_some_and(
             |(_, g)| matches!(g.replicas[..], [only] if only.node == ctx.node() && only.in_sync),
         );
+        had_lease && alone
+    }
+
+    /// Tells the blocks of this node until when they may serve.
+    pub(crate) fn tell_lease(&mut self, ctx: &mut Ctx<'_>) {
+        // LEASE-3: nobody can take over from the only replica of all its data. It has had a lease, and with
+        // that an epoch in which it may commit (EPOCH-6).
         let declared = self.state.view.is_declared_dead(ctx.node());
-        let until = match (self.had_all_links(ctx), alone && had_lease && !declared) {
+        let until = match (self.had_all_links(ctx), self.serves_alone(ctx) && !declared) {
             (false, _) => Instant::ZERO,
             (true, true) => Instant::from_nanos(u64::MAX),
             (true, false) => self.lease.until,
         };
+        // RESTART-4: the logs of former lives are left alone until the disk knows that this one is a member.
+        let seal =
+            if self.keep.knows_this_life() { self.epochs.disk.seal } else { Epoch::default() };
         let body = LeaseOrd {
             valid_until: until.as_nanos(),
             epoch: self.epochs.current,
             complete: self.epochs.complete,
             silent: self.silent,
-            seal: self.epochs.disk.seal,
+            seal,
             durable: self.epochs.disk.durable,
             behind: u64::from(self.epochs.disk.is_behind()),
         };

@@ -57,6 +57,10 @@ pub struct ControlState {
     pub recent_changes: VecDeque<(u64, Result<u64, ChangeError>)>,
     /// No epoch above this is begun or called complete (EPOCH-1).
     pub epoch_ceiling: Epoch,
+    /// How many commands have been applied since the cluster was founded: the more, the newer.
+    pub commands: u64,
+    /// The epochs that restarts of the whole cluster have begun with: what was later is void (RESTART-3).
+    pub restored: Vec<Epoch>,
 }
 
 /// What the group agrees to do.
@@ -140,6 +144,8 @@ pub struct Status {
     pub epoch: Epoch,
     /// The newest complete epoch this node knows.
     pub complete: Epoch,
+    /// The newest epoch that it knows to be on all disks.
+    pub durable: Epoch,
     /// The leader of the control group, if this node knows one.
     pub leader: Option<NodeId>,
     /// The catalog's version.
@@ -161,13 +167,14 @@ impl ControlState {
             m.alive = true;
             m.joined_in = ViewNumber::new(1);
         });
-        let view =
-            View { number: ViewNumber::new(1), config: founding.config.clone(), members, groups };
+        let config = founding.config.clone();
+        let view = View { number: ViewNumber::new(1), restarts: 0, config, members, groups };
         Self { view, catalog: Catalog::initial(), ..Self::default() }
     }
 
     /// Does what was agreed. A command that does not fit (any more) changes nothing.
     pub(crate) fn apply(&mut self, command: &Command) {
+        self.commands += 1;
         match command {
             Command::Join(member) => self.join(member),
             Command::Remove { node, incarnation } => {
@@ -234,7 +241,13 @@ impl ControlState {
             // UNIQUE-7: nobody will complete the indexes that it was building.
             self.catalog.drop_builds_of(Builder { node, incarnation: member.incarnation });
         }
-        self.view.groups.iter_mut().for_each(|g| g.replicas.retain(|r| r.node != node));
+        for group in &mut self.view.groups {
+            if group.is_last_full(node) {
+                // RESTART-3: what is on its disk is all that is left of these rows.
+                group.last = vec![node];
+            }
+            group.replicas.retain(|r| r.node != node);
+        }
         self.keep_the_last();
         let stopping: Vec<NodeId> =
             self.view.members.iter().filter(|m| m.stopping.is_some()).map(|m| m.node).collect();
@@ -407,8 +420,10 @@ fn first_group(nodes: &[NodeId]) -> Group {
         replicas: nodes.iter().map(|n| Replica { node: *n, in_sync: true }).collect(),
         primaries: nodes.to_vec(),
         next: Vec::new(),
+        last: Vec::new(),
     }
 }
 
+pub(crate) mod again;
 #[cfg(test)]
 mod tests;

@@ -189,6 +189,7 @@ fn view(replicas: u16) -> View {
     };
     View {
         number: VIEW,
+        restarts: 0,
         config: ClusterConfig {
             cluster_id: 1,
             replicas,
@@ -196,6 +197,7 @@ fn view(replicas: u16) -> View {
             tc_instances: 1,
             lease_ms: 300,
             lock_wait_ms: 1_000,
+            keeps: false,
         },
         members: nodes.iter().map(member).collect(),
         groups: vec![Group {
@@ -203,6 +205,7 @@ fn view(replicas: u16) -> View {
             primaries: vec![NodeId::new(1)],
             nodes,
             next: vec![],
+            last: vec![],
         }],
     }
 }

@@ -9,4 +9,5 @@ extern crate std;
 #[cfg(target_endian = "big")]
 compile_error!("files are little-endian and read in place");
 
+pub mod control;
 pub mod redo;

@@ -2,11 +2,13 @@
 //! `docs/protocols/durability.md`). Format: `docs/formats/redo.md`.
 
 mod read;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use read::{Change, End, Record, RecordKind, Segment};
+pub use survey::{Survey, void_after};
 pub use write::{Place, Taken, Writer};
 
 use lats_base::{Epoch, FragmentId, Incarnation, NodeId, RowId, TableId, TransactionId, hash};
@@ -16,6 +18,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const MAGIC: [u8; 8] = *b"LATSREDO";
 /// The version of the format.
 pub const VERSION: u32 = 1;
+
+/// Bytes of a segment's head.
+pub const SEGMENT_HEAD_BYTES: u32 = size_of::<SegmentHead>() as u32;
+/// What is wrong with a file that this version cannot read.
+pub const NEWER: &str = "a newer version of LatsDB has written it";
 
 /// Which log it is: records of one are no records of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -49,7 +56,10 @@ struct SegmentHead {
     segment: u64,
     /// The number of its first record.
     first_record: u64,
-    reserved: u64,
+    /// The segment with which the log begins: nothing before that counts any more.
+    origin: u32,
+    /// How many times the cluster had been restarted.
+    restarts: u32,
     /// Of all before it.
     checksum: u64,
 }

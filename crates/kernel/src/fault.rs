@@ -84,6 +84,12 @@ pub enum Fault {
     BugForgetSync,
     /// Planted bug: a data manager does not hear that another one's log is behind.
     BugIgnoreBacklog,
+    /// Planted bug: a restarted data manager loads what was committed after the epoch that the cluster restarts at.
+    BugLoadVoid,
+    /// Planted bug: a data manager that restarts for the second time loads what the first restart has made void.
+    BugForgetRestarts,
+    /// Planted bug: the cluster restarts although a node is missing that may know of newer durable epochs.
+    BugRestartWithoutAll,
     /// Planted bug: a coordinator does not look for deadlocks.
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.

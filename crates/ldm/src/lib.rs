@@ -30,6 +30,7 @@ mod query;
 mod read;
 mod redo;
 mod replicate;
+mod restore;
 mod row;
 mod row_table;
 mod scan;
@@ -163,6 +164,8 @@ pub struct Ldm {
     pub(crate) snapshots: snapshot::Snapshots,
     pub(crate) memory_bytes: usize,
     pub(crate) redo: Option<Box<redo::Redo>>,
+    /// Its former lives' log is being read.
+    pub(crate) restore: Option<Box<restore::Restore>>,
     pub(crate) programs: programs::Programs,
     /// Memory of lists of batches and of transactions that are over.
     pub(crate) spare_lists: Spare<Vec<u8>, 4, { 64 << 10 }>,
@@ -188,6 +191,7 @@ const TIMER_LOCK_WAITS: TimerToken = 1;
 const TIMER_REPORTS: TimerToken = 2;
 const TIMER_HAND_OVER: TimerToken = 3;
 const TIMER_ROOM: TimerToken = 4;
+const TIMER_RESTORE: TimerToken = 5;
 /// How long an outcome is kept for a client that does not say it has heard it.
 pub(crate) const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
 /// OUTCOME-7.
@@ -233,6 +237,7 @@ impl Ldm {
             snapshots: snapshot::Snapshots::default(),
             memory_bytes: 0,
             redo: config.redo.map(|redo| Box::new(redo::Redo::new(redo, instance))),
+            restore: None,
             programs: programs::Programs::default(),
             spare_lists: Spare::default(),
             key_room: Vec::new(),
@@ -391,8 +396,12 @@ impl Block for Ldm {
                 self.hear_epoch(signal.body::<EpochBarrierReq>().epoch);
                 ctx.send(signal.sender(), &EpochBarrierConf { epoch: self.epoch });
             }
-            SignalNumber::IoWriteConf => self.on_io_write_conf(signal, ctx),
-            SignalNumber::IoWriteRef => self.on_io_write_ref(signal, ctx),
+            SignalNumber::IoConf => self.on_io_conf(signal, ctx),
+            SignalNumber::IoRef => self.on_io_ref(signal, ctx),
+            SignalNumber::IoListConf => self.on_io_list_conf(signal, ctx),
+            SignalNumber::IoReadConf => self.on_io_read_conf(signal, ctx),
+            SignalNumber::SurveyReq => self.on_survey_req(signal, ctx),
+            SignalNumber::RestoreReq => self.on_restore_req(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down(signal),
             SignalNumber::ClientGoneRep => {
                 let body = signal.body::<lats_signals::control::ClientGoneRep>();
@@ -409,6 +418,7 @@ impl Block for Ldm {
             TIMER_REPORTS => self.report_waits(ctx),
             TIMER_HAND_OVER => self.look_at_hand_over(ctx),
             TIMER_ROOM => self.write_again(ctx),
+            TIMER_RESTORE => self.load(ctx),
             copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
             _ => self.housekeep(ctx),
         }

@@ -15,7 +15,7 @@ use lats_signals::{
     control::{LeaseOrd, StopOrd},
     copy::CopyRowsConf,
     io::{
-        EpochDurableRep, FILE_REDO, FileName, IO_FULL, IoWriteConf, IoWriteRef, IoWriteReq,
+        EpochDurableRep, FILE_REDO, FileName, IO_FULL, IoConf, IoRef, IoRemoveReq, IoWriteReq,
         LogBehindRep, WRITE_SYNC,
     },
 };
@@ -71,6 +71,10 @@ pub(crate) struct Redo {
     held: Vec<(BlockRef, CopyRowsConf)>,
     /// A write was refused for want of room; it is asked for again then.
     stuck: bool,
+    /// Files of former lives, while it is not known which of them the log goes on with; then those that nobody needs any more.
+    former: Vec<u32>,
+    /// The last of them.
+    behind: u32,
 }
 
 /// A change that its row does not show any more: its key, and its image.
@@ -92,6 +96,8 @@ const WRITE_BYTES: usize = 64 << 10;
 const WRITE_BYTES_MAX: usize = 1 << 20;
 /// The exit status of a node whose disk has failed.
 const STATUS_DISK_FAILED: u64 = 6;
+/// Old files that are removed with each write.
+const REMOVED_AT_ONCE: usize = 4;
 /// How long to wait for room on the disk.
 const ROOM_RETRY: Duration = Duration::from_millis(50);
 
@@ -122,6 +128,33 @@ impl Redo {
             cluster_durable: Epoch::default(),
             held: Vec::new(),
             stuck: false,
+            former: Vec::new(),
+            behind: 0,
+        }
+    }
+
+    /// There are files of former lives, up to this one: the log begins anew behind them, unless it is told to go on.
+    pub(crate) fn begin_behind(&mut self, segment: u32, former: Vec<u32>) {
+        self.writer.begin_behind(segment);
+        (self.behind, self.former) = (segment, former);
+    }
+
+    /// RESTART-5: the former life's log, which begins with the segment `origin`, goes on, and is durable up to this epoch.
+    pub(crate) fn go_on_with(&mut self, origin: u32, last_record: u64, epoch: Epoch) {
+        if origin > 0 {
+            self.writer.go_on_behind(self.behind, origin, last_record);
+            self.former.retain(|segment| *segment < origin);
+        }
+        (self.sealed, self.sent, self.durable) = (epoch, epoch, epoch);
+        self.cluster_durable = epoch;
+    }
+
+    /// Files that nobody needs any more are removed, a few at a time.
+    fn remove_former(&mut self, ctx: &mut Ctx<'_>) {
+        for number in self.former.drain(..self.former.len().min(REMOVED_AT_ONCE)) {
+            let instance = ctx.me().instance as u16;
+            let file = FileName { kind: FILE_REDO, instance, number };
+            ctx.send(BlockRef::io(ctx.node()), &IoRemoveReq { request: 0, file });
         }
     }
 
@@ -282,13 +315,14 @@ impl Ldm {
     /// Seals and writes what is to be written, unless the last write is still under way.
     pub(crate) fn write_redo(&mut self, ctx: &mut Ctx<'_>) {
         let Some(mut redo) = self.redo.take() else { return };
-        // The files are those of the former life while that one may be a member.
-        let is_member = self.joined_in != ViewNumber::default();
+        // The files are those of the former life while that one may be a member, as far as control's file says (RESTART-4).
+        let is_member = self.joined_in != ViewNumber::default() && redo.wanted > Epoch::default();
+        redo.writer.set_restarts(self.view.restarts);
         if redo.under_way.is_none() && is_member {
             let seal = redo.wanted.min(self.sealable(ctx));
             if seal > redo.sealed {
                 redo.sealed = seal;
-                redo.writer.seal(seal);
+                redo.writer.seal(seal, redo.cluster_durable);
             }
             if redo.sealed > redo.sent || redo.is_much() {
                 redo.write(ctx);
@@ -325,21 +359,25 @@ impl Ldm {
     }
 
     /// A write is done: it, and all that was written before, is durable if it has brought a seal.
-    pub(crate) fn on_io_write_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let request = signal.body::<IoWriteConf>().request;
+    pub(crate) fn on_io_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let request = signal.body::<IoConf>().request;
         let Some(redo) = &mut self.redo else { return };
         let Some(done) = redo.under_way.take_if(|write| write.request == request) else { return };
         if let Some(sealed) = done.taken.sealed {
             redo.durable = sealed;
             redo.durable_record = done.taken.last_record;
+            redo.remove_former(ctx);
         }
         redo.room = done.taken.bytes;
         self.tell_durable(ctx);
         self.write_redo(ctx);
     }
 
-    pub(crate) fn on_io_write_ref(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let body = signal.body::<IoWriteRef>();
+    pub(crate) fn on_io_ref(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<IoRef>();
+        if self.restore.is_some() {
+            return self.on_restore_ref(&body, ctx);
+        }
         let Some(redo) = &mut self.redo else { return };
         if redo.under_way.as_ref().is_none_or(|write| write.request != body.request) {
             return;

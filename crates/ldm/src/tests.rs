@@ -50,6 +50,7 @@ fn view() -> View {
     };
     View {
         number: ViewNumber::new(1),
+        restarts: 0,
         config: ClusterConfig {
             cluster_id: 1,
             replicas: 1,
@@ -57,6 +58,7 @@ fn view() -> View {
             tc_instances: 1,
             lease_ms: 300,
             lock_wait_ms: 100,
+            keeps: false,
         },
         members: vec![member],
         groups: vec![Group {
@@ -64,6 +66,7 @@ fn view() -> View {
             replicas: vec![Replica { node: NODE, in_sync: true }],
             primaries: vec![NODE],
             next: vec![],
+            last: vec![],
         }],
     }
 }

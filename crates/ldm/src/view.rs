@@ -26,6 +26,7 @@ impl Ldm {
         let next = self.view.number.get() + 1;
         require!(next == 1 || view.number.get() == next, "VIEW-10");
         let before = core::mem::replace(&mut self.view, view);
+        self.restore = None;
         let joined_in = self.view.joined_in(ctx.node(), ctx.incarnation());
         self.joined_in = joined_in.unwrap_or(self.joined_in);
         let died = |m: &&Member| m.alive && !self.view.is_alive(m.node, m.incarnation);

@@ -178,7 +178,8 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
                 BlockKind::Control => {
                     let (node, life) = (config.node, config.incarnation);
                     let start = config.start.clone();
-                    let control = Control::new(node, life, start, data_blocks.clone());
+                    let kept = config.redo.filter(|_| config.holds_data).map(|r| r.cluster);
+                    let control = Control::new(node, life, start, data_blocks.clone(), kept);
                     executor.add(*kind, *instance, Box::new(control));
                 }
                 BlockKind::Tc => executor.add(*kind, *instance, Box::new(Tc::new())),

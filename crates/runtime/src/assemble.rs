@@ -6,6 +6,7 @@ use crate::{
     doorbell::Doorbell,
     engine::Engine,
     figures::{Board, Figures, Published},
+    io::{Answers, Files, Io},
     links::{Links, Peer},
     output::{Output, PortOutput},
     pace::Pace,
@@ -29,6 +30,9 @@ use std::{
     sync::{Arc, OnceLock, mpsc},
 };
 
+/// Threads that read and write files, at most.
+const IO_THREADS_MAX: usize = 4;
+
 /// Starts the threads of a node.
 ///
 /// # Errors
@@ -43,7 +47,9 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
     let senders = start_senders(&plans, &mut threads)?;
     let working: Vec<ThreadPlan> = plans.into_iter().filter(|p| !p.only_sends()).collect();
     let readers: Vec<usize> = ThreadPlan::readers(&working);
-    let assembled = Assembly::new(&config, &working, senders)?.threads(config, tell_stopped)?;
+    let assembly = Assembly::new(&config, &working, senders)?;
+    start_io(&config, &assembly.places, &mut threads)?;
+    let assembled = assembly.threads(config, tell_stopped)?;
     let all = Arc::new(OnceLock::new());
     let names = working.iter().map(ThreadPlan::name);
     let published = assembled.iter().map(|t| t.published.clone());
@@ -95,6 +101,26 @@ fn start_senders(
     Ok(senders.into())
 }
 
+fn start_io(
+    config: &RuntimeConfig,
+    places: &[Place],
+    threads: &mut Vec<std::thread::JoinHandle<()>>,
+) -> std::io::Result<()> {
+    let (Some(directory), Some(first)) = (&config.files, places.first()) else { return Ok(()) };
+    for (number, io) in first.io.iter().cloned().enumerate() {
+        let answers = Answers {
+            node: first.node,
+            life: first.life,
+            homes: first.homes.clone(),
+            news: first.news.clone(),
+            bells: places.iter().map(|place| place.bell.clone()).collect(),
+        };
+        let files = Files::new(directory);
+        threads.push(spawn(&format!("lats-io-{number}"), move || io.run(files, &answers))?);
+    }
+    Ok(())
+}
+
 fn spawn(
     name: &str,
     work: impl FnOnce() + Send + 'static,
@@ -122,6 +148,10 @@ impl Assembly {
         let homes = Arc::new(Homes::new(&config.node.placement));
         let board = Board::default();
         let news: Arc<[News]> = plans.iter().map(|_| News::default()).collect();
+        // Control and the data managers have files.
+        let ldms = config.node.ldm_instances as usize;
+        let io_count = if config.files.is_some() { (ldms + 1).min(IO_THREADS_MAX) } else { 0 };
+        let io: Arc<[Arc<Io>]> = (0..io_count).map(|_| Arc::default()).collect();
         let places = plans.iter().enumerate().map(|(number, plan)| {
             let board = board.clone();
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -138,11 +168,13 @@ impl Assembly {
                 epoll: Arc::new(epoll),
                 senders: Senders { threads: senders.clone(), always: plan.nosend },
                 board,
+                io: io.clone(),
             })
         });
+        let places = places.collect::<std::io::Result<Vec<Place>>>()?;
         Ok(Self {
             rings: rings::mesh(plans.len()),
-            places: places.collect::<std::io::Result<_>>()?,
+            places,
             executors,
             readers: ThreadPlan::readers(plans),
             directory: Arc::default(),

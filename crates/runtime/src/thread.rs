@@ -15,6 +15,7 @@ use crate::{
     directory::Outputs,
     doorbell::Doorbell,
     figures::{Board, Figures, PUBLISHED_EVERY, PUBLISHED_EVERY_SLEEP, Published},
+    io::Io,
     output::{Flushed, Output},
     pace::Pace,
     reads::Reads,
@@ -77,6 +78,8 @@ pub(crate) struct Place {
     pub(crate) senders: Senders,
     /// The figures of all threads.
     pub(crate) board: Board,
+    /// The threads that read and write files.
+    pub(crate) io: Arc<[Arc<Io>]>,
 }
 
 /// The threads that send for others.

@@ -20,6 +20,9 @@ pub(crate) struct ClusterFile {
     pub(crate) tc_instances: u32,
     /// Memory for rows and indexes of each data node, in MiB.
     pub(crate) memory_mib: usize,
+    /// Data nodes keep what is committed on disk.
+    #[serde(default)]
+    pub(crate) keeps: bool,
     pub(crate) nodes: Vec<NodeEntry>,
 }
 
@@ -34,6 +37,17 @@ pub(crate) struct NodeEntry {
     /// Its location domain.
     #[serde(default)]
     pub(crate) location: String,
+}
+
+impl NodeEntry {
+    /// True if the node has something on disk here.
+    pub(crate) fn has_files(&self, data_dir: &Path) -> bool {
+        let files = std::fs::read_dir(crate::node::node_directory(data_dir, self.node_id));
+        files.into_iter().flatten().flatten().any(|file| {
+            let name = file.file_name();
+            name.to_str().and_then(lats_runtime::io::parse_file_name).is_some()
+        })
+    }
 }
 
 const FORMAT: u32 = 1;
@@ -51,6 +65,7 @@ impl ClusterFile {
             ldm_instances: 1,
             tc_instances: 1,
             memory_mib: 0,
+            keeps: false,
             nodes,
         }
     }
@@ -86,6 +101,11 @@ impl ClusterFile {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// True if some node has something on disk here.
+    pub(crate) fn has_files(&self, data_dir: &Path) -> bool {
+        self.nodes.iter().any(|node| node.has_files(data_dir))
+    }
+
     /// The addresses where native clients can begin.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         self.nodes.iter().filter(|n| n.data).map(|n| n.native_address).collect()
@@ -112,6 +132,7 @@ impl ClusterFile {
                 tc_instances: self.tc_instances,
                 lease_ms: LEASE_MS,
                 lock_wait_ms: LOCK_WAIT_MS,
+                keeps: self.keeps,
             },
             members: self.nodes.iter().map(member).collect(),
         }

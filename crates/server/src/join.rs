@@ -27,7 +27,11 @@ pub(crate) enum NodeRoles {
 pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFile, NodeEntry)> {
     let seed = resolve(seed)?;
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let status = tokio.block_on(status::ask(seed))?;
+    let status = match tokio.block_on(status::ask(seed)) {
+        Ok(status) => status,
+        // The whole cluster may be down: it comes up again from its disks.
+        Err(error) => return was_here(args).ok_or(error),
+    };
     drop(tokio);
     let member = place(&status, args)?;
     let entry = entry(member, args)?;
@@ -47,6 +51,16 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
         .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
     cluster.write(&args.data_dir)?;
     Ok((cluster, entry))
+}
+
+/// The cluster and the node that have kept something in this directory.
+fn was_here(args: &NodeArgs) -> Option<(ClusterFile, NodeEntry)> {
+    let cluster = ClusterFile::read(&args.data_dir).ok()?;
+    let is_own = |n: &&NodeEntry| n.has_files(&args.data_dir);
+    let mut entry = cluster.nodes.iter().find(is_own)?.clone();
+    listen_where_told(&mut entry, args).ok()?;
+    let asked = args.node_id.is_none_or(|id| id == entry.node_id);
+    asked.then_some((cluster, entry))
 }
 
 /// `HOST:PORT` as an address.
@@ -148,6 +162,7 @@ fn describe(status: &Status, own: &NodeEntry, args: &NodeArgs) -> anyhow::Result
     let mut cluster = ClusterFile::new(config.cluster_id, config.replicas, nodes);
     cluster.ldm_instances = config.ldm_instances;
     cluster.tc_instances = config.tc_instances;
+    cluster.keeps = config.keeps;
     cluster.memory_mib = args.memory_mib.unwrap_or_else(options::default_memory_mib);
     Ok(cluster)
 }

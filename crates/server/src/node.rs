@@ -10,9 +10,12 @@ use crate::{
 use anyhow::{Context, bail};
 use lats_base::{Incarnation, NodeId};
 use lats_catalog::{Member, Roles, View};
-use lats_node::{NodeConfig, control::Start};
+use lats_node::{NodeConfig, RedoFiles, control::Start};
 use lats_runtime::{ReadPlacement, RuntimeConfig, SpinMethod, ThreadPlan, clock, plan};
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 /// Run one node: of the cluster whose `cluster.json` is in the data directory, or of one that it joins.
 #[derive(clap::Args)]
@@ -45,6 +48,9 @@ pub(crate) struct NodeArgs {
     /// Found the cluster together with the other nodes, instead of joining it.
     #[arg(long)]
     found: bool,
+    /// After a loss of all nodes: do not wait for nodes whose disks are gone, if others have their rows.
+    #[arg(long)]
+    partial: bool,
     /// The id that the cluster must have (a check against a wrong directory).
     #[arg(long)]
     cluster_id: Option<u64>,
@@ -153,7 +159,8 @@ fn runtime_config(
             pid: std::process::id(),
             ..Member::default()
         };
-        Start::Join { member, seeds: peers.iter().map(|(n, _)| *n).collect() }
+        let seeds = peers.iter().map(|(n, _)| *n).collect();
+        Start::Join { member, seeds, partial: args.partial }
     };
     let (tc, ldm) = (cluster.tc_instances, cluster.ldm_instances);
     let threads = threads(args, entry)?;
@@ -161,6 +168,15 @@ fn runtime_config(
         true => plan::placement(&threads, tc, ldm),
         false => plan::placement(&threads, 0, 0),
     };
+    let redo = (entry.data && cluster.keeps).then_some(RedoFiles {
+        cluster: cluster.cluster_id,
+        segment_bytes: SEGMENT_BYTES,
+        waiting_bytes_max: WAITING_BYTES_MAX,
+    });
+    let files = node_directory(&args.data_dir, entry.node_id);
+    if redo.is_some() {
+        lock(&files)?;
+    }
     let names: Vec<_> = threads.iter().map(ThreadPlan::name).collect();
     tracing::info!(node = entry.node_id, "threads: {}", names.join(", "));
     Ok(RuntimeConfig {
@@ -170,7 +186,7 @@ fn runtime_config(
         reads: args.scheduling.read_placement,
         helping: !args.scheduling.no_helping,
         node: NodeConfig {
-            redo: None,
+            redo,
             node,
             incarnation,
             start,
@@ -187,12 +203,47 @@ fn runtime_config(
         listener,
         peers,
         ports: Vec::new(),
+        files: redo.map(|_| files),
         on_view: Box::new(mark_when_full(
             supervisor::full_file(&args.data_dir, entry.node_id),
             node,
         )),
     })
 }
+
+/// Where a node's files are.
+pub(crate) fn node_directory(data_dir: &Path, node_id: u16) -> PathBuf {
+    data_dir.join(format!("node-{node_id}"))
+}
+
+/// Makes the directory, and keeps other processes away from it as long as this one lives.
+fn lock(directory: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let path = directory.join("lock");
+    let file =
+        std::fs::File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let end = clock::now().plus(LOCK_PATIENCE);
+    while file.try_lock().is_err() {
+        if clock::now() > end {
+            bail!(
+                "another process uses {}; end it first, or name another directory",
+                directory.display()
+            );
+        }
+        supervisor::pause(std::time::Duration::from_millis(10));
+    }
+    // It is unlocked when the process ends.
+    core::mem::forget(file);
+    Ok(())
+}
+
+/// A segment of a redo log.
+const SEGMENT_BYTES: u64 = 16 << 20;
+/// With so much that waits for the disk in one data manager changes are refused.
+const WAITING_BYTES_MAX: usize = 16 << 20;
+/// A former process of the node may still be ending.
+const LOCK_PATIENCE: lats_base::Duration = lats_base::Duration::from_millis(10_000);
 
 /// The node's threads, as told or by the processors that there are. Who holds no data needs one.
 fn threads(args: &NodeArgs, entry: &NodeEntry) -> anyhow::Result<Vec<ThreadPlan>> {

@@ -27,9 +27,14 @@ pub(crate) struct StartArgs {
     /// Memory for rows and indexes of each node, in MiB [default: a quarter of the machine's].
     #[arg(long)]
     memory_mib: Option<usize>,
-    /// Keep nothing on disk. (Rows are not kept on disk yet in any case.)
+    /// Keep nothing on disk: rows live as long as one replica of each does.
     #[arg(long)]
     ephemeral: bool,
+    /// After a loss of all nodes: do not wait for nodes whose disks are gone, if others have their rows. What they alone knew
+    /// is lost.
+    #[arg(long)]
+    #[serde(skip)]
+    partial: bool,
     /// Return when the cluster serves; it goes on in the background.
     #[arg(long)]
     #[serde(skip)]
@@ -78,6 +83,8 @@ pub(crate) struct Options {
     pub(crate) restart_delay_ms: u64,
     pub(crate) threads: ThreadOptions,
     pub(crate) locations: Vec<String>,
+    pub(crate) ephemeral: bool,
+    pub(crate) partial: bool,
 }
 
 /// What each node is told about its threads.
@@ -126,6 +133,8 @@ impl StartArgs {
                 no_helping: self.no_helping || file.no_helping,
             },
             locations: self.locations.clone().or(file.locations).unwrap_or_default(),
+            ephemeral: self.ephemeral || file.ephemeral,
+            partial: self.partial,
         })
     }
 }

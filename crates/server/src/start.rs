@@ -15,8 +15,10 @@ use std::{
     time::Duration,
 };
 
-/// How long a cluster may take to serve.
+/// How long a new cluster may take to serve.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one may take that loads its rows from disk.
+const RESTART_PATIENCE: Duration = Duration::from_secs(3_600);
 
 pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     let args = &args.resolve()?;
@@ -32,8 +34,8 @@ pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
         args.replicas,
         args.data_dir.display()
     );
-    supervisor.start_all()?;
-    supervisor.wait_until_serving(PATIENCE)?;
+    let founds = supervisor.start_all(args.partial)?;
+    supervisor.wait_until_serving(if founds { PATIENCE } else { RESTART_PATIENCE })?;
     say!("latsdb: the cluster serves. Connect with");
     say!("    mariadb -h 127.0.0.1 -P {} -u root", args.sql_port);
     say!("    latsdb status --data-dir {}", args.data_dir.display());
@@ -103,11 +105,23 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
     ports::check_free(&wanted)?;
     std::fs::create_dir_all(&args.data_dir)
         .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
+    if let Some(mut former) = kept(&args.data_dir) {
+        former.memory_mib = args.memory_mib;
+        former.write(&args.data_dir)?;
+        return Ok(former);
+    }
     let mut cluster = ClusterFile::new(random::number() | 1, args.replicas, nodes);
     cluster.memory_mib = args.memory_mib;
+    cluster.keeps = !args.ephemeral;
     (cluster.ldm_instances, cluster.tc_instances) = instances(args)?;
     cluster.write(&args.data_dir)?;
     Ok(cluster)
+}
+
+/// The cluster that has kept something in the directory.
+fn kept(data_dir: &Path) -> Option<ClusterFile> {
+    let former = ClusterFile::read(data_dir).ok().filter(|former| former.keeps)?;
+    former.has_files(data_dir).then_some(former)
 }
 
 fn entries(args: &Options) -> Vec<NodeEntry> {
@@ -171,10 +185,20 @@ fn check_directory(data_dir: &Path, args: &Options) -> anyhow::Result<()> {
             former.nodes.first().map(|n| n.native_address.port()).unwrap_or_default()
         );
     }
-    say!(
-        "latsdb: {} was used before. Rows are not kept on disk yet: the cluster starts empty.",
-        data_dir.display()
-    );
+    match kept(data_dir) {
+        Some(_) if args.ephemeral => bail!(
+            "{} has the rows of a cluster, and --ephemeral keeps nothing; start it without that option, or name another \
+             directory with --data-dir",
+            data_dir.display()
+        ),
+        Some(_) => {
+            say!("latsdb: {} has a cluster; it starts again with its rows", data_dir.display())
+        }
+        None => say!(
+            "latsdb: the cluster in {} has kept nothing: a new one starts empty",
+            data_dir.display()
+        ),
+    }
     Ok(())
 }
 
@@ -202,7 +226,8 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
         .spawn()
         .context("cannot start the supervisor")?;
     let ready = supervisor::serving_file(&args.data_dir);
-    let tries = PATIENCE.as_millis() / 20;
+    let patience = if kept(&args.data_dir).is_some() { RESTART_PATIENCE } else { PATIENCE };
+    let tries = patience.as_millis() / 20;
     for _ in 0..tries {
         if let Some(status) = child.try_wait()? {
             let text = std::fs::read_to_string(&log_path).unwrap_or_default();
@@ -216,7 +241,7 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
         }
         supervisor::pause(Duration::from_millis(20));
     }
-    bail!("the cluster did not serve within {PATIENCE:?}; see {}", log_path.display())
+    bail!("the cluster did not serve within {patience:?}; see {}", log_path.display())
 }
 
 fn log_beside(data_dir: &Path) -> PathBuf {

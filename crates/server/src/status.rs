@@ -124,11 +124,10 @@ fn as_json(status: &Status) -> Value {
     let nodes: Vec<Value> = status.view.members.iter().map(|m| node_json(status, m)).collect();
     json!({
         "view": status.view.number.get(),
-        // Durability of epochs comes with durability on disk.
         "epoch": {
             "current": status.epoch.get(),
             "complete": status.complete.get(),
-            "durable": null,
+            "durable": status.view.config.keeps.then(|| status.durable.get()),
         },
         "leader": status.leader.map(|n| n.get()),
         "catalog_version": status.catalog_version,

@@ -20,6 +20,7 @@ pub(crate) struct Supervisor {
     data_dir: PathBuf,
     cluster: ClusterFile,
     threads: ThreadOptions,
+    partial: bool,
     children: BTreeMap<u16, Child>,
     /// Nodes whose process is not the one that founded the cluster: it had to be filled.
     started_again: BTreeSet<u16>,
@@ -109,6 +110,7 @@ impl Supervisor {
             data_dir,
             cluster,
             threads,
+            partial: false,
             children: BTreeMap::new(),
             started_again: BTreeSet::new(),
             lost_since: None,
@@ -117,12 +119,15 @@ impl Supervisor {
         })
     }
 
-    /// Starts all nodes as founders.
-    pub(crate) fn start_all(&mut self) -> anyhow::Result<()> {
+    /// Starts all nodes: as founders, unless a cluster is there already.
+    /// `partial`: they do not wait for each other's disks. True if it is founded.
+    pub(crate) fn start_all(&mut self, partial: bool) -> anyhow::Result<bool> {
+        let founds = !self.cluster.has_files(&self.data_dir);
+        self.partial = partial;
         for node in self.cluster.nodes.clone() {
-            self.start(node.node_id, true)?;
+            self.start(node.node_id, founds)?;
         }
-        Ok(())
+        Ok(founds)
     }
 
     fn start(&mut self, node_id: u16, found: bool) -> anyhow::Result<()> {
@@ -144,6 +149,9 @@ impl Supervisor {
         }
         if let Some(config) = &self.threads.config {
             command.args(["--thread-config", config]);
+        }
+        if self.partial {
+            command.arg("--partial");
         }
         if found {
             command.arg("--found");
@@ -236,7 +244,7 @@ impl Supervisor {
                     None => say!("latsdb: node {node_id} has died"),
                 }
             }
-            if restart.is_some() {
+            if restart.is_some() && !self.cluster.keeps {
                 self.end_if_rows_are_gone()?;
             }
             if self.children.is_empty() && due.is_empty() {

@@ -366,6 +366,13 @@ body! {
     }
 }
 body! {
+    /// Control → shell: something that a person should know; payload: the text.
+    NoteOrd {
+        /// Not used yet; zero.
+        reserved: u64,
+    }
+}
+body! {
     /// Control → shell: close the links to this life of a peer.
     CloseLinkOrd {
         /// The peer.

@@ -21,9 +21,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 )]
 #[repr(C)]
 pub struct FileName {
-    /// What is in it: [`FILE_REDO`].
+    /// What is in it: [`FILE_REDO`] or [`FILE_CONTROL`].
     pub kind: u16,
-    /// Whose it is: a data manager's instance.
+    /// Whose it is: a data manager's instance; 0 for control.
     pub instance: u16,
     /// Which one of these.
     pub number: u32,
@@ -31,6 +31,8 @@ pub struct FileName {
 
 /// A segment of a redo log.
 pub const FILE_REDO: u16 = 1;
+/// The control state, as it was after some command.
+pub const FILE_CONTROL: u16 = 2;
 /// The answer comes when these bytes, and all that the sender has written before, will survive a loss of power.
 pub const WRITE_SYNC: u32 = 1;
 
@@ -38,6 +40,8 @@ pub const WRITE_SYNC: u32 = 1;
 pub const IO_FULL: u32 = 1;
 /// The device failed. What was written since the last answer to a [`WRITE_SYNC`] may be lost, whatever is done now.
 pub const IO_FAILED: u32 = 2;
+/// There is no such file.
+pub const IO_MISSING: u32 = 3;
 
 body! {
     /// Block → io of the same node: write into a file, which begins to exist with that; payload: the bytes.
@@ -55,18 +59,71 @@ body! {
     }
 }
 body! {
-    /// Io → block: done.
-    IoWriteConf {
+    /// Block → io of the same node: read from a file. What is read will survive a loss of power, whoever has written it.
+    IoReadReq {
+        /// Given back in the answer.
+        request: u64,
+        /// Which file.
+        file: FileName,
+        /// From where in it.
+        offset: u64,
+        /// So many bytes, or what there is.
+        bytes: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// Block → io of the same node: which files are there?
+    IoListReq {
+        /// Given back in the answer.
+        request: u64,
+        /// Of this kind,
+        kind: u16,
+        /// and of this instance.
+        instance: u16,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// Block → io of the same node: the file is not needed any more. That it is gone may not survive a loss of power.
+    IoRemoveReq {
+        /// Given back in the answer.
+        request: u64,
+        /// Which file.
+        file: FileName,
+    }
+}
+body! {
+    /// Io → block: written, or removed.
+    IoConf {
+        /// The request.
+        request: u64,
+    }
+}
+body! {
+    /// Io → block: read; payload: the bytes, fewer than asked for where the file ends.
+    IoReadConf {
+        /// The request.
+        request: u64,
+        /// The length of the file.
+        file_bytes: u64,
+    }
+}
+body! {
+    /// Io → block: the files; payload: their numbers in ascending order, 4 bytes each.
+    IoListConf {
         /// The request.
         request: u64,
     }
 }
 body! {
     /// Io → block: not done.
-    IoWriteRef {
+    IoRef {
         /// The request.
         request: u64,
-        /// [`IO_FULL`] or [`IO_FAILED`].
+        /// [`IO_FULL`], [`IO_FAILED`] or [`IO_MISSING`].
         code: u32,
         /// Not used yet; zero.
         reserved: u32,

@@ -25,8 +25,8 @@ pub mod deadlock;
 pub mod hello;
 pub mod io;
 pub mod list;
-
 pub mod query;
+pub mod restart;
 pub mod table;
 
 pub use admit::admit;

@@ -1,6 +1,8 @@
 //! The table of all signals: numbers, sizes, who may send them; and the check at the door.
 
-use crate::{HEADER_BYTES, Header, Signal, commit, control, copy, deadlock, io, list, query};
+use crate::{
+    HEADER_BYTES, Header, Signal, commit, control, copy, deadlock, io, list, query, restart,
+};
 use core::mem::size_of;
 use lats_base::limits;
 
@@ -154,6 +156,7 @@ signals! {
     115 LeaveOrd, control, Client;
     116 QuietRep, control, Local;
     117 LeaveRep, control, Node;
+    119 NoteOrd, control, Local;
     // Data nodes that are silent and cannot be replaced: docs/protocols/membership.md.
     118 DeclareDeadReq, control, Client;
     // Epochs: docs/protocols/epoch.md.
@@ -169,10 +172,24 @@ signals! {
     128 EpochUsedRep, control, Node;
     // Files: docs/protocols/durability.md.
     129 IoWriteReq, io, Local;
-    130 IoWriteConf, io, Local;
-    131 IoWriteRef, io, Local;
+    130 IoConf, io, Local;
+    131 IoRef, io, Local;
     132 EpochDurableRep, io, Node;
     133 LogBehindRep, io, Node;
+    134 IoReadReq, io, Local;
+    135 IoReadConf, io, Local;
+    136 IoListReq, io, Local;
+    137 IoListConf, io, Local;
+    138 IoRemoveReq, io, Local;
+    // Restarts of the whole cluster: docs/protocols/restart.md.
+    140 SurveyReq, restart, Local;
+    141 SurveyRep, restart, Local;
+    142 RestoreReq, restart, Local;
+    143 RestoredRep, restart, Local;
+    144 RestartRep, restart, Node;
+    145 RestartReq, restart, Node;
+    146 RestartConf, restart, Node;
+    147 RestartOrd, restart, Node;
 }
 
 /// Checks a header before the rest has arrived; gives the signal's length in bytes.

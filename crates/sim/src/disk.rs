@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
     files: BTreeMap<FileName, File>,
+    /// Removed, as far as processes can see.
+    removed: BTreeMap<FileName, File>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -38,6 +40,22 @@ impl Disk {
         }
     }
 
+    /// Removes a file; a loss of power may bring it back.
+    pub fn remove(&mut self, file: FileName) {
+        if let Some(removed) = self.files.remove(&file) {
+            self.removed.insert(file, removed);
+        }
+    }
+
+    /// What is in a file; from now on that is safe.
+    pub fn read_file(&mut self, name: FileName) -> Option<&[u8]> {
+        let file = self.files.get_mut(&name)?;
+        for (offset, bytes) in std::mem::take(&mut file.unsynced) {
+            put(&mut file.durable, offset, &bytes);
+        }
+        Some(&file.durable)
+    }
+
     /// The device or its driver drops what was not synced, and says so only once.
     pub fn fail(&mut self, kind: u16, instance: u16) {
         let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
@@ -48,6 +66,11 @@ impl Disk {
     /// Power is lost: each write that was not synced is there, is not there, or is there in parts, whatever came before or
     /// after it.
     pub fn lose_power(&mut self, random: &mut Prng) {
+        for (name, file) in std::mem::take(&mut self.removed) {
+            if random.chance(1, 2) {
+                self.files.entry(name).or_insert(file);
+            }
+        }
         for file in self.files.values_mut() {
             for (offset, bytes) in std::mem::take(&mut file.unsynced) {
                 match random.below(3) {

@@ -7,9 +7,10 @@ use crate::{
     disk::Disk,
     world::World,
 };
-use lats_base::{Epoch, FragmentId, Incarnation, NodeId, TableId, prng::Prng};
+use lats_base::{Epoch, FragmentId, NodeId, TableId, prng::Prng};
 use lats_catalog::View;
-use lats_files::redo::{RecordKind, Segment};
+use lats_files::redo::{Segment, Survey, void_after};
+use lats_node::control::Control;
 use lats_signals::io::FILE_REDO;
 use std::collections::BTreeMap;
 
@@ -63,11 +64,25 @@ pub fn survives_power_loss(
     }
     let newest = left.logs.values().map(|log| log.sealed).min().unwrap_or_default();
     let epoch = Epoch::new(random.between(durable.get(), newest.get().max(durable.get())));
-    let rows = left.rows_as_of(epoch)?;
+    is_state_of(epoch, &left.rows_as_of(epoch)?, ledger)
+}
+
+/// Rows are those that there were in this epoch, as far as clients know.
+fn is_state_of(
+    epoch: Epoch,
+    rows: &BTreeMap<(TableId, FragmentId), Rows>,
+    ledger: &Ledger,
+) -> Result<(), String> {
     let found = Found::among(rows.iter().map(|(place, rows)| (*place, rows)), ledger)?;
-    for (transfer, _) in ledger.transfer_epochs.iter().filter(|(_, at)| **at <= epoch) {
-        if !found.history.contains_key(transfer) {
-            return Err(format!("transfer {transfer} is not on the disks at epoch {epoch}"));
+    for (transfer, at) in &ledger.transfer_epochs {
+        match found.history.contains_key(transfer) {
+            false if *at <= epoch => {
+                return Err(format!("transfer {transfer} is not on the disks at epoch {epoch}"));
+            }
+            true if *at > epoch => {
+                return Err(format!("transfer {transfer} of {at} is on the disks at {epoch}"));
+            }
+            _ => {}
         }
     }
     if found.balances.is_empty() && found.history.is_empty() {
@@ -76,6 +91,103 @@ pub fn survives_power_loss(
     }
     checkers::balances_add_up(ledger, &found.balances, &found.history)
         .map_err(|why| format!("on the disks at epoch {epoch}: {why}"))
+}
+
+/// What was known when all nodes died, and what is on their disks since then.
+pub struct Dark {
+    durable: Epoch,
+    restored: Vec<Epoch>,
+    instances: u16,
+    logs: BTreeMap<NodeId, Log>,
+    /// One that lives on: it may be able to lead alone.
+    spared: Option<NodeId>,
+}
+
+impl Dark {
+    /// All nodes are about to die.
+    pub fn falls(world: &World) -> Self {
+        let states = world.nodes.values().filter_map(|n| Some(checkers::control(n)?.state()));
+        let newest = states.max_by_key(|state| (state.view.restarts, state.commands));
+        let view = newest.map(|state| &state.view);
+        Self {
+            durable: durable_epoch(world),
+            restored: newest.map(|state| state.restored.clone()).unwrap_or_default(),
+            instances: view.map_or(0, |view| view.config.ldm_instances as u16),
+            logs: BTreeMap::new(),
+            spared: None,
+        }
+    }
+
+    /// The cluster is up again: restarted, or led by who was spared.
+    pub fn is_over(&self, world: &World) -> bool {
+        let restarts = |c: &Control| c.state().restored.len() > self.restored.len();
+        let controls = || world.nodes.values().filter_map(checkers::control);
+        controls().any(|c| restarts(c) && c.is_leader())
+            || (self.spared.is_some()
+                && !controls().any(restarts)
+                && checkers::whole(world).is_ok())
+    }
+
+    /// They are dead.
+    pub fn with_disks(mut self, world: &World, spared: Option<NodeId>) -> Self {
+        self.spared = spared;
+        for (node, disk) in &world.disks {
+            self.logs.insert(*node, Log::read(disk, *node, self.instances, &self.restored));
+        }
+        self
+    }
+
+    /// The cluster is up again, and nobody has changed anything yet: it must have what its full replicas had in the epoch
+    /// that it says, and that must not be older than the durable one. Gives that epoch, if there was a restart.
+    pub fn check(&self, world: &World, ledger: &Ledger) -> Result<Option<Epoch>, String> {
+        let control = checkers::newest_control(world, |_| true).ok_or("no node lives")?;
+        let state = control.state();
+        let epoch = state.restored.last().copied().unwrap_or_default();
+        if state.restored.len() <= self.restored.len() {
+            return Ok(None);
+        }
+        if epoch < self.durable {
+            let durable = self.durable;
+            return Err(format!("restarted at {epoch}, although {durable} was called durable"));
+        }
+        let mut all = BTreeMap::new();
+        let full = state.view.groups.iter().flat_map(|g| &g.replicas).filter(|r| r.in_sync);
+        let is_here = |n: &NodeId| {
+            let node = &world.nodes[n];
+            node.is_alive() && state.view.is_alive(*n, node.life())
+        };
+        let full: Vec<NodeId> = full.map(|r| r.node).filter(is_here).collect();
+        for node in full.iter().copied() {
+            // One whose log is damaged or old was filled by another.
+            let had = |log: &&Log| log.sealed >= epoch && Some(node) != self.spared;
+            let Some(log) = self.logs.get(&node).filter(had) else { continue };
+            let expected = log.rows_as_of(epoch);
+            let memory = checkers::rows(world, node);
+            for (place, rows) in &memory {
+                let empty = Rows::new();
+                let disk = expected.get(place).unwrap_or(&empty);
+                if disk != rows {
+                    let text = checkers::difference(node, node, *place, Some(disk), rows);
+                    return Err(format!("restarted at epoch {epoch}, disk and memory: {text}"));
+                }
+            }
+            all.extend(memory);
+        }
+        let had = |n: &NodeId| Some(*n) == self.spared || self.logs[n].sealed >= epoch;
+        let first = |g: &lats_catalog::Group| !g.nodes.iter().any(had);
+        if let Some(group) = state.view.groups.iter().find(|g| first(g)) {
+            return Err(format!("restarted at epoch {epoch}, which nobody of {group:?} had"));
+        }
+        let is_here = |g: &lats_catalog::Group| {
+            g.nodes.iter().any(|n| {
+                self.logs[n].sealed >= epoch && Some(*n) != self.spared && full.contains(n)
+            })
+        };
+        if state.view.groups.iter().all(is_here) {
+            is_state_of(epoch, &all, ledger)?;
+        }
+        Ok(Some(epoch))
+    }
 }
 
 /// REDO-4: what waits for a disk is bounded: whoever is behind has all others refuse changes, and only transactions that were
@@ -135,7 +247,9 @@ pub fn all_is_durable(world: &World) -> bool {
 impl Left {
     /// None if a node group is lost.
     fn of(world: &World, random: &mut Prng) -> Option<Self> {
-        let view = checkers::newest_view(world)?.clone();
+        let states = world.nodes.values().filter_map(|n| Some(checkers::control(n)?.state()));
+        let newest = states.max_by_key(|state| (state.view.restarts, state.commands))?.clone();
+        let view = newest.view.clone();
         if view.groups.iter().any(|g| g.is_lost()) {
             return None;
         }
@@ -145,14 +259,10 @@ impl Left {
         for node in nodes {
             let mut disk = world.disks.get(&node).cloned().unwrap_or_default();
             disk.lose_power(random);
-            let life = view.incarnation(node)?;
             let instances = view.config.ldm_instances as u16;
-            logs.insert(node, Log::read(&disk, node, life, instances));
+            logs.insert(node, Log::read(&disk, node, instances, &newest.restored));
         }
-        let catalogs =
-            world.nodes.values().filter_map(|n| Some(&checkers::control(n)?.state().catalog));
-        let newest = catalogs.max_by_key(|catalog| catalog.version)?;
-        let tables = newest.tables.keys().copied().collect();
+        let tables = newest.catalog.tables.keys().copied().collect();
         Some(Self { view, tables, logs })
     }
 
@@ -183,37 +293,48 @@ impl Left {
     }
 }
 
+fn segments_from<'f>(
+    files: &'f BTreeMap<u32, Vec<u8>>,
+    origin: u32,
+    own: impl Fn(u32, &'f [u8]) -> Option<Segment<'f>>,
+) -> impl Iterator<Item = Segment<'f>> {
+    files.range(origin..).filter_map(move |(number, bytes)| own(*number, bytes))
+}
+
 impl Log {
-    fn read(disk: &Disk, node: NodeId, life: Incarnation, instances: u16) -> Self {
+    fn read(disk: &Disk, node: NodeId, instances: u16, restored: &[Epoch]) -> Self {
         let mut log = Self { sealed: Epoch::new(u64::MAX), changes: BTreeMap::new() };
         for instance in 0..instances {
-            let sealed = log.read_instance(disk, node, life, instance);
+            let sealed = log.read_instance(disk, node, instance, restored);
             log.sealed = log.sealed.min(sealed);
         }
         log
     }
 
-    /// Reads segments as long as one continues the other; gives the newest sealed epoch.
+    /// Reads the segments that continue each other; gives the newest epoch that can be restored.
     fn read_instance(
         &mut self,
         disk: &Disk,
         node: NodeId,
-        life: Incarnation,
         instance: u16,
+        restored: &[Epoch],
     ) -> Epoch {
-        let (mut sealed, mut next) = (Epoch::default(), 1);
-        for (number, bytes) in disk.read(FILE_REDO, instance) {
-            let Ok(mut segment) = Segment::open(&bytes) else { break };
-            let own = (segment.log.node, segment.log.life, segment.log.instance);
-            let is_next = segment.number == u64::from(number) && segment.next_record() == next;
-            if own != (node, life, instance) || !is_next {
-                break;
-            }
-            for record in segment.by_ref() {
-                if record.kind == RecordKind::Seal {
-                    sealed = sealed.max(record.epoch);
-                }
-                for change in record.changes() {
+        let files = disk.read(FILE_REDO, instance);
+        let own = |number: u32, bytes| {
+            let segment = Segment::open(bytes).ok()?;
+            let log = segment.log;
+            let fits = (log.node, log.instance, segment.number);
+            (fits == (node, instance, u64::from(number))).then_some(segment)
+        };
+        let mut segments = files.iter().filter_map(|(number, bytes)| own(*number, bytes));
+        let Some(origin) = segments.next_back().map(|last| last.origin) else {
+            return Epoch::default();
+        };
+        let mut survey = Survey::default();
+        for mut segment in segments_from(&files, origin, own) {
+            let void_after = void_after(restored, segment.restarts);
+            survey.read(&mut segment, restored, |record| {
+                for change in record.changes().filter(|_| record.epoch <= void_after) {
                     let place = (change.table, change.fragment, change.row.get());
                     self.changes.entry(place).or_default().push(Logged {
                         key: change.key.to_vec(),
@@ -222,11 +343,9 @@ impl Log {
                         epoch: record.epoch,
                     });
                 }
-            }
-            // Behind the last record may stand what was there before. If it is damage, the next segment does not continue it.
-            next = segment.next_record();
+            });
         }
-        sealed
+        survey.restorable
     }
 
     /// The rows with what had been committed by then.

@@ -14,6 +14,7 @@ use lats_client::core::{Answer, Then};
 use lats_kernel::{Fault, Faults};
 use lats_node::ldm::Slices;
 
+mod blackout;
 mod outage;
 mod silence;
 
@@ -93,6 +94,8 @@ struct Run {
     moving: Option<(ViewNumber, usize, Vec<NodeId>)>,
     hand_overs: (u64, u64),
     faults: u64,
+    /// All nodes are dead.
+    dark: Option<durability::Dark>,
 }
 
 /// The table ids that a new cluster gives first.
@@ -129,6 +132,9 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugForgetTheSilent
             | Fault::BugSealEarly
             | Fault::BugIgnoreBacklog
+            | Fault::BugLoadVoid
+            | Fault::BugForgetRestarts
+            | Fault::BugRestartWithoutAll
     )
 }
 
@@ -192,6 +198,7 @@ pub fn run(options: &Options) -> Outcome {
         moving: None,
         hand_overs: (0, 0),
         faults: 0,
+        dark: None,
     };
     if options.verbose {
         run.say(&format!("{shape:?}"));
@@ -312,7 +319,8 @@ fn draw_crash_points(random: &mut Prng) -> Faults {
 impl Run {
     fn go(&mut self, random: &mut Prng) -> Result<(), String> {
         self.connect_clients();
-        self.create_tables()?;
+        self.wait_for_clients()?;
+        self.create_tables(1_000)?;
         self.fill_accounts()?;
         for number in 1..=self.clients.len() as u32 {
             self.world.at(Duration::from_millis(1), Event::Client(number));
@@ -333,7 +341,10 @@ impl Run {
         if self.silence_a_group(&mut random.clone())? {
             return Ok(());
         }
-        self.lose_a_group(random)
+        if checkers::newest_view(&self.world).is_some_and(|v| v.groups.len() > 1) {
+            return self.lose_a_group(random);
+        }
+        self.black_out(random)
     }
 
     /// Now and then it is looked at what a loss of all power would leave.
@@ -414,14 +425,20 @@ impl Run {
         Err(format!("request {ticket} was not answered: {}", self.clients[client].describe()))
     }
 
-    fn create_tables(&mut self) -> Result<(), String> {
+    fn wait_for_clients(&mut self) -> Result<(), String> {
+        let end = self.world.now.plus(Duration::from_millis(20_000));
         while !self.clients[0].core.is_ready() {
             let step = self.world.now.plus(Duration::from_millis(1));
             self.run_until(step)?;
-            if self.world.now > Instant::from_nanos(20_000_000_000) {
+            if self.world.now > end {
                 return Err("the cluster does not get going".to_string());
             }
         }
+        Ok(())
+    }
+
+    /// `first`: the number of the first of these changes.
+    fn create_tables(&mut self, first: u64) -> Result<(), String> {
         let creations = [
             self.ledger.accounts.creation(),
             self.ledger.history.creation(),
@@ -431,7 +448,7 @@ impl Run {
             self.ledger.lists.table.creation(),
         ];
         for (number, creation) in creations.into_iter().enumerate() {
-            let ticket = self.clients[0].core.change(1_000 + number as u64, creation);
+            let ticket = self.clients[0].core.change(first + number as u64, creation);
             self.flush(0);
             match self.wait_for(0, ticket)? {
                 Answer::Changed(Ok(_)) => {}
@@ -507,7 +524,7 @@ impl Run {
     fn let_client_act(&mut self, number: u32) {
         let index = number as usize - 1;
         self.note_complete();
-        let client = &mut self.clients[index];
+        let Some(client) = self.clients.get_mut(index) else { return };
         client.act(self.world.now, &mut self.ledger);
         let pause = client.pause();
         self.flush(index);
@@ -561,7 +578,7 @@ impl Run {
                 ForClient::Packet(n, _) | ForClient::Up(n, _) | ForClient::Down(n, _) => *n,
             };
             let index = number as usize - 1;
-            let client = &mut self.clients[index];
+            let Some(client) = self.clients.get_mut(index) else { continue };
             let core = &mut client.core;
             match news {
                 ForClient::Up(_, node) => core.link_up(node),
@@ -600,6 +617,13 @@ impl Run {
         self.clients.iter_mut().for_each(|c| c.stopped = true);
     }
 
+    fn describe_nodes(&self) {
+        for (id, node) in &self.world.nodes {
+            let control = checkers::control(node).map(|c| c.describe());
+            self.say(&format!("node {id}: {}", control.unwrap_or_else(|| "dead".to_string())));
+        }
+    }
+
     /// Runs until the cluster is whole and the clients have all their answers.
     fn come_to_rest(&mut self) -> Result<(), String> {
         let end = self.world.now.plus(Duration::from_millis(HEAL_MS));
@@ -615,10 +639,7 @@ impl Run {
                 return self.run_for(Duration::from_millis(3_000));
             }
         }
-        for (id, node) in &self.world.nodes {
-            let control = checkers::control(node).map(|c| c.describe());
-            self.say(&format!("node {id}: {}", control.unwrap_or_else(|| "dead".to_string())));
-        }
+        self.describe_nodes();
         let left = checkers::nothing_left(&self.world).err().unwrap_or_default();
         state.map_err(|why| format!("{HEAL_MS} ms after the last fault: {why}; {left}"))
     }

@@ -19,7 +19,10 @@ use lats_signals::{
     control::{
         ClientGoneRep, CloseLinkOrd, LeaveOrd, LinkDownRep, LinkUpRep, RESTART, StopNodeReq,
     },
-    io::{IO_FAILED, IO_FULL, IoWriteConf, IoWriteRef, IoWriteReq, WRITE_SYNC},
+    io::{
+        IO_FAILED, IO_FULL, IO_MISSING, IoConf, IoListConf, IoListReq, IoReadConf, IoReadReq,
+        IoRef, IoRemoveReq, IoWriteReq, WRITE_SYNC,
+    },
 };
 use std::collections::BTreeMap;
 
@@ -59,9 +62,7 @@ pub enum Event {
         /// Who is answered.
         to: BlockRef,
         /// What was asked.
-        asked: IoWriteReq,
-        /// What is wrong, or 0.
-        code: u32,
+        asked: Asked,
     },
     /// An end notices that its connection to the other is closed.
     Notice {
@@ -78,6 +79,19 @@ pub enum Event {
     Client(u32),
     /// A planned disturbance.
     Disturb(Disturbance),
+}
+
+/// What a disk is asked to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Asked {
+    /// To write, which has been done but for a sync; what is wrong, or 0.
+    Write(IoWriteReq, u32),
+    /// To read.
+    Read(IoReadReq),
+    /// To say which files there are.
+    List(IoListReq),
+    /// To remove a file.
+    Remove(IoRemoveReq),
 }
 
 /// A node, alive or not.
@@ -329,9 +343,7 @@ impl World {
             Event::Cross { node, life, thread, packet } => {
                 self.on_cross(node, life, thread, &packet);
             }
-            Event::Disk { node, life, to, asked, code } => {
-                self.on_disk(node, life, to, &asked, code);
-            }
+            Event::Disk { node, life, to, asked } => self.on_disk(node, life, to, &asked),
             Event::Notice { end, other, generation } => self.on_notice(end, other, generation),
             Event::Connect(a, b) => self.on_connect(a, b),
             Event::Client(_) | Event::Disturb(_) => return Some(event),
@@ -512,26 +524,38 @@ impl World {
     /// A block wants something of its node's disk.
     fn on_io_signal(&mut self, node: NodeId, signal: &Signal<'_>) {
         let Some(life) = self.nodes.get(&node).map(SimNode::life) else { return };
-        if signal.number() != Some(SignalNumber::IoWriteReq) {
-            return;
-        }
-        let asked = signal.body::<IoWriteReq>();
-        let syncs = asked.flags & WRITE_SYNC != 0;
+        let (least, most) = (2_000, 100_000);
+        let (asked, least, most) = match signal.number() {
+            Some(SignalNumber::IoWriteReq) => {
+                let asked = signal.body::<IoWriteReq>();
+                let code = self.write_to_disk(node, &asked, signal.payload());
+                let syncs = asked.flags & WRITE_SYNC != 0;
+                let (least, most) = if syncs { (50_000, 3_000_000) } else { (least, most) };
+                (Asked::Write(asked, code), least, most)
+            }
+            Some(SignalNumber::IoReadReq) => (Asked::Read(signal.body()), least, most),
+            Some(SignalNumber::IoListReq) => (Asked::List(signal.body()), least, most),
+            Some(SignalNumber::IoRemoveReq) => (Asked::Remove(signal.body()), least, most),
+            _ => return,
+        };
+        let slowness = self.disk_ways.slowness.max(1);
+        let takes = Duration::from_nanos(self.disk_random.between(least, most) * slowness);
+        self.at(takes, Event::Disk { node, life, to: signal.sender(), asked });
+    }
+
+    /// Writes, unless there is no room; what is wrong, or 0.
+    fn write_to_disk(&mut self, node: NodeId, asked: &IoWriteReq, bytes: &[u8]) -> u32 {
         let (ways, random) = (self.disk_ways, &mut self.disk_random);
-        let (least, most) = if syncs { (50_000, 3_000_000) } else { (2_000, 100_000) };
-        let takes = Duration::from_nanos(random.between(least, most) * ways.slowness.max(1));
         let fills = !self.calm && ways.full_once_in > 0 && random.chance(1, ways.full_once_in);
         let until = self.disk_full_until.entry(node).or_default();
         if fills {
             *until = self.now.plus(Duration::from_millis(random.between(0, 1_000)));
         }
-        let full = !self.calm && (fills || self.now < *until);
-        if !full {
-            let disk = self.disks.entry(node).or_default();
-            disk.write(asked.file, asked.offset, signal.payload());
+        if !self.calm && (fills || self.now < *until) {
+            return IO_FULL;
         }
-        let code = if full { IO_FULL } else { 0 };
-        self.at(takes, Event::Disk { node, life, to: signal.sender(), asked, code });
+        self.disks.entry(node).or_default().write(asked.file, asked.offset, bytes);
+        0
     }
 
     /// A node ends itself when its disk fails: as often as the cluster can lose it.
@@ -546,31 +570,57 @@ impl World {
         fails
     }
 
-    fn on_disk(
-        &mut self,
-        node: NodeId,
-        life: Incarnation,
-        to: BlockRef,
-        asked: &IoWriteReq,
-        mut code: u32,
-    ) {
-        if code == 0 && asked.flags & WRITE_SYNC != 0 {
-            let fails = self.may_disk_fail(node);
-            let disk = self.disks.entry(node).or_default();
-            if fails {
-                disk.fail(asked.file.kind, asked.file.instance);
-                code = IO_FAILED;
-            } else {
-                disk.sync(asked.file.kind, asked.file.instance);
-            }
-        }
+    fn on_disk(&mut self, node: NodeId, life: Incarnation, to: BlockRef, asked: &Asked) {
+        let code = self.finish_on_disk(node, asked);
         if self.nodes.get(&node).is_none_or(|n| !n.is_alive() || n.life() != life) {
             return;
         }
-        let request = asked.request;
-        match code {
-            0 => self.tell(node, to, &IoWriteConf { request }),
-            code => self.tell(node, to, &IoWriteRef { request, code, reserved: 0 }),
+        let disk = self.disks.entry(node).or_default();
+        match *asked {
+            Asked::Write(IoWriteReq { request, .. }, _) if code != 0 => {
+                self.tell(node, to, &IoRef { request, code, reserved: 0 });
+            }
+            Asked::Write(IoWriteReq { request, .. }, _)
+            | Asked::Remove(IoRemoveReq { request, .. }) => {
+                self.tell(node, to, &IoConf { request });
+            }
+            Asked::Read(IoReadReq { request, file, offset, bytes, .. }) => {
+                let Some(found) = disk.read_file(file) else {
+                    let body = IoRef { request, code: IO_MISSING, reserved: 0 };
+                    return self.tell(node, to, &body);
+                };
+                let (file_bytes, from) = (found.len() as u64, found.len().min(offset as usize));
+                let end = found.len().min(from + bytes as usize);
+                let part = found[from..end].to_vec();
+                self.tell_with(node, to, &IoReadConf { request, file_bytes }, &part);
+            }
+            Asked::List(IoListReq { request, kind, instance, .. }) => {
+                let numbers = disk.read(kind, instance).into_keys();
+                let bytes: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
+                self.tell_with(node, to, &IoListConf { request }, &bytes);
+            }
+        }
+    }
+
+    /// What is done when the time that it takes is over; what is wrong, or 0.
+    fn finish_on_disk(&mut self, node: NodeId, asked: &Asked) -> u32 {
+        match asked {
+            Asked::Write(asked, 0) if asked.flags & WRITE_SYNC != 0 => {
+                let fails = self.may_disk_fail(node);
+                let disk = self.disks.entry(node).or_default();
+                if fails {
+                    disk.fail(asked.file.kind, asked.file.instance);
+                    return IO_FAILED;
+                }
+                disk.sync(asked.file.kind, asked.file.instance);
+                0
+            }
+            Asked::Write(_, code) => *code,
+            Asked::Remove(asked) => {
+                self.disks.entry(node).or_default().remove(asked.file);
+                0
+            }
+            Asked::Read(_) | Asked::List(_) => 0,
         }
     }
 
@@ -600,11 +650,21 @@ impl World {
     }
 
     fn tell<B: lats_signals::Body>(&mut self, node: NodeId, to: BlockRef, body: &B) {
+        self.tell_with(node, to, body, &[]);
+    }
+
+    fn tell_with<B: lats_signals::Body>(
+        &mut self,
+        node: NodeId,
+        to: BlockRef,
+        body: &B,
+        payload: &[u8],
+    ) {
         let Some(n) = self.nodes.get(&node).filter(|n| n.is_alive()) else { return };
         let route =
             Route { sender: BlockRef::shell(node), receiver: to, incarnation: n.life().get() };
         let mut buffer = SignalBuffer::new();
-        buffer.push(route, body, &[]);
+        buffer.push(route, body, &[payload]);
         if let Some(signal) = buffer.pop() {
             self.deliver(node, &signal);
         }
@@ -839,7 +899,7 @@ impl World {
             sql_address: sql_address(node),
             ..Member::default()
         };
-        config.start = Start::Join { member, seeds };
+        config.start = Start::Join { member, seeds, partial: false };
         config.seed = self.random.next_u64();
         self.add_node(config);
         let others: Vec<End> = self
@@ -885,6 +945,7 @@ fn founding(shape: &Shape) -> Founding {
             tc_instances: shape.tc_instances,
             lease_ms: shape.lease_ms,
             lock_wait_ms: 100,
+            keeps: true,
         },
         members: data.map(|n| member(n, true)).chain(witness.map(|n| member(n, false))).collect(),
     }

@@ -42,6 +42,7 @@ fn view() -> View {
     let replicas = [(1, true), (2, true), (3, false)];
     View {
         number: VIEW,
+        restarts: 0,
         config: ClusterConfig {
             replicas: 3,
             ldm_instances: 1,
@@ -56,6 +57,7 @@ fn view() -> View {
                 .to_vec(),
             primaries: vec![node(1)],
             next: vec![],
+            last: vec![],
         }],
     }
 }

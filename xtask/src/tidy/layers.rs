@@ -12,7 +12,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("lats-kernel", &["base", "signals"]),
     ("lats-ldm", &["base", "values", "catalog", "files", "signals", "kernel"]),
     ("lats-tc", &["base", "catalog", "signals", "kernel"]),
-    ("lats-control", &["base", "catalog", "signals", "kernel"]),
+    ("lats-control", &["base", "catalog", "files", "signals", "kernel"]),
     ("lats-client", &["base", "catalog", "signals", "values"]),
     ("lats-node", &["base", "catalog", "signals", "kernel", "ldm", "tc", "control"]),
     ("lats-runtime", &["base", "catalog", "signals", "kernel", "node"]),

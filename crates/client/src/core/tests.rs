@@ -25,6 +25,7 @@ fn map() -> ClusterMap {
         replicas: vec![Replica { node, in_sync: true }],
         primaries: vec![node],
         next: vec![],
+        last: vec![],
     };
     let view = View {
         number: ViewNumber::new(1),

@@ -1,7 +1,7 @@
 //! Reading a redo log: record by record, until the first one that was not written as a whole.
 
 use super::{
-    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, RecordHead, SEAL, SegmentHead, VERSION,
+    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, NEWER, RecordHead, SEAL, SegmentHead, VERSION,
     checksum,
 };
 use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, hash};
@@ -31,6 +31,10 @@ pub struct Segment<'f> {
     pub log: LogId,
     /// Its number in the log.
     pub number: u64,
+    /// The segment with which the log begins.
+    pub origin: u32,
+    /// How many times the cluster had been restarted when it was begun.
+    pub restarts: u32,
     next_record: u64,
     end: End,
 }
@@ -55,6 +59,8 @@ pub struct Record<'f> {
     pub epoch: Epoch,
     /// Whose changes they are.
     pub transaction: TransactionId,
+    /// Of a seal: the newest epoch that was known to be durable in the whole cluster.
+    pub durable: Epoch,
     changes: &'f [u8],
 }
 
@@ -87,7 +93,7 @@ impl<'f> Segment<'f> {
             return Err("it is no redo log");
         }
         if head.version > VERSION {
-            return Err("a newer version has written it");
+            return Err(NEWER);
         }
         if head.checksum != hash::partition_hash(checked) {
             return Err("its head is damaged");
@@ -98,6 +104,8 @@ impl<'f> Segment<'f> {
             log_hash: head.log.hash(),
             log: head.log,
             number: head.segment,
+            origin: head.origin,
+            restarts: head.restarts,
             next_record: head.first_record,
             end: End::Clean,
         })
@@ -135,11 +143,18 @@ impl<'f> Segment<'f> {
             SEAL => RecordKind::Seal,
             _ => return Err("a newer version has written it"),
         };
-        let changes = &record[size_of::<RecordHead>()..];
+        let body = &record[size_of::<RecordHead>()..];
+        let (durable, changes) = match kind {
+            RecordKind::Changes => (Epoch::default(), body),
+            RecordKind::Seal => {
+                let durable = Epoch::read_from_prefix(body).map_err(|_| "it is cut off")?;
+                (durable.0, &[][..])
+            }
+        };
         let (number, epoch, transaction) = (head.number, head.epoch, head.transaction);
         self.at += length;
         self.next_record += 1;
-        Ok(Some(Record { number, kind, epoch, transaction, changes }))
+        Ok(Some(Record { number, kind, epoch, transaction, durable, changes }))
     }
 }
 

@@ -25,7 +25,7 @@ fn written() -> Vec<u8> {
     writer.end();
     put(&mut writer, 2, 6, b"", Some(b""));
     writer.end();
-    writer.seal(Epoch::new(6));
+    writer.seal(Epoch::new(6), Epoch::new(6 - 1));
     let taken = writer.take(Vec::new(), 1 << 20, 1 << 20);
     assert_eq!((taken.segment, taken.offset, taken.last_record), (1, 0, 3));
     assert_eq!(taken.sealed, Some(Epoch::new(6)));
@@ -133,7 +133,7 @@ fn much_is_written_in_parts() {
     for number in 1..=10 {
         put(&mut writer, number, number, b"key", Some(&[7; 100]));
         writer.end();
-        writer.seal(Epoch::new(number));
+        writer.seal(Epoch::new(number), Epoch::new(number - 1));
     }
     let mut file = Vec::new();
     let mut ends = Vec::new();
@@ -173,4 +173,75 @@ fn logs_are_read_wherever_they_lie() {
         shifted.extend_from_slice(&bytes);
         assert_eq!(Segment::open(&shifted[shift..]).unwrap().count(), 3);
     }
+}
+
+/// A life of a node writes two transactions and seals each; what it has written, by segment.
+fn live(writer: &mut Writer, epochs: [u64; 2], files: &mut BTreeMap<u32, Vec<u8>>) {
+    for epoch in epochs {
+        put(writer, epoch, epoch, b"key", Some(b"image"));
+        writer.end();
+        writer.seal(Epoch::new(epoch), Epoch::new(epoch - 1));
+        let taken = writer.take(Vec::new(), 1 << 20, 100);
+        files.entry(taken.segment).or_default().extend_from_slice(&taken.bytes);
+    }
+}
+
+fn survey(files: &BTreeMap<u32, Vec<u8>>, restored: &[Epoch]) -> (Survey, Vec<u64>) {
+    let (mut survey, mut epochs) = (Survey::default(), Vec::new());
+    let origin = Segment::open(files.last_key_value().unwrap().1).unwrap().origin;
+    for (_, bytes) in files.range(origin..) {
+        let mut segment = Segment::open(bytes).unwrap();
+        survey.read(&mut segment, restored, |record| epochs.push(record.epoch.get()));
+    }
+    (survey, epochs)
+}
+
+#[test]
+fn a_new_life_goes_on_with_the_log_of_the_former_one() {
+    let mut files = BTreeMap::new();
+    let mut writer = Writer::new(log(1));
+    live(&mut writer, [5, 6], &mut files);
+    // A loss of power has torn the last record, a seal.
+    let torn = files.get_mut(&2).unwrap();
+    torn.truncate(torn.len() - 1);
+    let (found, epochs) = survey(&files, &[]);
+    assert_eq!((found.restorable.get(), found.newest.get(), found.durable.get()), (5, 6, 4));
+    assert_eq!((found.last_record, epochs), (3, std::vec![5, 5, 6]));
+    // The cluster begins again with epoch 5: what was changed in epoch 6 is void.
+    let restored = [Epoch::new(5)];
+    let mut writer = Writer::new(log(2));
+    writer.go_on_behind(2, 1, found.last_record);
+    writer.set_restarts(1);
+    live(&mut writer, [10, 11], &mut files);
+    assert_eq!(files.len(), 4);
+    let (found, epochs) = survey(&files, &restored);
+    assert_eq!((found.restorable.get(), found.last_record, found.passed_over), (11, 7, 0));
+    assert_eq!(epochs, [5, 5, 6, 10, 10, 11, 11]);
+    assert_eq!(void_after(&restored, 0), Epoch::new(5));
+    assert_eq!(void_after(&restored, 1), Epoch::new(u64::MAX));
+    // If the next restart begins with epoch 10, the seal of 11 is worth as much.
+    assert_eq!(survey(&files, &[Epoch::new(5), Epoch::new(10)]).0.restorable.get(), 10);
+}
+
+#[test]
+fn a_log_that_begins_anew_has_nothing_to_do_with_the_former_one() {
+    let mut files = BTreeMap::new();
+    live(&mut Writer::new(log(1)), [5, 6], &mut files);
+    let mut writer = Writer::new(log(2));
+    writer.begin_behind(2);
+    live(&mut writer, [8, 9], &mut files);
+    let (found, epochs) = survey(&files, &[]);
+    assert_eq!((found.restorable.get(), found.last_record), (9, 4));
+    assert_eq!(epochs, [8, 8, 9, 9]);
+}
+
+#[test]
+fn behind_a_hole_nothing_is_read() {
+    let mut files = BTreeMap::new();
+    let mut writer = Writer::new(log(1));
+    live(&mut writer, [5, 6], &mut files);
+    live(&mut writer, [7, 8], &mut files);
+    files.remove(&2);
+    let (found, epochs) = survey(&files, &[]);
+    assert_eq!((found.restorable.get(), found.passed_over, epochs), (5, 2, std::vec![5, 5]));
 }

@@ -19,8 +19,11 @@ pub struct Writer {
     /// The number of the last record.
     last: u64,
     segment: u32,
-    /// Where the next bytes stand in the segment.
-    offset: u64,
+    /// The segment with which the log begins, and how many times the cluster has been restarted.
+    origin: u32,
+    restarts: u32,
+    /// Where the next bytes stand in the segment; none: a new one is to be begun.
+    offset: Option<u64>,
     buffer: Vec<u8>,
     /// Where the record begins that changes are added to, and whose changes they are.
     open: Option<(usize, TransactionId, Epoch)>,
@@ -46,18 +49,42 @@ pub struct Taken {
 pub type Place = (TableId, FragmentId, RowId);
 
 impl Writer {
-    /// An empty log.
+    /// An empty log, the first one in its place.
     pub fn new(log: LogId) -> Self {
         Self {
             log,
             log_hash: log.hash(),
             last: 0,
             segment: 0,
-            offset: 0,
+            origin: 1,
+            restarts: 0,
+            offset: None,
             buffer: Vec::new(),
             open: None,
             open_changes: 0,
         }
+    }
+
+    /// There are segments of former lives up to this one: a new log is begun behind them.
+    pub fn begin_behind(&mut self, segment: u32) {
+        require!(self.buffer.is_empty() && self.offset.is_none(), "nothing is written yet");
+        (self.segment, self.origin, self.last) = (segment, segment + 1, 0);
+    }
+
+    /// As [`Self::begin_behind`]; but the log there, which begins with the segment `origin` and has so many records, goes on.
+    pub fn go_on_behind(&mut self, segment: u32, origin: u32, last_record: u64) {
+        self.begin_behind(segment);
+        (self.origin, self.last) = (origin, last_record);
+    }
+
+    /// The segment with which the log begins.
+    pub fn origin(&self) -> u32 {
+        self.origin
+    }
+
+    /// Segments that are begun from now on say that the cluster has been restarted so many times.
+    pub fn set_restarts(&mut self, restarts: u32) {
+        self.restarts = restarts;
     }
 
     /// Bytes that wait for being written.
@@ -114,12 +141,14 @@ impl Writer {
         self.finish(start, count);
     }
 
-    /// Says that everything of this epoch and of earlier ones stands before this record.
-    pub fn seal(&mut self, epoch: Epoch) {
+    /// Says that everything of this epoch and of earlier ones stands before this record; `durable`: the newest epoch that is
+    /// known to be durable in the whole cluster.
+    pub fn seal(&mut self, epoch: Epoch, durable: Epoch) {
         require!(self.open.is_none(), "a record ends before the next one begins");
         let start = self.buffer.len();
         let head = RecordHead { kind: SEAL, epoch, ..RecordHead::default() };
         self.buffer.extend_from_slice(head.as_bytes());
+        self.buffer.extend_from_slice(durable.as_bytes());
         self.finish(start, 0);
     }
 
@@ -149,14 +178,16 @@ impl Writer {
             room.extend(self.buffer.drain(..length));
             room
         };
-        if self.segment == 0 || self.offset >= segment_bytes {
-            self.segment += 1;
-            self.offset = 0;
-            let head = self.segment_head(&bytes);
-            bytes.splice(0..0, head.as_bytes().iter().copied());
-        }
-        let offset = self.offset;
-        self.offset += bytes.len() as u64;
+        let offset = match self.offset {
+            Some(offset) if offset < segment_bytes => offset,
+            _ => {
+                self.segment += 1;
+                let head = self.segment_head(&bytes);
+                bytes.splice(0..0, head.as_bytes().iter().copied());
+                0
+            }
+        };
+        self.offset = Some(offset + bytes.len() as u64);
         Taken { segment: self.segment, offset, bytes, last_record, sealed }
     }
 
@@ -185,7 +216,8 @@ impl Writer {
             log: self.log,
             segment: u64::from(self.segment),
             first_record: first.map_or(self.last + 1, |(head, _)| head.number),
-            reserved: 0,
+            origin: self.origin,
+            restarts: self.restarts,
             checksum: 0,
         };
         let checked = size_of::<SegmentHead>() - size_of::<u64>();

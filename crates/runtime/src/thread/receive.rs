@@ -144,6 +144,13 @@ impl Thread {
         for closed in waiting.closed {
             self.on_closed(closed);
         }
+        let mut signals = waiting.signals;
+        while let Some(signal) = signals.pop() {
+            self.entering.push_signal(&signal);
+        }
+        if !self.entering.is_empty() {
+            self.enter();
+        }
     }
 
     /// A connection whose other side has said who it is: from now on we read it.

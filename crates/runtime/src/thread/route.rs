@@ -49,7 +49,7 @@ impl Homes {
         self.queries.get(instance as usize).map_or(&[], Vec::as_slice)
     }
 
-    fn thread_of(&self, kind: BlockKind, instance: u32) -> Option<usize> {
+    pub(crate) fn thread_of(&self, kind: BlockKind, instance: u32) -> Option<usize> {
         self.threads.get(&(kind as u16, instance)).copied()
     }
 }
@@ -94,6 +94,7 @@ impl Thread {
             Some(BlockKind::Client) => self.send_to_client(receiver.instance, signal),
             // From control, which lives in the same thread, or a client's question.
             Some(BlockKind::Shell) => self.on_shell_signal(signal),
+            Some(BlockKind::Io) => self.ask_for_files(signal),
             Some(kind) => self.send_inside(kind, receiver, signal),
             None => {}
         }
@@ -102,6 +103,14 @@ impl Thread {
     pub(super) fn send_to_client(&mut self, slot: u32, signal: &Signal<'_>) {
         if !self.outputs.queue_for_client(slot, signal.bytes()) {
             tracing::warn!("a client does not read its answers: closing its connection");
+        }
+    }
+
+    /// A node that keeps nothing on disk has nobody to ask.
+    fn ask_for_files(&self, signal: &Signal<'_>) {
+        let threads = &self.place.io;
+        if let Some(thread) = threads.get(crate::io::thread_of(signal.sender(), threads.len())) {
+            thread.ask(signal);
         }
     }
 

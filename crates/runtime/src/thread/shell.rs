@@ -72,6 +72,7 @@ pub(crate) struct News {
 pub(crate) struct Waiting {
     pub(crate) connections: Vec<(u64, Connection)>,
     pub(crate) closed: Vec<Closed>,
+    pub(crate) signals: SignalBuffer,
 }
 
 impl News {
@@ -103,6 +104,10 @@ impl News {
         self.add(|waiting| waiting.closed.push(closed));
     }
 
+    pub(crate) fn signal(&self, signal: &Signal<'_>) {
+        self.add(|waiting| waiting.signals.push_signal(signal));
+    }
+
     pub(crate) fn adopt(&self, id: u64, connection: Connection) {
         self.add(|waiting| waiting.connections.push((id, connection)));
     }
@@ -124,6 +129,9 @@ impl Thread {
                     set_addresses(&mut shell.links, self.place.node, &addresses(&view));
                     (shell.on_view)(&view);
                 }
+            }
+            Some(SignalNumber::NoteOrd) => {
+                tracing::info!("{}", String::from_utf8_lossy(signal.payload()));
             }
             Some(SignalNumber::StopOrd) => {
                 let status = signal.body::<StopOrd>().status as i32;

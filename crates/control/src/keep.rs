@@ -1,0 +1,154 @@
+//! The control state on disk: written after each change, beside the work and never before it (RESTART-4). Protocol:
+//! `docs/protocols/restart.md`.
+
+use crate::{Control, TIMER_KEEP, restart::Phase, state::ControlState};
+use lats_base::Duration;
+use lats_files::control::{self as file, Owner, Unreadable};
+use lats_kernel::Ctx;
+use lats_signals::{
+    BlockRef, Signal,
+    control::StopOrd,
+    io::{FILE_CONTROL, FileName, IO_FULL, IoConf, IoRef, IoRemoveReq, IoWriteReq, WRITE_SYNC},
+};
+
+/// What is on disk of the control state, and what is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Keep {
+    /// Whose files they are; none: nothing is kept.
+    pub(crate) owner: Option<Owner>,
+    /// The newest file, and those of former lives.
+    number: u32,
+    former: Vec<u32>,
+    pub(crate) requests: u64,
+    under_way: Option<Write>,
+    /// A write found no room.
+    stuck: bool,
+    /// How many commands the newest state knows that is on disk and that this life is a member of; 0: there is none.
+    kept: u64,
+    /// The newest promise that is on disk (RESTART-3).
+    pub(crate) promised: u32,
+}
+
+#[derive(Debug)]
+struct Write {
+    request: u64,
+    commands: u64,
+    promised: u32,
+    bytes: Vec<u8>,
+}
+
+const ROOM_RETRY: Duration = Duration::from_millis(50);
+/// As of a data manager whose disk has failed.
+const STATUS_DISK_FAILED: u64 = 6;
+
+impl Keep {
+    pub(crate) fn of(owner: Option<Owner>) -> Self {
+        Self { owner, ..Self::default() }
+    }
+
+    /// These are the files of former lives.
+    pub(crate) fn begin_behind(&mut self, former: Vec<u32>) {
+        self.number = former.last().copied().unwrap_or_default();
+        self.former = former;
+    }
+
+    /// Writes a state that knows so many commands, and a promise. What is being written is overtaken.
+    pub(crate) fn write(
+        &mut self,
+        state: &ControlState,
+        commands: u64,
+        promised: u32,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let Some(owner) = self.owner else { return };
+        let bytes = file::encode(owner, &lats_catalog::encode(&(promised, state)));
+        self.number += 1;
+        self.requests += 1;
+        self.under_way = Some(Write { request: self.requests, commands, promised, bytes });
+        self.ask(ctx);
+    }
+
+    fn ask(&self, ctx: &mut Ctx<'_>) {
+        let Some(write) = &self.under_way else { return };
+        let file = FileName { kind: FILE_CONTROL, instance: 0, number: self.number };
+        let (request, flags) = (write.request, WRITE_SYNC);
+        let body = IoWriteReq { request, file, offset: 0, flags, reserved: 0 };
+        ctx.send_with(BlockRef::io(ctx.node()), &body, &[&write.bytes]);
+    }
+
+    /// RESTART-4: the disk knows that this life is a member.
+    pub(crate) fn knows_this_life(&self) -> bool {
+        self.owner.is_none() || self.kept > 0
+    }
+}
+
+/// Reads what [`Keep::write`] has written.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn read(owner: Owner, bytes: &[u8]) -> Result<(u32, ControlState), Unreadable> {
+    let content = file::decode(owner, bytes)?;
+    let newer = Unreadable::Wrong("a newer version of LatsDB has written it");
+    lats_catalog::decode(content).map_err(|_| newer)
+}
+
+impl Control {
+    /// Writes the state down if the disk does not have it yet.
+    pub(crate) fn keep_state(&mut self, ctx: &mut Ctx<'_>) {
+        let is_member = self.restart.phase == Phase::Running && self.joined && self.me_alive(ctx);
+        if is_member && self.keep.under_way.is_none() && self.state.commands > self.keep.kept {
+            let promised = self.keep.promised.max(self.state.restarts());
+            self.keep.write(&self.state, self.state.commands, promised, ctx);
+        }
+    }
+
+    /// True if this node has a disk for what it knows.
+    pub(crate) fn keeps_on_disk(&self) -> bool {
+        self.keep.owner.is_some()
+    }
+
+    /// DURABLE-5: what was committed under a state that is not on disk would not be understood after a restart.
+    pub(crate) fn state_is_kept(&self) -> bool {
+        self.keep.owner.is_none() || self.keep.kept >= self.state.commands
+    }
+
+    pub(crate) fn on_io_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let request = signal.body::<IoConf>().request;
+        let Some(done) = self.keep.under_way.take_if(|w| w.request == request) else { return };
+        self.keep.kept = done.commands;
+        self.keep.promised = done.promised;
+        let newest = self.keep.number;
+        for number in core::mem::replace(&mut self.keep.former, vec![newest]) {
+            let file = FileName { kind: FILE_CONTROL, instance: 0, number };
+            ctx.send(BlockRef::io(ctx.node()), &IoRemoveReq { request: 0, file });
+        }
+        if self.restart.phase != Phase::Running {
+            return self.confirm_promise(ctx);
+        }
+        self.keep_state(ctx);
+        self.report_durable(ctx);
+        self.tell_lease(ctx);
+    }
+
+    pub(crate) fn on_io_ref(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<IoRef>();
+        if self.keep.under_way.as_ref().is_none_or(|w| w.request != body.request) {
+            return self.on_read_ref(&body, ctx);
+        }
+        if body.code == IO_FULL {
+            self.keep.stuck = true;
+            return ctx.after(ROOM_RETRY, TIMER_KEEP);
+        }
+        // DURABLE-4.
+        let stop = StopOrd { status: STATUS_DISK_FAILED };
+        let why = "its disk has failed while the control state was written; see the kernel's log, and replace it";
+        ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[why.as_bytes()]);
+    }
+
+    /// There may be room again.
+    pub(crate) fn keep_again(&mut self, ctx: &mut Ctx<'_>) {
+        if core::mem::take(&mut self.keep.stuck) {
+            self.keep.ask(ctx);
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! The cluster comes up again from its disks, when none of its nodes is left (RESTART-1 to RESTART-5). Protocol:
+//! `docs/protocols/restart.md`.
+
+use crate::{
+    Control, Start, TIMER_CAMPAIGN, TIMER_JOIN,
+    consensus::{Consensus, raft_id},
+    keep,
+    state::{ControlState, again::Participant},
+};
+use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
+use lats_catalog::Member;
+use lats_files::control::Unreadable;
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockKind, BlockRef, Signal,
+    control::{CatalogOrd, NoteOrd, StopOrd},
+    io::{FILE_CONTROL, FileName, IoListConf, IoListReq, IoReadConf, IoReadReq, IoRef},
+    restart::{
+        RestartConf, RestartOrd, RestartRep, RestartReq, RestoreReq, RestoredRep, SurveyRep,
+        SurveyReq,
+    },
+};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+use zerocopy::IntoBytes;
+
+/// How far a process is on its way into the cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It reads what a former life has kept.
+    #[default]
+    Reading,
+    /// Its data managers read their logs.
+    Surveying,
+    /// It asks to join, and waits for others that have kept the same (RESTART-1).
+    Waiting,
+    /// It has promised to take part in a restart.
+    Promised,
+    /// It is a member, or asks to become one and has kept nothing.
+    Running,
+}
+
+/// A restart of the cluster, as seen by a node.
+#[derive(Debug, Default)]
+pub(crate) struct Restart {
+    pub(crate) phase: Phase,
+    /// The files of former lives, and what has been read of the newest.
+    files: Vec<u32>,
+    bytes: Vec<u8>,
+    /// What they have kept.
+    kept: Option<Box<ControlState>>,
+    surveys: BTreeMap<u32, SurveyRep>,
+    /// Who else waits, and what it has; this node, too.
+    present: BTreeMap<NodeId, Present>,
+    attempt: Option<Attempt>,
+    waits_since: Option<Instant>,
+    /// When somebody was told what it waits for.
+    told_at: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+struct Present {
+    has: RestartRep,
+    member: Member,
+}
+
+/// What was promised.
+#[derive(Debug)]
+struct Attempt {
+    state: Box<ControlState>,
+    asked_by: (NodeId, Incarnation),
+    /// Data managers of this node that have loaded their rows, and how many are to.
+    loaded: BTreeSet<u32>,
+    to_load: usize,
+    /// Who asks: those that are ready.
+    ready: BTreeSet<NodeId>,
+}
+
+const READ_BYTES: u32 = 256 << 10;
+/// How long a partial restart waits for more nodes.
+const PARTIAL_AFTER: Duration = Duration::from_millis(5_000);
+/// How often a person is told what is waited for.
+const TOLD_EVERY: Duration = Duration::from_millis(5_000);
+/// The exit status of a node whose files are not those that it should have.
+const STATUS_WRONG_FILES: u64 = 7;
+
+impl Restart {
+    /// The process is a member.
+    pub(crate) fn is_over() -> Self {
+        Self { phase: Phase::Running, ..Self::default() }
+    }
+}
+
+impl Control {
+    /// First of all: what has a former life kept?
+    pub(crate) fn read_what_was_kept(&mut self, ctx: &mut Ctx<'_>) {
+        self.keep.requests += 1;
+        let request = self.keep.requests;
+        let body = IoListReq { request, kind: FILE_CONTROL, instance: 0, reserved: 0 };
+        ctx.send(BlockRef::io(ctx.node()), &body);
+    }
+
+    pub(crate) fn on_io_list_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        if signal.body::<IoListConf>().request != self.keep.requests {
+            return;
+        }
+        let numbers = signal.payload().chunks_exact(size_of::<u32>());
+        let numbers = numbers.filter_map(|b| Some(u32::from_le_bytes(b.try_into().ok()?)));
+        self.restart.files = numbers.collect();
+        match self.restart.files.last() {
+            None => self.survey_logs(ctx),
+            Some(_) => {
+                self.keep.begin_behind(self.restart.files.clone());
+                self.read_file(ctx);
+            }
+        }
+    }
+
+    fn read_file(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(number) = self.restart.files.last().copied() else { return };
+        self.keep.requests += 1;
+        let body = IoReadReq {
+            request: self.keep.requests,
+            file: FileName { kind: FILE_CONTROL, instance: 0, number },
+            offset: self.restart.bytes.len() as u64,
+            bytes: READ_BYTES,
+            reserved: 0,
+        };
+        ctx.send(BlockRef::io(ctx.node()), &body);
+    }
+
+    pub(crate) fn on_io_read_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let body = signal.body::<IoReadConf>();
+        let Some(owner) = self.keep.owner.filter(|_| body.request == self.keep.requests) else {
+            return;
+        };
+        self.restart.bytes.extend_from_slice(signal.payload());
+        let more = (self.restart.bytes.len() as u64) < body.file_bytes;
+        if more && !signal.payload().is_empty() {
+            return self.read_file(ctx);
+        }
+        let bytes = core::mem::take(&mut self.restart.bytes);
+        match keep::read(owner, &bytes) {
+            Ok((promised, state)) => {
+                self.keep.promised = promised;
+                self.restart.kept = Some(Box::new(state));
+                self.survey_logs(ctx);
+            }
+            Err(Unreadable::Wrong(why)) => self.refuse_control_file(why, ctx),
+            // The power was lost while it was written: the one before it is there still. If there is none, nothing was kept, or
+            // the disk has failed: the node knows nothing, and can only be filled by others.
+            Err(Unreadable::Damaged(_)) => {
+                self.restart.files.pop();
+                match self.restart.files.is_empty() {
+                    true => self.survey_logs(ctx),
+                    false => self.read_file(ctx),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn on_read_ref(&mut self, body: &IoRef, ctx: &mut Ctx<'_>) {
+        if self.restart.phase == Phase::Reading && body.request == self.keep.requests {
+            self.refuse_control_file("it cannot be read; see the kernel's log", ctx);
+        }
+    }
+
+    fn refuse_control_file(&self, why: &str, ctx: &mut Ctx<'_>) {
+        let number = self.restart.files.last().copied().unwrap_or_default();
+        let text = format!(
+            "the control file {number} cannot be used: {why}. Put the right file there, or empty this node's directory: \
+             it is filled from the other replicas then"
+        );
+        let stop = StopOrd { status: STATUS_WRONG_FILES };
+        ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[text.as_bytes()]);
+    }
+
+    /// RESTART-2: what can the logs give back?
+    fn survey_logs(&mut self, ctx: &mut Ctx<'_>) {
+        self.restart.phase = Phase::Surveying;
+        let restored = self.restart.kept.as_ref().map_or(&[][..], |state| &state.restored);
+        let body = SurveyReq { cluster: self.keep.owner.map_or(0, |owner| owner.cluster) };
+        for ldm in self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm)) {
+            ctx.send_with(*ldm, &body, &[restored.as_bytes()]);
+        }
+        self.end_survey(ctx);
+    }
+
+    pub(crate) fn on_survey_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let rep = signal.body::<SurveyRep>();
+        self.restart.surveys.insert(rep.instance, rep);
+        self.end_survey(ctx);
+    }
+
+    fn ldm_count(&self) -> usize {
+        self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm)).count()
+    }
+
+    fn end_survey(&mut self, ctx: &mut Ctx<'_>) {
+        if self.restart.phase != Phase::Surveying || self.restart.surveys.len() < self.ldm_count() {
+            return;
+        }
+        match (&self.restart.kept, &self.start) {
+            (None, _) => {
+                self.restart.phase = Phase::Running;
+                self.begin(ctx);
+            }
+            (Some(_), Start::Found(_)) => {
+                let why = "this node's directory has a cluster already; it can only be started again, not founded";
+                let stop = StopOrd { status: STATUS_WRONG_FILES };
+                ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[why.as_bytes()]);
+            }
+            (Some(_), Start::Join { .. }) => {
+                self.restart.phase = Phase::Waiting;
+                if let Start::Join { member, .. } = &mut self.start {
+                    member.had_kept = true;
+                }
+                self.note_own_presence(ctx);
+                ctx.after(Duration::from_millis(1), TIMER_JOIN);
+            }
+        }
+    }
+
+    fn note_own_presence(&mut self, ctx: &Ctx<'_>) {
+        let (Some(kept), Start::Join { member, .. }) = (&self.restart.kept, &self.start) else {
+            return;
+        };
+        let surveys = || self.restart.surveys.values();
+        let has = RestartRep {
+            restarts: kept.restarts(),
+            promised: self.keep.promised,
+            commands: kept.commands,
+            restorable: surveys().map(|s| s.restorable).min().unwrap_or_default(),
+            newest: surveys().map(|s| s.newest.max(s.restorable)).max().unwrap_or_default(),
+            durable: surveys().map(|s| s.durable).max().unwrap_or_default(),
+        };
+        let member = member.clone();
+        self.restart.present.insert(ctx.node(), Present { has, member });
+    }
+
+    /// With every attempt to join: the others that wait hear what this node has.
+    pub(crate) fn tell_presence(&mut self, ctx: &mut Ctx<'_>) {
+        if !matches!(self.restart.phase, Phase::Waiting | Phase::Promised) {
+            return;
+        }
+        if self.has_lost_a_participant(ctx) {
+            self.restart.attempt = None;
+            self.restart.phase = Phase::Waiting;
+        }
+        self.note_own_presence(ctx);
+        let Some(own) = self.restart.present.get(&ctx.node()) else { return };
+        let bytes = lats_catalog::encode(&own.member);
+        let linked = self.peers.iter().filter(|(_, p)| p.link.get() != 0);
+        for (node, _) in linked {
+            ctx.send_with(BlockRef::control(*node), &own.has, &[&bytes]);
+        }
+        self.try_restart(ctx);
+    }
+
+    /// RESTART-1: a person does not want to wait for nodes whose disks are gone. The others get some time to come.
+    fn may_be_partial(&mut self, ctx: &Ctx<'_>) -> bool {
+        let since = *self.restart.waits_since.get_or_insert(ctx.now());
+        let wanted = matches!(self.start, Start::Join { partial: true, .. });
+        wanted && ctx.now().since(since) >= PARTIAL_AFTER
+    }
+
+    /// True if this node has asked for a restart that cannot begin any more.
+    fn has_lost_a_participant(&self, ctx: &Ctx<'_>) -> bool {
+        let Some(attempt) = &self.restart.attempt else { return false };
+        let ours = attempt.asked_by == (ctx.node(), ctx.incarnation());
+        let is_here = |m: &Member| {
+            m.node == ctx.node() || self.peers.get(&m.node).is_some_and(|p| p.link == m.incarnation)
+        };
+        ours && !attempt.state.view.data_nodes().all(is_here)
+    }
+
+    /// True if this life of a node waits as well: it has not taken us for a member.
+    pub(crate) fn waits_too(&self, node: NodeId, life: Incarnation) -> bool {
+        self.restart.present.get(&node).is_some_and(|p| p.member.incarnation == life)
+    }
+
+    pub(crate) fn on_restart_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        if !matches!(self.restart.phase, Phase::Waiting | Phase::Promised) {
+            return;
+        }
+        let Ok(member) = lats_catalog::decode::<Member>(signal.payload()) else { return };
+        let has = signal.body::<RestartRep>();
+        self.restart.present.insert(signal.sender().node, Present { has, member });
+        self.try_restart(ctx);
+    }
+
+    /// Those that wait now.
+    fn present(&self, ctx: &Ctx<'_>) -> BTreeMap<NodeId, Present> {
+        let waits = |node: NodeId, p: &Present| {
+            node == ctx.node()
+                || self.peers.get(&node).is_some_and(|peer| peer.link == p.member.incarnation)
+        };
+        let all = self.restart.present.iter().filter(|(node, p)| waits(**node, p));
+        all.map(|(node, p)| (*node, p.clone())).collect()
+    }
+
+    /// RESTART-1: whoever has the newest state begins, when every data node is there that was alive in it.
+    fn try_restart(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(kept) = self.restart.kept.clone() else { return };
+        let present = self.present(ctx);
+        let age =
+            |(node, p): &(&NodeId, &Present)| (p.has.restarts, p.has.commands, Reverse(node.get()));
+        let newest = present.iter().max_by_key(age).map(|(node, _)| *node);
+        let asked = self.restart.attempt.as_ref().is_some_and(|a| {
+            let (node, life) = a.asked_by;
+            present.get(&node).is_some_and(|p| p.member.incarnation == life)
+        });
+        if newest != Some(ctx.node()) || asked {
+            return;
+        }
+        let hasty = self.may_be_partial(ctx) || ctx.fault(Fault::BugRestartWithoutAll);
+        let (epoch, participants) = match participants(&kept, &present, hasty) {
+            Ok(found) => found,
+            Err(why) => return self.tell_why_it_waits(&why, ctx),
+        };
+        let promised = present.values().map(|p| p.has.promised).max().unwrap_or_default();
+        let latest = present.values().map(|p| p.has.newest).max().unwrap_or_default();
+        let restarts = promised.max(kept.restarts()) + 1;
+        let state = kept.again(restarts, (epoch, latest), &participants);
+        let (body, bytes) = (RestartReq { restarts, reserved: 0 }, state.encode());
+        let me = ctx.node();
+        for node in participants.keys().filter(|n| **n != me) {
+            ctx.send_with(BlockRef::control(*node), &body, &[&bytes]);
+        }
+        self.promise(state, (ctx.node(), ctx.incarnation()), ctx);
+    }
+
+    fn tell_why_it_waits(&mut self, why: &str, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        let at = self.restart.told_at.get_or_insert(now);
+        if now.since(*at) >= TOLD_EVERY {
+            *at = now;
+            ctx.send_with(BlockRef::shell(ctx.node()), &NoteOrd { reserved: 0 }, &[why.as_bytes()]);
+        }
+    }
+
+    pub(crate) fn on_restart_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let Ok(state) = ControlState::decode(signal.payload()) else { return };
+        let Some(kept) = &self.restart.kept else { return };
+        let waits = matches!(self.restart.phase, Phase::Waiting | Phase::Promised);
+        let is_newer = state.restarts() > kept.restarts()
+            && state.commands > kept.commands
+            && state.restarts() > self.keep.promised;
+        if !waits || !is_newer || !state.view.is_alive(ctx.node(), ctx.incarnation()) {
+            return;
+        }
+        let life = Incarnation::new(signal.header.incarnation);
+        self.promise(state, (signal.sender().node, life), ctx);
+    }
+
+    /// RESTART-3: takes part in no earlier restart any more, and loads the rows.
+    fn promise(&mut self, state: ControlState, asked_by: (NodeId, Incarnation), ctx: &mut Ctx<'_>) {
+        let Some(kept) = self.restart.kept.clone() else { return };
+        self.restart.phase = Phase::Promised;
+        self.keep.write(&kept, 0, state.restarts(), ctx);
+        let mut to_load = 0;
+        if state.view.is_in_sync(ctx.node()) {
+            let (catalog, view) = (state.catalog.encode(), lats_catalog::encode(&state.view));
+            let version = CatalogOrd { catalog_version: state.catalog.version };
+            let epoch = state.restored.last().copied().unwrap_or_default();
+            let restarts = u64::from(state.restarts());
+            for ldm in self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm)) {
+                ctx.send_with(*ldm, &version, &[&catalog]);
+                ctx.send_with(*ldm, &RestoreReq { epoch, restarts }, &[&view]);
+                to_load += 1;
+            }
+        }
+        let (loaded, ready) = (BTreeSet::new(), BTreeSet::new());
+        let state = Box::new(state);
+        self.restart.attempt = Some(Attempt { state, asked_by, loaded, to_load, ready });
+    }
+
+    pub(crate) fn on_restored_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let RestoredRep { instance, restarts } = signal.body();
+        let attempt = self.restart.attempt.as_mut();
+        if let Some(attempt) = attempt.filter(|a| a.state.restarts() == restarts) {
+            attempt.loaded.insert(instance);
+            self.confirm_promise(ctx);
+        }
+    }
+
+    /// When the promise is on disk and the rows are loaded, whoever has asked may count on this node.
+    pub(crate) fn confirm_promise(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(attempt) = &self.restart.attempt else { return };
+        let restarts = attempt.state.restarts();
+        if attempt.loaded.len() < attempt.to_load || self.keep.promised != restarts {
+            return;
+        }
+        let (node, asked_by) = attempt.asked_by;
+        if node == ctx.node() {
+            self.note_ready(node, ctx);
+        } else {
+            ctx.send(BlockRef::control(node), &RestartConf { restarts, asked_by });
+        }
+    }
+
+    pub(crate) fn on_restart_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let conf = signal.body::<RestartConf>();
+        let attempt = self.restart.attempt.as_ref();
+        let ours = attempt.is_some_and(|a| a.state.restarts() == conf.restarts);
+        if ours && conf.asked_by == ctx.incarnation() {
+            self.note_ready(signal.sender().node, ctx);
+        }
+    }
+
+    fn note_ready(&mut self, node: NodeId, ctx: &mut Ctx<'_>) {
+        let Some(attempt) = &mut self.restart.attempt else { return };
+        attempt.ready.insert(node);
+        let all: BTreeSet<NodeId> = attempt.state.view.data_nodes().map(|m| m.node).collect();
+        if attempt.ready != all {
+            return;
+        }
+        let body = RestartOrd { restarts: attempt.state.restarts(), reserved: 0 };
+        let me = ctx.node();
+        for node in all.into_iter().filter(|n| *n != me) {
+            ctx.send(BlockRef::control(node), &body);
+        }
+        self.begin_again(ctx);
+        self.campaign_planned = true;
+        ctx.after(Duration::from_millis(1), TIMER_CAMPAIGN);
+    }
+
+    pub(crate) fn on_restart_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let restarts = signal.body::<RestartOrd>().restarts;
+        let asked_by = (signal.sender().node, Incarnation::new(signal.header.incarnation));
+        let fits = |a: &Attempt| a.state.restarts() == restarts && a.asked_by == asked_by;
+        if self.restart.attempt.as_ref().is_some_and(fits) {
+            self.begin_again(ctx);
+        }
+    }
+
+    /// All have promised: the control group begins anew, with the new lives.
+    fn begin_again(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(attempt) = self.restart.attempt.take() else { return };
+        self.restart = Restart::is_over();
+        let state = *attempt.state;
+        let alive = state.view.members.iter().filter(|m| m.alive);
+        let voters = alive.map(|m| raft_id(m.node, m.incarnation)).collect();
+        let id = raft_id(ctx.node(), ctx.incarnation());
+        self.consensus = Consensus::found(id, voters, &state);
+        let epoch = state.restored.last().copied().unwrap_or_default();
+        self.state = state;
+        self.hear_epoch(epoch);
+        self.epochs.complete = epoch;
+        self.epochs.disk.durable = epoch;
+        self.joined = true;
+        self.install(&[], ctx);
+        self.keep_state(ctx);
+    }
+
+    /// RESTART-7: nobody has any rows any more, or so many voters have died that nobody can lead this node, and those who
+    /// wait for a restart wait for its disk, too. Unless it serves as the only replica of all its data, it ends. True if it does.
+    pub(crate) fn gives_way_to_restart(&mut self, ctx: &mut Ctx<'_>) -> bool {
+        let voters = self.consensus.voters();
+        let gone = voters.iter().filter(|id| crate::is_among(&self.gone, **id)).count();
+        let leaderless = self.leader().is_none() && 2 * gone > voters.len();
+        let view = &self.state.view;
+        let lost = view.groups.iter().all(lats_catalog::Group::is_lost);
+        let ends = view.config.keeps && (lost || leaderless && !self.serves_alone(ctx));
+        if ends {
+            let why = "the nodes that had the rows have died; a new process takes part in the restart of the cluster";
+            self.leave(why, ctx);
+        }
+        ends
+    }
+
+    /// The consensus group works with this node already, which has not heard that the restart has begun: it cannot know what
+    /// it has missed.
+    pub(crate) fn leave_if_left_behind(&mut self, ctx: &mut Ctx<'_>) -> bool {
+        let behind = self.restart.phase == Phase::Promised;
+        if behind {
+            self.leave("the cluster has restarted without this node; a new process can join", ctx);
+        }
+        behind
+    }
+}
+
+/// Who takes part in a restart, and with which epoch it begins; else what is missing.
+fn participants(
+    kept: &ControlState,
+    present: &BTreeMap<NodeId, Present>,
+    hasty: bool,
+) -> Result<(Epoch, BTreeMap<NodeId, Participant>), String> {
+    let view = &kept.view;
+    let last = view.groups.iter().flat_map(|g| &g.last).copied();
+    let needed = view.data_nodes().map(|m| m.node).chain(last);
+    let missing: Vec<String> =
+        needed.filter(|n| !present.contains_key(n)).map(|n| n.to_string()).collect();
+    if !missing.is_empty() && !hasty {
+        return Err(format!(
+            "the cluster starts again when node {} is there with its disk; if that is gone, stop, and start with --partial",
+            missing.join(", ")
+        ));
+    }
+    let restored = kept.restored.last().copied().unwrap_or_default();
+    let durable = present.values().map(|p| p.has.durable).fold(restored, Epoch::max);
+    let full = |node: NodeId| {
+        let had = view.groups.iter().any(|g| g.had(node));
+        present.get(&node).filter(|p| had && p.has.restorable >= durable)
+    };
+    let nodes = || view.groups.iter().flat_map(|g| &g.nodes).copied();
+    if let Some(group) = view.groups.iter().find(|g| g.nodes.iter().all(|n| full(*n).is_none())) {
+        let nodes: Vec<String> = group.nodes.iter().map(|n| n.to_string()).collect();
+        return Err(format!(
+            "none of nodes {} can give back epoch {durable}, which was durable: their redo logs are damaged. Put the right \
+             files into their directories, or restore a backup",
+            nodes.join(", ")
+        ));
+    }
+    // RESTART-2: the newest epoch that all of them can give back. Whose log is damaged is filled by the others.
+    let epoch = nodes().filter_map(|n| Some(full(n)?.has.restorable)).min().unwrap_or_default();
+    let here = nodes().filter_map(|n| Some((n, present.get(&n)?)));
+    let participants = here.map(|(node, p)| {
+        let is_full = full(node).is_some();
+        (node, Participant { member: p.member.clone(), is_full })
+    });
+    Ok((epoch, participants.collect()))
+}

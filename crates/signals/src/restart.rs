@@ -1,0 +1,93 @@
+//! Signals with which a cluster comes up again from its disks. Protocol: docs/protocols/restart.md.
+
+use crate::body;
+use lats_base::{Epoch, Incarnation};
+
+body! {
+    /// Control → LDM of the same node, before anything else: what is in your log? Payload: the epochs that were restored
+    /// when the cluster was restarted, 8 bytes each.
+    SurveyReq {
+        /// The cluster that the files must belong to.
+        cluster: u64,
+    }
+}
+body! {
+    /// LDM → control: this.
+    SurveyRep {
+        /// The newest epoch that it can give back; 0: none.
+        restorable: Epoch,
+        /// No record of the log is of a later one.
+        newest: Epoch,
+        /// The newest epoch that was known to be durable in the whole cluster when the log was written.
+        durable: Epoch,
+        /// The data manager.
+        instance: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// Control → LDM of the same node, after the catalog: load the rows as they were in this epoch. Payload: the view that
+    /// will be the first one.
+    RestoreReq {
+        /// Later changes are void.
+        epoch: Epoch,
+        /// The number of the restart; given back in the answer.
+        restarts: u64,
+    }
+}
+body! {
+    /// LDM → control: they are loaded.
+    RestoredRep {
+        /// The data manager.
+        instance: u32,
+        /// The number of the restart.
+        restarts: u32,
+    }
+}
+body! {
+    /// Control → control of other nodes, again and again while the cluster is not up: this is on my disk. Payload: the member
+    /// that this node would be.
+    RestartRep {
+        /// How many times the cluster had been restarted when the state was kept that is on the disk.
+        restarts: u32,
+        /// The newest restart that this node has promised to take part in.
+        promised: u32,
+        /// How many commands had been applied by then.
+        commands: u64,
+        /// The newest epoch that all its data managers can give back.
+        restorable: Epoch,
+        /// Nothing on the disk is of a later one.
+        newest: Epoch,
+        /// The newest epoch that it knows to have been durable in the whole cluster.
+        durable: Epoch,
+    }
+}
+body! {
+    /// Control of the node with the newest state → control of all that take part: promise to take part in no other restart, and
+    /// load the rows. Payload: the state to begin with.
+    RestartReq {
+        /// The number of the restart.
+        restarts: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
+body! {
+    /// Control → control that asks: promised and loaded.
+    RestartConf {
+        /// The number of the restart.
+        restarts: u32,
+        /// The life that has asked.
+        asked_by: Incarnation,
+    }
+}
+body! {
+    /// Control → control of all that take part: all have promised and loaded; begin.
+    RestartOrd {
+        /// The number of the restart.
+        restarts: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}

@@ -1,0 +1,163 @@
+//! The last act of a run: all nodes die at once, more than once, with or without what they had not made safe on their disks,
+//! and start again one after the other, while some die again (RESTART-1 to RESTART-5; `docs/protocols/restart.md`). What is
+//! there then must be the state of one epoch, not older than any that was called durable.
+
+use super::Run;
+use crate::{
+    checkers,
+    clients::{Ledger, SimClient},
+    durability::Dark,
+    network::End,
+    world::Event,
+};
+use lats_base::{ClientId, Duration, NodeId, prng::Prng};
+use lats_catalog::Change;
+use lats_client::core::{Answer, ClientCore};
+
+/// How long a cluster may take to be up again when all its nodes are started for good.
+const UP: Duration = Duration::from_millis(20_000);
+/// From the first start on nodes may die again for so long, in ms.
+const UNSTEADY_MS: u64 = 3_000;
+
+impl Run {
+    pub(super) fn black_out(&mut self, random: &mut Prng) -> Result<(), String> {
+        for round in 1..=random.between(1, 3) {
+            // What the first restart has made void must not come back with the next one: not all begin anew.
+            if round > 1 && random.chance(1, 2) {
+                self.begin_anew(round)?;
+            }
+            self.clients.iter_mut().for_each(|c| c.stopped = false);
+            self.run_for(Duration::from_millis(random.between(1, 1_500)))?;
+            self.lose_all(random)?;
+            self.come_back(random)?;
+        }
+        Ok(())
+    }
+
+    /// All nodes die. Now and then one has died before, so that the others have gone on without it.
+    fn lose_all(&mut self, random: &mut Prng) -> Result<(), String> {
+        let mut nodes: Vec<NodeId> = self.world.nodes.keys().copied().collect();
+        if random.chance(1, 2) {
+            let first = nodes.remove(random.below(nodes.len() as u64) as usize);
+            self.say(&format!("node {first} dies"));
+            self.world.kill(first);
+            self.faults += 1;
+            self.run_for(Duration::from_millis(random.between(0, 900)))?;
+        }
+        let dark = Dark::falls(&self.world);
+        // Now and then one lives on, and finds that nobody can lead it.
+        let all: Vec<NodeId> = self.world.nodes.keys().copied().collect();
+        let spared = random.chance(1, 4).then(|| all[random.below(all.len() as u64) as usize]);
+        for node in all.into_iter().filter(|n| Some(*n) != spared) {
+            self.world.kill(node);
+        }
+        self.faults += 1;
+        let power = random.chance(2, 3);
+        self.say(&format!("all nodes die{}", if power { ", power is lost" } else { "" }));
+        let dead = |node: &NodeId| power && Some(*node) != spared;
+        for (_, disk) in self.world.disks.iter_mut().filter(|(node, _)| dead(node)) {
+            disk.lose_power(random);
+        }
+        self.dark = Some(dark.with_disks(&self.world, spared));
+        // Nobody is left to hear of what follows.
+        for (node, client) in
+            spared.into_iter().flat_map(|n| self.clients.iter().map(move |c| (n, c)))
+        {
+            self.world.disconnect(End::Client(client.number), End::Node(node));
+        }
+        self.clients.clear();
+        self.world.client_count = 0;
+        self.world.readers.clear();
+        self.world.for_clients.clear();
+        Ok(())
+    }
+
+    /// They start again. Some die again on the way.
+    fn come_back(&mut self, random: &mut Prng) -> Result<(), String> {
+        let nodes: Vec<NodeId> = self.world.nodes.keys().copied().collect();
+        if random.chance(1, 2) {
+            let end = self.world.now.plus(Duration::from_millis(UNSTEADY_MS));
+            while self.world.now < end {
+                self.run_for(Duration::from_millis(random.between(1, 1_200)))?;
+                let node = nodes[random.below(nodes.len() as u64) as usize];
+                // From now on what is there may be changed by copying.
+                if self.dark.as_ref().is_none_or(|dark| dark.is_over(&self.world)) {
+                    break;
+                }
+                self.say(&format!("node {node} dies again"));
+                self.world.kill(node);
+                self.faults += 1;
+            }
+        }
+        let end = self.world.now.plus(UP);
+        while self.dark.as_ref().is_some_and(|dark| !dark.is_over(&self.world))
+            && self.world.now < end
+        {
+            self.run_for(Duration::from_millis(1))?;
+        }
+        let dark = self.dark.take().ok_or("no blackout")?;
+        if !dark.is_over(&self.world) {
+            self.describe_nodes();
+            return Err(format!(
+                "{} s after a blackout the cluster is not up",
+                UP.as_millis() / 1_000
+            ));
+        }
+        let restarted_at = dark.check(&self.world, &self.ledger)?;
+        if let Some(epoch) = restarted_at {
+            self.ledger.transfer_epochs.retain(|_, at| *at <= epoch);
+        }
+        self.say("the cluster is up again");
+        self.come_to_rest()?;
+        checkers::nothing_left(&self.world)?;
+        checkers::epochs_move(&self.world)?;
+        checkers::replicas_equal(&self.world)?;
+        checkers::indexes_match(&self.world)?;
+        match restarted_at {
+            Some(_) => checkers::unique_indexes_match(&self.world),
+            // Whoever has built one is gone, and the node that it was at lives.
+            None => Ok(()),
+        }
+    }
+
+    /// New clients with a new ledger, and new tables in the place of the old ones.
+    fn begin_anew(&mut self, round: u64) -> Result<(), String> {
+        let catalog = {
+            let control = checkers::newest_control(&self.world, |_| true).ok_or("no node lives")?;
+            control.state().catalog.clone()
+        };
+        let nodes = self.data_nodes();
+        self.clients = (1..=2u32)
+            .map(|number| {
+                let home = Some(nodes[(number as usize - 1) % nodes.len()]);
+                let mut client = SimClient::new(number, home, self.world.random.next_u64());
+                client.core =
+                    ClientCore::new(ClientId::new(round * 1_000 + u64::from(number)), home);
+                client.stopped = true;
+                client
+            })
+            .collect();
+        self.world.client_count = 2;
+        self.connect_clients();
+        self.wait_for_clients()?;
+        let old = catalog.tables.values().filter(|t| t.index_of.is_none());
+        let user = old.filter(|t| t.database != lats_catalog::SYSTEM_DATABASE);
+        for (at, table) in user.enumerate() {
+            let (database, name) = (table.database.clone(), table.name.clone());
+            let change = Change::DropTable { database, name, if_exists: true };
+            let ticket = self.clients[0].core.change(round * 100_000 + at as u64, change);
+            self.flush(0);
+            match self.wait_for(0, ticket)? {
+                Answer::Changed(Ok(_)) => {}
+                other => return Err(format!("DROP TABLE: {other:?}")),
+            }
+        }
+        self.ledger = Ledger::new(catalog.next_table_id, 8, 2);
+        self.create_tables(round * 100_000 + 1_000)?;
+        self.fill_accounts()?;
+        for number in 1..=2 {
+            self.world.at(Duration::from_millis(1), Event::Client(number));
+        }
+        Ok(())
+    }
+}
