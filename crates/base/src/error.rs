@@ -68,6 +68,8 @@ codes! {
     CoordinatorFailed = 28, Temporary, "the transaction's coordinator failed and the transaction was rolled back; retry it";
     OutcomeUnknown = 29, UnknownOutcome, "the connection was lost while the transaction was committing; check whether it took effect";
     LockNotFree = 30, Temporary, "another transaction has locked the row, and the request said not to wait for it";
+    NotOnDisk = 35, UnknownOutcome, "the transaction is committed in all replicas, but it is not known to be on their disks yet (see `latsdb status`: epoch.durable)";
+    NothingKept = 36, UnknownOutcome, "the transaction is committed in all replicas, but this cluster keeps nothing on disk (--ephemeral); SET durability = 'replicated'";
     Deadlock = 31, Temporary, "the transaction waited in a circle with others for row locks, and was chosen to give way; run it again";
     BatchTooLarge = 33, Permanent, "the rows of one request are larger together than a message may be (4 MiB); ask for fewer at once";
     KeyExists = 40, Constraint, "a row with this key exists already";

@@ -63,6 +63,8 @@ pub enum Answer {
         current: Epoch,
         /// The newest complete one.
         complete: Epoch,
+        /// The newest durable one; 0 if the cluster keeps nothing on disk.
+        durable: Epoch,
     },
     /// Refused.
     Failed(StoreError),

@@ -84,6 +84,8 @@ struct Outlet {
 /// Requests are refused while so much waits for one node.
 const BACKLOG_BYTES_MAX: usize = 64 << 20;
 const TICK: Duration = Duration::from_millis(5);
+/// As many wait for disks as may.
+const WAITERS_RETRY: Duration = Duration::from_millis(10);
 /// Whoever waits for changes looks again after so long even if it hears of none.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_000);
 
@@ -306,6 +308,24 @@ impl Client {
         match self.ask(ClientCore::fetch_epochs).await {
             Answer::Epochs { complete, .. } => Ok(complete),
             other => Err(unexpected(other)),
+        }
+    }
+
+    /// Waits until everything that was committed up to this epoch is on the disks of all replicas.
+    ///
+    /// # Errors
+    /// [`RefCode::NotOnDisk`] if that takes very long, [`RefCode::NothingKept`] if nothing is kept on disk.
+    pub async fn durable(&self, epoch: Epoch) -> Result<(), StoreError> {
+        loop {
+            match self.ask(|core| core.wait_until_durable(epoch)).await {
+                Answer::Epochs { durable, .. } if durable >= epoch => return Ok(()),
+                Answer::Epochs { durable, .. } if durable == Epoch::default() => {
+                    return Err(RefCode::NothingKept.into());
+                }
+                // Too many wait already.
+                Answer::Epochs { .. } => tokio::time::sleep(WAITERS_RETRY).await,
+                other => return Err(unexpected(other)),
+            }
         }
     }
 

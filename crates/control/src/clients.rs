@@ -213,6 +213,7 @@ impl Control {
 
     pub(crate) fn forget_client(&mut self, client: BlockRef) {
         self.subscribers.remove(&client);
+        self.forget_waiter(client);
         self.changes.retain(|_, p| p.client != client);
     }
 }

@@ -1,12 +1,12 @@
 //! Which epochs are durable, and which are to become so (DURABLE-2, DURABLE-3). Protocol:
 //! `docs/protocols/durability.md`.
 
-use crate::{Control, epoch::least};
+use crate::{Control, TIMER_EPOCH, epoch::least};
 use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockKind, BlockRef, Signal,
-    control::EpochOrd,
+    control::{EpochOrd, EpochWantedRep},
     io::{EpochDurableRep, LogBehindRep},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,10 +30,19 @@ pub(crate) struct Durable {
     heard_at: Instant,
     /// Leader: when nodes said so last.
     behind: BTreeMap<NodeId, Instant>,
+    /// Clients that wait for epochs to be durable, with the numbers of their requests; the newest such epoch that is known
+    /// here; and whether a timer will begin the next one.
+    waiters: BTreeSet<(Epoch, BlockRef, u64)>,
+    wanted: Epoch,
+    hurries: bool,
 }
 
 /// Who is behind says so with every tick.
 const BEHIND_LASTS: Duration = Duration::from_millis(50);
+/// No epoch is shorter, however many wait for disks.
+const EPOCH_MIN: Duration = Duration::from_micros(1_000);
+/// Clients that may wait at one node.
+const WAITERS_MAX: usize = 1 << 16;
 const LEADER_SAYS_SO: Duration = Duration::from_millis(200);
 
 impl Durable {
@@ -76,7 +85,7 @@ impl Control {
         let disk = &mut self.epochs.disk;
         if sender.kind() == Some(BlockKind::Control) {
             disk.nodes.insert(sender.node, (rep.view, rep.durable));
-            return self.count_durable();
+            return self.count_durable(ctx);
         }
         disk.ldms.insert(sender, (rep.view, rep.durable));
         self.report_durable(ctx);
@@ -98,7 +107,7 @@ impl Control {
             _ => {
                 let view = self.state.view.number;
                 self.epochs.disk.nodes.insert(ctx.node(), (view, durable));
-                self.count_durable();
+                self.count_durable(ctx);
             }
         }
     }
@@ -145,7 +154,7 @@ impl Control {
     }
 
     /// DURABLE-3: an epoch is durable when every live data node has it on disk, in this view.
-    fn count_durable(&mut self) {
+    fn count_durable(&mut self, ctx: &mut Ctx<'_>) {
         if self.state.view.lost_groups().next().is_some() {
             // RESTART-3: what is left of its rows is of an earlier epoch.
             return;
@@ -153,6 +162,96 @@ impl Control {
         let nodes = self.data_nodes();
         let disk = &mut self.epochs.disk;
         let least = least(self.state.view.number, nodes.iter(), &disk.nodes);
-        disk.durable = disk.durable.max(least.unwrap_or_default());
+        let durable = disk.durable.max(least.unwrap_or_default());
+        if durable > disk.durable {
+            let was_wanted = disk.wanted > disk.durable;
+            disk.durable = durable;
+            if was_wanted && self.is_leader() {
+                self.tell_all_epochs(ctx);
+                self.tell_lease(ctx);
+            }
+            self.answer_waiters(ctx);
+        }
+    }
+
+    /// A client waits for an epoch to be durable.
+    pub(crate) fn wait_for_disks(
+        &mut self,
+        epoch: Epoch,
+        (client, request): (BlockRef, u64),
+        ctx: &mut Ctx<'_>,
+    ) {
+        if self.epochs.disk.waiters.len() >= WAITERS_MAX {
+            // It hears how far epochs are, and asks again.
+            return self.tell_epochs((client, request), ctx);
+        }
+        self.epochs.disk.waiters.insert((epoch, client, request));
+        match self.leader() {
+            Some(leader) if leader != ctx.node() && epoch > self.epochs.disk.wanted => {
+                self.epochs.disk.wanted = epoch;
+                ctx.send(BlockRef::control(leader), &EpochWantedRep { epoch });
+            }
+            Some(leader) if leader == ctx.node() => self.want_epoch(epoch, ctx),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn on_epoch_wanted_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        if self.is_leader() {
+            self.want_epoch(signal.body::<EpochWantedRep>().epoch, ctx);
+        }
+    }
+
+    /// Leader: DURABLE-6. The next epoch begins, for this one can be complete only then.
+    fn want_epoch(&mut self, epoch: Epoch, ctx: &mut Ctx<'_>) {
+        let disk = &mut self.epochs.disk;
+        disk.wanted = disk.wanted.max(epoch);
+        disk.note_used(epoch);
+        self.hurry_epoch(ctx);
+        self.hurry_seal(ctx);
+    }
+
+    pub(crate) fn hurry_epoch(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.is_leader() || !self.joined || self.epochs.disk.wanted < self.epochs.current {
+            return;
+        }
+        let lasted = ctx.now().since(self.epochs.began_at);
+        if lasted >= EPOCH_MIN {
+            self.epochs.disk.hurries = false;
+            self.advance_epoch(ctx);
+            self.tell_lease(ctx);
+        } else if !core::mem::replace(&mut self.epochs.disk.hurries, true) {
+            ctx.after(Duration::from_nanos(EPOCH_MIN.as_nanos() - lasted.as_nanos()), TIMER_EPOCH);
+        }
+    }
+
+    pub(crate) fn on_epoch_timer(&mut self, ctx: &mut Ctx<'_>) {
+        self.epochs.disk.hurries = false;
+        self.hurry_epoch(ctx);
+    }
+
+    /// Leader: what is complete is sealed at once, if somebody waits for it.
+    pub(crate) fn hurry_seal(&mut self, ctx: &mut Ctx<'_>) {
+        let disk = &self.epochs.disk;
+        let waits = disk.wanted > disk.durable && self.epochs.complete > disk.seal;
+        if waits && self.is_leader() {
+            self.choose_seal();
+            self.tell_all_epochs(ctx);
+            self.tell_lease(ctx);
+        }
+    }
+
+    /// Tells those that wait for epochs that are durable now.
+    pub(crate) fn answer_waiters(&mut self, ctx: &mut Ctx<'_>) {
+        let durable = self.epochs.disk.durable;
+        while let Some(first) = self.epochs.disk.waiters.first().copied().filter(|w| w.0 <= durable)
+        {
+            self.epochs.disk.waiters.remove(&first);
+            self.tell_epochs((first.1, first.2), ctx);
+        }
+    }
+
+    pub(crate) fn forget_waiter(&mut self, client: BlockRef) {
+        self.epochs.disk.waiters.retain(|(_, waiter, _)| *waiter != client);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Epochs {
     led_term: u64,
     asked_at: Instant,
     /// Leader: when the last epoch began, and when one was last used (EPOCH-7).
-    began_at: Instant,
+    pub(crate) began_at: Instant,
     used_at: Instant,
     /// The newest epoch that the leader was told is used.
     told_used: Epoch,
@@ -114,7 +114,7 @@ impl Control {
     }
 
     /// Leader: the next epoch begins, unless the group has not agreed on it yet (EPOCH-1).
-    fn advance_epoch(&mut self, ctx: &mut Ctx<'_>) {
+    pub(crate) fn advance_epoch(&mut self, ctx: &mut Ctx<'_>) {
         if !self.consensus.has_settled() {
             return;
         }
@@ -132,6 +132,11 @@ impl Control {
             self.epochs.current = Epoch::new(current + 1);
         }
         self.choose_seal();
+        self.tell_all_epochs(ctx);
+    }
+
+    /// Leader: tells all members where epochs are.
+    pub(crate) fn tell_all_epochs(&mut self, ctx: &mut Ctx<'_>) {
         let (epoch, complete) = (self.epochs.current, self.epochs.complete);
         let (seal, durable) = (self.epochs.disk.seal, self.epochs.disk.durable);
         let behind = u64::from(self.epochs.disk.is_behind());
@@ -159,6 +164,7 @@ impl Control {
         self.hear_epoch(body.epoch);
         self.epochs.complete = self.epochs.complete.max(body.complete);
         self.epochs.disk.hear(&body, ctx.now());
+        self.answer_waiters(ctx);
         if self.joined {
             self.tick_with_leader(ctx);
             self.tell_lease(ctx);
@@ -170,14 +176,20 @@ impl Control {
     }
 
     pub(crate) fn on_epoch_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        // Who asks waits for one to be complete.
-        self.note_epoch_used(self.epochs.current, ctx);
-        let body = EpochConf {
-            request: signal.body::<EpochReq>().request,
-            current: self.epochs.current,
-            complete: self.epochs.complete,
-        };
-        ctx.send(signal.sender(), &body);
+        let EpochReq { request, durable } = signal.body();
+        // Who asks waits for one to be complete, or durable.
+        self.note_epoch_used(self.epochs.current.max(durable), ctx);
+        if durable <= self.epochs.disk.durable || !self.state.view.config.keeps {
+            return self.tell_epochs((signal.sender(), request), ctx);
+        }
+        self.wait_for_disks(durable, (signal.sender(), request), ctx);
+    }
+
+    pub(crate) fn tell_epochs(&self, (client, request): (BlockRef, u64), ctx: &mut Ctx<'_>) {
+        let keeps = self.state.view.config.keeps;
+        let durable = if keeps { self.epochs.disk.durable } else { Epoch::default() };
+        let (current, complete) = (self.epochs.current, self.epochs.complete);
+        ctx.send(client, &EpochConf { request, current, complete, durable });
     }
 
     /// A coordinator of this node, or another node, is done with epochs.
@@ -187,7 +199,7 @@ impl Control {
         self.hear_epoch(Epoch::new(rep.done.get().saturating_add(1)));
         if sender.kind() == Some(BlockKind::Control) {
             self.epochs.nodes.insert(sender.node, (rep.view, rep.done));
-            return self.count_complete();
+            return self.count_complete(ctx);
         }
         self.epochs.coordinators.insert(sender, (rep.view, rep.done));
         let own = self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Tc));
@@ -200,21 +212,24 @@ impl Control {
             }
             _ => {
                 self.epochs.nodes.insert(ctx.node(), (rep.view, done));
-                self.count_complete();
+                self.count_complete(ctx);
             }
         }
     }
 
     /// EPOCH-4: an epoch is complete when every live data node is done with it, in this view. The
     /// group must have agreed on it, so that a new leader begins above it.
-    fn count_complete(&mut self) {
+    fn count_complete(&mut self, ctx: &mut Ctx<'_>) {
         if !self.consensus.has_settled() {
             return;
         }
         let nodes = self.data_nodes();
         let done = least(self.state.view.number, nodes.iter(), &self.epochs.nodes);
         let done = done.unwrap_or_default().min(self.state.epoch_ceiling);
-        self.epochs.complete = self.epochs.complete.max(done);
+        if done > self.epochs.complete {
+            self.epochs.complete = done;
+            self.hurry_seal(ctx);
+        }
     }
 }
 

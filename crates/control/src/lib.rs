@@ -22,6 +22,7 @@ mod state;
 mod stop;
 
 pub use state::{Command, ControlState, Founding, Status};
+pub use restart::STATUS_WRONG_FILES;
 pub use stop::STATUS_STOPPED;
 
 use consensus::{Consensus, raft_id};
@@ -129,6 +130,7 @@ const TIMER_TICK: TimerToken = 0;
 const TIMER_CAMPAIGN: TimerToken = 1;
 const TIMER_JOIN: TimerToken = 2;
 const TIMER_KEEP: TimerToken = 3;
+const TIMER_EPOCH: TimerToken = 4;
 const JOIN_RETRY: Duration = Duration::from_millis(100);
 
 impl Control {
@@ -407,6 +409,7 @@ impl Block for Control {
             SignalNumber::EpochUsedRep => self.on_epoch_used_rep(signal, ctx),
             SignalNumber::EpochDoneRep => self.on_epoch_done_rep(signal, ctx),
             SignalNumber::EpochDurableRep => self.on_epoch_durable_rep(signal, ctx),
+            SignalNumber::EpochWantedRep => self.on_epoch_wanted_rep(signal, ctx),
             SignalNumber::LogBehindRep => self.on_log_behind_rep(signal, ctx),
             SignalNumber::IoConf => self.on_io_conf(signal, ctx),
             SignalNumber::IoRef => self.on_io_ref(signal, ctx),
@@ -444,6 +447,7 @@ impl Block for Control {
             TIMER_CAMPAIGN => self.campaign(ctx),
             TIMER_JOIN => self.ask_to_join(ctx),
             TIMER_KEEP => self.keep_again(ctx),
+            TIMER_EPOCH => self.on_epoch_timer(ctx),
             _ => self.on_tick_timer(ctx),
         }
         self.look_up(ctx);

@@ -84,7 +84,7 @@ const PARTIAL_AFTER: Duration = Duration::from_millis(5_000);
 /// How often a person is told what is waited for.
 const TOLD_EVERY: Duration = Duration::from_millis(5_000);
 /// The exit status of a node whose files are not those that it should have.
-const STATUS_WRONG_FILES: u64 = 7;
+pub const STATUS_WRONG_FILES: u64 = 7;
 
 impl Restart {
     /// The process is a member.

@@ -84,6 +84,8 @@ pub enum Fault {
     BugForgetSync,
     /// Planted bug: a data manager does not hear that another one's log is behind.
     BugIgnoreBacklog,
+    /// Planted bug: a log is trimmed before the checkpoint that makes up for it is durable everywhere.
+    BugTrimEarly,
     /// Planted bug: a restarted data manager loads what was committed after the epoch that the cluster restarts at.
     BugLoadVoid,
     /// Planted bug: a data manager that restarts for the second time loads what the first restart has made void.

@@ -250,7 +250,7 @@ impl Ldm {
             });
             if let (Some(true), Some(redo)) = (stored, &mut redo) {
                 let place = (ord.table, ord.fragment, id);
-                redo.log_copied(epoch, place, change.version, key, row);
+                redo.log_row(epoch, place, change.version, key, row);
             }
         }
         self.redo = redo.map(|mut redo| {

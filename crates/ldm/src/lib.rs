@@ -13,6 +13,7 @@ mod adopt;
 mod ahead;
 mod carry;
 mod catalog_work;
+mod checkpoint;
 mod copy;
 mod deadlock;
 mod ending;
@@ -192,6 +193,7 @@ const TIMER_REPORTS: TimerToken = 2;
 const TIMER_HAND_OVER: TimerToken = 3;
 const TIMER_ROOM: TimerToken = 4;
 const TIMER_RESTORE: TimerToken = 5;
+const TIMER_CHECKPOINT: TimerToken = 6;
 /// How long an outcome is kept for a client that does not say it has heard it.
 pub(crate) const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
 /// OUTCOME-7.
@@ -419,6 +421,7 @@ impl Block for Ldm {
             TIMER_HAND_OVER => self.look_at_hand_over(ctx),
             TIMER_ROOM => self.write_again(ctx),
             TIMER_RESTORE => self.load(ctx),
+            TIMER_CHECKPOINT => self.checkpoint_step(ctx),
             copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
             _ => self.housekeep(ctx),
         }

@@ -3,6 +3,7 @@
 
 use crate::{
     Fragment, Ldm,
+    checkpoint::{Checkpoint, Lengths},
     row::{Row, Version},
     transaction::Transaction,
 };
@@ -75,6 +76,10 @@ pub(crate) struct Redo {
     former: Vec<u32>,
     /// The last of them.
     behind: u32,
+    /// The oldest file that the log needs.
+    oldest: u32,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    pub(crate) lengths: Lengths,
 }
 
 /// A change that its row does not show any more: its key, and its image.
@@ -130,18 +135,28 @@ impl Redo {
             stuck: false,
             former: Vec::new(),
             behind: 0,
+            oldest: 1,
+            checkpoint: None,
+            lengths: Lengths::default(),
         }
     }
 
     /// There are files of former lives, up to this one: the log begins anew behind them, unless it is told to go on.
     pub(crate) fn begin_behind(&mut self, segment: u32, former: Vec<u32>) {
         self.writer.begin_behind(segment);
-        (self.behind, self.former) = (segment, former);
+        (self.behind, self.former, self.oldest) = (segment, former, segment + 1);
     }
 
     /// RESTART-5: the former life's log, which begins with the segment `origin`, goes on, and is durable up to this epoch.
-    pub(crate) fn go_on_with(&mut self, origin: u32, last_record: u64, epoch: Epoch) {
+    pub(crate) fn go_on_with(
+        &mut self,
+        origin: u32,
+        (last_record, bytes): (u64, u64),
+        epoch: Epoch,
+    ) {
+        self.lengths.log = bytes;
         if origin > 0 {
+            self.oldest = origin;
             self.writer.go_on_behind(self.behind, origin, last_record);
             self.former.retain(|segment| *segment < origin);
         }
@@ -211,8 +226,8 @@ impl Redo {
         }
     }
 
-    /// A row was copied from another replica.
-    pub(crate) fn log_copied(
+    /// A row is logged as it is: it was copied from another replica, or is part of a checkpoint.
+    pub(crate) fn log_row(
         &mut self,
         epoch: Epoch,
         place: Place,
@@ -242,6 +257,44 @@ impl Redo {
     /// earlier epoch than theirs.
     pub(crate) fn has_all_copied(&self) -> bool {
         self.durable_record >= self.copied_record && self.cluster_durable >= self.copied_epoch
+    }
+
+    /// True if the record is, and everything of the epoch in the whole cluster.
+    pub(crate) fn is_durable(&self, record: u64, epoch: Epoch) -> bool {
+        self.durable_record >= record && self.cluster_durable >= epoch
+    }
+
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
+    }
+
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.writer.waiting_bytes()
+    }
+
+    pub(crate) fn last_record(&self) -> u64 {
+        self.writer.last_record()
+    }
+
+    /// What is written next stands in a new segment: its number.
+    pub(crate) fn begin_segment(&mut self) -> u32 {
+        self.writer.begin_segment()
+    }
+
+    /// From the next segment on, whose number is given, the log says that it begins with this one.
+    pub(crate) fn begin_log_with(&mut self, origin: u32) -> u32 {
+        self.writer.begin_log_with(origin);
+        self.writer.begin_segment()
+    }
+
+    /// Segments before this one are not needed any more.
+    pub(crate) fn forget_before(&mut self, segment: u32) {
+        self.former.extend(self.oldest..segment);
+        self.oldest = segment;
     }
 
     /// REDO-4: true if this disk, or one that is to have the same changes, does not keep up.
@@ -317,6 +370,7 @@ impl Ldm {
         let Some(mut redo) = self.redo.take() else { return };
         // The files are those of the former life while that one may be a member, as far as control's file says (RESTART-4).
         let is_member = self.joined_in != ViewNumber::default() && redo.wanted > Epoch::default();
+        redo.end_checkpoint(ctx);
         redo.writer.set_restarts(self.view.restarts);
         if redo.under_way.is_none() && is_member {
             let seal = redo.wanted.min(self.sealable(ctx));
@@ -363,13 +417,18 @@ impl Ldm {
         let request = signal.body::<IoConf>().request;
         let Some(redo) = &mut self.redo else { return };
         let Some(done) = redo.under_way.take_if(|write| write.request == request) else { return };
+        let bytes = done.taken.bytes.len() as u64;
+        redo.lengths.log += bytes;
+        redo.lengths.logged += bytes;
         if let Some(sealed) = done.taken.sealed {
             redo.durable = sealed;
             redo.durable_record = done.taken.last_record;
+            redo.trim(done.taken.segment);
             redo.remove_former(ctx);
         }
         redo.room = done.taken.bytes;
         self.tell_durable(ctx);
+        self.begin_checkpoint(ctx);
         self.write_redo(ctx);
     }
 

@@ -28,6 +28,7 @@ pub(crate) struct Restore {
     at: usize,
     bytes: Vec<u8>,
     survey: Survey,
+    log_bytes: u64,
     /// The epoch whose rows are being loaded.
     epoch: Epoch,
     restarts: u32,
@@ -113,6 +114,7 @@ impl Restore {
         let mut ended = Vec::new();
         let bytes = core::mem::take(&mut self.bytes);
         let number = u64::from(self.segments[self.at]);
+        self.log_bytes += bytes.len() as u64;
         self.at += 1;
         let Ok(mut segment) = Segment::open(&bytes) else {
             self.survey.passed_over += 1;
@@ -179,6 +181,7 @@ impl Ldm {
             at: 0,
             bytes: Vec::new(),
             survey: Survey::default(),
+            log_bytes: 0,
             epoch: Epoch::default(),
             restarts: 0,
             rows: BTreeMap::new(),
@@ -223,6 +226,7 @@ impl Ldm {
                     Ok(true) => {
                         let origin = restore.origin;
                         restore.segments.retain(|segment| *segment >= origin);
+                        restore.survey = Survey::of(origin);
                         (restore.step, restore.at) = (Step::Surveying, 0);
                         restore.read(ctx);
                     }
@@ -302,7 +306,7 @@ impl Ldm {
         let RestoreReq { epoch, restarts } = signal.body();
         (restore.epoch, restore.restarts) = (epoch, restarts as u32);
         restore.step = Step::Reading;
-        restore.survey = Survey::default();
+        (restore.survey, restore.log_bytes) = (Survey::of(restore.origin), 0);
         restore.bytes.clear();
         // For an attempt that came to nothing some may have been read, or loaded.
         restore.rows.clear();
@@ -338,8 +342,8 @@ impl Ldm {
         let Some(restore) = &mut self.restore else { return };
         restore.step = Step::Loading;
         if let Some(redo) = &mut self.redo {
-            let last = restore.survey.last_record;
-            redo.go_on_with(restore.origin, last, restore.epoch);
+            let read = (restore.survey.last_record, restore.log_bytes);
+            redo.go_on_with(restore.origin, read, restore.epoch);
         }
         self.load(ctx);
     }

@@ -23,6 +23,9 @@ pub(crate) struct ClusterFile {
     /// Data nodes keep what is committed on disk.
     #[serde(default)]
     pub(crate) keeps: bool,
+    /// Commits are answered when they are on disk, unless a session says otherwise.
+    #[serde(default)]
+    pub(crate) to_disk: bool,
     pub(crate) nodes: Vec<NodeEntry>,
 }
 
@@ -66,6 +69,7 @@ impl ClusterFile {
             tc_instances: 1,
             memory_mib: 0,
             keeps: false,
+            to_disk: false,
             nodes,
         }
     }

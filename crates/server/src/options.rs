@@ -30,6 +30,10 @@ pub(crate) struct StartArgs {
     /// Keep nothing on disk: rows live as long as one replica of each does.
     #[arg(long)]
     ephemeral: bool,
+    /// What commits wait for, unless a session sets the variable `durability`: replicated (all replicas have them in memory), or
+    /// disk (they are on all disks) [default: replicated].
+    #[arg(long)]
+    durability: Option<Durability>,
     /// After a loss of all nodes: do not wait for nodes whose disks are gone, if others have their rows. What they alone knew
     /// is lost.
     #[arg(long)]
@@ -70,6 +74,16 @@ pub(crate) struct StartArgs {
     config: Option<PathBuf>,
 }
 
+/// What commits wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Durability {
+    /// All replicas have it in memory.
+    Replicated,
+    /// It is on the disks of all replicas.
+    Disk,
+}
+
 /// What `start` shall do.
 pub(crate) struct Options {
     pub(crate) nodes: u16,
@@ -84,6 +98,7 @@ pub(crate) struct Options {
     pub(crate) threads: ThreadOptions,
     pub(crate) locations: Vec<String>,
     pub(crate) ephemeral: bool,
+    pub(crate) durability: Option<Durability>,
     pub(crate) partial: bool,
 }
 
@@ -135,6 +150,7 @@ impl StartArgs {
             locations: self.locations.clone().or(file.locations).unwrap_or_default(),
             ephemeral: self.ephemeral || file.ephemeral,
             partial: self.partial,
+            durability: self.durability.or(file.durability),
         })
     }
 }

@@ -3,7 +3,7 @@
 use crate::say::say;
 use crate::{
     cluster_file::{ClusterFile, NodeEntry},
-    options::{Options, StartArgs},
+    options::{Durability, Options, StartArgs},
     ports, random,
     supervisor::{self, Supervisor},
 };
@@ -34,16 +34,23 @@ pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
         args.replicas,
         args.data_dir.display()
     );
+    let mut signals = supervisor.signals()?;
     let founds = supervisor.start_all(args.partial)?;
-    supervisor.wait_until_serving(if founds { PATIENCE } else { RESTART_PATIENCE })?;
+    let restart = (!args.no_restart).then(|| Duration::from_millis(args.restart_delay_ms));
+    let patience = if founds { PATIENCE } else { RESTART_PATIENCE };
+    supervisor.wait_until_serving(patience, restart.filter(|_| !founds), &mut signals)?;
     say!("latsdb: the cluster serves. Connect with");
     say!("    mariadb -h 127.0.0.1 -P {} -u root", args.sql_port);
     say!("    latsdb status --data-dir {}", args.data_dir.display());
-    let restart = (!args.no_restart).then(|| Duration::from_millis(args.restart_delay_ms));
-    supervisor.supervise(restart)
+    supervisor.supervise(restart, signals)
 }
 
 fn check(args: &Options) -> anyhow::Result<()> {
+    if args.ephemeral && args.durability == Some(Durability::Disk) {
+        bail!(
+            "--durability disk needs disks, and --ephemeral keeps nothing there; leave one of them out"
+        );
+    }
     if !(1..=4).contains(&args.replicas) {
         bail!("--replicas must be 1 to 4");
     }
@@ -107,12 +114,14 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
         .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
     if let Some(mut former) = kept(&args.data_dir) {
         former.memory_mib = args.memory_mib;
+        former.to_disk = args.durability.map_or(former.to_disk, |d| d == Durability::Disk);
         former.write(&args.data_dir)?;
         return Ok(former);
     }
     let mut cluster = ClusterFile::new(random::number() | 1, args.replicas, nodes);
     cluster.memory_mib = args.memory_mib;
     cluster.keeps = !args.ephemeral;
+    cluster.to_disk = args.durability == Some(Durability::Disk);
     (cluster.ldm_instances, cluster.tc_instances) = instances(args)?;
     cluster.write(&args.data_dir)?;
     Ok(cluster)

@@ -22,6 +22,18 @@ pub(crate) struct ClusterStore {
 /// A transaction of a SQL session.
 pub(crate) struct ClusterTransaction {
     transaction: Transaction,
+    client: Client,
+    /// A commit is answered when it is on disk.
+    to_disk: bool,
+}
+
+impl ClusterTransaction {
+    async fn reach_disk(&self, committed: Option<Committed>) -> Result<(), StoreError> {
+        match committed {
+            Some(Committed { epoch, .. }) if self.to_disk => self.client.durable(epoch).await,
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A scan of a SQL session.
@@ -150,7 +162,8 @@ impl Store for ClusterStore {
     }
 
     fn begin(&self) -> Self::Transaction {
-        ClusterTransaction { transaction: self.client.begin() }
+        let client = self.client.clone();
+        ClusterTransaction { transaction: client.begin(), client, to_disk: false }
     }
 
     async fn read(&self, reads: Vec<RowOp>) -> Result<Vec<RowResult>, StoreError> {
@@ -207,7 +220,8 @@ impl StoreTransaction for ClusterTransaction {
         commit: bool,
     ) -> Result<Vec<RowResult>, StoreError> {
         let count = operations.len();
-        let (results, _) = self.transaction.execute(&operations, commit).await?;
+        let (results, committed) = self.transaction.execute(&operations, commit).await?;
+        self.reach_disk(committed).await?;
         if results.len() < count {
             // Committed, but the answer was lost with the coordinator. A session's coordinator is
             // its own node, so this session is about to end as well.
@@ -228,8 +242,17 @@ impl StoreTransaction for ClusterTransaction {
         self.transaction.rollback_to(savepoint).await
     }
 
+    fn commit_to_disk(&mut self) {
+        self.to_disk = true;
+    }
+
     async fn commit(self) -> Result<Committed, StoreError> {
-        self.transaction.commit().await
+        let (client, to_disk) = (self.client.clone(), self.to_disk);
+        let committed = self.transaction.commit().await?;
+        if to_disk {
+            client.durable(committed.epoch).await?;
+        }
+        Ok(committed)
     }
 
     async fn rollback(self) {

@@ -5,7 +5,7 @@ use crate::{cluster_file::ClusterFile, options::ThreadOptions};
 use anyhow::{Context, bail};
 use lats_base::{Instant as Time, NodeId};
 use lats_client::net::{Client, ClientOptions};
-use lats_node::control::STATUS_STOPPED;
+use lats_node::control::{STATUS_STOPPED, STATUS_WRONG_FILES};
 use lats_runtime::clock;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,6 +21,8 @@ pub(crate) struct Supervisor {
     cluster: ClusterFile,
     threads: ThreadOptions,
     partial: bool,
+    /// When nodes are to be started again.
+    due: BTreeMap<u16, Time>,
     children: BTreeMap<u16, Child>,
     /// Nodes whose process is not the one that founded the cluster: it had to be filled.
     started_again: BTreeSet<u16>,
@@ -34,6 +36,9 @@ pub(crate) struct Supervisor {
 /// How long a group may seem to be without a full replica: longer than it takes to elect a leader and to
 /// hear of its view.
 const LOST_GRACE: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether nodes have died that are coming up.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The file that says which process supervises a directory.
 fn pid_file(data_dir: &Path) -> PathBuf {
@@ -111,12 +116,18 @@ impl Supervisor {
             cluster,
             threads,
             partial: false,
+            due: BTreeMap::new(),
             children: BTreeMap::new(),
             started_again: BTreeSet::new(),
             lost_since: None,
             told_lost: BTreeSet::new(),
             tokio,
         })
+    }
+
+    /// The signals that end the cluster, from now on.
+    pub(crate) fn signals(&self) -> anyhow::Result<Signals> {
+        Ok(self.tokio.block_on(async { Signals::new() })?)
     }
 
     /// Starts all nodes: as founders, unless a cluster is there already.
@@ -169,21 +180,35 @@ impl Supervisor {
     }
 
     /// Waits until every SQL port answers, and says so in a file.
-    pub(crate) fn wait_until_serving(&mut self, patience: Duration) -> anyhow::Result<()> {
+    /// Nodes that die meanwhile are started again, unless `restart` is none.
+    pub(crate) fn wait_until_serving(
+        &mut self,
+        patience: Duration,
+        restart: Option<Duration>,
+        signals: &mut Signals,
+    ) -> anyhow::Result<()> {
         let options = ClientOptions {
             addresses: self.cluster.addresses(),
             cluster_id: self.cluster.cluster_id,
             seed: crate::random::number(),
             ..ClientOptions::default()
         };
-        let ready = self.tokio.block_on(async {
-            let client = Client::start(options, clock::now);
-            client.ready(patience).await
-        });
-        if let Err(error) = ready {
-            self.kill_all();
-            bail!("the nodes have started, but the cluster does not serve: {error}");
+        let client = self.tokio.block_on(async { Client::start(options, clock::now) });
+        let end = clock::now().plus(span(patience));
+        // Nodes may die while the cluster comes up.
+        while let Err(error) = self.tokio.block_on(client.ready(LOOK)) {
+            if clock::now() > end {
+                self.kill_all();
+                bail!("the nodes have started, but the cluster does not serve: {error}");
+            }
+            if self.tokio.block_on(signals.end_within(Duration::ZERO)) {
+                self.kill_all();
+                bail!("it was told to stop before the cluster served");
+            }
+            self.note_deaths(restart);
+            self.start_due();
         }
+        drop(client);
         self.wait_for_sql(patience)?;
         let file = serving_file(&self.data_dir);
         std::fs::write(&file, std::process::id().to_string())
@@ -219,62 +244,79 @@ impl Supervisor {
     }
 
     /// Starts dead nodes again until a signal ends the cluster.
-    pub(crate) fn supervise(mut self, restart: Option<Duration>) -> anyhow::Result<ExitCode> {
-        let mut due: BTreeMap<u16, Time> = BTreeMap::new();
-        let mut signals = self.tokio.block_on(async { Signals::new() })?;
+    pub(crate) fn supervise(
+        mut self,
+        restart: Option<Duration>,
+        mut signals: Signals,
+    ) -> anyhow::Result<ExitCode> {
         loop {
             if self.tokio.block_on(signals.end_within(Duration::from_millis(20))) {
                 say!("latsdb: stopping the cluster");
                 self.kill_all();
                 return Ok(ExitCode::SUCCESS);
             }
-            self.start_wanted(&mut due);
-            for (node_id, status) in self.dead() {
-                match restart {
-                    _ if status == Some(STATUS_STOPPED as i32) => {
-                        say!(
-                            "latsdb: node {node_id} was stopped; `latsdb start-node {node_id}` starts it again"
-                        );
-                    }
-                    Some(delay) => {
-                        say!("latsdb: node {node_id} has died; it starts again in {delay:?}");
-                        due.insert(node_id, clock::now().plus(span(delay)));
-                    }
-                    // Somebody else may start another in its place.
-                    None => say!("latsdb: node {node_id} has died"),
-                }
-            }
+            self.start_wanted();
+            self.note_deaths(restart);
             if restart.is_some() && !self.cluster.keeps {
                 self.end_if_rows_are_gone()?;
             }
-            if self.children.is_empty() && due.is_empty() {
+            if self.children.is_empty() && self.due.is_empty() {
                 self.kill_all();
                 bail!("all nodes that were started here have died");
             }
-            let now = clock::now();
-            let now_due: Vec<u16> =
-                due.extract_if(.., |_, at| *at <= now).map(|(id, _)| id).collect();
-            for node_id in now_due {
-                if let Err(error) = self.start(node_id, false) {
-                    say!("latsdb: {error:#}; it is tried again");
-                    due.insert(node_id, now.plus(span(Duration::from_secs(1))));
+            self.start_due();
+        }
+    }
+
+    /// Plans to start nodes again whose processes have ended.
+    fn note_deaths(&mut self, restart: Option<Duration>) {
+        for (node_id, status) in self.dead() {
+            match restart {
+                _ if status == Some(STATUS_STOPPED as i32) => {
+                    say!(
+                        "latsdb: node {node_id} was stopped; `latsdb start-node {node_id}` starts it again"
+                    );
                 }
+                _ if status == Some(STATUS_WRONG_FILES as i32) => {
+                    say!(
+                        "latsdb: node {node_id} cannot use its files, see above; when that is mended, `latsdb start-node {node_id}` \
+                         starts it again"
+                    );
+                }
+                Some(delay) => {
+                    say!("latsdb: node {node_id} has died; it starts again in {delay:?}");
+                    self.due.insert(node_id, clock::now().plus(span(delay)));
+                }
+                // Somebody else may start another in its place.
+                None => say!("latsdb: node {node_id} has died"),
+            }
+        }
+    }
+
+    /// Starts the nodes whose time has come.
+    fn start_due(&mut self) {
+        let now = clock::now();
+        let due: Vec<u16> = self.due.extract_if(.., |_, at| *at <= now).map(|(id, _)| id).collect();
+        for node_id in due {
+            if let Err(error) = self.start(node_id, false) {
+                say!("latsdb: {error:#}; it is tried again");
+                self.due.insert(node_id, now.plus(span(Duration::from_secs(1))));
             }
         }
     }
 
     /// Starts the nodes that a person wants to have back (`latsdb start-node`), as soon as their former
     /// processes have ended. Whoever wants it sees by the file's disappearance that it was done.
-    fn start_wanted(&mut self, due: &mut BTreeMap<u16, Time>) {
+    fn start_wanted(&mut self) {
         for node_id in self.cluster.nodes.iter().map(|n| n.node_id).collect::<Vec<u16>>() {
             let file = start_file(&self.data_dir, node_id);
             if self.children.contains_key(&node_id) || !file.exists() {
                 continue;
             }
-            due.remove(&node_id);
+            self.due.remove(&node_id);
             if let Err(error) = self.start(node_id, false) {
                 say!("latsdb: {error:#}; it is tried again");
-                due.insert(node_id, clock::now().plus(span(Duration::from_secs(1))));
+                self.due.insert(node_id, clock::now().plus(span(Duration::from_secs(1))));
             }
             let _ = std::fs::remove_file(file);
         }
@@ -372,7 +414,7 @@ impl Supervisor {
 }
 
 /// The signals that end the cluster, heard from one moment on.
-struct Signals {
+pub(crate) struct Signals {
     term: unix::Signal,
     int: unix::Signal,
     /// Taken and ignored: a closed terminal does not end the cluster.

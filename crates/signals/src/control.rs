@@ -292,6 +292,8 @@ body! {
     EpochReq {
         /// Given back in the answer.
         request: u64,
+        /// Answer when this epoch is durable; 0: at once.
+        durable: Epoch,
     }
 }
 body! {
@@ -303,6 +305,8 @@ body! {
         current: Epoch,
         /// The newest complete one.
         complete: Epoch,
+        /// The newest durable one; 0 if the cluster keeps nothing on disk.
+        durable: Epoch,
     }
 }
 body! {
@@ -327,6 +331,13 @@ body! {
         done: Epoch,
         /// In this view all transactions of dead coordinators have been inherited.
         view: ViewNumber,
+    }
+}
+body! {
+    /// Control → leader: somebody waits for this epoch to be durable.
+    EpochWantedRep {
+        /// The epoch.
+        epoch: Epoch,
     }
 }
 body! {

@@ -181,6 +181,7 @@ signals! {
     136 IoListReq, io, Local;
     137 IoListConf, io, Local;
     138 IoRemoveReq, io, Local;
+    139 EpochWantedRep, control, Node;
     // Restarts of the whole cluster: docs/protocols/restart.md.
     140 SurveyReq, restart, Local;
     141 SurveyRep, restart, Local;

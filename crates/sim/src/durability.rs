@@ -330,7 +330,7 @@ impl Log {
         let Some(origin) = segments.next_back().map(|last| last.origin) else {
             return Epoch::default();
         };
-        let mut survey = Survey::default();
+        let mut survey = Survey::of(origin);
         for mut segment in segments_from(&files, origin, own) {
             let void_after = void_after(restored, segment.restarts);
             survey.read(&mut segment, restored, |record| {

@@ -188,7 +188,12 @@ impl World {
             let nearer = others.iter().filter(|b| *b > a);
             nearer.into_iter().all(|b| self.network.is_whole(End::Node(*a), End::Node(*b)))
         };
-        others.iter().all(|n| whole(n) && linked(n))
+        // Whoever is to stop may have been removed already.
+        let stays = |r: &lats_catalog::Replica| {
+            r.in_sync && others.contains(&r.node) && !view.is_stopping(r.node)
+        };
+        let holds_all = view.groups.iter().all(|g| g.is_lost() || g.replicas.iter().any(stays));
+        holds_all && others.iter().all(|n| whole(n) && linked(n))
     }
 
     /// True if the cluster survives the death of this process although others are dead or on their
@@ -216,10 +221,10 @@ impl World {
             let others = all.iter().filter(|b| *b > a && !dead(b));
             others.into_iter().all(|b| self.network.is_whole(End::Node(*a), End::Node(*b)))
         };
-        let holds_all = view
-            .groups
-            .iter()
-            .all(|g| g.replicas.iter().any(|r| r.in_sync && left.contains(&r.node)));
+        let stays = |r: &lats_catalog::Replica| {
+            r.in_sync && left.contains(&r.node) && !view.is_stopping(r.node)
+        };
+        let holds_all = view.groups.iter().all(|g| g.replicas.iter().any(stays));
         awake
             && !dead(&victim)
             && holds_all

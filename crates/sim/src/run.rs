@@ -132,6 +132,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugForgetTheSilent
             | Fault::BugSealEarly
             | Fault::BugIgnoreBacklog
+            | Fault::BugTrimEarly
             | Fault::BugLoadVoid
             | Fault::BugForgetRestarts
             | Fault::BugRestartWithoutAll

@@ -116,10 +116,13 @@ impl<S: Store> Shared<S> {
         Self { store, now_micros: self.now_micros, common: self.common.clone() }
     }
 
-    /// The same for a server on this port.
+    /// The same for a server on this port; `to_disk`: commits wait for disks, unless a session says otherwise.
     #[must_use]
-    pub fn on_port(self, port: u16) -> Self {
+    pub fn on_port(self, port: u16, to_disk: bool) -> Self {
         self.globals().describe(port);
+        if to_disk {
+            self.globals().wait_for_disks_by_default();
+        }
         self
     }
 

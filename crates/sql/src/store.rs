@@ -79,6 +79,9 @@ pub trait StoreTransaction: Send {
         savepoint: u32,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
+    /// Its commit is to be answered when it is on the disks of all replicas.
+    fn commit_to_disk(&mut self);
+
     /// Commits. A transaction without operations commits at once.
     fn commit(self) -> impl Future<Output = Result<Committed, StoreError>> + Send;
 

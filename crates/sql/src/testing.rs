@@ -343,6 +343,10 @@ impl StoreTransaction for MemoryTransaction {
         Ok(())
     }
 
+    fn commit_to_disk(&mut self) {
+        self.store.inner().log.push("to disk".to_owned());
+    }
+
     async fn commit(mut self) -> Result<Committed, StoreError> {
         self.store.inner().log.push("commit".to_owned());
         self.store.inner().refused()?;

@@ -15,6 +15,11 @@ pub const VERSION_COMMENT: &str = "LatsDB";
 /// Bytes of the largest request.
 pub const MAX_ALLOWED_PACKET: i64 = 64 << 20;
 
+/// The values of `durability`.
+pub const REPLICATED: &str = "replicated";
+/// See [`REPLICATED`].
+pub const DISK: &str = "disk";
+
 #[derive(Clone, Copy)]
 enum Kind {
     /// Cannot be set.
@@ -35,6 +40,8 @@ enum Kind {
     Isolation,
     /// Only UTC.
     Zone,
+    /// What a commit waits for.
+    Durability,
 }
 
 #[derive(Clone, Copy)]
@@ -89,6 +96,8 @@ const VARIABLES: &[Variable] = &[
     text("default_storage_engine", "LatsDB", Kind::Text),
     number("default_week_format", 0),
     number("div_precision_increment", 4),
+    // replicated: a commit is answered when all replicas have it in memory; disk: when it is on all their disks.
+    text("durability", REPLICATED, Kind::Durability),
     switch("explicit_defaults_for_timestamp", true),
     switch("foreign_key_checks", true),
     number("group_concat_max_len", 1_024),
@@ -191,6 +200,16 @@ impl Variables {
         self.changed.insert("port", Value::Int(i64::from(port)));
     }
 
+    /// What sessions wait for unless they say otherwise.
+    pub(crate) fn wait_for_disks_by_default(&mut self) {
+        self.changed.insert("durability", Value::text(DISK));
+    }
+
+    /// True if commits wait for disks.
+    pub(crate) fn wants_disk(&self) -> bool {
+        matches!(self.changed.get("durability"), Some(Value::Text(text, _)) if text == DISK)
+    }
+
     /// A variable's value as `SHOW VARIABLES` prints it.
     pub fn shown(&self, name: &str) -> String {
         let value = self.get(name);
@@ -273,6 +292,11 @@ fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
             "READ-COMMITTED" => Ok(Value::text("READ-COMMITTED")),
             "REPEATABLE-READ" => Ok(Value::text("REPEATABLE-READ")),
             "SERIALIZABLE" => Err(error::not_supported("ISOLATION LEVEL SERIALIZABLE")),
+            _ => Err(wrong()),
+        },
+        Kind::Durability => match shown.to_ascii_lowercase().as_str() {
+            REPLICATED => Ok(Value::text(REPLICATED)),
+            DISK => Ok(Value::text(DISK)),
             _ => Err(wrong()),
         },
         Kind::Zone => match shown.to_ascii_uppercase().as_str() {

@@ -1,7 +1,7 @@
 //! Calls to control: map, catalog, changes, status; and what scans share with them.
 
 use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
-use lats_base::{Duration, Instant, NodeId, RefCode};
+use lats_base::{Duration, Epoch, Instant, NodeId, RefCode};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
     BlockRef, Signal,
@@ -42,11 +42,14 @@ pub(super) enum Kind {
     Change(u64, Box<Change>),
     Status,
     Figures(NodeId),
-    Epochs,
+    /// When this one is durable.
+    Epochs(Epoch),
 }
 
 /// Indexes of large tables take their time to be built.
 const CHANGE_PATIENCE: Duration = Duration::from_millis(300_000);
+/// Disks may be full for a while.
+const DISK_PATIENCE: Duration = Duration::from_millis(60_000);
 
 impl ClientCore {
     /// How many fragments a table has.
@@ -82,7 +85,12 @@ impl ClientCore {
 
     /// Asks for the current and the newest complete epoch.
     pub fn fetch_epochs(&mut self) -> Ticket {
-        self.start_call(Kind::Epochs)
+        self.start_call(Kind::Epochs(Epoch::default()))
+    }
+
+    /// Asks for the epochs when this one is durable.
+    pub fn wait_until_durable(&mut self, epoch: Epoch) -> Ticket {
+        self.start_call(Kind::Epochs(epoch))
     }
 
     fn start_call(&mut self, kind: Kind) -> Ticket {
@@ -105,7 +113,10 @@ impl ClientCore {
             let to = BlockRef::control(node);
             match &call.kind {
                 Kind::Catalog => self.send(to, &CatalogReq { request: ticket }, &[]),
-                Kind::Epochs => self.send(to, &EpochReq { request: ticket }, &[]),
+                Kind::Epochs(durable) => {
+                    let durable = *durable;
+                    self.send(to, &EpochReq { request: ticket, durable }, &[]);
+                }
                 Kind::Status => self.send(to, &StatusReq { request: ticket }, &[]),
                 Kind::Figures(_) => {
                     self.send(BlockRef::shell(node), &FiguresReq { request: ticket }, &[]);
@@ -130,7 +141,10 @@ impl ClientCore {
         if scan && waits > RESEND && unheard && self.silence.is_silent(call.node) {
             return self.fail(ticket, RefCode::NodeSilent);
         }
-        if waits > if change { CHANGE_PATIENCE } else { PATIENCE } {
+        let disk = matches!(call.kind, Kind::Epochs(durable) if durable > Epoch::default());
+        if disk && waits > DISK_PATIENCE {
+            self.fail(ticket, RefCode::NotOnDisk);
+        } else if !disk && waits > if change { CHANGE_PATIENCE } else { PATIENCE } {
             self.fail(ticket, RefCode::NotServing);
         } else if !scan && now.since(call.sent_at) > RESEND {
             self.send_call(ticket);
@@ -187,7 +201,8 @@ impl ClientCore {
     pub(super) fn on_epoch_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<EpochConf>();
         if self.requests.contains_key(&conf.request) {
-            let answer = Answer::Epochs { current: conf.current, complete: conf.complete };
+            let EpochConf { current, complete, durable, .. } = conf;
+            let answer = Answer::Epochs { current, complete, durable };
             self.finish(conf.request, answer);
         }
     }

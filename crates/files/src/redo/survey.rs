@@ -16,6 +16,8 @@ pub struct Survey {
     pub last_record: u64,
     /// Segments that do not continue what stands before them: it has been damaged.
     pub passed_over: u32,
+    /// The segment with which the log begins.
+    origin: u32,
 }
 
 /// Changes of later epochs are void in segments that were written after so many restarts of the cluster; `restored`: the
@@ -25,9 +27,17 @@ pub fn void_after(restored: &[Epoch], restarts: u32) -> Epoch {
 }
 
 impl Survey {
+    /// Nothing has been read yet of a log that begins with this segment.
+    pub fn of(origin: u32) -> Self {
+        Self { origin, ..Self::default() }
+    }
+
     /// True if the segment continues the log.
-    pub fn continues(&self, segment: &Segment<'_>) -> bool {
-        segment.next_record() == self.last_record + 1
+    fn continues(&self, segment: &Segment<'_>) -> bool {
+        match self.last_record {
+            0 => segment.number == u64::from(self.origin),
+            last => segment.next_record() == last + 1,
+        }
     }
 
     /// Reads the next segment, if it continues the log, and shows its records.
@@ -42,6 +52,7 @@ impl Survey {
             return;
         }
         let void_after = void_after(restored, segment.restarts);
+        self.last_record = segment.next_record() - 1;
         for record in segment.by_ref() {
             self.last_record = record.number;
             match record.kind {

@@ -187,8 +187,8 @@ fn live(writer: &mut Writer, epochs: [u64; 2], files: &mut BTreeMap<u32, Vec<u8>
 }
 
 fn survey(files: &BTreeMap<u32, Vec<u8>>, restored: &[Epoch]) -> (Survey, Vec<u64>) {
-    let (mut survey, mut epochs) = (Survey::default(), Vec::new());
     let origin = Segment::open(files.last_key_value().unwrap().1).unwrap().origin;
+    let (mut survey, mut epochs) = (Survey::of(origin), Vec::new());
     for (_, bytes) in files.range(origin..) {
         let mut segment = Segment::open(bytes).unwrap();
         survey.read(&mut segment, restored, |record| epochs.push(record.epoch.get()));

@@ -77,9 +77,15 @@ impl Writer {
         (self.origin, self.last) = (origin, last_record);
     }
 
-    /// The segment with which the log begins.
-    pub fn origin(&self) -> u32 {
-        self.origin
+    /// Segments that are begun from now on say that the log begins with this one.
+    pub fn begin_log_with(&mut self, origin: u32) {
+        self.origin = origin;
+    }
+
+    /// What is taken next stands in a new segment: its number.
+    pub fn begin_segment(&mut self) -> u32 {
+        self.offset = None;
+        self.segment + 1
     }
 
     /// Segments that are begun from now on say that the cluster has been restarted so many times.

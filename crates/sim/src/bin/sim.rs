@@ -71,6 +71,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("seal-early", Fault::BugSealEarly),
     ("forget-sync", Fault::BugForgetSync),
     ("ignore-backlog", Fault::BugIgnoreBacklog),
+    ("trim-early", Fault::BugTrimEarly),
     ("load-void", Fault::BugLoadVoid),
     ("forget-restarts", Fault::BugForgetRestarts),
     ("restart-without-all", Fault::BugRestartWithoutAll),

@@ -88,6 +88,9 @@ impl<S: Store> Session<S> {
     ) -> Result<Vec<RowResult>, Failure> {
         self.limit_waits(&mut operations);
         let commit = last && !self.in_transaction();
+        if commit && self.variables.wants_disk() {
+            self.open().commit_to_disk();
+        }
         let results = self.open().execute(operations, commit).await;
         if commit {
             // Committed, or rolled back by the error.
@@ -112,7 +115,10 @@ impl<S: Store> Session<S> {
         if self.in_transaction() {
             return Ok(());
         }
-        if let Some(transaction) = self.transaction.take() {
+        if let Some(mut transaction) = self.transaction.take() {
+            if self.variables.wants_disk() {
+                transaction.commit_to_disk();
+            }
             transaction.commit().await?;
         }
         Ok(())
@@ -225,7 +231,10 @@ impl<S: Store> Session<S> {
         if doomed {
             return Err(error::transaction_lost().into());
         }
-        if let Some(transaction) = transaction {
+        if let Some(mut transaction) = transaction {
+            if self.variables.wants_disk() {
+                transaction.commit_to_disk();
+            }
             transaction.commit().await?;
         }
         Ok(())

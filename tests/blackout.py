@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Kills all processes of a cluster at once, under load, again and again, and checks what is there when it has started again.
+
+Threads move money between accounts; half of them wait for disks (SET durability = 'disk'). A random moment later every node is
+killed with SIGKILL, and in half of the rounds the supervisor, too, which is then started again by hand. On the way up nodes are
+killed again now and then. When the cluster is whole, every transfer that was acknowledged to a session with durability = 'disk' must
+be there, no refused one, balances must follow from the transfers, and all nodes must give the same rows: the state of one epoch.
+Transfers of the other sessions may be lost if they were committed in the last moments, but only as a whole.
+"""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from kill import Cluster, Ledger, Worker, check, connect, prepare, wait_until, is_alive
+from minimysql import Connection, MySQLError
+
+
+class DiskWorker(Worker):
+    """Waits for disks with every commit."""
+
+    def transfer(self):
+        if getattr(self, "told", None) is not self.connection:
+            self.connection.query("SET durability = 'disk'")
+            self.told = self.connection
+        super().transfer()
+
+
+class Durable(Cluster):
+    """A cluster that keeps its rows."""
+
+    def __init__(self, binary, sql_port, *options):
+        self.binary, self.sql_port, self.options = binary, sql_port, options
+        self.directory = os.path.join(tempfile.mkdtemp(prefix="latsdb-blackout-"), "data")
+        self.start()
+
+    def start(self):
+        self.run("start", "--sql-port", str(self.sql_port), "--detach", "--restart-delay-ms", "200",
+                 "--memory-mib", "1024", *self.options)
+
+    def processes(self):
+        """Node processes, and the supervisor."""
+        listed = subprocess.run(["pgrep", "-f", f"node --data-dir {self.directory} "], capture_output=True, text=True, check=False)
+        nodes = [int(p) for p in listed.stdout.split()]
+        with open(os.path.join(self.directory, "supervisor.pid"), encoding="utf8") as file:
+            return nodes, int(file.read())
+
+    def kill_all(self, supervisor_too, chooser):
+        nodes, supervisor = self.processes()
+        chooser.shuffle(nodes)
+        for pid in ([supervisor] if supervisor_too else []) + nodes:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for pid in nodes:
+            wait_until(lambda pid=pid: not is_alive(pid), 20, "a killed process does not end")
+
+
+def blackout(cluster, ports, ledger, number, args, chooser):
+    """One round; gives what is wrong."""
+    stop = threading.Event()
+    base = number * args.threads
+    workers = [(DiskWorker if i % 2 else Worker)(base + i + 1, ports, Ledger(), stop) for i in range(args.threads)]
+    for worker in workers:
+        worker.start()
+    time.sleep(chooser.uniform(0.3, args.seconds))
+    by_hand = chooser.random() < 0.5
+    stop.set()
+    cluster.kill_all(by_hand, chooser)
+    killed = time.monotonic()
+    for worker in workers:
+        worker.join(20)
+    if by_hand:
+        starting = subprocess.Popen([cluster.binary, "start", "--data-dir", cluster.directory, "--sql-port", str(cluster.sql_port),
+                                     "--detach", "--restart-delay-ms", "200", "--memory-mib", "1024", *cluster.options],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    again = chooser.choice([0, 0, 1, 3])
+    for _ in range(again):
+        time.sleep(chooser.uniform(0.0, 0.4))
+        nodes, _ = cluster.processes()
+        if nodes:
+            os.kill(chooser.choice(nodes), signal.SIGKILL)
+    if by_hand:
+        _, errors = starting.communicate(timeout=120)
+        if starting.returncode != 0:
+            return [f"the cluster does not start again: {errors}"], {}
+    cluster.wait_whole(120)
+    up = time.monotonic() - killed
+    lost = 0
+    there = {int(r[0]) for r in connect(ports[0], 30).query("SELECT id FROM transfer")}
+    for worker in workers:
+        own = worker.ledger
+        if not isinstance(worker, DiskWorker):
+            kept = [n for n in own.committed if n in there]
+            lost += len(own.committed) - len(kept)
+            own.unknown += [n for n in own.committed if n not in there]
+            own.committed = kept
+        ledger.committed += own.committed
+        ledger.refused += own.refused
+        ledger.unknown += own.unknown
+        for error, count in own.errors.items():
+            ledger.errors[error] = ledger.errors.get(error, 0) + count
+    wrong = check(ledger, ports)
+    disk = sum(len(w.ledger.committed) for w in workers if isinstance(w, DiskWorker))
+    print(f"blackout {number}: {'all' if by_hand else 'all nodes'} killed, {again} killed again, whole after {up:.2f} s; {disk} commits on disk, "
+          f"{lost} others lost, {len(there)} transfers", flush=True)
+    failures = [w.failure for w in workers if w.failure]
+    return wrong + [f"a thread of the test failed: {f}" for f in failures], {"up": up, "lost": lost}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=6)
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long there is load before a blackout, at most")
+    parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--replicas", type=int, default=2)
+    parser.add_argument("--sql-port", type=int, default=14306)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    args = parser.parse_args()
+    print(f"blackout: seed {args.seed}, {args.rounds} rounds", flush=True)
+    cluster = Durable(args.binary, args.sql_port, "--nodes", str(args.nodes), "--replicas", str(args.replicas))
+    ports = [args.sql_port + i for i in range(args.nodes)]
+    chooser, ledger, wrong = random.Random(args.seed), Ledger(), []
+    try:
+        setup = Connection(ports[0], "test")
+        prepare(setup)
+        setup.query("SET durability = 'disk'")
+        # The tables, and the rows in them, are on disk then.
+        setup.query("INSERT INTO transfer VALUES (0, 0, 1, 0)")
+        setup.query("DELETE FROM transfer WHERE id = 0")
+        setup.close()
+        for number in range(1, args.rounds + 1):
+            found, _ = blackout(cluster, ports, ledger, number, args, chooser)
+            wrong += [f"round {number}: {what}" for what in found]
+            if wrong:
+                break
+    finally:
+        try:
+            cluster.run("stop")
+        except (RuntimeError, OSError, MySQLError, subprocess.TimeoutExpired) as error:
+            wrong.append(f"the cluster does not stop: {error}")
+            cluster.kill_all(True, chooser)
+    for what in wrong:
+        print(f"blackout: WRONG: {what} (directory: {cluster.directory})")
+    print(f"blackout: {len(ledger.committed)} acknowledged, {len(ledger.refused)} refused, {len(ledger.unknown)} cut off or lost; "
+          f"errors {ledger.errors}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
