@@ -52,6 +52,12 @@ check "placement: receive threads that do everything" placement "recv={count=3}"
 check "placement: threads that read beside data managers" placement "recv+query={count=2},tc={count=1},ldm+query={count=2}" 2
 check "the command line" timeout 120 bash tests/commands.sh $((port + 300))
 check "twenty kills" timeout 300 python3 tests/kill.py --binary "$LATSDB" --kills 20 --sql-port $((port + 50))
+blackouts() { # data nodes, replicas, rounds
+  timeout 300 python3 tests/blackout.py --binary "$LATSDB" --sql-port $((port + 430)) --nodes "$1" --replicas "$2" --rounds "$3"
+}
+check "all processes are killed, two replicas" blackouts 2 2 10
+check "all processes are killed, two node groups" blackouts 4 2 4
+check "damaged files" timeout 300 python3 tests/damage.py --binary "$LATSDB" --sql-port $((port + 460))
 histories() { # data nodes, replicas, faults
   timeout 300 python3 tests/history.py --binary "$LATSDB" --checker "$LATS_HISTORY" --sql-port $((port + 80)) \
     --nodes "$1" --replicas "$2" --rounds "$3"

@@ -87,7 +87,14 @@ impl Keep {
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn read(owner: Owner, bytes: &[u8]) -> Result<(u32, ControlState), Unreadable> {
-    let content = file::decode(owner, bytes)?;
+    decode(file::decode(owner, bytes)?)
+}
+
+/// Reads the content of a control file: the newest restart that was promised, and the state.
+///
+/// # Errors
+/// Another version has written it.
+pub fn decode(content: &[u8]) -> Result<(u32, ControlState), Unreadable> {
     let newer = Unreadable::Wrong("a newer version of LatsDB has written it");
     lats_catalog::decode(content).map_err(|_| newer)
 }

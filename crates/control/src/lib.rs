@@ -21,8 +21,9 @@ mod silence;
 mod state;
 mod stop;
 
-pub use state::{Command, ControlState, Founding, Status};
+pub use keep::decode as decode_kept;
 pub use restart::STATUS_WRONG_FILES;
+pub use state::{Command, ControlState, Founding, Status};
 pub use stop::STATUS_STOPPED;
 
 use consensus::{Consensus, raft_id};

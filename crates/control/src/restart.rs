@@ -149,12 +149,15 @@ impl Control {
                 self.survey_logs(ctx);
             }
             Err(Unreadable::Wrong(why)) => self.refuse_control_file(why, ctx),
-            // The power was lost while it was written: the one before it is there still. If there is none, nothing was kept, or
-            // the disk has failed: the node knows nothing, and can only be filled by others.
+            // The power was lost while it was written: the one before it is there still.
             Err(Unreadable::Damaged(_)) => {
                 self.restart.files.pop();
                 match self.restart.files.is_empty() {
-                    true => self.survey_logs(ctx),
+                    true => {
+                        // RESTART-9: its logs may be good; what they are worth the others know.
+                        self.restart.kept = Some(Box::default());
+                        self.survey_logs(ctx);
+                    }
                     false => self.read_file(ctx),
                 }
             }
@@ -201,6 +204,11 @@ impl Control {
     fn end_survey(&mut self, ctx: &mut Ctx<'_>) {
         if self.restart.phase != Phase::Surveying || self.restart.surveys.len() < self.ldm_count() {
             return;
+        }
+        let has_logs = self.restart.surveys.values().any(|s| s.newest > Epoch::default());
+        if has_logs && self.restart.kept.is_none() {
+            // RESTART-9: its control file is gone.
+            self.restart.kept = Some(Box::default());
         }
         match (&self.restart.kept, &self.start) {
             (None, _) => {
@@ -315,6 +323,11 @@ impl Control {
         if newest != Some(ctx.node()) || asked {
             return;
         }
+        if kept.commands == 0 {
+            let why = "the control file of this node is damaged or gone, so it cannot know with whom the cluster can start again: it waits for \
+                       another node that knows";
+            return self.tell_why_it_waits(why, ctx);
+        }
         let hasty = self.may_be_partial(ctx) || ctx.fault(Fault::BugRestartWithoutAll);
         let (epoch, participants) = match participants(&kept, &present, hasty) {
             Ok(found) => found,
@@ -362,7 +375,8 @@ impl Control {
         self.keep.write(&kept, 0, state.restarts(), ctx);
         let mut to_load = 0;
         if state.view.is_in_sync(ctx.node()) {
-            let (catalog, view) = (state.catalog.encode(), lats_catalog::encode(&state.view));
+            let catalog = state.catalog.encode();
+            let view = lats_catalog::encode(&(&state.view, &state.restored));
             let version = CatalogOrd { catalog_version: state.catalog.version };
             let epoch = state.restored.last().copied().unwrap_or_default();
             let restarts = u64::from(state.restarts());

@@ -69,11 +69,23 @@ pub fn encode(owner: Owner, content: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The content of a file.
+/// The content of this node's file.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn decode(owner: Owner, file: &[u8]) -> Result<&[u8], Unreadable> {
+    let (found, content) = open(file)?;
+    if found != owner {
+        return Err(Unreadable::Wrong("it belongs to another cluster or node"));
+    }
+    Ok(content)
+}
+
+/// Whose file it is, and its content.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn open(file: &[u8]) -> Result<(Owner, &[u8]), Unreadable> {
     use Unreadable::{Damaged, Wrong};
     let (head, _) = Head::read_from_prefix(file).map_err(|_| Damaged("it is too short"))?;
     if head.magic != MAGIC {
@@ -85,15 +97,21 @@ pub fn decode(owner: Owner, file: &[u8]) -> Result<&[u8], Unreadable> {
     if head.version > VERSION {
         return Err(Wrong("a newer version of LatsDB has written it"));
     }
-    if (head.cluster, head.node) != (owner.cluster, owner.node) {
-        return Err(Wrong("it belongs to another cluster or node"));
-    }
     let content = file.get(head.head_bytes as usize..).unwrap_or_default();
     let content = content.get(..head.content_bytes as usize).ok_or(Damaged("it is cut off"))?;
     if hash::partition_hash(content) != head.content_checksum {
         return Err(Damaged("it is damaged"));
     }
-    Ok(content)
+    Ok((Owner { cluster: head.cluster, node: head.node }, content))
+}
+
+impl Unreadable {
+    /// What is wrong.
+    pub fn why(&self) -> &'static str {
+        match self {
+            Self::Damaged(why) | Self::Wrong(why) => why,
+        }
+    }
 }
 
 #[cfg(test)]

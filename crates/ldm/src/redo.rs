@@ -96,9 +96,9 @@ struct UnderWay {
 }
 
 /// So much is written without waiting for a seal.
-const WRITE_BYTES: usize = 64 << 10;
+const WRITE_BYTES: usize = 512 << 10;
 /// So much is written at once, or one record.
-const WRITE_BYTES_MAX: usize = 1 << 20;
+const WRITE_BYTES_MAX: usize = 2 << 20;
 /// The exit status of a node whose disk has failed.
 const STATUS_DISK_FAILED: u64 = 6;
 /// Old files that are removed with each write.

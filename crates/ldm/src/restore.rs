@@ -300,10 +300,12 @@ impl Ldm {
 
     /// RESTART-5: the rows as they were in this epoch are wanted.
     pub(crate) fn on_restore_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let Ok(view) = lats_catalog::decode::<View>(signal.payload()) else { return };
+        let known = lats_catalog::decode::<(View, Vec<Epoch>)>(signal.payload());
+        let Ok((view, restored)) = known else { return };
         let before = |step| matches!(step, Step::Listing | Step::FindingEnd | Step::Surveying);
         let Some(restore) = self.restore.as_mut().filter(|r| !before(r.step)) else { return };
         let RestoreReq { epoch, restarts } = signal.body();
+        restore.restored = restored;
         (restore.epoch, restore.restarts) = (epoch, restarts as u32);
         restore.step = Step::Reading;
         (restore.survey, restore.log_bytes) = (Survey::of(restore.origin), 0);

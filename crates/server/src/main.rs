@@ -3,6 +3,7 @@
 mod bench;
 mod cluster_file;
 mod declare_dead;
+mod inspect;
 mod join;
 mod memory;
 mod node;
@@ -57,6 +58,7 @@ enum Command {
     /// Measure a running cluster.
     Bench(bench::BenchArgs),
     Top(top::TopArgs),
+    Inspect(inspect::InspectArgs),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Node(args) => node::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Top(args) => top::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
     };
     match done {
         Ok(code) => code,

@@ -28,7 +28,7 @@ body! {
 }
 body! {
     /// Control → LDM of the same node, after the catalog: load the rows as they were in this epoch. Payload: the view that
-    /// will be the first one.
+    /// will be the first one, and the epochs that restarts have begun with.
     RestoreReq {
         /// Later changes are void.
         epoch: Epoch,

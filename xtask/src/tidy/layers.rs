@@ -27,7 +27,10 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("lats-cost", &["base", "values", "catalog", "signals", "kernel", "ldm", "tc", "client"]),
     (
         "latsdb",
-        &["base", "bench", "values", "catalog", "signals", "client", "node", "runtime", "sql"],
+        &[
+            "base", "bench", "values", "catalog", "files", "signals", "client", "node", "runtime",
+            "sql",
+        ],
     ),
     ("xtask", &[]),
 ];

@@ -1,0 +1,203 @@
+//! `latsdb inspect`: what is in the files of a node, for people.
+
+use crate::say::say;
+use anyhow::{Context, bail};
+use lats_files::{
+    control,
+    redo::{End, Record, RecordKind, Segment},
+};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+/// Print what is in redo logs and control files. The files of a running node may be read as well.
+#[derive(clap::Args)]
+pub(crate) struct InspectArgs {
+    /// Files, or directories of nodes (as `latsdb-data/node-1`).
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Print every record of redo logs, and every change.
+    #[arg(long)]
+    records: bool,
+}
+
+pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<ExitCode> {
+    let mut damaged = false;
+    for path in &args.paths {
+        for file in files(path)? {
+            let bytes =
+                fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            say!("{} ({} bytes)", file.display(), bytes.len());
+            damaged |= match bytes.get(..8) {
+                Some(magic) if magic == control::MAGIC => inspect_control(&bytes),
+                _ => inspect_redo(&bytes, args.records),
+            };
+        }
+    }
+    Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.and_then(lats_runtime::io::parse_file_name).is_some()
+    };
+    let mut files: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(is_ours).collect();
+    files.sort();
+    if files.is_empty() {
+        bail!(
+            "{} has no files of a node; name a directory like latsdb-data/node-1",
+            path.display()
+        );
+    }
+    Ok(files)
+}
+
+/// True if it is damaged.
+fn inspect_control(bytes: &[u8]) -> bool {
+    let read = control::open(bytes).and_then(|(owner, content)| {
+        let (promised, state) = lats_node::control::decode_kept(content)?;
+        Ok((owner, promised, state))
+    });
+    let (owner, promised, state) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            say!("  cannot be used: {}", error.why());
+            return true;
+        }
+    };
+    let view = &state.view;
+    say!(
+        "  control state of node {} in cluster {}, after {} commands",
+        owner.node,
+        owner.cluster,
+        state.commands
+    );
+    say!(
+        "  view {}, catalog {}, epochs up to {}",
+        view.number,
+        state.catalog.version,
+        state.epoch_ceiling
+    );
+    let restored: Vec<String> = state.restored.iter().map(ToString::to_string).collect();
+    say!(
+        "  restarts: {} (at epochs: {}); promised: {promised}",
+        restored.len(),
+        restored.join(", ")
+    );
+    for member in &view.members {
+        let what = match (member.alive, member.roles.data) {
+            (false, _) => "dead",
+            (true, false) => "witness",
+            (true, true) if view.is_in_sync(member.node) => "full replica",
+            (true, true) => "being filled",
+        };
+        say!(
+            "  node {} (life {}): {what}, {}",
+            member.node,
+            member.incarnation,
+            member.native_address
+        );
+    }
+    for table in state.catalog.tables.values() {
+        say!(
+            "  table {}: {}.{}, {} fragments",
+            table.id,
+            table.database,
+            table.name,
+            table.fragment_count
+        );
+    }
+    false
+}
+
+/// True if there is damage. What stands behind the last record may be the torn end of a log.
+fn inspect_redo(bytes: &[u8], shows_records: bool) -> bool {
+    let mut segment = match Segment::open(bytes) {
+        Ok(segment) => segment,
+        Err(why) => {
+            say!("  cannot be used: {why}");
+            return true;
+        }
+    };
+    let log = segment.log;
+    say!(
+        "  redo log of data manager {} of node {} (life {}) in cluster {}: segment {}, after {} restarts",
+        log.instance,
+        log.node,
+        log.life,
+        log.cluster,
+        segment.number,
+        segment.restarts
+    );
+    say!(
+        "  the log begins with segment {}; records from {} on",
+        segment.origin,
+        segment.next_record()
+    );
+    let (mut records, mut changes, mut sealed) = (0_u64, 0_u64, None);
+    for record in segment.by_ref() {
+        records += 1;
+        changes += record.changes().count() as u64;
+        if record.kind == RecordKind::Seal {
+            sealed = Some((record.epoch, record.durable));
+        }
+        if shows_records {
+            show(&record);
+        }
+    }
+    say!("  {records} records with {changes} changes");
+    if let Some((epoch, durable)) = sealed {
+        say!("  sealed up to epoch {epoch}; then known to be durable everywhere: {durable}");
+    }
+    match segment.end() {
+        End::Clean => false,
+        End::Broken { at, why } => {
+            say!("  nothing that can be used from byte {at} on: {why}");
+            true
+        }
+    }
+}
+
+fn show(record: &Record<'_>) {
+    match record.kind {
+        RecordKind::Seal => say!("  {}: seal of epoch {}", record.number, record.epoch),
+        RecordKind::Changes => {
+            let of = record.transaction;
+            say!(
+                "  {}: epoch {}, transaction {:x}/{}",
+                record.number,
+                record.epoch,
+                of.client.get(),
+                of.sequence
+            );
+        }
+    }
+    for change in record.changes() {
+        let what = change.image.map_or_else(|| "deleted".to_string(), hex);
+        say!(
+            "      table {} fragment {} row {} change {}: key {} {what}",
+            change.table,
+            change.fragment,
+            change.row,
+            change.number,
+            hex(change.key)
+        );
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const SHOWN: usize = 64;
+    let mut text: String = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    if bytes.len() > SHOWN {
+        text.push_str(&format!("… ({} bytes)", bytes.len()));
+    }
+    text
+}

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Damages files of a stopped cluster at random: bits flipped, files cut off, removed, swapped between nodes, or those of another cluster.
+
+One node's files at a time: the cluster must start with all rows, the damaged node filled by the other one or told what to do. Files
+of both nodes: the cluster must start with the rows of one epoch, or say what is wrong and not serve at all; it never serves other rows.
+"""
+
+import argparse
+import glob
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+from blackout import Durable
+from kill import connect
+from minimysql import Connection
+
+ROWS = 3_000
+
+
+def flip(path, chooser):
+    with open(path, "r+b") as file:
+        size = os.path.getsize(path)
+        if size == 0:
+            return
+        file.seek(chooser.randrange(size))
+        byte = file.read(1)[0]
+        file.seek(-1, 1)
+        file.write(bytes([byte ^ (1 << chooser.randrange(8))]))
+
+
+def cut(path, chooser):
+    with open(path, "r+b") as file:
+        file.truncate(chooser.randrange(os.path.getsize(path) + 1))
+
+
+def newer(path, _chooser):
+    with open(path, "r+b") as file:
+        file.seek(8)
+        file.write(b"\x09")
+
+
+DAMAGES = {"a bit is flipped": flip, "it is cut off": cut, "it is gone": lambda path, _: os.remove(path),
+           "its version is another": newer}
+
+
+def files(directory, node, kind):
+    return sorted(glob.glob(os.path.join(directory, f"node-{node}", f"{kind}-*")))
+
+
+def content(ports):
+    return [connect(p, 30).query("SELECT id, value FROM thing ORDER BY id") for p in ports]
+
+
+def start(cluster, seconds):
+    """True if it serves; else what its log says, and it is stopped."""
+    line = [cluster.binary, "start", "--data-dir", cluster.directory, "--sql-port", str(cluster.sql_port), "--detach",
+            "--restart-delay-ms", "200", "--memory-mib", "1024", *cluster.options]
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        if process.wait(seconds) == 0:
+            return True, ""
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    with open(cluster.directory + ".log", encoding="utf8", errors="replace") as log:
+        text = log.read()
+    cluster.run("stop")
+    return False, text
+
+
+def one_damage(cluster, ports, expected, kind, what, nodes, keep, chooser):
+    """What is wrong with what the cluster does then."""
+    shutil.rmtree(cluster.directory)
+    shutil.copytree(keep, cluster.directory)
+    touched = []
+    for node in nodes:
+        found = files(cluster.directory, node, kind)
+        path = chooser.choice(found)
+        DAMAGES[what](path, chooser)
+        touched.append(os.path.basename(path))
+    serves, text = start(cluster, 15 if len(nodes) == 1 else 8)
+    name = f"{kind} of node {nodes} ({', '.join(touched)}): {what}"
+    if not serves:
+        reasons = ("cannot be used", "damaged", "starts again when")
+        told = [line for line in text.splitlines() if any(r in line for r in reasons)]
+        if len(nodes) == 1 and what != "its version is another":
+            return [f"{name}: the cluster does not start: {told[-1:] or text[-300:]}"], name
+        if not told:
+            return [f"{name}: it does not say why it does not start: {text[-300:]}"], name
+        return [], name + ": told, does not serve"
+    cluster.wait_whole(60)
+    found = content(ports)
+    cluster.run("stop")
+    if any(f != found[0] for f in found):
+        return [f"{name}: the nodes give different rows"], name
+    if len(nodes) == 1 and found[0] != expected:
+        return [f"{name}: {len(found[0])} rows, not the {len(expected)} that were there"], name
+    # Values were written one after the other: an earlier epoch has the first so many of them.
+    if found[0] != expected[:len(found[0])]:
+        return [f"{name}: rows that never were together"], name
+    return [], f"{name}: {len(found[0])} rows"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--sql-port", type=int, default=14306)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    args = parser.parse_args()
+    print(f"damage: seed {args.seed}", flush=True)
+    chooser, wrong = random.Random(args.seed), []
+    cluster = Durable(args.binary, args.sql_port)
+    ports = [args.sql_port, args.sql_port + 1]
+    try:
+        setup = Connection(ports[0], "test")
+        setup.query("CREATE TABLE thing (id INT PRIMARY KEY, value VARCHAR(200), KEY (value))")
+        setup.query("SET durability = 'disk'")
+        for at in range(0, ROWS, 100):
+            setup.query("INSERT INTO thing VALUES " + ",".join(f"({i}, 'value {i} {'x' * 100}')" for i in range(at, at + 100)))
+        setup.close()
+        cluster.run("stop")
+        # Several lives, several segments.
+        cluster.start()
+        cluster.wait_whole()
+        expected = content(ports)[0]
+        cluster.run("stop")
+        keep = cluster.directory + ".kept"
+        shutil.copytree(cluster.directory, keep)
+        for _ in range(args.rounds):
+            for kind in ("redo", "control"):
+                for what in DAMAGES:
+                    for nodes in ([1], [2], [1, 2]):
+                        found, said = one_damage(cluster, ports, expected, kind, what, nodes, keep, chooser)
+                        wrong += found
+                        print(f"damage: {'WRONG' if found else 'ok   '} {found[0] if found else said}", flush=True)
+    finally:
+        try:
+            cluster.run("stop")
+        except RuntimeError as error:
+            wrong.append(str(error))
+    print(f"damage: {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
