@@ -86,9 +86,7 @@ pub enum Fault {
     BugIgnoreBacklog,
     /// Planted bug: a log is trimmed before the checkpoint that makes up for it is durable everywhere.
     BugTrimEarly,
-    /// Planted bug: a restarted data manager loads what was committed after the epoch that the cluster restarts at.
-    BugLoadVoid,
-    /// Planted bug: a data manager that restarts for the second time loads what the first restart has made void.
+    /// Planted bug: a restarted data manager loads what the restart, or an earlier one, has made void.
     BugForgetRestarts,
     /// Planted bug: the cluster restarts although a node is missing that may know of newer durable epochs.
     BugRestartWithoutAll,

@@ -124,10 +124,10 @@ impl Restore {
             self.survey.passed_over += 1;
             return ended;
         }
-        let all = Epoch::new(u64::MAX);
+        // RESTART-3: what this restart makes void is among it.
+        let void_after = void_after(&self.restored, segment.restarts);
         let forgets = ctx.fault(Fault::BugForgetRestarts);
-        let void = if forgets { all } else { void_after(&self.restored, segment.restarts) };
-        let upto = void.min(if ctx.fault(Fault::BugLoadVoid) { all } else { self.epoch });
+        let upto = if forgets { Epoch::new(u64::MAX) } else { void_after };
         let loads = self.step == Step::Reading;
         let recent = Epoch::new(upto.get().saturating_sub(OUTCOME_EPOCHS));
         let rows = &mut self.rows;

@@ -133,7 +133,6 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugSealEarly
             | Fault::BugIgnoreBacklog
             | Fault::BugTrimEarly
-            | Fault::BugLoadVoid
             | Fault::BugForgetRestarts
             | Fault::BugRestartWithoutAll
     )

@@ -72,7 +72,6 @@ const BUGS: &[(&str, Fault)] = &[
     ("forget-sync", Fault::BugForgetSync),
     ("ignore-backlog", Fault::BugIgnoreBacklog),
     ("trim-early", Fault::BugTrimEarly),
-    ("load-void", Fault::BugLoadVoid),
     ("forget-restarts", Fault::BugForgetRestarts),
     ("restart-without-all", Fault::BugRestartWithoutAll),
     ("ignore-lease", Fault::BugIgnoreLease),
