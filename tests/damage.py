@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Damages files of a stopped cluster at random: bits flipped, files cut off, removed, swapped between nodes, or those of another cluster.
+"""Damages files of a stopped cluster at random: bits flipped, files cut off, removed, of another version, or swapped with another node's.
 
 One node's files at a time: the cluster must start with all rows, the damaged node filled by the other one or told what to do. Files
 of both nodes: the cluster must start with the rows of one epoch, or say what is wrong and not serve at all; it never serves other rows.
@@ -43,8 +43,22 @@ def newer(path, _chooser):
         file.write(b"\x09")
 
 
+def swapped(path, _chooser):
+    """With the file of the same name of the other node."""
+    node = "node-1" if "node-1" in path else "node-2"
+    other = path.replace(node, "node-2" if node == "node-1" else "node-1")
+    if os.path.exists(other):
+        shutil.copy(other, path)
+    else:
+        os.rename(path, other)
+
+
 DAMAGES = {"a bit is flipped": flip, "it is cut off": cut, "it is gone": lambda path, _: os.remove(path),
-           "its version is another": newer}
+           "its version is another": newer, "it is the other node's": swapped}
+
+
+# A file that is whole and wrong: somebody has to look.
+REFUSED = {"its version is another", "it is the other node's"}
 
 
 def files(directory, node, kind):
@@ -87,7 +101,7 @@ def one_damage(cluster, ports, expected, kind, what, nodes, keep, chooser):
     if not serves:
         reasons = ("cannot be used", "damaged", "starts again when")
         told = [line for line in text.splitlines() if any(r in line for r in reasons)]
-        if len(nodes) == 1 and what != "its version is another":
+        if len(nodes) == 1 and what not in REFUSED:
             return [f"{name}: the cluster does not start: {told[-1:] or text[-300:]}"], name
         if not told:
             return [f"{name}: it does not say why it does not start: {text[-300:]}"], name

@@ -21,6 +21,8 @@ pub struct ClusterConfig {
     pub lock_wait_ms: u64,
     /// Data nodes keep what is committed on disk.
     pub keeps: bool,
+    /// Commits of SQL sessions wait for disks unless they say otherwise.
+    pub to_disk: bool,
 }
 
 /// What a node does.

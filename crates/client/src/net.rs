@@ -86,6 +86,7 @@ const BACKLOG_BYTES_MAX: usize = 64 << 20;
 const TICK: Duration = Duration::from_millis(5);
 /// As many wait for disks as may.
 const WAITERS_RETRY: Duration = Duration::from_millis(10);
+const WAITERS_RETRIES: u32 = 500;
 /// Whoever waits for changes looks again after so long even if it hears of none.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_000);
 
@@ -316,7 +317,8 @@ impl Client {
     /// # Errors
     /// [`RefCode::NotOnDisk`] if that takes very long, [`RefCode::NothingKept`] if nothing is kept on disk.
     pub async fn durable(&self, epoch: Epoch) -> Result<(), StoreError> {
-        loop {
+        // Each question has its own patience; so many times one is asked again.
+        for _ in 0..WAITERS_RETRIES {
             match self.ask(|core| core.wait_until_durable(epoch)).await {
                 Answer::Epochs { durable, .. } if durable >= epoch => return Ok(()),
                 Answer::Epochs { durable, .. } if durable == Epoch::default() => {
@@ -326,6 +328,19 @@ impl Client {
                 Answer::Epochs { .. } => tokio::time::sleep(WAITERS_RETRY).await,
                 other => return Err(unexpected(other)),
             }
+        }
+        Err(RefCode::NotOnDisk.into())
+    }
+
+    /// Waits until everything that is committed by now, by whomever, is on the disks of all replicas.
+    ///
+    /// # Errors
+    /// As [`Self::durable`], and when no node answers.
+    pub async fn all_durable(&self) -> Result<(), StoreError> {
+        match self.ask(ClientCore::fetch_epochs).await {
+            // Other nodes may have heard of the next one.
+            Answer::Epochs { current, .. } => self.durable(Epoch::new(current.get() + 1)).await,
+            other => Err(unexpected(other)),
         }
     }
 

@@ -177,9 +177,13 @@ impl Control {
 
     pub(crate) fn on_epoch_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let EpochReq { request, durable } = signal.body();
+        // A client may ask for what it likes; nobody has committed in epochs so far ahead.
+        let durable = durable.min(Epoch::new(self.epochs.current.get() + WINDOW));
         // Who asks waits for one to be complete, or durable.
         self.note_epoch_used(self.epochs.current.max(durable), ctx);
-        if durable <= self.epochs.disk.durable || !self.state.view.config.keeps {
+        // With a lost group nothing more becomes durable: whoever asks hears so, and gives up.
+        let stands = self.state.view.lost_groups().next().is_some();
+        if durable <= self.epochs.disk.durable || !self.state.view.config.keeps || stands {
             return self.tell_epochs((signal.sender(), request), ctx);
         }
         self.wait_for_disks(durable, (signal.sender(), request), ctx);

@@ -8,7 +8,7 @@ use crate::{
     state::{ControlState, again::Participant},
 };
 use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
-use lats_catalog::Member;
+use lats_catalog::{Group, Member};
 use lats_files::control::Unreadable;
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -243,6 +243,8 @@ impl Control {
             restorable: surveys().map(|s| s.restorable).min().unwrap_or_default(),
             newest: surveys().map(|s| s.newest.max(s.restorable)).max().unwrap_or_default(),
             durable: surveys().map(|s| s.durable).max().unwrap_or_default(),
+            asked_by: self.restart.attempt.as_ref().map(|a| a.asked_by.1).unwrap_or_default(),
+            asker: self.restart.attempt.as_ref().map_or(0, |a| u32::from(a.asked_by.0.get())),
         };
         let member = member.clone();
         self.restart.present.insert(ctx.node(), Present { has, member });
@@ -257,6 +259,7 @@ impl Control {
             self.restart.attempt = None;
             self.restart.phase = Phase::Waiting;
         }
+        self.ask_again(ctx);
         self.note_own_presence(ctx);
         let Some(own) = self.restart.present.get(&ctx.node()) else { return };
         let bytes = lats_catalog::encode(&own.member);
@@ -277,11 +280,35 @@ impl Control {
     /// True if this node has asked for a restart that cannot begin any more.
     fn has_lost_a_participant(&self, ctx: &Ctx<'_>) -> bool {
         let Some(attempt) = &self.restart.attempt else { return false };
-        let ours = attempt.asked_by == (ctx.node(), ctx.incarnation());
-        let is_here = |m: &Member| {
-            m.node == ctx.node() || self.peers.get(&m.node).is_some_and(|p| p.link == m.incarnation)
+        let me = (ctx.node(), ctx.incarnation());
+        let (ours, restarts) = (attempt.asked_by == me, attempt.state.restarts());
+        // It has promised the same, or more, to somebody else.
+        let serves_another = |has: &RestartRep| {
+            has.promised >= restarts
+                && has.asked_by != Incarnation::default()
+                && (has.asker, has.asked_by) != (u32::from(me.0.get()), me.1)
         };
-        ours && !attempt.state.view.data_nodes().all(is_here)
+        let takes_part = |m: &Member| {
+            let here = self.peers.get(&m.node).is_some_and(|p| p.link == m.incarnation);
+            let has = self.restart.present.get(&m.node).map(|p| p.has);
+            m.node == me.0 || (here && !has.is_some_and(|has| serves_another(&has)))
+        };
+        ours && !attempt.state.view.data_nodes().all(takes_part)
+    }
+
+    /// What was asked, or answered, may have been lost with a link that broke for a moment.
+    fn ask_again(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(attempt) = &self.restart.attempt else { return };
+        let me = ctx.node();
+        if attempt.asked_by == (me, ctx.incarnation()) {
+            let restarts = attempt.state.restarts();
+            let (body, bytes) = (RestartReq { restarts, reserved: 0 }, attempt.state.encode());
+            let all = attempt.state.view.data_nodes().map(|m| m.node);
+            for node in all.filter(|n| !attempt.ready.contains(n) && *n != me) {
+                ctx.send_with(BlockRef::control(node), &body, &[&bytes]);
+            }
+        }
+        self.confirm_promise(ctx);
     }
 
     /// True if this life of a node waits as well: it has not taken us for a member.
@@ -358,14 +385,18 @@ impl Control {
         let Ok(state) = ControlState::decode(signal.payload()) else { return };
         let Some(kept) = &self.restart.kept else { return };
         let waits = matches!(self.restart.phase, Phase::Waiting | Phase::Promised);
+        let asker = (signal.sender().node, Incarnation::new(signal.header.incarnation));
+        let again = |a: &Attempt| a.asked_by == asker && a.state.restarts() == state.restarts();
+        if self.restart.attempt.as_ref().is_some_and(again) {
+            return self.confirm_promise(ctx);
+        }
         let is_newer = state.restarts() > kept.restarts()
             && state.commands > kept.commands
             && state.restarts() > self.keep.promised;
         if !waits || !is_newer || !state.view.is_alive(ctx.node(), ctx.incarnation()) {
             return;
         }
-        let life = Incarnation::new(signal.header.incarnation);
-        self.promise(state, (signal.sender().node, life), ctx);
+        self.promise(state, asker, ctx);
     }
 
     /// RESTART-3: takes part in no earlier restart any more, and loads the rows.
@@ -476,7 +507,7 @@ impl Control {
         let gone = voters.iter().filter(|id| crate::is_among(&self.gone, **id)).count();
         let leaderless = self.leader().is_none() && 2 * gone > voters.len();
         let view = &self.state.view;
-        let lost = view.groups.iter().all(lats_catalog::Group::is_lost);
+        let lost = view.groups.iter().all(Group::is_lost);
         let ends = view.config.keeps && (lost || leaderless && !self.serves_alone(ctx));
         if ends {
             let why = "the nodes that had the rows have died; a new process takes part in the restart of the cluster";
@@ -514,13 +545,16 @@ fn participants(
         ));
     }
     let restored = kept.restored.last().copied().unwrap_or_default();
-    let durable = present.values().map(|p| p.has.durable).fold(restored, Epoch::max);
-    let full = |node: NodeId| {
-        let had = view.groups.iter().any(|g| g.had(node));
-        present.get(&node).filter(|p| had && p.has.restorable >= durable)
-    };
+    let had = |node: NodeId| view.groups.iter().any(|g| g.had(node));
+    let known = present.iter().filter(|(node, _)| had(**node)).map(|(_, p)| p.has.durable);
+    let durable = known.fold(restored, Epoch::max);
+    let full =
+        |node: NodeId| present.get(&node).filter(|p| had(node) && p.has.restorable >= durable);
     let nodes = || view.groups.iter().flat_map(|g| &g.nodes).copied();
-    if let Some(group) = view.groups.iter().find(|g| g.nodes.iter().all(|n| full(*n).is_none())) {
+    // What a person gives up stays lost.
+    let given_up = |g: &Group| hasty && g.is_lost();
+    let nobody = |g: &&Group| g.nodes.iter().all(|n| full(*n).is_none()) && !given_up(g);
+    if let Some(group) = view.groups.iter().find(nobody) {
         let nodes: Vec<String> = group.nodes.iter().map(|n| n.to_string()).collect();
         return Err(format!(
             "none of nodes {} can give back epoch {durable}, which was durable: their redo logs are damaged. Put the right \

@@ -198,6 +198,7 @@ fn view(replicas: u16) -> View {
             lease_ms: 300,
             lock_wait_ms: 1_000,
             keeps: false,
+            to_disk: false,
         },
         members: nodes.iter().map(member).collect(),
         groups: vec![Group {

@@ -137,7 +137,8 @@ impl Ldm {
         }
         redo.end_record();
         checkpoint.logged = redo.lengths.logged;
-        if checkpoint.left.is_empty() {
+        // CHECKPOINT-2: and an image that is kept may be of a later epoch than any that is known here.
+        if checkpoint.left.is_empty() && !redo.leaks() {
             checkpoint.ends = Some((redo.last_record(), self.epoch));
         }
     }

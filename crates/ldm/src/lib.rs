@@ -342,6 +342,7 @@ impl Ldm {
         self.refused.retain(|_, since| now.since(*since) < OUTCOME_KEPT);
         self.drop_idle_scans(now);
         self.closed.forget(now);
+        self.note_durable(ctx);
         ctx.after(Duration::from_millis(1_000), TIMER_HOUSEKEEPING);
     }
 }

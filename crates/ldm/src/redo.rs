@@ -55,6 +55,8 @@ pub(crate) struct Redo {
     wanted: Epoch,
     sealed: Epoch,
     sent: Epoch,
+    /// The newest epoch that a seal has called durable in the whole cluster.
+    noted: Epoch,
     /// What survives a loss of power: up to this epoch, and up to this record.
     durable: Epoch,
     durable_record: u64,
@@ -124,6 +126,7 @@ impl Redo {
             wanted: Epoch::default(),
             sealed: Epoch::default(),
             sent: Epoch::default(),
+            noted: Epoch::default(),
             durable: Epoch::default(),
             durable_record: 0,
             told: Default::default(),
@@ -155,13 +158,24 @@ impl Redo {
         epoch: Epoch,
     ) {
         self.lengths.log = bytes;
-        if origin > 0 {
+        // A log without a whole record has nothing to go on with.
+        if origin > 0 && last_record > 0 {
             self.oldest = origin;
             self.writer.go_on_behind(self.behind, origin, last_record);
             self.former.retain(|segment| *segment < origin);
         }
-        (self.sealed, self.sent, self.durable) = (epoch, epoch, epoch);
+        (self.sealed, self.sent, self.durable, self.noted) = (epoch, epoch, epoch, epoch);
         self.cluster_durable = epoch;
+    }
+
+    /// What was loaded from the former log is not wanted: the log begins anew after all.
+    pub(crate) fn begin_anew(&mut self) {
+        self.writer.begin_behind(self.behind);
+        self.former.extend(self.oldest..=self.behind);
+        self.oldest = self.behind + 1;
+        self.lengths = Lengths::default();
+        (self.sealed, self.sent, self.durable, self.noted) = Default::default();
+        self.cluster_durable = Epoch::default();
     }
 
     /// Files that nobody needs any more are removed, a few at a time.
@@ -376,7 +390,8 @@ impl Ldm {
             let seal = redo.wanted.min(self.sealable(ctx));
             if seal > redo.sealed {
                 redo.sealed = seal;
-                redo.writer.seal(seal, redo.cluster_durable);
+                redo.noted = redo.cluster_durable;
+                redo.writer.seal(seal, redo.noted);
             }
             if redo.sealed > redo.sent || redo.is_much() {
                 redo.write(ctx);
@@ -384,6 +399,19 @@ impl Ldm {
         }
         redo.tell_backlog(ctx);
         self.redo = Some(redo);
+    }
+
+    /// Once a second: the last seal of a busy time says that its own epoch is durable everywhere, or nobody's log would
+    /// (RESTART-2).
+    pub(crate) fn note_durable(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(redo) = &mut self.redo else { return };
+        let is_known = redo.noted >= redo.sealed || redo.cluster_durable < redo.sealed;
+        if is_known || redo.under_way.is_some() || redo.waiting_bytes() > 0 {
+            return;
+        }
+        redo.noted = redo.cluster_durable;
+        redo.writer.seal(redo.sealed, redo.noted);
+        redo.write(ctx);
     }
 
     /// As [`Self::write_redo`], if much waits.

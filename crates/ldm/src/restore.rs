@@ -3,7 +3,7 @@
 
 use crate::{Fragment, Ldm, TIMER_RESTORE};
 use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
-use lats_base::{Epoch, FragmentId, NodeId, RowId, TableId, TransactionId, require};
+use lats_base::{Epoch, FragmentId, NodeId, RowId, TableId, TransactionId};
 use lats_catalog::View;
 use lats_files::redo::{NEWER, Record, SEGMENT_HEAD_BYTES, Segment, Survey, void_after};
 use lats_kernel::{Ctx, Fault};
@@ -197,7 +197,9 @@ impl Ldm {
         let Some(restore) = self.restore.as_mut().filter(|r| r.step == Step::Listing) else {
             return;
         };
-        require!(request == REQUESTS, "one list is asked for");
+        if request != REQUESTS {
+            return;
+        }
         let numbers = signal.payload().chunks_exact(size_of::<u32>());
         restore.segments =
             numbers.filter_map(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?))).collect();
@@ -331,7 +333,7 @@ impl Ldm {
         }
     }
 
-    fn clear_fragments(&mut self) {
+    pub(crate) fn clear_fragments(&mut self) {
         for table in self.tables.values_mut() {
             for (_, fragment) in core::mem::take(&mut table.fragments) {
                 self.memory_bytes -= fragment.bytes();
@@ -373,15 +375,18 @@ impl Ldm {
             entry.remove();
         }
         // Of tables that were dropped there are no fragments.
-        self.on_fragment(table, fragment, |f, layout| {
-            for (id, found) in some {
+        let fits = self.on_fragment(table, fragment, |f, layout| {
+            some.into_iter().all(|(id, found)| {
                 f.hear_number(found.number);
-                let Some(image) = found.image else { continue };
+                let Some(image) = found.image else { return true };
+                // In an epoch a key is in one row.
                 let free = f.make_room(id, &found.key);
-                require!(free, "in an epoch a key is in one row, and row {id} is free");
-                f.store_copy(id, found.number, found.epoch, Some(&image), layout);
-            }
+                free && f.store_copy(id, found.number, found.epoch, Some(&image), layout)
+            })
         });
+        if fits == Some(false) {
+            return self.refuse_file("its rows contradict each other", ctx);
+        }
         ctx.after(lats_base::Duration::ZERO, TIMER_RESTORE);
     }
 }

@@ -59,6 +59,7 @@ fn view() -> View {
             lease_ms: 300,
             lock_wait_ms: 100,
             keeps: false,
+            to_disk: false,
         },
         members: vec![member],
         groups: vec![Group {

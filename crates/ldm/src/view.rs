@@ -26,7 +26,13 @@ impl Ldm {
         let next = self.view.number.get() + 1;
         require!(next == 1 || view.number.get() == next, "VIEW-10");
         let before = core::mem::replace(&mut self.view, view);
-        self.restore = None;
+        if self.restore.take().is_some() && !self.view.is_in_sync(ctx.node()) {
+            // RESTART-4: an attempt to restart came to nothing, and the node is filled anew.
+            self.clear_fragments();
+            if let Some(redo) = &mut self.redo {
+                redo.begin_anew();
+            }
+        }
         let joined_in = self.view.joined_in(ctx.node(), ctx.incarnation());
         self.joined_in = joined_in.unwrap_or(self.joined_in);
         let died = |m: &&Member| m.alive && !self.view.is_alive(m.node, m.incarnation);

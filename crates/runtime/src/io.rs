@@ -93,9 +93,6 @@ impl Answers {
             ErrorKind::NotFound => IO_MISSING,
             _ => IO_FAILED,
         };
-        if code != IO_MISSING {
-            tracing::warn!(%error, "a file cannot be read or written");
-        }
         self.send(to, &IoRef { request, code, reserved: 0 }, &[]);
     }
 }
@@ -107,6 +104,8 @@ pub(crate) struct Files {
     /// Written, or created, since the last sync.
     dirty: BTreeSet<FileName>,
     created: bool,
+    /// The last write found no room.
+    is_full: bool,
     buffer: Vec<u8>,
 }
 
@@ -117,6 +116,7 @@ impl Files {
             open: BTreeMap::new(),
             dirty: BTreeSet::new(),
             created: false,
+            is_full: false,
             buffer: Vec::new(),
         }
     }
@@ -126,9 +126,16 @@ impl Files {
         match signal.number() {
             Some(SignalNumber::IoWriteReq) => {
                 let asked = signal.body::<IoWriteReq>();
+                let request = asked.request;
                 match self.write(&asked, signal.payload()) {
-                    Ok(()) => answers.send(to, &IoConf { request: asked.request }, &[]),
-                    Err(error) => answers.refuse(to, asked.request, &error),
+                    Ok(()) => {
+                        self.is_full = false;
+                        answers.send(to, &IoConf { request }, &[]);
+                    }
+                    Err(error) => {
+                        self.tell(asked.file, &error);
+                        answers.refuse(to, request, &error);
+                    }
                 }
             }
             Some(SignalNumber::IoReadReq) => {
@@ -165,6 +172,22 @@ impl Files {
         }
     }
 
+    /// A full disk is asked again and again, and told of once.
+    fn tell(&mut self, file: FileName, error: &Error) {
+        let path = self.path(file);
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded if self.is_full => {}
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                self.is_full = true;
+                tracing::warn!(
+                    "the disk of {} is full: changes are refused when what waits for it is too much; make room",
+                    path.display()
+                );
+            }
+            _ => tracing::error!(%error, "cannot write {}", path.display()),
+        }
+    }
+
     fn path(&self, name: FileName) -> PathBuf {
         self.directory.join(file_name(name))
     }
@@ -193,13 +216,15 @@ impl Files {
         }
         let (kind, instance) = (asked.file.kind, asked.file.instance);
         let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
-        for name in self.dirty.extract_if(.., own) {
-            if let Some(file) = self.open.get(&name) {
-                file.sync_data()?;
+        for name in self.dirty.iter().filter(|name| own(name)) {
+            if let Some(file) = self.open.get(name) {
+                file.sync_data().map_err(unsafe_now)?;
             }
         }
-        if core::mem::take(&mut self.created) {
-            File::open(&self.directory)?.sync_all()?;
+        self.dirty.retain(|name| !own(name));
+        if self.created {
+            File::open(&self.directory)?.sync_all().map_err(unsafe_now)?;
+            self.created = false;
         }
         Ok(())
     }
@@ -228,6 +253,11 @@ impl Files {
         }
         Ok(numbers)
     }
+}
+
+/// DURABLE-4: a sync that has failed, for want of room or whatever else, is never tried again.
+fn unsafe_now(error: Error) -> Error {
+    Error::other(error)
 }
 
 /// What a file is called in the node's directory.

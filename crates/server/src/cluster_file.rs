@@ -100,9 +100,16 @@ impl ClusterFile {
     pub(crate) fn write(&self, data_dir: &Path) -> anyhow::Result<()> {
         let path = Self::path(data_dir);
         let fresh = path.with_extension("new");
-        std::fs::write(&fresh, serde_json::to_vec_pretty(self)?)
-            .and_then(|()| std::fs::rename(&fresh, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
+        let bytes = serde_json::to_vec_pretty(self)?;
+        let write = || {
+            let mut file = std::fs::File::create(&fresh)?;
+            std::io::Write::write_all(&mut file, &bytes)?;
+            // Without it nobody knows which cluster the nodes' files belong to.
+            file.sync_all()?;
+            std::fs::rename(&fresh, &path)?;
+            std::fs::File::open(data_dir)?.sync_all()
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// True if some node has something on disk here.
@@ -137,6 +144,7 @@ impl ClusterFile {
                 lease_ms: LEASE_MS,
                 lock_wait_ms: LOCK_WAIT_MS,
                 keeps: self.keeps,
+                to_disk: self.to_disk,
             },
             members: self.nodes.iter().map(member).collect(),
         }

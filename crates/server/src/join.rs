@@ -162,7 +162,7 @@ fn describe(status: &Status, own: &NodeEntry, args: &NodeArgs) -> anyhow::Result
     let mut cluster = ClusterFile::new(config.cluster_id, config.replicas, nodes);
     cluster.ldm_instances = config.ldm_instances;
     cluster.tc_instances = config.tc_instances;
-    cluster.keeps = config.keeps;
+    (cluster.keeps, cluster.to_disk) = (config.keeps, config.to_disk);
     cluster.memory_mib = args.memory_mib.unwrap_or_else(options::default_memory_mib);
     Ok(cluster)
 }

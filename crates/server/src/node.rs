@@ -219,7 +219,12 @@ pub(crate) fn node_directory(data_dir: &Path, node_id: u16) -> PathBuf {
 
 /// Makes the directory, and keeps other processes away from it as long as this one lives.
 fn lock(directory: &Path) -> anyhow::Result<()> {
+    let sync_parent = || match directory.parent() {
+        Some(parent) => std::fs::File::open(parent)?.sync_all(),
+        None => Ok(()),
+    };
     std::fs::create_dir_all(directory)
+        .and_then(|()| sync_parent())
         .with_context(|| format!("cannot make {}", directory.display()))?;
     let path = directory.join("lock");
     let file =

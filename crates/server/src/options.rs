@@ -31,7 +31,7 @@ pub(crate) struct StartArgs {
     #[arg(long)]
     ephemeral: bool,
     /// What commits wait for, unless a session sets the variable `durability`: replicated (all replicas have them in memory), or
-    /// disk (they are on all disks) [default: replicated].
+    /// disk (they are on all disks) [default: replicated; for a cluster that starts again, what it was].
     #[arg(long)]
     durability: Option<Durability>,
     /// After a loss of all nodes: do not wait for nodes whose disks are gone, if others have their rows. What they alone knew

@@ -39,6 +39,8 @@ const LOST_GRACE: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether nodes have died that are coming up.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long a cluster that is to stop may take to have everything on disk.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The file that says which process supervises a directory.
 fn pid_file(data_dir: &Path) -> PathBuf {
@@ -201,46 +203,90 @@ impl Supervisor {
                 self.kill_all();
                 bail!("the nodes have started, but the cluster does not serve: {error}");
             }
-            if self.tokio.block_on(signals.end_within(Duration::ZERO)) {
-                self.kill_all();
-                bail!("it was told to stop before the cluster served");
-            }
-            self.note_deaths(restart);
-            self.start_due();
+            self.tend(restart, signals)?;
         }
         drop(client);
-        self.wait_for_sql(patience)?;
+        for node in self.cluster.nodes.clone() {
+            let Some(address) = node.sql_address else { continue };
+            while !self.greets(address) {
+                if clock::now() > end {
+                    self.kill_all();
+                    bail!("no MySQL server answers on {address}");
+                }
+                self.tend(restart, signals)?;
+                if !self.children.contains_key(&node.node_id)
+                    && !self.due.contains_key(&node.node_id)
+                {
+                    say!(
+                        "latsdb: node {} does not run; the cluster serves without it",
+                        node.node_id
+                    );
+                    break;
+                }
+            }
+        }
+        // What was asked for this start does not hold for later lives of nodes.
+        self.partial = false;
         let file = serving_file(&self.data_dir);
         std::fs::write(&file, std::process::id().to_string())
             .with_context(|| format!("cannot write {}", file.display()))
     }
 
-    fn wait_for_sql(&mut self, patience: Duration) -> anyhow::Result<()> {
-        for address in self.cluster.nodes.iter().filter_map(|n| n.sql_address) {
-            let greets = async {
-                loop {
-                    // A server that serves speaks first.
-                    if let Ok(stream) = tokio::net::TcpStream::connect(address).await {
-                        let mut byte = [0];
-                        let heard = tokio::time::timeout(
-                            Duration::from_millis(200),
-                            stream.peek(&mut byte),
-                        );
-                        if heard.await.is_ok_and(|n| n.is_ok_and(|n| n > 0)) {
-                            return;
-                        }
-                    }
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-            };
-            let served =
-                self.tokio.block_on(async { tokio::time::timeout(patience, greets).await });
-            if served.is_err() {
-                self.kill_all();
-                bail!("no MySQL server answers on {address}");
+    /// True if a MySQL server answers there; it is waited for a little.
+    fn greets(&self, address: std::net::SocketAddr) -> bool {
+        // A server that serves speaks first.
+        let speaks = async {
+            let stream = tokio::net::TcpStream::connect(address).await.ok()?;
+            let mut byte = [0];
+            stream.peek(&mut byte).await.ok().filter(|read| *read > 0)
+        };
+        self.tokio.block_on(async {
+            let heard = tokio::time::timeout(Duration::from_millis(200), speaks).await;
+            if matches!(heard, Ok(Some(_))) {
+                return true;
             }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            false
+        })
+    }
+
+    /// While the cluster comes up: nodes that have died are started again, and a signal ends it.
+    fn tend(&mut self, restart: Option<Duration>, signals: &mut Signals) -> anyhow::Result<()> {
+        if self.tokio.block_on(signals.end_within(Duration::ZERO)) {
+            self.kill_all();
+            bail!("it was told to stop before the cluster served");
         }
+        self.start_wanted();
+        self.note_deaths(restart);
+        if self.children.is_empty() && self.due.is_empty() {
+            self.kill_all();
+            bail!("all nodes that were started here have ended; what they have said stands above");
+        }
+        self.start_due();
         Ok(())
+    }
+
+    /// Before the nodes end: what has been answered is to be on their disks.
+    fn wait_for_disks(&self) {
+        if !self.cluster.keeps {
+            return;
+        }
+        let options = ClientOptions {
+            addresses: self.cluster.addresses(),
+            cluster_id: self.cluster.cluster_id,
+            seed: crate::random::number(),
+            ..ClientOptions::default()
+        };
+        let durable = async {
+            let client = Client::start(options, clock::now);
+            client.ready(STOP_PATIENCE).await?;
+            client.all_durable().await
+        };
+        let done =
+            self.tokio.block_on(async { tokio::time::timeout(STOP_PATIENCE, durable).await });
+        if !matches!(done, Ok(Ok(()))) {
+            say!("latsdb: not everything that was committed last is known to be on disk");
+        }
     }
 
     /// Starts dead nodes again until a signal ends the cluster.
@@ -252,6 +298,7 @@ impl Supervisor {
         loop {
             if self.tokio.block_on(signals.end_within(Duration::from_millis(20))) {
                 say!("latsdb: stopping the cluster");
+                self.wait_for_disks();
                 self.kill_all();
                 return Ok(ExitCode::SUCCESS);
             }

@@ -61,6 +61,10 @@ body! {
         newest: Epoch,
         /// The newest epoch that it knows to have been durable in the whole cluster.
         durable: Epoch,
+        /// Whom it has promised to take part in a restart that has not begun: its life and node; 0: nobody.
+        asked_by: Incarnation,
+        /// See `asked_by`.
+        asker: u32,
     }
 }
 body! {

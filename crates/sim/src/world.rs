@@ -946,6 +946,7 @@ fn founding(shape: &Shape) -> Founding {
             lease_ms: shape.lease_ms,
             lock_wait_ms: 100,
             keeps: true,
+            to_disk: false,
         },
         members: data.map(|n| member(n, true)).chain(witness.map(|n| member(n, false))).collect(),
     }

@@ -92,11 +92,11 @@ impl<'f> Segment<'f> {
         if head.magic != MAGIC {
             return Err("it is no redo log");
         }
-        if head.version > VERSION {
-            return Err(NEWER);
-        }
         if head.checksum != hash::partition_hash(checked) {
             return Err("its head is damaged");
+        }
+        if head.version > VERSION {
+            return Err(NEWER);
         }
         Ok(Self {
             bytes,
