@@ -3,42 +3,22 @@
 # the table of docs/benchmarks.md. Needs sysbench, mariadb-server and redis; SECONDS_EACH per figure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-latsdb="$(realpath "${LATSDB:-target/release/latsdb}")"
+. scripts/peers.sh
 each="${SECONDS_EACH:-5}" rows="${ROWS:-100000}" threads="${THREADS:-8}"
-work="$(mktemp -d)"
-pids=()
-end() {
-  "$latsdb" stop --data-dir "$work/lats" >/dev/null 2>&1 || true
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-  wait 2>/dev/null || true
-  rm -rf "$work"
-}
-trap end EXIT
-mysql_at() { mariadb -h 127.0.0.1 -P "$1" -u root -N -e "$2"; }
-bench() { # port, test
-  sysbench "$2" --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port="$1" --mysql-user=root \
-    --mysql-db=bench --tables=1 --table-size="$rows" --threads="$threads" --time="$each" "${@:3}"
-}
 figure() { # port, test: transactions per second and 95th percentile
-  bench "$1" "$2" run 2>/dev/null | awk '/transactions:/ { gsub(/[(]/, "", $3); t = $3 } /95th/ { p = $3 }
+  bench "$1" "$2" "$rows" "$threads" "$each" run 2>/dev/null | awk '
+    /transactions:/ { gsub(/[(]/, "", $3); t = $3 } /95th/ { p = $3 }
     END { printf "%d /s (95%%: %s ms)", t, p }'
 }
 
-"$latsdb" start --data-dir "$work/lats" --sql-port 18306 --detach --memory-mib 2048 >/dev/null
-mkdir "$work/maria"
-mariadb-install-db --no-defaults --auth-root-authentication-method=normal --user="$(id -un)" \
-  --datadir="$work/maria/data" >/dev/null 2>&1
-mariadbd --no-defaults --user="$(id -un)" --datadir="$work/maria/data" --port=18400 --bind-address=127.0.0.1 \
-  --socket="$work/maria/sock" --pid-file="$work/maria/pid" --innodb-flush-log-at-trx-commit=2 \
-  --innodb-buffer-pool-size=1G >"$work/maria/log" 2>&1 &
-pids+=($!)
+"$latsdb" start --data-dir "$work/lats" --sql-port 18306 --detach --memory-mib 2048 --ephemeral >/dev/null
+start_mariadb 18400 --innodb-flush-log-at-trx-commit=2
 redis-server --port 18500 --bind 127.0.0.1 --save "" --appendonly no --daemonize no >"$work/redis.log" 2>&1 &
 pids+=($!)
-for _ in $(seq 100); do mysql_at 18400 "SELECT 1" >/dev/null 2>&1 && break; sleep 0.1; done
 
 for port in 18306 18400; do
   mysql_at "$port" "CREATE DATABASE bench"
-  bench "$port" oltp_read_write prepare >/dev/null
+  bench "$port" oltp_read_write "$rows" "$threads" "$each" prepare >/dev/null
 done
 echo "| sysbench, $threads threads, $rows rows | LatsDB, 2 replicas | MariaDB InnoDB, no replica |"
 echo "| --- | --- | --- |"

@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Durable {
     /// What is committed up to this epoch is to be made durable.
     pub(crate) seal: Epoch,
+    /// None of it depends on a later command than the one with this number (RESTART-6).
+    pub(crate) commands: u64,
     /// The newest epoch known to be durable.
     pub(crate) durable: Epoch,
     /// Leader: nothing was decided in a later epoch, as far as it was told.
@@ -52,6 +54,7 @@ impl Durable {
 
     pub(crate) fn hear(&mut self, ord: &EpochOrd, now: Instant) {
         self.seal = self.seal.max(ord.seal);
+        self.commands = self.commands.max(ord.commands);
         self.durable = self.durable.max(ord.durable);
         (self.cluster_behind, self.heard_at) = (ord.behind != 0, now);
     }
@@ -75,6 +78,7 @@ impl Control {
         let disk = &mut self.epochs.disk;
         if disk.durable < disk.used || !whole {
             disk.seal = disk.seal.max(self.epochs.complete);
+            disk.commands = disk.commands.max(self.state.commands);
         }
     }
 

@@ -138,9 +138,10 @@ impl Control {
     /// Leader: tells all members where epochs are.
     pub(crate) fn tell_all_epochs(&mut self, ctx: &mut Ctx<'_>) {
         let (epoch, complete) = (self.epochs.current, self.epochs.complete);
-        let (seal, durable) = (self.epochs.disk.seal, self.epochs.disk.durable);
-        let behind = u64::from(self.epochs.disk.is_behind());
-        let body = EpochOrd { epoch, complete, seal, durable, behind };
+        let disk = &self.epochs.disk;
+        let (seal, commands, durable) = (disk.seal, disk.commands, disk.durable);
+        let behind = u64::from(disk.is_behind());
+        let body = EpochOrd { epoch, complete, seal, commands, durable, behind };
         let me = ctx.node();
         for node in self.alive().iter().filter(|n| *n != me) {
             ctx.send(BlockRef::control(node), &body);

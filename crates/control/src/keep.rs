@@ -2,13 +2,15 @@
 //! `docs/protocols/restart.md`.
 
 use crate::{Control, TIMER_KEEP, restart::Phase, state::ControlState};
-use lats_base::Duration;
 use lats_files::control::{self as file, Owner, Unreadable};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
-    control::StopOrd,
-    io::{FILE_CONTROL, FileName, IO_FULL, IoConf, IoRef, IoRemoveReq, IoWriteReq, WRITE_SYNC},
+    control::{STATUS_DISK_FAILED, StopOrd},
+    io::{
+        FILE_CONTROL, FileName, IO_FULL, IoConf, IoRef, IoRemoveReq, IoWriteReq, ROOM_RETRY,
+        WRITE_SYNC,
+    },
 };
 
 /// What is on disk of the control state, and what is being written.
@@ -36,10 +38,6 @@ struct Write {
     promised: u32,
     bytes: Vec<u8>,
 }
-
-const ROOM_RETRY: Duration = Duration::from_millis(50);
-/// As of a data manager whose disk has failed.
-const STATUS_DISK_FAILED: u64 = 6;
 
 impl Keep {
     pub(crate) fn of(owner: Option<Owner>) -> Self {
@@ -116,7 +114,8 @@ impl Control {
 
     /// DURABLE-5: what was committed under a state that is not on disk would not be understood after a restart.
     pub(crate) fn state_is_kept(&self) -> bool {
-        self.keep.owner.is_none() || self.keep.kept >= self.state.commands
+        let needed = self.state.commands.max(self.epochs.disk.commands);
+        self.keep.owner.is_none() || self.keep.kept >= needed
     }
 
     pub(crate) fn on_io_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

@@ -22,9 +22,7 @@ mod state;
 mod stop;
 
 pub use keep::decode as decode_kept;
-pub use restart::STATUS_WRONG_FILES;
 pub use state::{Command, ControlState, Founding, Status};
-pub use stop::STATUS_STOPPED;
 
 use consensus::{Consensus, raft_id};
 use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, ViewNumber};

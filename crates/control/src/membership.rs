@@ -309,6 +309,7 @@ impl Control {
             complete: self.epochs.complete,
             silent: self.silent,
             seal,
+            commands: self.epochs.disk.commands,
             durable: self.epochs.disk.durable,
             behind: u64::from(self.epochs.disk.is_behind()),
         };

@@ -9,11 +9,11 @@ use crate::{
 };
 use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
 use lats_catalog::{Group, Member};
-use lats_files::control::Unreadable;
+use lats_files::{control::Unreadable, redo::newest_step};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
-    control::{CatalogOrd, NoteOrd, StopOrd},
+    control::{CatalogOrd, NoteOrd, STATUS_WRONG_FILES, StopOrd},
     io::{FILE_CONTROL, FileName, IoListConf, IoListReq, IoReadConf, IoReadReq, IoRef},
     restart::{
         RestartConf, RestartOrd, RestartRep, RestartReq, RestoreReq, RestoredRep, SurveyRep,
@@ -51,13 +51,21 @@ pub(crate) struct Restart {
     bytes: Vec<u8>,
     /// What they have kept.
     kept: Option<Box<ControlState>>,
-    surveys: BTreeMap<u32, SurveyRep>,
+    surveys: BTreeMap<u32, Surveyed>,
     /// Who else waits, and what it has; this node, too.
     present: BTreeMap<NodeId, Present>,
     attempt: Option<Attempt>,
     waits_since: Option<Instant>,
     /// When somebody was told what it waits for.
     told_at: Option<Instant>,
+}
+
+/// What the log of a data manager can give back: epochs, each with how many commands the state must know.
+#[derive(Debug)]
+struct Surveyed {
+    newest: Epoch,
+    durable: Epoch,
+    steps: Vec<(u64, Epoch)>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,8 +91,6 @@ const READ_BYTES: u32 = 256 << 10;
 const PARTIAL_AFTER: Duration = Duration::from_millis(5_000);
 /// How often a person is told what is waited for.
 const TOLD_EVERY: Duration = Duration::from_millis(5_000);
-/// The exit status of a node whose files are not those that it should have.
-pub const STATUS_WRONG_FILES: u64 = 7;
 
 impl Restart {
     /// The process is a member.
@@ -192,8 +198,9 @@ impl Control {
     }
 
     pub(crate) fn on_survey_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let rep = signal.body::<SurveyRep>();
-        self.restart.surveys.insert(rep.instance, rep);
+        let SurveyRep { newest, durable, instance, .. } = signal.body();
+        let Ok(steps) = lats_catalog::decode(signal.payload()) else { return };
+        self.restart.surveys.insert(instance, Surveyed { newest, durable, steps });
         self.end_survey(ctx);
     }
 
@@ -231,17 +238,25 @@ impl Control {
         }
     }
 
-    fn note_own_presence(&mut self, ctx: &Ctx<'_>) {
+    fn note_own_presence(&mut self, ctx: &mut Ctx<'_>) {
         let (Some(kept), Start::Join { member, .. }) = (&self.restart.kept, &self.start) else {
             return;
         };
         let surveys = || self.restart.surveys.values();
+        // RESTART-6: of later epochs that state does not know enough.
+        let present = self.present(ctx);
+        let heard = present.values().map(|p| (p.has.restarts, p.has.commands));
+        let newest = heard.fold((kept.restarts(), kept.commands), Ord::max);
+        let beyond = ctx.fault(Fault::BugRestartBeyondState);
+        let limit = if beyond { u64::MAX } else { newest.1 };
+        let restorable = |s: &Surveyed| newest_step(&s.steps, limit);
         let has = RestartRep {
             restarts: kept.restarts(),
             promised: self.keep.promised,
             commands: kept.commands,
-            restorable: surveys().map(|s| s.restorable).min().unwrap_or_default(),
-            newest: surveys().map(|s| s.newest.max(s.restorable)).max().unwrap_or_default(),
+            limit: newest.1,
+            restorable: surveys().map(restorable).min().unwrap_or_default(),
+            newest: surveys().map(|s| s.newest).max().unwrap_or_default(),
             durable: surveys().map(|s| s.durable).max().unwrap_or_default(),
             asked_by: self.restart.attempt.as_ref().map(|a| a.asked_by.1).unwrap_or_default(),
             asker: self.restart.attempt.as_ref().map_or(0, |a| u32::from(a.asked_by.0.get())),
@@ -546,6 +561,10 @@ fn participants(
     }
     let restored = kept.restored.last().copied().unwrap_or_default();
     let had = |node: NodeId| view.groups.iter().any(|g| g.had(node));
+    let unaware = |(node, p): &(&NodeId, &Present)| had(**node) && p.has.limit != kept.commands;
+    if let Some((node, _)) = present.iter().find(unaware) {
+        return Err(format!("node {node} has not said yet what it can give back"));
+    }
     let known = present.iter().filter(|(node, _)| had(**node)).map(|(_, p)| p.has.durable);
     let durable = known.fold(restored, Epoch::max);
     let full =

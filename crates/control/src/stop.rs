@@ -7,7 +7,7 @@ use lats_catalog::{AfterStop, Member};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::{LeaveRep, QuietRep, RESTART, StopNodeReq},
+    control::{LeaveRep, QuietRep, RESTART, STATUS_REMOVED, STATUS_STOPPED, StopNodeReq},
 };
 use std::collections::BTreeSet;
 
@@ -183,8 +183,3 @@ impl Control {
         }
     }
 }
-
-/// The exit status of a process that was removed: another one should be started.
-const STATUS_REMOVED: u64 = 3;
-/// The exit status of a process that was told to stop, and is not to be started again.
-pub const STATUS_STOPPED: u64 = 5;

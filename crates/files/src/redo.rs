@@ -8,7 +8,7 @@ mod tests;
 mod write;
 
 pub use read::{Change, End, Record, RecordKind, Segment};
-pub use survey::{Survey, void_after};
+pub use survey::{Survey, newest_step, void_after};
 pub use write::{Place, Taken, Writer};
 
 use lats_base::{Epoch, FragmentId, Incarnation, NodeId, RowId, TableId, TransactionId, hash};
@@ -82,6 +82,16 @@ struct RecordHead {
     transaction: TransactionId,
     change_count: u32,
     reserved_too: [u32; 3],
+}
+
+/// What stands behind the head of a seal: 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SealBody {
+    /// The newest epoch that was known to be durable in the whole cluster.
+    durable: Epoch,
+    /// How many commands of the control group its changes may depend on.
+    commands: u64,
 }
 
 /// What a change of a row begins with: 32 bytes. Key and image follow, padded to 8 bytes.

@@ -90,6 +90,8 @@ pub enum Fault {
     BugForgetRestarts,
     /// Planted bug: the cluster restarts although a node is missing that may know of newer durable epochs.
     BugRestartWithoutAll,
+    /// Planted bug: the cluster restarts with rows of an epoch that its control state knows too little of.
+    BugRestartBeyondState,
     /// Planted bug: a coordinator does not look for deadlocks.
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.

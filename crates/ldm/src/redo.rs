@@ -8,16 +8,16 @@ use crate::{
     transaction::Transaction,
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
-use lats_base::{Duration, Epoch, Incarnation, NodeId, TransactionId, ViewNumber};
+use lats_base::{Epoch, Incarnation, NodeId, TransactionId, ViewNumber};
 use lats_files::redo::{LogId, Place, Taken, Writer};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::{LeaseOrd, StopOrd},
+    control::{LeaseOrd, STATUS_DISK_FAILED, StopOrd},
     copy::CopyRowsConf,
     io::{
         EpochDurableRep, FILE_REDO, FileName, IO_FULL, IoConf, IoRef, IoRemoveReq, IoWriteReq,
-        LogBehindRep, WRITE_SYNC,
+        LogBehindRep, ROOM_RETRY, WRITE_SYNC,
     },
 };
 
@@ -53,6 +53,8 @@ pub(crate) struct Redo {
     requests: u64,
     /// What the leader wants to be durable, what of that is sealed in the log, and what was sent to the disk.
     wanted: Epoch,
+    /// None of it depends on a later command of the control group.
+    commands: u64,
     sealed: Epoch,
     sent: Epoch,
     /// The newest epoch that a seal has called durable in the whole cluster.
@@ -101,12 +103,8 @@ struct UnderWay {
 const WRITE_BYTES: usize = 512 << 10;
 /// So much is written at once, or one record.
 const WRITE_BYTES_MAX: usize = 2 << 20;
-/// The exit status of a node whose disk has failed.
-const STATUS_DISK_FAILED: u64 = 6;
 /// Old files that are removed with each write.
 const REMOVED_AT_ONCE: usize = 4;
-/// How long to wait for room on the disk.
-const ROOM_RETRY: Duration = Duration::from_millis(50);
 
 impl Redo {
     pub(crate) fn new(config: RedoConfig, instance: u32) -> Self {
@@ -124,6 +122,7 @@ impl Redo {
             passed: BTreeMap::new(),
             requests: 0,
             wanted: Epoch::default(),
+            commands: 0,
             sealed: Epoch::default(),
             sent: Epoch::default(),
             noted: Epoch::default(),
@@ -368,9 +367,10 @@ impl Ldm {
 
     /// DURABLE-2: the leader wants everything up to this epoch to be durable.
     pub(crate) fn want_durable(&mut self, ord: &LeaseOrd, ctx: &mut Ctx<'_>) {
-        let LeaseOrd { seal, durable, behind, .. } = *ord;
+        let LeaseOrd { seal, commands, durable, behind, .. } = *ord;
         let Some(redo) = &mut self.redo else { return };
         redo.wanted = redo.wanted.max(seal);
+        redo.commands = redo.commands.max(commands);
         redo.cluster_durable = redo.cluster_durable.max(durable);
         redo.cluster_behind = behind != 0 && !ctx.fault(Fault::BugIgnoreBacklog);
         if redo.waits_to_be_whole && redo.has_all_copied() {
@@ -391,7 +391,7 @@ impl Ldm {
             if seal > redo.sealed {
                 redo.sealed = seal;
                 redo.noted = redo.cluster_durable;
-                redo.writer.seal(seal, redo.noted);
+                redo.writer.seal(seal, redo.noted, redo.commands);
             }
             if redo.sealed > redo.sent || redo.is_much() {
                 redo.write(ctx);
@@ -410,7 +410,7 @@ impl Ldm {
             return;
         }
         redo.noted = redo.cluster_durable;
-        redo.writer.seal(redo.sealed, redo.noted);
+        redo.writer.seal(redo.sealed, redo.noted, redo.commands);
         redo.write(ctx);
     }
 

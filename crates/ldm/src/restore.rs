@@ -9,7 +9,7 @@ use lats_files::redo::{NEWER, Record, SEGMENT_HEAD_BYTES, Segment, Survey, void_
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::StopOrd,
+    control::{NoteOrd, STATUS_WRONG_FILES, StopOrd},
     io::{FILE_REDO, FileName, IoListConf, IoListReq, IoReadConf, IoReadReq, IoRef},
     restart::{RestoreReq, RestoredRep, SurveyRep, SurveyReq},
 };
@@ -69,8 +69,6 @@ const READ_BYTES: u32 = 256 << 10;
 const LOAD_ROWS: usize = 4_096;
 /// Outcomes of transactions in this many epochs are known again: as long as outcomes are kept.
 const OUTCOME_EPOCHS: u64 = 6_000;
-/// The exit status of a node whose files are not those that it should have.
-const STATUS_WRONG_FILES: u64 = 7;
 
 impl Restore {
     /// Asks for the next part of the current segment.
@@ -294,10 +292,22 @@ impl Ldm {
     fn tell_survey(&mut self, ctx: &mut Ctx<'_>) {
         let Some(restore) = &mut self.restore else { return };
         restore.step = Step::Surveyed;
-        let Survey { restorable, newest, durable, .. } = restore.survey;
+        let Survey { newest, durable, passed_over, .. } = restore.survey;
         let instance = self.instance;
-        let body = SurveyRep { restorable, newest, durable, instance, reserved: 0 };
-        ctx.send(BlockRef::control(ctx.node()), &body);
+        let body = SurveyRep { newest, durable, instance, reserved: 0 };
+        let steps = lats_catalog::encode(&restore.survey.steps);
+        ctx.send_with(BlockRef::control(ctx.node()), &body, &[&steps]);
+        if passed_over > 0 {
+            let text = format!(
+                "the redo log of data manager {instance} is damaged: {passed_over} of its segments do not continue what stands before \
+                 them. It gives back what stands before; another replica gives back what is missing"
+            );
+            ctx.send_with(
+                BlockRef::shell(ctx.node()),
+                &NoteOrd { reserved: 0 },
+                &[text.as_bytes()],
+            );
+        }
     }
 
     /// RESTART-5: the rows as they were in this epoch are wanted.

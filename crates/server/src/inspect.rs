@@ -168,7 +168,12 @@ fn inspect_redo(bytes: &[u8], shows_records: bool) -> bool {
 
 fn show(record: &Record<'_>) {
     match record.kind {
-        RecordKind::Seal => say!("  {}: seal of epoch {}", record.number, record.epoch),
+        RecordKind::Seal => say!(
+            "  {}: seal of epoch {}, for states that know {} commands",
+            record.number,
+            record.epoch,
+            record.commands
+        ),
         RecordKind::Changes => {
             let of = record.transaction;
             say!(

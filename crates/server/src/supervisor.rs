@@ -5,8 +5,8 @@ use crate::{cluster_file::ClusterFile, options::ThreadOptions};
 use anyhow::{Context, bail};
 use lats_base::{Instant as Time, NodeId};
 use lats_client::net::{Client, ClientOptions};
-use lats_node::control::{STATUS_STOPPED, STATUS_WRONG_FILES};
 use lats_runtime::clock;
+use lats_signals::control::{STATUS_STOPPED, STATUS_WRONG_FILES};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
@@ -426,8 +426,8 @@ impl Supervisor {
             return Ok(());
         }
         let why = format!(
-            "all replicas of every node group that were started here have died (nodes {lost:?}). Rows are \
-             kept in memory only in this version, so they are gone. `latsdb start` begins again with an empty cluster"
+            "all replicas of every node group that were started here have died (nodes {lost:?}). This cluster \
+             keeps its rows in memory only (`--ephemeral`), so they are gone. `latsdb start` begins again with an empty cluster"
         );
         self.kill_all();
         let _ = std::fs::write(last_words_file(&self.data_dir), &why);
@@ -440,8 +440,8 @@ impl Supervisor {
             if self.told_lost.insert(group.clone()) {
                 let nodes: Vec<String> = group.iter().map(ToString::to_string).collect();
                 say!(
-                    "latsdb: all nodes of a node group have died ({}): its rows are gone, for they are kept in \
-                     memory only in this version. Rows of other groups are served; save them, and start anew",
+                    "latsdb: all nodes of a node group have died ({}): its rows are gone, for this cluster \
+                     keeps them in memory only (`--ephemeral`). Rows of other groups are served; save them, and start anew",
                     nodes.join(", ")
                 );
             }

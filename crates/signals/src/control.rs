@@ -266,6 +266,8 @@ body! {
         silent: NodeSet,
         /// What is committed up to this epoch is to be made durable (DURABLE-2).
         seal: Epoch,
+        /// None of it depends on a later command of the control group than the one with this number (RESTART-6).
+        commands: u64,
         /// The newest epoch that is durable everywhere.
         durable: Epoch,
         /// 1: some node's disk does not keep up; nothing new is to be changed (REDO-4).
@@ -281,6 +283,8 @@ body! {
         complete: Epoch,
         /// What is committed up to this epoch is to be made durable (DURABLE-2).
         seal: Epoch,
+        /// None of it depends on a later command of the control group than the one with this number (RESTART-6).
+        commands: u64,
         /// The newest durable one.
         durable: Epoch,
         /// 1: some node's disk does not keep up; nothing new is to be changed (REDO-4).
@@ -452,10 +456,19 @@ body! {
 body! {
     /// Control → shell: end the process; payload: why.
     StopOrd {
-        /// The exit status.
+        /// The exit status, `STATUS_…`.
         status: u64,
     }
 }
+
+/// The exit status of a process that was removed: another one should be started.
+pub const STATUS_REMOVED: u64 = 3;
+/// The exit status of a process that was told to stop, and is not to be started again.
+pub const STATUS_STOPPED: u64 = 5;
+/// The exit status of a process whose disk has failed (DURABLE-4).
+pub const STATUS_DISK_FAILED: u64 = 6;
+/// The exit status of a process whose files are not those that it should have (RESTART-5).
+pub const STATUS_WRONG_FILES: u64 = 7;
 body! {
     /// LDM to itself: go on with what a catalog left to do, building indexes and taking dropped
     /// tables down.

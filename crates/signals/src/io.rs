@@ -1,7 +1,7 @@
 //! Signals of file work: blocks ask, whoever has the files answers. Protocol: docs/protocols/durability.md.
 
 use crate::body;
-use lats_base::{Epoch, ViewNumber};
+use lats_base::{Duration, Epoch, ViewNumber};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A file of a node.
@@ -42,6 +42,8 @@ pub const IO_FULL: u32 = 1;
 pub const IO_FAILED: u32 = 2;
 /// There is no such file.
 pub const IO_MISSING: u32 = 3;
+/// After [`IO_FULL`] so long is waited for room.
+pub const ROOM_RETRY: Duration = Duration::from_millis(50);
 
 body! {
     /// Block → io of the same node: write into a file, which begins to exist with that; payload: the bytes.

@@ -12,11 +12,10 @@ body! {
     }
 }
 body! {
-    /// LDM → control: this.
+    /// LDM → control: this. Payload: the epochs that it can give back, each with how many commands the control state must know
+    /// that it is restored with (`lats_files::redo::Survey::steps`).
     SurveyRep {
-        /// The newest epoch that it can give back; 0: none.
-        restorable: Epoch,
-        /// No record of the log is of a later one.
+        /// Nothing in the log is of a later one.
         newest: Epoch,
         /// The newest epoch that was known to be durable in the whole cluster when the log was written.
         durable: Epoch,
@@ -55,7 +54,9 @@ body! {
         promised: u32,
         /// How many commands had been applied by then.
         commands: u64,
-        /// The newest epoch that all its data managers can give back.
+        /// How many commands the newest state knows of all states that this node has heard of.
+        limit: u64,
+        /// The newest epoch that all its data managers can give back together with that state.
         restorable: Epoch,
         /// Nothing on the disk is of a later one.
         newest: Epoch,

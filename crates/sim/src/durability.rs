@@ -345,7 +345,7 @@ impl Log {
                 }
             });
         }
-        survey.restorable
+        survey.restorable(u64::MAX)
     }
 
     /// The rows with what had been committed by then.

@@ -135,6 +135,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugTrimEarly
             | Fault::BugForgetRestarts
             | Fault::BugRestartWithoutAll
+            | Fault::BugRestartBeyondState
     )
 }
 
@@ -273,6 +274,7 @@ fn draw_disk_ways(random: &mut Prng) -> DiskWays {
     };
     DiskWays {
         slowness: [1, 1, 1, 20][random.below(4) as usize],
+        control_slowness: 0,
         full_once_in: once_in(random, 4, 30, 1_000),
         fails_once_in: once_in(random, 4, 100, 2_000),
     }

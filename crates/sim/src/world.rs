@@ -192,6 +192,8 @@ pub struct World {
 pub struct DiskWays {
     /// How many times longer than a good one each takes.
     pub slowness: u64,
+    /// The same for the control state, if that is more.
+    pub control_slowness: u64,
     /// One write of so many finds no room, for up to a second; 0: none does.
     pub full_once_in: u64,
     /// One sync of so many fails; 0: none does.
@@ -538,7 +540,9 @@ impl World {
             Some(SignalNumber::IoRemoveReq) => (Asked::Remove(signal.body()), least, most),
             _ => return,
         };
-        let slowness = self.disk_ways.slowness.max(1);
+        let of_control = signal.sender().kind() == Some(BlockKind::Control);
+        let for_control = if of_control { self.disk_ways.control_slowness } else { 0 };
+        let slowness = self.disk_ways.slowness.max(for_control).max(1);
         let takes = Duration::from_nanos(self.disk_random.between(least, most) * slowness);
         self.at(takes, Event::Disk { node, life, to: signal.sender(), asked });
     }

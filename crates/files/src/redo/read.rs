@@ -1,8 +1,8 @@
 //! Reading a redo log: record by record, until the first one that was not written as a whole.
 
 use super::{
-    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, NEWER, RecordHead, SEAL, SegmentHead, VERSION,
-    checksum,
+    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, NEWER, RecordHead, SEAL, SealBody,
+    SegmentHead, VERSION, checksum,
 };
 use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, hash};
 use zerocopy::{FromBytes, IntoBytes};
@@ -61,6 +61,8 @@ pub struct Record<'f> {
     pub transaction: TransactionId,
     /// Of a seal: the newest epoch that was known to be durable in the whole cluster.
     pub durable: Epoch,
+    /// Of a seal: how many commands of the control group a state must know that its epoch is restored with.
+    pub commands: u64,
     changes: &'f [u8],
 }
 
@@ -144,17 +146,17 @@ impl<'f> Segment<'f> {
             _ => return Err("a newer version has written it"),
         };
         let body = &record[size_of::<RecordHead>()..];
-        let (durable, changes) = match kind {
-            RecordKind::Changes => (Epoch::default(), body),
+        let (SealBody { durable, commands }, changes) = match kind {
+            RecordKind::Changes => (SealBody { durable: Epoch::default(), commands: 0 }, body),
             RecordKind::Seal => {
-                let durable = Epoch::read_from_prefix(body).map_err(|_| "it is cut off")?;
-                (durable.0, &[][..])
+                let (seal, _) = SealBody::read_from_prefix(body).map_err(|_| "it is cut off")?;
+                (seal, &[][..])
             }
         };
         let (number, epoch, transaction) = (head.number, head.epoch, head.transaction);
         self.at += length;
         self.next_record += 1;
-        Ok(Some(Record { number, kind, epoch, transaction, durable, changes }))
+        Ok(Some(Record { number, kind, epoch, transaction, durable, commands, changes }))
     }
 }
 

@@ -25,7 +25,7 @@ fn written() -> Vec<u8> {
     writer.end();
     put(&mut writer, 2, 6, b"", Some(b""));
     writer.end();
-    writer.seal(Epoch::new(6), Epoch::new(6 - 1));
+    writer.seal(Epoch::new(6), Epoch::new(6 - 1), 3);
     let taken = writer.take(Vec::new(), 1 << 20, 1 << 20);
     assert_eq!((taken.segment, taken.offset, taken.last_record), (1, 0, 3));
     assert_eq!(taken.sealed, Some(Epoch::new(6)));
@@ -133,7 +133,7 @@ fn much_is_written_in_parts() {
     for number in 1..=10 {
         put(&mut writer, number, number, b"key", Some(&[7; 100]));
         writer.end();
-        writer.seal(Epoch::new(number), Epoch::new(number - 1));
+        writer.seal(Epoch::new(number), Epoch::new(number - 1), 3);
     }
     let mut file = Vec::new();
     let mut ends = Vec::new();
@@ -176,11 +176,11 @@ fn logs_are_read_wherever_they_lie() {
 }
 
 /// A life of a node writes two transactions and seals each; what it has written, by segment.
-fn live(writer: &mut Writer, epochs: [u64; 2], files: &mut BTreeMap<u32, Vec<u8>>) {
+fn live<const N: usize>(writer: &mut Writer, epochs: [u64; N], files: &mut BTreeMap<u32, Vec<u8>>) {
     for epoch in epochs {
         put(writer, epoch, epoch, b"key", Some(b"image"));
         writer.end();
-        writer.seal(Epoch::new(epoch), Epoch::new(epoch - 1));
+        writer.seal(Epoch::new(epoch), Epoch::new(epoch - 1), epoch + 100);
         let taken = writer.take(Vec::new(), 1 << 20, 100);
         files.entry(taken.segment).or_default().extend_from_slice(&taken.bytes);
     }
@@ -196,6 +196,9 @@ fn survey(files: &BTreeMap<u32, Vec<u8>>, restored: &[Epoch]) -> (Survey, Vec<u6
     (survey, epochs)
 }
 
+/// A state that knows everything.
+const ANY: u64 = u64::MAX;
+
 #[test]
 fn a_new_life_goes_on_with_the_log_of_the_former_one() {
     let mut files = BTreeMap::new();
@@ -205,7 +208,7 @@ fn a_new_life_goes_on_with_the_log_of_the_former_one() {
     let torn = files.get_mut(&2).unwrap();
     torn.truncate(torn.len() - 1);
     let (found, epochs) = survey(&files, &[]);
-    assert_eq!((found.restorable.get(), found.newest.get(), found.durable.get()), (5, 6, 4));
+    assert_eq!((found.restorable(ANY).get(), found.newest.get(), found.durable.get()), (5, 6, 4));
     assert_eq!((found.last_record, epochs), (3, std::vec![5, 5, 6]));
     // The cluster begins again with epoch 5: what was changed in epoch 6 is void.
     let restored = [Epoch::new(5)];
@@ -215,12 +218,12 @@ fn a_new_life_goes_on_with_the_log_of_the_former_one() {
     live(&mut writer, [10, 11], &mut files);
     assert_eq!(files.len(), 4);
     let (found, epochs) = survey(&files, &restored);
-    assert_eq!((found.restorable.get(), found.last_record, found.passed_over), (11, 7, 0));
+    assert_eq!((found.restorable(ANY).get(), found.last_record, found.passed_over), (11, 7, 0));
     assert_eq!(epochs, [5, 5, 6, 10, 10, 11, 11]);
     assert_eq!(void_after(&restored, 0), Epoch::new(5));
     assert_eq!(void_after(&restored, 1), Epoch::new(u64::MAX));
     // If the next restart begins with epoch 10, the seal of 11 is worth as much.
-    assert_eq!(survey(&files, &[Epoch::new(5), Epoch::new(10)]).0.restorable.get(), 10);
+    assert_eq!(survey(&files, &[Epoch::new(5), Epoch::new(10)]).0.restorable(ANY).get(), 10);
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn a_log_that_begins_anew_has_nothing_to_do_with_the_former_one() {
     writer.begin_behind(2);
     live(&mut writer, [8, 9], &mut files);
     let (found, epochs) = survey(&files, &[]);
-    assert_eq!((found.restorable.get(), found.last_record), (9, 4));
+    assert_eq!((found.restorable(ANY).get(), found.last_record), (9, 4));
     assert_eq!(epochs, [8, 8, 9, 9]);
 }
 
@@ -243,5 +246,23 @@ fn behind_a_hole_nothing_is_read() {
     live(&mut writer, [7, 8], &mut files);
     files.remove(&2);
     let (found, epochs) = survey(&files, &[]);
-    assert_eq!((found.restorable.get(), found.passed_over, epochs), (5, 2, std::vec![5, 5]));
+    assert_eq!((found.restorable(ANY).get(), found.passed_over, epochs), (5, 2, std::vec![5, 5]));
+}
+
+#[test]
+fn a_state_that_knows_less_is_restored_with_an_earlier_epoch() {
+    let mut files = BTreeMap::new();
+    let mut writer = Writer::new(log(1));
+    live(&mut writer, [5, 6, 7], &mut files);
+    let (found, _) = survey(&files, &[]);
+    // The last seal says that epoch 6 was durable: whoever has said so knew what it needs.
+    assert_eq!(found.steps, [(0, Epoch::new(6)), (107, Epoch::new(7))]);
+    assert_eq!([106, 107, ANY].map(|known| found.restorable(known).get()), [6, 7, 7]);
+    // What a restart has made void takes nothing away from what came later, although commands are counted anew.
+    let mut writer = Writer::new(log(2));
+    writer.go_on_behind(3, 1, found.last_record);
+    writer.set_restarts(1);
+    live(&mut writer, [20], &mut files);
+    let (found, _) = survey(&files, &[Epoch::new(5)]);
+    assert_eq!(found.steps, [(0, Epoch::new(5)), (120, Epoch::new(20))]);
 }

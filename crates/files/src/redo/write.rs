@@ -1,8 +1,8 @@
 //! Writing a redo log: records gather in memory, in the order in which they will stand in the file.
 
 use super::{
-    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, RecordHead, SEAL, SegmentHead, VERSION,
-    checksum,
+    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, RecordHead, SEAL, SealBody, SegmentHead,
+    VERSION, checksum,
 };
 use alloc::vec::Vec;
 use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, hash, require};
@@ -148,13 +148,13 @@ impl Writer {
     }
 
     /// Says that everything of this epoch and of earlier ones stands before this record; `durable`: the newest epoch that is
-    /// known to be durable in the whole cluster.
-    pub fn seal(&mut self, epoch: Epoch, durable: Epoch) {
+    /// known to be durable in the whole cluster; `commands`: none of it depends on a later command of the control group.
+    pub fn seal(&mut self, epoch: Epoch, durable: Epoch, commands: u64) {
         require!(self.open.is_none(), "a record ends before the next one begins");
         let start = self.buffer.len();
         let head = RecordHead { kind: SEAL, epoch, ..RecordHead::default() };
         self.buffer.extend_from_slice(head.as_bytes());
-        self.buffer.extend_from_slice(durable.as_bytes());
+        self.buffer.extend_from_slice(SealBody { durable, commands }.as_bytes());
         self.finish(start, 0);
     }
 

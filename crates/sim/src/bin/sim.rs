@@ -74,6 +74,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("trim-early", Fault::BugTrimEarly),
     ("forget-restarts", Fault::BugForgetRestarts),
     ("restart-without-all", Fault::BugRestartWithoutAll),
+    ("restart-beyond-state", Fault::BugRestartBeyondState),
     ("ignore-lease", Fault::BugIgnoreLease),
     ("keep-refused-statement", Fault::BugKeepRefusedStatement),
     ("share-without-lock", Fault::BugShareWithoutLock),

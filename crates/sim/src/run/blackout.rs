@@ -8,7 +8,7 @@ use crate::{
     clients::{Ledger, SimClient},
     durability::Dark,
     network::End,
-    world::Event,
+    world::{Event, World},
 };
 use lats_base::{ClientId, Duration, NodeId, prng::Prng};
 use lats_catalog::Change;
@@ -16,6 +16,8 @@ use lats_client::core::{Answer, ClientCore};
 
 /// How long a cluster may take to be up again when all its nodes are started for good.
 const UP: Duration = Duration::from_millis(20_000);
+/// So long is waited for a change of definitions, in ms.
+const CHANGE_MS: u64 = 500;
 /// From the first start on nodes may die again for so long, in ms.
 const UNSTEADY_MS: u64 = 3_000;
 
@@ -28,8 +30,27 @@ impl Run {
             }
             self.clients.iter_mut().for_each(|c| c.stopped = false);
             self.run_for(Duration::from_millis(random.between(1, 1_500)))?;
+            if random.chance(1, 3) {
+                self.outrun_definitions(random)?;
+            }
             self.lose_all(random)?;
             self.come_back(random)?;
+        }
+        Ok(())
+    }
+
+    /// Redo logs get ahead of what the disks know of definitions (RESTART-6).
+    fn outrun_definitions(&mut self, random: &mut Prng) -> Result<(), String> {
+        let version = |world: &World| {
+            checkers::newest_control(world, |_| true).map(|c| c.state().catalog.version)
+        };
+        self.world.disk_ways.control_slowness = 1_000;
+        let before = version(&self.world);
+        for _ in 0..CHANGE_MS {
+            self.run_for(Duration::from_millis(1))?;
+            if version(&self.world) != before {
+                return self.run_for(Duration::from_millis(random.between(5, 150)));
+            }
         }
         Ok(())
     }
@@ -51,6 +72,7 @@ impl Run {
         for node in all.into_iter().filter(|n| Some(*n) != spared) {
             self.world.kill(node);
         }
+        self.world.disk_ways.control_slowness = 0;
         self.faults += 1;
         let power = random.chance(2, 3);
         self.say(&format!("all nodes die{}", if power { ", power is lost" } else { "" }));
