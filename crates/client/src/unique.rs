@@ -5,15 +5,19 @@
 //! not (UNIQUE-6): an entry names every row that may have the key, and these are looked at.
 
 use crate::api::{LockMode, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, StoreError};
-use lats_base::{RefCode, TableId};
+use lats_base::{Duration, RefCode, TableId};
 use lats_catalog::{IndexDef, TableDef, unique};
 use lats_signals::list::{self, Holder};
 use lats_values::RowLayout;
 
-/// Rounds without an end: somebody's commit hangs for longer than a failure is handled in.
-const ROUNDS_MAX: u32 = 5_000;
-/// Rounds without a pause.
+/// Rounds without an end: somebody's commit hangs for longer than a failure is handled in. With their pauses they last 5.5 s.
+const ROUNDS_MAX: u32 = 600;
+/// Rounds without a pause, and rounds before pauses become longer: a commit that is not over by then waits for a failure to be
+/// handled.
 const EAGER_ROUNDS: u32 = 3;
+const SHORT_ROUNDS: u32 = 50;
+const SHORT_PAUSE: Duration = Duration::from_millis(1);
+const LONG_PAUSE: Duration = Duration::from_millis(10);
 
 /// A search for the rows with some keys of a unique index.
 #[derive(Clone, Debug)]
@@ -126,9 +130,10 @@ impl UniqueLookup {
         Ok(())
     }
 
-    /// True if the next reads should wait for a millisecond, for a commit that is under way.
-    pub fn should_pause(&self) -> bool {
-        self.phase == Phase::Entries && self.rounds >= EAGER_ROUNDS
+    /// How long the next reads should wait for a commit that is under way.
+    pub fn pause(&self) -> Option<Duration> {
+        let waits = self.phase == Phase::Entries && self.rounds >= EAGER_ROUNDS;
+        waits.then_some(if self.rounds < SHORT_ROUNDS { SHORT_PAUSE } else { LONG_PAUSE })
     }
 
     /// What was found, in the order of the keys.

@@ -42,6 +42,7 @@ once_failed! {
     a_batch_that_has_given_way_does_not_hear_that_it_is_cancelled: 167, 171, 326, 470;
     a_version_kept_for_snapshots_hears_late_of_its_epoch: 345552553;
     a_new_life_gets_what_was_meant_for_the_former_one: 207885746;
+    a_lookup_sees_a_commit_on_one_side_of_a_cut: 2327;
     rows_on_disk_are_newer_than_the_definitions_there: 4002, 8;
 }
 

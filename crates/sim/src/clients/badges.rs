@@ -4,7 +4,7 @@
 
 use super::{Doing, Ledger, SimClient};
 use crate::tables::Numbers;
-use lats_base::{ErrorClass, RefCode};
+use lats_base::{Duration, ErrorClass, Instant, RefCode};
 use lats_client::{
     api::{RowOp, RowOutcome, RowResult},
     core::{Answer, Then, Ticket},
@@ -40,7 +40,14 @@ pub(super) enum Step {
     /// It tries to get one of those that all want; with a second request in the same transaction.
     Fighting { second: Option<(u64, RowOp)>, ticket: Ticket },
     /// It looks for a badge of a client, which had at least this value when it began.
-    Finding { of: usize, floor: Option<i64>, lookup: Box<UniqueLookup>, ticket: Option<Ticket> },
+    Finding {
+        of: usize,
+        floor: Option<i64>,
+        lookup: Box<UniqueLookup>,
+        ticket: Option<Ticket>,
+        /// A commit is passing by: not before then it looks again.
+        not_before: Instant,
+    },
 }
 
 /// Badges that all want.
@@ -137,18 +144,22 @@ impl SimClient {
         let floor = ledger.badges.known[of];
         let badge = -(of as i64) - 1;
         let lookup = ledger.badges.table.lookup(badge);
-        let step = Step::Finding { of, floor, lookup: Box::new(lookup), ticket: None };
+        let (lookup, not_before) = (Box::new(lookup), self.now);
+        let step = Step::Finding { of, floor, lookup, ticket: None, not_before };
         self.doing = Doing::Badge(step);
         self.go_on_looking();
     }
 
     /// Reads what a search needs next, if it does not wait for an answer.
     pub(super) fn go_on_looking(&mut self) {
-        let Doing::Badge(Step::Finding { lookup, ticket: waiting @ None, .. }) = &mut self.doing
+        let Doing::Badge(Step::Finding { lookup, ticket: waiting @ None, not_before, .. }) =
+            &mut self.doing
         else {
             return;
         };
-        *waiting = Some(self.core.read(lookup.next_reads()));
+        if self.now >= *not_before {
+            *waiting = Some(self.core.read(lookup.next_reads()));
+        }
     }
 
     pub(super) fn after_badge(&mut self, step: Step, answer: Answer, ledger: &mut Ledger) {
@@ -167,11 +178,10 @@ impl SimClient {
                 if lookup.next_reads().is_empty() {
                     return check_found(of, floor, *lookup, ledger);
                 }
-                let pauses = lookup.should_pause();
-                self.doing = Doing::Badge(Step::Finding { of, floor, lookup, ticket: None });
-                if !pauses {
-                    self.go_on_looking();
-                }
+                let not_before = self.now.plus(lookup.pause().unwrap_or(Duration::ZERO));
+                let step = Step::Finding { of, floor, lookup, ticket: None, not_before };
+                self.doing = Doing::Badge(step);
+                self.go_on_looking();
             }
         }
     }

@@ -12,8 +12,6 @@ use std::{collections::BTreeSet, time::Duration};
 
 /// Keys that are looked for at once: their rows come whole.
 pub(super) const LOOKUPS_MAX: usize = 100;
-/// For a commit that is under way.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// 1062: the text of the columns, and the name of the key.
 fn taken(table: &Table, name: &str, columns: &[u16], row: &[u8]) -> SqlError {
@@ -104,8 +102,8 @@ impl<S: Store> Session<S> {
             if reads.is_empty() {
                 return Ok(lookup.found());
             }
-            if lookup.should_pause() {
-                tokio::time::sleep(PAUSE).await;
+            if let Some(pause) = lookup.pause() {
+                tokio::time::sleep(Duration::from_nanos(pause.as_nanos())).await;
             }
             let results = self.read_rows(reads).await?;
             lookup.take(results)?;
