@@ -2,7 +2,7 @@
 //! `docs/protocols/durability.md`.
 
 use crate::{Control, TIMER_EPOCH, epoch::least};
-use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber};
+use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber, require};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockKind, BlockRef, Signal,
@@ -73,6 +73,10 @@ impl Control {
 
     /// Leader, with every epoch: DURABLE-2.
     pub(crate) fn choose_seal(&mut self) {
+        require!(
+            self.consensus.has_settled(),
+            "RESTART-6: it knows all commands of its predecessors"
+        );
         let in_sync = |g: &lats_catalog::Group| g.replicas.iter().all(|r| r.in_sync);
         let whole = self.state.view.groups.iter().all(in_sync);
         let disk = &mut self.epochs.disk;
@@ -238,7 +242,7 @@ impl Control {
     pub(crate) fn hurry_seal(&mut self, ctx: &mut Ctx<'_>) {
         let disk = &self.epochs.disk;
         let waits = disk.wanted > disk.durable && self.epochs.complete > disk.seal;
-        if waits && self.is_leader() {
+        if waits && self.is_leader() && self.consensus.has_settled() {
             self.choose_seal();
             self.tell_all_epochs(ctx);
             self.tell_lease(ctx);

@@ -8,9 +8,11 @@ use lats_base::ViewNumber;
 use lats_catalog::View;
 use lats_kernel::Ctx;
 use lats_signals::{
-    BlockRef, Signal,
+    BlockKind, BlockRef, Signal,
     control::{AddressesOrd, CatalogOrd, EverywhereRep, InstallConf, InstalledRep, ViewOrd},
+    restart::RestoredOrd,
 };
+use zerocopy::IntoBytes;
 
 impl Control {
     /// Tells the blocks and the shell of this node what has changed. VIEW-10: no view is left out, for blocks report
@@ -33,6 +35,13 @@ impl Control {
             let bytes = self.state.catalog.encode();
             for block in self.blocks.keys() {
                 ctx.send_with(*block, &CatalogOrd { catalog_version: catalog }, &[&bytes]);
+            }
+        }
+        if self.told.0 == ViewNumber::default() {
+            let restored = &self.state.restored;
+            let body = RestoredOrd { restarts: restored.len() as u64 };
+            for ldm in self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm)) {
+                ctx.send_with(*ldm, &body, &[restored.as_bytes()]);
             }
         }
         if view > self.told.0 {

@@ -299,9 +299,7 @@ impl Control {
         let (ours, restarts) = (attempt.asked_by == me, attempt.state.restarts());
         // It has promised the same, or more, to somebody else.
         let serves_another = |has: &RestartRep| {
-            has.promised >= restarts
-                && has.asked_by != Incarnation::default()
-                && (has.asker, has.asked_by) != (u32::from(me.0.get()), me.1)
+            has.promised >= restarts && (has.asker, has.asked_by) != (u32::from(me.0.get()), me.1)
         };
         let takes_part = |m: &Member| {
             let here = self.peers.get(&m.node).is_some_and(|p| p.link == m.incarnation);
@@ -319,7 +317,13 @@ impl Control {
             let restarts = attempt.state.restarts();
             let (body, bytes) = (RestartReq { restarts, reserved: 0 }, attempt.state.encode());
             let all = attempt.state.view.data_nodes().map(|m| m.node);
-            for node in all.filter(|n| !attempt.ready.contains(n) && *n != me) {
+            // Who has promised goes on by itself.
+            let asker = (u32::from(me.get()), ctx.incarnation());
+            let has_heard = |n: &NodeId| {
+                let has = self.restart.present.get(n).map(|p| p.has);
+                has.is_some_and(|has| (has.asker, has.asked_by) == asker)
+            };
+            for node in all.filter(|n| !has_heard(n) && *n != me) {
                 ctx.send_with(BlockRef::control(node), &body, &[&bytes]);
             }
         }
@@ -565,7 +569,9 @@ fn participants(
     if let Some((node, _)) = present.iter().find(unaware) {
         return Err(format!("node {node} has not said yet what it can give back"));
     }
-    let known = present.iter().filter(|(node, _)| had(**node)).map(|(_, p)| p.has.durable);
+    // Whoever has been in the cluster since its last restart knows as well.
+    let knows = |(node, p): &(&NodeId, &Present)| had(**node) || p.has.restarts == kept.restarts();
+    let known = present.iter().filter(knows).map(|(_, p)| p.has.durable);
     let durable = known.fold(restored, Epoch::max);
     let full =
         |node: NodeId| present.get(&node).filter(|p| had(node) && p.has.restorable >= durable);

@@ -84,14 +84,31 @@ struct RecordHead {
     reserved_too: [u32; 3],
 }
 
-/// What stands behind the head of a seal: 16 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+/// What stands behind the head of a seal: 24 bytes.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
 #[repr(C)]
 struct SealBody {
     /// The newest epoch that was known to be durable in the whole cluster.
     durable: Epoch,
     /// How many commands of the control group its changes may depend on.
     commands: u64,
+    /// 1: the log has all rows as they were then; 0: they are still being copied from other replicas.
+    whole: u64,
+}
+
+/// What a seal says: everything of the epoch, and of earlier ones, that is to be in the log stands before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seal {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// The newest epoch that was known to be durable in the whole cluster.
+    pub durable: Epoch,
+    /// How many commands of the control group a state must know that the epoch is restored with (RESTART-6).
+    pub commands: u64,
+    /// False while rows are still being copied from other replicas: the epoch cannot be given back (REJOIN-8).
+    pub whole: bool,
 }
 
 /// What a change of a row begins with: 32 bytes. Key and image follow, padded to 8 bytes.

@@ -92,6 +92,8 @@ pub enum Fault {
     BugRestartWithoutAll,
     /// Planted bug: the cluster restarts with rows of an epoch that its control state knows too little of.
     BugRestartBeyondState,
+    /// Planted bug: a replica that is being filled does not log that rows are gone which its log has.
+    BugForgetGoneRows,
     /// Planted bug: a coordinator does not look for deadlocks.
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.

@@ -2,7 +2,7 @@
 //!
 //! From the view that names it, a syncing replica gets every row image, like a backup. What was
 //! there before, the primaries copy: row by row, each when no version is on it that the replica
-//! has not been sent (REJOIN-2).
+//! has not been sent (REJOIN-2). Of rows that its log has already they say so only (REJOIN-9).
 
 use crate::{Fragment, Ldm};
 use alloc::{
@@ -10,13 +10,16 @@ use alloc::{
     vec::Vec,
 };
 use lats_base::{
-    Duration, Epoch, FragmentId, Incarnation, Instant, NodeId, RefCode, RowId, TableId,
+    Duration, Epoch, FragmentId, Incarnation, Instant, NodeId, RefCode, RowId, TableId, hash,
 };
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     commit::CompleteEntry,
-    copy::{CopyEndOrd, CopyResumeOrd, CopyRowsConf, CopyRowsOrd, FragmentsSyncedRep, OutcomesOrd},
+    copy::{
+        COPY_WHOLE, CopyEndOrd, CopyResumeOrd, CopyRowsConf, CopyRowsOrd, CopySinceReq,
+        FragmentsSyncedRep, OutcomesOrd,
+    },
     list::{self, Change},
 };
 use zerocopy::{FromBytes, IntoBytes};
@@ -25,6 +28,12 @@ use zerocopy::{FromBytes, IntoBytes};
 pub(crate) struct CopyOut {
     life: Incarnation,
     step: u32,
+    /// The epoch that the replica's log can give back; none: it has not said so yet, and gets nothing.
+    since: Option<Epoch>,
+    /// It did not have what was to be in the log of the current fragment, and gets all rows of it.
+    whole: bool,
+    /// The first row that the newest batch was about.
+    sent_from: u64,
     /// When the newest batch was sent, and what this data manager had done for clients by then.
     sent_at: Instant,
     served: u64,
@@ -82,7 +91,7 @@ impl Ldm {
                     }
                 }
             }
-            if (new || idle) && !copy.left.is_empty() {
+            if (new || idle) && !copy.left.is_empty() && copy.since.is_some() {
                 self.start_fragment(node);
                 ctx.send(ctx.me(), &CopyResumeOrd { target: u64::from(node.get()) });
             }
@@ -90,10 +99,26 @@ impl Ldm {
         self.report_if_synced(ctx);
     }
 
+    /// REJOIN-8: a replica says what it has. In later views it says the same.
+    pub(crate) fn on_copy_since_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let CopySinceReq { view, since } = signal.body();
+        if self.park_newer(view, signal) {
+            return;
+        }
+        let (target, life) = (signal.sender().node, Incarnation::new(signal.header.incarnation));
+        let copy = self.copies.get_mut(&target).filter(|c| c.life == life && c.since.is_none());
+        if let Some(copy) = copy {
+            copy.since = Some(since);
+            self.start_fragment(target);
+            ctx.send(ctx.me(), &CopyResumeOrd { target: u64::from(target.get()) });
+        }
+    }
+
     fn start_fragment(&mut self, target: NodeId) {
         let Some(copy) = self.copies.get_mut(&target) else { return };
         let Some((table, fragment)) = copy.left.front().copied() else { return };
         copy.next_row = 0;
+        copy.whole = false;
         copy.passed_over.clear();
         copy.adopted.clear();
         copy.waits_since = None;
@@ -114,10 +139,10 @@ impl Ldm {
             self.copies.insert(target, copy);
             return;
         };
-        let (rows, count) = self.collect_rows(&mut copy, table, fragment);
+        let batch = self.collect_rows(&mut copy, table, fragment);
         let to = BlockRef::ldm(target, self.instance);
         let view = self.view.number;
-        if count > 0 {
+        if batch.count > 0 || !batch.unchanged.is_empty() {
             copy.step += 1;
             copy.sent_at = ctx.now();
             copy.served = self.served();
@@ -126,10 +151,14 @@ impl Ldm {
                 table,
                 fragment,
                 reserved: 0,
-                row_count: count,
+                row_count: batch.count,
                 step: copy.step,
+                first_row: RowId::new(copy.sent_from),
+                digest: digest_of(batch.unchanged.iter().copied()),
+                unchanged_bytes: batch.bits.len() as u32,
+                reserved_too: 0,
             };
-            ctx.send_with(to, &body, &[&rows]);
+            ctx.send_with(to, &body, &[&batch.bits, &batch.rows]);
             ctx.crash_point(Fault::CrashInCopy);
         } else if copy.next_row < self.row_id_end(table, fragment) {
             ctx.send(ctx.me(), &CopyResumeOrd { target: u64::from(target.get()) });
@@ -181,29 +210,28 @@ impl Ldm {
         }
     }
 
-    /// The next rows that can be copied, as changes; how many.
-    fn collect_rows(
-        &self,
-        copy: &mut CopyOut,
-        table: TableId,
-        fragment: FragmentId,
-    ) -> (Vec<u8>, u32) {
-        let mut out = Vec::new();
-        let mut count = 0;
+    /// The next rows that can be copied.
+    fn collect_rows(&self, copy: &mut CopyOut, table: TableId, fragment: FragmentId) -> Batch {
+        let mut batch = Batch::default();
         let Some(held) = self.fragment(table, fragment) else {
             // The table was dropped meanwhile: nothing of it is left to be visited again.
             copy.passed_over.clear();
-            return (out, 0);
+            return batch;
         };
+        let since = copy.since.filter(|since| !copy.whole && *since > Epoch::default());
+        copy.sent_from = copy.next_row;
         let mut revisits = copy.passed_over.len();
         for _ in 0..COPY_LOOKS {
-            if count >= COPY_BATCH_ROWS || out.len() >= COPY_BATCH_BYTES {
+            if batch.count >= COPY_BATCH_ROWS || batch.rows.len() >= COPY_BATCH_BYTES {
                 break;
             }
-            let id = if copy.next_row < held.row_id_end() {
+            let is_new = copy.next_row < held.row_id_end();
+            let id = if is_new {
                 copy.next_row += 1;
                 copy.next_row - 1
             } else if revisits > 0
+                // If it does not have unchanged rows, it gets the same rows once more, and no others.
+                && batch.unchanged.is_empty()
                 && let Some(id) = copy.passed_over.pop_front()
             {
                 revisits -= 1;
@@ -218,6 +246,10 @@ impl Ldm {
                 continue;
             }
             let Some(image) = row.committed.as_ref() else { continue };
+            if is_new && since.is_some_and(|since| row.epoch <= since) {
+                batch.say_unchanged(copy.sent_from, id, row.number);
+                continue;
+            }
             let change = Change {
                 table,
                 fragment,
@@ -229,10 +261,10 @@ impl Ldm {
                 key_bytes: row.key.len() as u32,
                 row_bytes: image.bytes.len() as u32,
             };
-            list::push(&mut out, &change, [&row.key, &image.bytes, &[]]);
-            count += 1;
+            list::push(&mut batch.rows, &change, [&row.key, &image.bytes, &[]]);
+            batch.count += 1;
         }
-        (out, count)
+        batch
     }
 
     pub(crate) fn on_copy_rows_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -240,10 +272,17 @@ impl Ldm {
         if self.park_newer(ord.view, signal) || self.park_unknown_table(ord.table, signal) {
             return;
         }
+        if !self.take_unchanged(&ord, signal) {
+            return self.confirm_copied(&ord, COPY_WHOLE, signal.sender(), ctx);
+        }
+        let rows = signal.payload().get(ord.unchanged_bytes as usize..).unwrap_or_default();
         let mut redo = self.redo.take();
-        for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {
+        for (change, [key, row, _]) in list::items::<Change>(rows) {
             let (id, epoch) = (change.row_id, Epoch::new(change.epoch));
             self.hear_epoch(epoch);
+            if let Some(former) = &mut self.former {
+                former.take((ord.table, ord.fragment), id);
+            }
             let stored = self.on_fragment(ord.table, ord.fragment, |f, layout| {
                 // REJOIN-3: a newer row got the id, or the key lives on under another id: history.
                 f.make_room(id, key) && f.store_copy(id, change.version, epoch, Some(row), layout)
@@ -258,17 +297,15 @@ impl Ldm {
             redo
         });
         self.write_redo_if_much(ctx);
-        let conf = CopyRowsConf {
-            view: ord.view,
-            table: ord.table,
-            fragment: ord.fragment,
-            reserved: 0,
-            step: ord.step,
-            code: 0,
-        };
+        self.confirm_copied(&ord, 0, signal.sender(), ctx);
+    }
+
+    fn confirm_copied(&mut self, ord: &CopyRowsOrd, code: u32, to: BlockRef, ctx: &mut Ctx<'_>) {
+        let CopyRowsOrd { view, table, fragment, step, .. } = *ord;
+        let conf = CopyRowsConf { view, table, fragment, reserved: 0, step, code };
         match &mut self.redo {
-            Some(redo) => redo.confirm_copied(signal.sender(), conf, ctx),
-            None => ctx.send(signal.sender(), &conf),
+            Some(redo) => redo.confirm_copied(to, conf, ctx),
+            None => ctx.send(to, &conf),
         }
     }
 
@@ -276,13 +313,26 @@ impl Ldm {
         let conf = signal.body::<CopyRowsConf>();
         let target = signal.sender().node;
         let current = self.copies.get(&target).is_some_and(|c| c.step == conf.step);
-        if current && conf.code == u32::from(RefCode::MemoryFull.number()) {
+        if current && conf.code == COPY_WHOLE {
+            self.send_all_of_fragment(target);
+            self.copy_step(target, ctx);
+        } else if current && conf.code == u32::from(RefCode::MemoryFull.number()) {
             ctx.after(COPY_RETRY, COPY_TIMER + u64::from(target.get()));
         } else if current {
             match self.copy_pause(target, ctx.now()) {
                 Some(pause) => ctx.after(pause, COPY_TIMER + u64::from(target.get())),
                 None => self.copy_step(target, ctx),
             }
+        }
+    }
+
+    /// REJOIN-9: the replica has taken nothing of the newest batch.
+    fn send_all_of_fragment(&mut self, target: NodeId) {
+        if let Some(copy) = self.copies.get_mut(&target) {
+            copy.whole = true;
+            copy.next_row = copy.sent_from;
+            let from = copy.sent_from;
+            copy.passed_over.retain(|id| *id < from);
         }
     }
 
@@ -305,6 +355,14 @@ impl Ldm {
             return;
         }
         self.hear_epoch(ord.epoch);
+        self.end_copy(&ord, ctx);
+    }
+
+    /// All rows of a fragment were mentioned.
+    pub(crate) fn end_copy(&mut self, ord: &CopyEndOrd, ctx: &mut Ctx<'_>) {
+        if !self.log_what_is_gone(ord, ctx) {
+            return;
+        }
         if let Some(redo) = &mut self.redo {
             redo.copied_up_to(ord.epoch);
         }
@@ -319,12 +377,9 @@ impl Ldm {
             return;
         }
         let all = self.fragments().all(|(t, f, _)| self.copied.contains(&(t, f)));
-        // REDO-2.
-        let waits = self.redo.as_ref().is_some_and(|redo| !redo.has_all_copied());
-        if let Some(redo) = &mut self.redo {
-            redo.waits_to_be_whole = all && waits;
-        }
-        if all && !waits {
+        // REDO-2, REJOIN-8.
+        let is_whole = self.redo.as_mut().is_none_or(|redo| redo.is_whole_with(all));
+        if all && is_whole {
             let body = FragmentsSyncedRep {
                 view: self.view.number,
                 catalog_version: self.catalog_version,
@@ -344,11 +399,42 @@ impl Ldm {
 /// Timer tokens from here on are retries of copies, by node.
 pub(crate) const COPY_TIMER: u64 = 1 << 32;
 
+/// XXH3-64 of rows' ids and numbers (REJOIN-9).
+pub(crate) fn digest_of(rows: impl Iterator<Item = (RowId, u64)>) -> u64 {
+    let words: Vec<u64> = rows.flat_map(|(id, number)| [id.get(), number]).collect();
+    hash::partition_hash(words.as_bytes())
+}
+
+/// Rows that are sent together.
+#[derive(Default)]
+struct Batch {
+    /// A bit for each row that has not changed, from the batch's first row on; and these rows with their numbers.
+    bits: Vec<u8>,
+    unchanged: Vec<(RowId, u64)>,
+    /// The others.
+    rows: Vec<u8>,
+    count: u32,
+}
+
+impl Batch {
+    fn say_unchanged(&mut self, first: u64, id: u64, number: u64) {
+        let bit = (id - first) as usize;
+        if self.bits.len() <= bit / 8 {
+            self.bits.resize((bit / 8 + 1).next_multiple_of(size_of::<u64>()), 0);
+        }
+        self.bits[bit / 8] |= 1 << (bit % 8);
+        self.unchanged.push((RowId::new(id), number));
+    }
+}
+
 impl CopyOut {
     fn new(life: Incarnation) -> Self {
         Self {
             life,
             step: 0,
+            since: None,
+            whole: false,
+            sent_from: 0,
             sent_at: Instant::ZERO,
             served: 0,
             left: VecDeque::new(),

@@ -18,6 +18,7 @@ mod copy;
 mod deadlock;
 mod ending;
 mod finish;
+mod former;
 mod fragment;
 mod hand_over;
 mod index;
@@ -65,6 +66,7 @@ use lats_kernel::{Block, Ctx, Fault, TimerToken};
 use lats_signals::{
     BlockRef, Signal, SignalBuffer, SignalNumber,
     control::{EpochBarrierConf, EpochBarrierReq, LeaseOrd},
+    copy::CopyEndOrd,
 };
 use lats_values::RowLayout;
 use transaction::Transaction;
@@ -167,6 +169,9 @@ pub struct Ldm {
     pub(crate) redo: Option<Box<redo::Redo>>,
     /// Its former lives' log is being read.
     pub(crate) restore: Option<Box<restore::Restore>>,
+    /// What it has of rows while this life is being filled; and fragments of which it is being logged what is gone.
+    pub(crate) former: Option<Box<former::Former>>,
+    pub(crate) ends: VecDeque<CopyEndOrd>,
     pub(crate) programs: programs::Programs,
     /// Memory of lists of batches and of transactions that are over.
     pub(crate) spare_lists: Spare<Vec<u8>, 4, { 64 << 10 }>,
@@ -194,6 +199,7 @@ const TIMER_HAND_OVER: TimerToken = 3;
 const TIMER_ROOM: TimerToken = 4;
 const TIMER_RESTORE: TimerToken = 5;
 const TIMER_CHECKPOINT: TimerToken = 6;
+const TIMER_FORMER: TimerToken = 7;
 /// How long an outcome is kept for a client that does not say it has heard it.
 pub(crate) const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
 /// OUTCOME-7.
@@ -240,6 +246,8 @@ impl Ldm {
             memory_bytes: 0,
             redo: config.redo.map(|redo| Box::new(redo::Redo::new(redo, instance))),
             restore: None,
+            former: None,
+            ends: VecDeque::new(),
             programs: programs::Programs::default(),
             spare_lists: Spare::default(),
             key_room: Vec::new(),
@@ -376,6 +384,8 @@ impl Block for Ldm {
             SignalNumber::ScanNextReq => self.on_scan_next_req(signal, ctx),
             SignalNumber::ScanResumeOrd => self.on_scan_resume_ord(signal, ctx),
             SignalNumber::ScanCloseOrd => self.on_scan_close_ord(signal, ctx),
+            SignalNumber::CopySinceReq => self.on_copy_since_req(signal, ctx),
+            SignalNumber::RestoredOrd => self.on_restored_ord(signal),
             SignalNumber::CopyRowsOrd => self.on_copy_rows_ord(signal, ctx),
             SignalNumber::CopyRowsConf => self.on_copy_rows_conf(signal, ctx),
             SignalNumber::OutcomesOrd => self.on_outcomes_ord(signal, ctx),
@@ -423,6 +433,7 @@ impl Block for Ldm {
             TIMER_ROOM => self.write_again(ctx),
             TIMER_RESTORE => self.load(ctx),
             TIMER_CHECKPOINT => self.checkpoint_step(ctx),
+            TIMER_FORMER => self.go_on_with_gone(ctx),
             copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
             _ => self.housekeep(ctx),
         }

@@ -9,7 +9,7 @@ use crate::{
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use lats_base::{Epoch, Incarnation, NodeId, TransactionId, ViewNumber};
-use lats_files::redo::{LogId, Place, Taken, Writer};
+use lats_files::redo::{LogId, Place, Seal, Taken, Writer};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -68,8 +68,10 @@ pub(crate) struct Redo {
     /// durable this replica is not whole.
     copied_record: u64,
     copied_epoch: Epoch,
-    /// It has all rows, and waits for that.
+    /// It has all rows, and waits for that; then the log is whole, as one of its seals must say that is durable (REJOIN-8).
     pub(crate) waits_to_be_whole: bool,
+    is_whole: bool,
+    says_whole: bool,
     /// The newest epoch that is durable in the whole cluster.
     cluster_durable: Epoch,
     /// Answers to copied rows that wait until the log is not behind any more.
@@ -132,6 +134,8 @@ impl Redo {
             copied_record: 0,
             copied_epoch: Epoch::default(),
             waits_to_be_whole: false,
+            is_whole: false,
+            says_whole: false,
             cluster_durable: Epoch::default(),
             held: Vec::new(),
             stuck: false,
@@ -167,10 +171,23 @@ impl Redo {
         self.cluster_durable = epoch;
     }
 
+    /// REJOIN-8: as [`Self::go_on_with`]; but what the former log has of rows is old, and others will say which have changed
+    /// since.
+    pub(crate) fn go_on_filling(&mut self, origin: u32, last_record: u64) {
+        self.begin_anew();
+        self.oldest = origin;
+        self.writer.go_on_behind(self.behind, origin, last_record);
+        self.former.retain(|segment| *segment < origin);
+    }
+
     /// What was loaded from the former log is not wanted: the log begins anew after all.
     pub(crate) fn begin_anew(&mut self) {
         self.writer.begin_behind(self.behind);
-        self.former.extend(self.oldest..=self.behind);
+        for segment in self.oldest..=self.behind {
+            if !self.former.contains(&segment) {
+                self.former.push(segment);
+            }
+        }
         self.oldest = self.behind + 1;
         self.lengths = Lengths::default();
         (self.sealed, self.sent, self.durable, self.noted) = Default::default();
@@ -251,6 +268,11 @@ impl Redo {
         self.writer.change((TransactionId::NONE, epoch), place, number, key, Some(image));
     }
 
+    /// A row is logged as deleted that another replica does not have any more (REJOIN-9).
+    pub(crate) fn log_deletion(&mut self, epoch: Epoch, place: Place, number: u64, key: &[u8]) {
+        self.writer.change((TransactionId::NONE, epoch), place, number, key, None);
+    }
+
     /// Ends the record of a transaction, or of a part of it.
     pub(crate) fn end_record(&mut self) {
         self.writer.end();
@@ -270,6 +292,25 @@ impl Redo {
     /// earlier epoch than theirs.
     pub(crate) fn has_all_copied(&self) -> bool {
         self.durable_record >= self.copied_record && self.cluster_durable >= self.copied_epoch
+    }
+
+    /// True if a log that is being filled, and has `all` rows now, can give back what it seals (REJOIN-8).
+    pub(crate) fn is_whole_with(&mut self, all: bool) -> bool {
+        self.is_whole |= all && self.has_all_copied();
+        self.waits_to_be_whole = all && !self.says_whole;
+        self.says_whole
+    }
+
+    /// The view says that this replica has all rows.
+    pub(crate) fn note_in_sync(&mut self) {
+        self.is_whole = true;
+    }
+
+    fn seal(&mut self, epoch: Epoch) {
+        (self.sealed, self.noted) = (epoch, self.cluster_durable);
+        let (durable, commands) = (self.cluster_durable, self.commands);
+        let whole = self.is_whole && epoch >= self.copied_epoch;
+        self.writer.seal(Seal { epoch, durable, commands, whole });
     }
 
     /// True if the record is, and everything of the epoch in the whole cluster.
@@ -373,7 +414,7 @@ impl Ldm {
         redo.commands = redo.commands.max(commands);
         redo.cluster_durable = redo.cluster_durable.max(durable);
         redo.cluster_behind = behind != 0 && !ctx.fault(Fault::BugIgnoreBacklog);
-        if redo.waits_to_be_whole && redo.has_all_copied() {
+        if redo.waits_to_be_whole {
             self.report_if_synced(ctx);
         }
         self.write_redo(ctx);
@@ -389,9 +430,7 @@ impl Ldm {
         if redo.under_way.is_none() && is_member {
             let seal = redo.wanted.min(self.sealable(ctx));
             if seal > redo.sealed {
-                redo.sealed = seal;
-                redo.noted = redo.cluster_durable;
-                redo.writer.seal(seal, redo.noted, redo.commands);
+                redo.seal(seal);
             }
             if redo.sealed > redo.sent || redo.is_much() {
                 redo.write(ctx);
@@ -409,8 +448,7 @@ impl Ldm {
         if is_known || redo.under_way.is_some() || redo.waiting_bytes() > 0 {
             return;
         }
-        redo.noted = redo.cluster_durable;
-        redo.writer.seal(redo.sealed, redo.noted, redo.commands);
+        redo.seal(redo.sealed);
         redo.write(ctx);
     }
 
@@ -450,11 +488,15 @@ impl Ldm {
         redo.lengths.logged += bytes;
         if let Some(sealed) = done.taken.sealed {
             redo.durable = sealed;
+            redo.says_whole |= done.taken.whole;
             redo.durable_record = done.taken.last_record;
             redo.trim(done.taken.segment);
             redo.remove_former(ctx);
         }
         redo.room = done.taken.bytes;
+        if redo.waits_to_be_whole {
+            self.report_if_synced(ctx);
+        }
         self.tell_durable(ctx);
         self.begin_checkpoint(ctx);
         self.write_redo(ctx);
@@ -462,9 +504,7 @@ impl Ldm {
 
     pub(crate) fn on_io_ref(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<IoRef>();
-        if self.restore.is_some() {
-            return self.on_restore_ref(&body, ctx);
-        }
+        self.on_restore_ref(&body, ctx);
         let Some(redo) = &mut self.redo else { return };
         if redo.under_way.as_ref().is_none_or(|write| write.request != body.request) {
             return;

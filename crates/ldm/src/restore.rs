@@ -1,40 +1,37 @@
 //! Coming back from the redo log: what it can give back, and its rows as they were in an epoch (RESTART-2, RESTART-5).
 //! Protocol: `docs/protocols/restart.md`.
 
-use crate::{Fragment, Ldm, TIMER_RESTORE};
+mod log_files;
+
+use crate::{Fragment, Ldm, TIMER_RESTORE, former::Former, outcomes::Outcomes};
 use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
-use lats_base::{Epoch, FragmentId, NodeId, RowId, TableId, TransactionId};
+use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId};
 use lats_catalog::View;
-use lats_files::redo::{NEWER, Record, SEGMENT_HEAD_BYTES, Segment, Survey, void_after};
-use lats_kernel::{Ctx, Fault};
+use lats_files::redo::{Record, Survey, void_after};
+use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
     control::{NoteOrd, STATUS_WRONG_FILES, StopOrd},
-    io::{FILE_REDO, FileName, IoListConf, IoListReq, IoReadConf, IoReadReq, IoRef},
+    io::{IoListConf, IoReadConf, IoRef},
     restart::{RestoreReq, RestoredRep, SurveyRep, SurveyReq},
 };
+use log_files::LogFiles;
 use zerocopy::FromBytes;
 
-/// Reading the log of the node's former lives.
+/// What is to be made of the log of the node's former lives.
 pub(crate) struct Restore {
-    cluster: u64,
-    /// The epoch that each restart of the cluster has begun with.
-    restored: Vec<Epoch>,
-    /// The files that are there, and the first of them that the log has.
-    segments: Vec<u32>,
-    origin: u32,
+    files: LogFiles,
     step: Step,
-    /// The segment that is being read, and what has been read of it.
-    at: usize,
-    bytes: Vec<u8>,
-    survey: Survey,
-    log_bytes: u64,
+    /// The whole log, as it was found.
+    found: Survey,
     /// The epoch whose rows are being loaded.
     epoch: Epoch,
     restarts: u32,
-    rows: BTreeMap<(TableId, FragmentId), BTreeMap<RowId, Found>>,
-    requests: u64,
+    rows: Rows,
 }
+
+/// Rows that were found, by their places.
+pub(crate) type Rows = BTreeMap<(TableId, FragmentId), BTreeMap<RowId, Found>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -50,222 +47,170 @@ enum Step {
     Reading,
     /// They are made rows of fragments.
     Loading,
+    /// The changes of rows, which others will say of whether they have changed since (REJOIN-8).
+    Resuming,
 }
 
 /// The newest change of a row, up to the epoch.
-struct Found {
-    number: u64,
-    epoch: Epoch,
-    key: Box<[u8]>,
-    /// None: deleted.
-    image: Option<Box<[u8]>>,
+pub(crate) struct Found {
+    pub(crate) number: u64,
+    pub(crate) epoch: Epoch,
+    pub(crate) key: Box<[u8]>,
+    /// None: deleted, or there was none.
+    pub(crate) image: Option<Box<[u8]>>,
+    /// The newest change of all, and whether it is a deletion.
+    pub(crate) newest: (u64, bool),
 }
 
-/// Requests of its own among those to io.
-const REQUESTS: u64 = 1 << 63;
-/// So much is read at once.
-const READ_BYTES: u32 = 256 << 10;
 /// Rows that are put into fragments at once (SLICE-1).
 const LOAD_ROWS: usize = 4_096;
 /// Outcomes of transactions in this many epochs are known again: as long as outcomes are kept.
 const OUTCOME_EPOCHS: u64 = 6_000;
 
 impl Restore {
-    /// Asks for the next part of the current segment.
-    fn read(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(number) = self.segments.get(self.at).copied() else { return };
-        let bytes = if self.step == Step::FindingEnd { SEGMENT_HEAD_BYTES } else { READ_BYTES };
-        self.requests += 1;
-        let body = IoReadReq {
-            request: REQUESTS | self.requests,
-            file: FileName { kind: FILE_REDO, instance: ctx.me().instance as u16, number },
-            offset: self.bytes.len() as u64,
-            bytes,
-            reserved: 0,
-        };
-        ctx.send(BlockRef::io(ctx.node()), &body);
-    }
-
-    /// The last segment that has a head says where the log begins. Gives what is wrong with files that are none of ours.
-    fn find_end(&mut self, head: &[u8], node: NodeId, instance: u16) -> Result<bool, &'static str> {
-        let number = self.segments[self.at];
-        match Segment::open(head) {
-            Err(NEWER) => Err(NEWER),
-            // It was begun when the power was lost.
-            Err(_) => Ok(false),
-            Ok(segment) => {
-                let log = segment.log;
-                if (log.cluster, log.node, log.instance) != (self.cluster, node, instance) {
-                    return Err("it belongs to another cluster or node");
-                }
-                if segment.number != u64::from(number) {
-                    return Err("it was given another name");
-                }
-                self.origin = segment.origin;
-                Ok(true)
-            }
-        }
-    }
-
-    /// The current segment is here as a whole.
-    fn take_segment(&mut self, ctx: &mut Ctx<'_>) -> Vec<TransactionId> {
-        let mut ended = Vec::new();
-        let bytes = core::mem::take(&mut self.bytes);
-        let number = u64::from(self.segments[self.at]);
-        self.log_bytes += bytes.len() as u64;
-        self.at += 1;
-        let Ok(mut segment) = Segment::open(&bytes) else {
-            self.survey.passed_over += 1;
-            return ended;
-        };
-        if segment.number != number || segment.log.cluster != self.cluster {
-            self.survey.passed_over += 1;
-            return ended;
-        }
-        // RESTART-3: what this restart makes void is among it.
-        let void_after = void_after(&self.restored, segment.restarts);
-        let forgets = ctx.fault(Fault::BugForgetRestarts);
-        let upto = if forgets { Epoch::new(u64::MAX) } else { void_after };
-        let loads = self.step == Step::Reading;
-        let recent = Epoch::new(upto.get().saturating_sub(OUTCOME_EPOCHS));
-        let rows = &mut self.rows;
-        self.survey.read(&mut segment, &self.restored, |record| {
-            if loads && record.epoch <= upto {
-                note_changes(rows, record);
-                if record.epoch >= recent && record.transaction != TransactionId::NONE {
-                    ended.push(record.transaction);
-                }
-            }
-        });
-        ended
+    /// Reads the log once more.
+    fn begin(&mut self, step: Step) {
+        self.step = step;
+        // For an attempt that came to nothing some may have been read, or loaded.
+        self.rows.clear();
+        self.files.begin();
     }
 }
 
-/// Of a row's changes the one with the largest number counts: they need not stand in that order.
-fn note_changes(
-    rows: &mut BTreeMap<(TableId, FragmentId), BTreeMap<RowId, Found>>,
-    record: &Record<'_>,
-) {
+/// A list of epochs, 8 bytes each.
+fn epochs(mut bytes: &[u8]) -> Vec<Epoch> {
+    let mut epochs = Vec::new();
+    while let Ok((epoch, behind)) = Epoch::read_from_prefix(bytes) {
+        epochs.push(epoch);
+        bytes = behind;
+    }
+    epochs
+}
+
+/// Of a row's changes up to an epoch the one with the largest number counts: they need not stand in that order.
+fn note_changes(rows: &mut Rows, record: &Record<'_>, upto: Epoch) {
     for change in record.changes() {
         let rows = rows.entry((change.table, change.fragment)).or_default();
-        if rows.get(&change.row).is_some_and(|found| found.number >= change.number) {
+        let found = rows.entry(change.row).or_insert_with(|| Found {
+            number: 0,
+            epoch: Epoch::default(),
+            key: change.key.into(),
+            image: None,
+            newest: (0, true),
+        });
+        if change.number > found.newest.0 {
+            found.newest = (change.number, change.image.is_none());
+        }
+        if record.epoch > upto || found.number >= change.number {
             continue;
         }
-        let found = Found {
-            number: change.number,
-            epoch: record.epoch,
-            key: change.key.into(),
-            image: change.image.map(Into::into),
-        };
-        rows.insert(change.row, found);
+        if *found.key != *change.key {
+            found.key = change.key.into();
+        }
+        (found.number, found.epoch) = (change.number, record.epoch);
+        found.image = change.image.map(Into::into);
     }
 }
 
 impl Ldm {
     /// RESTART-2: control asks what is in the log.
     pub(crate) fn on_survey_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let mut restored = Vec::new();
-        let mut rest = signal.payload();
-        while let Ok((epoch, behind)) = Epoch::read_from_prefix(rest) {
-            restored.push(epoch);
-            rest = behind;
-        }
+        let restored = epochs(signal.payload());
+        let mut files = LogFiles::new(signal.body::<SurveyReq>().cluster, restored, ctx);
+        files.list(ctx);
         self.restore = Some(Box::new(Restore {
-            cluster: signal.body::<SurveyReq>().cluster,
-            restored,
-            segments: Vec::new(),
-            origin: 0,
+            files,
             step: Step::Listing,
-            at: 0,
-            bytes: Vec::new(),
-            survey: Survey::default(),
-            log_bytes: 0,
+            found: Survey::default(),
             epoch: Epoch::default(),
             restarts: 0,
             rows: BTreeMap::new(),
-            requests: 0,
         }));
-        let instance = ctx.me().instance as u16;
-        let body = IoListReq { request: REQUESTS, kind: FILE_REDO, instance, reserved: 0 };
-        ctx.send(BlockRef::io(ctx.node()), &body);
     }
 
     pub(crate) fn on_io_list_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let request = signal.body::<IoListConf>().request;
-        let Some(restore) = self.restore.as_mut().filter(|r| r.step == Step::Listing) else {
-            return;
-        };
-        if request != REQUESTS {
-            return;
-        }
+        let listing = |r: &&mut Box<Restore>| r.step == Step::Listing && r.files.waits_for(request);
+        let Some(restore) = self.restore.as_mut().filter(listing) else { return };
         let numbers = signal.payload().chunks_exact(size_of::<u32>());
-        restore.segments =
+        let segments: Vec<u32> =
             numbers.filter_map(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?))).collect();
         restore.step = Step::FindingEnd;
-        restore.at = restore.segments.len().saturating_sub(1);
-        if let (Some(redo), Some(last)) = (&mut self.redo, restore.segments.last()) {
-            redo.begin_behind(*last, restore.segments.clone());
+        if let (Some(redo), Some(last)) = (&mut self.redo, segments.last()) {
+            redo.begin_behind(*last, segments.clone());
         }
-        match restore.segments.is_empty() {
+        let is_empty = segments.is_empty();
+        restore.files.are(segments);
+        match is_empty {
             true => self.tell_survey(ctx),
-            false => restore.read(ctx),
+            false => restore.files.read_head(ctx),
         }
     }
 
     pub(crate) fn on_io_read_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<IoReadConf>();
-        let Some(restore) = &mut self.restore else { return };
-        if body.request != REQUESTS | restore.requests {
+        let Some(restore) = self.restore.as_mut().filter(|r| r.files.waits_for(body.request))
+        else {
             return;
+        };
+        if restore.step == Step::FindingEnd {
+            return self.find_end(signal.payload(), ctx);
         }
-        match restore.step {
-            Step::FindingEnd => {
-                let instance = ctx.me().instance as u16;
-                match restore.find_end(signal.payload(), ctx.node(), instance) {
-                    Err(why) => self.refuse_file(why, ctx),
-                    Ok(true) => {
-                        let origin = restore.origin;
-                        restore.segments.retain(|segment| *segment >= origin);
-                        restore.survey = Survey::of(origin);
-                        (restore.step, restore.at) = (Step::Surveying, 0);
-                        restore.read(ctx);
-                    }
-                    Ok(false) if restore.at > 0 => {
-                        restore.segments.pop();
-                        restore.at -= 1;
-                        restore.read(ctx);
-                    }
-                    Ok(false) => {
-                        restore.segments.clear();
-                        self.tell_survey(ctx);
-                    }
+        let mut ended = Vec::new();
+        let (step, epoch, rows) = (restore.step, restore.epoch, &mut restore.rows);
+        let recent = Epoch::new(epoch.get().saturating_sub(OUTCOME_EPOCHS));
+        let show = |record: &Record<'_>| match step {
+            Step::Reading if record.epoch <= epoch => {
+                note_changes(rows, record, epoch);
+                if record.epoch >= recent && record.transaction != TransactionId::NONE {
+                    ended.push(record.transaction);
                 }
             }
-            Step::Surveying | Step::Reading => {
-                restore.bytes.extend_from_slice(signal.payload());
-                let more = (restore.bytes.len() as u64) < body.file_bytes;
-                if more && !signal.payload().is_empty() {
-                    return restore.read(ctx);
-                }
-                self.end_segment(ctx);
+            Step::Resuming => note_changes(rows, record, epoch),
+            _ => {}
+        };
+        let read = restore.files.take((signal.payload(), body.file_bytes), show, ctx);
+        for transaction in ended {
+            self.outcomes.note(transaction, epoch, ctx.now());
+        }
+        match (read, step) {
+            (Err(why), _) => self.refuse_file(why, ctx),
+            (Ok(false), _) => restore.files.read(ctx),
+            (Ok(true), Step::Surveying) => self.end_survey(ctx),
+            (Ok(true), Step::Resuming) => self.end_resuming(ctx),
+            (Ok(true), _) => self.begin_loading(ctx),
+        }
+    }
+
+    fn find_end(&mut self, head: &[u8], ctx: &mut Ctx<'_>) {
+        let Some(restore) = &mut self.restore else { return };
+        match restore.files.find_end(head) {
+            Err(why) => self.refuse_file(why, ctx),
+            Ok(true) => {
+                restore.step = Step::Surveying;
+                restore.files.begin();
+                restore.files.read(ctx);
             }
-            Step::Listing | Step::Surveyed | Step::Loading => {}
+            Ok(false) if restore.files.segments.is_empty() => self.tell_survey(ctx),
+            Ok(false) => restore.files.read_head(ctx),
         }
     }
 
     /// A file could not be read.
     pub(crate) fn on_restore_ref(&mut self, body: &IoRef, ctx: &mut Ctx<'_>) {
-        let current = self.restore.as_ref().map(|r| REQUESTS | r.requests);
-        if current == Some(body.request) {
+        if self.restore.as_ref().is_some_and(|r| r.files.waits_for(body.request)) {
             self.refuse_file("it cannot be read; see the kernel's log", ctx);
         }
     }
 
     fn refuse_file(&self, why: &str, ctx: &mut Ctx<'_>) {
-        let Some(restore) = &self.restore else { return };
-        let number = restore.segments.get(restore.at).copied().unwrap_or_default();
+        let file = self.restore.as_ref().map(|r| r.files.current()).unwrap_or_default();
+        self.refuse_log(&format!("file {file} of the redo log"), why, ctx);
+    }
+
+    fn refuse_log(&self, what: &str, why: &str, ctx: &mut Ctx<'_>) {
         let text = format!(
-            "the redo log file {number} of data manager {} cannot be used: {why}. Put the right file there, or empty this \
+            "{what} of data manager {} cannot be used: {why}. Put the right files there, or empty this \
              node's directory: it is filled from the other replicas then",
             self.instance
         );
@@ -273,29 +218,20 @@ impl Ldm {
         ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[text.as_bytes()]);
     }
 
-    fn end_segment(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(restore) = &mut self.restore else { return };
-        let (ended, epoch) = (restore.take_segment(ctx), restore.epoch);
-        let is_last = restore.at >= restore.segments.len();
-        if !is_last {
-            restore.read(ctx);
-        } else if restore.step == Step::Surveying {
-            self.tell_survey(ctx);
-        } else {
-            self.begin_loading(ctx);
+    fn end_survey(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some(restore) = &mut self.restore {
+            restore.found = restore.files.survey.clone();
         }
-        for transaction in ended {
-            self.outcomes.note(transaction, epoch, ctx.now());
-        }
+        self.tell_survey(ctx);
     }
 
     fn tell_survey(&mut self, ctx: &mut Ctx<'_>) {
         let Some(restore) = &mut self.restore else { return };
         restore.step = Step::Surveyed;
-        let Survey { newest, durable, passed_over, .. } = restore.survey;
+        let Survey { newest, durable, passed_over, .. } = restore.found;
         let instance = self.instance;
         let body = SurveyRep { newest, durable, instance, reserved: 0 };
-        let steps = lats_catalog::encode(&restore.survey.steps);
+        let steps = lats_catalog::encode(&restore.found.steps);
         ctx.send_with(BlockRef::control(ctx.node()), &body, &[&steps]);
         if passed_over > 0 {
             let text = format!(
@@ -317,14 +253,10 @@ impl Ldm {
         let before = |step| matches!(step, Step::Listing | Step::FindingEnd | Step::Surveying);
         let Some(restore) = self.restore.as_mut().filter(|r| !before(r.step)) else { return };
         let RestoreReq { epoch, restarts } = signal.body();
-        restore.restored = restored;
+        restore.files.restored = restored;
         (restore.epoch, restore.restarts) = (epoch, restarts as u32);
-        restore.step = Step::Reading;
-        (restore.survey, restore.log_bytes) = (Survey::of(restore.origin), 0);
-        restore.bytes.clear();
-        // For an attempt that came to nothing some may have been read, or loaded.
-        restore.rows.clear();
-        (restore.at, restore.requests) = (0, restore.requests + 1);
+        restore.begin(Step::Reading);
+        self.outcomes = Outcomes::default();
         self.hear_epoch(epoch);
         self.clear_fragments();
         for table in self.tables.values_mut() {
@@ -337,10 +269,47 @@ impl Ldm {
                 }
             }
         }
-        match self.restore.as_mut().filter(|r| !r.segments.is_empty()) {
-            Some(restore) => restore.read(ctx),
+        match self.restore.as_mut().filter(|r| !r.files.segments.is_empty()) {
+            Some(restore) => restore.files.read(ctx),
             None => self.begin_loading(ctx),
         }
+    }
+
+    /// These are the restarts that the cluster has had.
+    pub(crate) fn on_restored_ord(&mut self, signal: &Signal<'_>) {
+        if let Some(restore) = &mut self.restore {
+            restore.files.restored = epochs(signal.payload());
+        }
+    }
+
+    /// REJOIN-8: the node is taken in as a replica that is to be filled; it may have been about to take part in a restart
+    /// that came to nothing. Its log goes on, and what it has of rows is read meanwhile.
+    pub(crate) fn begin_to_be_filled(&mut self, ctx: &mut Ctx<'_>) {
+        self.clear_fragments();
+        self.outcomes = Outcomes::default();
+        let Some(restore) = &mut self.restore else { return };
+        let (restarts, whole) = restore.found.whole;
+        restore.epoch = whole.min(void_after(&restore.files.restored, restarts));
+        restore.begin(Step::Resuming);
+        let (origin, last) = (restore.files.origin, restore.found.last_record);
+        let Some(redo) = &mut self.redo else { return };
+        if restore.epoch > Epoch::default() && !restore.found.is_mostly_filling() {
+            redo.go_on_filling(origin, last);
+            restore.files.read(ctx);
+        } else {
+            redo.begin_anew();
+            self.restore = None;
+        }
+    }
+
+    /// All rows of the log are here.
+    fn end_resuming(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(restore) = self.restore.take() else { return };
+        if let Some(redo) = &mut self.redo {
+            redo.lengths.log += restore.files.log_bytes;
+        }
+        self.former = Some(Box::new(Former::new(restore.epoch, restore.rows)));
+        self.ask_for_copies(ctx);
     }
 
     pub(crate) fn clear_fragments(&mut self) {
@@ -356,8 +325,8 @@ impl Ldm {
         let Some(restore) = &mut self.restore else { return };
         restore.step = Step::Loading;
         if let Some(redo) = &mut self.redo {
-            let read = (restore.survey.last_record, restore.log_bytes);
-            redo.go_on_with(restore.origin, read, restore.epoch);
+            let read = (restore.files.survey.last_record, restore.files.log_bytes);
+            redo.go_on_with(restore.files.origin, read, restore.epoch);
         }
         self.load(ctx);
     }
@@ -395,7 +364,7 @@ impl Ldm {
             })
         });
         if fits == Some(false) {
-            return self.refuse_file("its rows contradict each other", ctx);
+            return self.refuse_log("the redo log", "its rows contradict each other", ctx);
         }
         ctx.after(lats_base::Duration::ZERO, TIMER_RESTORE);
     }

@@ -19,7 +19,7 @@ use lats_signals::{
         PrepareReq, ReplicateReq, TAKE_OVER_DECIDED, TAKE_OVER_PREPARED, TakeOverRep,
     },
     control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
-    copy::AdoptOrd,
+    copy::{AdoptOrd, CopySinceReq},
     list::{self, Operation, OperationKind, Range},
     query::{ReadConf, ReadRef, ReadReq, ScanConf, ScanRef, ScanReq},
 };
@@ -572,6 +572,8 @@ fn many_changes_of_a_row_are_adopted_in_parts() {
     view.groups[0].nodes.push(target);
     view.groups[0].replicas.push(Replica { node: target, in_sync: false });
     bench.send(&ViewOrd { view: view.number }, &lats_catalog::encode(&view));
+    let since = CopySinceReq { view: view.number, since: Epoch::default() };
+    bench.send_from(BlockRef::ldm(target, 0), &since, &[]);
     bench.run();
     let mut versions = Vec::new();
     for batch in 2.. {

@@ -26,12 +26,11 @@ impl Ldm {
         let next = self.view.number.get() + 1;
         require!(next == 1 || view.number.get() == next, "VIEW-10");
         let before = core::mem::replace(&mut self.view, view);
-        if self.restore.take().is_some() && !self.view.is_in_sync(ctx.node()) {
-            // RESTART-4: an attempt to restart came to nothing, and the node is filled anew.
-            self.clear_fragments();
-            if let Some(redo) = &mut self.redo {
-                redo.begin_anew();
-            }
+        if self.view.is_in_sync(ctx.node()) {
+            (self.restore, self.former) = (None, None);
+            self.redo.iter_mut().for_each(|redo| redo.note_in_sync());
+        } else if next == 1 {
+            self.begin_to_be_filled(ctx);
         }
         let joined_in = self.view.joined_in(ctx.node(), ctx.incarnation());
         self.joined_in = joined_in.unwrap_or(self.joined_in);
@@ -49,6 +48,7 @@ impl Ldm {
         self.quiet &= self.view.is_stopping(ctx.node());
         self.start_hand_over(ctx);
         self.tell_durable(ctx);
+        self.ask_for_copies(ctx);
         self.replay_parked(ctx);
     }
 

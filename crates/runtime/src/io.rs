@@ -145,7 +145,10 @@ impl Files {
                     Ok(file_bytes) => {
                         answers.send(to, &IoReadConf { request, file_bytes }, &self.buffer);
                     }
-                    Err(error) => answers.refuse(to, request, &error),
+                    Err(error) => {
+                        self.tell_unread(&self.path(asked.file), &error);
+                        answers.refuse(to, request, &error);
+                    }
                 }
             }
             Some(SignalNumber::IoListReq) => {
@@ -156,7 +159,10 @@ impl Files {
                             numbers.into_iter().flat_map(u32::to_le_bytes).collect();
                         answers.send(to, &IoListConf { request: asked.request }, &bytes);
                     }
-                    Err(error) => answers.refuse(to, asked.request, &error),
+                    Err(error) => {
+                        self.tell_unread(&self.directory, &error);
+                        answers.refuse(to, asked.request, &error);
+                    }
                 }
             }
             Some(SignalNumber::IoRemoveReq) => {
@@ -165,11 +171,21 @@ impl Files {
                 self.dirty.remove(&asked.file);
                 match fs::remove_file(self.path(asked.file)) {
                     Ok(()) => answers.send(to, &IoConf { request: asked.request }, &[]),
-                    Err(error) => answers.refuse(to, asked.request, &error),
+                    Err(error) => {
+                        if error.kind() != ErrorKind::NotFound {
+                            let path = self.path(asked.file);
+                            tracing::warn!(%error, "cannot remove {}, which nobody needs any more", path.display());
+                        }
+                        answers.refuse(to, asked.request, &error);
+                    }
                 }
             }
             _ => {}
         }
+    }
+
+    fn tell_unread(&self, path: &Path, error: &Error) {
+        tracing::error!(%error, "cannot read {}", path.display());
     }
 
     /// A full disk is asked again and again, and told of once.

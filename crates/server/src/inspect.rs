@@ -4,7 +4,7 @@ use crate::say::say;
 use anyhow::{Context, bail};
 use lats_files::{
     control,
-    redo::{End, Record, RecordKind, Segment},
+    redo::{End, Record, RecordKind, Seal, Segment},
 };
 use std::{
     fs,
@@ -147,14 +147,14 @@ fn inspect_redo(bytes: &[u8], shows_records: bool) -> bool {
         records += 1;
         changes += record.changes().count() as u64;
         if record.kind == RecordKind::Seal {
-            sealed = Some((record.epoch, record.durable));
+            sealed = Some(record.seal);
         }
         if shows_records {
             show(&record);
         }
     }
     say!("  {records} records with {changes} changes");
-    if let Some((epoch, durable)) = sealed {
+    if let Some(Seal { epoch, durable, .. }) = sealed {
         say!("  sealed up to epoch {epoch}; then known to be durable everywhere: {durable}");
     }
     match segment.end() {
@@ -169,10 +169,11 @@ fn inspect_redo(bytes: &[u8], shows_records: bool) -> bool {
 fn show(record: &Record<'_>) {
     match record.kind {
         RecordKind::Seal => say!(
-            "  {}: seal of epoch {}, for states that know {} commands",
+            "  {}: seal of epoch {}, for states that know {} commands{}",
             record.number,
             record.epoch,
-            record.commands
+            record.seal.commands,
+            if record.seal.whole { "" } else { "; rows were still being copied from other nodes" }
         ),
         RecordKind::Changes => {
             let of = record.transaction;

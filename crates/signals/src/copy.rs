@@ -1,10 +1,24 @@
 //! Signals that fill a new replica. Protocol: docs/protocols/rejoin.md.
 
-use crate::{BlockRef, body};
-use lats_base::{Epoch, FragmentId, TableId, TransactionId, ViewNumber};
+use crate::{BlockRef, Signal, body, list};
+use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, ViewNumber};
+
+/// [`CopyRowsConf::code`]: the replica does not have what the primary takes for unchanged (REJOIN-9).
+pub const COPY_WHOLE: u32 = 1 << 16;
 
 body! {
-    /// LDM of a primary → LDM of a syncing replica: committed rows; payload:
+    /// LDM of a syncing replica → LDMs of its group that are in sync, in each view: send rows now. Those that have not changed
+    /// since an epoch need not be sent (REJOIN-8).
+    CopySinceReq {
+        /// The replica's view.
+        view: ViewNumber,
+        /// Its log can give back this epoch; 0: none.
+        since: Epoch,
+    }
+}
+body! {
+    /// LDM of a primary → LDM of a syncing replica: committed rows; payload: a bit for each row id from `first_row` on, the lowest of
+    /// each byte first: 1 if the row has not changed since the epoch that the replica has named (REJOIN-9); then
     /// [`crate::list::Change`]s.
     CopyRowsOrd {
         /// The primary's view.
@@ -19,6 +33,14 @@ body! {
         row_count: u32,
         /// The copy's step; given back in the answer.
         step: u32,
+        /// The row that the first bit is about.
+        first_row: RowId,
+        /// XXH3-64 of the ids and numbers (of their last changes) of the rows whose bits are set, 16 bytes each.
+        digest: u64,
+        /// Bytes with such bits: a multiple of 8.
+        unchanged_bytes: u32,
+        /// Not used yet; zero.
+        reserved_too: u32,
     }
 }
 body! {
@@ -34,7 +56,7 @@ body! {
         reserved: u16,
         /// As in the order.
         step: u32,
-        /// A `RefCode` if the rows could not be stored, else 0.
+        /// [`COPY_WHOLE`], or a `RefCode` if the rows could not be stored, else 0.
         code: u32,
     }
 }
@@ -127,4 +149,13 @@ body! {
         /// Not used yet; zero.
         reserved: u32,
     }
+}
+
+/// True if the bits and the rows of a [`CopyRowsOrd`] are what its body says.
+pub(crate) fn check_rows(signal: &Signal<'_>) -> bool {
+    let body = signal.body::<CopyRowsOrd>();
+    let bits = body.unchanged_bytes as usize;
+    let rows = signal.payload().get(bits..);
+    bits.is_multiple_of(size_of::<u64>())
+        && rows.is_some_and(|rows| list::check::<list::Change>(rows, body.row_count))
 }

@@ -36,6 +36,14 @@ body! {
     }
 }
 body! {
+    /// Control → LDM of the same node, before the first view: this is the history of the cluster that it has come into. Payload:
+    /// the epochs that restarts have begun with, 8 bytes each.
+    RestoredOrd {
+        /// How many they are.
+        restarts: u64,
+    }
+}
+body! {
     /// LDM → control: they are loaded.
     RestoredRep {
         /// The data manager.

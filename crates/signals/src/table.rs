@@ -119,6 +119,7 @@ signals! {
     66 AdoptReq, copy, Node;
     67 AdoptOrd, copy, Node;
     68 AdoptChangesReq, copy, Node;
+    69 CopySinceReq, copy, Node;
     // Control: docs/protocols/membership.md.
     80 RaftOrd, control, Node;
     81 LeaseReq, control, Node;
@@ -191,6 +192,7 @@ signals! {
     145 RestartReq, restart, Node;
     146 RestartConf, restart, Node;
     147 RestartOrd, restart, Node;
+    148 RestoredOrd, restart, Local;
 }
 
 /// Checks a header before the rest has arrived; gives the signal's length in bytes.
@@ -234,9 +236,7 @@ pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
         Some(SignalNumber::ReplicateReq) => {
             list::check::<list::Change>(payload, signal.body::<commit::ReplicateReq>().change_count)
         }
-        Some(SignalNumber::CopyRowsOrd) => {
-            list::check::<list::Change>(payload, signal.body::<copy::CopyRowsOrd>().row_count)
-        }
+        Some(SignalNumber::CopyRowsOrd) => copy::check_rows(signal),
         Some(SignalNumber::AdoptChangesReq) => list::check::<list::OpenChange>(
             payload,
             signal.body::<copy::AdoptChangesReq>().change_count,

@@ -1,7 +1,7 @@
 //! Reading a redo log: record by record, until the first one that was not written as a whole.
 
 use super::{
-    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, NEWER, RecordHead, SEAL, SealBody,
+    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, NEWER, RecordHead, SEAL, Seal, SealBody,
     SegmentHead, VERSION, checksum,
 };
 use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, hash};
@@ -37,6 +37,8 @@ pub struct Segment<'f> {
     pub restarts: u32,
     next_record: u64,
     end: End,
+    /// What is there of the next record is right, as far as it goes.
+    cut_off: bool,
 }
 
 /// What a record says.
@@ -59,10 +61,8 @@ pub struct Record<'f> {
     pub epoch: Epoch,
     /// Whose changes they are.
     pub transaction: TransactionId,
-    /// Of a seal: the newest epoch that was known to be durable in the whole cluster.
-    pub durable: Epoch,
-    /// Of a seal: how many commands of the control group a state must know that its epoch is restored with.
-    pub commands: u64,
+    /// What a seal says; of changes: nothing.
+    pub seal: Seal,
     changes: &'f [u8],
 }
 
@@ -110,7 +110,23 @@ impl<'f> Segment<'f> {
             restarts: head.restarts,
             next_record: head.first_record,
             end: End::Clean,
+            cut_off: false,
         })
+    }
+
+    /// The same segment, if these bytes stand in the file behind what was read.
+    pub fn go_on<'n>(&self, bytes: &'n [u8]) -> Segment<'n> {
+        Segment { bytes, at: 0, end: End::Clean, cut_off: false, ..*self }
+    }
+
+    /// How many of its bytes were read: behind them stands no whole record.
+    pub fn bytes_read(&self) -> usize {
+        self.at
+    }
+
+    /// True if no further record can be read, whatever stands behind these bytes.
+    pub fn is_over(&self) -> bool {
+        self.end != End::Clean && !self.cut_off
     }
 
     /// The number of its next record.
@@ -128,12 +144,15 @@ impl<'f> Segment<'f> {
         if rest.is_empty() {
             return Ok(None);
         }
+        self.cut_off = true;
         let (head, _) = RecordHead::read_from_prefix(rest).map_err(|_| "the head is cut off")?;
         let length = head.length_bytes as usize;
         if length < size_of::<RecordHead>() || !length.is_multiple_of(8) {
+            self.cut_off = false;
             return Err("its length is impossible");
         }
         let record = rest.get(..length).ok_or("it is cut off")?;
+        self.cut_off = false;
         if checksum(self.log_hash, &record[CHECKED_FROM..]) != head.checksum {
             return Err("the checksum is another");
         }
@@ -146,17 +165,14 @@ impl<'f> Segment<'f> {
             _ => return Err("a newer version has written it"),
         };
         let body = &record[size_of::<RecordHead>()..];
-        let (SealBody { durable, commands }, changes) = match kind {
-            RecordKind::Changes => (SealBody { durable: Epoch::default(), commands: 0 }, body),
-            RecordKind::Seal => {
-                let (seal, _) = SealBody::read_from_prefix(body).map_err(|_| "it is cut off")?;
-                (seal, &[][..])
-            }
-        };
         let (number, epoch, transaction) = (head.number, head.epoch, head.transaction);
+        let (seal, changes) = match kind {
+            RecordKind::Changes => (Seal::default(), body),
+            RecordKind::Seal => (read_seal(epoch, body)?, &[][..]),
+        };
         self.at += length;
         self.next_record += 1;
-        Ok(Some(Record { number, kind, epoch, transaction, durable, commands, changes }))
+        Ok(Some(Record { number, kind, epoch, transaction, seal, changes }))
     }
 }
 
@@ -187,6 +203,12 @@ impl<'f> Record<'f> {
             Some(change)
         })
     }
+}
+
+fn read_seal(epoch: Epoch, body: &[u8]) -> Result<Seal, &'static str> {
+    let (body, _) = SealBody::read_from_prefix(body).map_err(|_| "it is cut off")?;
+    let SealBody { durable, commands, whole } = body;
+    Ok(Seal { epoch, durable, commands, whole: whole != 0 })
 }
 
 fn read_change(bytes: &[u8]) -> Option<(Change<'_>, &[u8])> {

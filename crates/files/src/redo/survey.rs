@@ -1,6 +1,6 @@
 //! What a log can give back, found by reading it once from its first segment to its last (RESTART-2).
 
-use super::{Record, RecordKind, Segment};
+use super::{Record, RecordKind, Seal, Segment};
 use alloc::vec::Vec;
 use lats_base::Epoch;
 
@@ -18,13 +18,20 @@ pub struct Survey {
     pub last_record: u64,
     /// Segments that do not continue what stands before them: it has been damaged.
     pub passed_over: u32,
+    /// The newest epoch of which the log had all rows, and how many times the cluster had been restarted then: the rows that
+    /// the log has are those of this epoch, or of the one that the next restart has begun with if that is older (REJOIN-8).
+    pub whole: (u32, Epoch),
+    /// How many records were read, and how many up to the seal of that epoch.
+    records: u64,
+    records_of_whole: u64,
     /// The segment with which the log begins.
     origin: u32,
     /// How many times the cluster had been restarted when the last seal was written.
     restarts: u32,
 }
 
-/// More steps than that between two durable epochs there are only if a disk stands still; later seals do not count then.
+/// More steps than that between two durable epochs there are only if a disk stands still, or a node group is lost for hours: the
+/// last of them is given up then for the newest, which needs a state that knows more.
 const STEPS_MAX: usize = 1_024;
 
 /// Changes of later epochs are void in segments that were written after so many restarts of the cluster; `restored`: the
@@ -50,8 +57,15 @@ impl Survey {
         newest_step(&self.steps, commands)
     }
 
+    /// True if most of the log was written while rows were copied that have been, or will be, copied once more: it had better
+    /// begin anew than go on growing.
+    pub fn is_mostly_filling(&self) -> bool {
+        self.records / 2 > self.records_of_whole
+    }
+
     /// An epoch was sealed.
-    fn note_seal(&mut self, restarts: u32, (commands, epoch): (u64, Epoch)) {
+    fn note_seal(&mut self, restarts: u32, Seal { epoch, durable, commands, whole }: Seal) {
+        self.durable = self.durable.max(durable);
         if restarts > self.restarts {
             // What is known to be durable was restored; later epochs of earlier lives may be void.
             self.restarts = restarts;
@@ -63,11 +77,13 @@ impl Survey {
             self.steps.retain(|(_, epoch)| *epoch > self.durable);
             self.steps.insert(0, (0, known));
         }
-        let count = self.steps.len();
+        if !whole {
+            return;
+        }
+        let is_full = self.steps.len() >= STEPS_MAX;
         match self.steps.last_mut() {
-            Some(last) if last.0 == commands => last.1 = last.1.max(epoch),
-            _ if count < STEPS_MAX => self.steps.push((commands, epoch)),
-            _ => {}
+            Some(last) if last.0 == commands || is_full => *last = (commands, last.1.max(epoch)),
+            _ => self.steps.push((commands, epoch)),
         }
     }
 
@@ -84,26 +100,46 @@ impl Survey {
         &mut self,
         segment: &mut Segment<'f>,
         restored: &[Epoch],
+        show: impl FnMut(&Record<'f>),
+    ) {
+        if self.begin(segment) {
+            self.read_some(segment, restored, show);
+        }
+    }
+
+    /// Of the next segment only the head has been read yet. True if it continues the log; else it is to be passed over.
+    pub fn begin(&mut self, segment: &Segment<'_>) -> bool {
+        let continues = self.continues(segment);
+        if continues {
+            self.last_record = segment.next_record() - 1;
+        } else {
+            self.passed_over += 1;
+        }
+        continues
+    }
+
+    /// Reads what is there of the segment, and shows its records.
+    pub fn read_some<'f>(
+        &mut self,
+        segment: &mut Segment<'f>,
+        restored: &[Epoch],
         mut show: impl FnMut(&Record<'f>),
     ) {
-        if !self.continues(segment) {
-            self.passed_over += 1;
-            return;
-        }
         let restarts = segment.restarts;
         let void_after = void_after(restored, restarts);
-        self.last_record = segment.next_record() - 1;
         for record in segment.by_ref() {
             self.last_record = record.number;
-            match record.kind {
-                RecordKind::Seal => {
-                    self.durable = self.durable.max(record.durable.min(void_after));
-                    // The restart that has made later ones void has restored it.
-                    let commands = if record.epoch < void_after { record.commands } else { 0 };
-                    let epoch = record.epoch.min(void_after);
-                    self.note_seal(restarts, (commands, epoch));
+            self.records += 1;
+            if record.kind == RecordKind::Seal {
+                let Seal { epoch, durable, commands, whole } = record.seal;
+                if whole {
+                    self.whole = (restarts, epoch);
+                    self.records_of_whole = self.records;
                 }
-                RecordKind::Changes => {}
+                // The restart that has made later ones void has restored it.
+                let commands = if epoch < void_after { commands } else { 0 };
+                let (epoch, durable) = (epoch.min(void_after), durable.min(void_after));
+                self.note_seal(restarts, Seal { epoch, durable, commands, whole });
             }
             self.newest = self.newest.max(record.epoch);
             show(&record);

@@ -17,6 +17,11 @@ fn put(writer: &mut Writer, sequence: u64, epoch: u64, key: &[u8], image: Option
     writer.change((transaction(sequence), Epoch::new(epoch)), at, 10 * sequence, key, image);
 }
 
+fn seal(epoch: u64, commands: u64) -> Seal {
+    let (epoch, durable) = (Epoch::new(epoch), Epoch::new(epoch - 1));
+    Seal { epoch, durable, commands, whole: true }
+}
+
 /// A segment with two transactions and a seal.
 fn written() -> Vec<u8> {
     let mut writer = Writer::new(log(1));
@@ -25,7 +30,7 @@ fn written() -> Vec<u8> {
     writer.end();
     put(&mut writer, 2, 6, b"", Some(b""));
     writer.end();
-    writer.seal(Epoch::new(6), Epoch::new(6 - 1), 3);
+    writer.seal(seal(6, 3));
     let taken = writer.take(Vec::new(), 1 << 20, 1 << 20);
     assert_eq!((taken.segment, taken.offset, taken.last_record), (1, 0, 3));
     assert_eq!(taken.sealed, Some(Epoch::new(6)));
@@ -133,7 +138,7 @@ fn much_is_written_in_parts() {
     for number in 1..=10 {
         put(&mut writer, number, number, b"key", Some(&[7; 100]));
         writer.end();
-        writer.seal(Epoch::new(number), Epoch::new(number - 1), 3);
+        writer.seal(seal(number, 3));
     }
     let mut file = Vec::new();
     let mut ends = Vec::new();
@@ -180,7 +185,7 @@ fn live<const N: usize>(writer: &mut Writer, epochs: [u64; N], files: &mut BTree
     for epoch in epochs {
         put(writer, epoch, epoch, b"key", Some(b"image"));
         writer.end();
-        writer.seal(Epoch::new(epoch), Epoch::new(epoch - 1), epoch + 100);
+        writer.seal(seal(epoch, epoch + 100));
         let taken = writer.take(Vec::new(), 1 << 20, 100);
         files.entry(taken.segment).or_default().extend_from_slice(&taken.bytes);
     }
@@ -265,4 +270,60 @@ fn a_state_that_knows_less_is_restored_with_an_earlier_epoch() {
     live(&mut writer, [20], &mut files);
     let (found, _) = survey(&files, &[Epoch::new(5)]);
     assert_eq!(found.steps, [(0, Epoch::new(5)), (120, Epoch::new(20))]);
+}
+
+#[test]
+fn while_a_disk_stands_still_the_newest_seals_count_as_well() {
+    let mut files = BTreeMap::new();
+    let mut writer = Writer::new(log(1));
+    for epoch in 10..2_000 {
+        writer.seal(Seal { durable: Epoch::new(5), ..seal(epoch, epoch + 100) });
+        let taken = writer.take(Vec::new(), 1 << 20, 1 << 20);
+        files.entry(taken.segment).or_insert_with(Vec::new).extend_from_slice(&taken.bytes);
+    }
+    let (found, _) = survey(&files, &[]);
+    let restorable = [109, 110, 1_000, 2_098, 2_099].map(|known| found.restorable(known).get());
+    assert_eq!(restorable, [0, 10, 900, 1_032, 1_999]);
+}
+
+#[test]
+fn epochs_of_which_rows_are_missing_cannot_be_given_back() {
+    let mut files = BTreeMap::new();
+    let mut writer = Writer::new(log(1));
+    live(&mut writer, [5, 6], &mut files);
+    // The next life is being filled when it dies, too.
+    let mut writer = Writer::new(log(2));
+    writer.go_on_behind(2, 1, 4);
+    writer.seal(Seal { whole: false, ..seal(20, 3) });
+    let taken = writer.take(Vec::new(), 1 << 20, 100);
+    assert_eq!((taken.sealed, taken.whole), (Some(Epoch::new(20)), false));
+    files.entry(taken.segment).or_insert_with(Vec::new).extend_from_slice(&taken.bytes);
+    let (found, _) = survey(&files, &[]);
+    assert_eq!((found.restorable(ANY).get(), found.durable.get()), (6, 19));
+    assert_eq!((found.whole, found.newest), ((0, Epoch::new(6)), Epoch::new(20)));
+}
+
+#[test]
+fn a_segment_is_read_in_parts_of_any_size() {
+    let bytes = written();
+    let head = size_of::<SegmentHead>();
+    for size in 1..bytes.len() {
+        let mut segment = Segment::open(&bytes[..head]).unwrap().go_on(&[]);
+        let (mut waiting, mut numbers) = (Vec::new(), Vec::new());
+        for part in bytes[head..].chunks(size) {
+            waiting.extend_from_slice(part);
+            let mut next = segment.go_on(&waiting);
+            numbers.extend(next.by_ref().map(|r| r.number));
+            assert!(!next.is_over());
+            let read = next.bytes_read();
+            segment = next.go_on(&[]);
+            waiting.drain(..read);
+        }
+        assert_eq!((&waiting[..], &numbers[..]), (&[][..], &[1, 2, 3][..]), "parts of {size}");
+        // Damage is seen as soon as it is there.
+        let mut damaged = bytes[head..].to_vec();
+        damaged[70] ^= 1;
+        let mut next = Segment::open(&bytes[..head]).unwrap().go_on(&damaged);
+        assert_eq!((next.by_ref().count(), next.is_over()), (0, true));
+    }
 }

@@ -1,7 +1,7 @@
 //! Writing a redo log: records gather in memory, in the order in which they will stand in the file.
 
 use super::{
-    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, RecordHead, SEAL, SealBody, SegmentHead,
+    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, RecordHead, SEAL, Seal, SealBody, SegmentHead,
     VERSION, checksum,
 };
 use alloc::vec::Vec;
@@ -43,6 +43,16 @@ pub struct Taken {
     pub last_record: u64,
     /// The newest epoch that is sealed by one of them.
     pub sealed: Option<Epoch>,
+    /// One of these seals says that the log is whole.
+    pub whole: bool,
+}
+
+/// The first records that wait: their length, the number of the last of them, and what they seal.
+struct First {
+    length: usize,
+    last: u64,
+    sealed: Option<Epoch>,
+    whole: bool,
 }
 
 /// A row's place: table, fragment, row id.
@@ -147,14 +157,15 @@ impl Writer {
         self.finish(start, count);
     }
 
-    /// Says that everything of this epoch and of earlier ones stands before this record; `durable`: the newest epoch that is
-    /// known to be durable in the whole cluster; `commands`: none of it depends on a later command of the control group.
-    pub fn seal(&mut self, epoch: Epoch, durable: Epoch, commands: u64) {
+    /// Says that everything of this epoch and of earlier ones stands before this record.
+    pub fn seal(&mut self, seal: Seal) {
         require!(self.open.is_none(), "a record ends before the next one begins");
+        let Seal { epoch, durable, commands, whole } = seal;
         let start = self.buffer.len();
         let head = RecordHead { kind: SEAL, epoch, ..RecordHead::default() };
         self.buffer.extend_from_slice(head.as_bytes());
-        self.buffer.extend_from_slice(SealBody { durable, commands }.as_bytes());
+        let body = SealBody { durable, commands, whole: u64::from(whole) };
+        self.buffer.extend_from_slice(body.as_bytes());
         self.finish(start, 0);
     }
 
@@ -176,7 +187,7 @@ impl Writer {
     /// for it. A new segment is begun when the last one has `segment_bytes`.
     pub fn take(&mut self, mut room: Vec<u8>, most_bytes: usize, segment_bytes: u64) -> Taken {
         require!(self.open.is_none(), "a record ends before it is written");
-        let (length, last_record, sealed) = self.first_records(most_bytes);
+        let First { length, last: last_record, sealed, whole } = self.first_records(most_bytes);
         room.clear();
         let mut bytes = if length == self.buffer.len() {
             core::mem::replace(&mut self.buffer, room)
@@ -194,23 +205,23 @@ impl Writer {
             }
         };
         self.offset = Some(offset + bytes.len() as u64);
-        Taken { segment: self.segment, offset, bytes, last_record, sealed }
+        Taken { segment: self.segment, offset, bytes, last_record, sealed, whole }
     }
 
-    /// The length of the first records, the number of the last of them, and the newest epoch that is sealed among them.
-    fn first_records(&self, most_bytes: usize) -> (usize, u64, Option<Epoch>) {
-        let (mut length, mut last, mut sealed) = (0, self.last, None);
-        while let Ok((head, _)) = RecordHead::read_from_prefix(&self.buffer[length..]) {
-            let end = length + head.length_bytes as usize;
-            if length > 0 && end > most_bytes {
+    fn first_records(&self, most_bytes: usize) -> First {
+        let mut first = First { length: 0, last: self.last, sealed: None, whole: false };
+        while let Ok((head, body)) = RecordHead::read_from_prefix(&self.buffer[first.length..]) {
+            let end = first.length + head.length_bytes as usize;
+            if first.length > 0 && end > most_bytes {
                 break;
             }
-            (length, last) = (end, head.number);
+            (first.length, first.last) = (end, head.number);
             if head.kind == SEAL {
-                sealed = Some(head.epoch);
+                first.sealed = Some(head.epoch);
+                first.whole |= SealBody::read_from_prefix(body).is_ok_and(|(b, _)| b.whole != 0);
             }
         }
-        (length, last, sealed)
+        first
     }
 
     fn segment_head(&self, records: &[u8]) -> SegmentHead {

@@ -73,6 +73,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("ignore-backlog", Fault::BugIgnoreBacklog),
     ("trim-early", Fault::BugTrimEarly),
     ("forget-restarts", Fault::BugForgetRestarts),
+    ("forget-gone-rows", Fault::BugForgetGoneRows),
     ("restart-without-all", Fault::BugRestartWithoutAll),
     ("restart-beyond-state", Fault::BugRestartBeyondState),
     ("ignore-lease", Fault::BugIgnoreLease),

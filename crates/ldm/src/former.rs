@@ -1,0 +1,133 @@
+//! What the log of a former life has of rows, while this life is being filled: rows that have not changed since are taken
+//! from it (REJOIN-8, REJOIN-9). Protocol: `docs/protocols/rejoin.md`.
+
+use crate::{
+    Ldm, TIMER_FORMER,
+    copy::digest_of,
+    restore::{Found, Rows},
+};
+use alloc::vec::Vec;
+use lats_base::{Duration, Epoch, FragmentId, RowId, TableId};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef, Signal,
+    copy::{CopyEndOrd, CopyRowsOrd, CopySinceReq},
+};
+
+/// Rows that a former life had.
+pub(crate) struct Former {
+    /// Its log can give back this epoch.
+    since: Epoch,
+    /// Rows as they were then that no primary has mentioned yet.
+    rows: Rows,
+}
+
+/// Rows whose end is logged at once (SLICE-1), and how long to wait when the log is behind.
+const GONE_AT_ONCE: usize = 1_024;
+const GONE_RETRY: Duration = Duration::from_millis(1);
+
+impl Former {
+    pub(crate) fn new(since: Epoch, rows: Rows) -> Self {
+        Self { since, rows }
+    }
+
+    fn get(&self, place: (TableId, FragmentId), id: RowId) -> Option<&Found> {
+        self.rows.get(&place)?.get(&id).filter(|found| found.image.is_some())
+    }
+
+    /// A primary has said what has become of the row.
+    pub(crate) fn take(&mut self, place: (TableId, FragmentId), id: RowId) -> Option<Found> {
+        self.rows.get_mut(&place)?.remove(&id)
+    }
+}
+
+impl Ldm {
+    /// REJOIN-8: whoever may be primary of something hears what this replica has, in each view.
+    pub(crate) fn ask_for_copies(&mut self, ctx: &mut Ctx<'_>) {
+        let me = ctx.node();
+        let is_filled = self.view.is_in_sync(me) || !self.view.is_replica_of_own_group(me);
+        if is_filled || self.restore.is_some() {
+            return;
+        }
+        let since = self.former.as_ref().map_or(Epoch::default(), |former| former.since);
+        let body = CopySinceReq { view: self.view.number, since };
+        let Some((_, group)) = self.view.group_of_node(me) else { return };
+        for replica in group.replicas.iter().filter(|r| r.in_sync) {
+            ctx.send(BlockRef::ldm(replica.node, self.instance), &body);
+        }
+    }
+
+    /// REJOIN-9: takes rows that have not changed from the log. False if it does not have them all.
+    pub(crate) fn take_unchanged(&mut self, ord: &CopyRowsOrd, signal: &Signal<'_>) -> bool {
+        let bits = signal.payload().get(..ord.unchanged_bytes as usize).unwrap_or_default();
+        let ids: Vec<RowId> = set_bits(bits, ord.first_row).collect();
+        let place = (ord.table, ord.fragment);
+        let numbers = ids.iter().map(|id| (*id, self.known_number(place, *id)));
+        if digest_of(numbers) != ord.digest {
+            return false;
+        }
+        let Some(mut former) = self.former.take() else { return ids.is_empty() };
+        self.on_fragment(ord.table, ord.fragment, |f, layout| {
+            for id in ids {
+                // What is not there any more was taken for an earlier primary.
+                let Some(found) = former.take(place, id) else { continue };
+                if f.make_room(id, &found.key) {
+                    f.store_copy(id, found.number, found.epoch, found.image.as_deref(), layout);
+                }
+            }
+        });
+        self.former = Some(former);
+        true
+    }
+
+    /// The number of the row's last change up to the epoch of the log, as far as it is known here.
+    fn known_number(&self, place: (TableId, FragmentId), id: RowId) -> u64 {
+        let found = self.former.as_ref().and_then(|former| former.get(place, id));
+        let taken = || self.fragment(place.0, place.1)?.row(id).map(|row| row.number);
+        found.map(|found| found.number).or_else(taken).unwrap_or_default()
+    }
+
+    /// REJOIN-9: all rows of a fragment have been mentioned. What else is in the log has been deleted meanwhile, and the log
+    /// says so before the fragment counts as copied. True if nothing is left to be said.
+    pub(crate) fn log_what_is_gone(&mut self, ord: &CopyEndOrd, ctx: &mut Ctx<'_>) -> bool {
+        let (Some(former), Some(redo)) = (&mut self.former, &mut self.redo) else { return true };
+        let place = (ord.table, ord.fragment);
+        let Some(rows) = former.rows.get_mut(&place) else { return true };
+        let epoch = Epoch::new(former.since.get() + 1);
+        let mut looks = 0;
+        while looks < GONE_AT_ONCE
+            && !redo.is_behind()
+            && let Some((id, found)) = rows.pop_first()
+        {
+            looks += 1;
+            let (number, is_deleted) = found.newest;
+            if !is_deleted && !ctx.fault(Fault::BugForgetGoneRows) {
+                redo.log_deletion(epoch, (place.0, place.1, id), number + 1, &found.key);
+            }
+        }
+        redo.end_copied();
+        let is_done = rows.is_empty();
+        if !is_done {
+            let pause = if redo.is_behind() { GONE_RETRY } else { Duration::ZERO };
+            self.ends.push_back(*ord);
+            ctx.after(pause, TIMER_FORMER);
+        }
+        self.write_redo_if_much(ctx);
+        is_done
+    }
+
+    /// Goes on with what is gone.
+    pub(crate) fn go_on_with_gone(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some(ord) = self.ends.pop_front() {
+            self.end_copy(&ord, ctx);
+        }
+    }
+}
+
+/// The rows whose bits are set; the first bit is about `first`.
+fn set_bits(bits: &[u8], first: RowId) -> impl Iterator<Item = RowId> {
+    bits.iter().enumerate().flat_map(move |(at, byte)| {
+        let of_byte = (0..8).filter(move |bit| byte & (1 << bit) != 0);
+        of_byte.map(move |bit| RowId::new(first.get().saturating_add(8 * at as u64 + bit)))
+    })
+}
