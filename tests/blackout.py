@@ -35,14 +35,14 @@ class DiskWorker(Worker):
 class Durable(Cluster):
     """A cluster that keeps its rows."""
 
-    def __init__(self, binary, sql_port, *options):
-        self.binary, self.sql_port, self.options = binary, sql_port, options
+    def __init__(self, binary, sql_port, *options, memory_mib=1024):
+        self.binary, self.sql_port, self.options, self.memory_mib = binary, sql_port, options, memory_mib
         self.directory = os.path.join(tempfile.mkdtemp(prefix="latsdb-blackout-"), "data")
         self.start()
 
     def start(self):
         self.run("start", "--sql-port", str(self.sql_port), "--detach", "--restart-delay-ms", "200",
-                 "--memory-mib", "1024", *self.options)
+                 "--memory-mib", str(self.memory_mib), *self.options)
 
     def processes(self):
         """Node processes, and the supervisor."""
