@@ -57,6 +57,8 @@ blackouts() { # data nodes, replicas, rounds
 }
 check "all processes are killed, two replicas" blackouts 2 2 10
 check "all processes are killed, two node groups" blackouts 4 2 4
+check "backups" timeout 300 python3 tests/backup.py --binary "$LATSDB" --sql-port $((port + 520))
+check "a full disk" timeout 300 python3 tests/full_disk.py --binary "$LATSDB" --sql-port $((port + 550))
 check "damaged files" timeout 300 python3 tests/damage.py --binary "$LATSDB" --sql-port $((port + 460))
 histories() { # data nodes, replicas, faults
   timeout 300 python3 tests/history.py --binary "$LATSDB" --checker "$LATS_HISTORY" --sql-port $((port + 80)) \

@@ -285,7 +285,7 @@ impl Ldm {
             }
             let stored = self.on_fragment(ord.table, ord.fragment, |f, layout| {
                 // REJOIN-3: a newer row got the id, or the key lives on under another id: history.
-                f.make_room(id, key) && f.store_copy(id, change.version, epoch, Some(row), layout)
+                f.make_room(id, key) && f.store_copy(id, change.version, epoch, row.into(), layout)
             });
             if let (Some(true), Some(redo)) = (stored, &mut redo) {
                 let place = (ord.table, ord.fragment, id);

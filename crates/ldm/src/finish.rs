@@ -67,6 +67,7 @@ impl Ldm {
         if ord.asks != 0 {
             ctx.send(signal.sender(), &CompleteConf { generation: ord.generation });
         }
+        self.seal_what_was_held_back(ctx);
     }
 
     fn complete(&mut self, entry: &CompleteEntry, ctx: &mut Ctx<'_>) {

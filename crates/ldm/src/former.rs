@@ -4,7 +4,7 @@
 use crate::{
     Ldm, TIMER_FORMER,
     copy::digest_of,
-    restore::{Found, Rows},
+    found::{Found, FoundRows},
 };
 use alloc::vec::Vec;
 use lats_base::{Duration, Epoch, FragmentId, RowId, TableId};
@@ -19,25 +19,24 @@ pub(crate) struct Former {
     /// Its log can give back this epoch.
     since: Epoch,
     /// Rows as they were then that no primary has mentioned yet.
-    rows: Rows,
+    rows: FoundRows,
 }
 
-/// Rows whose end is logged at once (SLICE-1), and how long to wait when the log is behind.
-const GONE_AT_ONCE: usize = 1_024;
+/// How long to wait when the log is behind.
 const GONE_RETRY: Duration = Duration::from_millis(1);
 
 impl Former {
-    pub(crate) fn new(since: Epoch, rows: Rows) -> Self {
+    pub(crate) fn new(since: Epoch, rows: FoundRows) -> Self {
         Self { since, rows }
     }
 
     fn get(&self, place: (TableId, FragmentId), id: RowId) -> Option<&Found> {
-        self.rows.get(&place)?.get(&id).filter(|found| found.image.is_some())
+        self.rows.get(&place)?.get(id).filter(|found| found.image.is_some())
     }
 
     /// A primary has said what has become of the row.
     pub(crate) fn take(&mut self, place: (TableId, FragmentId), id: RowId) -> Option<Found> {
-        self.rows.get_mut(&place)?.remove(&id)
+        self.rows.get_mut(&place)?.take(id)
     }
 }
 
@@ -71,8 +70,8 @@ impl Ldm {
             for id in ids {
                 // What is not there any more was taken for an earlier primary.
                 let Some(found) = former.take(place, id) else { continue };
-                if f.make_room(id, &found.key) {
-                    f.store_copy(id, found.number, found.epoch, found.image.as_deref(), layout);
+                if let Some(image) = found.image.filter(|_| f.make_room(id, &found.key)) {
+                    f.store_copy(id, found.number, found.epoch, image, layout);
                 }
             }
         });
@@ -94,21 +93,19 @@ impl Ldm {
         let place = (ord.table, ord.fragment);
         let Some(rows) = former.rows.get_mut(&place) else { return true };
         let epoch = Epoch::new(former.since.get() + 1);
-        let mut looks = 0;
-        while looks < GONE_AT_ONCE
-            && !redo.is_behind()
-            && let Some((id, found)) = rows.pop_first()
-        {
-            looks += 1;
-            let (number, is_deleted) = found.newest;
-            if !is_deleted && !ctx.fault(Fault::BugForgetGoneRows) {
-                redo.log_deletion(epoch, (place.0, place.1, id), number + 1, &found.key);
+        let waits = redo.is_behind();
+        if !waits {
+            for (id, found) in rows.take_page() {
+                let (number, is_deleted) = found.newest;
+                if !is_deleted && !ctx.fault(Fault::BugForgetGoneRows) {
+                    redo.log_deletion(epoch, (place.0, place.1, id), number + 1, &found.key);
+                }
             }
+            redo.end_copied();
         }
-        redo.end_copied();
         let is_done = rows.is_empty();
         if !is_done {
-            let pause = if redo.is_behind() { GONE_RETRY } else { Duration::ZERO };
+            let pause = if waits { GONE_RETRY } else { Duration::ZERO };
             self.ends.push_back(*ord);
             ctx.after(pause, TIMER_FORMER);
         }

@@ -469,22 +469,20 @@ impl Fragment {
         id: RowId,
         number: u64,
         epoch: Epoch,
-        bytes: Option<&[u8]>,
+        bytes: Box<[u8]>,
         layout: &RowLayout,
     ) -> bool {
         self.hear_number(number);
         if self.row(id).is_none_or(|row| row.number >= number) {
             return false;
         }
-        if let Some(bytes) = bytes {
-            self.bytes += bytes.len();
-            self.enter(id, bytes, layout);
-        }
+        self.bytes += bytes.len();
+        self.enter(id, &bytes, layout);
         let Some(row) = self.row_mut(id) else { return false };
         row.number = number;
         row.epoch = epoch;
         let old = row.committed.take();
-        row.committed = bytes.map(|b| Image { bytes: b.into() });
+        row.committed = Some(Image { bytes });
         if let Some(old) = old {
             self.bytes -= old.bytes.len();
             self.leave(id, &old.bytes, layout);

@@ -19,6 +19,7 @@ mod deadlock;
 mod ending;
 mod finish;
 mod former;
+mod found;
 mod fragment;
 mod hand_over;
 mod index;

@@ -420,6 +420,14 @@ impl Ldm {
         self.write_redo(ctx);
     }
 
+    /// Transactions have ended, of which some may have been all that a seal has waited for (DURABLE-1).
+    pub(crate) fn seal_what_was_held_back(&mut self, ctx: &mut Ctx<'_>) {
+        let waits = |redo: &Redo| redo.wanted > redo.sealed && redo.under_way.is_none();
+        if self.redo.as_ref().is_some_and(|redo| waits(redo)) {
+            self.write_redo(ctx);
+        }
+    }
+
     /// Seals and writes what is to be written, unless the last write is still under way.
     pub(crate) fn write_redo(&mut self, ctx: &mut Ctx<'_>) {
         let Some(mut redo) = self.redo.take() else { return };

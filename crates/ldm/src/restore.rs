@@ -3,9 +3,14 @@
 
 mod log_files;
 
-use crate::{Fragment, Ldm, TIMER_RESTORE, former::Former, outcomes::Outcomes};
+use crate::{
+    Fragment, Ldm, TIMER_RESTORE,
+    former::Former,
+    found::{Found, FoundRows},
+    outcomes::Outcomes,
+};
 use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
-use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId};
+use lats_base::{Epoch, FragmentId, RowId, TransactionId};
 use lats_catalog::View;
 use lats_files::redo::{Record, Survey, void_after};
 use lats_kernel::Ctx;
@@ -27,11 +32,8 @@ pub(crate) struct Restore {
     /// The epoch whose rows are being loaded.
     epoch: Epoch,
     restarts: u32,
-    rows: Rows,
+    rows: FoundRows,
 }
-
-/// Rows that were found, by their places.
-pub(crate) type Rows = BTreeMap<(TableId, FragmentId), BTreeMap<RowId, Found>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -51,19 +53,6 @@ enum Step {
     Resuming,
 }
 
-/// The newest change of a row, up to the epoch.
-pub(crate) struct Found {
-    pub(crate) number: u64,
-    pub(crate) epoch: Epoch,
-    pub(crate) key: Box<[u8]>,
-    /// None: deleted, or there was none.
-    pub(crate) image: Option<Box<[u8]>>,
-    /// The newest change of all, and whether it is a deletion.
-    pub(crate) newest: (u64, bool),
-}
-
-/// Rows that are put into fragments at once (SLICE-1).
-const LOAD_ROWS: usize = 4_096;
 /// Outcomes of transactions in this many epochs are known again: as long as outcomes are kept.
 const OUTCOME_EPOCHS: u64 = 6_000;
 
@@ -87,28 +76,11 @@ fn epochs(mut bytes: &[u8]) -> Vec<Epoch> {
     epochs
 }
 
-/// Of a row's changes up to an epoch the one with the largest number counts: they need not stand in that order.
-fn note_changes(rows: &mut Rows, record: &Record<'_>, upto: Epoch) {
+fn note_changes(rows: &mut FoundRows, record: &Record<'_>, upto: Epoch) {
     for change in record.changes() {
         let rows = rows.entry((change.table, change.fragment)).or_default();
-        let found = rows.entry(change.row).or_insert_with(|| Found {
-            number: 0,
-            epoch: Epoch::default(),
-            key: change.key.into(),
-            image: None,
-            newest: (0, true),
-        });
-        if change.number > found.newest.0 {
-            found.newest = (change.number, change.image.is_none());
-        }
-        if record.epoch > upto || found.number >= change.number {
-            continue;
-        }
-        if *found.key != *change.key {
-            found.key = change.key.into();
-        }
-        (found.number, found.epoch) = (change.number, record.epoch);
-        found.image = change.image.map(Into::into);
+        let found = rows.entry(change.row, change.key);
+        found.note((change.number, record.epoch), change.key, change.image, upto);
     }
 }
 
@@ -175,7 +147,7 @@ impl Ldm {
         }
         match (read, step) {
             (Err(why), _) => self.refuse_file(why, ctx),
-            (Ok(false), _) => restore.files.read(ctx),
+            (Ok(false), _) => {}
             (Ok(true), Step::Surveying) => self.end_survey(ctx),
             (Ok(true), Step::Resuming) => self.end_resuming(ctx),
             (Ok(true), _) => self.begin_loading(ctx),
@@ -344,12 +316,7 @@ impl Ldm {
         };
         let (table, fragment) = *entry.key();
         let rows = entry.get_mut();
-        let mut some = Vec::new();
-        while some.len() < LOAD_ROWS
-            && let Some(row) = rows.pop_first()
-        {
-            some.push(row);
-        }
+        let some: Vec<(RowId, Found)> = rows.take_page().collect();
         if rows.is_empty() {
             entry.remove();
         }
@@ -360,7 +327,7 @@ impl Ldm {
                 let Some(image) = found.image else { return true };
                 // In an epoch a key is in one row.
                 let free = f.make_room(id, &found.key);
-                free && f.store_copy(id, found.number, found.epoch, Some(&image), layout)
+                free && f.store_copy(id, found.number, found.epoch, image, layout)
             })
         });
         if fits == Some(false) {

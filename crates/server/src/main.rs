@@ -1,5 +1,6 @@
 //! `latsdb`: the one binary. Starts clusters and nodes, shows their state, runs SQL.
 
+mod backup;
 mod bench;
 mod cluster_file;
 mod declare_dead;
@@ -55,6 +56,8 @@ enum Command {
     DeclareDead(declare_dead::DeclareDeadArgs),
     /// Run one node (what `start` does for each).
     Node(node::NodeArgs),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
     /// Measure a running cluster.
     Bench(bench::BenchArgs),
     Top(top::TopArgs),
@@ -78,6 +81,8 @@ fn main() -> ExitCode {
         Command::StartNode(args) => stop_node::start(&args),
         Command::DeclareDead(args) => declare_dead::run(&args),
         Command::Node(args) => node::run(&args),
+        Command::Backup(args) => backup::backup(&args),
+        Command::Restore(args) => backup::restore(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Inspect(args) => inspect::run(&args),

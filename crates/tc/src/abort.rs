@@ -129,7 +129,7 @@ impl Tc {
             return self.keep_for_the_silent(id, ctx);
         }
         if state == State::Aborting {
-            self.count_finished(id);
+            self.count_finished(id, ctx);
         }
         let Some(t) = self.transactions.get_mut(&id) else { return };
         match state {

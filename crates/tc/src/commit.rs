@@ -95,7 +95,7 @@ impl Tc {
         }
         let counted_in = self.transactions.get(&id).map(|t| (t.counted_in, Some(t.epoch)));
         require!(counted_in.is_some_and(|(counted, epoch)| counted == epoch), "EPOCH-4");
-        self.count_finished(id);
+        self.count_finished(id, ctx);
         let Some(t) = self.transactions.remove(&id) else { return };
         self.counters.commits += 1;
         let entry =

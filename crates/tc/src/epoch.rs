@@ -110,7 +110,8 @@ impl Tc {
     }
 
     /// The transaction's rows are visible at all primaries, or taken back everywhere.
-    pub(crate) fn count_finished(&mut self, id: TransactionId) {
+    /// Whoever waits for the epoch need not wait for the next one to begin.
+    pub(crate) fn count_finished(&mut self, id: TransactionId, ctx: &mut Ctx<'_>) {
         let counted_in = self.transactions.get_mut(&id).and_then(|t| t.counted_in.take());
         let Some(epoch) = counted_in else { return };
         let left = self.epochs.unfinished.get_mut(&epoch).map(|count| {
@@ -120,6 +121,7 @@ impl Tc {
         require!(left.is_some(), "a transaction of epoch {epoch} was not counted");
         if left == Some(0) {
             self.epochs.unfinished.remove(&epoch);
+            self.report_done(ctx);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{fail, files, metadata};
 
 /// Each crate, and those of ours that it may use. A new edge is a decision: make it here, knowingly.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("lats-base", &[]),
     ("lats-values", &["base"]),
     ("lats-catalog", &["base", "values"]),
@@ -23,13 +23,14 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ),
     ("lats-mysql-wire", &["base", "values"]),
     ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
+    ("lats-backup", &["base", "values", "catalog", "client"]),
     ("lats-bench", &["base", "values", "catalog", "client"]),
     ("lats-cost", &["base", "values", "catalog", "signals", "kernel", "ldm", "tc", "client"]),
     (
         "latsdb",
         &[
-            "base", "bench", "values", "catalog", "files", "signals", "client", "node", "runtime",
-            "sql",
+            "base", "backup", "bench", "values", "catalog", "files", "signals", "client", "node",
+            "runtime", "sql",
         ],
     ),
     ("xtask", &[]),

@@ -32,8 +32,8 @@ pub(super) struct LogFiles {
 
 /// Requests of its own among those to io.
 const REQUESTS: u64 = 1 << 63;
-/// So much is read at once.
-const READ_BYTES: u32 = 128 << 10;
+/// So much is read at once (SLICE-1). The next part is read while this one is looked at.
+const READ_BYTES: u32 = 256 << 10;
 
 impl LogFiles {
     pub(super) fn new(cluster: u64, restored: Vec<Epoch>, ctx: &Ctx<'_>) -> Self {
@@ -142,7 +142,7 @@ impl LogFiles {
     }
 
     /// Shows the records of the next part of the current segment, unless a restart of the cluster has made them void
-    /// (RESTART-3); gives true when there is nothing more to read.
+    /// (RESTART-3), and asks for the part after it; gives true when there is nothing more to read.
     ///
     /// # Errors
     /// What is wrong with a file that is none of ours.
@@ -152,12 +152,16 @@ impl LogFiles {
         mut show: impl FnMut(&Record<'_>),
         ctx: &mut Ctx<'_>,
     ) -> Result<bool, &'static str> {
+        let is_first = self.offset == 0;
         self.bytes.extend_from_slice(part);
         self.offset += part.len() as u64;
-        if self.segment.is_none() {
+        if is_first {
             self.open()?;
         }
         let mut is_over = part.is_empty() || self.offset >= file_bytes || self.segment.is_none();
+        if !is_over {
+            self.read(ctx);
+        }
         if let Some(segment) = &self.segment {
             let mut segment = segment.go_on(&self.bytes);
             let forgets = ctx.fault(Fault::BugForgetRestarts);
@@ -177,7 +181,11 @@ impl LogFiles {
             (self.at, self.offset, self.segment) = (self.at + 1, 0, None);
             self.bytes.clear();
         }
-        Ok(self.at >= self.segments.len())
+        let is_last = self.at >= self.segments.len();
+        if is_over && !is_last {
+            self.read(ctx);
+        }
+        Ok(is_last)
     }
 
     /// The first part of the current segment is here. One that has no head, because it was begun when the power was lost, or

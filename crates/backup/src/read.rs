@@ -1,0 +1,148 @@
+//! Reading the files of a backup: nothing in them is trusted before its checksum is right.
+
+use crate::{
+    BackupError, MANIFEST_FILE, Manifest, PartEntry,
+    format::{
+        BLOCK_BYTES_MAX, BlockHead, Head, MANIFEST_MAGIC, PART_MAGIC, VERSION, block_sum, part_path,
+    },
+};
+use lats_base::{Epoch, TableId};
+use std::{
+    fs::File,
+    io::{BufReader, Read},
+    path::{Path, PathBuf},
+};
+use zerocopy::FromBytes;
+
+/// Rows of one table.
+pub(crate) struct Block {
+    pub(crate) table: TableId,
+    pub(crate) rows: u32,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A file with blocks.
+pub(crate) struct Part {
+    path: PathBuf,
+    file: BufReader<File>,
+    head: Head,
+    blocks: u64,
+}
+
+/// What a backup says of itself.
+///
+/// # Errors
+/// If there is no whole backup of a version that is known here.
+pub fn manifest(directory: &Path) -> Result<Manifest, BackupError> {
+    let path = directory.join(MANIFEST_FILE);
+    if !path.exists() {
+        return Err(BackupError::Refused(format!(
+            "{} has no {MANIFEST_FILE}: it is no backup, or one that did not come to its end",
+            directory.display()
+        )));
+    }
+    let mut file = Part::open(path.clone(), MANIFEST_MAGIC)?;
+    let block = file.next()?.ok_or_else(|| BackupError::damaged(&path, "it is cut off"))?;
+    let manifest: Manifest = lats_catalog::decode(&block.bytes)
+        .map_err(|_| BackupError::damaged(&path, "another version of LatsDB has written it"))?;
+    if (manifest.cluster, manifest.epoch) != (file.head.cluster, file.head.epoch) {
+        return Err(BackupError::damaged(&path, "it contradicts itself"));
+    }
+    Ok(manifest)
+}
+
+/// Opens a part of a backup.
+pub(crate) fn open_part(
+    directory: &Path,
+    manifest: &Manifest,
+    entry: &PartEntry,
+) -> Result<Part, BackupError> {
+    let path = part_path(directory, entry.number);
+    let part = Part::open(path.clone(), PART_MAGIC)?;
+    let found: (u64, Epoch, u32) = (part.head.cluster, part.head.epoch, part.head.number);
+    if found != (manifest.cluster, manifest.epoch, entry.number) {
+        return Err(BackupError::damaged(
+            &path,
+            "it belongs to another backup, or was given another name",
+        ));
+    }
+    Ok(part)
+}
+
+impl Part {
+    fn open(path: PathBuf, magic: [u8; 8]) -> Result<Self, BackupError> {
+        let file = File::open(&path).map_err(BackupError::file(&path))?;
+        let mut file = BufReader::with_capacity(1 << 20, file);
+        let mut bytes = [0; size_of::<Head>()];
+        if fill(&mut file, &mut bytes).map_err(BackupError::file(&path))? < bytes.len() {
+            return Err(BackupError::damaged(&path, "it is too short"));
+        }
+        let head = Head::read_from_bytes(&bytes)
+            .map_err(|_| BackupError::damaged(&path, "it is too short"))?;
+        if head.magic != magic {
+            return Err(BackupError::damaged(&path, "it is no such file of a backup"));
+        }
+        if head.checksum != head.sum() {
+            return Err(BackupError::damaged(&path, "its head is damaged"));
+        }
+        if head.version > VERSION {
+            return Err(BackupError::damaged(&path, "a newer version of LatsDB has written it"));
+        }
+        Ok(Self { path, file, head, blocks: 0 })
+    }
+
+    /// The next block; none: the file ends behind the last one.
+    pub(crate) fn next(&mut self) -> Result<Option<Block>, BackupError> {
+        let mut bytes = [0; size_of::<BlockHead>()];
+        match fill(&mut self.file, &mut bytes).map_err(BackupError::file(&self.path))? {
+            0 => return Ok(None),
+            read if read < bytes.len() => return Err(self.damaged("it is cut off")),
+            _ => {}
+        }
+        let head = BlockHead::read_from_bytes(&bytes).map_err(|_| self.damaged("it is cut off"))?;
+        if head.stored_bytes > BLOCK_BYTES_MAX || head.bytes > BLOCK_BYTES_MAX {
+            return Err(self.damaged("its length is impossible"));
+        }
+        let mut stored = vec![0; head.stored_bytes as usize];
+        if fill(&mut self.file, &mut stored).map_err(BackupError::file(&self.path))? < stored.len()
+        {
+            return Err(self.damaged("it is cut off"));
+        }
+        if block_sum(&self.head, &head, &stored) != head.checksum {
+            return Err(self.damaged("the checksum is another"));
+        }
+        if head.number != self.blocks + 1 {
+            return Err(self.damaged("blocks before it are missing"));
+        }
+        let bytes = zstd::bulk::decompress(&stored, head.bytes as usize)
+            .map_err(|_| self.damaged("it cannot be decompressed"))?;
+        if bytes.len() != head.bytes as usize {
+            return Err(self.damaged("it has another length"));
+        }
+        self.blocks += 1;
+        Ok(Some(Block { table: head.table, rows: head.rows, bytes }))
+    }
+
+    fn damaged(&self, why: &str) -> BackupError {
+        BackupError::damaged(&self.path, format!("block {}: {why}", self.blocks + 1))
+    }
+
+    /// How many blocks were read.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,334 @@
+//! Filling a cluster from a backup. The tables are created there anew, so that its shape does not matter.
+
+use crate::{
+    BackupError, Manifest, Progress,
+    format::rows,
+    read::{self, Block},
+    take::name_of,
+};
+use lats_base::{ErrorClass, RefCode, TableId};
+use lats_catalog::{
+    Catalog, Change, ChangeErrorKind, IndexDef, SEQUENCES_TABLE, SYSTEM_DATABASE, TableDef, Unique,
+};
+use lats_client::{
+    api::{LockWait, RowOp, RowOpKind, RowOutcome, RowResult, StoreError},
+    net::Client,
+};
+use lats_values::{RowLayout, Value};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use tokio::{
+    sync::{
+        Mutex,
+        mpsc::{self, Receiver},
+    },
+    task::JoinSet,
+    time::Instant,
+};
+
+/// What is to be restored: nothing named means all.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Databases,
+    pub databases: Vec<String>,
+    /// and tables, as `database.table`.
+    pub tables: Vec<String>,
+}
+
+/// What was restored.
+#[derive(Debug)]
+pub struct Restored {
+    /// What the backup says of itself.
+    pub manifest: Manifest,
+    /// The tables, and how many rows each has.
+    pub tables: Vec<(String, u64)>,
+}
+
+/// Transactions under way at once, and what is in each.
+const WORKERS: usize = 16;
+const ROWS_MAX: usize = 128;
+const BYTES_MAX: usize = 128 << 10;
+/// Blocks that wait for being written.
+const BLOCKS_WAITING: usize = 16;
+/// How long one thing is tried that fails for the moment.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A table that is being filled, by its id in the backup.
+struct Target {
+    table: TableId,
+    schema_version: u32,
+    primary_key: Vec<u16>,
+    layout: RowLayout,
+}
+
+type Targets = BTreeMap<TableId, Target>;
+
+/// Creates the tables of a backup, and writes their rows. Rows that are restored are on disk when it ends, if the cluster keeps
+/// any.
+///
+/// # Errors
+/// If one of the tables is there already, or the backup is damaged; what the cluster refuses. What was created by then stays.
+pub async fn restore(
+    client: &Client,
+    directory: &Path,
+    wanted: &Wanted,
+    progress: &Arc<Progress>,
+) -> Result<Restored, BackupError> {
+    let manifest = read::manifest(directory)?;
+    let tables = choose(&manifest.catalog, wanted)?;
+    client.fetch_catalog().await?;
+    refuse_existing(&client.catalog(), &tables)?;
+    create(client, &manifest.catalog, wanted, &tables).await?;
+    let targets = Arc::new(targets(&client.catalog(), &tables)?);
+    let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
+    let (from, parts) = (directory.to_path_buf(), manifest.clone());
+    let known: Vec<TableId> = targets.keys().copied().collect();
+    let reader = tokio::task::spawn_blocking(move || {
+        for entry in &parts.parts {
+            let mut part = read::open_part(&from, &parts, entry)?;
+            while let Some(block) = part.next()? {
+                // If nobody takes it any more, they say why.
+                if known.contains(&block.table) && sender.blocking_send(block).is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok::<(), BackupError>(())
+    });
+    let receiver = Arc::new(Mutex::new(receiver));
+    let mut workers = JoinSet::new();
+    for _ in 0..WORKERS {
+        let (client, receiver) = (client.clone(), receiver.clone());
+        let (targets, progress) = (targets.clone(), progress.clone());
+        workers.spawn(async move { work(&client, &receiver, &targets, &progress).await });
+    }
+    drop(receiver);
+    let mut failed = None;
+    while let Some(ended) = workers.join_next().await {
+        if let Ok(Err(error)) = ended {
+            failed.get_or_insert(error);
+            workers.abort_all();
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    reader.await.map_err(|_| BackupError::Refused("the reader has died".into()))??;
+    match client.all_durable().await {
+        Err(error) if error.code != RefCode::NothingKept => return Err(error.into()),
+        _ => {}
+    }
+    let rows = |def: &TableDef| manifest.tables.iter().find(|t| t.table == def.id).map(|t| t.rows);
+    let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
+    let tables = user.map(|def| (name_of(def), rows(def).unwrap_or_default())).collect();
+    Ok(Restored { manifest, tables })
+}
+
+/// The tables that are wanted.
+fn choose(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<TableDef>, BackupError> {
+    let own = || catalog.tables.values().filter(|def| def.index_of.is_none());
+    let user = || own().filter(|def| def.database != SYSTEM_DATABASE);
+    for name in &wanted.tables {
+        if !user().any(|def| name_of(def) == *name) {
+            let all: Vec<String> = user().map(name_of).collect();
+            let all = all.join(", ");
+            return Err(BackupError::Refused(format!(
+                "the backup has no table {name}; it has {all}"
+            )));
+        }
+    }
+    for name in &wanted.databases {
+        if !catalog.has_database(name) {
+            let all = catalog.databases.join(", ");
+            return Err(BackupError::Refused(format!(
+                "the backup has no database {name}; it has {all}"
+            )));
+        }
+    }
+    let all = wanted.databases.is_empty() && wanted.tables.is_empty();
+    let is_wanted = |def: &&TableDef| {
+        all || wanted.databases.contains(&def.database) || wanted.tables.contains(&name_of(def))
+    };
+    let sequences = own().filter(|def| def.id == SEQUENCES_TABLE);
+    Ok(sequences.chain(user().filter(is_wanted)).cloned().collect())
+}
+
+fn refuse_existing(catalog: &Catalog, tables: &[TableDef]) -> Result<(), BackupError> {
+    let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
+    let there = user.filter(|def| catalog.table(&def.database, &def.name).is_some());
+    let there: Vec<String> = there.map(name_of).collect();
+    if there.is_empty() {
+        return Ok(());
+    }
+    Err(BackupError::Refused(format!(
+        "the cluster has tables {} already; drop them first, or name other tables with --table",
+        there.join(", ")
+    )))
+}
+
+async fn create(
+    client: &Client,
+    catalog: &Catalog,
+    wanted: &Wanted,
+    tables: &[TableDef],
+) -> Result<(), BackupError> {
+    let needed = |name: &String| {
+        wanted.databases.is_empty() && wanted.tables.is_empty()
+            || tables.iter().any(|def| def.database == *name)
+            || wanted.databases.contains(name)
+    };
+    let databases =
+        catalog.databases.iter().filter(|name| *name != SYSTEM_DATABASE && needed(name));
+    for name in databases {
+        change(client, Change::CreateDatabase { name: name.clone(), if_not_exists: true }).await?;
+    }
+    for def in tables.iter().filter(|def| def.id != SEQUENCES_TABLE) {
+        change(client, Change::CreateTable { table: anew(def), if_not_exists: false }).await?;
+    }
+    Ok(())
+}
+
+/// The definition, as one that is to be created: ids and fragments are given to it there. Unique indexes that nobody had
+/// finished are left out.
+fn anew(def: &TableDef) -> TableDef {
+    let finished = |i: &&IndexDef| i.unique.is_none_or(|u| u.builder.is_none());
+    let indexes = def.indexes.iter().filter(finished).map(|index| IndexDef {
+        unique: index.unique.map(|_| Unique { table: TableId::default(), builder: None }),
+        ..index.clone()
+    });
+    TableDef {
+        id: TableId::default(),
+        schema_version: 0,
+        fragment_count: 0,
+        indexes: indexes.collect(),
+        ..def.clone()
+    }
+}
+
+async fn change(client: &Client, change: Change) -> Result<(), BackupError> {
+    let began = Instant::now();
+    loop {
+        let error = match client.change(change.clone()).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(refused)) if refused.kind != ChangeErrorKind::Temporary => {
+                return Err(BackupError::Refused(refused.message));
+            }
+            Ok(Err(refused)) => BackupError::Refused(refused.message),
+            Err(error) if error.class() == ErrorClass::Temporary => error.into(),
+            Err(error) => return Err(error.into()),
+        };
+        if began.elapsed() >= PATIENCE {
+            return Err(error);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn targets(catalog: &Catalog, tables: &[TableDef]) -> Result<Targets, BackupError> {
+    let target = |def: &TableDef| {
+        let here = catalog.table(&def.database, &def.name).ok_or_else(|| {
+            BackupError::Refused(format!(
+                "table {} was dropped while it was restored",
+                name_of(def)
+            ))
+        })?;
+        let target = Target {
+            table: here.id,
+            schema_version: here.schema_version,
+            primary_key: here.primary_key.clone(),
+            layout: here.layout(),
+        };
+        Ok((def.id, target))
+    };
+    tables.iter().map(target).collect()
+}
+
+async fn work(
+    client: &Client,
+    receiver: &Mutex<Receiver<Block>>,
+    targets: &Targets,
+    progress: &Progress,
+) -> Result<(), BackupError> {
+    loop {
+        let block = receiver.lock().await.recv().await;
+        let Some(block) = block else { return Ok(()) };
+        let mut operations: Vec<RowOp> = Vec::new();
+        let mut bytes = 0;
+        for row in rows(&block.bytes) {
+            let row = row.map_err(|why| BackupError::Refused(why.to_string()))?;
+            let Some(operation) = operation(targets, block.table, row)? else { continue };
+            bytes += operation.row.len();
+            operations.push(operation);
+            if operations.len() >= ROWS_MAX || bytes >= BYTES_MAX {
+                write(client, &operations, progress).await?;
+                operations.clear();
+                bytes = 0;
+            }
+        }
+        if !operations.is_empty() {
+            write(client, &operations, progress).await?;
+        }
+    }
+}
+
+/// Stores the row in its new table. None if nobody wants it: it is the sequence of another table.
+fn operation(targets: &Targets, table: TableId, row: &[u8]) -> Result<Option<RowOp>, BackupError> {
+    let Some(target) = targets.get(&table) else { return Ok(None) };
+    let malformed =
+        |_| BackupError::Refused("a row of the backup is none of its table".to_string());
+    target.layout.validate(row).map_err(malformed)?;
+    let mut row = row.to_vec();
+    if table == SEQUENCES_TABLE {
+        let [Value::UInt(of), next] = &target.layout.decode(&row)[..] else { return Ok(None) };
+        let of = u32::try_from(*of).ok().and_then(|id| targets.get(&TableId::new(id)));
+        let Some(of) = of else { return Ok(None) };
+        let moved = [Value::UInt(u64::from(of.table.get())), next.clone()];
+        row.clear();
+        let encoded = target.layout.encode(&moved, &mut row);
+        encoded.map_err(|error| BackupError::Refused(error.message))?;
+    }
+    let mut key = Vec::new();
+    target.layout.key_of(&row, &target.primary_key, &mut key);
+    Ok(Some(RowOp {
+        table: target.table,
+        schema_version: target.schema_version,
+        // So that it may be done twice.
+        kind: RowOpKind::Write,
+        key,
+        row,
+        program: Vec::new(),
+        wait: LockWait::Wait,
+    }))
+}
+
+async fn write(
+    client: &Client,
+    operations: &[RowOp],
+    progress: &Progress,
+) -> Result<(), BackupError> {
+    let began = Instant::now();
+    loop {
+        match client.begin().execute(operations, true).await {
+            Ok((results, _)) => {
+                let is_done = |r: &RowResult| r.outcome == RowOutcome::Done;
+                if !results.iter().all(is_done) {
+                    let why = "somebody else writes into a table that is being restored, and has given a unique key to another row";
+                    return Err(BackupError::Refused(why.to_string()));
+                }
+                let bytes: usize = operations.iter().map(|o| o.row.len()).sum();
+                progress.add(operations.len() as u64, bytes as u64, 0);
+                return Ok(());
+            }
+            Err(error) if began.elapsed() < PATIENCE && may_pass(&error) => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Whatever has become of the rows: they are written once more.
+fn may_pass(error: &StoreError) -> bool {
+    let is_unknown = error.class() == ErrorClass::UnknownOutcome;
+    (is_unknown || error.class() == ErrorClass::Temporary) && error.code != RefCode::MemoryFull
+}

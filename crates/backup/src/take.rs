@@ -1,0 +1,226 @@
+//! Taking a backup: a snapshot of all tables, read at once.
+//!
+//! All tables are read side by side, so that the scans that are still open hold the epoch's versions of rows everywhere until
+//! the end (SNAP-4), and no scan waits so long that its data node forgets it.
+
+use crate::{
+    BackupError, MANIFEST_FILE, Manifest, Progress, TableEntry, format::push_row, write::Writer,
+};
+use lats_base::{ErrorClass, RefCode};
+use lats_catalog::{Catalog, PRIMARY_INDEX, TableDef};
+use lats_client::{
+    api::{AsOf, KeyRange, Scan, StoreError},
+    net::Client,
+};
+use std::{fs, path::Path, sync::Arc, time::Duration};
+use tokio::{
+    sync::mpsc::{self, Receiver, Sender},
+    task::JoinSet,
+    time::Instant,
+};
+
+/// How often it begins anew when something comes in between: a node dies, a table is changed.
+const TRIES: u64 = 10;
+const PAUSE: Duration = Duration::from_millis(500);
+/// Rows are compressed and checked by so many bytes.
+const BLOCK_BYTES: usize = 256 << 10;
+/// Blocks that wait for being written.
+const BLOCKS_WAITING: usize = 16;
+
+/// Rows of a table, on their way into a file.
+struct Rows {
+    table: usize,
+    count: u32,
+    block: Vec<u8>,
+}
+
+/// Writes all rows as of one epoch, and all definitions, of this cluster into a new directory; `taken_at_ms`: in ms since 1970. If something comes in between it begins anew.
+///
+/// # Errors
+/// If the directory has something in it, or cannot be written; what the cluster refuses again and again.
+pub async fn take(
+    client: &Client,
+    (cluster, taken_at_ms): (u64, u64),
+    directory: &Path,
+    progress: &Arc<Progress>,
+) -> Result<Manifest, BackupError> {
+    prepare(directory)?;
+    loop {
+        progress.begin_anew();
+        let tried = try_take(client, (cluster, taken_at_ms), directory, progress).await;
+        let tries = progress.tries.load(std::sync::atomic::Ordering::Relaxed);
+        match tried {
+            Err(BackupError::Store(error)) if passes(&error) && tries < TRIES => {
+                clear(directory)?;
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => {
+                clear(directory)?;
+                return Err(error);
+            }
+            Ok(manifest) => return Ok(manifest),
+        }
+    }
+}
+
+/// True if another attempt may succeed: tables may have been changed or dropped as well.
+fn passes(error: &StoreError) -> bool {
+    let changed = [RefCode::TableUnknown, RefCode::SchemaVersionOld, RefCode::SnapshotTooOld];
+    error.class() == ErrorClass::Temporary || changed.contains(&error.code)
+}
+
+fn prepare(directory: &Path) -> Result<(), BackupError> {
+    fs::create_dir_all(directory).map_err(BackupError::file(directory))?;
+    let mut entries = fs::read_dir(directory).map_err(BackupError::file(directory))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => Err(BackupError::Refused(format!(
+            "{} is not empty; name a new directory for each backup",
+            directory.display()
+        ))),
+    }
+}
+
+/// What an attempt has left is no backup.
+fn clear(directory: &Path) -> Result<(), BackupError> {
+    for entry in fs::read_dir(directory).map_err(BackupError::file(directory))?.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("rows-") || name.starts_with(MANIFEST_FILE) {
+            fs::remove_file(entry.path()).map_err(BackupError::file(&entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+async fn try_take(
+    client: &Client,
+    (cluster, taken_at_ms): (u64, u64),
+    directory: &Path,
+    progress: &Arc<Progress>,
+) -> Result<Manifest, BackupError> {
+    let began = Instant::now();
+    client.fetch_catalog().await?;
+    let catalog = client.catalog();
+    let tables: Vec<TableDef> =
+        catalog.tables.values().filter(|def| def.index_of.is_none()).cloned().collect();
+    for def in &tables {
+        hold_versions(client, def).await?;
+    }
+    let epoch = client.complete_epoch().await?;
+    let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
+    let mut readers = JoinSet::new();
+    for (at, def) in tables.iter().enumerate() {
+        let (client, sender) = (client.clone(), sender.clone());
+        let scan = whole_table(def, AsOf::Epoch(epoch));
+        readers.spawn(async move { read(&client, at, scan, &sender).await });
+    }
+    drop(sender);
+    let mut entries: Vec<TableEntry> =
+        tables.iter().map(|def| TableEntry { table: def.id, ..TableEntry::default() }).collect();
+    let (to, counts) = (directory.to_path_buf(), progress.clone());
+    let writer = tokio::task::spawn_blocking(move || {
+        let mut writer = Writer::new(&to, (cluster, epoch))?;
+        write(receiver, &mut writer, &mut entries, &counts)?;
+        Ok::<_, BackupError>((writer, entries))
+    });
+    let mut failed = None;
+    while let Some(ended) = readers.join_next().await {
+        if let Ok(Err(error)) = ended {
+            // The others are of no use without it.
+            failed.get_or_insert(error);
+            readers.abort_all();
+        }
+    }
+    let written = writer.await.map_err(|_| BackupError::Refused("the writer has died".into()))?;
+    // If it could not write, that is why the readers have failed.
+    let (writer, entries) = written?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let manifest = Manifest {
+        software: env!("CARGO_PKG_VERSION").to_string(),
+        cluster,
+        epoch,
+        taken_at_ms,
+        took_ms: began.elapsed().as_millis() as u64,
+        catalog: Catalog::clone(&catalog),
+        tables: entries,
+        parts: Vec::new(),
+    };
+    let finish = move || writer.finish(manifest);
+    let finished = tokio::task::spawn_blocking(finish).await;
+    finished.map_err(|_| BackupError::Refused("the writer has died".into()))?
+}
+
+fn whole_table(def: &TableDef, as_of: AsOf) -> Scan {
+    Scan {
+        table: def.id,
+        schema_version: def.schema_version,
+        index: PRIMARY_INDEX,
+        ranges: vec![KeyRange::default()],
+        ordered: false,
+        reverse: false,
+        primary_keys: false,
+        program: Vec::new(),
+        limit: None,
+        pending: false,
+        as_of,
+    }
+}
+
+/// SNAP-2: from now on all data managers with rows of the table keep older versions.
+async fn hold_versions(client: &Client, def: &TableDef) -> Result<(), StoreError> {
+    client.scan(Scan { limit: Some(1), ..whole_table(def, AsOf::Complete) }).next().await?;
+    Ok(())
+}
+
+/// Reads a table.
+async fn read(
+    client: &Client,
+    table: usize,
+    scan: Scan,
+    sender: &Sender<Rows>,
+) -> Result<(), BackupError> {
+    let mut stream = client.scan(scan);
+    let mut rows = Rows { table, count: 0, block: Vec::new() };
+    loop {
+        let batch = stream.next().await?;
+        for row in batch.iter().flat_map(|batch| batch.iter()) {
+            push_row(&mut rows.block, row.row);
+            rows.count += 1;
+        }
+        if rows.block.len() >= BLOCK_BYTES || (batch.is_none() && rows.count > 0) {
+            let full = std::mem::replace(&mut rows, Rows { table, count: 0, block: Vec::new() });
+            if sender.send(full).await.is_err() {
+                return Err(BackupError::Refused("the backup was given up".into()));
+            }
+        }
+        if batch.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+fn write(
+    mut receiver: Receiver<Rows>,
+    writer: &mut Writer,
+    entries: &mut [TableEntry],
+    progress: &Progress,
+) -> Result<(), BackupError> {
+    while let Some(rows) = receiver.blocking_recv() {
+        let entry = &mut entries[rows.table];
+        // Without the lengths in front of them.
+        let bytes = rows.block.len() as u64 - 4 * u64::from(rows.count);
+        let stored = writer.add(entry.table, rows.count, &rows.block)?;
+        entry.rows += u64::from(rows.count);
+        entry.bytes += bytes;
+        progress.add(u64::from(rows.count), bytes, stored);
+    }
+    Ok(())
+}
+
+/// A table as people call it.
+pub(crate) fn name_of(def: &TableDef) -> String {
+    format!("{}.{}", def.database, def.name)
+}

@@ -1,0 +1,150 @@
+//! Files of backups: what is written is read, and what has changed since is noticed.
+
+use crate::{
+    BackupError, MANIFEST_FILE, Manifest, Progress, TableEntry,
+    format::{push_row, rows},
+    read, verify,
+    write::Writer,
+};
+use lats_base::{Epoch, TableId};
+use lats_catalog::{Catalog, ColumnDef, TableDef};
+use lats_values::{ColumnType, TypeKind, Value};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+const CLUSTER: u64 = 7;
+const EPOCH: Epoch = Epoch::new(42);
+const ROWS: i64 = 100;
+
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("lats-backup-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn table() -> TableDef {
+    let column = |name: &str| ColumnDef::new(name, ColumnType::new(TypeKind::BigInt).not_null());
+    TableDef {
+        id: TableId::new(9),
+        schema_version: 1,
+        fragment_count: 4,
+        ..TableDef::new("test", "t", vec![column("id"), column("n")], vec![0])
+    }
+}
+
+/// A backup of a table, in blocks of ten rows.
+fn write(directory: &Path, epoch: Epoch) -> Manifest {
+    let def = table();
+    let mut catalog = Catalog::initial();
+    catalog.tables.insert(def.id, def.clone());
+    let mut writer = Writer::new(directory, (CLUSTER, epoch)).unwrap();
+    let mut entry = TableEntry { table: def.id, ..TableEntry::default() };
+    for first in (0..ROWS).step_by(10) {
+        let mut block = Vec::new();
+        for id in first..first + 10 {
+            let mut row = Vec::new();
+            def.layout().encode(&[Value::Int(id), Value::Int(id * id)], &mut row).unwrap();
+            push_row(&mut block, &row);
+            entry.rows += 1;
+            entry.bytes += row.len() as u64;
+        }
+        writer.add(def.id, 10, &block).unwrap();
+    }
+    let manifest = Manifest {
+        software: "0".to_string(),
+        cluster: CLUSTER,
+        epoch,
+        taken_at_ms: 0,
+        took_ms: 0,
+        catalog,
+        tables: vec![entry],
+        parts: Vec::new(),
+    };
+    writer.finish(manifest).unwrap()
+}
+
+/// What is wrong with a backup.
+fn faults(directory: &Path) -> Vec<String> {
+    match verify(directory, &Progress::default()) {
+        Ok(verified) => verified.faults,
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let path = directory("read");
+    let written = write(&path, EPOCH);
+    assert_eq!(read::manifest(&path).unwrap(), written);
+    assert_eq!((written.parts.len(), written.parts[0].blocks), (1, 10));
+    assert_eq!(faults(&path), Vec::<String>::new());
+    let mut part = read::open_part(&path, &written, &written.parts[0]).unwrap();
+    let (layout, mut next) = (table().layout(), 0);
+    while let Some(block) = part.next().unwrap() {
+        for row in rows(&block.bytes) {
+            assert_eq!(layout.decode(row.unwrap()), [Value::Int(next), Value::Int(next * next)]);
+            next += 1;
+        }
+    }
+    assert_eq!(next, ROWS);
+    fs::remove_dir_all(path).unwrap();
+}
+
+#[test]
+fn every_bit_that_is_another_is_noticed() {
+    let path = directory("bits");
+    write(&path, EPOCH);
+    for name in ["rows-0001.lats", MANIFEST_FILE] {
+        let file = path.join(name);
+        let bytes = fs::read(&file).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            fs::write(&file, &damaged).unwrap();
+            assert_ne!(faults(&path), Vec::<String>::new(), "byte {at} of {name} is not missed");
+        }
+        for length in (0..bytes.len()).step_by(7) {
+            fs::write(&file, &bytes[..length]).unwrap();
+            assert_ne!(faults(&path), Vec::<String>::new(), "{length} bytes of {name} are enough");
+        }
+        fs::write(&file, &bytes).unwrap();
+    }
+    assert_eq!(faults(&path), Vec::<String>::new());
+    fs::remove_dir_all(path).unwrap();
+}
+
+#[test]
+fn parts_that_are_missing_or_of_another_backup_are_noticed() {
+    let (path, other) = (directory("own"), directory("other"));
+    write(&path, EPOCH);
+    write(&other, Epoch::new(43));
+    let name = "rows-0001.lats";
+    fs::copy(other.join(name), path.join(name)).unwrap();
+    let found = faults(&path);
+    assert!(found[0].contains("belongs to another backup"), "{found:?}");
+    fs::remove_file(path.join(name)).unwrap();
+    assert!(faults(&path)[0].contains(name));
+    fs::remove_file(path.join(MANIFEST_FILE)).unwrap();
+    let refused = read::manifest(&path).unwrap_err();
+    assert!(matches!(refused, BackupError::Refused(_)), "{refused}");
+    fs::remove_dir_all(path).unwrap();
+    fs::remove_dir_all(other).unwrap();
+}
+
+#[test]
+fn rows_that_are_cut_off_are_noticed() {
+    let mut block = Vec::new();
+    push_row(&mut block, b"one");
+    push_row(&mut block, b"");
+    push_row(&mut block, b"three");
+    let whole: Vec<&[u8]> = rows(&block).map(Result::unwrap).collect();
+    assert_eq!(whole, [&b"one"[..], b"", b"three"]);
+    for length in 0..block.len() {
+        let found: Vec<bool> = rows(&block[..length]).map(|row| row.is_ok()).collect();
+        let ends = [0, 7, 11].contains(&length);
+        assert_eq!(found.last().copied().unwrap_or(true), ends, "{length} bytes: {found:?}");
+    }
+}

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Backups under load, with real processes: taken while transfers go on and while a node is killed, checked, damaged, and
+restored into a cluster of another shape, where the rows must be those of one moment.
+backup.py [--binary target/release/latsdb] [--sql-port 15906]"""
+
+import argparse
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from blackout import Durable
+from kill import Cluster, Ledger, Worker, connect, prepare
+from minimysql import Connection, MySQLError
+
+ODD = """CREATE TABLE odd (id BIGINT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) NOT NULL, amount DECIMAL(20,4), at DATETIME(6),
+         data VARBINARY(300), ratio DOUBLE, UNIQUE KEY by_name (name), KEY by_amount (amount, id))"""
+
+
+def run(binary, *arguments):
+    return subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+def expect(done, code, words):
+    said = done.stdout + done.stderr
+    assert done.returncode == code and re.search(words, said), f"{done.args}: {done.returncode}, {said}"
+
+
+def fill_odd(connection):
+    connection.query(ODD)
+    connection.query("CREATE DATABASE empty_one")
+    connection.query("CREATE TABLE empty_one.nothing (a INT, b INT, PRIMARY KEY (b, a))")
+    connection.query("CREATE TABLE keyless (a INT, b TEXT)")
+    for at in range(0, 3_000, 500):
+        values = ",".join(f"('name {i} äß',{i}.{i % 10000:04},'2026-01-01 00:00:{i % 60:02}.{i:06}',x'{i:08x}00ff',{i}/7)"
+                          if i % 5 else f"('name {i}',NULL,NULL,NULL,NULL)" for i in range(at, at + 500))
+        connection.query("INSERT INTO odd (name, amount, at, data, ratio) VALUES " + values)
+    connection.query("INSERT INTO keyless VALUES (1, 'x'), (1, 'x'), (2, NULL)")
+    connection.query("DELETE FROM odd WHERE id < 100")
+
+
+def content(connection):
+    odd = connection.query("SELECT id, name, amount, at, HEX(data), ratio FROM odd ORDER BY id")
+    return odd, sorted(map(str, connection.query("SELECT a, b FROM keyless")))
+
+
+def check_bank(connection, ledger, before, began):
+    """The rows of one moment: all transfers that were committed before the backup, and balances that follow from what is there."""
+    transfers = connection.query("SELECT id, source, target, amount FROM transfer")
+    there = {int(row[0]) for row in transfers}
+    assert not before - there, f"{len(before - there)} transfers that were committed before the backup are missing"
+    strange = there - set(ledger.committed) - set(ledger.unknown)
+    assert not strange, f"{len(strange)} transfers are there that nobody has committed"
+    balances = {}
+    for _, source, target, amount in transfers:
+        balances[int(source)] = balances.get(int(source), 0) - int(amount)
+        balances[int(target)] = balances.get(int(target), 0) + int(amount)
+    accounts = {int(k): int(v) for k, v in connection.query("SELECT id, balance FROM account")}
+    assert accounts == {k: balances.get(k, 0) for k in accounts}, "the balances do not follow from the transfers"
+    print(f"backup: {len(there)} transfers, {len(ledger.committed)} were committed by the end; {time.monotonic() - began:.1f} s",
+          flush=True)
+
+
+def backup_under_load(args, cluster, ports, folder, kills):
+    """Gives the ledger, and what was committed before."""
+    stop, ledger = threading.Event(), Ledger()
+    workers = [Worker(i + (100 if kills else 1), ports, ledger, stop) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    time.sleep(1)
+    with ledger.lock:
+        before = set(ledger.committed)
+    taking = subprocess.Popen([args.binary, "backup", "--data-dir", cluster.directory, "--to", folder],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if kills:
+        time.sleep(0.01)
+        os.kill(cluster.nodes()[1]["pid"], signal.SIGKILL)
+    said, _ = taking.communicate(timeout=120)
+    time.sleep(0.3)
+    stop.set()
+    for worker in workers:
+        worker.join(20)
+        assert not worker.is_alive() and not worker.failure, worker.failure
+    assert taking.returncode == 0, said
+    print(said.strip().splitlines()[-1], flush=True)
+    return ledger, before
+
+
+def damage(args, folder, chooser):
+    """Whatever byte is another: it is noticed, and nothing is restored from it."""
+    for name in sorted(os.listdir(folder)):
+        for _ in range(3):
+            spoilt = folder + "-spoilt"
+            shutil.copytree(folder, spoilt)
+            path = os.path.join(spoilt, name)
+            with open(path, "r+b") as file:
+                at = chooser.randrange(os.path.getsize(path))
+                file.seek(at)
+                byte = file.read(1)[0]
+                file.seek(at)
+                file.write(bytes([byte ^ (1 << chooser.randrange(8))]))
+            expect(run(args.binary, "backup", "verify", spoilt), 1, name.replace(".", r"\."))
+            shutil.rmtree(spoilt)
+        spoilt = folder + "-spoilt"
+        shutil.copytree(folder, spoilt)
+        os.remove(os.path.join(spoilt, name))
+        expect(run(args.binary, "backup", "verify", spoilt), 1, name.replace(".", r"\."))
+        shutil.rmtree(spoilt)
+
+
+def refused(args, cluster, folder):
+    """What cannot be done is refused in words."""
+    at = ("--data-dir", cluster.directory)
+    expect(run(args.binary, "backup", *at, "--to", folder), 1, "not empty")
+    expect(run(args.binary, "restore", *at, "--from", folder), 1, "test.account.*already")
+    expect(run(args.binary, "restore", *at, "--from", os.path.dirname(folder)), 1, "no backup")
+    expect(run(args.binary, "restore", *at, "--from", folder, "--table", "test.nobody"), 1, "no table test.nobody")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
+    parser.add_argument("--sql-port", type=int, default=15906)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    args = parser.parse_args()
+    print(f"backup: seed {args.seed}", flush=True)
+    chooser, folder = random.Random(args.seed), os.path.join(tempfile.mkdtemp(prefix="latsdb-backups-"), "one")
+    cluster, ports = Durable(args.binary, args.sql_port), [args.sql_port, args.sql_port + 1]
+    other = None
+    try:
+        setup = connect(ports[0], 60)
+        prepare(setup)
+        fill_odd(setup)
+        expected, began = content(setup), time.monotonic()
+        ledger, before = backup_under_load(args, cluster, ports, folder, False)
+        expect(run(args.binary, "backup", "verify", folder), 0, "it is whole")
+        refused(args, cluster, folder)
+        damage(args, folder, chooser)
+        # Another shape: four nodes in two groups, and nothing on disk.
+        other = Cluster(args.binary, args.sql_port + 50, "--nodes", "4")
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder), 0, "restored 5 tables")
+        there = connect(args.sql_port + 52, 60)
+        assert content(there) == expected, "the rows are others"
+        check_bank(there, ledger, before, began)
+        assert there.query("SHOW TABLES FROM empty_one") == [["nothing"]]
+        try:
+            there.query("INSERT INTO odd (name) VALUES ('name 200')")
+            raise AssertionError("the unique key was not restored")
+        except MySQLError as error:
+            assert error.number == 1062, error
+        newest = max(int(row[0]) for row in expected[0])
+        there.query("INSERT INTO odd (name) VALUES ('new')")
+        assert int(there.query("SELECT id FROM odd WHERE name = 'new'")[0][0]) > newest, "AUTO_INCREMENT has begun again"
+        # One table of it, while the rest is there.
+        there.query("DROP TABLE odd")
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, "--table", "test.odd"), 0, "restored 1 tables")
+        assert content(connect(args.sql_port + 51, 60))[0] == expected[0], "the rows are others"
+        # A node dies while a backup is taken.
+        began = time.monotonic()
+        again = folder + "-again"
+        setup.query("TRUNCATE TABLE transfer")
+        setup.query("UPDATE account SET balance = 0")
+        ledger, before = backup_under_load(args, cluster, ports, again, True)
+        for table in ("account", "transfer"):
+            there.query(f"DROP TABLE {table}")
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", again, "--table", "test.account",
+                   "--table", "test.transfer"), 0, "restored 2 tables")
+        check_bank(connect(args.sql_port + 50, 60), ledger, before, began)
+        # What did not come to its end is no backup.
+        os.remove(os.path.join(again, "backup.lats"))
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", again), 1, "did not come to its end")
+    finally:
+        for one in filter(None, (cluster, other)):
+            one.run("stop")
+            shutil.rmtree(os.path.dirname(one.directory))
+        shutil.rmtree(os.path.dirname(folder))
+    print("backup: all is right")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
