@@ -76,11 +76,12 @@ def backup_under_load(args, cluster, ports, folder, kills):
     time.sleep(1)
     with ledger.lock:
         before = set(ledger.committed)
+    victim = cluster.nodes()[1]["pid"]
     taking = subprocess.Popen([args.binary, "backup", "--data-dir", cluster.directory, "--to", folder],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if kills:
-        time.sleep(0.01)
-        os.kill(cluster.nodes()[1]["pid"], signal.SIGKILL)
+        time.sleep(0.05)
+        os.kill(victim, signal.SIGKILL)
     said, _ = taking.communicate(timeout=120)
     time.sleep(0.3)
     stop.set()
@@ -112,6 +113,17 @@ def damage(args, folder, chooser):
         os.remove(os.path.join(spoilt, name))
         expect(run(args.binary, "backup", "verify", spoilt), 1, name.replace(".", r"\."))
         shutil.rmtree(spoilt)
+
+
+def cut_between_blocks(folder):
+    """All checksums are right, and rows are missing."""
+    spoilt = folder + "-cut"
+    shutil.copytree(folder, spoilt)
+    with open(os.path.join(spoilt, "rows-0001.lats"), "r+b") as file:
+        file.seek(48)
+        head = file.read(32)
+        file.truncate(48 + 32 + int.from_bytes(head[8:12], "little"))
+    return spoilt
 
 
 def refused(args, cluster, folder):
@@ -161,6 +173,11 @@ def main():
         there.query("DROP TABLE odd")
         expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, "--table", "test.odd"), 0, "restored 1 tables")
         assert content(connect(args.sql_port + 51, 60))[0] == expected[0], "the rows are others"
+        # Rows are missing: it says so, and which tables are not complete.
+        there.query("DROP TABLE odd")
+        spoilt = cut_between_blocks(folder)
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", spoilt, "--table", "test.odd"), 1,
+               r"it has 1 of its \d+ blocks.*test.odd were created and are not complete")
         # A node dies while a backup is taken.
         began = time.monotonic()
         again = folder + "-again"

@@ -49,6 +49,14 @@ pub enum BackupError {
     /// The cluster has refused.
     #[error("the cluster has refused: {0}")]
     Store(#[from] StoreError),
+    /// A restore has not come to its end.
+    #[error("{error}. Tables {} were created and are not complete: drop them before you try again", tables.join(", "))]
+    Incomplete {
+        /// Why.
+        error: Box<BackupError>,
+        /// What it has left.
+        tables: Vec<String>,
+    },
     /// It cannot be done like that.
     #[error("{0}")]
     Refused(String),
@@ -58,6 +66,11 @@ impl BackupError {
     fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |error| Self::File { path, error }
+    }
+
+    /// A task has not come to its end.
+    fn died(error: &tokio::task::JoinError) -> Self {
+        Self::Refused(format!("a part of the work has failed: {error}"))
     }
 
     fn damaged(path: &Path, why: impl Into<String>) -> Self {

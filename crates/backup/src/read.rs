@@ -127,6 +127,15 @@ impl Part {
         BackupError::damaged(&self.path, format!("block {}: {why}", self.blocks + 1))
     }
 
+    /// All blocks of the part must have been read by now.
+    pub(crate) fn is_whole(&self, entry: &PartEntry) -> Result<(), BackupError> {
+        if self.blocks == entry.blocks {
+            return Ok(());
+        }
+        let why = format!("it has {} of its {} blocks", self.blocks, entry.blocks);
+        Err(BackupError::damaged(&self.path, why))
+    }
+
     /// How many blocks were read.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks

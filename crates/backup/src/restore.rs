@@ -1,7 +1,7 @@
 //! Filling a cluster from a backup. The tables are created there anew, so that its shape does not matter.
 
 use crate::{
-    BackupError, Manifest, Progress,
+    BackupError, Manifest, Progress, TableEntry,
     format::rows,
     read::{self, Block},
     take::name_of,
@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use tokio::{
     sync::{
         Mutex,
-        mpsc::{self, Receiver},
+        mpsc::{self, Receiver, Sender},
     },
     task::JoinSet,
     time::Instant,
@@ -78,23 +78,35 @@ pub async fn restore(
     let tables = choose(&manifest.catalog, wanted)?;
     client.fetch_catalog().await?;
     refuse_existing(&client.catalog(), &tables)?;
-    create(client, &manifest.catalog, wanted, &tables).await?;
-    let targets = Arc::new(targets(&client.catalog(), &tables)?);
+    let filled = fill(client, (directory, &manifest), (wanted, &tables), progress).await;
+    let rows = |def: &TableDef| manifest.tables.iter().find(|t| t.table == def.id).map(|t| t.rows);
+    let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
+    let tables: Vec<_> = user.map(|def| (name_of(def), rows(def).unwrap_or_default())).collect();
+    match filled {
+        Ok(()) => Ok(Restored { manifest, tables }),
+        Err(error) => {
+            let (error, catalog) = (Box::new(error), client.catalog());
+            let is_there = |def: &TableDef| catalog.table(&def.database, &def.name).is_some();
+            let chosen = choose(&manifest.catalog, wanted)?;
+            let made = chosen.iter().filter(|d| d.id != SEQUENCES_TABLE && is_there(d));
+            Err(BackupError::Incomplete { error, tables: made.map(name_of).collect() })
+        }
+    }
+}
+
+/// Creates the tables, and writes their rows.
+async fn fill(
+    client: &Client,
+    (directory, manifest): (&Path, &Manifest),
+    (wanted, tables): (&Wanted, &[TableDef]),
+    progress: &Arc<Progress>,
+) -> Result<(), BackupError> {
+    create(client, &manifest.catalog, wanted, tables).await?;
+    let targets = Arc::new(targets(&client.catalog(), tables)?);
     let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
     let (from, parts) = (directory.to_path_buf(), manifest.clone());
-    let known: Vec<TableId> = targets.keys().copied().collect();
-    let reader = tokio::task::spawn_blocking(move || {
-        for entry in &parts.parts {
-            let mut part = read::open_part(&from, &parts, entry)?;
-            while let Some(block) = part.next()? {
-                // If nobody takes it any more, they say why.
-                if known.contains(&block.table) && sender.blocking_send(block).is_err() {
-                    return Ok(());
-                }
-            }
-        }
-        Ok::<(), BackupError>(())
-    });
+    let known: BTreeMap<TableId, u64> = targets.keys().map(|table| (*table, 0)).collect();
+    let reader = tokio::task::spawn_blocking(move || read_all(&from, &parts, known, &sender));
     let receiver = Arc::new(Mutex::new(receiver));
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
@@ -105,23 +117,50 @@ pub async fn restore(
     drop(receiver);
     let mut failed = None;
     while let Some(ended) = workers.join_next().await {
-        if let Ok(Err(error)) = ended {
-            failed.get_or_insert(error);
-            workers.abort_all();
-        }
+        let error = match ended {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error,
+            Err(error) => BackupError::died(&error),
+        };
+        failed.get_or_insert(error);
+        workers.abort_all();
     }
     if let Some(error) = failed {
         return Err(error);
     }
-    reader.await.map_err(|_| BackupError::Refused("the reader has died".into()))??;
+    reader.await.map_err(|error| BackupError::died(&error))??;
     match client.all_durable().await {
-        Err(error) if error.code != RefCode::NothingKept => return Err(error.into()),
-        _ => {}
+        Err(error) if error.code != RefCode::NothingKept => Err(error.into()),
+        _ => Ok(()),
     }
-    let rows = |def: &TableDef| manifest.tables.iter().find(|t| t.table == def.id).map(|t| t.rows);
-    let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
-    let tables = user.map(|def| (name_of(def), rows(def).unwrap_or_default())).collect();
-    Ok(Restored { manifest, tables })
+}
+
+/// Reads the rows of the tables in `found`, which counts them: all must be there.
+fn read_all(
+    directory: &Path,
+    manifest: &Manifest,
+    mut found: BTreeMap<TableId, u64>,
+    sender: &Sender<Block>,
+) -> Result<(), BackupError> {
+    for entry in &manifest.parts {
+        let mut part = read::open_part(directory, manifest, entry)?;
+        while let Some(block) = part.next()? {
+            let Some(count) = found.get_mut(&block.table) else { continue };
+            *count += u64::from(block.rows);
+            // If nobody takes it any more, they say why.
+            let given_up = |_| BackupError::Refused("the restore was given up".to_string());
+            sender.blocking_send(block).map_err(given_up)?;
+        }
+        part.is_whole(entry)?;
+    }
+    let lacks = |t: &&TableEntry| found.get(&t.table).is_some_and(|count| *count != t.rows);
+    match manifest.tables.iter().find(lacks) {
+        None => Ok(()),
+        Some(entry) => Err(BackupError::damaged(
+            directory,
+            format!("{} rows of table {} are missing", entry.rows, entry.table),
+        )),
+    }
 }
 
 /// The tables that are wanted.
@@ -205,7 +244,7 @@ fn anew(def: &TableDef) -> TableDef {
     }
 }
 
-async fn change(client: &Client, change: Change) -> Result<(), BackupError> {
+async fn change(client: &Client, mut change: Change) -> Result<(), BackupError> {
     let began = Instant::now();
     loop {
         let error = match client.change(change.clone()).await {
@@ -214,7 +253,13 @@ async fn change(client: &Client, change: Change) -> Result<(), BackupError> {
                 return Err(BackupError::Refused(refused.message));
             }
             Ok(Err(refused)) => BackupError::Refused(refused.message),
-            Err(error) if error.class() == ErrorClass::Temporary => error.into(),
+            Err(error) if may_pass(&error) => {
+                // It may be there already.
+                if let Change::CreateTable { if_not_exists, .. } = &mut change {
+                    *if_not_exists = true;
+                }
+                error.into()
+            }
             Err(error) => return Err(error.into()),
         };
         if began.elapsed() >= PATIENCE {
@@ -253,20 +298,24 @@ async fn work(
         let block = receiver.lock().await.recv().await;
         let Some(block) = block else { return Ok(()) };
         let mut operations: Vec<RowOp> = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut count) = (0, 0);
         for row in rows(&block.bytes) {
             let row = row.map_err(|why| BackupError::Refused(why.to_string()))?;
+            count += 1;
             let Some(operation) = operation(targets, block.table, row)? else { continue };
             bytes += operation.row.len();
             operations.push(operation);
             if operations.len() >= ROWS_MAX || bytes >= BYTES_MAX {
-                write(client, &operations, progress).await?;
+                write(client, &mut operations, progress).await?;
                 operations.clear();
                 bytes = 0;
             }
         }
         if !operations.is_empty() {
-            write(client, &operations, progress).await?;
+            write(client, &mut operations, progress).await?;
+        }
+        if count != block.rows {
+            return Err(BackupError::Refused("a block of the backup has lost rows".to_string()));
         }
     }
 }
@@ -292,8 +341,7 @@ fn operation(targets: &Targets, table: TableId, row: &[u8]) -> Result<Option<Row
     Ok(Some(RowOp {
         table: target.table,
         schema_version: target.schema_version,
-        // So that it may be done twice.
-        kind: RowOpKind::Write,
+        kind: RowOpKind::Insert,
         key,
         row,
         program: Vec::new(),
@@ -303,7 +351,7 @@ fn operation(targets: &Targets, table: TableId, row: &[u8]) -> Result<Option<Row
 
 async fn write(
     client: &Client,
-    operations: &[RowOp],
+    operations: &mut [RowOp],
     progress: &Progress,
 ) -> Result<(), BackupError> {
     let began = Instant::now();
@@ -312,7 +360,7 @@ async fn write(
             Ok((results, _)) => {
                 let is_done = |r: &RowResult| r.outcome == RowOutcome::Done;
                 if !results.iter().all(is_done) {
-                    let why = "somebody else writes into a table that is being restored, and has given a unique key to another row";
+                    let why = "somebody else writes into a table that is being restored: let nobody do so meanwhile";
                     return Err(BackupError::Refused(why.to_string()));
                 }
                 let bytes: usize = operations.iter().map(|o| o.row.len()).sum();
@@ -320,6 +368,8 @@ async fn write(
                 return Ok(());
             }
             Err(error) if began.elapsed() < PATIENCE && may_pass(&error) => {
+                // The rows may be there already.
+                operations.iter_mut().for_each(|operation| operation.kind = RowOpKind::Write);
                 tokio::time::sleep(PAUSE).await;
             }
             Err(error) => return Err(error.into()),

@@ -12,7 +12,7 @@ use lats_client::{
     api::{AsOf, KeyRange, Scan, StoreError},
     net::Client,
 };
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, io::ErrorKind, path::Path, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc::{self, Receiver, Sender},
     task::JoinSet,
@@ -55,7 +55,12 @@ pub async fn take(
                 tokio::time::sleep(PAUSE).await;
             }
             Err(error) => {
-                clear(directory)?;
+                // What somebody else has written there meanwhile is not ours.
+                let is_ours = !matches!(&error, BackupError::File { error, .. } if error.kind() == ErrorKind::AlreadyExists);
+                if is_ours {
+                    // Why it has failed is what counts.
+                    let _ = clear(directory);
+                }
                 return Err(error);
             }
             Ok(manifest) => return Ok(manifest),
@@ -108,6 +113,11 @@ async fn try_take(
         hold_versions(client, def).await?;
     }
     let epoch = client.complete_epoch().await?;
+    client.fetch_catalog().await?;
+    if client.catalog().version != catalog.version {
+        // Rows of the epoch may be in tables that are newer.
+        return Err(StoreError::from(RefCode::SchemaVersionOld).into());
+    }
     let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
     let mut readers = JoinSet::new();
     for (at, def) in tables.iter().enumerate() {
@@ -126,13 +136,16 @@ async fn try_take(
     });
     let mut failed = None;
     while let Some(ended) = readers.join_next().await {
-        if let Ok(Err(error)) = ended {
-            // The others are of no use without it.
-            failed.get_or_insert(error);
-            readers.abort_all();
-        }
+        let error = match ended {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error,
+            Err(error) => BackupError::died(&error),
+        };
+        // The others are of no use without it.
+        failed.get_or_insert(error);
+        readers.abort_all();
     }
-    let written = writer.await.map_err(|_| BackupError::Refused("the writer has died".into()))?;
+    let written = writer.await.map_err(|error| BackupError::died(&error))?;
     // If it could not write, that is why the readers have failed.
     let (writer, entries) = written?;
     if let Some(error) = failed {
@@ -149,8 +162,7 @@ async fn try_take(
         parts: Vec::new(),
     };
     let finish = move || writer.finish(manifest);
-    let finished = tokio::task::spawn_blocking(finish).await;
-    finished.map_err(|_| BackupError::Refused("the writer has died".into()))?
+    tokio::task::spawn_blocking(finish).await.map_err(|error| BackupError::died(&error))?
 }
 
 fn whole_table(def: &TableDef, as_of: AsOf) -> Scan {

@@ -72,13 +72,7 @@ impl Check {
             })?;
             progress.add(u64::from(block.rows), block.bytes.len() as u64, 0);
         }
-        match part.blocks() {
-            blocks if blocks == entry.blocks => Ok(()),
-            blocks => Err(BackupError::damaged(
-                &path,
-                format!("it has {blocks} of its {} blocks", entry.blocks),
-            )),
-        }
+        part.is_whole(entry)
     }
 
     fn block(&mut self, block: &Block) -> Result<(), &'static str> {

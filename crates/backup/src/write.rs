@@ -13,6 +13,8 @@ use std::{
 use zerocopy::IntoBytes;
 use zstd::bulk::Compressor;
 
+/// So much waits for the disk at most: nobody reads from the cluster meanwhile, and it forgets who does not read.
+const SYNC_BYTES: u64 = 32 << 20;
 /// A good deal smaller, at some 400 MB/s.
 const LEVEL: i32 = 1;
 
@@ -31,6 +33,7 @@ struct Part {
     path: PathBuf,
     head: Head,
     entry: PartEntry,
+    synced: u64,
 }
 
 impl Writer {
@@ -83,18 +86,27 @@ impl Writer {
         part.add((TableId::new(0), 0), &content, &mut self.compressor)?;
         part.file.sync_all().map_err(BackupError::file(&unfinished))?;
         fs::rename(&unfinished, &path).map_err(BackupError::file(&path))?;
-        let directory = File::open(&self.directory).and_then(|directory| directory.sync_all());
-        directory.map_err(BackupError::file(&self.directory))?;
+        sync_directory(&self.directory)?;
+        // It may be as new.
+        let parent = self.directory.canonicalize().map_err(BackupError::file(&self.directory))?;
+        parent.parent().map_or(Ok(()), sync_directory)?;
         Ok(manifest)
     }
 }
 
+fn sync_directory(path: &Path) -> Result<(), BackupError> {
+    let synced = File::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(BackupError::file(path))
+}
+
 impl Part {
     fn begin(path: PathBuf, head: Head) -> Result<Self, BackupError> {
-        let mut file = File::create(&path).map_err(BackupError::file(&path))?;
+        // Nobody else takes a backup into this directory.
+        let mut file = File::create_new(&path).map_err(BackupError::file(&path))?;
         file.write_all(head.as_bytes()).map_err(BackupError::file(&path))?;
         let bytes = size_of::<Head>() as u64;
-        Ok(Self { file, path, head, entry: PartEntry { number: head.number, blocks: 0, bytes } })
+        let entry = PartEntry { number: head.number, blocks: 0, bytes };
+        Ok(Self { file, path, head, entry, synced: 0 })
     }
 
     fn add(
@@ -121,6 +133,10 @@ impl Part {
         write(&mut self.file).map_err(BackupError::file(&self.path))?;
         let length = (size_of::<BlockHead>() + stored.len()) as u64;
         self.entry.bytes += length;
+        if self.entry.bytes >= self.synced + SYNC_BYTES {
+            self.file.sync_data().map_err(BackupError::file(&self.path))?;
+            self.synced = self.entry.bytes;
+        }
         Ok(length)
     }
 }

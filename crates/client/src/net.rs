@@ -502,7 +502,9 @@ impl Outlet {
     }
 }
 
-async fn answer_of(receiver: oneshot::Receiver<Answer>) -> Answer {
+async fn answer_of(
+    receiver: impl Future<Output = Result<Answer, oneshot::error::RecvError>>,
+) -> Answer {
     receiver.await.unwrap_or_else(|_| Answer::Failed(RefCode::NotServing.into()))
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Durable {
 /// Who is behind says so with every tick.
 const BEHIND_LASTS: Duration = Duration::from_millis(50);
 /// No epoch is shorter, however many wait for disks.
-const EPOCH_MIN: Duration = Duration::from_micros(1_000);
+const EPOCH_MIN: Duration = Duration::from_micros(500);
 /// Clients that may wait at one node.
 const WAITERS_MAX: usize = 1 << 16;
 const LEADER_SAYS_SO: Duration = Duration::from_millis(200);

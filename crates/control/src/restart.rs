@@ -321,7 +321,9 @@ impl Control {
             let asker = (u32::from(me.get()), ctx.incarnation());
             let has_heard = |n: &NodeId| {
                 let has = self.restart.present.get(n).map(|p| p.has);
-                has.is_some_and(|has| (has.asker, has.asked_by) == asker)
+                has.is_some_and(|has| {
+                    has.promised >= restarts && (has.asker, has.asked_by) == asker
+                })
             };
             for node in all.filter(|n| !has_heard(n) && *n != me) {
                 ctx.send_with(BlockRef::control(node), &body, &[&bytes]);

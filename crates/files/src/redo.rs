@@ -17,12 +17,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// What a segment file begins with.
 pub const MAGIC: [u8; 8] = *b"LATSREDO";
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of a segment's head.
 pub const SEGMENT_HEAD_BYTES: u32 = size_of::<SegmentHead>() as u32;
 /// What is wrong with a file that this version cannot read.
-pub const NEWER: &str = "a newer version of LatsDB has written it";
+pub const OTHER_VERSION: &str = "another version of LatsDB has written it";
 
 /// Which log it is: records of one are no records of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

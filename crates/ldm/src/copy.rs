@@ -32,8 +32,9 @@ pub(crate) struct CopyOut {
     since: Option<Epoch>,
     /// It did not have what was to be in the log of the current fragment, and gets all rows of it.
     whole: bool,
-    /// The first row that the newest batch was about.
+    /// The first row that the newest batch was about; and whether it is not answered yet: the replica may want it anew.
     sent_from: u64,
+    is_unanswered: bool,
     /// When the newest batch was sent, and what this data manager had done for clients by then.
     sent_at: Instant,
     served: u64,
@@ -134,6 +135,9 @@ impl Ldm {
 
     /// Sends the next rows, or the end of the fragment.
     fn copy_step(&mut self, target: NodeId, ctx: &mut Ctx<'_>) {
+        if self.copies.get(&target).is_none_or(|copy| copy.is_unanswered) {
+            return;
+        }
         let Some(mut copy) = self.copies.remove(&target) else { return };
         let Some((table, fragment)) = copy.left.front().copied() else {
             self.copies.insert(target, copy);
@@ -144,6 +148,7 @@ impl Ldm {
         let view = self.view.number;
         if batch.count > 0 || !batch.unchanged.is_empty() {
             copy.step += 1;
+            copy.is_unanswered = true;
             copy.sent_at = ctx.now();
             copy.served = self.served();
             let body = CopyRowsOrd {
@@ -312,7 +317,8 @@ impl Ldm {
     pub(crate) fn on_copy_rows_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let conf = signal.body::<CopyRowsConf>();
         let target = signal.sender().node;
-        let current = self.copies.get(&target).is_some_and(|c| c.step == conf.step);
+        let answered = self.copies.get_mut(&target).filter(|c| c.step == conf.step);
+        let current = answered.is_some_and(|copy| core::mem::take(&mut copy.is_unanswered));
         if current && conf.code == COPY_WHOLE {
             self.send_all_of_fragment(target);
             self.copy_step(target, ctx);
@@ -435,6 +441,7 @@ impl CopyOut {
             since: None,
             whole: false,
             sent_from: 0,
+            is_unanswered: false,
             sent_at: Instant::ZERO,
             served: 0,
             left: VecDeque::new(),

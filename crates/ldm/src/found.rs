@@ -37,12 +37,12 @@ const PAGE_ROWS: u64 = 1_024;
 impl FragmentRows {
     /// The row, which has no change yet if it is new.
     pub(crate) fn entry(&mut self, id: RowId, key: &[u8]) -> &mut Found {
-        let page = self.pages.entry(id.get() / PAGE_ROWS).or_insert_with(|| {
-            let mut page = Page::default();
-            page.rows.resize_with(PAGE_ROWS as usize, || None);
-            page
-        });
-        let row = &mut page.rows[(id.get() % PAGE_ROWS) as usize];
+        let page = self.pages.entry(id.get() / PAGE_ROWS).or_default();
+        let at = (id.get() % PAGE_ROWS) as usize;
+        if at >= page.rows.len() {
+            page.rows.resize_with(at + 1, || None);
+        }
+        let row = &mut page.rows[at];
         page.count += usize::from(row.is_none());
         row.get_or_insert_with(|| Found {
             number: 0,
@@ -54,13 +54,13 @@ impl FragmentRows {
     }
 
     pub(crate) fn get(&self, id: RowId) -> Option<&Found> {
-        self.pages.get(&(id.get() / PAGE_ROWS))?.rows[(id.get() % PAGE_ROWS) as usize].as_ref()
+        self.pages.get(&(id.get() / PAGE_ROWS))?.rows.get((id.get() % PAGE_ROWS) as usize)?.as_ref()
     }
 
     pub(crate) fn take(&mut self, id: RowId) -> Option<Found> {
         let at = id.get() / PAGE_ROWS;
         let page = self.pages.get_mut(&at)?;
-        let found = page.rows[(id.get() % PAGE_ROWS) as usize].take()?;
+        let found = page.rows.get_mut((id.get() % PAGE_ROWS) as usize)?.take()?;
         page.count -= 1;
         if page.count == 0 {
             self.pages.remove(&at);

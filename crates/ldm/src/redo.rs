@@ -71,7 +71,7 @@ pub(crate) struct Redo {
     /// It has all rows, and waits for that; then the log is whole, as one of its seals must say that is durable (REJOIN-8).
     pub(crate) waits_to_be_whole: bool,
     is_whole: bool,
-    says_whole: bool,
+    says_whole: Option<Epoch>,
     /// The newest epoch that is durable in the whole cluster.
     cluster_durable: Epoch,
     /// Answers to copied rows that wait until the log is not behind any more.
@@ -135,7 +135,7 @@ impl Redo {
             copied_epoch: Epoch::default(),
             waits_to_be_whole: false,
             is_whole: false,
-            says_whole: false,
+            says_whole: None,
             cluster_durable: Epoch::default(),
             held: Vec::new(),
             stuck: false,
@@ -296,9 +296,10 @@ impl Redo {
 
     /// True if a log that is being filled, and has `all` rows now, can give back what it seals (REJOIN-8).
     pub(crate) fn is_whole_with(&mut self, all: bool) -> bool {
-        self.is_whole |= all && self.has_all_copied();
-        self.waits_to_be_whole = all && !self.says_whole;
-        self.says_whole
+        self.is_whole = all && self.has_all_copied();
+        let says_so = self.says_whole.is_some_and(|epoch| epoch >= self.copied_epoch);
+        self.waits_to_be_whole = all && !(self.is_whole && says_so);
+        self.is_whole && says_so
     }
 
     /// The view says that this replica has all rows.
@@ -496,7 +497,7 @@ impl Ldm {
         redo.lengths.logged += bytes;
         if let Some(sealed) = done.taken.sealed {
             redo.durable = sealed;
-            redo.says_whole |= done.taken.whole;
+            redo.says_whole = redo.says_whole.max(done.taken.whole);
             redo.durable_record = done.taken.last_record;
             redo.trim(done.taken.segment);
             redo.remove_former(ctx);

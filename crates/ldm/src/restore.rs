@@ -150,7 +150,8 @@ impl Ldm {
             (Ok(false), _) => {}
             (Ok(true), Step::Surveying) => self.end_survey(ctx),
             (Ok(true), Step::Resuming) => self.end_resuming(ctx),
-            (Ok(true), _) => self.begin_loading(ctx),
+            (Ok(true), Step::Reading) => self.begin_loading(ctx),
+            (Ok(true), _) => {}
         }
     }
 

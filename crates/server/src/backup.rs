@@ -38,7 +38,7 @@ enum BackupCommand {
     },
 }
 
-/// Create the tables of a backup, and write their rows into them. The cluster may have another shape than the one that
+/// Create the tables of a backup, and write their rows into them; nobody else may write there meanwhile. The cluster may have another shape than the one that
 /// the backup was taken of.
 #[derive(clap::Args)]
 pub(crate) struct RestoreArgs {

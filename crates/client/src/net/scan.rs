@@ -208,8 +208,11 @@ impl Cursor {
     /// Waits for rows if some are to come, and asks for the batch after them.
     async fn fill(&mut self, client: &Client) -> Result<(), StoreError> {
         while self.is_empty() {
-            let Some(pending) = self.pending.take() else { return Ok(()) };
-            match answer_of(pending).await {
+            // If nobody waits for it any more the scan is still to be closed.
+            let Some(pending) = self.pending.as_mut() else { return Ok(()) };
+            let answer = answer_of(pending).await;
+            self.pending = None;
+            match answer {
                 Answer::Batch { rows, done } => {
                     (self.rows, self.at) = (rows, 0);
                     if !done {

@@ -1,8 +1,8 @@
 //! Reading a redo log: record by record, until the first one that was not written as a whole.
 
 use super::{
-    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, NEWER, RecordHead, SEAL, Seal, SealBody,
-    SegmentHead, VERSION, checksum,
+    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, OTHER_VERSION, RecordHead, SEAL,
+    SEGMENT_HEAD_BYTES, Seal, SealBody, SegmentHead, VERSION, checksum,
 };
 use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, hash};
 use zerocopy::{FromBytes, IntoBytes};
@@ -97,8 +97,11 @@ impl<'f> Segment<'f> {
         if head.checksum != hash::partition_hash(checked) {
             return Err("its head is damaged");
         }
-        if head.version > VERSION {
-            return Err(NEWER);
+        if head.version != VERSION {
+            return Err(OTHER_VERSION);
+        }
+        if head.head_bytes != SEGMENT_HEAD_BYTES {
+            return Err("its head is damaged");
         }
         Ok(Self {
             bytes,

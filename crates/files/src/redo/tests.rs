@@ -296,7 +296,7 @@ fn epochs_of_which_rows_are_missing_cannot_be_given_back() {
     writer.go_on_behind(2, 1, 4);
     writer.seal(Seal { whole: false, ..seal(20, 3) });
     let taken = writer.take(Vec::new(), 1 << 20, 100);
-    assert_eq!((taken.sealed, taken.whole), (Some(Epoch::new(20)), false));
+    assert_eq!((taken.sealed, taken.whole), (Some(Epoch::new(20)), None));
     files.entry(taken.segment).or_insert_with(Vec::new).extend_from_slice(&taken.bytes);
     let (found, _) = survey(&files, &[]);
     assert_eq!((found.restorable(ANY).get(), found.durable.get()), (6, 19));

@@ -43,8 +43,8 @@ pub struct Taken {
     pub last_record: u64,
     /// The newest epoch that is sealed by one of them.
     pub sealed: Option<Epoch>,
-    /// One of these seals says that the log is whole.
-    pub whole: bool,
+    /// The newest epoch of a seal among them that says that the log is whole.
+    pub whole: Option<Epoch>,
 }
 
 /// The first records that wait: their length, the number of the last of them, and what they seal.
@@ -52,7 +52,7 @@ struct First {
     length: usize,
     last: u64,
     sealed: Option<Epoch>,
-    whole: bool,
+    whole: Option<Epoch>,
 }
 
 /// A row's place: table, fragment, row id.
@@ -209,7 +209,7 @@ impl Writer {
     }
 
     fn first_records(&self, most_bytes: usize) -> First {
-        let mut first = First { length: 0, last: self.last, sealed: None, whole: false };
+        let mut first = First { length: 0, last: self.last, sealed: None, whole: None };
         while let Ok((head, body)) = RecordHead::read_from_prefix(&self.buffer[first.length..]) {
             let end = first.length + head.length_bytes as usize;
             if first.length > 0 && end > most_bytes {
@@ -218,7 +218,9 @@ impl Writer {
             (first.length, first.last) = (end, head.number);
             if head.kind == SEAL {
                 first.sealed = Some(head.epoch);
-                first.whole |= SealBody::read_from_prefix(body).is_ok_and(|(b, _)| b.whole != 0);
+                if SealBody::read_from_prefix(body).is_ok_and(|(body, _)| body.whole != 0) {
+                    first.whole = Some(head.epoch);
+                }
             }
         }
         first

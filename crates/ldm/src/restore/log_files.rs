@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use lats_base::{Epoch, NodeId};
-use lats_files::redo::{NEWER, Record, SEGMENT_HEAD_BYTES, Segment, Survey, void_after};
+use lats_files::redo::{OTHER_VERSION, Record, SEGMENT_HEAD_BYTES, Segment, Survey, void_after};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef,
@@ -116,7 +116,7 @@ impl LogFiles {
     /// What is wrong with a file that is none of ours.
     pub(super) fn find_end(&mut self, head: &[u8]) -> Result<bool, &'static str> {
         match Segment::open(head) {
-            Err(NEWER) => Err(NEWER),
+            Err(OTHER_VERSION) => Err(OTHER_VERSION),
             // It was begun when the power was lost.
             Err(_) => {
                 self.segments.truncate(self.at);
@@ -182,7 +182,10 @@ impl LogFiles {
             self.bytes.clear();
         }
         let is_last = self.at >= self.segments.len();
-        if is_over && !is_last {
+        if is_last {
+            // An answer that is on its way is none.
+            self.requests += 1;
+        } else if is_over {
             self.read(ctx);
         }
         Ok(is_last)
@@ -192,7 +195,7 @@ impl LogFiles {
     /// does not continue what was read, is passed over.
     fn open(&mut self) -> Result<(), &'static str> {
         let segment = match Segment::open(&self.bytes) {
-            Err(NEWER) => return Err(NEWER),
+            Err(OTHER_VERSION) => return Err(OTHER_VERSION),
             Err(_) => return Ok(()),
             Ok(segment) => segment,
         };

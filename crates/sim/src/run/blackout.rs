@@ -131,6 +131,8 @@ impl Run {
         }
         self.say("the cluster is up again");
         self.come_to_rest()?;
+        // What was taken from logs must be in them as well: the next blackout may begin with these alone.
+        self.wait_for_disks()?;
         checkers::nothing_left(&self.world)?;
         checkers::epochs_move(&self.world)?;
         checkers::replicas_equal(&self.world)?;
