@@ -44,11 +44,13 @@ def newer(path, _chooser):
 
 
 def swapped(path, _chooser):
-    """With the file of the same name of the other node."""
+    """With the file of the same name of the other node, if there is one."""
     node = "node-1" if "node-1" in path else "node-2"
     other = path.replace(node, "node-2" if node == "node-1" else "node-1")
     if os.path.exists(other):
-        shutil.copy(other, path)
+        os.rename(other, other + ".swapped")
+        os.rename(path, other)
+        os.rename(other + ".swapped", path)
     else:
         os.rename(path, other)
 
@@ -91,7 +93,8 @@ def one_damage(cluster, ports, expected, kind, what, nodes, keep, chooser):
     shutil.rmtree(cluster.directory)
     shutil.copytree(keep, cluster.directory)
     touched = []
-    for node in nodes:
+    # To swap the files of one node is to swap those of the other.
+    for node in nodes[:1] if DAMAGES[what] is swapped else nodes:
         found = files(cluster.directory, node, kind)
         path = chooser.choice(found)
         DAMAGES[what](path, chooser)

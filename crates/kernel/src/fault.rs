@@ -94,6 +94,8 @@ pub enum Fault {
     BugRestartBeyondState,
     /// Planted bug: a replica that is being filled does not log that rows are gone which its log has.
     BugForgetGoneRows,
+    /// Planted bug: it logs that they are gone as of an epoch in which they may have been there.
+    BugGoneTooEarly,
     /// Planted bug: a coordinator does not look for deadlocks.
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.

@@ -92,13 +92,15 @@ impl Ldm {
         let (Some(former), Some(redo)) = (&mut self.former, &mut self.redo) else { return true };
         let place = (ord.table, ord.fragment);
         let Some(rows) = former.rows.get_mut(&place) else { return true };
+        // Void if the true deletion is, which is not of a later epoch.
+        let early = Epoch::new(former.since.get() + 1);
+        let epoch = if ctx.fault(Fault::BugGoneTooEarly) { early } else { ord.epoch };
         let waits = redo.is_behind();
         if !waits {
             for (id, found) in rows.take_page() {
                 let (number, is_deleted) = found.newest;
                 if !is_deleted && !ctx.fault(Fault::BugForgetGoneRows) {
-                    // Void if the true deletion is, which is not of a later epoch.
-                    redo.log_deletion(ord.epoch, (place.0, place.1, id), number + 1, &found.key);
+                    redo.log_deletion(epoch, (place.0, place.1, id), number + 1, &found.key);
                 }
             }
             redo.end_copied();

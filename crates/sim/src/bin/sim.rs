@@ -74,6 +74,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("trim-early", Fault::BugTrimEarly),
     ("forget-restarts", Fault::BugForgetRestarts),
     ("forget-gone-rows", Fault::BugForgetGoneRows),
+    ("gone-too-early", Fault::BugGoneTooEarly),
     ("restart-without-all", Fault::BugRestartWithoutAll),
     ("restart-beyond-state", Fault::BugRestartBeyondState),
     ("ignore-lease", Fault::BugIgnoreLease),

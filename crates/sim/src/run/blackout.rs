@@ -18,6 +18,8 @@ use lats_client::core::{Answer, ClientCore};
 const UP: Duration = Duration::from_millis(20_000);
 /// So long is waited for a change of definitions, in ms.
 const CHANGE_MS: u64 = 500;
+/// So long is waited for a node to be filled, in ms.
+const FILL_MS: u64 = 2_000;
 /// From the first start on nodes may die again for so long, in ms.
 const UNSTEADY_MS: u64 = 3_000;
 
@@ -64,6 +66,9 @@ impl Run {
             self.world.kill(first);
             self.faults += 1;
             self.run_for(Duration::from_millis(random.between(0, 900)))?;
+            if random.chance(1, 2) {
+                self.begin_to_fill(first, random)?;
+            }
         }
         let dark = Dark::falls(&self.world);
         // Now and then one lives on, and finds that nobody can lead it.
@@ -91,6 +96,28 @@ impl Run {
         self.world.client_count = 0;
         self.world.readers.clear();
         self.world.for_clients.clear();
+        Ok(())
+    }
+
+    /// The node comes back, and is being filled while disks are slow: of what it is told then little survives.
+    fn begin_to_fill(&mut self, node: NodeId, random: &mut Prng) -> Result<(), String> {
+        let is_filled = |world: &World| {
+            let life = world.nodes[&node].life();
+            let control = checkers::newest_control(world, |_| true);
+            control.is_some_and(|c| {
+                let view = &c.state().view;
+                view.is_alive(node, life) && !view.is_in_sync(node)
+            })
+        };
+        for _ in 0..FILL_MS {
+            self.run_for(Duration::from_millis(1))?;
+            if is_filled(&self.world) {
+                let slowness = core::mem::replace(&mut self.world.disk_ways.slowness, 1_000);
+                let ended = self.run_for(Duration::from_millis(random.between(0, 40)));
+                self.world.disk_ways.slowness = slowness;
+                return ended;
+            }
+        }
         Ok(())
     }
 
