@@ -113,7 +113,8 @@ const BUG_RATE: u64 = 5;
 fn is_rare(bug: Fault) -> bool {
     matches!(
         bug,
-        Fault::BugIgnoreLease
+        Fault::BugGoneTooEarly
+            | Fault::BugIgnoreLease
             | Fault::BugAbortDecided
             | Fault::BugDropCarriedDecision
             | Fault::BugBlindToDeadlocks
