@@ -30,18 +30,19 @@ impl Control {
             return self.leave_when_told(ctx);
         }
         let (view, catalog) = (self.state.view.number, self.state.catalog.version);
+        if self.told.0 == ViewNumber::default() {
+            let restored = &self.state.restored;
+            let is_filled = u64::from(!self.state.view.is_in_sync(ctx.node()));
+            let body = RestoredOrd { is_filled };
+            for ldm in self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm)) {
+                ctx.send_with(*ldm, &body, &[restored.as_bytes()]);
+            }
+        }
         // The catalog goes first: a view makes replicas, and those are made of tables.
         if catalog > self.told.1 {
             let bytes = self.state.catalog.encode();
             for block in self.blocks.keys() {
                 ctx.send_with(*block, &CatalogOrd { catalog_version: catalog }, &[&bytes]);
-            }
-        }
-        if self.told.0 == ViewNumber::default() {
-            let restored = &self.state.restored;
-            let body = RestoredOrd { restarts: restored.len() as u64 };
-            for ldm in self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm)) {
-                ctx.send_with(*ldm, &body, &[restored.as_bytes()]);
             }
         }
         if view > self.told.0 {

@@ -13,7 +13,7 @@ use lats_files::{control::Unreadable, redo::newest_step};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
-    control::{CatalogOrd, NoteOrd, STATUS_WRONG_FILES, StopOrd},
+    control::{NoteOrd, STATUS_WRONG_FILES, StopOrd},
     io::{FILE_CONTROL, FileName, IoListConf, IoListReq, IoReadConf, IoReadReq, IoRef},
     restart::{
         RestartConf, RestartOrd, RestartRep, RestartReq, RestoreReq, RestoredRep, SurveyRep,
@@ -428,13 +428,11 @@ impl Control {
         let mut to_load = 0;
         if state.view.is_in_sync(ctx.node()) {
             let catalog = state.catalog.encode();
-            let view = lats_catalog::encode(&(&state.view, &state.restored));
-            let version = CatalogOrd { catalog_version: state.catalog.version };
+            let known = lats_catalog::encode(&(&state.view, &state.restored, &catalog));
             let epoch = state.restored.last().copied().unwrap_or_default();
             let restarts = u64::from(state.restarts());
             for ldm in self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm)) {
-                ctx.send_with(*ldm, &version, &[&catalog]);
-                ctx.send_with(*ldm, &RestoreReq { epoch, restarts }, &[&view]);
+                ctx.send_with(*ldm, &RestoreReq { epoch, restarts }, &[&known]);
                 to_load += 1;
             }
         }

@@ -4,13 +4,13 @@
 mod log_files;
 
 use crate::{
-    Fragment, Ldm, TIMER_RESTORE,
+    Fragment, Ldm, TIMER_RESTORE, decode_catalog,
     former::Former,
     found::{Found, FoundRows},
     outcomes::Outcomes,
 };
 use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
-use lats_base::{Epoch, FragmentId, RowId, TransactionId};
+use lats_base::{Epoch, FragmentId, RowId, SortedMap, TableId, TransactionId};
 use lats_catalog::View;
 use lats_files::redo::{Record, Survey, void_after};
 use lats_kernel::Ctx;
@@ -18,7 +18,7 @@ use lats_signals::{
     BlockRef, Signal,
     control::{NoteOrd, STATUS_WRONG_FILES, StopOrd},
     io::{IoListConf, IoReadConf, IoRef},
-    restart::{RestoreReq, RestoredRep, SurveyRep, SurveyReq},
+    restart::{RestoreReq, RestoredOrd, RestoredRep, SurveyRep, SurveyReq},
 };
 use log_files::LogFiles;
 use zerocopy::FromBytes;
@@ -221,8 +221,9 @@ impl Ldm {
 
     /// RESTART-5: the rows as they were in this epoch are wanted.
     pub(crate) fn on_restore_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let known = lats_catalog::decode::<(View, Vec<Epoch>)>(signal.payload());
-        let Ok((view, restored)) = known else { return };
+        let known = lats_catalog::decode::<(View, Vec<Epoch>, Vec<u8>)>(signal.payload());
+        let Ok((view, restored, catalog)) = known else { return };
+        let Some(catalog) = decode_catalog(&catalog) else { return };
         let before = |step| matches!(step, Step::Listing | Step::FindingEnd | Step::Surveying);
         let Some(restore) = self.restore.as_mut().filter(|r| !before(r.step)) else { return };
         let RestoreReq { epoch, restarts } = signal.body();
@@ -231,7 +232,8 @@ impl Ldm {
         restore.begin(Step::Reading);
         self.outcomes = Outcomes::default();
         self.hear_epoch(epoch);
-        self.clear_fragments();
+        self.forget_catalog();
+        self.install_catalog(&catalog);
         for table in self.tables.values_mut() {
             for id in (0..table.def.fragment_count).map(FragmentId::new) {
                 let mine = view.ldm_instance(id) == self.instance;
@@ -250,6 +252,9 @@ impl Ldm {
 
     /// These are the restarts that the cluster has had.
     pub(crate) fn on_restored_ord(&mut self, signal: &Signal<'_>) {
+        if signal.body::<RestoredOrd>().is_filled != 0 {
+            self.forget_catalog();
+        }
         if let Some(restore) = &mut self.restore {
             restore.files.restored = epochs(signal.payload());
         }
@@ -258,7 +263,6 @@ impl Ldm {
     /// REJOIN-8: the node is taken in as a replica that is to be filled; it may have been about to take part in a restart
     /// that came to nothing. Its log goes on, and what it has of rows is read meanwhile.
     pub(crate) fn begin_to_be_filled(&mut self, ctx: &mut Ctx<'_>) {
-        self.clear_fragments();
         self.outcomes = Outcomes::default();
         let Some(restore) = &mut self.restore else { return };
         let (restarts, whole) = restore.found.whole;
@@ -285,7 +289,15 @@ impl Ldm {
         self.ask_for_copies(ctx);
     }
 
-    pub(crate) fn clear_fragments(&mut self) {
+    /// What an attempt to restart has brought may never have been agreed on: tables may be missing in it, or too many.
+    fn forget_catalog(&mut self) {
+        self.clear_fragments();
+        self.tables = SortedMap::new();
+        (self.catalog_version, self.built_catalog) = (0, 0);
+        self.next_table = TableId::new(0);
+    }
+
+    fn clear_fragments(&mut self) {
         for table in self.tables.values_mut() {
             for (_, fragment) in core::mem::take(&mut table.fragments) {
                 self.memory_bytes -= fragment.bytes();

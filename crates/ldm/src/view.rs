@@ -55,9 +55,7 @@ impl Ldm {
     pub(crate) fn on_catalog_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let Some(catalog) = decode_catalog(signal.payload()) else { return };
         if catalog.version > self.catalog_version {
-            self.install_tables(&catalog);
-            self.catalog_version = catalog.version;
-            self.next_table = TableId::new(catalog.next_table_id);
+            self.install_catalog(&catalog);
             self.reconcile_fragments(ctx.node());
             self.plan_copies(ctx);
             self.start_catalog_work(ctx);
@@ -73,6 +71,12 @@ impl Ldm {
         }
         let body = InstallConf { view: self.view.number, catalog_version: self.built_catalog };
         ctx.send(BlockRef::control(ctx.node()), &body);
+    }
+
+    pub(crate) fn install_catalog(&mut self, catalog: &lats_catalog::Catalog) {
+        self.install_tables(catalog);
+        self.catalog_version = catalog.version;
+        self.next_table = TableId::new(catalog.next_table_id);
     }
 
     fn install_tables(&mut self, catalog: &lats_catalog::Catalog) {

@@ -26,8 +26,8 @@ body! {
     }
 }
 body! {
-    /// Control → LDM of the same node, after the catalog: load the rows as they were in this epoch. Payload: the view that
-    /// will be the first one, and the epochs that restarts have begun with.
+    /// Control → LDM of the same node: load the rows as they were in this epoch. Payload: the view that will be the first one, the
+    /// epochs that restarts have begun with, and the catalog, whatever other one an earlier attempt has brought.
     RestoreReq {
         /// Later changes are void.
         epoch: Epoch,
@@ -36,11 +36,11 @@ body! {
     }
 }
 body! {
-    /// Control → LDM of the same node, before the first view: this is the history of the cluster that it has come into. Payload:
+    /// Control → LDM of the same node, before the first catalog and view: this is the history of the cluster that it has come into. Payload:
     /// the epochs that restarts have begun with, 8 bytes each.
     RestoredOrd {
-        /// How many they are.
-        restarts: u64,
+        /// 1: this life's rows come from other replicas, and nothing counts that an attempt to restart has brought.
+        is_filled: u64,
     }
 }
 body! {

@@ -44,6 +44,7 @@ once_failed! {
     a_new_life_gets_what_was_meant_for_the_former_one: 207885746;
     a_lookup_sees_a_commit_on_one_side_of_a_cut: 2327;
     rows_on_disk_are_newer_than_the_definitions_there: 4002, 8;
+    an_attempt_to_restart_that_came_to_nothing_leaves_its_definitions: 1758;
 }
 
 /// Runs with two node groups, one of which falls silent or is lost in the end.
