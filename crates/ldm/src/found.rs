@@ -31,8 +31,8 @@ struct Page {
     count: usize,
 }
 
-/// Rows of a page.
-const PAGE_ROWS: u64 = 1_024;
+/// Rows of a page: so many are loaded, or logged as gone, at once (SLICE-1).
+const PAGE_ROWS: u64 = 256;
 
 impl FragmentRows {
     /// The row, which has no change yet if it is new.
