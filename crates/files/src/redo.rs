@@ -21,6 +21,8 @@ pub const VERSION: u32 = 2;
 
 /// Bytes of a segment's head.
 pub const SEGMENT_HEAD_BYTES: u32 = size_of::<SegmentHead>() as u32;
+/// So many zeros stand behind the last record, until the next one is written: a file may have been used before.
+pub const END_BYTES: usize = size_of::<RecordHead>();
 /// What is wrong with a file that this version cannot read.
 pub const OTHER_VERSION: &str = "another version of LatsDB has written it";
 

@@ -3,7 +3,7 @@
 use crate::{Fault, Faults};
 use alloc::vec::Vec;
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
-use lats_signals::{BlockRef, Body, Signal, SignalBuffer, buffer::Route};
+use lats_signals::{BlockKind, BlockRef, Body, Signal, SignalBuffer, buffer::Route};
 
 /// A block's own name for a timer; given back when it is due.
 pub type TimerToken = u64;
@@ -13,6 +13,8 @@ pub type TimerToken = u64;
 pub struct Outbox {
     /// Signals, in the order in which they were sent.
     pub signals: SignalBuffer,
+    /// Requests to io: they may be large, and are passed on as they lie.
+    pub for_io: SignalBuffer,
     /// Timers: when, and with which token.
     pub timers: Vec<(Instant, TimerToken)>,
     /// The node has met an armed crash point: the shell ends it at once.
@@ -79,7 +81,10 @@ impl<'a> Ctx<'a> {
     /// Sends a signal with a payload given in pieces.
     pub fn send_with<B: Body>(&mut self, to: BlockRef, body: &B, payload: &[&[u8]]) {
         let route = self.route(to);
-        self.outbox.signals.push(route, body, payload);
+        let is_for_io = to.kind() == Some(BlockKind::Io);
+        let outbox = &mut *self.outbox;
+        let buffer = if is_for_io { &mut outbox.for_io } else { &mut outbox.signals };
+        buffer.push(route, body, payload);
     }
 
     /// Passes a signal on as it is, as if its sender had sent it to `to`.

@@ -134,6 +134,11 @@ impl Executor {
         &mut self.outgoing
     }
 
+    /// Requests to io, for the shell to take.
+    pub fn for_io(&mut self) -> &mut SignalBuffer {
+        &mut self.outbox.for_io
+    }
+
     /// When the next timer is due.
     pub fn next_timer(&self) -> Option<Instant> {
         self.timers.keys().next().map(|(when, _)| *when)

@@ -5,7 +5,7 @@
 //! After S. Chen, A. Ailamaki, P. Gibbons, T. Mowry: "Improving Hash Join Performance through Prefetching" (2004): group
 //! prefetching; with plain loads, whose results nobody waits for.
 
-use crate::{Fragment, Ldm};
+use crate::{Fragment, Ldm, transaction::Op};
 use core::hint::black_box;
 use lats_base::{FragmentId, TableId, hash::partition_hash};
 use lats_signals::{
@@ -15,7 +15,7 @@ use lats_signals::{
 };
 
 /// Rows that are looked at together.
-const GROUP: usize = 32;
+pub(crate) const GROUP: usize = 32;
 /// Rows that are fetched at once: they must still be in the processor's cache when it is their turn.
 const ROWS_MAX: usize = 8 * GROUP;
 
@@ -25,6 +25,8 @@ enum Wanted {
     Id(u64),
     /// By the hash of its key.
     Hash(u64),
+    /// By its id; its newest version, which is about to become the committed one.
+    Version(u64),
 }
 
 /// Rows that will be needed.
@@ -44,6 +46,15 @@ impl Ldm {
             if reads && to.instance == self.instance {
                 fetcher.want_rows_of(&signal);
             }
+        }
+        fetcher.fetch();
+    }
+
+    /// Fetches the next rows whose changes a transaction's end deals with.
+    pub(crate) fn fetch_versions<'o>(&self, ops: impl Iterator<Item = &'o Op>) {
+        let mut fetcher = Fetcher { ldm: self, last: None, group: None, rows: 0 };
+        for op in ops.filter(|op| op.version != 0) {
+            fetcher.want((op.table, op.fragment), Wanted::Version(op.row.get()));
         }
         fetcher.fetch();
     }
@@ -115,14 +126,17 @@ impl Group<'_> {
         let wanted = self.fragments.iter().zip(&self.rows).take(self.count);
         for ((fragment, row), id) in wanted.zip(&mut ids) {
             *id = match row {
-                Wanted::Id(id) => *id,
+                Wanted::Id(id) | Wanted::Version(id) => *id,
                 Wanted::Hash(hash) => fragment.guess(*hash),
             };
         }
-        let found = || self.fragments.iter().zip(ids).take(self.count);
-        let records: u64 = found().map(|(fragment, id)| fragment.touch_record(id)).fold(0, xor);
-        let images: u64 = found().map(|(fragment, id)| fragment.touch_image(id)).fold(0, xor);
-        black_box(records ^ images);
+        let found = || self.fragments.iter().zip(ids).zip(&self.rows).take(self.count);
+        let records = found().map(|((fragment, id), _)| fragment.touch_record(id)).fold(0, xor);
+        let images = found().map(|((fragment, id), row)| match row {
+            Wanted::Version(_) => fragment.touch_version(id),
+            _ => fragment.touch_image(id),
+        });
+        black_box(records ^ images.fold(0, xor));
     }
 }
 

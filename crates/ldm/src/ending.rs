@@ -3,6 +3,7 @@
 
 use crate::{
     Fragment, Ldm,
+    ahead::GROUP,
     transaction::{Op, Transaction},
 };
 use alloc::{collections::VecDeque, vec::Vec};
@@ -159,6 +160,9 @@ impl Ldm {
                         Goal::TakeBack { .. } => ops.len().checked_sub(1 + *at),
                         _ => Some(*at),
                     };
+                    if at.is_multiple_of(GROUP) && !matches!(goal, Goal::TakeBack { .. }) {
+                        self.fetch_versions(ops.iter().skip(*at).take(GROUP));
+                    }
                     let Some(op) = next.and_then(|next| ops.get_mut(next)) else {
                         ending.step = Step::Locks(ops.len());
                         continue;

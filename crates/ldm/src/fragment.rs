@@ -105,6 +105,16 @@ pub struct Fragment {
 const CACHE_LINE: usize = 64;
 const IMAGE_LINES: usize = 4;
 
+/// Reads a little of an image, so that it is in the cache.
+fn touch(image: &[u8]) -> u64 {
+    let mut sum = image.last().copied().unwrap_or_default();
+    for at in 0..IMAGE_LINES {
+        let Some(byte) = image.get(at * CACHE_LINE) else { break };
+        sum ^= byte;
+    }
+    u64::from(sum)
+}
+
 /// What a row costs beside its images: record, hash entry, ordered entry.
 const ROW_OVERHEAD_BYTES: usize = 160;
 const ENTRY_OVERHEAD_BYTES: usize = 40;
@@ -241,12 +251,15 @@ impl Fragment {
     pub(crate) fn touch_image(&self, id: u64) -> u64 {
         let Some(row) = self.rows.get(id) else { return 0 };
         let image = row.committed.as_ref().map_or(&[][..], |i| &i.bytes);
-        let mut sum = image.last().copied().unwrap_or_default();
-        for at in 0..IMAGE_LINES {
-            let Some(byte) = image.get(at * CACHE_LINE) else { break };
-            sum ^= byte;
-        }
-        u64::from(sum ^ row.key.first().copied().unwrap_or_default())
+        touch(image) ^ u64::from(row.key.first().copied().unwrap_or_default())
+    }
+
+    /// Reads a little of a row's newest version, and of the image that it will replace.
+    pub(crate) fn touch_version(&self, id: u64) -> u64 {
+        let Some(row) = self.rows.get(id) else { return 0 };
+        let newest = row.pending().last().and_then(|v| v.image.as_deref()).unwrap_or_default();
+        let replaced = row.committed.as_ref().and_then(|i| i.bytes.first());
+        touch(newest) ^ u64::from(replaced.copied().unwrap_or_default())
     }
 
     /// Ids below this may be in use.

@@ -9,7 +9,7 @@ use crate::{
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use lats_base::{Epoch, Incarnation, NodeId, TransactionId, ViewNumber};
-use lats_files::redo::{LogId, Place, Seal, Taken, Writer};
+use lats_files::redo::{END_BYTES, LogId, Place, Seal, Taken, Writer};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -102,7 +102,7 @@ struct UnderWay {
 }
 
 /// So much is written without waiting for a seal.
-const WRITE_BYTES: usize = 512 << 10;
+const WRITE_BYTES: usize = 128 << 10;
 /// So much is written at once, or one record.
 const WRITE_BYTES_MAX: usize = 2 << 20;
 /// Old files that are removed with each write.
@@ -492,7 +492,7 @@ impl Ldm {
         let request = signal.body::<IoConf>().request;
         let Some(redo) = &mut self.redo else { return };
         let Some(done) = redo.under_way.take_if(|write| write.request == request) else { return };
-        let bytes = done.taken.bytes.len() as u64;
+        let bytes = (done.taken.bytes.len() - END_BYTES) as u64;
         redo.lengths.log += bytes;
         redo.lengths.logged += bytes;
         if let Some(sealed) = done.taken.sealed {

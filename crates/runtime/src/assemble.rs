@@ -6,7 +6,7 @@ use crate::{
     doorbell::Doorbell,
     engine::Engine,
     figures::{Board, Figures, Published},
-    io::{Answers, Files, Io},
+    io::{Answers, Io},
     links::{Links, Peer},
     output::{Output, PortOutput},
     pace::Pace,
@@ -115,8 +115,8 @@ fn start_io(
             news: first.news.clone(),
             bells: places.iter().map(|place| place.bell.clone()).collect(),
         };
-        let files = Files::new(directory);
-        threads.push(spawn(&format!("lats-io-{number}"), move || io.run(files, &answers))?);
+        let directory = directory.to_path_buf();
+        threads.push(spawn(&format!("lats-io-{number}"), move || io.run(&directory, &answers))?);
     }
     Ok(())
 }

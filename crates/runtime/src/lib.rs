@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 mod assemble;
+mod blocks;
 pub mod clock;
 mod connection;
 pub mod cpus;
@@ -15,8 +16,9 @@ mod directory;
 mod doorbell;
 mod engine;
 mod figures;
+pub mod files;
 mod gate;
-pub mod io;
+mod io;
 mod links;
 mod output;
 mod pace;

@@ -48,7 +48,7 @@ impl NodeEntry {
         let files = std::fs::read_dir(crate::node::node_directory(data_dir, self.node_id));
         files.into_iter().flatten().flatten().any(|file| {
             let name = file.file_name();
-            name.to_str().and_then(lats_runtime::io::parse_file_name).is_some()
+            name.to_str().and_then(lats_runtime::files::parse_file_name).is_some()
         })
     }
 }

@@ -46,7 +46,7 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
-        name.and_then(lats_runtime::io::parse_file_name).is_some()
+        name.and_then(lats_runtime::files::parse_file_name).is_some()
     };
     let mut files: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(is_ours).collect();
@@ -158,7 +158,7 @@ fn inspect_redo(bytes: &[u8], shows_records: bool) -> bool {
         say!("  sealed up to epoch {epoch}; then known to be durable everywhere: {durable}");
     }
     match segment.end() {
-        End::Clean => false,
+        End::Clean | End::Zeros => false,
         End::Broken { at, why } => {
             say!("  nothing that can be used from byte {at} on: {why}");
             true

@@ -2,7 +2,7 @@
 //! likes.
 
 use lats_base::prng::Prng;
-use lats_signals::io::FileName;
+use lats_signals::io::{FILE_REDO, FileName};
 use std::collections::BTreeMap;
 
 /// The disk of a node. It outlives the node's processes.
@@ -11,6 +11,10 @@ pub struct Disk {
     files: BTreeMap<FileName, File>,
     /// Removed, as far as processes can see.
     removed: BTreeMap<FileName, File>,
+    /// New redo logs are written into files that were removed, where there are any.
+    reuses: bool,
+    /// Such files, of each instance.
+    spares: BTreeMap<u16, Vec<File>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -24,35 +28,44 @@ struct File {
 const SECTOR: usize = 512;
 
 impl Disk {
+    /// An empty disk; `reuses`: new redo logs are written into files that were removed, as the runtime does it.
+    pub fn new(reuses: bool) -> Self {
+        Self { reuses, ..Self::default() }
+    }
+
     /// Writes into a file.
     pub fn write(&mut self, file: FileName, offset: u64, bytes: &[u8]) {
-        let file = self.files.entry(file).or_default();
-        file.unsynced.push((offset as usize, bytes.to_vec()));
+        if !self.files.contains_key(&file) {
+            let spare = self.spares.get_mut(&file.instance).filter(|_| file.kind == FILE_REDO);
+            self.files.insert(file, spare.and_then(Vec::pop).unwrap_or_default());
+        }
+        if let Some(file) = self.files.get_mut(&file) {
+            file.unsynced.push((offset as usize, bytes.to_vec()));
+        }
     }
 
     /// Makes safe what was written to the files of one block.
     pub fn sync(&mut self, kind: u16, instance: u16) {
         let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
-        for (_, file) in self.files.iter_mut().filter(|(name, _)| own(name)) {
-            for (offset, bytes) in std::mem::take(&mut file.unsynced) {
-                put(&mut file.durable, offset, &bytes);
-            }
-        }
+        self.files.iter_mut().filter(|(name, _)| own(name)).for_each(|(_, file)| file.sync());
     }
 
-    /// Removes a file; a loss of power may bring it back.
+    /// Removes a file; a loss of power may bring it back. REDO-5: it may be kept as a spare: without its head, which is safe before its
+    /// name goes.
     pub fn remove(&mut self, file: FileName) {
-        if let Some(removed) = self.files.remove(&file) {
-            self.removed.insert(file, removed);
+        let Some(mut removed) = self.files.remove(&file) else { return };
+        if self.reuses && file.kind == FILE_REDO {
+            removed.sync();
+            put(&mut removed.durable, 0, &[0; SECTOR]);
+            self.spares.entry(file.instance).or_default().push(removed.clone());
         }
+        self.removed.insert(file, removed);
     }
 
     /// What is in a file; from now on that is safe.
     pub fn read_file(&mut self, name: FileName) -> Option<&[u8]> {
         let file = self.files.get_mut(&name)?;
-        for (offset, bytes) in std::mem::take(&mut file.unsynced) {
-            put(&mut file.durable, offset, &bytes);
-        }
+        file.sync();
         Some(&file.durable)
     }
 
@@ -82,6 +95,20 @@ impl Disk {
         }
     }
 
+    /// A bit somewhere in a file of one kind and instance is another one now; false if there is none.
+    pub fn rot(&mut self, kind: u16, instance: u16, random: &mut Prng) -> bool {
+        let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
+        let files = self.files.iter_mut().filter(|(name, _)| own(name)).map(|(_, file)| file);
+        let mut files: Vec<&mut File> = files.filter(|file| !file.durable.is_empty()).collect();
+        if files.is_empty() {
+            return false;
+        }
+        let file = files.swap_remove(random.below(files.len() as u64) as usize);
+        let at = random.below(file.durable.len() as u64) as usize;
+        file.durable[at] ^= 1 << random.below(8);
+        true
+    }
+
     /// What is in the files of one kind and instance, in the order of their numbers.
     pub fn read(&self, kind: u16, instance: u16) -> BTreeMap<u32, Vec<u8>> {
         let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
@@ -92,6 +119,14 @@ impl Disk {
             bytes
         };
         files.map(|(name, file)| (name.number, whole(file))).collect()
+    }
+}
+
+impl File {
+    fn sync(&mut self) {
+        for (offset, bytes) in std::mem::take(&mut self.unsynced) {
+            put(&mut self.durable, offset, &bytes);
+        }
     }
 }
 

@@ -28,6 +28,8 @@ struct Logged {
 struct Log {
     /// The newest epoch that all its data managers have sealed.
     sealed: Epoch,
+    /// The newest epoch that its seals call durable.
+    durable: Epoch,
     /// All changes, by row.
     changes: BTreeMap<(TableId, FragmentId, u64), Vec<Logged>>,
 }
@@ -134,6 +136,14 @@ impl Dark {
         for (node, disk) in &world.disks {
             self.logs.insert(*node, Log::read(disk, *node, self.instances, &self.restored));
         }
+        self
+    }
+
+    /// A disk has lost a bit: what its seals said last may be gone, and what nobody's seals call durable may be gone then
+    /// (RESTART-2).
+    pub fn with_rot(mut self) -> Self {
+        let said = self.logs.values().map(|log| log.durable).max();
+        self.durable = self.durable.min(said.unwrap_or_default());
         self
     }
 
@@ -304,7 +314,7 @@ fn segments_from<'f>(
 
 impl Log {
     fn read(disk: &Disk, node: NodeId, instances: u16, restored: &[Epoch]) -> Self {
-        let mut log = Self { sealed: Epoch::new(u64::MAX), changes: BTreeMap::new() };
+        let mut log = Self { sealed: Epoch::new(u64::MAX), ..Self::default() };
         for instance in 0..instances {
             let sealed = log.read_instance(disk, node, instance, restored);
             log.sealed = log.sealed.min(sealed);
@@ -346,6 +356,7 @@ impl Log {
                 }
             });
         }
+        self.durable = self.durable.max(survey.durable);
         survey.restorable(u64::MAX)
     }
 

@@ -174,6 +174,8 @@ pub struct World {
     pub disks: BTreeMap<NodeId, Disk>,
     /// How the disks are.
     pub disk_ways: DiskWays,
+    /// Redo logs are written into files that were used before.
+    reuses_files: bool,
     disk_random: Prng,
     disk_failed_at: Instant,
     disk_full_until: BTreeMap<NodeId, Instant>,
@@ -232,6 +234,7 @@ impl World {
             calm: false,
             disks: BTreeMap::new(),
             disk_ways: DiskWays::default(),
+            reuses_files: Prng::new(seed.rotate_left(32)).chance(1, 2),
             disk_random: Prng::new(!seed),
             disk_failed_at: Instant::ZERO,
             disk_full_until: BTreeMap::new(),
@@ -375,8 +378,12 @@ impl World {
         let progress = executor.step(now, budget);
         let mut outgoing = std::mem::take(executor.outgoing());
         let timer = executor.next_timer();
+        let mut for_io = std::mem::take(executor.for_io());
         while let Some(signal) = outgoing.pop() {
             self.route(node, thread, &signal);
+        }
+        while let Some(signal) = for_io.pop() {
+            self.on_io_signal(node, &signal);
         }
         if progress.crashed {
             self.stops.push((node, CRASH_POINT.to_string()));
@@ -416,7 +423,6 @@ impl World {
                 self.transmit(End::Node(node), End::Client(to.instance), signal.bytes());
             }
             Some(BlockKind::Shell) if local => self.on_shell_signal(node, signal),
-            Some(BlockKind::Io) if local => self.on_io_signal(node, signal),
             _ if local => self.cross(node, thread, signal),
             _ => self.transmit(End::Node(node), End::Node(to.node), signal.bytes()),
         }
@@ -558,8 +564,13 @@ impl World {
         if !self.calm && (fills || self.now < *until) {
             return IO_FULL;
         }
-        self.disks.entry(node).or_default().write(asked.file, asked.offset, bytes);
+        self.disk(node).write(asked.file, asked.offset, bytes);
         0
+    }
+
+    fn disk(&mut self, node: NodeId) -> &mut Disk {
+        let reuses = self.reuses_files;
+        self.disks.entry(node).or_insert_with(|| Disk::new(reuses))
     }
 
     /// A node ends itself when its disk fails: as often as the cluster can lose it.
@@ -579,7 +590,7 @@ impl World {
         if self.nodes.get(&node).is_none_or(|n| !n.is_alive() || n.life() != life) {
             return;
         }
-        let disk = self.disks.entry(node).or_default();
+        let disk = self.disk(node);
         match *asked {
             Asked::Write(IoWriteReq { request, .. }, _) if code != 0 => {
                 self.tell(node, to, &IoRef { request, code, reserved: 0 });
@@ -611,7 +622,7 @@ impl World {
         match asked {
             Asked::Write(asked, 0) if asked.flags & WRITE_SYNC != 0 => {
                 let fails = self.may_disk_fail(node);
-                let disk = self.disks.entry(node).or_default();
+                let disk = self.disk(node);
                 if fails {
                     disk.fail(asked.file.kind, asked.file.instance);
                     return IO_FAILED;
@@ -621,7 +632,7 @@ impl World {
             }
             Asked::Write(_, code) => *code,
             Asked::Remove(asked) => {
-                self.disks.entry(node).or_default().remove(asked.file);
+                self.disk(node).remove(asked.file);
                 0
             }
             Asked::Read(_) | Asked::List(_) => 0,

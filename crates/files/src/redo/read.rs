@@ -1,7 +1,7 @@
 //! Reading a redo log: record by record, until the first one that was not written as a whole.
 
 use super::{
-    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, OTHER_VERSION, RecordHead, SEAL,
+    CHANGES, CHECKED_FROM, ChangeHead, END_BYTES, LogId, MAGIC, OTHER_VERSION, RecordHead, SEAL,
     SEGMENT_HEAD_BYTES, Seal, SealBody, SegmentHead, VERSION, checksum,
 };
 use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, hash};
@@ -12,6 +12,8 @@ use zerocopy::{FromBytes, IntoBytes};
 pub enum End {
     /// The file ends behind a record.
     Clean,
+    /// Zeros say so, behind the last record that was written.
+    Zeros,
     /// What stands there is no record of this log, or no whole one: a torn write, or damage.
     Broken {
         /// Bytes from the start of the file.
@@ -148,6 +150,10 @@ impl<'f> Segment<'f> {
             return Ok(None);
         }
         self.cut_off = true;
+        if rest.get(..END_BYTES).is_some_and(|end| end == [0; END_BYTES]) {
+            (self.cut_off, self.end) = (false, End::Zeros);
+            return Ok(None);
+        }
         let (head, _) = RecordHead::read_from_prefix(rest).map_err(|_| "the head is cut off")?;
         let length = head.length_bytes as usize;
         if length < size_of::<RecordHead>() || !length.is_multiple_of(8) {

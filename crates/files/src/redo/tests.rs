@@ -22,6 +22,13 @@ fn seal(epoch: u64, commands: u64) -> Seal {
     Seal { epoch, durable, commands, whole: true }
 }
 
+/// The zeros behind it are overwritten by the next write.
+fn without_end(mut taken: Taken) -> Vec<u8> {
+    let end = taken.bytes.split_off(taken.bytes.len() - END_BYTES);
+    assert_eq!(end, [0; END_BYTES]);
+    taken.bytes
+}
+
 /// A segment with two transactions and a seal.
 fn written() -> Vec<u8> {
     let mut writer = Writer::new(log(1));
@@ -34,7 +41,7 @@ fn written() -> Vec<u8> {
     let taken = writer.take(Vec::new(), 1 << 20, 1 << 20);
     assert_eq!((taken.segment, taken.offset, taken.last_record), (1, 0, 3));
     assert_eq!(taken.sealed, Some(Epoch::new(6)));
-    taken.bytes
+    without_end(taken)
 }
 
 #[test]
@@ -100,13 +107,42 @@ fn what_another_life_has_written_is_no_record() {
     let mut writer = Writer::new(log(2));
     put(&mut writer, 1, 5, b"key", Some(b"image"));
     writer.end();
-    let mut newer = writer.take(Vec::new(), 1 << 20, 1 << 20).bytes;
+    let mut newer = without_end(writer.take(Vec::new(), 1 << 20, 1 << 20));
     // The file was used before: the other log's records stand behind.
     let end = newer.len();
     newer.extend_from_slice(&bytes[size_of::<SegmentHead>()..]);
     let mut segment = Segment::open(&newer).unwrap();
     assert_eq!(segment.by_ref().count(), 1);
     assert_eq!(*segment.end(), End::Broken { at: end, why: "the checksum is another" });
+}
+
+#[test]
+fn what_stood_in_a_file_before_is_no_part_of_the_log() {
+    let mut writer = Writer::new(log(1));
+    let mut file = Vec::new();
+    for round in 0..50 {
+        // The same file is used for each segment: older records of the same log, and of the same length, stand behind.
+        writer.begin_segment();
+        let mut end = 0;
+        for number in 0..50 - round {
+            put(&mut writer, number + 1, round + 1, b"key", Some(&[7; 100]));
+            writer.end();
+            let taken = writer.take(Vec::new(), 1 << 20, 1 << 20);
+            let from = taken.offset as usize;
+            end = from + taken.bytes.len();
+            file.resize(file.len().max(end), 0);
+            file[from..end].copy_from_slice(&taken.bytes);
+            let mut segment = Segment::open(&file).unwrap();
+            assert_eq!(segment.by_ref().count() as u64, number + 1);
+            assert_eq!((segment.end(), segment.is_over()), (&End::Zeros, true));
+        }
+        // The zeros may be lost with the power, and the record before them not.
+        let mut torn = file.clone();
+        torn.drain(end - END_BYTES..end);
+        let mut segment = Segment::open(&torn).unwrap();
+        assert_eq!(segment.by_ref().count() as u64, 50 - round);
+        assert!(segment.is_over() || *segment.end() == End::Clean);
+    }
 }
 
 #[test]
@@ -119,7 +155,7 @@ fn segments_follow_each_other() {
         let taken = writer.take(Vec::new(), 1 << 20, 500);
         let file = files.entry(taken.segment).or_default();
         assert_eq!(file.len() as u64, taken.offset);
-        file.extend_from_slice(&taken.bytes);
+        file.extend_from_slice(&without_end(taken));
     }
     assert!(files.len() > 3);
     let mut next = 1;
@@ -145,7 +181,7 @@ fn much_is_written_in_parts() {
     while writer.waiting_bytes() > 0 {
         let taken = writer.take(Vec::new(), 700, 1 << 20);
         ends.push((taken.last_record, taken.sealed.map(Epoch::get)));
-        file.extend_from_slice(&taken.bytes);
+        file.extend_from_slice(&without_end(taken));
     }
     assert!(ends.len() > 3 && ends.iter().is_sorted(), "{ends:?}");
     assert!(ends.iter().all(|(last, sealed)| sealed.is_none_or(|sealed| sealed == last / 2)));
@@ -162,7 +198,7 @@ fn a_large_transaction_has_records_that_fit_into_signals() {
     while writer.waiting_bytes() > 0 {
         let taken = writer.take(Vec::new(), 1 << 20, 1 << 30);
         assert!(taken.bytes.len() < 2 << 20);
-        file.extend_from_slice(&taken.bytes);
+        file.extend_from_slice(&without_end(taken));
     }
     let records: Vec<Record<'_>> = Segment::open(&file).unwrap().collect();
     assert!(records.iter().all(|r| r.transaction == transaction(1) && r.epoch.get() == 5));
@@ -187,7 +223,7 @@ fn live<const N: usize>(writer: &mut Writer, epochs: [u64; N], files: &mut BTree
         writer.end();
         writer.seal(seal(epoch, epoch + 100));
         let taken = writer.take(Vec::new(), 1 << 20, 100);
-        files.entry(taken.segment).or_default().extend_from_slice(&taken.bytes);
+        files.entry(taken.segment).or_default().extend_from_slice(&without_end(taken));
     }
 }
 
@@ -279,7 +315,7 @@ fn while_a_disk_stands_still_the_newest_seals_count_as_well() {
     for epoch in 10..2_000 {
         writer.seal(Seal { durable: Epoch::new(5), ..seal(epoch, epoch + 100) });
         let taken = writer.take(Vec::new(), 1 << 20, 1 << 20);
-        files.entry(taken.segment).or_insert_with(Vec::new).extend_from_slice(&taken.bytes);
+        files.entry(taken.segment).or_insert_with(Vec::new).extend_from_slice(&without_end(taken));
     }
     let (found, _) = survey(&files, &[]);
     let restorable = [109, 110, 1_000, 2_098, 2_099].map(|known| found.restorable(known).get());
@@ -297,7 +333,7 @@ fn epochs_of_which_rows_are_missing_cannot_be_given_back() {
     writer.seal(Seal { whole: false, ..seal(20, 3) });
     let taken = writer.take(Vec::new(), 1 << 20, 100);
     assert_eq!((taken.sealed, taken.whole), (Some(Epoch::new(20)), None));
-    files.entry(taken.segment).or_insert_with(Vec::new).extend_from_slice(&taken.bytes);
+    files.entry(taken.segment).or_insert_with(Vec::new).extend_from_slice(&without_end(taken));
     let (found, _) = survey(&files, &[]);
     assert_eq!((found.restorable(ANY).get(), found.durable.get()), (6, 19));
     assert_eq!((found.whole, found.newest), ((0, Epoch::new(6)), Epoch::new(20)));

@@ -1,8 +1,8 @@
 //! Writing a redo log: records gather in memory, in the order in which they will stand in the file.
 
 use super::{
-    CHANGES, CHECKED_FROM, ChangeHead, LogId, MAGIC, RecordHead, SEAL, Seal, SealBody, SegmentHead,
-    VERSION, checksum,
+    CHANGES, CHECKED_FROM, ChangeHead, END_BYTES, LogId, MAGIC, RecordHead, SEAL, Seal, SealBody,
+    SegmentHead, VERSION, checksum,
 };
 use alloc::vec::Vec;
 use lats_base::{Epoch, FragmentId, RowId, TableId, TransactionId, hash, require};
@@ -37,7 +37,7 @@ pub struct Taken {
     pub segment: u32,
     /// Where in it.
     pub offset: u64,
-    /// The bytes.
+    /// The bytes; the last [`END_BYTES`] are overwritten by the next write.
     pub bytes: Vec<u8>,
     /// The number of the last record.
     pub last_record: u64,
@@ -205,6 +205,7 @@ impl Writer {
             }
         };
         self.offset = Some(offset + bytes.len() as u64);
+        bytes.resize(bytes.len() + END_BYTES, 0);
         Taken { segment: self.segment, offset, bytes, last_record, sealed, whole }
     }
 

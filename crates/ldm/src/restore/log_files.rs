@@ -177,7 +177,7 @@ impl LogFiles {
             self.bytes.drain(..read);
         }
         if is_over {
-            self.log_bytes += file_bytes;
+            self.log_bytes += self.offset - self.bytes.len() as u64;
             (self.at, self.offset, self.segment) = (self.at + 1, 0, None);
             self.bytes.clear();
         }

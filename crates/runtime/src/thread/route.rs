@@ -1,6 +1,7 @@
 //! Where signals go: to the own executor, another thread, another node, a client, the shell itself.
 
 use super::Thread;
+use crate::io::thread_of;
 use lats_node::Placement;
 use lats_signals::{BlockKind, BlockRef, Signal};
 use std::collections::BTreeMap;
@@ -65,6 +66,7 @@ impl Thread {
         }
         outgoing.compact();
         *self.executor.outgoing() = outgoing;
+        self.ask_for_files();
     }
 
     /// Takes what has come into the node from outside.
@@ -94,9 +96,9 @@ impl Thread {
             Some(BlockKind::Client) => self.send_to_client(receiver.instance, signal),
             // From control, which lives in the same thread, or a client's question.
             Some(BlockKind::Shell) => self.on_shell_signal(signal),
-            Some(BlockKind::Io) => self.ask_for_files(signal),
+            // No block can send to it but through the executor's buffer for it.
+            Some(BlockKind::Io) | None => {}
             Some(kind) => self.send_inside(kind, receiver, signal),
-            None => {}
         }
     }
 
@@ -106,12 +108,24 @@ impl Thread {
         }
     }
 
-    /// A node that keeps nothing on disk has nobody to ask.
-    fn ask_for_files(&self, signal: &Signal<'_>) {
-        let threads = &self.place.io;
-        if let Some(thread) = threads.get(crate::io::thread_of(signal.sender(), threads.len())) {
-            thread.ask(signal);
+    /// Hands over what blocks want of files. A node that keeps nothing on disk has nobody to ask.
+    fn ask_for_files(&mut self) {
+        let (threads, requests) = (&self.place.io, self.executor.for_io());
+        if requests.is_empty() {
+            return;
         }
+        let of_signal = |signal: &Signal<'_>| thread_of(signal.sender(), threads.len());
+        let mut of = requests.upcoming(usize::MAX).map(|signal| of_signal(&signal));
+        let first = of.next().unwrap_or_default();
+        if let Some(thread) = threads.get(first).filter(|_| of.all(|other| other == first)) {
+            return thread.ask_all(requests);
+        }
+        while let Some(signal) = requests.pop() {
+            if let Some(thread) = threads.get(of_signal(&signal)) {
+                thread.ask(&signal);
+            }
+        }
+        requests.compact();
     }
 
     /// To a block of this node. (The shell is with control.)

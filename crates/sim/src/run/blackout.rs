@@ -13,6 +13,7 @@ use crate::{
 use lats_base::{ClientId, Duration, NodeId, prng::Prng};
 use lats_catalog::Change;
 use lats_client::core::{Answer, ClientCore};
+use lats_signals::io::{FILE_CONTROL, FILE_REDO};
 
 /// How long a cluster may take to be up again when all its nodes are started for good.
 const UP: Duration = Duration::from_millis(20_000);
@@ -74,6 +75,7 @@ impl Run {
         // Now and then one lives on, and finds that nobody can lead it.
         let all: Vec<NodeId> = self.world.nodes.keys().copied().collect();
         let spared = random.chance(1, 4).then(|| all[random.below(all.len() as u64) as usize]);
+        let rotten = if random.chance(1, 4) { self.who_may_rot(spared, random) } else { None };
         for node in all.into_iter().filter(|n| Some(*n) != spared) {
             self.world.kill(node);
         }
@@ -85,7 +87,9 @@ impl Run {
         for (_, disk) in self.world.disks.iter_mut().filter(|(node, _)| dead(node)) {
             disk.lose_power(random);
         }
-        self.dark = Some(dark.with_disks(&self.world, spared));
+        let rots = rotten.is_some_and(|node| self.rot(node, random));
+        let dark = dark.with_disks(&self.world, spared);
+        self.dark = Some(if rots { dark.with_rot() } else { dark });
         // Nobody is left to hear of what follows.
         for (node, client) in
             spared.into_iter().flat_map(|n| self.clients.iter().map(move |c| (n, c)))
@@ -97,6 +101,35 @@ impl Run {
         self.world.readers.clear();
         self.world.for_clients.clear();
         Ok(())
+    }
+
+    /// A full replica beside which there is another one.
+    fn who_may_rot(&self, spared: Option<NodeId>, random: &mut Prng) -> Option<NodeId> {
+        let control = checkers::newest_control(&self.world, |_| true)?;
+        let groups = control.state().view.groups.iter().map(|group| {
+            let full = group.replicas.iter().filter(|r| r.in_sync);
+            full.map(|r| r.node).collect::<Vec<NodeId>>()
+        });
+        let several = groups.filter(|full| full.len() > 1).flatten();
+        let may: Vec<NodeId> = several.filter(|node| Some(*node) != spared).collect();
+        (!may.is_empty()).then(|| may[random.below(may.len() as u64) as usize])
+    }
+
+    /// A bit on its disk turns over.
+    fn rot(&mut self, node: NodeId, random: &mut Prng) -> bool {
+        let Some(disk) = self.world.disks.get_mut(&node) else { return false };
+        let (kind, instance) = if random.chance(1, 4) {
+            (FILE_CONTROL, 0)
+        } else {
+            (FILE_REDO, random.below(2) as u16)
+        };
+        let rots = disk.rot(kind, instance, random);
+        if rots {
+            let what = if kind == FILE_CONTROL { "control" } else { "redo" };
+            self.say(&format!("a bit of the {what} files of node {node} turns over"));
+            self.faults += 1;
+        }
+        rots
     }
 
     /// The node comes back, and is being filled while disks are slow: of what it is told then little survives.
