@@ -17,6 +17,7 @@ use raft::{
     },
     storage::MemStorage,
 };
+use std::collections::BTreeSet;
 
 /// The consensus id of one life of a node.
 pub(crate) fn raft_id(node: NodeId, incarnation: Incarnation) -> u64 {
@@ -207,6 +208,33 @@ impl Consensus {
         };
         let own = |entry: &Entry| self.is_leader() && entry.term == term;
         self.has_change(|entry| !(own(entry) || removes_the_gone(entry)))
+    }
+
+    /// RESTART-7: true if no majority is left that could elect anybody, whether changes of the voters that are not applied here
+    /// were agreed on or not, and none of the gone counts as agreeing.
+    pub(crate) fn nobody_can_lead(&self, gone: impl Fn(u64) -> bool) -> bool {
+        let living = |ids: &BTreeSet<u64>| ids.iter().filter(|id| !gone(**id)).count();
+        let voters: BTreeSet<u64> = self.voters().into_iter().collect();
+        let with_new: BTreeSet<u64> = voters.iter().copied().chain(self.voters_to_be()).collect();
+        // Half of them may be all that is needed of their rows: they wait for somebody to help.
+        2 * living(&voters) <= voters.len()
+            && 2 * living(&with_new) < with_new.len()
+            && self.stand_in(&gone).is_none()
+    }
+
+    /// Who is added by changes of the voters that are not applied here.
+    fn voters_to_be(&self) -> Vec<u64> {
+        let raft = &self.raft.raft;
+        let (from, to) = (raft.raft_log.applied + 1, raft.raft_log.last_index() + 1);
+        let entries = match from < to {
+            true => raft.raft_log.slice(from, to, None, GetEntriesContext::empty(false)),
+            false => Ok(Vec::new()),
+        };
+        let changes = entries.into_iter().flatten();
+        let changes = changes.filter(|e| e.entry_type == EntryType::EntryConfChange as i32);
+        let changes = changes.filter_map(|entry| ConfChange::decode(&entry.data[..]).ok());
+        let adds = changes.filter(|c| c.change_type == ConfChangeType::AddNode as i32);
+        adds.map(|change| change.node_id).collect()
     }
 
     /// True if the log has any change of the voters that is not applied here.

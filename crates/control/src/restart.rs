@@ -377,7 +377,8 @@ impl Control {
             return self.tell_why_it_waits(why, ctx);
         }
         let hasty = self.may_be_partial(ctx) || ctx.fault(Fault::BugRestartWithoutAll);
-        let (epoch, participants) = match participants(&kept, &present, hasty) {
+        let trusts = ctx.fault(Fault::BugTrustDamagedLog);
+        let (epoch, participants) = match participants(&kept, &present, (hasty, trusts)) {
             Ok(found) => found,
             Err(why) => return self.tell_why_it_waits(&why, ctx),
         };
@@ -522,9 +523,8 @@ impl Control {
     /// RESTART-7: nobody has any rows any more, or so many voters have died that nobody can lead this node, and those who
     /// wait for a restart wait for its disk, too. Unless it serves as the only replica of all its data, it ends. True if it does.
     pub(crate) fn gives_way_to_restart(&mut self, ctx: &mut Ctx<'_>) -> bool {
-        let voters = self.consensus.voters();
-        let gone = voters.iter().filter(|id| crate::is_among(&self.gone, **id)).count();
-        let leaderless = self.leader().is_none() && 2 * gone > voters.len();
+        let gone = |id: u64| crate::is_among(&self.gone, id) || self.has_newer_life(id);
+        let leaderless = self.leader().is_none() && self.consensus.nobody_can_lead(gone);
         let view = &self.state.view;
         let lost = view.groups.iter().all(Group::is_lost);
         let ends = view.config.keeps && (lost || leaderless && !self.serves_alone(ctx));
@@ -533,6 +533,14 @@ impl Control {
             self.leave(why, ctx);
         }
         ends
+    }
+
+    /// True if there was a link to a newer life of the same node.
+    fn has_newer_life(&self, voter: u64) -> bool {
+        self.peers.iter().any(|(node, peer)| {
+            let lives = raft_id(*node, Incarnation::new(0))..raft_id(*node, peer.had_link);
+            lives.contains(&voter)
+        })
     }
 
     /// The consensus group works with this node already, which has not heard that the restart has begun: it cannot know what
@@ -550,7 +558,7 @@ impl Control {
 fn participants(
     kept: &ControlState,
     present: &BTreeMap<NodeId, Present>,
-    hasty: bool,
+    (hasty, trusts): (bool, bool),
 ) -> Result<(Epoch, BTreeMap<NodeId, Participant>), String> {
     let view = &kept.view;
     let last = view.groups.iter().flat_map(|g| &g.last).copied();
@@ -573,8 +581,8 @@ fn participants(
     let knows = |(node, p): &(&NodeId, &Present)| had(**node) || p.has.restarts == kept.restarts();
     let known = present.iter().filter(knows).map(|(_, p)| p.has.durable);
     let durable = known.fold(restored, Epoch::max);
-    let full =
-        |node: NodeId| present.get(&node).filter(|p| had(node) && p.has.restorable >= durable);
+    let is_whole = |p: &&Present| p.has.restorable >= durable || trusts;
+    let full = |node: NodeId| present.get(&node).filter(is_whole).filter(|_| had(node));
     let nodes = || view.groups.iter().flat_map(|g| &g.nodes).copied();
     // What a person gives up stays lost.
     let given_up = |g: &Group| hasty && g.is_lost();

@@ -92,6 +92,8 @@ pub enum Fault {
     BugRestartWithoutAll,
     /// Planted bug: the cluster restarts with rows of an epoch that its control state knows too little of.
     BugRestartBeyondState,
+    /// Planted bug: the cluster restarts with what a damaged log has left.
+    BugTrustDamagedLog,
     /// Planted bug: a replica that is being filled does not log that rows are gone which its log has.
     BugForgetGoneRows,
     /// Planted bug: it logs that they are gone as of an epoch in which they may have been there.

@@ -114,6 +114,7 @@ fn is_rare(bug: Fault) -> bool {
     matches!(
         bug,
         Fault::BugGoneTooEarly
+            | Fault::BugTrustDamagedLog
             | Fault::BugIgnoreLease
             | Fault::BugAbortDecided
             | Fault::BugDropCarriedDecision

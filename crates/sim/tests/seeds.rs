@@ -45,6 +45,7 @@ once_failed! {
     a_lookup_sees_a_commit_on_one_side_of_a_cut: 2327;
     rows_on_disk_are_newer_than_the_definitions_there: 4002, 8;
     an_attempt_to_restart_that_came_to_nothing_leaves_its_definitions: 1758;
+    half_of_the_voters_are_gone_and_a_third_is_to_be_added: 2885;
 }
 
 /// Runs with two node groups, one of which falls silent or is lost in the end.

@@ -75,6 +75,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("forget-restarts", Fault::BugForgetRestarts),
     ("forget-gone-rows", Fault::BugForgetGoneRows),
     ("gone-too-early", Fault::BugGoneTooEarly),
+    ("trust-damaged-log", Fault::BugTrustDamagedLog),
     ("restart-without-all", Fault::BugRestartWithoutAll),
     ("restart-beyond-state", Fault::BugRestartBeyondState),
     ("ignore-lease", Fault::BugIgnoreLease),
