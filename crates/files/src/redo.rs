@@ -7,7 +7,7 @@ mod survey;
 mod tests;
 mod write;
 
-pub use read::{Change, End, Record, RecordKind, Segment};
+pub use read::{Change, End, Record, RecordKind, Segment, changes_in};
 pub use survey::{Survey, newest_step, void_after};
 pub use write::{Place, Taken, Writer};
 

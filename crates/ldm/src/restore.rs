@@ -1,6 +1,7 @@
 //! Coming back from the redo log: what it can give back, and its rows as they were in an epoch (RESTART-2, RESTART-5).
 //! Protocol: `docs/protocols/restart.md`.
 
+mod gathered;
 mod log_files;
 
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
     outcomes::Outcomes,
 };
 use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
+use gathered::{Gathered, OUTCOME_EPOCHS, note_changes};
 use lats_base::{Epoch, FragmentId, RowId, SortedMap, TableId, TransactionId};
 use lats_catalog::View;
 use lats_files::redo::{Record, Survey, void_after};
@@ -33,6 +35,9 @@ pub(crate) struct Restore {
     epoch: Epoch,
     restarts: u32,
     rows: FoundRows,
+    /// What was found when the log was surveyed, and which restarts of the cluster were known then.
+    gathered: Option<Gathered>,
+    surveyed_with: Vec<Epoch>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +58,6 @@ enum Step {
     Resuming,
 }
 
-/// Outcomes of transactions in this many epochs are known again: as long as outcomes are kept.
-const OUTCOME_EPOCHS: u64 = 6_000;
-
 impl Restore {
     /// Reads the log once more.
     fn begin(&mut self, step: Step) {
@@ -63,6 +65,19 @@ impl Restore {
         // For an attempt that came to nothing some may have been read, or loaded.
         self.rows.clear();
         self.files.begin();
+    }
+
+    /// Takes what was found when the log was surveyed, as it was in the epoch that is wanted; gives the transactions that had
+    /// ended in the last ones before it. None if the log must be read once more.
+    fn take_gathered(&mut self) -> Option<Vec<TransactionId>> {
+        let gathered = self.gathered.take();
+        let (known, restored) = (&self.surveyed_with, &self.files.restored);
+        // RESTART-3: what later restarts have made void can only be what was written after the last one that was known.
+        let fits = restored.starts_with(known) && self.found.begun_after() as usize <= known.len();
+        let void_after = void_after(restored, known.len() as u32);
+        let (rows, ended) = gathered.filter(|_| fits)?.into_rows(self.epoch, void_after)?;
+        self.rows = rows;
+        Some(ended)
     }
 }
 
@@ -74,14 +89,6 @@ fn epochs(mut bytes: &[u8]) -> Vec<Epoch> {
         bytes = behind;
     }
     epochs
-}
-
-fn note_changes(rows: &mut FoundRows, record: &Record<'_>, upto: Epoch) {
-    for change in record.changes() {
-        let rows = rows.entry((change.table, change.fragment)).or_default();
-        let found = rows.entry(change.row, change.key);
-        found.note((change.number, record.epoch), change.key, change.image, upto);
-    }
 }
 
 impl Ldm {
@@ -97,6 +104,8 @@ impl Ldm {
             epoch: Epoch::default(),
             restarts: 0,
             rows: BTreeMap::new(),
+            gathered: Some(Gathered::default()),
+            surveyed_with: Vec::new(),
         }));
     }
 
@@ -131,14 +140,19 @@ impl Ldm {
         let mut ended = Vec::new();
         let (step, epoch, rows) = (restore.step, restore.epoch, &mut restore.rows);
         let recent = Epoch::new(epoch.get().saturating_sub(OUTCOME_EPOCHS));
-        let show = |record: &Record<'_>| match step {
+        let gathered = &mut restore.gathered;
+        let show = |record: &Record<'_>, certain| match step {
+            Step::Surveying => {
+                let keeps = |rows: &mut Gathered| rows.note(record, certain);
+                let _ = gathered.take_if(|rows| !keeps(rows));
+            }
             Step::Reading if record.epoch <= epoch => {
-                note_changes(rows, record, epoch);
+                note_changes(rows, record.changes(), record.epoch, epoch);
                 if record.epoch >= recent && record.transaction != TransactionId::NONE {
                     ended.push(record.transaction);
                 }
             }
-            Step::Resuming => note_changes(rows, record, epoch),
+            Step::Resuming => note_changes(rows, record.changes(), record.epoch, epoch),
             _ => {}
         };
         let read = restore.files.take((signal.payload(), body.file_bytes), show, ctx);
@@ -194,6 +208,7 @@ impl Ldm {
     fn end_survey(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(restore) = &mut self.restore {
             restore.found = restore.files.survey.clone();
+            restore.surveyed_with = restore.files.restored.clone();
         }
         self.tell_survey(ctx);
     }
@@ -229,8 +244,14 @@ impl Ldm {
         let RestoreReq { epoch, restarts } = signal.body();
         restore.files.restored = restored;
         (restore.epoch, restore.restarts) = (epoch, restarts as u32);
-        restore.begin(Step::Reading);
+        let ended = restore.take_gathered();
+        if ended.is_none() {
+            restore.begin(Step::Reading);
+        }
         self.outcomes = Outcomes::default();
+        for transaction in ended.iter().flatten() {
+            self.outcomes.note(*transaction, epoch, ctx.now());
+        }
         self.hear_epoch(epoch);
         self.forget_catalog();
         self.install_catalog(&catalog);
@@ -244,7 +265,8 @@ impl Ldm {
                 }
             }
         }
-        match self.restore.as_mut().filter(|r| !r.files.segments.is_empty()) {
+        let reads = |r: &&mut Box<Restore>| ended.is_none() && !r.files.segments.is_empty();
+        match self.restore.as_mut().filter(reads) {
             Some(restore) => restore.files.read(ctx),
             None => self.begin_loading(ctx),
         }
@@ -267,15 +289,20 @@ impl Ldm {
         let Some(restore) = &mut self.restore else { return };
         let (restarts, whole) = restore.found.whole;
         restore.epoch = whole.min(void_after(&restore.files.restored, restarts));
-        restore.begin(Step::Resuming);
         let (origin, last) = (restore.files.origin, restore.found.last_record);
         let Some(redo) = &mut self.redo else { return };
-        if restore.epoch > Epoch::default() && !restore.found.is_mostly_filling() {
-            redo.go_on_filling(origin, last);
-            restore.files.read(ctx);
-        } else {
+        if restore.epoch == Epoch::default() || restore.found.is_mostly_filling() {
             redo.begin_anew();
             self.restore = None;
+            return;
+        }
+        redo.go_on_filling(origin, last);
+        match restore.take_gathered() {
+            Some(_) => self.end_resuming(ctx),
+            None => {
+                restore.begin(Step::Resuming);
+                restore.files.read(ctx);
+            }
         }
     }
 

@@ -344,7 +344,7 @@ impl Log {
         let mut survey = Survey::of(origin);
         for mut segment in segments_from(&files, origin, own) {
             let void_after = void_after(restored, segment.restarts);
-            survey.read(&mut segment, restored, |record| {
+            survey.read(&mut segment, restored, |record, _| {
                 for change in record.changes().filter(|_| record.epoch <= void_after) {
                     let place = (change.table, change.fragment, change.row.get());
                     self.changes.entry(place).or_default().push(Logged {

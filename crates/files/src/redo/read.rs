@@ -205,13 +205,22 @@ impl<'f> Iterator for Segment<'f> {
 impl<'f> Record<'f> {
     /// Its changes.
     pub fn changes(&self) -> impl Iterator<Item = Change<'f>> + use<'f> {
-        let mut rest = self.changes;
-        core::iter::from_fn(move || {
-            let (change, behind) = read_change(rest)?;
-            rest = behind;
-            Some(change)
-        })
+        changes_in(self.changes)
     }
+
+    /// Its changes as they stand in the file.
+    pub fn bytes(&self) -> &'f [u8] {
+        self.changes
+    }
+}
+
+/// Changes that stand one behind the other.
+pub fn changes_in(mut bytes: &[u8]) -> impl Iterator<Item = Change<'_>> {
+    core::iter::from_fn(move || {
+        let (change, behind) = read_change(bytes)?;
+        bytes = behind;
+        Some(change)
+    })
 }
 
 fn read_seal(epoch: Epoch, body: &[u8]) -> Result<Seal, &'static str> {

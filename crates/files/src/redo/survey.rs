@@ -28,6 +28,8 @@ pub struct Survey {
     origin: u32,
     /// How many times the cluster had been restarted when the last seal was written.
     restarts: u32,
+    /// The same of the last segment's beginning.
+    begun_after: u32,
 }
 
 /// More steps than that between two durable epochs there are only if a disk stands still, or a node group is lost for hours: the
@@ -55,6 +57,16 @@ impl Survey {
     /// The newest epoch that can be given back together with a control state that knows so many commands.
     pub fn restorable(&self, commands: u64) -> Epoch {
         newest_step(&self.steps, commands)
+    }
+
+    /// How many times the cluster had been restarted when the last of its segments was begun.
+    pub fn begun_after(&self) -> u32 {
+        self.begun_after
+    }
+
+    /// Nobody will ask for a state before this epoch: it is durable in the whole cluster, and the log was whole.
+    pub fn certain(&self) -> Epoch {
+        self.durable.min(self.whole.1)
     }
 
     /// True if most of the log was written while rows were copied that have been, or will be, copied once more: it had better
@@ -95,12 +107,12 @@ impl Survey {
         }
     }
 
-    /// Reads the next segment, if it continues the log, and shows its records.
+    /// Reads the next segment, if it continues the log, and shows its records, each with what is known up to there.
     pub fn read<'f>(
         &mut self,
         segment: &mut Segment<'f>,
         restored: &[Epoch],
-        show: impl FnMut(&Record<'f>),
+        show: impl FnMut(&Record<'f>, &Self),
     ) {
         if self.begin(segment) {
             self.read_some(segment, restored, show);
@@ -112,6 +124,7 @@ impl Survey {
         let continues = self.continues(segment);
         if continues {
             self.last_record = segment.next_record() - 1;
+            self.begun_after = self.begun_after.max(segment.restarts);
         } else {
             self.passed_over += 1;
         }
@@ -123,7 +136,7 @@ impl Survey {
         &mut self,
         segment: &mut Segment<'f>,
         restored: &[Epoch],
-        mut show: impl FnMut(&Record<'f>),
+        mut show: impl FnMut(&Record<'f>, &Self),
     ) {
         let restarts = segment.restarts;
         let void_after = void_after(restored, restarts);
@@ -142,7 +155,7 @@ impl Survey {
                 self.note_seal(restarts, Seal { epoch, durable, commands, whole });
             }
             self.newest = self.newest.max(record.epoch);
-            show(&record);
+            show(&record, self);
         }
     }
 }

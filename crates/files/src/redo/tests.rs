@@ -232,7 +232,7 @@ fn survey(files: &BTreeMap<u32, Vec<u8>>, restored: &[Epoch]) -> (Survey, Vec<u6
     let (mut survey, mut epochs) = (Survey::of(origin), Vec::new());
     for (_, bytes) in files.range(origin..) {
         let mut segment = Segment::open(bytes).unwrap();
-        survey.read(&mut segment, restored, |record| epochs.push(record.epoch.get()));
+        survey.read(&mut segment, restored, |record, _| epochs.push(record.epoch.get()));
     }
     (survey, epochs)
 }

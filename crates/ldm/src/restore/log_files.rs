@@ -149,7 +149,7 @@ impl LogFiles {
     pub(super) fn take(
         &mut self,
         (part, file_bytes): (&[u8], u64),
-        mut show: impl FnMut(&Record<'_>),
+        mut show: impl FnMut(&Record<'_>, Epoch),
         ctx: &mut Ctx<'_>,
     ) -> Result<bool, &'static str> {
         let is_first = self.offset == 0;
@@ -166,9 +166,9 @@ impl LogFiles {
             let mut segment = segment.go_on(&self.bytes);
             let forgets = ctx.fault(Fault::BugForgetRestarts);
             let upto = void_after(&self.restored, segment.restarts);
-            self.survey.read_some(&mut segment, &self.restored, |record| {
+            self.survey.read_some(&mut segment, &self.restored, |record, survey| {
                 if record.epoch <= upto || forgets {
-                    show(record);
+                    show(record, survey.certain());
                 }
             });
             is_over |= segment.is_over();
