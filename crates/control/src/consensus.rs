@@ -216,10 +216,10 @@ impl Consensus {
         let living = |ids: &BTreeSet<u64>| ids.iter().filter(|id| !gone(**id)).count();
         let voters: BTreeSet<u64> = self.voters().into_iter().collect();
         let with_new: BTreeSet<u64> = voters.iter().copied().chain(self.voters_to_be()).collect();
-        // Half of them may be all that is needed of their rows: they wait for somebody to help.
-        2 * living(&voters) <= voters.len()
-            && 2 * living(&with_new) < with_new.len()
-            && self.stand_in(&gone).is_none()
+        // Half of them alone may have all rows: they wait for somebody to help.
+        let is_half = 2 * living(&voters) == voters.len();
+        2 * living(&voters) < voters.len()
+            || is_half && 2 * living(&with_new) < with_new.len() && self.stand_in(&gone).is_none()
     }
 
     /// Who is added by changes of the voters that are not applied here.

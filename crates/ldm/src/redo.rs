@@ -106,7 +106,7 @@ const WRITE_BYTES: usize = 128 << 10;
 /// So much is written at once, or one record.
 const WRITE_BYTES_MAX: usize = 2 << 20;
 /// Old files that are removed with each write.
-const REMOVED_AT_ONCE: usize = 4;
+const REMOVED_AT_ONCE: usize = 1;
 
 impl Redo {
     pub(crate) fn new(config: RedoConfig, instance: u32) -> Self {
@@ -525,6 +525,8 @@ impl Ldm {
             return ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[why.as_bytes()]);
         }
         redo.stuck = true;
+        // That may make room.
+        redo.remove_former(ctx);
         ctx.after(ROOM_RETRY, crate::TIMER_ROOM);
     }
 

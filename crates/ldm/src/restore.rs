@@ -11,7 +11,7 @@ use crate::{
     outcomes::Outcomes,
 };
 use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
-use gathered::{Gathered, OUTCOME_EPOCHS, note_changes};
+use gathered::{Ended, Gathered, OUTCOME_EPOCHS, note_changes};
 use lats_base::{Epoch, FragmentId, RowId, SortedMap, TableId, TransactionId};
 use lats_catalog::View;
 use lats_files::redo::{Record, Survey, void_after};
@@ -37,6 +37,8 @@ pub(crate) struct Restore {
     rows: FoundRows,
     /// What was found when the log was surveyed, and which restarts of the cluster were known then.
     gathered: Option<Gathered>,
+    /// Transactions that it has shown, whose outcomes are still to be noted.
+    ended: Ended,
     surveyed_with: Vec<Epoch>,
 }
 
@@ -58,26 +60,29 @@ enum Step {
     Resuming,
 }
 
+/// So many of them are noted at once (SLICE-1).
+const ENDED_AT_ONCE: usize = 4_096;
+
 impl Restore {
     /// Reads the log once more.
     fn begin(&mut self, step: Step) {
         self.step = step;
         // For an attempt that came to nothing some may have been read, or loaded.
         self.rows.clear();
+        self.ended.clear();
         self.files.begin();
     }
 
-    /// Takes what was found when the log was surveyed, as it was in the epoch that is wanted; gives the transactions that had
-    /// ended in the last ones before it. None if the log must be read once more.
-    fn take_gathered(&mut self) -> Option<Vec<TransactionId>> {
+    /// Takes what was found when the log was surveyed, as it was in the epoch that is wanted. None if the log must be read once
+    /// more.
+    fn take_gathered(&mut self) -> Option<()> {
         let gathered = self.gathered.take();
         let (known, restored) = (&self.surveyed_with, &self.files.restored);
         // RESTART-3: what later restarts have made void can only be what was written after the last one that was known.
         let fits = restored.starts_with(known) && self.found.begun_after() as usize <= known.len();
         let void_after = void_after(restored, known.len() as u32);
-        let (rows, ended) = gathered.filter(|_| fits)?.into_rows(self.epoch, void_after)?;
-        self.rows = rows;
-        Some(ended)
+        (self.rows, self.ended) = gathered.filter(|_| fits)?.into_rows(self.epoch, void_after)?;
+        Some(())
     }
 }
 
@@ -105,6 +110,7 @@ impl Ldm {
             restarts: 0,
             rows: BTreeMap::new(),
             gathered: Some(Gathered::default()),
+            ended: Ended::default(),
             surveyed_with: Vec::new(),
         }));
     }
@@ -244,14 +250,11 @@ impl Ldm {
         let RestoreReq { epoch, restarts } = signal.body();
         restore.files.restored = restored;
         (restore.epoch, restore.restarts) = (epoch, restarts as u32);
-        let ended = restore.take_gathered();
-        if ended.is_none() {
+        let reads = restore.take_gathered().is_none();
+        if reads {
             restore.begin(Step::Reading);
         }
         self.outcomes = Outcomes::default();
-        for transaction in ended.iter().flatten() {
-            self.outcomes.note(*transaction, epoch, ctx.now());
-        }
         self.hear_epoch(epoch);
         self.forget_catalog();
         self.install_catalog(&catalog);
@@ -265,8 +268,7 @@ impl Ldm {
                 }
             }
         }
-        let reads = |r: &&mut Box<Restore>| ended.is_none() && !r.files.segments.is_empty();
-        match self.restore.as_mut().filter(reads) {
+        match self.restore.as_mut().filter(|r| reads && !r.files.segments.is_empty()) {
             Some(restore) => restore.files.read(ctx),
             None => self.begin_loading(ctx),
         }
@@ -348,6 +350,15 @@ impl Ldm {
         let Some(restore) = self.restore.as_mut().filter(|r| r.step == Step::Loading) else {
             return;
         };
+        if !restore.ended.is_empty() {
+            let (upto, now) = (restore.epoch, ctx.now());
+            let recent = Epoch::new(upto.get().saturating_sub(OUTCOME_EPOCHS));
+            let some = restore.ended.drain(..restore.ended.len().min(ENDED_AT_ONCE));
+            for (_, transaction) in some.filter(|(at, _)| (recent..=upto).contains(at)) {
+                self.outcomes.note(transaction, upto, now);
+            }
+            return ctx.after(lats_base::Duration::ZERO, TIMER_RESTORE);
+        }
         let Some(mut entry) = restore.rows.first_entry() else {
             // It may be asked for another epoch, until there is a view.
             restore.step = Step::Surveyed;

@@ -1,7 +1,7 @@
 //! The files of some blocks. Segments of redo logs are written past the page cache, into files that were used before where
 //! there are any: a sync has no news of the file system's to write then, and nothing is copied twice.
 
-use crate::blocks::{BLOCK_BYTES, BlockFile};
+use crate::blocks::{BLOCK_BYTES, BlockFile, is_full};
 use lats_signals::io::{FILE_CONTROL, FILE_REDO, FileName, IoReadReq, IoWriteReq, WRITE_SYNC};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,6 +18,8 @@ pub(crate) struct Files {
     /// Written, or created, since the last sync.
     dirty: BTreeSet<FileName>,
     created: bool,
+    /// A sync has failed that nobody waited for.
+    has_failed: bool,
     pub(crate) buffer: Vec<u8>,
 }
 
@@ -31,6 +33,7 @@ impl Files {
             open: BTreeMap::new(),
             dirty: BTreeSet::new(),
             created: false,
+            has_failed: false,
             buffer: Vec::new(),
         }
     }
@@ -47,7 +50,7 @@ impl Files {
                     || (other.kind, other.instance) != (name.kind, name.instance)
             });
             let path = self.path(name);
-            if name.kind == FILE_REDO && !path.exists() {
+            if name.kind == FILE_REDO && !path.try_exists()? {
                 self.use_a_spare(name.instance, &path)?;
             }
             let file = BlockFile::open(&path, name.kind == FILE_REDO)?;
@@ -70,12 +73,17 @@ impl Files {
 
     /// Nobody waits: the files that are written are lengthened. False if there is nothing to do.
     pub(crate) fn prepare(&mut self) -> bool {
-        // What is wrong with one the next write will say.
-        self.open.values_mut().any(|file| file.prepare().unwrap_or(false))
+        let mut prepared = self.open.values_mut().map(BlockFile::prepare);
+        let prepared = prepared.find(|done| !matches!(done, Ok(false)));
+        self.has_failed |= matches!(prepared, Some(Err(_)));
+        matches!(prepared, Some(Ok(true)))
     }
 
     /// Syncs what was written to the files of a block.
     fn sync(&mut self, of: FileName) -> Result<()> {
+        if self.has_failed {
+            return Err(Error::other("a sync that nobody waited for has failed"));
+        }
         let own = |name: &FileName| (name.kind, name.instance) == (of.kind, of.instance);
         for name in self.dirty.iter().filter(|name| own(name)) {
             if let Some(file) = self.open.get(name) {
@@ -84,10 +92,14 @@ impl Files {
         }
         self.dirty.retain(|name| !own(name));
         if self.created {
-            File::open(&self.directory)?.sync_all().map_err(unsafe_now)?;
+            self.sync_names()?;
             self.created = false;
         }
         Ok(())
+    }
+
+    fn sync_names(&self) -> Result<()> {
+        File::open(&self.directory)?.sync_all().map_err(unsafe_now)
     }
 
     /// Reads into the buffer; gives the file's length.
@@ -120,9 +132,13 @@ impl Files {
         self.open.remove(&name);
         self.dirty.remove(&name);
         let path = self.path(name);
-        if name.kind == FILE_REDO && self.wants_spare(name.instance)? && keep_as_spare(&path, name)?
-        {
-            return Ok(());
+        if name.kind == FILE_REDO && self.wants_spare(name.instance)? {
+            match clear_head(&path) {
+                Ok(()) => return fs::rename(&path, path.with_file_name(spare_name(name))),
+                // There may be no room for that, either.
+                Err(error) if is_full(&error) || error.kind() == ErrorKind::NotFound => {}
+                Err(_) => self.has_failed = true,
+            }
         }
         fs::remove_file(path)
     }
@@ -135,11 +151,14 @@ impl Files {
         Ok(spares < own.count().max(SPARES_MIN))
     }
 
-    /// A spare file, if there is one, gets this name.
+    /// A spare file, if there is one, gets this name, and has it for good before anything stands in it.
     fn use_a_spare(&self, instance: u16, path: &Path) -> Result<()> {
-        match self.names()?.into_iter().find(|name| is_spare_of(name, instance)) {
-            Some(spare) => fs::rename(self.directory.join(spare), path),
-            None => Ok(()),
+        let spare = self.names()?.into_iter().find(|name| is_spare_of(name, instance));
+        match spare.map(|spare| fs::rename(self.directory.join(spare), path)) {
+            Some(Ok(())) => self.sync_names(),
+            // Another thread has removed it, for want of room.
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -157,26 +176,17 @@ impl Files {
     }
 }
 
-pub(crate) fn is_full(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-}
-
 /// DURABLE-4: a sync that has failed, for want of room or whatever else, is never tried again.
 fn unsafe_now(error: Error) -> Error {
     Error::other(error)
 }
 
-/// REDO-5: a spare file begins with zeros that are safe: whoever finds it under another name, after a loss of power, takes it for one
-/// that was never begun. False if it is not there.
-fn keep_as_spare(path: &Path, name: FileName) -> Result<bool> {
-    let file = match File::options().write(true).open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        file => file?,
-    };
+/// REDO-5: a spare file begins with zeros that are safe: whoever finds it under another name, after a loss of power, takes it for
+/// one that was never begun.
+fn clear_head(path: &Path) -> Result<()> {
+    let file = File::options().write(true).open(path)?;
     file.write_all_at(&[0; BLOCK_BYTES], 0)?;
-    file.sync_data()?;
-    fs::rename(path, path.with_file_name(spare_name(name)))?;
-    Ok(true)
+    file.sync_data()
 }
 
 /// What a segment is called that nobody needs any more, and the next one may have.
@@ -294,6 +304,9 @@ mod tests {
         let kept = files.names().unwrap().iter().filter(|name| is_spare(name)).count();
         assert!((SPARES_MIN..8).contains(&kept), "{kept} spares of one segment that is left");
         assert!(files.remove_spares().unwrap() && !files.remove_spares().unwrap());
+        files.has_failed = true;
+        files.write(&write(12, 3, 0), b"er").unwrap();
+        files.write(&write(12, 5, WRITE_SYNC), b"!").unwrap_err();
         fs::remove_dir_all(path).unwrap();
     }
 }

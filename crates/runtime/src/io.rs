@@ -4,8 +4,9 @@
 //! under way, and some removals.
 
 use crate::{
+    blocks::is_full,
     doorbell::Doorbell,
-    files::{Files, is_full},
+    files::Files,
     thread::{Homes, News},
 };
 use lats_base::NodeId;
