@@ -27,8 +27,10 @@ struct Later {
     changes: Vec<u8>,
 }
 
-/// More that waits than this is not kept: the log is read once more.
-const LATER_BYTES_MAX: usize = 4 << 20;
+/// With more that waits than this, while the log is read and at its end, it is read once more: what waits at the end is noted
+/// in one step.
+const LATER_BYTES_MAX: usize = 64 << 20;
+const LATER_AT_END_BYTES_MAX: usize = 4 << 20;
 /// Outcomes of transactions in this many epochs are known again: as long as outcomes are kept.
 pub(super) const OUTCOME_EPOCHS: u64 = 6_000;
 
@@ -70,13 +72,13 @@ impl Gathered {
     }
 
     /// The rows as they were in this epoch, and transactions that had ended in the last ones before it, or later; none if it is
-    /// too late for that. What waited and is of an epoch behind `void_after` is void.
+    /// too late for that, or too much waits. What waited and is of an epoch behind `void_after` is void.
     pub(super) fn into_rows(
         mut self,
         epoch: Epoch,
         void_after: Epoch,
     ) -> Option<(FoundRows, Ended)> {
-        if epoch < self.upto {
+        if epoch < self.upto || self.later_bytes > LATER_AT_END_BYTES_MAX {
             return None;
         }
         for later in self.later.into_iter().filter(|later| later.epoch <= void_after) {
