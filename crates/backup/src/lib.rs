@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod format;
+mod place;
 mod read;
 mod restore;
 mod take;
@@ -50,7 +51,7 @@ pub enum BackupError {
     #[error("the cluster has refused: {0}")]
     Store(#[from] StoreError),
     /// A restore has not come to its end.
-    #[error("{error}. Tables {} were created and are not complete: drop them before you try again", tables.join(", "))]
+    #[error("{error}. Tables that were created by then, and may lack rows: {}; drop them before you try again", tables.join(", "))]
     Incomplete {
         /// Why.
         error: Box<BackupError>,

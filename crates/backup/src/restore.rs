@@ -78,19 +78,16 @@ pub async fn restore(
     let tables = choose(&manifest.catalog, wanted)?;
     client.fetch_catalog().await?;
     refuse_existing(&client.catalog(), &tables)?;
-    let filled = fill(client, (directory, &manifest), (wanted, &tables), progress).await;
+    let mut made = Vec::new();
+    let work = (directory, &manifest);
+    let filled = fill(client, work, (wanted, &tables, &mut made), progress).await;
     let rows = |def: &TableDef| manifest.tables.iter().find(|t| t.table == def.id).map(|t| t.rows);
     let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
     let tables: Vec<_> = user.map(|def| (name_of(def), rows(def).unwrap_or_default())).collect();
     match filled {
         Ok(()) => Ok(Restored { manifest, tables }),
-        Err(error) => {
-            let (error, catalog) = (Box::new(error), client.catalog());
-            let is_there = |def: &TableDef| catalog.table(&def.database, &def.name).is_some();
-            let chosen = choose(&manifest.catalog, wanted)?;
-            let made = chosen.iter().filter(|d| d.id != SEQUENCES_TABLE && is_there(d));
-            Err(BackupError::Incomplete { error, tables: made.map(name_of).collect() })
-        }
+        Err(error) if made.is_empty() => Err(error),
+        Err(error) => Err(BackupError::Incomplete { error: Box::new(error), tables: made }),
     }
 }
 
@@ -98,10 +95,10 @@ pub async fn restore(
 async fn fill(
     client: &Client,
     (directory, manifest): (&Path, &Manifest),
-    (wanted, tables): (&Wanted, &[TableDef]),
+    (wanted, tables, made): (&Wanted, &[TableDef], &mut Vec<String>),
     progress: &Arc<Progress>,
 ) -> Result<(), BackupError> {
-    create(client, &manifest.catalog, wanted, tables).await?;
+    create(client, &manifest.catalog, (wanted, tables), made).await?;
     let targets = Arc::new(targets(&client.catalog(), tables)?);
     let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
     let (from, parts) = (directory.to_path_buf(), manifest.clone());
@@ -154,13 +151,11 @@ fn read_all(
         part.is_whole(entry)?;
     }
     let lacks = |t: &&TableEntry| found.get(&t.table).is_some_and(|count| *count != t.rows);
-    match manifest.tables.iter().find(lacks) {
-        None => Ok(()),
-        Some(entry) => Err(BackupError::damaged(
-            directory,
-            format!("{} rows of table {} are missing", entry.rows, entry.table),
-        )),
-    }
+    let Some(entry) = manifest.tables.iter().find(lacks) else { return Ok(()) };
+    let name = manifest.catalog.tables.get(&entry.table).map(name_of).unwrap_or_default();
+    let count = found.get(&entry.table).copied().unwrap_or_default();
+    let why = format!("it has {count} of the {} rows of table {name}", entry.rows);
+    Err(BackupError::damaged(directory, why))
 }
 
 /// The tables that are wanted.
@@ -208,8 +203,8 @@ fn refuse_existing(catalog: &Catalog, tables: &[TableDef]) -> Result<(), BackupE
 async fn create(
     client: &Client,
     catalog: &Catalog,
-    wanted: &Wanted,
-    tables: &[TableDef],
+    (wanted, tables): (&Wanted, &[TableDef]),
+    made: &mut Vec<String>,
 ) -> Result<(), BackupError> {
     let needed = |name: &String| {
         wanted.databases.is_empty() && wanted.tables.is_empty()
@@ -223,6 +218,7 @@ async fn create(
     }
     for def in tables.iter().filter(|def| def.id != SEQUENCES_TABLE) {
         change(client, Change::CreateTable { table: anew(def), if_not_exists: false }).await?;
+        made.push(name_of(def));
     }
     Ok(())
 }

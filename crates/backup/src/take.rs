@@ -3,18 +3,19 @@
 //! All tables are read side by side, so that the scans that are still open hold the epoch's versions of rows everywhere until
 //! the end (SNAP-4), and no scan waits so long that its data node forgets it.
 
-use crate::{
-    BackupError, MANIFEST_FILE, Manifest, Progress, TableEntry, format::push_row, write::Writer,
-};
+use crate::{BackupError, Manifest, Progress, TableEntry, format::push_row, place, write::Writer};
 use lats_base::{ErrorClass, RefCode};
 use lats_catalog::{Catalog, PRIMARY_INDEX, TableDef};
 use lats_client::{
     api::{AsOf, KeyRange, Scan, StoreError},
     net::Client,
 };
-use std::{fs, io::ErrorKind, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 use tokio::{
-    sync::mpsc::{self, Receiver, Sender},
+    sync::{
+        Semaphore,
+        mpsc::{self, Receiver, Sender},
+    },
     task::JoinSet,
     time::Instant,
 };
@@ -26,6 +27,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 const BLOCK_BYTES: usize = 256 << 10;
 /// Blocks that wait for being written.
 const BLOCKS_WAITING: usize = 16;
+
+/// So many tables send their first rows at once: from each of their fragments some, which wait for the client in the data nodes.
+const OPENED_AT_ONCE: usize = 16;
 
 /// Rows of a table, on their way into a file.
 struct Rows {
@@ -44,26 +48,36 @@ pub async fn take(
     directory: &Path,
     progress: &Arc<Progress>,
 ) -> Result<Manifest, BackupError> {
-    prepare(directory)?;
+    place::prepare(directory)?;
+    let taken = take_in_the_end(client, (cluster, taken_at_ms), directory, progress).await;
+    if taken.is_err() {
+        // Why it has failed is what counts.
+        let _ = place::clear(directory);
+    }
+    let released = place::release(directory).and_then(|()| place::sync_directory(directory));
+    let manifest = taken?;
+    released?;
+    Ok(manifest)
+}
+
+/// Tries until nothing comes in between.
+async fn take_in_the_end(
+    client: &Client,
+    (cluster, taken_at_ms): (u64, u64),
+    directory: &Path,
+    progress: &Arc<Progress>,
+) -> Result<Manifest, BackupError> {
     loop {
         progress.begin_anew();
         let tried = try_take(client, (cluster, taken_at_ms), directory, progress).await;
         let tries = progress.tries.load(std::sync::atomic::Ordering::Relaxed);
         match tried {
             Err(BackupError::Store(error)) if passes(&error) && tries < TRIES => {
-                clear(directory)?;
+                place::clear(directory)?;
                 tokio::time::sleep(PAUSE).await;
             }
-            Err(error) => {
-                // What somebody else has written there meanwhile is not ours.
-                let is_ours = !matches!(&error, BackupError::File { error, .. } if error.kind() == ErrorKind::AlreadyExists);
-                if is_ours {
-                    // Why it has failed is what counts.
-                    let _ = clear(directory);
-                }
-                return Err(error);
-            }
-            Ok(manifest) => return Ok(manifest),
+            Err(BackupError::Store(error)) => return Err(in_words(error)),
+            ended => return ended,
         }
     }
 }
@@ -74,28 +88,18 @@ fn passes(error: &StoreError) -> bool {
     error.class() == ErrorClass::Temporary || changed.contains(&error.code)
 }
 
-fn prepare(directory: &Path) -> Result<(), BackupError> {
-    fs::create_dir_all(directory).map_err(BackupError::file(directory))?;
-    let mut entries = fs::read_dir(directory).map_err(BackupError::file(directory))?;
-    match entries.next() {
-        None => Ok(()),
-        Some(_) => Err(BackupError::Refused(format!(
-            "{} is not empty; name a new directory for each backup",
-            directory.display()
-        ))),
-    }
-}
-
-/// What an attempt has left is no backup.
-fn clear(directory: &Path) -> Result<(), BackupError> {
-    for entry in fs::read_dir(directory).map_err(BackupError::file(directory))?.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with("rows-") || name.starts_with(MANIFEST_FILE) {
-            fs::remove_file(entry.path()).map_err(BackupError::file(&entry.path()))?;
+/// What a person can do about it.
+fn in_words(error: StoreError) -> BackupError {
+    let advice = match error.code {
+        RefCode::TableUnknown | RefCode::SchemaVersionOld => {
+            "tables were changed, dropped or truncated each time: take it while that rests"
         }
-    }
-    Ok(())
+        RefCode::SnapshotTooOld => {
+            "the data nodes could not keep what changed meanwhile: give them more memory, or take it while less is written"
+        }
+        _ => return error.into(),
+    };
+    BackupError::Refused(format!("it was tried {TRIES} times; {advice} ({error})"))
 }
 
 async fn try_take(
@@ -120,10 +124,11 @@ async fn try_take(
     }
     let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
     let mut readers = JoinSet::new();
+    let opening = Arc::new(Semaphore::new(OPENED_AT_ONCE));
     for (at, def) in tables.iter().enumerate() {
-        let (client, sender) = (client.clone(), sender.clone());
+        let (client, sender, opening) = (client.clone(), sender.clone(), opening.clone());
         let scan = whole_table(def, AsOf::Epoch(epoch));
-        readers.spawn(async move { read(&client, at, scan, &sender).await });
+        readers.spawn(async move { read(&client, at, scan, (&sender, &opening)).await });
     }
     drop(sender);
     let mut entries: Vec<TableEntry> =
@@ -192,12 +197,14 @@ async fn read(
     client: &Client,
     table: usize,
     scan: Scan,
-    sender: &Sender<Rows>,
+    (sender, opening): (&Sender<Rows>, &Semaphore),
 ) -> Result<(), BackupError> {
     let mut stream = client.scan(scan);
     let mut rows = Rows { table, count: 0, block: Vec::new() };
+    let mut turn = opening.acquire().await.ok();
     loop {
         let batch = stream.next().await?;
+        turn.take();
         for row in batch.iter().flat_map(|batch| batch.iter()) {
             push_row(&mut rows.block, row.row);
             rows.count += 1;

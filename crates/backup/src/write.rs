@@ -3,6 +3,7 @@
 use crate::{
     BackupError, MANIFEST_FILE, Manifest, PartEntry,
     format::{BlockHead, Head, MANIFEST_MAGIC, PART_BYTES, PART_MAGIC, block_sum, part_path},
+    place::sync_directory,
 };
 use lats_base::{Epoch, TableId};
 use std::{
@@ -87,16 +88,8 @@ impl Writer {
         part.file.sync_all().map_err(BackupError::file(&unfinished))?;
         fs::rename(&unfinished, &path).map_err(BackupError::file(&path))?;
         sync_directory(&self.directory)?;
-        // It may be as new.
-        let parent = self.directory.canonicalize().map_err(BackupError::file(&self.directory))?;
-        parent.parent().map_or(Ok(()), sync_directory)?;
         Ok(manifest)
     }
-}
-
-fn sync_directory(path: &Path) -> Result<(), BackupError> {
-    let synced = File::open(path).and_then(|directory| directory.sync_all());
-    synced.map_err(BackupError::file(path))
 }
 
 impl Part {

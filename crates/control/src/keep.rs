@@ -71,7 +71,7 @@ impl Keep {
         let file = FileName { kind: FILE_CONTROL, instance: 0, number: self.number };
         let (request, flags) = (write.request, WRITE_SYNC);
         let body = IoWriteReq { request, file, offset: 0, flags, reserved: 0 };
-        ctx.send_with(BlockRef::io(ctx.node()), &body, &[&write.bytes]);
+        ctx.ask_io(&body, &[&write.bytes]);
     }
 
     /// RESTART-4: the disk knows that this life is a member.
@@ -126,7 +126,7 @@ impl Control {
         let newest = self.keep.number;
         for number in core::mem::replace(&mut self.keep.former, vec![newest]) {
             let file = FileName { kind: FILE_CONTROL, instance: 0, number };
-            ctx.send(BlockRef::io(ctx.node()), &IoRemoveReq { request: 0, file });
+            ctx.ask_io(&IoRemoveReq { request: 0, file }, &[]);
         }
         if self.restart.phase != Phase::Running {
             return self.confirm_promise(ctx);

@@ -105,7 +105,7 @@ impl Control {
         self.keep.requests += 1;
         let request = self.keep.requests;
         let body = IoListReq { request, kind: FILE_CONTROL, instance: 0, reserved: 0 };
-        ctx.send(BlockRef::io(ctx.node()), &body);
+        ctx.ask_io(&body, &[]);
     }
 
     pub(crate) fn on_io_list_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -134,7 +134,7 @@ impl Control {
             bytes: READ_BYTES,
             reserved: 0,
         };
-        ctx.send(BlockRef::io(ctx.node()), &body);
+        ctx.ask_io(&body, &[]);
     }
 
     pub(crate) fn on_io_read_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

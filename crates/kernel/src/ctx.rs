@@ -3,7 +3,7 @@
 use crate::{Fault, Faults};
 use alloc::vec::Vec;
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
-use lats_signals::{BlockKind, BlockRef, Body, Signal, SignalBuffer, buffer::Route};
+use lats_signals::{BlockRef, Body, Signal, SignalBuffer, buffer::Route};
 
 /// A block's own name for a timer; given back when it is due.
 pub type TimerToken = u64;
@@ -81,10 +81,13 @@ impl<'a> Ctx<'a> {
     /// Sends a signal with a payload given in pieces.
     pub fn send_with<B: Body>(&mut self, to: BlockRef, body: &B, payload: &[&[u8]]) {
         let route = self.route(to);
-        let is_for_io = to.kind() == Some(BlockKind::Io);
-        let outbox = &mut *self.outbox;
-        let buffer = if is_for_io { &mut outbox.for_io } else { &mut outbox.signals };
-        buffer.push(route, body, payload);
+        self.outbox.signals.push(route, body, payload);
+    }
+
+    /// Asks for work on files of this node. Nothing reaches io in another way.
+    pub fn ask_io<B: Body>(&mut self, body: &B, payload: &[&[u8]]) {
+        let route = self.route(BlockRef::io(self.identity.node));
+        self.outbox.for_io.push(route, body, payload);
     }
 
     /// Passes a signal on as it is, as if its sender had sent it to `to`.

@@ -138,6 +138,10 @@ impl Ldm {
         if self.copies.get(&target).is_none_or(|copy| copy.is_unanswered) {
             return;
         }
+        // The epochs of rows that are shown early may be too small.
+        if !self.shown_early.is_empty() {
+            return ctx.after(COPY_RETRY, COPY_TIMER + u64::from(target.get()));
+        }
         let Some(mut copy) = self.copies.remove(&target) else { return };
         let Some((table, fragment)) = copy.left.front().copied() else {
             self.copies.insert(target, copy);
@@ -277,6 +281,10 @@ impl Ldm {
         if self.park_newer(ord.view, signal) || self.park_unknown_table(ord.table, signal) {
             return;
         }
+        // REJOIN-3: it is a full replica meanwhile, and keeps no marks of deletions any more.
+        if self.view.is_in_sync(ctx.node()) {
+            return;
+        }
         if !self.take_unchanged(&ord, signal) {
             return self.confirm_copied(&ord, COPY_WHOLE, signal.sender(), ctx);
         }
@@ -361,7 +369,9 @@ impl Ldm {
             return;
         }
         self.hear_epoch(ord.epoch);
-        self.end_copy(&ord, ctx);
+        if !self.view.is_in_sync(ctx.node()) {
+            self.end_copy(&ord, ctx);
+        }
     }
 
     /// All rows of a fragment were mentioned.

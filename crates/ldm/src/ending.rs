@@ -160,7 +160,9 @@ impl Ldm {
                         Goal::TakeBack { .. } => ops.len().checked_sub(1 + *at),
                         _ => Some(*at),
                     };
-                    if at.is_multiple_of(GROUP) && !matches!(goal, Goal::TakeBack { .. }) {
+                    // What is logged is read; a single row's misses overlap with nothing.
+                    let logs = self.redo.is_some() && ops.len() > 1;
+                    if logs && at.is_multiple_of(GROUP) && !matches!(goal, Goal::TakeBack { .. }) {
                         self.fetch_versions(ops.iter().skip(*at).take(GROUP));
                     }
                     let Some(op) = next.and_then(|next| ops.get_mut(next)) else {

@@ -199,7 +199,7 @@ impl Redo {
         for number in self.former.drain(..self.former.len().min(REMOVED_AT_ONCE)) {
             let instance = ctx.me().instance as u16;
             let file = FileName { kind: FILE_REDO, instance, number };
-            ctx.send(BlockRef::io(ctx.node()), &IoRemoveReq { request: 0, file });
+            ctx.ask_io(&IoRemoveReq { request: 0, file }, &[]);
         }
     }
 
@@ -304,7 +304,17 @@ impl Redo {
 
     /// The view says that this replica has all rows.
     pub(crate) fn note_in_sync(&mut self) {
+        // What another primary has copied once more since it was found whole does not count.
+        if let Some(whole) = self.says_whole {
+            self.copied_epoch = self.copied_epoch.min(whole);
+        }
         self.is_whole = true;
+    }
+
+    /// True if the last seal does not say that the log is whole, which it is since (REJOIN-8).
+    fn may_say_whole(&self) -> bool {
+        let is_whole = self.is_whole && self.sealed >= self.copied_epoch;
+        is_whole && self.says_whole.is_some_and(|said| said < self.sealed)
     }
 
     fn seal(&mut self, epoch: Epoch) {
@@ -454,7 +464,8 @@ impl Ldm {
     pub(crate) fn note_durable(&mut self, ctx: &mut Ctx<'_>) {
         let Some(redo) = &mut self.redo else { return };
         let is_known = redo.noted >= redo.sealed || redo.cluster_durable < redo.sealed;
-        if is_known || redo.under_way.is_some() || redo.waiting_bytes() > 0 {
+        if is_known && !redo.may_say_whole() || redo.under_way.is_some() || redo.waiting_bytes() > 0
+        {
             return;
         }
         redo.seal(redo.sealed);
@@ -572,6 +583,6 @@ impl UnderWay {
         let flags = if syncs { WRITE_SYNC } else { 0 };
         let (request, file, offset) = (self.request, self.file, self.taken.offset);
         let body = IoWriteReq { request, file, offset, flags, reserved: 0 };
-        ctx.send_with(BlockRef::io(ctx.node()), &body, &[&self.taken.bytes]);
+        ctx.ask_io(&body, &[&self.taken.bytes]);
     }
 }

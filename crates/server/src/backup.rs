@@ -131,7 +131,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn contents(manifest: &Manifest) -> String {
-    let rows: u64 = manifest.tables.iter().map(|table| table.rows).sum();
+    let rows = manifest.tables.iter().fold(0, |all: u64, table| all.saturating_add(table.rows));
     // The cluster's own table is not counted.
     let tables = manifest.tables.len().saturating_sub(1);
     format!("{tables} tables with {rows} rows as of epoch {}", manifest.epoch)

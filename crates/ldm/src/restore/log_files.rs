@@ -4,10 +4,7 @@ use alloc::vec::Vec;
 use lats_base::{Epoch, NodeId};
 use lats_files::redo::{OTHER_VERSION, Record, SEGMENT_HEAD_BYTES, Segment, Survey, void_after};
 use lats_kernel::{Ctx, Fault};
-use lats_signals::{
-    BlockRef,
-    io::{FILE_REDO, FileName, IoListReq, IoReadReq},
-};
+use lats_signals::io::{FILE_REDO, FileName, IoListReq, IoReadReq};
 
 /// The files of a log, and how far they have been read.
 pub(super) struct LogFiles {
@@ -58,7 +55,7 @@ impl LogFiles {
     pub(super) fn list(&mut self, ctx: &mut Ctx<'_>) {
         let request = self.next_request();
         let body = IoListReq { request, kind: FILE_REDO, instance: self.instance, reserved: 0 };
-        ctx.send(BlockRef::io(ctx.node()), &body);
+        ctx.ask_io(&body, &[]);
     }
 
     /// They are these; the last ones are looked at first.
@@ -95,10 +92,7 @@ impl LogFiles {
     fn read_bytes(&mut self, bytes: u32, ctx: &mut Ctx<'_>) {
         let file = FileName { kind: FILE_REDO, instance: self.instance, number: self.current() };
         let (request, offset) = (self.next_request(), self.offset);
-        ctx.send(
-            BlockRef::io(ctx.node()),
-            &IoReadReq { request, file, offset, bytes, reserved: 0 },
-        );
+        ctx.ask_io(&IoReadReq { request, file, offset, bytes, reserved: 0 }, &[]);
     }
 
     /// Begins with the first segment.

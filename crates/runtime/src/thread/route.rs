@@ -96,7 +96,7 @@ impl Thread {
             Some(BlockKind::Client) => self.send_to_client(receiver.instance, signal),
             // From control, which lives in the same thread, or a client's question.
             Some(BlockKind::Shell) => self.on_shell_signal(signal),
-            // No block can send to it but through the executor's buffer for it.
+            // What is for io lies in a buffer of its own.
             Some(BlockKind::Io) | None => {}
             Some(kind) => self.send_inside(kind, receiver, signal),
         }
