@@ -5,6 +5,7 @@
 //! neither the number of nodes nor that of their threads matters. File formats: `docs/formats/backup.md`.
 #![forbid(unsafe_code)]
 
+pub mod archive;
 mod format;
 mod place;
 mod read;
@@ -17,7 +18,7 @@ mod write;
 
 pub use format::{MANIFEST_FILE, Manifest, PartEntry, TableEntry};
 pub use read::manifest;
-pub use restore::{Restored, Wanted, restore};
+pub use restore::{Later, Restored, Wanted, restore};
 pub use take::take;
 pub use verify::{Verified, verify};
 

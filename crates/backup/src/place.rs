@@ -12,8 +12,9 @@ const UNFINISHED_FILE: &str = "unfinished";
 
 /// Makes the directory, which must be empty or new, and takes possession of it.
 pub(crate) fn prepare(directory: &Path) -> Result<(), BackupError> {
+    let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
     let made: Vec<PathBuf> =
-        directory.ancestors().take_while(|path| !path.exists()).map(Path::to_path_buf).collect();
+        directory.ancestors().take_while(is_new).map(Path::to_path_buf).collect();
     fs::create_dir_all(directory).map_err(BackupError::file(directory))?;
     // A new directory is safe when the one above it is.
     for path in made {
@@ -63,6 +64,15 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), BackupError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_may_be_named_from_here() {
+        let name = format!("lats-place-here-{}", std::process::id());
+        let directory = Path::new(&name).join("b");
+        prepare(&directory).unwrap();
+        release(&directory).unwrap();
+        fs::remove_dir_all(name).unwrap();
+    }
 
     #[test]
     fn one_backup_is_written_into_a_directory() {

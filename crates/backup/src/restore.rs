@@ -1,12 +1,16 @@
-//! Filling a cluster from a backup. The tables are created there anew, so that its shape does not matter.
+//! Filling a cluster from a backup, and from an archive with what happened later. The tables are created there anew, so that
+//! its shape does not matter.
+
+mod source;
 
 use crate::{
-    BackupError, Manifest, Progress, TableEntry,
+    BackupError, Manifest, Progress,
+    archive::{Archive, Moment},
     format::rows,
     read::{self, Block},
     take::name_of,
 };
-use lats_base::{ErrorClass, RefCode, TableId};
+use lats_base::{Epoch, ErrorClass, RefCode, TableId};
 use lats_catalog::{
     Catalog, Change, ChangeErrorKind, IndexDef, SEQUENCES_TABLE, SYSTEM_DATABASE, TableDef, Unique,
 };
@@ -15,11 +19,12 @@ use lats_client::{
     net::Client,
 };
 use lats_values::{RowLayout, Value};
+use source::Source;
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use tokio::{
     sync::{
         Mutex,
-        mpsc::{self, Receiver, Sender},
+        mpsc::{self, Receiver},
     },
     task::JoinSet,
     time::Instant,
@@ -34,11 +39,23 @@ pub struct Wanted {
     pub tables: Vec<String>,
 }
 
+/// Rows are wanted as of a moment after the backup.
+pub struct Later {
+    /// What has become of them by then.
+    pub archive: Archive,
+    /// The moment.
+    pub moment: Moment,
+    /// Memory for changed rows; if they need more, all files are read several times.
+    pub bytes_max: usize,
+}
+
 /// What was restored.
 #[derive(Debug)]
 pub struct Restored {
     /// What the backup says of itself.
     pub manifest: Manifest,
+    /// The rows are those of this epoch.
+    pub epoch: Epoch,
     /// The tables, and how many rows each has.
     pub tables: Vec<(String, u64)>,
 }
@@ -72,38 +89,60 @@ pub async fn restore(
     client: &Client,
     directory: &Path,
     wanted: &Wanted,
+    later: Option<Later>,
     progress: &Arc<Progress>,
 ) -> Result<Restored, BackupError> {
     let manifest = read::manifest(directory)?;
-    let tables = choose(&manifest.catalog, wanted)?;
+    let (epoch, catalog) = match &later {
+        Some(Later { moment, .. }) => (moment.epoch, moment.kept.catalog.clone()),
+        None => (manifest.epoch, manifest.catalog.clone()),
+    };
+    let tables = choose(&catalog, wanted)?;
     client.fetch_catalog().await?;
     refuse_existing(&client.catalog(), &tables)?;
     let mut made = Vec::new();
-    let work = (directory, &manifest);
-    let filled = fill(client, work, (wanted, &tables, &mut made), progress).await;
-    let rows = |def: &TableDef| manifest.tables.iter().find(|t| t.table == def.id).map(|t| t.rows);
-    let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
-    let tables: Vec<_> = user.map(|def| (name_of(def), rows(def).unwrap_or_default())).collect();
+    let source = (directory, &manifest, later);
+    let filled = fill(client, source, (&catalog, wanted, &tables, &mut made), progress).await;
     match filled {
-        Ok(()) => Ok(Restored { manifest, tables }),
+        Ok(counts) => {
+            let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
+            let rows = |def: &TableDef| counts.get(&def.id).copied().unwrap_or_default();
+            let tables = user.map(|def| (name_of(def), rows(def))).collect();
+            Ok(Restored { manifest, epoch, tables })
+        }
         Err(error) if made.is_empty() => Err(error),
         Err(error) => Err(BackupError::Incomplete { error: Box::new(error), tables: made }),
     }
 }
 
-/// Creates the tables, and writes their rows.
+/// Creates the tables, and writes their rows; gives how many each has.
 async fn fill(
     client: &Client,
-    (directory, manifest): (&Path, &Manifest),
-    (wanted, tables, made): (&Wanted, &[TableDef], &mut Vec<String>),
+    (directory, manifest, later): (&Path, &Manifest, Option<Later>),
+    (catalog, wanted, tables, made): (&Catalog, &Wanted, &[TableDef], &mut Vec<String>),
     progress: &Arc<Progress>,
-) -> Result<(), BackupError> {
-    create(client, &manifest.catalog, (wanted, tables), made).await?;
+) -> Result<BTreeMap<TableId, u64>, BackupError> {
+    create(client, catalog, (wanted, tables), made).await?;
     let targets = Arc::new(targets(&client.catalog(), tables)?);
     let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
-    let (from, parts) = (directory.to_path_buf(), manifest.clone());
-    let known: BTreeMap<TableId, u64> = targets.keys().map(|table| (*table, 0)).collect();
-    let reader = tokio::task::spawn_blocking(move || read_all(&from, &parts, known, &sender));
+    let (directory, manifest, of) = (directory.to_path_buf(), manifest.clone(), targets.clone());
+    let source = Source { directory, manifest, later, targets: of };
+    let reader = tokio::task::spawn_blocking(move || source.send_all(&sender));
+    write_all(client, receiver, &targets, progress).await?;
+    let counts = reader.await.map_err(|error| BackupError::died(&error))??;
+    match client.all_durable().await {
+        Err(error) if error.code != RefCode::NothingKept => Err(error.into()),
+        _ => Ok(counts),
+    }
+}
+
+/// Writes all blocks that come.
+async fn write_all(
+    client: &Client,
+    receiver: Receiver<Block>,
+    targets: &Arc<Targets>,
+    progress: &Arc<Progress>,
+) -> Result<(), BackupError> {
     let receiver = Arc::new(Mutex::new(receiver));
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
@@ -122,40 +161,7 @@ async fn fill(
         failed.get_or_insert(error);
         workers.abort_all();
     }
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    reader.await.map_err(|error| BackupError::died(&error))??;
-    match client.all_durable().await {
-        Err(error) if error.code != RefCode::NothingKept => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
-/// Reads the rows of the tables in `found`, which counts them: all must be there.
-fn read_all(
-    directory: &Path,
-    manifest: &Manifest,
-    mut found: BTreeMap<TableId, u64>,
-    sender: &Sender<Block>,
-) -> Result<(), BackupError> {
-    for entry in &manifest.parts {
-        let mut part = read::open_part(directory, manifest, entry)?;
-        while let Some(block) = part.next()? {
-            let Some(count) = found.get_mut(&block.table) else { continue };
-            *count += u64::from(block.rows);
-            // If nobody takes it any more, they say why.
-            let given_up = |_| BackupError::Refused("the restore was given up".to_string());
-            sender.blocking_send(block).map_err(given_up)?;
-        }
-        part.is_whole(entry)?;
-    }
-    let lacks = |t: &&TableEntry| found.get(&t.table).is_some_and(|count| *count != t.rows);
-    let Some(entry) = manifest.tables.iter().find(lacks) else { return Ok(()) };
-    let name = manifest.catalog.tables.get(&entry.table).map(name_of).unwrap_or_default();
-    let count = found.get(&entry.table).copied().unwrap_or_default();
-    let why = format!("it has {count} of the {} rows of table {name}", entry.rows);
-    Err(BackupError::damaged(directory, why))
+    failed.map_or(Ok(()), Err)
 }
 
 /// The tables that are wanted.
@@ -217,8 +223,9 @@ async fn create(
         change(client, Change::CreateDatabase { name: name.clone(), if_not_exists: true }).await?;
     }
     for def in tables.iter().filter(|def| def.id != SEQUENCES_TABLE) {
-        change(client, Change::CreateTable { table: anew(def), if_not_exists: false }).await?;
+        // It may be there, although nobody has said so.
         made.push(name_of(def));
+        change(client, Change::CreateTable { table: anew(def), if_not_exists: false }).await?;
     }
     Ok(())
 }
@@ -316,11 +323,13 @@ async fn work(
     }
 }
 
+fn malformed(_: impl Sized) -> BackupError {
+    BackupError::Refused("a row of the backup is none of its table".to_string())
+}
+
 /// Stores the row in its new table. None if nobody wants it: it is the sequence of another table.
 fn operation(targets: &Targets, table: TableId, row: &[u8]) -> Result<Option<RowOp>, BackupError> {
     let Some(target) = targets.get(&table) else { return Ok(None) };
-    let malformed =
-        |_| BackupError::Refused("a row of the backup is none of its table".to_string());
     target.layout.validate(row).map_err(malformed)?;
     let mut row = row.to_vec();
     if table == SEQUENCES_TABLE {

@@ -224,15 +224,8 @@ impl Consensus {
 
     /// Who is added by changes of the voters that are not applied here.
     fn voters_to_be(&self) -> Vec<u64> {
-        let raft = &self.raft.raft;
-        let (from, to) = (raft.raft_log.applied + 1, raft.raft_log.last_index() + 1);
-        let entries = match from < to {
-            true => raft.raft_log.slice(from, to, None, GetEntriesContext::empty(false)),
-            false => Ok(Vec::new()),
-        };
-        let changes = entries.into_iter().flatten();
-        let changes = changes.filter(|e| e.entry_type == EntryType::EntryConfChange as i32);
-        let changes = changes.filter_map(|entry| ConfChange::decode(&entry.data[..]).ok());
+        let entries = self.unapplied_changes().unwrap_or_default();
+        let changes = entries.iter().filter_map(|entry| ConfChange::decode(&entry.data[..]).ok());
         let adds = changes.filter(|c| c.change_type == ConfChangeType::AddNode as i32);
         adds.map(|change| change.node_id).collect()
     }
@@ -243,13 +236,19 @@ impl Consensus {
     }
 
     fn has_change(&self, is_meant: impl Fn(&Entry) -> bool) -> bool {
-        let raft = &self.raft.raft;
-        let (from, to) = (raft.raft_log.applied + 1, raft.raft_log.last_index() + 1);
-        let inherited = |entry: &Entry| {
-            entry.entry_type == EntryType::EntryConfChange as i32 && is_meant(entry)
-        };
-        let unapplied = raft.raft_log.slice(from, to, None, GetEntriesContext::empty(false));
-        from < to && unapplied.map_or(true, |entries| entries.iter().any(inherited))
+        self.unapplied_changes().is_none_or(|entries| entries.iter().any(is_meant))
+    }
+
+    /// Changes of the voters that the log has and that are not applied here; none if they cannot be read.
+    fn unapplied_changes(&self) -> Option<Vec<Entry>> {
+        let log = &self.raft.raft.raft_log;
+        let (from, to) = (log.applied + 1, log.last_index() + 1);
+        if from >= to {
+            return Some(Vec::new());
+        }
+        let mut entries = log.slice(from, to, None, GetEntriesContext::empty(false)).ok()?;
+        entries.retain(|entry| entry.entry_type == EntryType::EntryConfChange as i32);
+        Some(entries)
     }
 
     /// Leader: how much of the log everybody has who is left.

@@ -2,12 +2,12 @@
 //! `docs/protocols/durability.md`.
 
 use crate::{Control, TIMER_EPOCH, epoch::least};
-use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber, require};
+use lats_base::{Duration, Epoch, NodeId, ViewNumber, require};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockKind, BlockRef, Signal,
     control::{EpochOrd, EpochWantedRep},
-    io::{EpochDurableRep, LogBehindRep},
+    io::EpochDurableRep,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,12 +26,6 @@ pub(crate) struct Durable {
     ldms: BTreeMap<BlockRef, (ViewNumber, Epoch)>,
     /// Leader: up to where nodes are.
     nodes: BTreeMap<NodeId, (ViewNumber, Epoch)>,
-    /// Data managers of this node whose logs are behind; and whether some node's are, as the leader says.
-    behind_here: BTreeSet<BlockRef>,
-    cluster_behind: bool,
-    heard_at: Instant,
-    /// Leader: when nodes said so last.
-    behind: BTreeMap<NodeId, Instant>,
     /// Clients that wait for epochs to be durable, with the numbers of their requests; the newest such epoch that is known
     /// here; and whether a timer will begin the next one.
     waiters: BTreeSet<(Epoch, BlockRef, u64)>,
@@ -39,29 +33,20 @@ pub(crate) struct Durable {
     hurries: bool,
 }
 
-/// Who is behind says so with every tick.
-const BEHIND_LASTS: Duration = Duration::from_millis(50);
 /// No epoch is shorter, however many wait for disks.
 const EPOCH_MIN: Duration = Duration::from_micros(500);
 /// Clients that may wait at one node.
 const WAITERS_MAX: usize = 1 << 16;
-const LEADER_SAYS_SO: Duration = Duration::from_millis(200);
 
 impl Durable {
     pub(crate) fn note_used(&mut self, epoch: Epoch) {
         self.used = self.used.max(epoch);
     }
 
-    pub(crate) fn hear(&mut self, ord: &EpochOrd, now: Instant) {
+    pub(crate) fn hear(&mut self, ord: &EpochOrd) {
         self.seal = self.seal.max(ord.seal);
         self.commands = self.commands.max(ord.commands);
         self.durable = self.durable.max(ord.durable);
-        (self.cluster_behind, self.heard_at) = (ord.behind != 0, now);
-    }
-
-    /// REDO-4: true if some disk in the cluster does not keep up, as far as is known here.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.cluster_behind || !self.behind_here.is_empty()
     }
 }
 
@@ -117,47 +102,6 @@ impl Control {
                 self.epochs.disk.nodes.insert(ctx.node(), (view, durable));
                 self.count_durable(ctx);
             }
-        }
-    }
-
-    /// REDO-4: a data manager of this node, or another node, is behind with its log.
-    pub(crate) fn on_log_behind_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let (sender, body) = (signal.sender(), signal.body::<LogBehindRep>());
-        let disk = &mut self.epochs.disk;
-        if sender.kind() == Some(BlockKind::Control) && body.behind != 0 {
-            disk.behind.insert(sender.node, ctx.now());
-        } else if sender.kind() == Some(BlockKind::Control) {
-            disk.behind.remove(&sender.node);
-        } else if body.behind != 0 {
-            disk.behind_here.insert(sender);
-        } else {
-            disk.behind_here.remove(&sender);
-            self.tell_caught_up(ctx);
-        }
-        self.tell_backlog(ctx);
-        self.tell_lease(ctx);
-    }
-
-    /// With every tick: tells the leader that this node is behind, or knows who is.
-    pub(crate) fn tell_backlog(&mut self, ctx: &mut Ctx<'_>) {
-        let leader = self.leader();
-        let (now, disk) = (ctx.now(), &mut self.epochs.disk);
-        if leader == Some(ctx.node()) {
-            disk.behind.retain(|_, heard_at| now.since(*heard_at) < BEHIND_LASTS);
-            disk.cluster_behind = !disk.behind.is_empty() || !disk.behind_here.is_empty();
-        } else {
-            // A leader that is not heard may have died before it could take its word back.
-            disk.cluster_behind &= now.since(disk.heard_at) < LEADER_SAYS_SO;
-            if let Some(leader) = leader.filter(|_| !disk.behind_here.is_empty()) {
-                ctx.send(BlockRef::control(leader), &LogBehindRep { behind: 1 });
-            }
-        }
-    }
-
-    fn tell_caught_up(&mut self, ctx: &mut Ctx<'_>) {
-        let leader = self.leader().filter(|leader| *leader != ctx.node());
-        if let Some(leader) = leader.filter(|_| self.epochs.disk.behind_here.is_empty()) {
-            ctx.send(BlockRef::control(leader), &LogBehindRep { behind: 0 });
         }
     }
 

@@ -140,8 +140,7 @@ impl Control {
         let (epoch, complete) = (self.epochs.current, self.epochs.complete);
         let disk = &self.epochs.disk;
         let (seal, commands, durable) = (disk.seal, disk.commands, disk.durable);
-        let behind = u64::from(disk.is_behind());
-        let body = EpochOrd { epoch, complete, seal, commands, durable, behind };
+        let body = EpochOrd { epoch, complete, seal, commands, durable };
         let me = ctx.node();
         for node in self.alive().iter().filter(|n| *n != me) {
             ctx.send(BlockRef::control(node), &body);
@@ -164,7 +163,7 @@ impl Control {
         let body = signal.body::<EpochOrd>();
         self.hear_epoch(body.epoch);
         self.epochs.complete = self.epochs.complete.max(body.complete);
-        self.epochs.disk.hear(&body, ctx.now());
+        self.epochs.disk.hear(&body);
         self.answer_waiters(ctx);
         if self.joined {
             self.tick_with_leader(ctx);

@@ -409,7 +409,6 @@ impl Block for Control {
             SignalNumber::EpochDoneRep => self.on_epoch_done_rep(signal, ctx),
             SignalNumber::EpochDurableRep => self.on_epoch_durable_rep(signal, ctx),
             SignalNumber::EpochWantedRep => self.on_epoch_wanted_rep(signal, ctx),
-            SignalNumber::LogBehindRep => self.on_log_behind_rep(signal, ctx),
             SignalNumber::IoConf => self.on_io_conf(signal, ctx),
             SignalNumber::IoRef => self.on_io_ref(signal, ctx),
             SignalNumber::IoListConf => self.on_io_list_conf(signal, ctx),

@@ -82,7 +82,6 @@ impl Control {
         self.pursue_the_gone(ctx);
         self.hand_over_tick(ctx);
         self.stop_tick(ctx);
-        self.tell_backlog(ctx);
         self.tell_untold_use(ctx);
         if now.since(self.synced_told_at) >= SYNCED_RETRY {
             self.propose_synced(ctx);
@@ -311,7 +310,6 @@ impl Control {
             seal,
             commands: self.epochs.disk.commands,
             durable: self.epochs.disk.durable,
-            behind: u64::from(self.epochs.disk.is_behind()),
         };
         for block in self.blocks.keys() {
             ctx.send(*block, &body);

@@ -108,7 +108,6 @@ impl Control {
             && self.silent.is_empty()
             && self.silent_told.is_empty()
             && is_whole(&self.state.view)
-            && !self.epochs.disk.is_behind()
             && self.all_have_all()
             && self.peers_are_well(now)
             && if self.is_leader() { self.leads_at_rest(now) } else { self.lease_rests(now) }

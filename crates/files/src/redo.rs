@@ -1,12 +1,14 @@
 //! The redo log of a data manager: what was committed, in records, in segment files (REDO-1 to REDO-4;
 //! `docs/protocols/durability.md`). Format: `docs/formats/redo.md`.
 
+mod coverage;
 mod read;
 mod survey;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use coverage::{Coverage, Span, first_gap};
 pub use read::{Change, End, Record, RecordKind, Segment, changes_in};
 pub use survey::{Survey, newest_step, void_after};
 pub use write::{Place, Taken, Writer};
@@ -17,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// What a segment file begins with.
 pub const MAGIC: [u8; 8] = *b"LATSREDO";
 /// The version of the format.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Bytes of a segment's head.
 pub const SEGMENT_HEAD_BYTES: u32 = size_of::<SegmentHead>() as u32;
@@ -46,7 +48,7 @@ impl LogId {
     }
 }
 
-/// The first 64 bytes of a segment file.
+/// The first 72 bytes of a segment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct SegmentHead {
@@ -62,6 +64,8 @@ struct SegmentHead {
     origin: u32,
     /// How many times the cluster had been restarted.
     restarts: u32,
+    /// Records of earlier segments are of no later epoch.
+    before: Epoch,
     /// Of all before it.
     checksum: u64,
 }

@@ -16,7 +16,8 @@ pub(crate) struct Checkpoint {
     /// Fragments whose rows are still to be written, and the next row of the first one.
     left: VecDeque<(TableId, FragmentId)>,
     next_row: u64,
-    /// How many bytes had been logged by the last step.
+    /// How many bytes will have been logged when all is written that this checkpoint has added, and what clients had logged that
+    /// steps have made up for.
     logged: u64,
     /// All rows are written: in records up to this one, with changes of epochs up to this one.
     ends: Option<(u64, Epoch)>,
@@ -38,6 +39,8 @@ pub(crate) struct Lengths {
 const STEP: Duration = Duration::from_millis(1);
 /// So much is written with a step, and as much as was logged since the last one: a checkpoint ends soon enough.
 const STEP_BYTES: u64 = 32 << 10;
+/// And no more than this: the rest with the next steps.
+const STEP_BYTES_MAX: u64 = 256 << 10;
 /// Rows, and ids without one, that a step looks at (SLICE-1).
 const STEP_LOOKS: usize = 2_048;
 /// A log has more segments than this before a checkpoint is worth it,
@@ -111,8 +114,10 @@ impl Ldm {
     }
 
     fn write_rows(&self, checkpoint: &mut Checkpoint, redo: &mut Redo) {
-        let clients = redo.lengths.logged - checkpoint.logged;
-        let most = redo.waiting_bytes() + (STEP_BYTES + clients) as usize;
+        let clients = redo.lengths.logged.saturating_sub(checkpoint.logged);
+        let clients = clients.min(STEP_BYTES_MAX - STEP_BYTES);
+        let before = redo.waiting_bytes();
+        let most = before + (STEP_BYTES + clients) as usize;
         for _ in 0..STEP_LOOKS {
             let Some((table, fragment)) = checkpoint.left.front().copied() else { break };
             let held = self.fragment(table, fragment);
@@ -136,7 +141,7 @@ impl Ldm {
             }
         }
         redo.end_record();
-        checkpoint.logged = redo.lengths.logged;
+        checkpoint.logged += clients + (redo.waiting_bytes() - before) as u64;
         // CHECKPOINT-2: and an image that is kept may be of a later epoch than any that is known here.
         if checkpoint.left.is_empty() && !redo.leaks() {
             checkpoint.ends = Some((redo.last_record(), self.epoch));

@@ -142,6 +142,10 @@ impl Ldm {
         if !self.shown_early.is_empty() {
             return ctx.after(COPY_RETRY, COPY_TIMER + u64::from(target.get()));
         }
+        // REDO-4: each view may bring it rows that it has not confirmed to former primaries.
+        if self.redo.as_ref().is_some_and(|redo| redo.backlog.hears_of(target, ctx.now())) {
+            return ctx.after(COPY_PAUSE_MAX, COPY_TIMER + u64::from(target.get()));
+        }
         let Some(mut copy) = self.copies.remove(&target) else { return };
         let Some((table, fragment)) = copy.left.front().copied() else {
             self.copies.insert(target, copy);
@@ -317,9 +321,10 @@ impl Ldm {
         let CopyRowsOrd { view, table, fragment, step, .. } = *ord;
         let conf = CopyRowsConf { view, table, fragment, reserved: 0, step, code };
         match &mut self.redo {
-            Some(redo) => redo.confirm_copied(to, conf, ctx),
+            Some(redo) => redo.confirm_copied(to, conf),
             None => ctx.send(to, &conf),
         }
+        self.look_at_backlog(ctx);
     }
 
     pub(crate) fn on_copy_rows_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

@@ -85,6 +85,10 @@ struct Slice {
     done: bool,
 }
 
+fn takes_back(goal: Goal) -> bool {
+    matches!(goal, Goal::TakeBack { .. })
+}
+
 impl Ldm {
     /// Starts to end a transaction, or starts again with another goal (SLICE-3).
     pub(crate) fn end(&mut self, id: TransactionId, goal: Goal, ctx: &mut Ctx<'_>) {
@@ -150,19 +154,19 @@ impl Ldm {
         let mut slice = Slice::default();
         let goal = ending.goal;
         let early = ctx.fault(Fault::BugShowIndexEarly);
+        // What is logged is read; a single row's misses overlap with nothing.
+        let fetches = self.redo.is_some() && ops.len() > 1 && !takes_back(goal);
         let mut work = 0;
         while work < self.config.slices.rows {
             work += 1;
             match &mut ending.step {
                 Step::Versions(at) => {
                     // Of changes of one row the newest is taken back first: it stands at the end.
-                    let next = match goal {
-                        Goal::TakeBack { .. } => ops.len().checked_sub(1 + *at),
-                        _ => Some(*at),
+                    let next = match takes_back(goal) {
+                        true => ops.len().checked_sub(1 + *at),
+                        false => Some(*at),
                     };
-                    // What is logged is read; a single row's misses overlap with nothing.
-                    let logs = self.redo.is_some() && ops.len() > 1;
-                    if logs && at.is_multiple_of(GROUP) && !matches!(goal, Goal::TakeBack { .. }) {
+                    if fetches && at.is_multiple_of(GROUP) {
                         self.fetch_versions(ops.iter().skip(*at).take(GROUP));
                     }
                     let Some(op) = next.and_then(|next| ops.get_mut(next)) else {

@@ -11,6 +11,7 @@ extern crate std;
 
 mod adopt;
 mod ahead;
+mod backlog;
 mod carry;
 mod catalog_work;
 mod checkpoint;
@@ -201,6 +202,7 @@ const TIMER_ROOM: TimerToken = 4;
 const TIMER_RESTORE: TimerToken = 5;
 const TIMER_CHECKPOINT: TimerToken = 6;
 const TIMER_FORMER: TimerToken = 7;
+const TIMER_BACKLOG: TimerToken = 8;
 /// How long an outcome is kept for a client that does not say it has heard it.
 pub(crate) const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
 /// OUTCOME-7.
@@ -359,7 +361,7 @@ impl Ldm {
 impl Ldm {
     /// Bytes of its redo log that wait for being written, and how many may before changes are refused.
     pub fn redo_backlog(&self) -> (usize, usize) {
-        self.redo.as_ref().map_or((0, 0), |redo| redo.backlog())
+        self.redo.as_ref().map_or((0, 0), |redo| redo.waiting())
     }
 }
 
@@ -416,6 +418,7 @@ impl Block for Ldm {
             SignalNumber::IoReadConf => self.on_io_read_conf(signal, ctx),
             SignalNumber::SurveyReq => self.on_survey_req(signal, ctx),
             SignalNumber::RestoreReq => self.on_restore_req(signal, ctx),
+            SignalNumber::LogBehindRep => self.on_log_behind_rep(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down(signal),
             SignalNumber::ClientGoneRep => {
                 let body = signal.body::<lats_signals::control::ClientGoneRep>();
@@ -435,6 +438,7 @@ impl Block for Ldm {
             TIMER_RESTORE => self.load(ctx),
             TIMER_CHECKPOINT => self.checkpoint_step(ctx),
             TIMER_FORMER => self.go_on_with_gone(ctx),
+            TIMER_BACKLOG => self.tell_backlog_again(ctx),
             copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
             _ => self.housekeep(ctx),
         }

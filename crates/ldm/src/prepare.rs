@@ -94,7 +94,7 @@ impl Ldm {
         if !self.may_serve(ctx) {
             return self.turn_down(run, RefCode::NotServing, ctx);
         }
-        if self.redo.as_ref().is_some_and(|redo| redo.is_full()) {
+        if self.redo.as_ref().is_some_and(|redo| redo.backlog.refuses(ctx.now())) {
             return self.turn_down(run, RefCode::Overloaded, ctx);
         }
         if self.refused.contains_key(&req.transaction) {

@@ -3,6 +3,7 @@
 
 use crate::{
     Fragment, Ldm,
+    backlog::Backlog,
     checkpoint::{Checkpoint, Lengths},
     row::{Row, Version},
     transaction::Transaction,
@@ -17,7 +18,7 @@ use lats_signals::{
     copy::CopyRowsConf,
     io::{
         EpochDurableRep, FILE_REDO, FileName, IO_FULL, IoConf, IoRef, IoRemoveReq, IoWriteReq,
-        LogBehindRep, ROOM_RETRY, WRITE_SYNC,
+        ROOM_RETRY, WRITE_SYNC,
     },
 };
 
@@ -40,9 +41,7 @@ pub struct RedoConfig {
 pub(crate) struct Redo {
     segment_bytes: u64,
     waiting_bytes_max: usize,
-    /// More than half of that waits here, as control was told; and a log somewhere in the cluster is behind, as it has said.
-    is_behind: bool,
-    cluster_behind: bool,
+    pub(crate) backlog: Backlog,
     writer: Writer,
     under_way: Option<UnderWay>,
     /// Memory for records, and for the key of a row.
@@ -115,8 +114,7 @@ impl Redo {
         Self {
             segment_bytes,
             waiting_bytes_max,
-            is_behind: false,
-            cluster_behind: false,
+            backlog: Backlog::default(),
             writer: Writer::new(log),
             under_way: None,
             room: Vec::new(),
@@ -157,14 +155,14 @@ impl Redo {
     pub(crate) fn go_on_with(
         &mut self,
         origin: u32,
-        (last_record, bytes): (u64, u64),
+        (last_record, newest, bytes): (u64, Epoch, u64),
         epoch: Epoch,
     ) {
         self.lengths.log = bytes;
         // A log without a whole record has nothing to go on with.
         if origin > 0 && last_record > 0 {
             self.oldest = origin;
-            self.writer.go_on_behind(self.behind, origin, last_record);
+            self.writer.go_on_behind(self.behind, origin, (last_record, newest));
             self.former.retain(|segment| *segment < origin);
         }
         (self.sealed, self.sent, self.durable, self.noted) = (epoch, epoch, epoch, epoch);
@@ -173,10 +171,10 @@ impl Redo {
 
     /// REJOIN-8: as [`Self::go_on_with`]; but what the former log has of rows is old, and others will say which have changed
     /// since.
-    pub(crate) fn go_on_filling(&mut self, origin: u32, last_record: u64) {
+    pub(crate) fn go_on_filling(&mut self, origin: u32, read: (u64, Epoch)) {
         self.begin_anew();
         self.oldest = origin;
-        self.writer.go_on_behind(self.behind, origin, last_record);
+        self.writer.go_on_behind(self.behind, origin, read);
         self.former.retain(|segment| *segment < origin);
     }
 
@@ -330,7 +328,7 @@ impl Redo {
     }
 
     pub(crate) fn is_behind(&self) -> bool {
-        self.is_behind
+        self.backlog.is_behind()
     }
 
     pub(crate) fn segment_bytes(&self) -> u64 {
@@ -362,13 +360,8 @@ impl Redo {
         self.oldest = segment;
     }
 
-    /// REDO-4: true if this disk, or one that is to have the same changes, does not keep up.
-    pub(crate) fn is_full(&self) -> bool {
-        self.cluster_behind || self.writer.waiting_bytes() >= self.waiting_bytes_max
-    }
-
     /// Bytes that wait for being written, and how many may.
-    pub(crate) fn backlog(&self) -> (usize, usize) {
+    pub(crate) fn waiting(&self) -> (usize, usize) {
         (self.writer.waiting_bytes(), self.waiting_bytes_max)
     }
 
@@ -377,24 +370,18 @@ impl Redo {
         self.writer.waiting_bytes() >= WRITE_BYTES.min(self.waiting_bytes_max / 4)
     }
 
-    /// Tells control when the log begins or ends to be behind.
-    fn tell_backlog(&mut self, ctx: &mut Ctx<'_>) {
-        let (waiting, most) = self.backlog();
-        let changed = if self.is_behind { waiting < most / 4 } else { waiting >= most / 2 };
-        if changed {
-            self.is_behind = !self.is_behind;
-            let body = LogBehindRep { behind: u64::from(self.is_behind) };
-            ctx.send(BlockRef::control(ctx.node()), &body);
-        }
-        if !self.is_behind {
+    /// True if the log has begun or ended to be behind.
+    pub(crate) fn look_at_backlog(&mut self, ctx: &mut Ctx<'_>) -> bool {
+        let changed = self.backlog.changes(self.waiting());
+        if !self.is_behind() {
             self.held.drain(..).for_each(|(to, conf)| ctx.send(to, &conf));
         }
+        changed
     }
 
     /// Answers to copied rows, when there is room in the log for more (REDO-4).
-    pub(crate) fn confirm_copied(&mut self, to: BlockRef, conf: CopyRowsConf, ctx: &mut Ctx<'_>) {
+    pub(crate) fn confirm_copied(&mut self, to: BlockRef, conf: CopyRowsConf) {
         self.held.push((to, conf));
-        self.tell_backlog(ctx);
     }
 
     pub(crate) fn leaks(&self) -> bool {
@@ -419,12 +406,11 @@ impl Ldm {
 
     /// DURABLE-2: the leader wants everything up to this epoch to be durable.
     pub(crate) fn want_durable(&mut self, ord: &LeaseOrd, ctx: &mut Ctx<'_>) {
-        let LeaseOrd { seal, commands, durable, behind, .. } = *ord;
+        let LeaseOrd { seal, commands, durable, .. } = *ord;
         let Some(redo) = &mut self.redo else { return };
         redo.wanted = redo.wanted.max(seal);
         redo.commands = redo.commands.max(commands);
         redo.cluster_durable = redo.cluster_durable.max(durable);
-        redo.cluster_behind = behind != 0 && !ctx.fault(Fault::BugIgnoreBacklog);
         if redo.waits_to_be_whole {
             self.report_if_synced(ctx);
         }
@@ -455,8 +441,8 @@ impl Ldm {
                 redo.write(ctx);
             }
         }
-        redo.tell_backlog(ctx);
         self.redo = Some(redo);
+        self.look_at_backlog(ctx);
     }
 
     /// Once a second: the last seal of a busy time says that its own epoch is durable everywhere, or nobody's log would

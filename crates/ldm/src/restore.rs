@@ -73,16 +73,20 @@ impl Restore {
         self.files.begin();
     }
 
-    /// Takes what was found when the log was surveyed, as it was in the epoch that is wanted. None if the log must be read once
+    /// Takes what was found when the log was surveyed, as it was in the epoch that is wanted. False if the log must be read once
     /// more.
-    fn take_gathered(&mut self) -> Option<()> {
+    fn take_gathered(&mut self) -> bool {
         let gathered = self.gathered.take();
         let (known, restored) = (&self.surveyed_with, &self.files.restored);
         // RESTART-3: what later restarts have made void can only be what was written after the last one that was known.
         let fits = restored.starts_with(known) && self.found.begun_after() as usize <= known.len();
         let void_after = void_after(restored, known.len() as u32);
-        (self.rows, self.ended) = gathered.filter(|_| fits)?.into_rows(self.epoch, void_after)?;
-        Some(())
+        let gathered = gathered.filter(|_| fits);
+        let Some(known) = gathered.and_then(|rows| rows.into_rows(self.epoch, void_after)) else {
+            return false;
+        };
+        (self.rows, self.ended) = known;
+        true
     }
 }
 
@@ -149,8 +153,10 @@ impl Ldm {
         let gathered = &mut restore.gathered;
         let show = |record: &Record<'_>, certain| match step {
             Step::Surveying => {
-                let keeps = |rows: &mut Gathered| rows.note(record, certain);
-                let _ = gathered.take_if(|rows| !keeps(rows));
+                let fits = gathered.as_mut().is_none_or(|rows| rows.note(record, certain));
+                if !fits {
+                    *gathered = None;
+                }
             }
             Step::Reading if record.epoch <= epoch => {
                 note_changes(rows, record.changes(), record.epoch, epoch);
@@ -215,6 +221,10 @@ impl Ldm {
         if let Some(restore) = &mut self.restore {
             restore.found = restore.files.survey.clone();
             restore.surveyed_with = restore.files.restored.clone();
+            // Given back now, while nobody counts on this node yet: there may be much of it.
+            let begins_anew =
+                restore.found.whole.1 == Epoch::default() || restore.found.is_mostly_filling();
+            restore.gathered.take_if(|rows| begins_anew || rows.is_too_much_at_end());
         }
         self.tell_survey(ctx);
     }
@@ -250,7 +260,7 @@ impl Ldm {
         let RestoreReq { epoch, restarts } = signal.body();
         restore.files.restored = restored;
         (restore.epoch, restore.restarts) = (epoch, restarts as u32);
-        let reads = restore.take_gathered().is_none();
+        let reads = !restore.take_gathered();
         if reads {
             restore.begin(Step::Reading);
         }
@@ -291,17 +301,18 @@ impl Ldm {
         let Some(restore) = &mut self.restore else { return };
         let (restarts, whole) = restore.found.whole;
         restore.epoch = whole.min(void_after(&restore.files.restored, restarts));
-        let (origin, last) = (restore.files.origin, restore.found.last_record);
+        let Survey { last_record, newest, .. } = restore.found;
+        let origin = restore.files.origin;
         let Some(redo) = &mut self.redo else { return };
         if restore.epoch == Epoch::default() || restore.found.is_mostly_filling() {
             redo.begin_anew();
             self.restore = None;
             return;
         }
-        redo.go_on_filling(origin, last);
+        redo.go_on_filling(origin, (last_record, newest));
         match restore.take_gathered() {
-            Some(_) => self.end_resuming(ctx),
-            None => {
+            true => self.end_resuming(ctx),
+            false => {
                 restore.begin(Step::Resuming);
                 restore.files.read(ctx);
             }
@@ -339,7 +350,8 @@ impl Ldm {
         let Some(restore) = &mut self.restore else { return };
         restore.step = Step::Loading;
         if let Some(redo) = &mut self.redo {
-            let read = (restore.files.survey.last_record, restore.files.log_bytes);
+            let Survey { last_record, newest, .. } = restore.files.survey;
+            let read = (last_record, newest, restore.files.log_bytes);
             redo.go_on_with(restore.files.origin, read, restore.epoch);
         }
         self.load(ctx);

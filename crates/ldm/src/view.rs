@@ -38,6 +38,7 @@ impl Ldm {
         if before.members.iter().any(|m| died(&m)) {
             self.inherited_when = Epoch::new(self.epoch.get() + 1);
         }
+        self.forget_the_dead(ctx.node());
         self.reconcile_fragments(ctx.node());
         self.promote(&before, ctx.node());
         self.restart_endings();

@@ -106,7 +106,7 @@ fn start_io(
     places: &[Place],
     threads: &mut Vec<std::thread::JoinHandle<()>>,
 ) -> std::io::Result<()> {
-    let (Some(directory), Some(first)) = (&config.files, places.first()) else { return Ok(()) };
+    let (Some(files), Some(first)) = (&config.files, places.first()) else { return Ok(()) };
     for (number, io) in first.io.iter().cloned().enumerate() {
         let answers = Answers {
             node: first.node,
@@ -115,8 +115,8 @@ fn start_io(
             news: first.news.clone(),
             bells: places.iter().map(|place| place.bell.clone()).collect(),
         };
-        let directory = directory.to_path_buf();
-        threads.push(spawn(&format!("lats-io-{number}"), move || io.run(&directory, &answers))?);
+        let files = files.clone();
+        threads.push(spawn(&format!("lats-io-{number}"), move || io.run(&files, &answers))?);
     }
     Ok(())
 }

@@ -16,6 +16,9 @@ const AHEAD_BYTES: u64 = 1 << 20;
 /// by so much: others wait that long.
 const PREPARED_BYTES: usize = 256 << 10;
 
+/// So many blocks of what was written last are remembered.
+const TAIL_BLOCKS: u64 = 2;
+
 /// A file that grows at its end.
 pub(crate) struct BlockFile {
     path: PathBuf,
@@ -24,7 +27,7 @@ pub(crate) struct BlockFile {
     direct: bool,
     /// The length of the file: what is written before that is news for nobody but the device.
     length: u64,
-    /// Where the last write ended, and what stands in the block there before that.
+    /// Where the last write ended, and what stands before that in the last blocks: the next one begins there, or a little before.
     end: u64,
     tail: Vec<u8>,
     /// Room for whole blocks, and some to spare: they begin at a multiple of their size.
@@ -41,7 +44,8 @@ impl BlockFile {
             }
             opened => (opened?, direct),
         };
-        let length = file.metadata()?.len();
+        // Who has written it may not have written whole blocks.
+        let length = file.metadata()?.len().next_multiple_of(BLOCK_BYTES as u64);
         let (path, tail, room) = (path.to_path_buf(), Vec::new(), Vec::new());
         Ok(Self { path, file, direct, length, end: 0, tail, room })
     }
@@ -54,32 +58,39 @@ impl BlockFile {
         match self.write_blocks(bytes, offset) {
             // This device wants larger blocks.
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
-                (self.file, self.direct) = (open(&self.path, false)?, false);
+                self.use_page_cache()?;
                 self.file.write_all_at(bytes, offset)
             }
             done => done,
         }
     }
 
+    fn use_page_cache(&mut self) -> Result<()> {
+        (self.file, self.direct) = (open(&self.path, false)?, false);
+        Ok(())
+    }
+
     fn write_blocks(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
-        let before = (offset % BLOCK_BYTES as u64) as usize;
-        if self.end != offset {
-            self.tail.resize(before, 0);
-            File::open(&self.path)?.read_exact_at(&mut self.tail, offset - before as u64)?;
-            self.end = offset;
-        }
+        let begin = block_of(offset);
+        let before = (offset - begin) as usize;
+        let (tail_begin, tail_end) = (self.end - self.tail.len() as u64, self.end);
         let end = before + bytes.len();
         let length = end.next_multiple_of(BLOCK_BYTES);
         let blocks = aligned(&mut self.room, length);
-        blocks[..before].copy_from_slice(&self.tail);
+        if tail_begin <= begin && offset <= tail_end {
+            let from = (begin - tail_begin) as usize;
+            blocks[..before].copy_from_slice(&self.tail[from..from + before]);
+        } else {
+            File::open(&self.path)?.read_exact_at(&mut blocks[..before], begin)?;
+        }
         blocks[before..end].copy_from_slice(bytes);
         blocks[end..].fill(0);
-        self.file.write_all_at(blocks, offset - before as u64)?;
-        self.length = self.length.max(offset - before as u64 + length as u64);
-        let last = end / BLOCK_BYTES * BLOCK_BYTES;
+        self.file.write_all_at(blocks, begin)?;
+        self.length = self.length.max(begin + length as u64);
+        self.end = begin + end as u64;
+        let tail = block_of(self.end).saturating_sub((TAIL_BLOCKS - 1) * BLOCK_BYTES as u64);
         self.tail.clear();
-        self.tail.extend_from_slice(&blocks[last..end]);
-        self.end = offset + bytes.len() as u64;
+        self.tail.extend_from_slice(&blocks[tail.saturating_sub(begin) as usize..end]);
         Ok(())
     }
 
@@ -96,6 +107,11 @@ impl BlockFile {
         zeros.fill(0);
         match self.file.write_all_at(zeros, self.length) {
             Err(error) if is_full(&error) => return Ok(false),
+            // This device wants larger blocks.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                self.use_page_cache()?;
+                return Ok(false);
+            }
             done => done?,
         }
         self.file.sync_data()?;
@@ -107,6 +123,11 @@ impl BlockFile {
     pub(crate) fn sync(&self) -> Result<()> {
         self.file.sync_data()
     }
+}
+
+/// Where the block begins that this is in.
+fn block_of(offset: u64) -> u64 {
+    offset / BLOCK_BYTES as u64 * BLOCK_BYTES as u64
 }
 
 pub(crate) fn is_full(error: &Error) -> bool {
@@ -134,6 +155,21 @@ mod tests {
     use lats_base::prng::Prng;
 
     #[test]
+    fn a_file_of_any_length_is_gone_on_with() {
+        let path = std::env::temp_dir().join(format!("lats-odd-{}", std::process::id()));
+        std::fs::write(&path, vec![1; 5_000]).unwrap();
+        let mut file = BlockFile::open(&path, true).unwrap();
+        file.write(b"new", 0).unwrap();
+        file.write(&[2; 9_000], 3).unwrap();
+        while file.prepare().unwrap() {}
+        file.sync().unwrap();
+        let read = std::fs::read(&path).unwrap();
+        assert!(read[..3] == *b"new" && read[3..9_003] == [2; 9_000]);
+        assert!(read[9_003..].iter().all(|byte| *byte == 0));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
     fn what_is_written_piece_by_piece_is_there_as_a_whole() {
         let path = std::env::temp_dir().join(format!("lats-blocks-{}", std::process::id()));
         for direct in [true, false] {
@@ -146,11 +182,17 @@ mod tests {
             for round in 0..200 {
                 let most = [100, 5_000, 70_000][random.below(3) as usize];
                 let bytes = vec![round as u8; random.below(most) as usize];
+                // It overwrites what says that there is no more, as a log does; or begins anywhere.
+                let back = if random.chance(3, 4) { 64 } else { random.below(9_000) as usize };
+                let from = all.len().saturating_sub(back);
                 // A write may be asked for once more.
                 for _ in 0..random.between(1, 2) {
-                    file.write(&bytes, all.len() as u64).unwrap();
+                    file.write(&bytes, from as u64).unwrap();
                 }
-                all.extend(bytes);
+                let end = all.len().min((from + bytes.len()).next_multiple_of(BLOCK_BYTES));
+                all[from..end].fill(0);
+                all.resize(all.len().max(from + bytes.len()), 0);
+                all[from..from + bytes.len()].copy_from_slice(&bytes);
                 while random.chance(1, 3) && file.prepare().unwrap() {
                     assert!(
                         file.length <= all.len() as u64 + AHEAD_BYTES + (PREPARED_BYTES as u64)

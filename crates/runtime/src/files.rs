@@ -11,9 +11,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Where a node has its files.
+#[derive(Clone, Debug)]
+pub struct FilesConfig {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Files that nobody needs any more are put into [`TO_ARCHIVE`], for somebody who calls [`archived`] in the end.
+    pub archives: bool,
+}
+
+/// The directory, within that of the node, of files that nobody needs any more and that are still to be archived.
+pub const TO_ARCHIVE: &str = "to-archive";
+
 /// The files of some blocks.
 pub(crate) struct Files {
     pub(crate) directory: PathBuf,
+    archives: bool,
     open: BTreeMap<FileName, BlockFile>,
     /// Written, or created, since the last sync.
     dirty: BTreeSet<FileName>,
@@ -27,9 +40,10 @@ pub(crate) struct Files {
 const SPARES_MIN: usize = 4;
 
 impl Files {
-    pub(crate) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(config: &FilesConfig) -> Self {
         Self {
-            directory: directory.to_path_buf(),
+            directory: config.directory.clone(),
+            archives: config.archives,
             open: BTreeMap::new(),
             dirty: BTreeSet::new(),
             created: false,
@@ -53,8 +67,9 @@ impl Files {
             if name.kind == FILE_REDO && !path.try_exists()? {
                 self.use_a_spare(name.instance, &path)?;
             }
+            let is_new = !path.try_exists()?;
             let file = BlockFile::open(&path, name.kind == FILE_REDO)?;
-            self.created = true;
+            self.created |= is_new;
             self.open.insert(name, file);
         }
         self.open.get_mut(&name).ok_or_else(|| Error::from(ErrorKind::NotFound))
@@ -127,14 +142,21 @@ impl Files {
         entries.map(|entry| Ok(entry?.file_name().into_string().unwrap_or_default())).collect()
     }
 
-    /// Removes a file, or keeps it as a spare.
+    /// Removes a file, or keeps it as a spare, or leaves it to who archives it (ARCHIVE-1).
     pub(crate) fn remove(&mut self, name: FileName) -> Result<()> {
         self.open.remove(&name);
         self.dirty.remove(&name);
         let path = self.path(name);
-        if name.kind == FILE_REDO && self.wants_spare(name.instance)? {
-            match clear_head(&path) {
-                Ok(()) => return fs::rename(&path, path.with_file_name(spare_name(name))),
+        if self.archives {
+            return fs::rename(&path, self.directory.join(TO_ARCHIVE).join(file_name(name)));
+        }
+        self.retire(name, &path)
+    }
+
+    fn retire(&mut self, name: FileName, path: &Path) -> Result<()> {
+        if name.kind == FILE_REDO && self.wants_spare(name)? {
+            match clear_head(path) {
+                Ok(()) => return fs::rename(path, self.directory.join(spare_name(name))),
                 // There may be no room for that, either.
                 Err(error) if is_full(&error) || error.kind() == ErrorKind::NotFound => {}
                 Err(_) => self.has_failed = true,
@@ -143,12 +165,27 @@ impl Files {
         fs::remove_file(path)
     }
 
-    fn wants_spare(&self, instance: u16) -> Result<bool> {
+    /// True if there are fewer spares than other segments; what there is too much of them goes.
+    fn wants_spare(&self, removed: FileName) -> Result<bool> {
         let names = self.names()?;
-        let spares = names.iter().filter(|name| is_spare_of(name, instance)).count();
-        let segments = names.iter().filter_map(|name| parse_file_name(name));
-        let own = segments.filter(|n| (n.kind, n.instance) == (FILE_REDO, instance));
-        Ok(spares < own.count().max(SPARES_MIN))
+        let FileName { kind, instance, .. } = removed;
+        let others = names.iter().filter_map(|name| parse_file_name(name));
+        let others = others.filter(|n| (n.kind, n.instance) == (kind, instance) && *n != removed);
+        let most = others.count().max(SPARES_MIN);
+        let spares = || names.iter().filter(|name| is_spare_of(name, instance));
+        self.remove_these(spares().skip(most))?;
+        Ok(spares().count() < most)
+    }
+
+    fn remove_these<'n>(&self, names: impl Iterator<Item = &'n String>) -> Result<()> {
+        for name in names {
+            match fs::remove_file(self.directory.join(name)) {
+                // Another thread has been quicker.
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// A spare file, if there is one, gets this name, and has it for good before anything stands in it.
@@ -165,15 +202,18 @@ impl Files {
     /// True if there were any.
     fn remove_spares(&self) -> Result<bool> {
         let spares: Vec<_> = self.names()?.into_iter().filter(|name| is_spare(name)).collect();
-        for spare in &spares {
-            match fs::remove_file(self.directory.join(spare)) {
-                // Another thread has been quicker.
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        self.remove_these(spares.iter())?;
         Ok(!spares.is_empty())
     }
+}
+
+/// A file of [`TO_ARCHIVE`] has been archived: it may be used again, or goes.
+///
+/// # Errors
+/// If it cannot be removed.
+pub fn archived(directory: &Path, name: FileName) -> Result<()> {
+    let config = FilesConfig { directory: directory.to_path_buf(), archives: true };
+    Files::new(&config).retire(name, &directory.join(TO_ARCHIVE).join(file_name(name)))
 }
 
 /// DURABLE-4: a sync that has failed, for want of room or whatever else, is never tried again.
@@ -245,6 +285,10 @@ mod tests {
         assert_eq!(parse_file_name(&spare_name(name)), None);
     }
 
+    fn in_directory(path: &Path, archives: bool) -> Files {
+        Files::new(&FilesConfig { directory: path.to_path_buf(), archives })
+    }
+
     fn directory(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("lats-files-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -263,7 +307,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_listed_until_it_is_removed() {
         let path = directory("read");
-        let mut files = Files::new(&path);
+        let mut files = in_directory(&path, false);
         files.write(&write(1, 0, 0), b"hello").unwrap();
         files.write(&write(1, 5, WRITE_SYNC), b" world").unwrap();
         files.write(&write(2, 0, WRITE_SYNC), b"!").unwrap();
@@ -284,9 +328,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_to_be_archived_waits_for_that() {
+        let path = directory("archive");
+        fs::create_dir(path.join(TO_ARCHIVE)).unwrap();
+        let mut files = in_directory(&path, true);
+        files.write(&write(1, 0, WRITE_SYNC), b"hello").unwrap();
+        files.remove(name(1)).unwrap();
+        let left = path.join(TO_ARCHIVE).join(file_name(name(1)));
+        assert_eq!(fs::read(&left).unwrap()[..5], *b"hello");
+        assert!(files.list(FILE_REDO, 1).unwrap().is_empty());
+        files.write(&write(2, 0, WRITE_SYNC), b"other").unwrap();
+        assert_eq!(fs::read(&left).unwrap()[..5], *b"hello", "nobody writes into it");
+        archived(&path, name(1)).unwrap();
+        assert!(!left.exists() && path.join(spare_name(name(1))).exists());
+        let control = FileName { kind: FILE_CONTROL, instance: 0, number: 1 };
+        files.write(&IoWriteReq { file: control, ..write(1, 0, WRITE_SYNC) }, b"state").unwrap();
+        files.remove(control).unwrap();
+        archived(&path, control).unwrap();
+        assert_eq!(fs::read_dir(path.join(TO_ARCHIVE)).unwrap().count(), 0);
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
     fn a_removed_segment_serves_again_but_its_head_is_gone() {
         let path = directory("spare");
-        let mut files = Files::new(&path);
+        let mut files = in_directory(&path, false);
         files.write(&write(1, 0, WRITE_SYNC), &[7; 3 * BLOCK_BYTES]).unwrap();
         for number in 2..12 {
             files.write(&write(number, 0, WRITE_SYNC), b"!").unwrap();
@@ -302,7 +368,7 @@ mod tests {
             files.remove(name(number)).unwrap();
         }
         let kept = files.names().unwrap().iter().filter(|name| is_spare(name)).count();
-        assert!((SPARES_MIN..8).contains(&kept), "{kept} spares of one segment that is left");
+        assert_eq!(kept, SPARES_MIN, "one segment is left");
         assert!(files.remove_spares().unwrap() && !files.remove_spares().unwrap());
         files.has_failed = true;
         files.write(&write(12, 3, 0), b"er").unwrap();

@@ -6,7 +6,7 @@
 use crate::{
     blocks::is_full,
     doorbell::Doorbell,
-    files::Files,
+    files::{Files, FilesConfig},
     thread::{Homes, News},
 };
 use lats_base::NodeId;
@@ -21,7 +21,7 @@ use lats_signals::{
 use std::{
     io::{Error, ErrorKind},
     path::Path,
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 /// What waits for one of these threads.
@@ -48,13 +48,17 @@ pub(crate) fn thread_of(block: BlockRef, threads: usize) -> usize {
 
 impl Io {
     pub(crate) fn ask(&self, signal: &Signal<'_>) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_signal(signal);
+        self.waiting().push_signal(signal);
         self.filled.notify_one();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, SignalBuffer> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes all of these requests, mostly without a copy; the buffer that it leaves is empty.
     pub(crate) fn ask_all(&self, requests: &mut SignalBuffer) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting();
         if waiting.is_empty() {
             core::mem::swap(&mut *waiting, requests);
         }
@@ -66,7 +70,7 @@ impl Io {
     }
 
     fn wait(&self, taken: &mut SignalBuffer) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting();
         while waiting.is_empty() {
             waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
@@ -74,8 +78,8 @@ impl Io {
     }
 
     /// Does what is asked for, for ever.
-    pub(crate) fn run(&self, directory: &Path, answers: &Answers) {
-        let mut served = Served { files: Files::new(directory), is_full: false };
+    pub(crate) fn run(&self, files: &FilesConfig, answers: &Answers) {
+        let mut served = Served { files: Files::new(files), is_full: false };
         let mut taken = SignalBuffer::new();
         loop {
             self.wait(&mut taken);
@@ -88,7 +92,7 @@ impl Io {
     }
 
     fn is_idle(&self) -> bool {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.waiting().is_empty()
     }
 }
 
@@ -107,7 +111,7 @@ impl Answers {
 
     fn refuse(&self, to: BlockRef, request: u64, error: &Error) {
         let code = match error.kind() {
-            _ if is_full(error) => IO_FULL,
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => IO_FULL,
             ErrorKind::NotFound => IO_MISSING,
             _ => IO_FAILED,
         };
@@ -191,16 +195,14 @@ impl Served {
     /// A full disk is asked again and again, and told of once.
     fn tell(&mut self, file: FileName, error: &Error) {
         let path = self.files.path(file);
-        match () {
-            () if is_full(error) && self.is_full => {}
-            () if is_full(error) => {
-                self.is_full = true;
-                tracing::warn!(
-                    "the disk of {} is full: changes are refused when what waits for it is too much; make room",
-                    path.display()
-                );
-            }
-            () => tracing::error!(%error, "cannot write {}", path.display()),
+        if !is_full(error) {
+            return tracing::error!(%error, "cannot write {}", path.display());
+        }
+        if !std::mem::replace(&mut self.is_full, true) {
+            tracing::warn!(
+                "the disk of {} is full: changes are refused when what waits for it is too much; make room",
+                path.display()
+            );
         }
     }
 }

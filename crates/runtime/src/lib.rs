@@ -67,8 +67,8 @@ pub struct RuntimeConfig {
     pub reads: ReadPlacement,
     /// A thread with nothing to do does the work of those that sleep, instead of waking them.
     pub helping: bool,
-    /// The directory of the node's files, if it keeps anything on disk.
-    pub files: Option<std::path::PathBuf>,
+    /// Where the node's files are, if it keeps anything on disk.
+    pub files: Option<files::FilesConfig>,
     /// Clients in this process: their ends of the ports.
     pub ports: Vec<port::NodeEnd>,
     /// Told of each new view, by the thread that serves the sockets: it must not take long.

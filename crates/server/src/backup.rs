@@ -1,12 +1,18 @@
 //! `latsdb backup`, `latsdb backup verify` and `latsdb restore`.
 
 use crate::{
+    archive, options,
     say::say,
     status::{Target, state_from},
 };
 use anyhow::bail;
-use lats_backup::{Manifest, Progress, Wanted};
+use lats_backup::{
+    Later, Manifest, Progress, Wanted,
+    archive::{Archive, Until, in_words},
+};
+use lats_base::Epoch;
 use lats_runtime::clock;
+use lats_values::temporal::parse_datetime;
 use std::{
     future::Future,
     path::PathBuf,
@@ -47,6 +53,16 @@ pub(crate) struct RestoreArgs {
     /// The directory of the backup.
     #[arg(long, value_name = "DIRECTORY")]
     from: PathBuf,
+    /// What the cluster has archived (`start --archive`): rows are restored as they were in the end, or with --until at a time. May
+    /// be given more than once, and directories of nodes may be named as well.
+    #[arg(long = "archive", value_name = "DIRECTORY")]
+    archives: Vec<PathBuf>,
+    /// As of which moment: a time (UTC), or `epoch:NUMBER`. What happened later is left out.
+    #[arg(long, requires = "archives", value_name = "YYYY-MM-DD HH:MM:SS[.FFF]", value_parser = until)]
+    until: Option<Until>,
+    /// Say what would be restored, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
     /// Only this database; may be given more than once.
     #[arg(long = "database", value_name = "NAME")]
     databases: Vec<String>,
@@ -114,20 +130,68 @@ fn verify(directory: PathBuf) -> anyhow::Result<ExitCode> {
 pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     tokio.block_on(async {
+        let later = later(args).await?;
+        if args.dry_run {
+            return Ok(ExitCode::SUCCESS);
+        }
         let client = args.target.connect().await?;
         let wanted = Wanted { databases: args.databases.clone(), tables: args.tables.clone() };
         let progress = Arc::new(Progress::default());
         let began = Instant::now();
-        let work = lats_backup::restore(&client, &args.from, &wanted, &progress);
+        let work = lats_backup::restore(&client, &args.from, &wanted, later, &progress);
         let restored = shown("restore", &progress, work).await?;
         for (table, rows) in &restored.tables {
             say!("  {table}: {rows} rows");
         }
-        let (tables, epoch) = (restored.tables.len(), restored.manifest.epoch);
+        let (tables, epoch) = (restored.tables.len(), restored.epoch);
         let seconds = began.elapsed().as_secs_f64();
         say!("latsdb: restored {tables} tables as of epoch {epoch} in {seconds:.1} s");
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// What an archive says of the rows of a backup.
+async fn later(args: &RestoreArgs) -> anyhow::Result<Option<Later>> {
+    let manifest = lats_backup::manifest(&args.from)?;
+    if args.archives.is_empty() {
+        say!("latsdb: {} with {}", args.from.display(), contents(&manifest));
+        return Ok(None);
+    }
+    let (directories, cluster) = (args.archives.clone(), manifest.cluster);
+    let progress = Arc::new(Progress::default());
+    let read = progress.clone();
+    let work = async move {
+        let told = move |bytes| {
+            read.bytes.fetch_add(bytes, Ordering::Relaxed);
+        };
+        let open = move || Archive::open(&directories, cluster, archive::decode, told);
+        let opened = tokio::task::spawn_blocking(open).await;
+        opened.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    };
+    let archive = shown("archive", &progress, work).await?;
+    let moment = archive.moment(manifest.epoch, args.until.unwrap_or(Until::End))?;
+    let time = moment.at_ms.map(|at_ms| format!(", {} (UTC)", in_words(at_ms)));
+    say!(
+        "latsdb: a backup of {}, and an archive that tells what happened up to epoch {}{}",
+        contents(&manifest),
+        moment.epoch,
+        time.unwrap_or_default()
+    );
+    let bytes_max = options::default_memory_mib() << 20;
+    Ok(Some(Later { archive, moment, bytes_max }))
+}
+
+/// What `--until` says.
+fn until(text: &str) -> Result<Until, String> {
+    if let Some(number) = text.strip_prefix("epoch:") {
+        let number = number.parse().map_err(|_| "an epoch is a number".to_string())?;
+        return Ok(Until::Epoch(Epoch::new(number)));
+    }
+    let malformed = "write a time like '2026-03-01 14:05:00', in UTC, or epoch:NUMBER";
+    let time = parse_datetime(text).filter(|parsed| parsed.complete && !parsed.clipped);
+    let micros = time.and_then(|parsed| parsed.value.to_unix_micros());
+    let at_ms = micros.and_then(|micros| u64::try_from(micros / 1_000).ok());
+    at_ms.map(Until::Time).ok_or_else(|| malformed.to_string())
 }
 
 fn contents(manifest: &Manifest) -> String {

@@ -26,6 +26,9 @@ pub(crate) struct ClusterFile {
     /// Commits are answered when they are on disk, unless a session says otherwise.
     #[serde(default)]
     pub(crate) to_disk: bool,
+    /// Data nodes archive their redo logs there.
+    #[serde(default)]
+    pub(crate) archive: Option<PathBuf>,
     pub(crate) nodes: Vec<NodeEntry>,
 }
 
@@ -70,6 +73,7 @@ impl ClusterFile {
             memory_mib: 0,
             keeps: false,
             to_disk: false,
+            archive: None,
             nodes,
         }
     }

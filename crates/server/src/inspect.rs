@@ -2,9 +2,10 @@
 
 use crate::say::say;
 use anyhow::{Context, bail};
+use lats_backup::archive::{in_words, times_in};
 use lats_files::{
     control,
-    redo::{End, Record, RecordKind, Seal, Segment},
+    redo::{End, Record, RecordKind, SEGMENT_HEAD_BYTES, Seal, Segment},
 };
 use std::{
     fs,
@@ -15,7 +16,7 @@ use std::{
 /// Print what is in redo logs and control files. The files of a running node may be read as well.
 #[derive(clap::Args)]
 pub(crate) struct InspectArgs {
-    /// Files, or directories of nodes (as `latsdb-data/node-1`).
+    /// Files, or directories of nodes (as `latsdb-data/node-1`) or of their archives.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Print every record of redo logs, and every change.
@@ -32,12 +33,20 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<ExitCode> {
             say!("{} ({} bytes)", file.display(), bytes.len());
             damaged |= match bytes.get(..8) {
                 Some(magic) if magic == control::MAGIC => inspect_control(&bytes),
+                _ if is_of_times(&file) => inspect_times(&bytes),
+                _ if bytes.iter().take(SEGMENT_HEAD_BYTES as usize).all(|byte| *byte == 0) => {
+                    say!("  it was never begun");
+                    false
+                }
                 _ => inspect_redo(&bytes, args.records),
             };
         }
     }
     Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
+
+/// What files of nodes, and of archives, are called.
+const PREFIXES: [&str; 3] = ["control-", "redo-", "times-"];
 
 fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.is_dir() {
@@ -46,18 +55,34 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
-        name.and_then(lats_runtime::files::parse_file_name).is_some()
+        name.is_some_and(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
     };
     let mut files: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(is_ours).collect();
     files.sort();
     if files.is_empty() {
         bail!(
-            "{} has no files of a node; name a directory like latsdb-data/node-1",
+            "{} has no files of a node or of its archive; name a directory like latsdb-data/node-1",
             path.display()
         );
     }
     Ok(files)
+}
+
+fn is_of_times(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("times-"))
+}
+
+/// True if it is damaged.
+fn inspect_times(bytes: &[u8]) -> bool {
+    let (entries, whole) = times_in(bytes);
+    for (at, words) in [("from", entries.first()), ("to", entries.last())] {
+        if let Some((at_ms, epoch)) = words {
+            say!("  {at} {} (UTC): epoch {epoch}", in_words(*at_ms));
+        }
+    }
+    say!("  {} times", entries.len());
+    !whole
 }
 
 /// True if it is damaged.

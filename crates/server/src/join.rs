@@ -1,6 +1,7 @@
 //! `latsdb node --join`: a process on any machine takes the place of a node that is down.
 
 use crate::{
+    archive,
     cluster_file::{ClusterFile, NodeEntry},
     node::NodeArgs,
     options, status,
@@ -164,5 +165,6 @@ fn describe(status: &Status, own: &NodeEntry, args: &NodeArgs) -> anyhow::Result
     cluster.tc_instances = config.tc_instances;
     (cluster.keeps, cluster.to_disk) = (config.keeps, config.to_disk);
     cluster.memory_mib = args.memory_mib.unwrap_or_else(options::default_memory_mib);
+    cluster.archive = args.archive.as_deref().map(archive::prepare).transpose()?;
     Ok(cluster)
 }

@@ -1,5 +1,6 @@
 //! `latsdb`: the one binary. Starts clusters and nodes, shows their state, runs SQL.
 
+mod archive;
 mod backup;
 mod bench;
 mod cluster_file;

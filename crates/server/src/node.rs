@@ -1,6 +1,7 @@
 //! `latsdb node`: one node in this process: the data node's threads, and SQL sessions beside them.
 
 use crate::{
+    archive,
     cluster_file::{ClusterFile, NodeEntry},
     join::{self, NodeRoles},
     ports, random,
@@ -11,7 +12,9 @@ use anyhow::{Context, bail};
 use lats_base::{Incarnation, NodeId};
 use lats_catalog::{Member, Roles, View};
 use lats_node::{NodeConfig, RedoFiles, control::Start};
-use lats_runtime::{ReadPlacement, RuntimeConfig, SpinMethod, ThreadPlan, clock, plan};
+use lats_runtime::{
+    ReadPlacement, RuntimeConfig, SpinMethod, ThreadPlan, clock, files::FilesConfig, plan,
+};
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -51,6 +54,9 @@ pub(crate) struct NodeArgs {
     /// After a loss of all nodes: do not wait for nodes whose disks are gone, if others have their rows.
     #[arg(long)]
     partial: bool,
+    /// Archive redo logs in this directory [default: what `start` was told].
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) archive: Option<PathBuf>,
     /// The id that the cluster must have (a check against a wrong directory).
     #[arg(long)]
     cluster_id: Option<u64>,
@@ -134,6 +140,9 @@ fn described(args: &NodeArgs) -> anyhow::Result<(ClusterFile, NodeEntry)> {
     }
     let entry = entry.clone();
     cluster.memory_mib = args.memory_mib.unwrap_or(cluster.memory_mib);
+    if let Some(path) = &args.archive {
+        cluster.archive = Some(archive::prepare(path)?);
+    }
     Ok((cluster, entry))
 }
 
@@ -175,8 +184,10 @@ fn runtime_config(
         waiting_bytes_max: WAITING_BYTES_MAX,
     });
     let files = node_directory(&args.data_dir, entry.node_id);
+    let archives = redo.is_some() && cluster.archive.is_some();
     if redo.is_some() {
         lock(&files)?;
+        begin_to_archive(&files, cluster, entry.node_id)?;
     }
     let names: Vec<_> = threads.iter().map(ThreadPlan::name).collect();
     tracing::info!(node = entry.node_id, "threads: {}", names.join(", "));
@@ -204,12 +215,20 @@ fn runtime_config(
         listener,
         peers,
         ports: Vec::new(),
-        files: redo.map(|_| files),
+        files: redo.map(|_| FilesConfig { directory: files, archives }),
         on_view: Box::new(mark_when_full(
             supervisor::full_file(&args.data_dir, entry.node_id),
             node,
         )),
     })
+}
+
+/// ARCHIVE-1: archives what is in the node's directory, if that is wanted.
+fn begin_to_archive(files: &Path, cluster: &ClusterFile, node: u16) -> anyhow::Result<()> {
+    match &cluster.archive {
+        Some(path) => archive::begin(files, &archive::directory(path, cluster.cluster_id, node)),
+        None => archive::is_off(files),
+    }
 }
 
 /// Where a node's files are.

@@ -34,6 +34,10 @@ pub(crate) struct StartArgs {
     /// disk (they are on all disks) [default: replicated; for a cluster that starts again, what it was].
     #[arg(long)]
     durability: Option<Durability>,
+    /// Archive redo logs in this directory, so that rows can be restored as of any moment (with a backup); `off` ends that
+    /// [default: off; for a cluster that starts again, what it was].
+    #[arg(long, value_name = "DIRECTORY")]
+    archive: Option<PathBuf>,
     /// After a loss of all nodes: do not wait for nodes whose disks are gone, if others have their rows. What they alone knew
     /// is lost.
     #[arg(long)]
@@ -99,6 +103,7 @@ pub(crate) struct Options {
     pub(crate) locations: Vec<String>,
     pub(crate) ephemeral: bool,
     pub(crate) durability: Option<Durability>,
+    pub(crate) archive: Option<PathBuf>,
     pub(crate) partial: bool,
 }
 
@@ -151,6 +156,7 @@ impl StartArgs {
             ephemeral: self.ephemeral || file.ephemeral,
             partial: self.partial,
             durability: self.durability.or(file.durability),
+            archive: self.archive.clone().or(file.archive),
         })
     }
 }

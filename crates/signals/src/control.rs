@@ -270,8 +270,6 @@ body! {
         commands: u64,
         /// The newest epoch that is durable everywhere.
         durable: Epoch,
-        /// 1: some node's disk does not keep up; nothing new is to be changed (REDO-4).
-        behind: u64,
     }
 }
 body! {
@@ -287,8 +285,6 @@ body! {
         commands: u64,
         /// The newest durable one.
         durable: Epoch,
-        /// 1: some node's disk does not keep up; nothing new is to be changed (REDO-4).
-        behind: u64,
     }
 }
 body! {

@@ -132,8 +132,7 @@ body! {
     }
 }
 body! {
-    /// LDM → control of the same node, when it changes, and control → leader, with every tick: the disk does not keep up with
-    /// the redo log.
+    /// LDM → data managers of the same number at the other replicas: the disk does not keep up with the redo log (REDO-4).
     LogBehindRep {
         /// 1: it does not; 0: it does again.
         behind: u64,

@@ -216,9 +216,8 @@ pub fn backlog_is_bounded(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// What simulated clients, and a batch of copied rows, bring at most when others refuse changes already, or while nobody
-/// leads who could tell them (storm 61164556: a disk is full when the leader dies).
-const UNDER_WAY_BYTES: usize = 68 << 10;
+/// What simulated clients, and a batch of copied rows, bring at most when others refuse changes already.
+const UNDER_WAY_BYTES: usize = 64 << 10;
 
 /// In peace everything becomes durable soon, and is what is in memory.
 pub fn disks_match_memory(world: &World, random: &mut Prng) -> Result<(), String> {

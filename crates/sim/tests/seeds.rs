@@ -62,6 +62,19 @@ fn outages_that_once_failed() {
     }
 }
 
+/// Long runs with many faults.
+#[test]
+fn storms_that_once_failed() {
+    // A disk is full while nobody leads who could tell of it; steps of a checkpoint that count what the last one has added.
+    for seed in [834855577, 303755746] {
+        let outcome = run_caught(&Options { seed, kind: Kind::Storm, ..Options::default() });
+        assert_eq!(
+            outcome.failure, None,
+            "seed {seed}; repeat: cargo xtask sim --seeds 1 --seed {seed} --storm -v"
+        );
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_run() {
     for seed in 1..=5 {

@@ -23,7 +23,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ),
     ("lats-mysql-wire", &["base", "values"]),
     ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
-    ("lats-backup", &["base", "values", "catalog", "client"]),
+    ("lats-backup", &["base", "values", "catalog", "files", "client"]),
     ("lats-bench", &["base", "values", "catalog", "client"]),
     ("lats-cost", &["base", "values", "catalog", "signals", "kernel", "ldm", "tc", "client"]),
     (

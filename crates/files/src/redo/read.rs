@@ -37,6 +37,8 @@ pub struct Segment<'f> {
     pub origin: u32,
     /// How many times the cluster had been restarted when it was begun.
     pub restarts: u32,
+    /// Records of earlier segments are of no later epoch.
+    pub before: Epoch,
     next_record: u64,
     end: End,
     /// What is there of the next record is right, as far as it goes.
@@ -113,6 +115,7 @@ impl<'f> Segment<'f> {
             number: head.segment,
             origin: head.origin,
             restarts: head.restarts,
+            before: head.before,
             next_record: head.first_record,
             end: End::Clean,
             cut_off: false,

@@ -124,6 +124,7 @@ impl Survey {
         let continues = self.continues(segment);
         if continues {
             self.last_record = segment.next_record() - 1;
+            self.newest = self.newest.max(segment.before);
             self.begun_after = self.begun_after.max(segment.restarts);
         } else {
             self.passed_over += 1;

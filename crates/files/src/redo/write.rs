@@ -22,6 +22,8 @@ pub struct Writer {
     /// The segment with which the log begins, and how many times the cluster has been restarted.
     origin: u32,
     restarts: u32,
+    /// What was taken is of no later epoch.
+    before: Epoch,
     /// Where the next bytes stand in the segment; none: a new one is to be begun.
     offset: Option<u64>,
     buffer: Vec<u8>,
@@ -47,12 +49,13 @@ pub struct Taken {
     pub whole: Option<Epoch>,
 }
 
-/// The first records that wait: their length, the number of the last of them, and what they seal.
+/// The first records that wait: their length, the number of the last of them, what they seal, and their newest epoch.
 struct First {
     length: usize,
     last: u64,
     sealed: Option<Epoch>,
     whole: Option<Epoch>,
+    newest: Epoch,
 }
 
 /// A row's place: table, fragment, row id.
@@ -68,6 +71,7 @@ impl Writer {
             segment: 0,
             origin: 1,
             restarts: 0,
+            before: Epoch::default(),
             offset: None,
             buffer: Vec::new(),
             open: None,
@@ -79,12 +83,14 @@ impl Writer {
     pub fn begin_behind(&mut self, segment: u32) {
         require!(self.buffer.is_empty() && self.offset.is_none(), "nothing is written yet");
         (self.segment, self.origin, self.last) = (segment, segment + 1, 0);
+        self.before = Epoch::default();
     }
 
-    /// As [`Self::begin_behind`]; but the log there, which begins with the segment `origin` and has so many records, goes on.
-    pub fn go_on_behind(&mut self, segment: u32, origin: u32, last_record: u64) {
+    /// As [`Self::begin_behind`]; but the log there, which begins with the segment `origin` and has so many records, none of a
+    /// later epoch than `newest`, goes on.
+    pub fn go_on_behind(&mut self, segment: u32, origin: u32, (last_record, newest): (u64, Epoch)) {
         self.begin_behind(segment);
-        (self.origin, self.last) = (origin, last_record);
+        (self.origin, self.last, self.before) = (origin, last_record, newest);
     }
 
     /// Segments that are begun from now on say that the log begins with this one.
@@ -187,7 +193,8 @@ impl Writer {
     /// for it. A new segment is begun when the last one has `segment_bytes`.
     pub fn take(&mut self, mut room: Vec<u8>, most_bytes: usize, segment_bytes: u64) -> Taken {
         require!(self.open.is_none(), "a record ends before it is written");
-        let First { length, last: last_record, sealed, whole } = self.first_records(most_bytes);
+        let First { length, last: last_record, sealed, whole, newest } =
+            self.first_records(most_bytes);
         room.clear();
         let mut bytes = if length == self.buffer.len() {
             core::mem::replace(&mut self.buffer, room)
@@ -205,18 +212,21 @@ impl Writer {
             }
         };
         self.offset = Some(offset + bytes.len() as u64);
+        self.before = self.before.max(newest);
         bytes.resize(bytes.len() + END_BYTES, 0);
         Taken { segment: self.segment, offset, bytes, last_record, sealed, whole }
     }
 
     fn first_records(&self, most_bytes: usize) -> First {
-        let mut first = First { length: 0, last: self.last, sealed: None, whole: None };
+        let newest = Epoch::default();
+        let mut first = First { length: 0, last: self.last, sealed: None, whole: None, newest };
         while let Ok((head, body)) = RecordHead::read_from_prefix(&self.buffer[first.length..]) {
             let end = first.length + head.length_bytes as usize;
             if first.length > 0 && end > most_bytes {
                 break;
             }
             (first.length, first.last) = (end, head.number);
+            first.newest = first.newest.max(head.epoch);
             if head.kind == SEAL {
                 first.sealed = Some(head.epoch);
                 if SealBody::read_from_prefix(body).is_ok_and(|(body, _)| body.whole != 0) {
@@ -238,6 +248,7 @@ impl Writer {
             first_record: first.map_or(self.last + 1, |(head, _)| head.number),
             origin: self.origin,
             restarts: self.restarts,
+            before: self.before,
             checksum: 0,
         };
         let checked = size_of::<SegmentHead>() - size_of::<u64>();

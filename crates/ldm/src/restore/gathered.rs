@@ -71,6 +71,11 @@ impl Gathered {
         self.later_bytes <= LATER_BYTES_MAX
     }
 
+    /// The log has ended: true if it is to be read once more.
+    pub(super) fn is_too_much_at_end(&self) -> bool {
+        self.later_bytes > LATER_AT_END_BYTES_MAX
+    }
+
     /// The rows as they were in this epoch, and transactions that had ended in the last ones before it, or later; none if it is
     /// too late for that, or too much waits. What waited and is of an epoch behind `void_after` is void.
     pub(super) fn into_rows(
@@ -78,12 +83,13 @@ impl Gathered {
         epoch: Epoch,
         void_after: Epoch,
     ) -> Option<(FoundRows, Ended)> {
-        if epoch < self.upto || self.later_bytes > LATER_AT_END_BYTES_MAX {
+        if epoch.min(void_after) < self.upto || self.is_too_much_at_end() {
             return None;
         }
         for later in self.later.into_iter().filter(|later| later.epoch <= void_after) {
             note_changes(&mut self.rows, changes_in(&later.changes), later.epoch, epoch);
         }
+        self.ended.retain(|(at, _)| *at <= void_after);
         Some((self.rows, self.ended))
     }
 }
@@ -149,14 +155,18 @@ mod tests {
                 assert!(gathered.note(record, so_far.certain()));
             });
             let upto = Epoch::new(random.between(survey.certain().get(), end));
+            let void_after = [random.between(survey.certain().get(), end), u64::MAX];
+            let void_after = Epoch::new(void_after[random.below(2) as usize]);
+            let counts = |record: &Record<'_>| record.epoch <= void_after;
             let mut again = BTreeMap::new();
-            for record in Segment::open(&bytes).unwrap() {
+            for record in Segment::open(&bytes).unwrap().filter(counts) {
                 note_changes(&mut again, record.changes(), record.epoch, upto);
             }
             known_late += usize::from(!gathered.later.is_empty());
-            let (rows, ended) = gathered.into_rows(upto, Epoch::new(u64::MAX)).unwrap();
+            let (rows, ended) = gathered.into_rows(upto, void_after).unwrap();
             assert_eq!(shown(rows), shown(again), "seed {seed}");
-            let known = Segment::open(&bytes).unwrap().map(|r| (r.epoch, r.transaction));
+            let known =
+                Segment::open(&bytes).unwrap().filter(counts).map(|r| (r.epoch, r.transaction));
             let known = known.filter(|(_, transaction)| *transaction != TransactionId::NONE);
             assert!(known.eq(ended), "seed {seed}");
         }

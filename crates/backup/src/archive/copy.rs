@@ -1,0 +1,273 @@
+//! Writing an archive, beside a node that serves: what stands in its files is copied as it comes (ARCHIVE-1, ARCHIVE-2).
+
+use super::{
+    Decode, Ended, LOG_PREFIX, OPEN, STATE_PREFIX, TIMES_PREFIX,
+    log_reader::{LogReader, Read},
+};
+use crate::{BackupError, place::sync_directory};
+use lats_base::{Epoch, Incarnation};
+use lats_files::{control, redo::RecordKind};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::ErrorKind,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+use zerocopy::IntoBytes;
+
+/// A segment file as the node has it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogFile {
+    /// The data manager.
+    pub instance: u16,
+    /// The number of the segment.
+    pub number: u32,
+    /// Where it is now.
+    pub path: PathBuf,
+}
+
+/// Writes what a node has into its directory of an archive.
+pub struct Archiver {
+    directory: PathBuf,
+    decode: Decode,
+    /// Segments that are in the archive as wholes.
+    done: BTreeSet<(u16, u32)>,
+    /// The segment of each data manager that is being copied.
+    streams: BTreeMap<u16, Stream>,
+    /// The newest state that was copied: restarts, version of the catalog; and how many commands are known.
+    state: Option<(usize, u64)>,
+    commands: u64,
+    times: Option<(PathBuf, File, u64)>,
+    /// The newest epoch that a seal was seen of; what was said last, and when.
+    sealed: Epoch,
+    said: ((Epoch, u64), u64),
+    /// Something was written since the last sync.
+    is_dirty: bool,
+}
+
+/// A segment that is being copied.
+struct Stream {
+    number: u32,
+    reader: LogReader,
+    to: To,
+}
+
+/// Where a segment goes.
+enum To {
+    /// Its head has not been read yet.
+    Unknown,
+    /// The archive has all of it.
+    Done,
+    Copy(Copy),
+}
+
+struct Copy {
+    path: PathBuf,
+    file: File,
+    /// So much is there.
+    bytes: u64,
+}
+
+/// At rest the time is said so often.
+const SAID_EVERY_MS: u64 = 1_000;
+
+impl Archiver {
+    /// Goes on with what is in the directory.
+    ///
+    /// # Errors
+    /// If it cannot be written into.
+    pub fn new(directory: &Path, decode: Decode) -> Result<Self, BackupError> {
+        fs::create_dir_all(directory).map_err(BackupError::file(directory))?;
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            decode,
+            done: BTreeSet::new(),
+            streams: BTreeMap::new(),
+            state: None,
+            commands: 0,
+            times: None,
+            sealed: Epoch::default(),
+            said: Default::default(),
+            is_dirty: false,
+        })
+    }
+
+    /// Copies what is new in the node's logs: all of its segments that are still there. Gives those that are in the archive as
+    /// wholes.
+    ///
+    /// # Errors
+    /// If the archive cannot be written; whoever calls again goes on where it was.
+    pub fn copy_logs(&mut self, logs: &BTreeSet<LogFile>) -> Result<Vec<LogFile>, BackupError> {
+        let mut whole = Vec::new();
+        let mut later = logs.iter().skip(1);
+        for log in logs {
+            let is_last = later.next().is_none_or(|next| next.instance != log.instance);
+            let at = (log.instance, log.number);
+            if self.done.contains(&at) || self.copy_log(log, is_last)? {
+                self.done.insert(at);
+                whole.push(log.clone());
+            }
+        }
+        let there = |at: &(u16, u32)| logs.iter().any(|log| (log.instance, log.number) == *at);
+        self.done.retain(there);
+        Ok(whole)
+    }
+
+    /// True if it is in the archive as a whole: nothing follows in the last segment of a log only for now.
+    fn copy_log(&mut self, log: &LogFile, is_last: bool) -> Result<bool, BackupError> {
+        let mut stream = match self.streams.remove(&log.instance) {
+            Some(stream) if stream.number == log.number => stream,
+            _ => {
+                let file = match File::open(&log.path) {
+                    // It has been put aside; next time it is found there.
+                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+                    opened => opened.map_err(BackupError::file(&log.path))?,
+                };
+                Stream { number: log.number, reader: LogReader::new(file), to: To::Unknown }
+            }
+        };
+        // If that fails, all of it is read again.
+        let is_readable = self.copy_stream(log, &mut stream)?;
+        if is_last {
+            // Its head may still come; what is under another head is read anew.
+            if is_readable {
+                self.streams.insert(log.instance, stream);
+            }
+            return Ok(false);
+        }
+        if let To::Copy(to) = stream.to {
+            to.file.sync_all().map_err(BackupError::file(&to.path))?;
+            let whole = to.path.with_extension("log");
+            fs::rename(&to.path, &whole).map_err(BackupError::file(&whole))?;
+            sync_directory(&self.directory)?;
+        }
+        Ok(true)
+    }
+
+    /// False if it has no head.
+    fn copy_stream(&mut self, log: &LogFile, stream: &mut Stream) -> Result<bool, BackupError> {
+        loop {
+            let sealed = &mut self.sealed;
+            let show = |record: &lats_files::redo::Record<'_>, _| {
+                if record.kind == RecordKind::Seal {
+                    *sealed = (*sealed).max(record.seal.epoch);
+                }
+            };
+            match stream.reader.read(show).map_err(BackupError::file(&log.path))? {
+                Read::Some => {}
+                Read::Nothing => return Ok(true),
+                Read::Unreadable(_) => return Ok(false),
+            }
+            let Some(life) = stream.reader.segment().map(|segment| segment.log.life) else {
+                return Ok(false);
+            };
+            if matches!(stream.to, To::Unknown) {
+                stream.to = self.begin(log, life)?;
+            }
+            let To::Copy(to) = &mut stream.to else { return Ok(true) };
+            let bytes = stream.reader.bytes();
+            let from = stream.reader.at() - bytes.len() as u64;
+            // A former process of this node has copied what stands before.
+            let new = usize::try_from(to.bytes.saturating_sub(from)).unwrap_or(usize::MAX);
+            if let Some(new) = bytes.get(new..).filter(|new| !new.is_empty()) {
+                let written = to.file.write_all_at(new, to.bytes);
+                written.map_err(BackupError::file(&to.path))?;
+                to.bytes += new.len() as u64;
+                self.is_dirty = true;
+            }
+        }
+    }
+
+    /// The file of a segment.
+    fn begin(&self, log: &LogFile, life: Incarnation) -> Result<To, BackupError> {
+        let LogFile { instance, number, .. } = log;
+        let name = format!("{LOG_PREFIX}{instance}-{number:010}-{:010}.log", life.get());
+        let path = self.directory.join(name);
+        if path.try_exists().map_err(BackupError::file(&path))? {
+            return Ok(To::Done);
+        }
+        let path = path.with_extension(OPEN);
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(BackupError::file(&path))?;
+        let mut there = LogReader::new(file.try_clone().map_err(BackupError::file(&path))?);
+        // What does not end with a whole record is written again.
+        let _ = there.read_all(|_, _| {}).map_err(BackupError::file(&path))?;
+        let bytes = there.at();
+        file.set_len(bytes).map_err(BackupError::file(&path))?;
+        Ok(To::Copy(Copy { path, file, bytes }))
+    }
+
+    /// Copies a control file, unless it says nothing new. False if it is not whole, yet.
+    ///
+    /// # Errors
+    /// If the archive cannot be written.
+    pub fn copy_state(&mut self, bytes: &[u8]) -> Result<bool, BackupError> {
+        let Ok((_, content)) = control::open(bytes) else { return Ok(false) };
+        let Some(kept) = (self.decode)(content) else { return Ok(false) };
+        let state = (kept.restored.len(), kept.catalog.version);
+        if self.state.is_none_or(|copied| copied != state) {
+            let name =
+                format!("{STATE_PREFIX}{:010}-{:020}.state", kept.restored.len(), kept.commands);
+            let path = self.directory.join(name);
+            let fresh = path.with_extension("new");
+            let write = || {
+                let mut file = File::create(&fresh)?;
+                std::io::Write::write_all(&mut file, bytes)?;
+                file.sync_all()?;
+                fs::rename(&fresh, &path)
+            };
+            write().map_err(BackupError::file(&path))?;
+            sync_directory(&self.directory)?;
+            self.state = Some(state);
+        }
+        self.commands = self.commands.max(kept.commands);
+        Ok(true)
+    }
+
+    /// The epochs that were seen as sealed had ended by now, and the states that were copied were known.
+    ///
+    /// # Errors
+    /// If the archive cannot be written.
+    pub fn note_time(&mut self, now_ms: u64) -> Result<(), BackupError> {
+        let (said, at_ms) = self.said;
+        let (is_old, now) =
+            (now_ms >= at_ms.saturating_add(SAID_EVERY_MS), (self.sealed, self.commands));
+        if self.sealed == Epoch::default() || (said == now && !is_old) {
+            return Ok(());
+        }
+        let (path, file, bytes) = match &mut self.times {
+            Some(times) => times,
+            None => {
+                let path = self.directory.join(format!("{TIMES_PREFIX}{now_ms:015}.lats"));
+                let file = File::create(&path).map_err(BackupError::file(&path))?;
+                self.times.insert((path, file, 0))
+            }
+        };
+        let ended = Ended::new(now_ms, self.sealed, self.commands);
+        file.write_all_at(ended.as_bytes(), *bytes).map_err(BackupError::file(path))?;
+        *bytes += size_of::<Ended>() as u64;
+        (self.said, self.is_dirty) = ((now, now_ms), true);
+        Ok(())
+    }
+
+    /// What was written is safe.
+    ///
+    /// # Errors
+    /// If that cannot be done.
+    pub fn sync(&mut self) -> Result<(), BackupError> {
+        if !std::mem::take(&mut self.is_dirty) {
+            return Ok(());
+        }
+        let copy = |stream: &'_ Stream| match &stream.to {
+            To::Copy(to) => Some((to.path.clone(), to.file.try_clone())),
+            _ => None,
+        };
+        let logs = self.streams.values().filter_map(copy);
+        let times = self.times.iter().map(|(path, file, _)| (path.clone(), file.try_clone()));
+        for (path, file) in logs.chain(times) {
+            file.and_then(|file| file.sync_data()).map_err(BackupError::file(&path))?;
+        }
+        sync_directory(&self.directory)
+    }
+}

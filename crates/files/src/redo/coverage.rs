@@ -1,0 +1,249 @@
+//! Of which epochs a log tells every change: what rows are restored from as of any moment (ARCHIVE-3;
+//! `docs/protocols/archive.md`).
+
+use super::{Record, RecordKind, Segment, void_after};
+use alloc::vec::Vec;
+use lats_base::{Epoch, Incarnation};
+
+/// Epochs after one, up to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// The epoch before the first one.
+    pub after: Epoch,
+    /// The last one.
+    pub upto: Epoch,
+}
+
+/// Reads the segments of one data manager of one node, in the order of their numbers, whatever lives have written them, and with
+/// gaps where some are missing.
+#[derive(Clone, Debug)]
+pub struct Coverage {
+    /// What each restart of the cluster has begun with.
+    restored: Vec<Epoch>,
+    last: Option<Last>,
+    /// All changes of later epochs stand in what was read since.
+    open: Option<Span>,
+    spans: Vec<Span>,
+}
+
+/// The last segment that was read.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    number: u64,
+    life: Incarnation,
+    /// The number of the record that would go on.
+    next_record: u64,
+    restarts: u32,
+}
+
+impl Last {
+    fn of(segment: &Segment<'_>) -> Self {
+        Self {
+            number: segment.number,
+            life: segment.log.life,
+            next_record: segment.next_record(),
+            restarts: segment.restarts,
+        }
+    }
+
+    fn is_copy_of(&self, other: &Self) -> bool {
+        (self.number, self.life) == (other.number, other.life)
+    }
+}
+
+impl Coverage {
+    /// Nothing is read yet.
+    pub fn new(restored: &[Epoch]) -> Self {
+        Self { restored: restored.to_vec(), last: None, open: None, spans: Vec::new() }
+    }
+
+    /// Of the next segment only the head has been read. It may be another copy of the last one, from somewhere else.
+    pub fn begin(&mut self, segment: &Segment<'_>) {
+        if !self.goes_on_with(segment) {
+            self.close();
+            // What a restart has begun with may be from other logs.
+            let restarts = self.restored.iter().take(segment.restarts as usize);
+            let before = restarts.fold(segment.before, |newest, epoch| newest.max(*epoch));
+            self.open = Some(Span { after: before, upto: before });
+        }
+        self.note_place(segment);
+    }
+
+    /// So far the segment was read.
+    pub fn note_place(&mut self, segment: &Segment<'_>) {
+        let mut here = Last::of(segment);
+        if let Some(copy) = self.last.filter(|last| last.is_copy_of(&here)) {
+            here.next_record = here.next_record.max(copy.next_record);
+        }
+        self.last = Some(here);
+    }
+
+    /// A record of the segment.
+    pub fn note(&mut self, record: &Record<'_>, restarts: u32) {
+        if record.kind != RecordKind::Seal {
+            return;
+        }
+        let epoch = record.seal.epoch;
+        if !record.seal.whole {
+            // REJOIN-8: of rows that were changed meanwhile it may have the last change only.
+            return self.close();
+        }
+        let open = self.open.get_or_insert(Span { after: epoch, upto: epoch });
+        open.upto = open.upto.max(epoch.min(void_after(&self.restored, restarts)));
+    }
+
+    /// Where it tells everything.
+    pub fn spans(mut self) -> Vec<Span> {
+        self.close();
+        self.spans
+    }
+
+    fn goes_on_with(&self, segment: &Segment<'_>) -> bool {
+        let (Some(last), here) = (self.last, Last::of(segment)) else { return false };
+        // What a loss of power took from the node's disk may have been copied before.
+        let follows = (2..=last.next_record).contains(&here.next_record);
+        // Restarts in between have begun with what stands here, unless this log had to be filled.
+        let between =
+            self.restored.get(last.restarts as usize..here.restarts.max(last.restarts) as usize);
+        let reaches = |epoch: &Epoch| self.open.is_none_or(|open| open.upto >= *epoch);
+        last.is_copy_of(&here)
+            || follows && between.is_some_and(|between| between.iter().all(reaches))
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take().filter(|open| open.after < open.upto) {
+            self.spans.push(open);
+        }
+    }
+}
+
+/// The first epochs of these that none of the spans tells of.
+pub fn first_gap(spans: &[Span], wanted: Span) -> Option<Span> {
+    let mut spans = spans.to_vec();
+    spans.sort_unstable();
+    let mut known = wanted.after;
+    for span in spans {
+        if span.after > known && known < wanted.upto {
+            return Some(Span { after: known, upto: span.after.min(wanted.upto) });
+        }
+        known = known.max(span.upto);
+    }
+    (known < wanted.upto).then_some(Span { after: known, upto: wanted.upto })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::*, *};
+    use lats_base::ClientId;
+
+    fn span(after: u64, upto: u64) -> Span {
+        Span { after: Epoch::new(after), upto: Epoch::new(upto) }
+    }
+
+    struct Log {
+        life: u32,
+        writer: Writer,
+        segments: Vec<Vec<u8>>,
+    }
+
+    impl Log {
+        fn new() -> Self {
+            Self { life: 1, writer: Writer::new(id(1)), segments: Vec::new() }
+        }
+
+        /// A change and a seal in a segment of their own.
+        fn add(&mut self, change: u64, seal: u64, whole: bool) {
+            let transaction = TransactionId { client: ClientId::new(1), sequence: change };
+            let at = (TableId::new(1), FragmentId::new(0), RowId::new(1));
+            self.writer.change((transaction, Epoch::new(change)), at, change, b"k", Some(b"i"));
+            self.writer.end();
+            let epoch = Epoch::new(seal);
+            self.writer.seal(Seal { epoch, whole, ..Seal::default() });
+            self.segments.push(self.writer.take(Vec::new(), 1 << 20, 1).bytes);
+        }
+
+        /// A new life, which the log goes on in.
+        fn live_again(&mut self, restarts: u32) {
+            let (last, segment) = (self.writer.last_record(), self.segments.len() as u32);
+            let newest = Segment::open(self.segments.last().unwrap()).unwrap();
+            let newest = newest.map(|record| record.epoch).max().unwrap();
+            self.life += 1;
+            self.writer = Writer::new(id(self.life));
+            self.writer.go_on_behind(segment, 1, (last, newest));
+            self.writer.set_restarts(restarts);
+        }
+
+        fn spans(&self, restored: &[u64], there: impl Fn(usize) -> bool) -> Vec<Span> {
+            let restored: Vec<Epoch> = restored.iter().map(|epoch| Epoch::new(*epoch)).collect();
+            let mut coverage = Coverage::new(&restored);
+            let segments = self.segments.iter().enumerate().filter(|(at, _)| there(*at));
+            for (_, bytes) in segments {
+                let mut segment = Segment::open(bytes).unwrap();
+                coverage.begin(&segment);
+                let restarts = segment.restarts;
+                segment.by_ref().for_each(|record| coverage.note(&record, restarts));
+                coverage.note_place(&segment);
+            }
+            coverage.spans()
+        }
+    }
+
+    fn id(life: u32) -> LogId {
+        LogId { cluster: 7, node: NodeId::new(2), instance: 1, life: Incarnation::new(life) }
+    }
+
+    #[test]
+    fn a_log_tells_of_all_epochs_but_for_those_of_missing_segments() {
+        let mut log = Log::new();
+        for at in 1..=5 {
+            log.add(10 * at + 1, 10 * at, true);
+        }
+        assert_eq!(log.spans(&[], |_| true), [span(0, 50)]);
+        // Changes of epoch 31 may stand in the one that is missing.
+        assert_eq!(log.spans(&[], |at| at != 2), [span(0, 20), span(31, 50)]);
+        assert_eq!(log.spans(&[], |at| at > 0), [span(11, 50)]);
+        // Another copy, of which the last record is missing.
+        let mut copy = log.segments[1].clone();
+        copy.truncate(copy.len() - END_BYTES - 8);
+        log.segments.insert(2, copy);
+        assert_eq!(log.spans(&[], |_| true), [span(0, 50)]);
+        log.segments.swap(1, 2);
+        assert_eq!(log.spans(&[], |_| true), [span(0, 50)]);
+    }
+
+    #[test]
+    fn what_happened_while_a_node_was_away_or_filled_its_log_does_not_tell() {
+        let mut log = Log::new();
+        log.add(11, 10, true);
+        log.live_again(0);
+        log.add(40, 40, false);
+        log.add(41, 50, true);
+        log.add(60, 60, true);
+        assert_eq!(log.spans(&[], |_| true), [span(0, 10), span(50, 60)]);
+    }
+
+    #[test]
+    fn a_restart_goes_on_with_what_it_restored() {
+        let mut log = Log::new();
+        log.add(11, 12, true);
+        log.live_again(1);
+        log.add(100, 101, true);
+        assert_eq!(log.spans(&[10], |_| true), [span(0, 101)], "11 and 12 are void");
+        let of_others = [span(0, 12), span(13, 101)];
+        assert_eq!(log.spans(&[13], |_| true), of_others, "it does not have the changes of 13");
+        log.live_again(3);
+        log.add(200, 201, true);
+        assert_eq!(log.spans(&[10, 101, 150], |_| true), [span(0, 101), span(150, 201)]);
+    }
+
+    #[test]
+    fn gaps_are_found_where_nobody_tells() {
+        let spans = [span(20, 30), span(0, 10), span(8, 15)];
+        assert_eq!(first_gap(&spans, span(3, 12)), None);
+        assert_eq!(first_gap(&spans, span(3, 25)), Some(span(15, 20)));
+        assert_eq!(first_gap(&spans, span(3, 18)), Some(span(15, 18)));
+        assert_eq!(first_gap(&spans, span(21, 33)), Some(span(30, 33)));
+        assert_eq!(first_gap(&[], span(1, 2)), Some(span(1, 2)));
+        assert_eq!(first_gap(&[], span(2, 2)), None);
+    }
+}

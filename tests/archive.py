@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Restores rows as of several moments, from a backup and what the nodes have archived meanwhile, with real processes.
+
+Threads move money while a backup is taken, a node is killed, all nodes are killed at once, and a table is dropped. For each of
+several moments another cluster of another shape is filled: every transfer that was acknowledged well before the moment must be
+there, but for those of the last second before all nodes died; none that was begun after the moment; and balances must follow from
+the transfers. One node's archive may be missing; where both lack something it says so, and how far it can go.
+archive.py [--binary target/release/latsdb] [--sql-port 15960]"""
+
+import argparse
+import glob
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+from backup import expect, run
+from blackout import Durable
+from kill import Cluster, Ledger, Worker, connect, prepare
+
+# An epoch has ended, is sealed and noted so long after its last commits, also when a node dies: in seconds.
+NOTED_WITHIN = 2.0
+# Of commits that wait for no disk the last ones are lost with all nodes.
+LOST_BEFORE = 1.0
+
+
+class Moments:
+    """Times by both clocks, and when all nodes died."""
+
+    def __init__(self):
+        self.taken, self.died = [], None
+
+    def take(self):
+        self.taken.append((time.time(), time.monotonic()))
+
+
+def load(args, cluster, ports, ledger, moments, folder):
+    stop, chooser = threading.Event(), random.Random(args.seed)
+    workers = [Worker(i + 1, ports, ledger, stop) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    time.sleep(1)
+    expect(run(args.binary, "backup", "--data-dir", cluster.directory, "--to", folder), 0, "backup of")
+    time.sleep(chooser.uniform(1, 2))
+    moments.take()
+    os.kill(chooser.choice(cluster.nodes())["pid"], signal.SIGKILL)
+    time.sleep(chooser.uniform(0, 1))
+    moments.take()
+    cluster.wait_whole()
+    time.sleep(1)
+    cluster.kill_all(False, chooser)
+    moments.died = time.monotonic()
+    time.sleep(0.1)
+    cluster.wait_whole()
+    moments.take()
+    time.sleep(NOTED_WITHIN + 0.5)
+    moments.take()
+    stop.set()
+    for worker in workers:
+        worker.join(20)
+        assert not worker.is_alive() and not worker.failure, worker.failure
+
+
+def check_moment(there, ledger, moments, at):
+    transfers = there.query("SELECT id, source, target, amount FROM transfer")
+    found = {int(row[0]) for row in transfers}
+    must, must_not = set(), set()
+    for number, (committed, _, begun) in zip(ledger.committed, ledger.commits):
+        if begun > at:
+            must_not.add(number)
+        elif committed < at - NOTED_WITHIN and not moments.died - LOST_BEFORE < committed <= moments.died:
+            must.add(number)
+    assert not must - found, f"{len(must - found)} of {len(must)} transfers that were committed before are missing"
+    assert not must_not & found, f"{len(must_not & found)} transfers are there that were begun later"
+    strange = found - set(ledger.committed) - set(ledger.unknown)
+    assert not strange, f"{len(strange)} transfers are there that nobody has committed"
+    balances = {}
+    for _, source, target, amount in transfers:
+        balances[int(source)] = balances.get(int(source), 0) - int(amount)
+        balances[int(target)] = balances.get(int(target), 0) + int(amount)
+    accounts = {int(k): int(v) for k, v in there.query("SELECT id, balance FROM account")}
+    assert accounts == {k: balances.get(k, 0) for k in accounts}, "the balances do not follow from the transfers"
+    print(f"archive: {len(found)} transfers; {len(must)} must be there, {len(must_not)} must not", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
+    parser.add_argument("--sql-port", type=int, default=15960)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    args = parser.parse_args()
+    print(f"archive: seed {args.seed}", flush=True)
+    above = tempfile.mkdtemp(prefix="latsdb-archive-")
+    folder, archive = os.path.join(above, "backup"), os.path.join(above, "archive")
+    cluster, ports = Durable(args.binary, args.sql_port, "--archive", archive), [args.sql_port, args.sql_port + 1]
+    other, ledger, moments = None, Ledger(), Moments()
+    try:
+        setup = connect(ports[0], 60)
+        prepare(setup)
+        load(args, cluster, ports, ledger, moments, folder)
+        setup = connect(ports[0], 60)
+        setup.query("CREATE TABLE late (name VARCHAR(20) PRIMARY KEY, n INT, UNIQUE KEY (n))")
+        setup.query("INSERT INTO late VALUES ('a', 1), ('b', 2)")
+        setup.query("UPDATE late SET n = 3 WHERE name = 'a'")
+        setup.query("INSERT INTO late VALUES ('c', 1)")
+        time.sleep(NOTED_WITHIN)
+        moments.take()
+        time.sleep(0.5)
+        # The mistake that all this is there for.
+        for table in ("transfer", "account", "late"):
+            setup.query(f"DROP TABLE {table}")
+        time.sleep(NOTED_WITHIN)
+        other = Cluster(args.binary, args.sql_port + 20, "--nodes", "4")
+
+        def restore(*options, code=0, words="restored"):
+            expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, *options), code, words)
+
+        for wall, at in moments.taken:
+            until = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(wall)) + f".{int(wall * 1000) % 1000:03}"
+            restore("--archive", archive, "--until", until, words=r"restored [23] tables")
+            there = connect(args.sql_port + 22, 60)
+            check_moment(there, ledger, moments, at)
+            last = at == moments.taken[-1][1]
+            if last:
+                assert there.query("SELECT name, n FROM late ORDER BY n") == [["c", "1"], ["b", "2"], ["a", "3"]]
+                restore("--archive", archive, "--until", until, code=1, words="test.account.*already")
+            for table in ("transfer", "account") + (("late",) if last else ()):
+                there.query(f"DROP TABLE {table}")
+        # In the end nothing was left.
+        restore("--archive", archive, words=r"restored 0 tables")
+        restore("--archive", archive, "--until", "2001-01-01 00:00:00", code=1, words="begins at")
+        restore("--archive", archive, "--until", "2101-01-01 00:00:00", code=1, words="goes up to")
+        restore("--archive", archive, "--until", "tomorrow", code=2, words="write a time like")
+        restore("--archive", folder, code=1, words="no redo logs and states")
+        # The files of nodes serve as well, if they are there.
+        restore("--archive", cluster.directory, "--dry-run", words="an archive that tells what happened")
+        # One node's archive is enough where it was there all the time; a gap is named.
+        logs = sorted(glob.glob(os.path.join(archive, "*", "node-*", "redo-0-*")))
+        os.remove(next(log for log in logs if "node-1" in log))
+        os.remove(next(log for log in logs if "node-2" in log))
+        restore("--archive", archive, "--until", until, code=1, words="does not tell everything of the epochs")
+    finally:
+        for one in filter(None, (cluster, other)):
+            one.run("stop")
+            shutil.rmtree(os.path.dirname(one.directory))
+        shutil.rmtree(above)
+    print("archive: all is right")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
