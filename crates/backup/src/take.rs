@@ -117,6 +117,11 @@ async fn try_take(
         hold_versions(client, def).await?;
     }
     let epoch = client.complete_epoch().await?;
+    // ARCHIVE-4: no restart of the cluster makes void what an archive goes on with.
+    match client.durable(epoch).await {
+        Err(error) if error.code != RefCode::NothingKept => return Err(error.into()),
+        _ => {}
+    }
     client.fetch_catalog().await?;
     if client.catalog().version != catalog.version {
         // Rows of the epoch may be in tables that are newer.

@@ -70,6 +70,8 @@ pub(crate) struct Redo {
     /// It has all rows, and waits for that; then the log is whole, as one of its seals must say that is durable (REJOIN-8).
     pub(crate) waits_to_be_whole: bool,
     is_whole: bool,
+    /// It was found whole, and stays it: what other primaries copy once more is there, and what is changed comes beside it (REJOIN-8).
+    stays_whole: bool,
     says_whole: Option<Epoch>,
     /// The newest epoch that is durable in the whole cluster.
     cluster_durable: Epoch,
@@ -133,6 +135,7 @@ impl Redo {
             copied_epoch: Epoch::default(),
             waits_to_be_whole: false,
             is_whole: false,
+            stays_whole: false,
             says_whole: None,
             cluster_durable: Epoch::default(),
             held: Vec::new(),
@@ -278,7 +281,9 @@ impl Redo {
 
     /// REDO-2: rows that have changed while others were copied have no older version here.
     pub(crate) fn copied_up_to(&mut self, epoch: Epoch) {
-        self.copied_epoch = self.copied_epoch.max(epoch);
+        if !self.stays_whole {
+            self.copied_epoch = self.copied_epoch.max(epoch);
+        }
     }
 
     pub(crate) fn end_copied(&mut self) {
@@ -294,19 +299,19 @@ impl Redo {
 
     /// True if a log that is being filled, and has `all` rows now, can give back what it seals (REJOIN-8).
     pub(crate) fn is_whole_with(&mut self, all: bool) -> bool {
+        if self.stays_whole {
+            return all;
+        }
         self.is_whole = all && self.has_all_copied();
         let says_so = self.says_whole.is_some_and(|epoch| epoch >= self.copied_epoch);
         self.waits_to_be_whole = all && !(self.is_whole && says_so);
-        self.is_whole && says_so
+        self.stays_whole = self.is_whole && says_so;
+        self.stays_whole
     }
 
     /// The view says that this replica has all rows.
     pub(crate) fn note_in_sync(&mut self) {
-        // What another primary has copied once more since it was found whole does not count.
-        if let Some(whole) = self.says_whole {
-            self.copied_epoch = self.copied_epoch.min(whole);
-        }
-        self.is_whole = true;
+        (self.is_whole, self.stays_whole) = (true, true);
     }
 
     /// True if the last seal does not say that the log is whole, which it is since (REJOIN-8).

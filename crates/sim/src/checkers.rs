@@ -43,6 +43,8 @@ pub fn ldms(world: &World, node: NodeId) -> Vec<LdmView<'_>> {
 
 /// Rows of a fragment: by row id and key, image, number and epoch.
 pub(crate) type Rows = BTreeMap<(u64, Vec<u8>), (Vec<u8>, u64, Epoch)>;
+/// The rows of fragments.
+pub(crate) type AllRows = BTreeMap<(TableId, FragmentId), Rows>;
 
 /// The newest epoch that any node has called complete.
 pub fn complete_epoch(world: &World) -> Epoch {
@@ -62,7 +64,7 @@ pub fn epochs_move(world: &World) -> Result<(), String> {
 }
 
 /// The committed rows of a node: by row id and key, image, version and epoch.
-pub(crate) fn rows(world: &World, node: NodeId) -> BTreeMap<(TableId, FragmentId), Rows> {
+pub(crate) fn rows(world: &World, node: NodeId) -> AllRows {
     let mut all = BTreeMap::new();
     for (table, id, fragment) in ldms(world, node).iter().flat_map(|ldm| ldm.fragments()) {
         let rows = fragment

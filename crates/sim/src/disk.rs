@@ -15,6 +15,9 @@ pub struct Disk {
     reuses: bool,
     /// Such files, of each instance.
     spares: BTreeMap<u16, Vec<File>>,
+    /// Redo logs are archived before they are removed: what was in them, of each instance.
+    archives: bool,
+    archived: BTreeMap<u16, Vec<Vec<u8>>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -28,9 +31,10 @@ struct File {
 const SECTOR: usize = 512;
 
 impl Disk {
-    /// An empty disk; `reuses`: new redo logs are written into files that were removed, as the runtime does it.
-    pub fn new(reuses: bool) -> Self {
-        Self { reuses, ..Self::default() }
+    /// An empty disk; `reuses`: new redo logs are written into files that were removed, as the runtime does it; `archives`: what
+    /// was in them is kept.
+    pub fn new(reuses: bool, archives: bool) -> Self {
+        Self { reuses, archives, ..Self::default() }
     }
 
     /// Writes into a file.
@@ -54,6 +58,9 @@ impl Disk {
     /// name goes.
     pub fn remove(&mut self, file: FileName) {
         let Some(mut removed) = self.files.remove(&file) else { return };
+        if self.archives && file.kind == FILE_REDO {
+            self.archived.entry(file.instance).or_default().push(removed.whole());
+        }
         if self.reuses && file.kind == FILE_REDO {
             removed.sync();
             put(&mut removed.durable, 0, &[0; SECTOR]);
@@ -113,16 +120,23 @@ impl Disk {
     pub fn read(&self, kind: u16, instance: u16) -> BTreeMap<u32, Vec<u8>> {
         let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
         let files = self.files.iter().filter(|(name, _)| own(name));
-        let whole = |file: &File| {
-            let mut bytes = file.durable.clone();
-            file.unsynced.iter().for_each(|(offset, part)| put(&mut bytes, *offset, part));
-            bytes
-        };
-        files.map(|(name, file)| (name.number, whole(file))).collect()
+        files.map(|(name, file)| (name.number, file.whole())).collect()
+    }
+
+    /// What is in the redo logs of an instance, and was in those that were removed, in no order.
+    pub fn archived(&self, instance: u16) -> Vec<Vec<u8>> {
+        let removed = self.archived.get(&instance).into_iter().flatten().cloned();
+        removed.chain(self.read(FILE_REDO, instance).into_values()).collect()
     }
 }
 
 impl File {
+    fn whole(&self) -> Vec<u8> {
+        let mut bytes = self.durable.clone();
+        self.unsynced.iter().for_each(|(offset, part)| put(&mut bytes, *offset, part));
+        bytes
+    }
+
     fn sync(&mut self) {
         for (offset, bytes) in std::mem::take(&mut self.unsynced) {
             put(&mut self.durable, offset, &bytes);

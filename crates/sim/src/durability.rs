@@ -2,7 +2,7 @@
 //! not of an earlier one than was called durable (DURABLE-1 to DURABLE-3).
 
 use crate::{
-    checkers::{self, Found, Rows},
+    checkers::{self, AllRows, Found, Rows},
     clients::Ledger,
     disk::Disk,
     world::World,
@@ -70,11 +70,7 @@ pub fn survives_power_loss(
 }
 
 /// Rows are those that there were in this epoch, as far as clients know.
-fn is_state_of(
-    epoch: Epoch,
-    rows: &BTreeMap<(TableId, FragmentId), Rows>,
-    ledger: &Ledger,
-) -> Result<(), String> {
+fn is_state_of(epoch: Epoch, rows: &AllRows, ledger: &Ledger) -> Result<(), String> {
     let found = Found::among(rows.iter().map(|(place, rows)| (*place, rows)), ledger)?;
     for (transfer, at) in &ledger.transfer_epochs {
         match found.history.contains_key(transfer) {
@@ -219,6 +215,15 @@ pub fn backlog_is_bounded(world: &World) -> Result<(), String> {
 /// What simulated clients, and a batch of copied rows, bring at most when others refuse changes already.
 const UNDER_WAY_BYTES: usize = 64 << 10;
 
+/// The rows as of an epoch that is durable, from the disks of full replicas when power is lost; none if a group is lost.
+pub(crate) fn rows_on_disks(
+    world: &World,
+    epoch: Epoch,
+    random: &mut Prng,
+) -> Result<Option<AllRows>, String> {
+    Left::of(world, random).map(|left| left.rows_as_of(epoch)).transpose()
+}
+
 /// In peace everything becomes durable soon, and is what is in memory.
 pub fn disks_match_memory(world: &World, random: &mut Prng) -> Result<(), String> {
     let Some(left) = Left::of(world, random) else { return Ok(()) };
@@ -277,7 +282,7 @@ impl Left {
     }
 
     /// The rows of all groups, which all replicas must have.
-    fn rows_as_of(&self, epoch: Epoch) -> Result<BTreeMap<(TableId, FragmentId), Rows>, String> {
+    fn rows_as_of(&self, epoch: Epoch) -> Result<AllRows, String> {
         let mut all = BTreeMap::new();
         for group in &self.view.groups {
             let mut first: Option<(NodeId, BTreeMap<_, Rows>)> = None;
@@ -360,8 +365,8 @@ impl Log {
     }
 
     /// The rows with what had been committed by then.
-    fn rows_as_of(&self, epoch: Epoch) -> BTreeMap<(TableId, FragmentId), Rows> {
-        let mut rows: BTreeMap<(TableId, FragmentId), Rows> = BTreeMap::new();
+    fn rows_as_of(&self, epoch: Epoch) -> AllRows {
+        let mut rows = AllRows::new();
         for ((table, fragment, row), changes) in &self.changes {
             let known = changes.iter().filter(|c| c.epoch <= epoch);
             let Some(newest) = known.max_by_key(|c| c.number) else { continue };

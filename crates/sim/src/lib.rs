@@ -5,6 +5,7 @@
 //! simulator is the other shell. Checkers watch each run; see `docs/testing.md`.
 #![forbid(unsafe_code)]
 
+mod archive;
 pub mod checkers;
 pub mod clients;
 mod deadlocks;

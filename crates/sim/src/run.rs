@@ -1,6 +1,7 @@
 //! One run: found a cluster, load it, disturb it, let it come to rest, check it.
 
 use crate::{
+    archive::Backup,
     checkers,
     clients::{Ledger, SimClient},
     deadlocks::Watch,
@@ -64,6 +65,8 @@ pub struct Outcome {
     pub refusals: u64,
     /// Snapshots checked.
     pub snapshots: u64,
+    /// Restores from backups and archives that told everything.
+    pub restores: u64,
     /// Indexes that were created or dropped.
     pub index_changes: u64,
     /// Hand-overs of primaries that came through, and that were called off.
@@ -96,6 +99,9 @@ struct Run {
     faults: u64,
     /// All nodes are dead.
     dark: Option<durability::Dark>,
+    /// The newest backup, and how often what archives tell on top of it was all that there was.
+    backup: Option<Backup>,
+    restores: u64,
 }
 
 /// The table ids that a new cluster gives first.
@@ -176,19 +182,7 @@ pub fn run(options: &Options) -> Outcome {
     let client_count = random.between(2, 6) as u32;
     world.client_count = client_count;
     let leisure = draw_leisure(&mut random, options.kind == Kind::Storm);
-    let clients = (1..=client_count)
-        .map(|number| {
-            let node = NodeId::new(1 + (number as u16 - 1) % shape.data_nodes);
-            let home = random.chance(2, 3).then_some(node);
-            let mut client = SimClient::new(number, home, random.next_u64());
-            client.leisure = leisure;
-            client.reader = number > 2 && random.chance(1, 3);
-            if let (true, Some(home)) = (client.reader, home) {
-                world.readers.push((number, home));
-            }
-            client
-        })
-        .collect();
+    let clients = draw_clients(&mut world, &shape, leisure, &mut random);
     let ledger = Ledger::new(FIRST_TABLE, random.between(4, 30) as i64, client_count.into());
     let mut run = Run {
         world,
@@ -202,6 +196,8 @@ pub fn run(options: &Options) -> Outcome {
         hand_overs: (0, 0),
         faults: 0,
         dark: None,
+        backup: None,
+        restores: 0,
     };
     if options.verbose {
         run.say(&format!("{shape:?}"));
@@ -217,6 +213,7 @@ pub fn run(options: &Options) -> Outcome {
         reads: run.ledger.reads,
         refusals: run.ledger.refusals,
         snapshots: run.ledger.snapshots,
+        restores: run.restores,
         index_changes: run.ledger.index_changes,
         hand_overs: run.hand_overs,
         unknown: run.ledger.unknown.len() as u64,
@@ -226,6 +223,26 @@ pub fn run(options: &Options) -> Outcome {
         deadlock_victims: run.watch.victims,
         deadlocks_us: run.watch.lasted_us,
     }
+}
+
+fn draw_clients(
+    world: &mut World,
+    shape: &Shape,
+    leisure: u64,
+    random: &mut Prng,
+) -> Vec<SimClient> {
+    let client = |number| {
+        let node = NodeId::new(1 + (number as u16 - 1) % shape.data_nodes);
+        let home = random.chance(2, 3).then_some(node);
+        let mut client = SimClient::new(number, home, random.next_u64());
+        client.leisure = leisure;
+        client.reader = number > 2 && random.chance(1, 3);
+        if let (true, Some(home)) = (client.reader, home) {
+            world.readers.push((number, home));
+        }
+        client
+    };
+    (1..=world.client_count).map(client).collect()
 }
 
 /// Runs a seed; a panic inside a node is a failure of the run.
@@ -363,6 +380,16 @@ impl Run {
                 durability::backlog_is_bounded(&self.world)?;
             }
             durability::survives_power_loss(&self.world, &self.ledger, random)?;
+            self.back_up()?;
+        }
+        Ok(())
+    }
+
+    /// Now and then there is a new backup.
+    fn back_up(&mut self) -> Result<(), String> {
+        let mut random = Prng::new(self.world.digest);
+        if self.world.archives && random.chance(1, 2) {
+            self.backup = Backup::take(&self.world, &mut random)?.or(self.backup.take());
         }
         Ok(())
     }
@@ -375,7 +402,11 @@ impl Run {
         }
         let mut random = Prng::new(self.world.digest);
         durability::survives_power_loss(&self.world, &self.ledger, &mut random)?;
-        durability::disks_match_memory(&self.world, &mut random)
+        durability::disks_match_memory(&self.world, &mut random)?;
+        if let Some(backup) = &self.backup {
+            self.restores += u64::from(backup.restores(&self.world, &mut random)?);
+        }
+        Ok(())
     }
 
     fn check_all(&mut self) -> Result<(), String> {

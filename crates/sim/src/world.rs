@@ -176,6 +176,8 @@ pub struct World {
     pub disk_ways: DiskWays,
     /// Redo logs are written into files that were used before.
     reuses_files: bool,
+    /// Redo logs are archived.
+    pub archives: bool,
     disk_random: Prng,
     disk_failed_at: Instant,
     disk_full_until: BTreeMap<NodeId, Instant>,
@@ -235,6 +237,7 @@ impl World {
             disks: BTreeMap::new(),
             disk_ways: DiskWays::default(),
             reuses_files: Prng::new(seed.rotate_left(32)).chance(1, 2),
+            archives: Prng::new(seed.rotate_left(16)).chance(1, 2),
             disk_random: Prng::new(!seed),
             disk_failed_at: Instant::ZERO,
             disk_full_until: BTreeMap::new(),
@@ -569,8 +572,8 @@ impl World {
     }
 
     fn disk(&mut self, node: NodeId) -> &mut Disk {
-        let reuses = self.reuses_files;
-        self.disks.entry(node).or_insert_with(|| Disk::new(reuses))
+        let (reuses, archives) = (self.reuses_files, self.archives);
+        self.disks.entry(node).or_insert_with(|| Disk::new(reuses, archives))
     }
 
     /// A node ends itself when its disk fails: as often as the cluster can lose it.

@@ -46,6 +46,8 @@ once_failed! {
     rows_on_disk_are_newer_than_the_definitions_there: 4002, 8;
     an_attempt_to_restart_that_came_to_nothing_leaves_its_definitions: 1758;
     half_of_the_voters_are_gone_and_a_third_is_to_be_added: 2885;
+    what_a_log_has_found_gone_hides_a_row_of_the_backup: 130, 375;
+    a_log_that_was_whole_calls_itself_not_whole_when_a_new_primary_copies: 34;
 }
 
 /// Runs with two node groups, one of which falls silent or is lost in the end.

@@ -73,7 +73,7 @@ impl Changes {
             let mut reader = LogReader::new(file);
             let show = |record: &Record<'_>, restarts| {
                 let upto = wanted.upto.min(void_after(&archive.restored, restarts));
-                if record.epoch > wanted.after && record.epoch <= upto {
+                if record.tells_of_change() && record.epoch > wanted.after && record.epoch <= upto {
                     record.changes().filter(|c| is_wanted(c.table)).for_each(|c| changes.note(&c));
                     changes.shrink(passes, bytes_max);
                 }

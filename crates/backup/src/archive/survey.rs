@@ -304,10 +304,10 @@ impl Segment {
                     let since = commands.entry(record.seal.commands).or_insert(record.epoch);
                     *since = record.epoch.min(*since);
                 }
-                RecordKind::Seal => {}
-                RecordKind::Changes => {
+                RecordKind::Changes if record.tells_of_change() => {
                     *epochs = (epochs.0.min(record.epoch), epochs.1.max(record.epoch));
                 }
+                RecordKind::Changes | RecordKind::Seal => {}
             }
         };
         let _ = reader.read_all(show).map_err(BackupError::file(path))?;

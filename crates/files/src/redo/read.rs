@@ -211,6 +211,12 @@ impl<'f> Record<'f> {
         changes_in(self.changes)
     }
 
+    /// True if its changes are those of a transaction, as they were made (ARCHIVE-4); false if rows were written down once more, or
+    /// were found gone.
+    pub fn tells_of_change(&self) -> bool {
+        self.transaction != TransactionId::NONE
+    }
+
     /// Its changes as they stand in the file.
     pub fn bytes(&self) -> &'f [u8] {
         self.changes

@@ -103,6 +103,7 @@ struct Totals {
     reads: u64,
     refusals: u64,
     snapshots: u64,
+    restores: u64,
     index_changes: u64,
     hand_overs: (u64, u64),
     faults: u64,
@@ -123,6 +124,7 @@ impl Totals {
         self.reads += outcome.reads;
         self.refusals += outcome.refusals;
         self.snapshots += outcome.snapshots;
+        self.restores += outcome.restores;
         self.index_changes += outcome.index_changes;
         self.faults += outcome.faults;
         self.hand_overs.0 += outcome.hand_overs.0;
@@ -145,6 +147,7 @@ impl Totals {
         self.reads += other.reads;
         self.refusals += other.refusals;
         self.snapshots += other.snapshots;
+        self.restores += other.restores;
         self.index_changes += other.index_changes;
         self.faults += other.faults;
         self.hand_overs.0 += other.hand_overs.0;
@@ -248,7 +251,7 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
     }
     println!(
         "sim: {} runs, {} failed; {} faults, {} commits, {} refused, {} statements refused within a \
-         transaction, {} reads and {} snapshots checked, {} indexes built or dropped, {} view changes, \
+         transaction, {} reads and {} snapshots checked, {} restores, {} indexes built or dropped, {} view changes, \
          {} hand-overs and {} called off, {} unknown outcomes, {} signals in {:.1} s",
         totals.runs,
         totals.failures.len(),
@@ -258,6 +261,7 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
         totals.refusals,
         totals.reads,
         totals.snapshots,
+        totals.restores,
         totals.index_changes,
         totals.views,
         totals.hand_overs.0,

@@ -1,0 +1,139 @@
+//! Rows as of the end of a run, from what they were in some epoch and from archived logs: they must be those in memory
+//! (ARCHIVE-3, ARCHIVE-4).
+
+use crate::{checkers, durability, world::World};
+use lats_base::{Epoch, FragmentId, NodeId, TableId, prng::Prng};
+use lats_files::redo::{Coverage, Segment, Span, first_gap, void_after};
+use std::collections::BTreeMap;
+
+/// A row's key, and where it is.
+type Key = (TableId, FragmentId, Vec<u8>);
+/// Rows by their keys.
+type Rows = BTreeMap<Key, Vec<u8>>;
+
+/// The rows of an epoch that was durable, as a backup has them.
+pub struct Backup {
+    epoch: Epoch,
+    rows: Rows,
+}
+
+/// A change in a log: its number, and the row; none: it is deleted.
+type Logged = (u64, Option<Vec<u8>>);
+
+/// What the logs of one data manager of one node tell.
+#[derive(Default)]
+struct Told {
+    spans: Vec<Span>,
+    changes: Vec<(Epoch, Key, Logged)>,
+}
+
+impl Backup {
+    /// The rows as they are now, or were a moment ago; none while a group is lost.
+    pub fn take(world: &World, random: &mut Prng) -> Result<Option<Self>, String> {
+        let epoch = durability::durable_epoch(world);
+        let Some(rows) = durability::rows_on_disks(world, epoch, random)? else { return Ok(None) };
+        let rows = rows.into_iter().flat_map(|(place, rows)| by_key(place, rows));
+        Ok(Some(Self { epoch, rows: rows.collect() }))
+    }
+
+    /// Restores the rows of the newest durable epoch: all are in memory, and no others. Some files of the archive are lost. False
+    /// if it does not tell everything.
+    pub fn restores(&self, world: &World, random: &mut Prng) -> Result<bool, String> {
+        let Some(control) = checkers::newest_control(world, |_| true) else { return Ok(false) };
+        let state = control.state();
+        let wanted = Span { after: self.epoch, upto: durability::durable_epoch(world) };
+        let mut last: BTreeMap<_, Logged> = BTreeMap::new();
+        let loses = random.chance(1, 2);
+        for group in &state.view.groups {
+            for instance in 0..state.view.config.ldm_instances as u16 {
+                let tell = |node| tell(world, (node, instance), &state.restored, loses, random);
+                let told: Vec<Told> = group.nodes.iter().copied().map(tell).collect();
+                let spans: Vec<Span> = told.iter().flat_map(|t| t.spans.clone()).collect();
+                if first_gap(&spans, wanted).is_some() {
+                    return Ok(false);
+                }
+                let changes = told.into_iter().flat_map(|told| told.changes);
+                let between = |epoch: Epoch| epoch > wanted.after && epoch <= wanted.upto;
+                for (_, key, logged) in changes.filter(|(epoch, ..)| between(*epoch)) {
+                    let newest = last.entry(key).or_insert((0, None));
+                    if logged.0 >= newest.0 {
+                        *newest = logged;
+                    }
+                }
+            }
+        }
+        let mut rows = self.rows.clone();
+        for (key, (_, image)) in last {
+            rows.remove(&key);
+            rows.extend(image.map(|image| (key, image)));
+        }
+        rows.retain(|(table, ..), _| state.catalog.tables.contains_key(table));
+        self.compare(&rows, world, wanted)?;
+        Ok(true)
+    }
+
+    fn compare(&self, restored: &Rows, world: &World, wanted: Span) -> Result<(), String> {
+        let mut memory = Rows::new();
+        for node in world.nodes.keys() {
+            for (place, rows) in checkers::rows(world, *node) {
+                memory.extend(by_key(place, rows));
+            }
+        }
+        let all = restored.keys().chain(memory.keys());
+        match all.into_iter().find(|key| restored.get(*key) != memory.get(*key)) {
+            None => Ok(()),
+            Some(key) => Err(format!(
+                "restored from epoch {} to {}: {key:?} is {:?}, in memory {:?}",
+                wanted.after,
+                wanted.upto,
+                restored.get(key),
+                memory.get(key)
+            )),
+        }
+    }
+}
+
+fn by_key(
+    (table, fragment): (TableId, FragmentId),
+    rows: checkers::Rows,
+) -> impl Iterator<Item = (Key, Vec<u8>)> {
+    rows.into_iter().map(move |((_, key), (image, ..))| ((table, fragment, key), image))
+}
+
+fn tell(
+    world: &World,
+    (node, instance): (NodeId, u16),
+    restored: &[Epoch],
+    loses: bool,
+    random: &mut Prng,
+) -> Told {
+    let Some(disk) = world.disks.get(&node) else { return Told::default() };
+    let files = disk.archived(instance);
+    let own = |bytes| {
+        let segment = Segment::open(bytes).ok()?;
+        ((segment.log.node, segment.log.instance) == (node, instance)).then_some(segment)
+    };
+    let mut segments: Vec<Segment<'_>> = files.iter().filter_map(|bytes| own(bytes)).collect();
+    segments.sort_by_key(|segment| (segment.number, segment.log.life));
+    let mut coverage = Coverage::new(restored);
+    let mut told = Told::default();
+    for mut segment in segments {
+        if loses && random.chance(1, 6) {
+            continue;
+        }
+        coverage.begin(&segment);
+        let (restarts, void_after) = (segment.restarts, void_after(restored, segment.restarts));
+        for record in segment.by_ref() {
+            coverage.note(&record, restarts);
+            let counts = record.tells_of_change() && record.epoch <= void_after;
+            for change in record.changes().filter(|_| counts) {
+                let key = (change.table, change.fragment, change.key.to_vec());
+                let logged = (change.number, change.image.map(<[u8]>::to_vec));
+                told.changes.push((record.epoch, key, logged));
+            }
+        }
+        coverage.note_place(&segment);
+    }
+    told.spans = coverage.spans();
+    told
+}
