@@ -660,6 +660,15 @@ impl Run {
     }
 
     /// Runs until the cluster is whole and the clients have all their answers.
+    /// Primaries are spread again when a node is back: the last view of that may be on its way.
+    fn let_a_view_end(&mut self) -> Result<(), String> {
+        let end = self.world.now.plus(Duration::from_millis(500));
+        while checkers::nothing_left(&self.world).is_err() && self.world.now < end {
+            self.run_for(Duration::from_millis(10))?;
+        }
+        Ok(())
+    }
+
     fn come_to_rest(&mut self) -> Result<(), String> {
         let end = self.world.now.plus(Duration::from_millis(HEAL_MS));
         let mut state = Err("not looked at".to_string());
@@ -671,7 +680,8 @@ impl Run {
             }
             if state.is_ok() {
                 // Long enough for versions that were kept for snapshots to be let go.
-                return self.run_for(Duration::from_millis(3_000));
+                self.run_for(Duration::from_millis(3_000))?;
+                return self.let_a_view_end();
             }
         }
         self.describe_nodes();

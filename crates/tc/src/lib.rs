@@ -227,9 +227,13 @@ impl Block for Tc {
         if self.has_unfinished() {
             return Some(format!("tc counts unfinished transactions: {:?}", self.epochs));
         }
-        let waits = !self.parked.is_empty() || !self.held.is_empty();
-        (!self.completions.is_empty() || waits)
-            .then(|| "tc holds completions, parked signals or requests".into())
+        let held = [
+            ("completions", self.completions.is_empty()),
+            ("parked signals", self.parked.is_empty()),
+            ("requests", self.held.is_empty()),
+        ];
+        let what = held.iter().find(|(_, none)| !none);
+        what.map(|(what, _)| format!("tc holds {what}"))
     }
 
     fn as_any(&self) -> &dyn core::any::Any {
