@@ -189,8 +189,11 @@ mod tests {
                 for _ in 0..random.between(1, 2) {
                     file.write(&bytes, from as u64).unwrap();
                 }
-                let end = all.len().min((from + bytes.len()).next_multiple_of(BLOCK_BYTES));
-                all[from..end].fill(0);
+                if file.direct {
+                    let end = (from + bytes.len()).next_multiple_of(BLOCK_BYTES);
+                    let end = all.len().min(end);
+                    all[from..end].fill(0);
+                }
                 all.resize(all.len().max(from + bytes.len()), 0);
                 all[from..from + bytes.len()].copy_from_slice(&bytes);
                 while random.chance(1, 3) && file.prepare().unwrap() {
