@@ -165,7 +165,8 @@ impl Redo {
         // A log without a whole record has nothing to go on with.
         if origin > 0 && last_record > 0 {
             self.oldest = origin;
-            self.writer.go_on_behind(self.behind, origin, (last_record, newest));
+            // What is of later epochs is void (RESTART-3).
+            self.writer.go_on_behind(self.behind, origin, (last_record, newest.min(epoch)));
             self.former.retain(|segment| *segment < origin);
         }
         (self.sealed, self.sent, self.durable, self.noted) = (epoch, epoch, epoch, epoch);

@@ -114,7 +114,7 @@ fn tell(
         ((segment.log.node, segment.log.instance) == (node, instance)).then_some(segment)
     };
     let mut segments: Vec<Segment<'_>> = files.iter().filter_map(|bytes| own(bytes)).collect();
-    segments.sort_by_key(|segment| (segment.number, segment.log.life));
+    segments.sort_by_key(|segment| (segment.log.life, segment.number));
     let mut coverage = Coverage::new(restored);
     let mut told = Told::default();
     for mut segment in segments {

@@ -48,6 +48,7 @@ once_failed! {
     half_of_the_voters_are_gone_and_a_third_is_to_be_added: 2885;
     what_a_log_has_found_gone_hides_a_row_of_the_backup: 130, 375;
     a_log_that_was_whole_calls_itself_not_whole_when_a_new_primary_copies: 34;
+    a_new_life_of_a_log_has_cut_off_what_is_archived: 1651;
 }
 
 /// Runs with two node groups, one of which falls silent or is lost in the end.

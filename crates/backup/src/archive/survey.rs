@@ -139,7 +139,7 @@ impl Archive {
 
     /// Reads all logs once.
     fn survey(&mut self, told: impl Fn(u64)) -> Result<(), BackupError> {
-        self.segments.sort_by_key(|s| (s.node, s.instance, s.number, s.life));
+        self.segments.sort_by_key(|s| (s.node, s.instance, s.life, s.number));
         let mut coverages: BTreeMap<(NodeId, u16), Coverage> = BTreeMap::new();
         let Self { segments, restored, commands, .. } = self;
         for segment in segments {

@@ -14,14 +14,16 @@ pub struct Span {
     pub upto: Epoch,
 }
 
-/// Reads the segments of one data manager of one node, in the order of their numbers, whatever lives have written them, and with
-/// gaps where some are missing.
+/// Reads the segments of one data manager of one node, life by life in the order of their numbers, and with gaps where some are
+/// missing.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     /// What each restart of the cluster has begun with.
     restored: Vec<Epoch>,
     last: Option<Last>,
-    /// All changes of later epochs stand in what was read since.
+    /// While nothing is known: no record up to here is of a later epoch.
+    newest: Epoch,
+    /// All changes of its epochs stand in what was read.
     open: Option<Span>,
     spans: Vec<Span>,
 }
@@ -54,18 +56,21 @@ impl Last {
 impl Coverage {
     /// Nothing is read yet.
     pub fn new(restored: &[Epoch]) -> Self {
-        Self { restored: restored.to_vec(), last: None, open: None, spans: Vec::new() }
+        Self {
+            restored: restored.to_vec(),
+            last: None,
+            newest: Epoch::default(),
+            open: None,
+            spans: Vec::new(),
+        }
     }
 
     /// Of the next segment only the head has been read. It may be another copy of the last one, from somewhere else.
     pub fn begin(&mut self, segment: &Segment<'_>) {
         if !self.goes_on_with(segment) {
             self.close();
-            // What a restart has begun with may be from other logs.
-            let restarts = self.restored.iter().take(segment.restarts as usize);
-            let before = restarts.fold(segment.before, |newest, epoch| newest.max(*epoch));
-            self.open = Some(Span { after: before, upto: before });
         }
+        self.newest = self.newest.max(segment.before);
         self.note_place(segment);
     }
 
@@ -80,16 +85,18 @@ impl Coverage {
 
     /// A record of the segment.
     pub fn note(&mut self, record: &Record<'_>, restarts: u32) {
+        self.newest = self.newest.max(record.epoch);
         if record.kind != RecordKind::Seal {
             return;
         }
-        let epoch = record.seal.epoch;
         if !record.seal.whole {
             // REJOIN-8: of rows that were changed meanwhile it may have the last change only.
             return self.close();
         }
-        let open = self.open.get_or_insert(Span { after: epoch, upto: epoch });
-        open.upto = open.upto.max(epoch.min(void_after(&self.restored, restarts)));
+        // Changes of later epochs than the sealed one, too, may stand before the first whole seal, and some may be missing there.
+        let open = self.open.get_or_insert(Span { after: self.newest, upto: self.newest });
+        let sealed = record.seal.epoch.min(void_after(&self.restored, restarts));
+        open.upto = open.upto.max(sealed);
     }
 
     /// Where it tells everything.
@@ -100,14 +107,15 @@ impl Coverage {
 
     fn goes_on_with(&self, segment: &Segment<'_>) -> bool {
         let (Some(last), here) = (self.last, Last::of(segment)) else { return false };
-        // What a loss of power took from the node's disk may have been copied before.
-        let follows = (2..=last.next_record).contains(&here.next_record);
-        // Restarts in between have begun with what stands here, unless this log had to be filled.
+        if last.life == here.life {
+            return last.is_copy_of(&here) || last.next_record == here.next_record;
+        }
+        // Numbers of records say nothing here: the new life may have cut off what is archived, and what it has written before this
+        // segment may be missing. Restarts in between have begun with what stands here, unless this log had to be filled.
         let between =
             self.restored.get(last.restarts as usize..here.restarts.max(last.restarts) as usize);
-        let reaches = |epoch: &Epoch| self.open.is_none_or(|open| open.upto >= *epoch);
-        last.is_copy_of(&here)
-            || follows && between.is_some_and(|between| between.iter().all(reaches))
+        let reaches = |epoch: &Epoch| self.open.is_some_and(|open| open.upto >= *epoch);
+        reaches(&segment.before) && between.is_some_and(|between| between.iter().all(reaches))
     }
 
     fn close(&mut self) {
@@ -163,13 +171,15 @@ mod tests {
         }
 
         /// A new life, which the log goes on in.
-        fn live_again(&mut self, restarts: u32) {
-            let (last, segment) = (self.writer.last_record(), self.segments.len() as u32);
-            let newest = Segment::open(self.segments.last().unwrap()).unwrap();
-            let newest = newest.map(|record| record.epoch).max().unwrap();
+        fn live_again(&mut self, restarts: u32, newest: u64) {
+            self.live_again_behind(restarts, (self.writer.last_record(), newest));
+        }
+
+        fn live_again_behind(&mut self, restarts: u32, (last, newest): (u64, u64)) {
+            let segment = self.segments.len() as u32;
             self.life += 1;
             self.writer = Writer::new(id(self.life));
-            self.writer.go_on_behind(segment, 1, (last, newest));
+            self.writer.go_on_behind(segment, 1, (last, Epoch::new(newest)));
             self.writer.set_restarts(restarts);
         }
 
@@ -198,42 +208,64 @@ mod tests {
         for at in 1..=5 {
             log.add(10 * at + 1, 10 * at, true);
         }
-        assert_eq!(log.spans(&[], |_| true), [span(0, 50)]);
-        // Changes of epoch 31 may stand in the one that is missing.
-        assert_eq!(log.spans(&[], |at| at != 2), [span(0, 20), span(31, 50)]);
-        assert_eq!(log.spans(&[], |at| at > 0), [span(11, 50)]);
+        assert_eq!(log.spans(&[], |_| true), [span(11, 50)]);
+        // Changes of epoch 31 may stand in the one that is missing, and of 41 before the first seal that is there.
+        assert_eq!(log.spans(&[], |at| at != 2), [span(11, 20), span(41, 50)]);
+        assert_eq!(log.spans(&[], |at| at > 0), [span(21, 50)]);
         // Another copy, of which the last record is missing.
         let mut copy = log.segments[1].clone();
         copy.truncate(copy.len() - END_BYTES - 8);
         log.segments.insert(2, copy);
-        assert_eq!(log.spans(&[], |_| true), [span(0, 50)]);
+        assert_eq!(log.spans(&[], |_| true), [span(11, 50)]);
         log.segments.swap(1, 2);
-        assert_eq!(log.spans(&[], |_| true), [span(0, 50)]);
+        assert_eq!(log.spans(&[], |_| true), [span(11, 50)]);
     }
 
     #[test]
     fn what_happened_while_a_node_was_away_or_filled_its_log_does_not_tell() {
         let mut log = Log::new();
         log.add(11, 10, true);
-        log.live_again(0);
+        log.add(21, 20, true);
+        log.live_again(0, 21);
         log.add(40, 40, false);
-        log.add(41, 50, true);
+        log.add(51, 50, true);
         log.add(60, 60, true);
-        assert_eq!(log.spans(&[], |_| true), [span(0, 10), span(50, 60)]);
+        assert_eq!(log.spans(&[], |_| true), [span(11, 20), span(51, 60)]);
     }
 
     #[test]
     fn a_restart_goes_on_with_what_it_restored() {
         let mut log = Log::new();
+        log.add(1, 2, true);
         log.add(11, 12, true);
-        log.live_again(1);
+        log.live_again(1, 10);
         log.add(100, 101, true);
-        assert_eq!(log.spans(&[10], |_| true), [span(0, 101)], "11 and 12 are void");
-        let of_others = [span(0, 12), span(13, 101)];
+        log.add(102, 103, true);
+        assert_eq!(log.spans(&[10], |_| true), [span(2, 103)], "11 and 12 are void");
+        let of_others = [span(2, 12), span(101, 103)];
         assert_eq!(log.spans(&[13], |_| true), of_others, "it does not have the changes of 13");
-        log.live_again(3);
+        log.live_again(3, 103);
         log.add(200, 201, true);
-        assert_eq!(log.spans(&[10, 101, 150], |_| true), [span(0, 101), span(150, 201)]);
+        log.add(202, 203, true);
+        assert_eq!(log.spans(&[10, 103, 150], |_| true), [span(2, 103), span(201, 203)]);
+    }
+
+    #[test]
+    fn a_new_life_that_has_cut_off_what_is_archived_uses_its_numbers_once_more() {
+        let mut log = Log::new();
+        for at in 1..=5 {
+            log.add(10 * at, 10 * at, true);
+        }
+        // Of what stands behind the third record its disk has nothing that can be read; the other nodes have it all.
+        log.live_again_behind(1, (3, 20));
+        for at in 101..=105 {
+            log.add(at, at, at > 101);
+        }
+        assert_eq!(log.spans(&[50], |_| true), [span(10, 50), span(102, 105)]);
+        let next_record = |at: usize| Segment::open(&log.segments[at]).unwrap().next_record();
+        assert_eq!(next_record(8), next_record(4) + 1);
+        // Seed 1651: what stands in between was taken for what is there of the former life.
+        assert_eq!(log.spans(&[50], |at| !(5..8).contains(&at)), [span(10, 50), span(104, 105)]);
     }
 
     #[test]
