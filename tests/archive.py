@@ -4,7 +4,7 @@
 Threads move money while a backup is taken, a node is killed, all nodes are killed at once, and a table is dropped. For each of
 several moments another cluster of another shape is filled: every transfer that was acknowledged well before the moment must be
 there, but for those of the last second before all nodes died; none that was begun after the moment; and balances must follow from
-the transfers. One node's archive may be missing; where both lack something it says so, and how far it can go.
+the transfers. Rows that are deleted meanwhile are gone, or there, likewise. One node's archive may be missing; where both lack something it says so, and how far it can go.
 archive.py [--binary target/release/latsdb] [--sql-port 15960]"""
 
 import argparse
@@ -20,7 +20,8 @@ import time
 
 from backup import expect, run
 from blackout import Durable
-from kill import Cluster, Ledger, Worker, connect, prepare
+from kill import TEMPORARY, Cluster, Ledger, Worker, connect, prepare
+from minimysql import MySQLError
 
 # An epoch has ended, is sealed and noted so long after its last commits, also when a node dies: in seconds.
 NOTED_WITHIN = 2.0
@@ -38,10 +39,52 @@ class Moments:
         self.taken.append((time.time(), time.monotonic()))
 
 
+class Deleter(threading.Thread):
+    """Deletes one row after the other, and notes when each was first asked to go, and when it had gone."""
+
+    ROWS = 2_000
+
+    def __init__(self, ports, stop):
+        super().__init__(daemon=True)
+        self.ports, self.stop, self.gone, self.failure = ports, stop, [], None
+
+    def run(self):
+        connection, number, begun = None, 1, None
+        while not self.stop.is_set() and number <= self.ROWS:
+            begun = begun or time.monotonic()
+            try:
+                connection = connection or connect(random.choice(self.ports), 5)
+                connection.query(f"DELETE FROM token WHERE id = {number}")
+            except OSError:
+                connection = None
+            except MySQLError as error:
+                if error.number not in TEMPORARY:
+                    self.failure = repr(error)
+                    return
+                connection = None if error.number in (1040, 1053) else connection
+            else:
+                self.gone.append((begun, time.monotonic()))
+                number, begun = number + 1, None
+            time.sleep(0.01)
+
+    def check(self, there, moments, at):
+        left = {int(row[0]) for row in there.query("SELECT id FROM token")}
+        absent = 0
+        for number, (begun, done) in enumerate(self.gone, 1):
+            if begun > at:
+                assert number in left, f"row {number} was deleted later, and is not there"
+            elif done < at - NOTED_WITHIN and not moments.died - LOST_BEFORE < done <= moments.died:
+                assert number not in left, f"row {number} was deleted before, and is there"
+                absent += 1
+        assert set(range(len(self.gone) + 2, self.ROWS + 1)) <= left, "rows that nobody has deleted are not there"
+        print(f"archive: {absent} of {len(self.gone)} deleted rows must be gone", flush=True)
+
+
 def load(args, cluster, ports, ledger, moments, folder):
     stop, chooser = threading.Event(), random.Random(args.seed)
     workers = [Worker(i + 1, ports, ledger, stop) for i in range(4)]
-    for worker in workers:
+    deleter = Deleter(ports, stop)
+    for worker in workers + [deleter]:
         worker.start()
     time.sleep(1)
     expect(run(args.binary, "backup", "--data-dir", cluster.directory, "--to", folder), 0, "backup of")
@@ -60,9 +103,10 @@ def load(args, cluster, ports, ledger, moments, folder):
     time.sleep(NOTED_WITHIN + 0.5)
     moments.take()
     stop.set()
-    for worker in workers:
+    for worker in workers + [deleter]:
         worker.join(20)
         assert not worker.is_alive() and not worker.failure, worker.failure
+    return deleter
 
 
 def check_moment(there, ledger, moments, at):
@@ -101,7 +145,9 @@ def main():
     try:
         setup = connect(ports[0], 60)
         prepare(setup)
-        load(args, cluster, ports, ledger, moments, folder)
+        setup.query("CREATE TABLE token (id INT PRIMARY KEY)")
+        setup.query("INSERT INTO token VALUES " + ", ".join(f"({n})" for n in range(1, Deleter.ROWS + 1)))
+        deleter = load(args, cluster, ports, ledger, moments, folder)
         setup = connect(ports[0], 60)
         setup.query("CREATE TABLE late (name VARCHAR(20) PRIMARY KEY, n INT, UNIQUE KEY (n))")
         setup.query("INSERT INTO late VALUES ('a', 1), ('b', 2)")
@@ -111,7 +157,7 @@ def main():
         moments.take()
         time.sleep(0.5)
         # The mistake that all this is there for.
-        for table in ("transfer", "account", "late"):
+        for table in ("transfer", "account", "token", "late"):
             setup.query(f"DROP TABLE {table}")
         time.sleep(NOTED_WITHIN)
         other = Cluster(args.binary, args.sql_port + 20, "--nodes", "4")
@@ -121,14 +167,15 @@ def main():
 
         for wall, at in moments.taken:
             until = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(wall)) + f".{int(wall * 1000) % 1000:03}"
-            restore("--archive", archive, "--until", until, words=r"restored [23] tables")
+            restore("--archive", archive, "--until", until, words=r"restored [34] tables")
             there = connect(args.sql_port + 22, 60)
             check_moment(there, ledger, moments, at)
+            deleter.check(there, moments, at)
             last = at == moments.taken[-1][1]
             if last:
                 assert there.query("SELECT name, n FROM late ORDER BY n") == [["c", "1"], ["b", "2"], ["a", "3"]]
-                restore("--archive", archive, "--until", until, code=1, words="test.account.*already")
-            for table in ("transfer", "account") + (("late",) if last else ()):
+                restore("--archive", archive, "--until", until, code=1, words="test.*already")
+            for table in ("transfer", "account", "token") + (("late",) if last else ()):
                 there.query(f"DROP TABLE {table}")
         # In the end nothing was left.
         restore("--archive", archive, words=r"restored 0 tables")
@@ -136,6 +183,7 @@ def main():
         restore("--archive", archive, "--until", "2101-01-01 00:00:00", code=1, words="goes up to")
         restore("--archive", archive, "--until", "tomorrow", code=2, words="write a time like")
         restore("--archive", folder, code=1, words="no redo logs and states")
+        restore("--archive", archive, "--until", "2026-03-01 14:05-05", code=2, words="write a time like")
         # The files of nodes serve as well, if they are there.
         restore("--archive", cluster.directory, "--dry-run", words="an archive that tells what happened")
         # One node's archive is enough where it was there all the time; a gap is named.
@@ -143,6 +191,7 @@ def main():
         os.remove(next(log for log in logs if "node-1" in log))
         os.remove(next(log for log in logs if "node-2" in log))
         restore("--archive", archive, "--until", until, code=1, words="does not tell everything of the epochs")
+        restore("--archive", archive, code=1, words="does not tell everything of the epochs")
     finally:
         for one in filter(None, (cluster, other)):
             one.run("stop")

@@ -9,7 +9,7 @@ mod survey;
 mod tests;
 
 pub(crate) use changes::{Changes, Passes};
-pub use copy::{Archiver, LogFile};
+pub use copy::{Archiver, Copied, LogFile};
 pub use survey::{Archive, Moment, Until, in_words, times_in};
 
 use lats_base::{Epoch, NodeId, hash};
@@ -31,10 +31,20 @@ pub struct Kept {
     pub catalog: Catalog,
 }
 
+/// How far a state goes: restarts of the cluster, commands.
+type Known = (u64, u64);
+
+impl Kept {
+    fn known(&self) -> Known {
+        (self.restored.len() as u64, self.commands)
+    }
+}
+
 /// Reads the content of a control file; none: another version has written it.
 pub type Decode = fn(&[u8]) -> Option<Kept>;
 
-/// By then this epoch, and all before it, had ended, and so many commands were known: 32 bytes of a file of times.
+/// By then this epoch, and all before it, had ended, and so many commands were known after so many restarts of the cluster: 40
+/// bytes of a file of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Ended {
@@ -42,13 +52,14 @@ struct Ended {
     at_ms: u64,
     epoch: Epoch,
     commands: u64,
+    restarts: u64,
     /// Of all before it.
     checksum: u64,
 }
 
 impl Ended {
-    fn new(at_ms: u64, epoch: Epoch, commands: u64) -> Self {
-        let mut ended = Self { at_ms, epoch, commands, checksum: 0 };
+    fn new(at_ms: u64, epoch: Epoch, (restarts, commands): (u64, u64)) -> Self {
+        let mut ended = Self { at_ms, epoch, commands, restarts, checksum: 0 };
         ended.checksum = ended.sum();
         ended
     }

@@ -30,7 +30,8 @@ pub(crate) struct Head {
     pub(crate) epoch: Epoch,
     /// The part; 0: the manifest.
     pub(crate) number: u32,
-    pub(crate) reserved: u32,
+    /// Of the manifest: 1 if the epoch was on the disks of all replicas when the backup ended (ARCHIVE-4).
+    pub(crate) durable: u32,
     /// Of all before it.
     pub(crate) checksum: u64,
 }
@@ -56,11 +57,12 @@ pub(crate) struct BlockHead {
 }
 
 impl Head {
-    pub(crate) fn new(magic: [u8; 8], of: (u64, Epoch), number: u32) -> Self {
+    pub(crate) fn new(magic: [u8; 8], of: (u64, Epoch), number: u32, durable: bool) -> Self {
         let (version, head_bytes) = (VERSION, size_of::<Self>() as u32);
         let (cluster, epoch) = of;
+        let durable = u32::from(durable);
         let mut head =
-            Self { magic, version, head_bytes, cluster, epoch, number, reserved: 0, checksum: 0 };
+            Self { magic, version, head_bytes, cluster, epoch, number, durable, checksum: 0 };
         head.checksum = head.sum();
         head
     }
@@ -90,6 +92,10 @@ pub struct Manifest {
     pub taken_at_ms: u64,
     /// See `taken_at_ms`.
     pub took_ms: u64,
+    /// The epoch was on the disks of all replicas in the end: no restart of the cluster has made it void since. What an archive
+    /// tells of later ones can be restored on top of it.
+    #[serde(skip)]
+    pub is_durable: bool,
     /// The definitions of all tables.
     pub catalog: Catalog,
     /// Tables whose rows are here.

@@ -17,6 +17,7 @@ mod verify;
 mod write;
 
 pub use format::{MANIFEST_FILE, Manifest, PartEntry, TableEntry};
+pub use place::make as make_directory;
 pub use read::manifest;
 pub use restore::{Later, Restored, Wanted, restore};
 pub use take::take;

@@ -12,15 +12,7 @@ const UNFINISHED_FILE: &str = "unfinished";
 
 /// Makes the directory, which must be empty or new, and takes possession of it.
 pub(crate) fn prepare(directory: &Path) -> Result<(), BackupError> {
-    let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-    let made: Vec<PathBuf> =
-        directory.ancestors().take_while(is_new).map(Path::to_path_buf).collect();
-    fs::create_dir_all(directory).map_err(BackupError::file(directory))?;
-    // A new directory is safe when the one above it is.
-    for path in made {
-        let path = path.canonicalize().map_err(BackupError::file(&path))?;
-        path.parent().map_or(Ok(()), sync_directory)?;
-    }
+    make(directory)?;
     let mut entries = fs::read_dir(directory).map_err(BackupError::file(directory))?;
     let is_empty = entries.next().is_none();
     let path = directory.join(UNFINISHED_FILE);
@@ -34,6 +26,23 @@ pub(crate) fn prepare(directory: &Path) -> Result<(), BackupError> {
             directory.display()
         ))),
     }
+}
+
+/// Makes the directory, if it is not there, so that it stays.
+///
+/// # Errors
+/// If that cannot be done.
+pub fn make(directory: &Path) -> Result<(), BackupError> {
+    let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let made: Vec<PathBuf> =
+        directory.ancestors().take_while(is_new).map(Path::to_path_buf).collect();
+    fs::create_dir_all(directory).map_err(BackupError::file(directory))?;
+    // A new directory is safe when the one above it is.
+    for path in made {
+        let path = path.canonicalize().map_err(BackupError::file(&path))?;
+        path.parent().map_or(Ok(()), sync_directory)?;
+    }
+    Ok(())
 }
 
 /// What an attempt has left is no backup: what says that it is one goes first.

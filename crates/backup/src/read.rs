@@ -43,11 +43,12 @@ pub fn manifest(directory: &Path) -> Result<Manifest, BackupError> {
     }
     let mut file = Part::open(path.clone(), MANIFEST_MAGIC)?;
     let block = file.next()?.ok_or_else(|| BackupError::damaged(&path, "it is cut off"))?;
-    let manifest: Manifest = lats_catalog::decode(&block.bytes)
+    let mut manifest: Manifest = lats_catalog::decode(&block.bytes)
         .map_err(|_| BackupError::damaged(&path, "another version of LatsDB has written it"))?;
     if (manifest.cluster, manifest.epoch) != (file.head.cluster, file.head.epoch) {
         return Err(BackupError::damaged(&path, "it contradicts itself"));
     }
+    manifest.is_durable = file.head.durable == 1;
     Ok(manifest)
 }
 

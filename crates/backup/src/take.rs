@@ -4,7 +4,7 @@
 //! the end (SNAP-4), and no scan waits so long that its data node forgets it.
 
 use crate::{BackupError, Manifest, Progress, TableEntry, format::push_row, place, write::Writer};
-use lats_base::{ErrorClass, RefCode};
+use lats_base::{Epoch, ErrorClass, RefCode};
 use lats_catalog::{Catalog, PRIMARY_INDEX, TableDef};
 use lats_client::{
     api::{AsOf, KeyRange, Scan, StoreError},
@@ -23,6 +23,8 @@ use tokio::{
 /// How often it begins anew when something comes in between: a node dies, a table is changed.
 const TRIES: u64 = 10;
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long a disk may be full or slow until the backup ends without it.
+const DURABLE_PATIENCE: Duration = Duration::from_secs(30);
 /// Rows are compressed and checked by so many bytes.
 const BLOCK_BYTES: usize = 256 << 10;
 /// Blocks that wait for being written.
@@ -38,7 +40,8 @@ struct Rows {
     block: Vec<u8>,
 }
 
-/// Writes all rows as of one epoch, and all definitions, of this cluster into a new directory; `taken_at_ms`: in ms since 1970. If something comes in between it begins anew.
+/// Writes all rows as of one epoch, and all definitions, of this cluster into a new directory; `taken_at_ms`: in ms since 1970; `restarts`: how often the cluster has been restarted, if that
+/// is known. If something comes in between it begins anew.
 ///
 /// # Errors
 /// If the directory has something in it, or cannot be written; what the cluster refuses again and again.
@@ -46,10 +49,12 @@ pub async fn take(
     client: &Client,
     (cluster, taken_at_ms): (u64, u64),
     directory: &Path,
+    restarts: impl AsyncFn() -> Option<u32>,
     progress: &Arc<Progress>,
 ) -> Result<Manifest, BackupError> {
     place::prepare(directory)?;
-    let taken = take_in_the_end(client, (cluster, taken_at_ms), directory, progress).await;
+    let of = (cluster, taken_at_ms);
+    let taken = take_in_the_end(client, of, directory, &restarts, progress).await;
     if taken.is_err() {
         // Why it has failed is what counts.
         let _ = place::clear(directory);
@@ -65,11 +70,12 @@ async fn take_in_the_end(
     client: &Client,
     (cluster, taken_at_ms): (u64, u64),
     directory: &Path,
+    restarts: &impl AsyncFn() -> Option<u32>,
     progress: &Arc<Progress>,
 ) -> Result<Manifest, BackupError> {
     loop {
         progress.begin_anew();
-        let tried = try_take(client, (cluster, taken_at_ms), directory, progress).await;
+        let tried = try_take(client, (cluster, taken_at_ms), directory, restarts, progress).await;
         let tries = progress.tries.load(std::sync::atomic::Ordering::Relaxed);
         match tried {
             Err(BackupError::Store(error)) if passes(&error) && tries < TRIES => {
@@ -104,10 +110,44 @@ fn in_words(error: StoreError) -> BackupError {
 
 async fn try_take(
     client: &Client,
+    of: (u64, u64),
+    directory: &Path,
+    restarts: &impl AsyncFn() -> Option<u32>,
+    progress: &Arc<Progress>,
+) -> Result<Manifest, BackupError> {
+    let before = restarts().await;
+    let (writer, mut manifest) = write_rows(client, of, directory, progress).await?;
+    manifest.is_durable = before.is_some() && is_durable(client, manifest.epoch).await?;
+    if manifest.is_durable && restarts().await != before {
+        // The epoch may be void.
+        return Err(StoreError::from(RefCode::SnapshotTooOld).into());
+    }
+    let finish = move || writer.finish(manifest);
+    tokio::task::spawn_blocking(finish).await.map_err(|error| BackupError::died(&error))?
+}
+
+/// ARCHIVE-4: an archive can go on with this epoch, because no restart of the cluster will make it void. False if nothing is kept, or
+/// that takes too long.
+async fn is_durable(client: &Client, epoch: Epoch) -> Result<bool, StoreError> {
+    let end = Instant::now() + DURABLE_PATIENCE;
+    loop {
+        match client.durable(epoch).await {
+            Ok(()) => return Ok(true),
+            Err(error) if error.code == RefCode::NothingKept => return Ok(false),
+            Err(error) if error.code != RefCode::NotOnDisk => return Err(error),
+            Err(_) if Instant::now() > end => return Ok(false),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Writes all rows; gives what is still to be said of them.
+async fn write_rows(
+    client: &Client,
     (cluster, taken_at_ms): (u64, u64),
     directory: &Path,
     progress: &Arc<Progress>,
-) -> Result<Manifest, BackupError> {
+) -> Result<(Writer, Manifest), BackupError> {
     let began = Instant::now();
     client.fetch_catalog().await?;
     let catalog = client.catalog();
@@ -117,11 +157,6 @@ async fn try_take(
         hold_versions(client, def).await?;
     }
     let epoch = client.complete_epoch().await?;
-    // ARCHIVE-4: no restart of the cluster makes void what an archive goes on with.
-    match client.durable(epoch).await {
-        Err(error) if error.code != RefCode::NothingKept => return Err(error.into()),
-        _ => {}
-    }
     client.fetch_catalog().await?;
     if client.catalog().version != catalog.version {
         // Rows of the epoch may be in tables that are newer.
@@ -167,12 +202,12 @@ async fn try_take(
         epoch,
         taken_at_ms,
         took_ms: began.elapsed().as_millis() as u64,
+        is_durable: false,
         catalog: Catalog::clone(&catalog),
         tables: entries,
         parts: Vec::new(),
     };
-    let finish = move || writer.finish(manifest);
-    tokio::task::spawn_blocking(finish).await.map_err(|error| BackupError::died(&error))?
+    Ok((writer, manifest))
 }
 
 fn whole_table(def: &TableDef, as_of: AsOf) -> Scan {

@@ -54,6 +54,7 @@ fn write(directory: &Path, epoch: Epoch) -> Manifest {
         writer.add(def.id, 10, &block).unwrap();
     }
     let manifest = Manifest {
+        is_durable: true,
         software: "0".to_string(),
         cluster: CLUSTER,
         epoch,

@@ -59,7 +59,7 @@ impl Writer {
             Some(part) => part,
             None => {
                 let number = self.parts.len() as u32 + 1;
-                let head = Head::new(PART_MAGIC, self.of, number);
+                let head = Head::new(PART_MAGIC, self.of, number, false);
                 Part::begin(part_path(&self.directory, number), head)?
             }
         };
@@ -82,7 +82,8 @@ impl Writer {
         manifest.parts = std::mem::take(&mut self.parts);
         let path = self.directory.join(MANIFEST_FILE);
         let unfinished = self.directory.join(format!("{MANIFEST_FILE}.tmp"));
-        let mut part = Part::begin(unfinished.clone(), Head::new(MANIFEST_MAGIC, self.of, 0))?;
+        let head = Head::new(MANIFEST_MAGIC, self.of, 0, manifest.is_durable);
+        let mut part = Part::begin(unfinished.clone(), head)?;
         let content = lats_catalog::encode(&manifest);
         part.add((TableId::new(0), 0), &content, &mut self.compressor)?;
         part.file.sync_all().map_err(BackupError::file(&unfinished))?;

@@ -1,10 +1,10 @@
 //! A node that archives: a thread beside it copies what stands in its files (`docs/protocols/archive.md`).
 
-use crate::node::node_directory;
+use crate::{cluster_file::ClusterFile, node::node_directory};
 use anyhow::Context;
 use lats_backup::{
     BackupError,
-    archive::{Archiver, Kept, LogFile},
+    archive::{Archiver, Copied, Kept, LogFile},
 };
 use lats_runtime::{
     clock,
@@ -14,7 +14,7 @@ use lats_signals::io::{FILE_CONTROL, FILE_REDO, FileName};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    io::ErrorKind,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -24,41 +24,86 @@ pub(crate) fn directory(archive: &Path, cluster: u64, node: u16) -> PathBuf {
     node_directory(&archive.join(format!("{cluster:016x}")), node)
 }
 
-/// Makes the directory of an archive; gives its name for whoever works elsewhere.
-pub(crate) fn prepare(archive: &Path) -> anyhow::Result<PathBuf> {
-    fs::create_dir_all(archive)
-        .and_then(|()| archive.canonicalize())
-        .with_context(|| format!("cannot archive into {}", archive.display()))
+/// What `--archive` says to end it.
+pub(crate) const OFF: &str = "off";
+
+/// Nodes archive only where this file is: a file system that is not mounted has none.
+const MARKER: &str = "latsdb-archive";
+const MARKER_TEXT: &str =
+    "An archive of LatsDB. Nodes write into this directory as long as this file is in it.\n";
+
+/// What `--archive` says, if it says something. A directory that is new to the cluster is made.
+pub(crate) fn set(cluster: &mut ClusterFile, told: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = told else { return Ok(()) };
+    if path == Path::new(OFF) {
+        cluster.archive = None;
+        return Ok(());
+    }
+    let failed = || format!("cannot archive into {}", path.display());
+    // Whoever reads it may work elsewhere.
+    let path = std::path::absolute(path).with_context(failed)?;
+    if cluster.archive.as_ref() != Some(&path) {
+        lats_backup::make_directory(&path).with_context(failed)?;
+        match fs::File::create_new(path.join(MARKER)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made
+                .and_then(|mut file| file.write_all(MARKER_TEXT.as_bytes()))
+                .with_context(failed)?,
+        }
+        cluster.archive = Some(path);
+    }
+    Ok(())
 }
 
 /// New records are looked for so often: epochs are as old as that when their end is noted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What was copied is made safe with every so many looks.
 const SYNC_EVERY: u32 = 10;
-/// A disk that fails is tried again.
+/// A disk that fails is tried again, and that is said, so often.
 const RETRY: Duration = Duration::from_secs(1);
+const SAID_EVERY: u32 = 60;
 
-/// Begins to archive what is in a node's directory, in a thread of its own.
-pub(crate) fn begin(files: &Path, archive: &Path) -> anyhow::Result<()> {
-    let archiver = Archiver::new(archive, decode)
-        .with_context(|| format!("cannot archive into {}", archive.display()))?;
+/// ARCHIVE-1: begins to archive what is in a node's directory, if that is wanted, in a thread of its own.
+pub(crate) fn begin(files: &Path, cluster: &ClusterFile, node: u16) -> anyhow::Result<()> {
+    let Some(archive) = &cluster.archive else { return is_off(files) };
     let aside = files.join(TO_ARCHIVE);
     fs::create_dir_all(&aside).with_context(|| format!("cannot make {}", aside.display()))?;
-    let mut work = Work { files: files.to_path_buf(), archiver, state: 0 };
+    let mut work = Work {
+        files: files.to_path_buf(),
+        archive: archive.clone(),
+        directory: directory(archive, cluster.cluster_id, node),
+        archiver: None,
+        state: 0,
+        failures: 0,
+    };
     let named = std::thread::Builder::new().name("lats-archive".to_string());
     named.spawn(move || work.run())?;
     Ok(())
 }
 
 /// The node does not archive: what a former life has put aside for that is not wanted.
-pub(crate) fn is_off(files: &Path) -> anyhow::Result<()> {
+fn is_off(files: &Path) -> anyhow::Result<()> {
     let aside = files.join(TO_ARCHIVE);
+    let (count, bytes) = size_of(&aside);
+    if count > 0 {
+        tracing::warn!(
+            "{count} files ({} MiB) that waited for being archived are removed: this node does not archive any more",
+            bytes >> 20
+        );
+    }
     match fs::remove_dir_all(&aside) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", aside.display()))
         }
         _ => Ok(()),
     }
+}
+
+/// How many files there are, and their bytes.
+fn size_of(directory: &Path) -> (usize, u64) {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
+    let bytes = files.map(|file| file.metadata().map_or(0, |metadata| metadata.len()));
+    bytes.fold((0, 0), |(count, all), bytes| (count + 1, all + bytes))
 }
 
 /// What an archive needs to know of a control state.
@@ -76,30 +121,29 @@ pub(crate) fn decode(content: &[u8]) -> Option<Kept> {
 
 struct Work {
     files: PathBuf,
-    archiver: Archiver,
+    /// The archive, and what this node has there.
+    archive: PathBuf,
+    directory: PathBuf,
+    archiver: Option<Archiver>,
     /// The newest control file that was copied.
     state: u32,
+    /// So many looks, one after the other, have failed.
+    failures: u32,
 }
 
 impl Work {
     fn run(&mut self) {
-        let mut told = false;
         loop {
             for look in 0..SYNC_EVERY {
-                let done = self.look(look + 1 == SYNC_EVERY);
-                let pause = match done {
-                    Ok(()) if told => {
-                        tracing::info!("archiving goes on");
-                        told = false;
+                let pause = match self.look(look + 1 == SYNC_EVERY) {
+                    Ok(()) => {
+                        if std::mem::take(&mut self.failures) > 0 {
+                            tracing::info!("archiving goes on");
+                        }
                         LOOK_EVERY
                     }
-                    Ok(()) => LOOK_EVERY,
                     Err(error) => {
-                        if !std::mem::replace(&mut told, true) {
-                            tracing::error!(
-                                "archiving waits, and files that are to be archived stay on the node's disk: {error}; make room, or mend the archive's disk"
-                            );
-                        }
+                        self.complain(&error);
                         RETRY
                     }
                 };
@@ -108,34 +152,81 @@ impl Work {
         }
     }
 
+    fn complain(&mut self, error: &BackupError) {
+        if self.failures.is_multiple_of(SAID_EVERY) {
+            let (count, bytes) = size_of(&self.files.join(TO_ARCHIVE));
+            tracing::error!(
+                "archiving waits, and files that are to be archived stay on the node's disk ({count} files, {} MiB): {error}; make room, or mend the archive's disk",
+                bytes >> 20
+            );
+        }
+        self.failures = self.failures.saturating_add(1);
+    }
+
+    /// One look at everything; what fails does not keep the rest from being archived.
     fn look(&mut self, syncs: bool) -> Result<(), BackupError> {
         let mut there = BTreeMap::new();
         // What is put aside meanwhile is found in one of them at least.
         names(&self.files, &mut there)?;
         names(&self.files.join(TO_ARCHIVE), &mut there)?;
+        let archiver = self.archiver()?;
         let logs = there.iter().filter(|(name, _)| name.kind == FILE_REDO);
         let logs: BTreeSet<LogFile> = logs.map(|(name, path)| log_file(*name, path)).collect();
-        let whole = self.archiver.copy_logs(&logs)?;
-        self.copy_states(&there)?;
-        self.archiver.note_time(u64::try_from(clock::unix_micros() / 1_000).unwrap_or_default())?;
+        let Copied { whole, unreadable, failed } = archiver.copy_logs(&logs);
+        for log in unreadable {
+            tracing::error!(
+                "{} cannot be read: its head is damaged; it was archived as it is, and restoring needs what another node has archived",
+                log.path.display()
+            );
+        }
+        let mut done = failed.map_or(Ok(()), Err);
+        let states = self.copy_states(&there);
+        let archiver = self.archiver()?;
+        done = done.and(states);
+        done = done.and(archiver.note_time(now_ms()));
         if syncs {
-            self.archiver.sync()?;
+            done = done.and(archiver.sync());
         }
         let is_aside =
             |path: &Path| path.parent().is_some_and(|parent| parent.ends_with(TO_ARCHIVE));
         for log in whole.iter().filter(|log| is_aside(&log.path)) {
-            self.retire(FileName { kind: FILE_REDO, instance: log.instance, number: log.number })?;
+            let name = FileName { kind: FILE_REDO, instance: log.instance, number: log.number };
+            done = done.and(self.retire(name));
         }
-        let states =
-            there.iter().filter(|(name, path)| name.kind == FILE_CONTROL && is_aside(path));
-        for (name, _) in states {
-            self.retire(*name)?;
+        let (upto, is_control) = (self.state, |name: &FileName| name.kind == FILE_CONTROL);
+        let states = there.iter().filter(|(name, path)| is_control(name) && is_aside(path));
+        for (name, _) in states.filter(|(name, _)| name.number <= upto) {
+            done = done.and(self.retire(*name));
         }
-        Ok(())
+        done
+    }
+
+    /// Where it goes to, as long as that is there.
+    fn archiver(&mut self) -> Result<&mut Archiver, BackupError> {
+        let is_new = self.archiver.is_none();
+        if is_new || self.failures > 0 {
+            let marker = self.archive.join(MARKER);
+            if !marker.try_exists().unwrap_or(false) {
+                return Err(BackupError::Refused(format!(
+                    "there is no {}: the archive is not mounted, or was removed (if it is to begin anew, make that file)",
+                    marker.display()
+                )));
+            }
+        }
+        match &mut self.archiver {
+            Some(archiver) => {
+                if self.failures > 0 {
+                    archiver.make_directory()?;
+                }
+                Ok(archiver)
+            }
+            none => Ok(none.insert(Archiver::new(&self.directory, decode)?)),
+        }
     }
 
     /// Copies states that are new, in their order.
     fn copy_states(&mut self, there: &BTreeMap<FileName, PathBuf>) -> Result<(), BackupError> {
+        let Some(archiver) = &mut self.archiver else { return Ok(()) };
         let states = there.iter().filter(|(name, _)| name.kind == FILE_CONTROL);
         for (name, path) in states {
             if name.number <= self.state {
@@ -147,7 +238,7 @@ impl Work {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
                 Err(error) => return Err(BackupError::File { path: path.clone(), error }),
             };
-            if self.archiver.copy_state(&bytes)? {
+            if archiver.copy_state(&bytes)? {
                 self.state = name.number;
             }
         }
@@ -163,6 +254,10 @@ impl Work {
             _ => Ok(()),
         }
     }
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(clock::unix_micros() / 1_000).unwrap_or_default()
 }
 
 fn log_file(name: FileName, path: &Path) -> LogFile {

@@ -82,11 +82,14 @@ pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     tokio.block_on(async {
         let client = args.target.connect().await?;
-        let cluster = state_from(&client).await?.view.config.cluster_id;
+        let config = state_from(&client).await?.view.config;
+        let (cluster, keeps) = (config.cluster_id, config.keeps);
         let progress = Arc::new(Progress::default());
         let began = Instant::now();
         let taken_at_ms = u64::try_from(clock::unix_micros() / 1_000).unwrap_or_default();
-        let work = lats_backup::take(&client, (cluster, taken_at_ms), directory, &progress);
+        let restarts = async || Some(state_from(&client).await.ok()?.view.restarts);
+        let of = (cluster, taken_at_ms);
+        let work = lats_backup::take(&client, of, directory, restarts, &progress);
         let manifest = shown("backup", &progress, work).await?;
         let stored: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
         say!(
@@ -96,6 +99,11 @@ pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
             stored.div_ceil(1 << 20),
             began.elapsed().as_secs_f64()
         );
+        if keeps && !manifest.is_durable {
+            say!(
+                "latsdb: these rows were not on the disks of all nodes by then (one may be full): the backup is whole, but restoring with an archive needs another one"
+            );
+        }
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -157,6 +165,13 @@ async fn later(args: &RestoreArgs) -> anyhow::Result<Option<Later>> {
         say!("latsdb: {} with {}", args.from.display(), contents(&manifest));
         return Ok(None);
     }
+    if !manifest.is_durable {
+        bail!(
+            "the rows of {} were not on the disks of all nodes when the backup ended: a restart of the cluster may have made some void, and no \
+             archive goes on with them; use another backup, or leave out --archive",
+            args.from.display()
+        );
+    }
     let (directories, cluster) = (args.archives.clone(), manifest.cluster);
     let progress = Arc::new(Progress::default());
     let read = progress.clone();
@@ -177,9 +192,19 @@ async fn later(args: &RestoreArgs) -> anyhow::Result<Option<Later>> {
         moment.epoch,
         time.unwrap_or_default()
     );
+    if let Some((epoch, at_ms)) = moment.later {
+        let time = at_ms.map(|at_ms| format!(", {} (UTC)", in_words(at_ms)));
+        say!(
+            "latsdb: some of its logs go on up to epoch {epoch}{}, others do not: what happened in between is left out",
+            time.unwrap_or_default()
+        );
+    }
     let bytes_max = options::default_memory_mib() << 20;
     Ok(Some(Later { archive, moment, bytes_max }))
 }
+
+/// A time is written so; a fraction may follow.
+const LIKE: &str = "0000-00-00 00:00:00";
 
 /// What `--until` says.
 fn until(text: &str) -> Result<Until, String> {
@@ -188,6 +213,19 @@ fn until(text: &str) -> Result<Until, String> {
         return Ok(Until::Epoch(Epoch::new(number)));
     }
     let malformed = "write a time like '2026-03-01 14:05:00', in UTC, or epoch:NUMBER";
+    let is_like = |(byte, like): (u8, u8)| match like {
+        b'0' => byte.is_ascii_digit(),
+        b' ' => byte == b' ' || byte == b'T',
+        like => byte == like,
+    };
+    // What SQL makes of less than that is not for here.
+    let (seconds, fraction) = text.split_at_checked(LIKE.len()).unwrap_or_default();
+    let is_fraction = fraction.strip_prefix('.').map_or(fraction.is_empty(), |digits| {
+        (1..=6).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if seconds.is_empty() || !seconds.bytes().zip(LIKE.bytes()).all(is_like) || !is_fraction {
+        return Err(malformed.to_string());
+    }
     let time = parse_datetime(text).filter(|parsed| parsed.complete && !parsed.clipped);
     let micros = time.and_then(|parsed| parsed.value.to_unix_micros());
     let at_ms = micros.and_then(|micros| u64::try_from(micros / 1_000).ok());
@@ -226,6 +264,29 @@ async fn shown<T>(
                 eprintln!("latsdb: {what}: {rows} rows, {:.0} MiB, {speed:.0} MiB/s", bytes as f64 / MIB);
                 before = bytes;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_whole_and_without_a_zone() {
+        assert_eq!(until("1970-01-01 00:00:01.25"), Ok(Until::Time(1_250)));
+        assert_eq!(until("1970-01-02T00:00:00"), Ok(Until::Time(86_400_000)));
+        assert_eq!(until("epoch:17"), Ok(Until::Epoch(Epoch::new(17))));
+        let others =
+            ["", "2026-03-01", "26-03-01 14:05:00", "2026-03-01 14:05-05", "2026-02-30 14:05:00"];
+        let zones = [
+            "2026-03-01 14:05:00Z",
+            "2026-03-01 14:05:00+01:00",
+            "2026-03-01 14:05:00.",
+            "epoch:x",
+        ];
+        for text in others.into_iter().chain(zones) {
+            assert!(until(text).is_err(), "{text}");
         }
     }
 }

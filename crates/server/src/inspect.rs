@@ -34,7 +34,7 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<ExitCode> {
             damaged |= match bytes.get(..8) {
                 Some(magic) if magic == control::MAGIC => inspect_control(&bytes),
                 _ if is_of_times(&file) => inspect_times(&bytes),
-                _ if bytes.iter().take(SEGMENT_HEAD_BYTES as usize).all(|byte| *byte == 0) => {
+                _ if is_never_begun(&file, &bytes) => {
                     say!("  it was never begun");
                     false
                 }
@@ -67,6 +67,16 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         );
     }
     Ok(files)
+}
+
+/// A segment gets its file, which may have been used before, before anything stands in it.
+fn is_never_begun(path: &Path, bytes: &[u8]) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let (is_of_node, head) =
+        (path.extension().is_some_and(|e| e == "log"), bytes.get(..SEGMENT_HEAD_BYTES as usize));
+    is_of_node
+        && name.is_some_and(|name| name.starts_with("redo-"))
+        && (bytes.is_empty() || head.is_some_and(|head| head.iter().all(|byte| *byte == 0)))
 }
 
 fn is_of_times(path: &Path) -> bool {

@@ -36,7 +36,7 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
     drop(tokio);
     let member = place(&status, args)?;
     let entry = entry(member, args)?;
-    let cluster = describe(&status, &entry, args)?;
+    let mut cluster = describe(&status, &entry, args)?;
     if ClusterFile::path(&args.data_dir).exists() {
         let former = ClusterFile::read(&args.data_dir)?;
         ensure!(
@@ -47,7 +47,9 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
             former.cluster_id,
             cluster.cluster_id
         );
+        cluster.archive = former.archive;
     }
+    archive::set(&mut cluster, args.archive.as_deref())?;
     std::fs::create_dir_all(&args.data_dir)
         .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
     cluster.write(&args.data_dir)?;
@@ -56,7 +58,8 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
 
 /// The cluster and the node that have kept something in this directory.
 fn was_here(args: &NodeArgs) -> Option<(ClusterFile, NodeEntry)> {
-    let cluster = ClusterFile::read(&args.data_dir).ok()?;
+    let mut cluster = ClusterFile::read(&args.data_dir).ok()?;
+    archive::set(&mut cluster, args.archive.as_deref()).ok()?;
     let is_own = |n: &&NodeEntry| n.has_files(&args.data_dir);
     let mut entry = cluster.nodes.iter().find(is_own)?.clone();
     listen_where_told(&mut entry, args).ok()?;
@@ -165,6 +168,5 @@ fn describe(status: &Status, own: &NodeEntry, args: &NodeArgs) -> anyhow::Result
     cluster.tc_instances = config.tc_instances;
     (cluster.keeps, cluster.to_disk) = (config.keeps, config.to_disk);
     cluster.memory_mib = args.memory_mib.unwrap_or_else(options::default_memory_mib);
-    cluster.archive = args.archive.as_deref().map(archive::prepare).transpose()?;
     Ok(cluster)
 }

@@ -54,7 +54,7 @@ pub(crate) struct NodeArgs {
     /// After a loss of all nodes: do not wait for nodes whose disks are gone, if others have their rows.
     #[arg(long)]
     partial: bool,
-    /// Archive redo logs in this directory [default: what `start` was told].
+    /// Archive redo logs in this directory; `off` ends that [default: what was told before].
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) archive: Option<PathBuf>,
     /// The id that the cluster must have (a check against a wrong directory).
@@ -140,9 +140,7 @@ fn described(args: &NodeArgs) -> anyhow::Result<(ClusterFile, NodeEntry)> {
     }
     let entry = entry.clone();
     cluster.memory_mib = args.memory_mib.unwrap_or(cluster.memory_mib);
-    if let Some(path) = &args.archive {
-        cluster.archive = Some(archive::prepare(path)?);
-    }
+    archive::set(&mut cluster, args.archive.as_deref())?;
     Ok((cluster, entry))
 }
 
@@ -187,7 +185,7 @@ fn runtime_config(
     let archives = redo.is_some() && cluster.archive.is_some();
     if redo.is_some() {
         lock(&files)?;
-        begin_to_archive(&files, cluster, entry.node_id)?;
+        archive::begin(&files, cluster, entry.node_id)?;
     }
     let names: Vec<_> = threads.iter().map(ThreadPlan::name).collect();
     tracing::info!(node = entry.node_id, "threads: {}", names.join(", "));
@@ -221,14 +219,6 @@ fn runtime_config(
             node,
         )),
     })
-}
-
-/// ARCHIVE-1: archives what is in the node's directory, if that is wanted.
-fn begin_to_archive(files: &Path, cluster: &ClusterFile, node: u16) -> anyhow::Result<()> {
-    match &cluster.archive {
-        Some(path) => archive::begin(files, &archive::directory(path, cluster.cluster_id, node)),
-        None => archive::is_off(files),
-    }
 }
 
 /// Where a node's files are.

@@ -16,8 +16,6 @@ use std::{
     time::Duration,
 };
 
-/// What `--archive` says to end it.
-const OFF: &str = "off";
 /// How long a new cluster may take to serve.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long one may take that loads its rows from disk.
@@ -54,7 +52,8 @@ fn check(args: &Options) -> anyhow::Result<()> {
             "--durability disk needs disks, and --ephemeral keeps nothing there; leave one of them out"
         );
     }
-    if args.ephemeral && args.archive.as_deref().is_some_and(|path| path != Path::new(OFF)) {
+    if args.ephemeral && args.archive.as_deref().is_some_and(|path| path != Path::new(archive::OFF))
+    {
         bail!("--archive keeps redo logs, and --ephemeral writes none; leave one of them out");
     }
     if !(1..=4).contains(&args.replicas) {
@@ -121,7 +120,7 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
     if let Some(mut former) = kept(&args.data_dir) {
         former.memory_mib = args.memory_mib;
         former.to_disk = args.durability.map_or(former.to_disk, |d| d == Durability::Disk);
-        set_archive(&mut former, args)?;
+        archive::set(&mut former, args.archive.as_deref())?;
         former.write(&args.data_dir)?;
         return Ok(former);
     }
@@ -130,19 +129,9 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
     cluster.keeps = !args.ephemeral;
     cluster.to_disk = args.durability == Some(Durability::Disk);
     (cluster.ldm_instances, cluster.tc_instances) = instances(args)?;
-    set_archive(&mut cluster, args)?;
+    archive::set(&mut cluster, args.archive.as_deref())?;
     cluster.write(&args.data_dir)?;
     Ok(cluster)
-}
-
-/// What `--archive` says, if it says something.
-fn set_archive(cluster: &mut ClusterFile, args: &Options) -> anyhow::Result<()> {
-    match &args.archive {
-        None => {}
-        Some(path) if path == Path::new(OFF) => cluster.archive = None,
-        Some(path) => cluster.archive = Some(archive::prepare(path)?),
-    }
-    Ok(())
 }
 
 /// The cluster that has kept something in the directory.

@@ -36,8 +36,8 @@ impl Backup {
         Ok(Some(Self { epoch, rows: rows.collect() }))
     }
 
-    /// Restores the rows of the newest durable epoch: all are in memory, and no others. Some files of the archive are lost. False
-    /// if it does not tell everything.
+    /// Restores the rows of the newest durable epoch: all are in memory, and no others. Some files of the archive may be lost: false if it
+    /// does not tell everything then.
     pub fn restores(&self, world: &World, random: &mut Prng) -> Result<bool, String> {
         let Some(control) = checkers::newest_control(world, |_| true) else { return Ok(false) };
         let state = control.state();
@@ -47,12 +47,22 @@ impl Backup {
         for group in &state.view.groups {
             for instance in 0..state.view.config.ldm_instances as u16 {
                 let tell = |node| tell(world, (node, instance), &state.restored, loses, random);
-                let told: Vec<Told> = group.nodes.iter().copied().map(tell).collect();
+                let mut told: Vec<Told> = group.nodes.iter().copied().map(tell).collect();
                 let spans: Vec<Span> = told.iter().flat_map(|t| t.spans.clone()).collect();
-                if first_gap(&spans, wanted).is_some() {
-                    return Ok(false);
+                if let Some(gap) = first_gap(&spans, wanted) {
+                    if loses || world.disks.values().any(|disk| disk.has_rotted) {
+                        return Ok(false);
+                    }
+                    return Err(format!(
+                        "nothing of the archives is lost, and nobody tells of the epochs after {} up to {} (instance {instance}, nodes {:?}: {spans:?})",
+                        gap.after, gap.upto, group.nodes
+                    ));
                 }
-                let changes = told.into_iter().flat_map(|told| told.changes);
+                // One node that tells everything is enough.
+                let alone = told.iter().position(|told| first_gap(&told.spans, wanted).is_none());
+                told.swap(0, alone.unwrap_or(0));
+                let tellers = if alone.is_some() { 1 } else { told.len() };
+                let changes = told.into_iter().take(tellers).flat_map(|told| told.changes);
                 let between = |epoch: Epoch| epoch > wanted.after && epoch <= wanted.upto;
                 for (_, key, logged) in changes.filter(|(epoch, ..)| between(*epoch)) {
                     let newest = last.entry(key).or_insert((0, None));

@@ -18,6 +18,8 @@ pub struct Disk {
     /// Redo logs are archived before they are removed: what was in them, of each instance.
     archives: bool,
     archived: BTreeMap<u16, Vec<Vec<u8>>>,
+    /// Something in a redo log is another now than what was written.
+    pub has_rotted: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -86,6 +88,7 @@ impl Disk {
     /// Power is lost: each write that was not synced is there, is not there, or is there in parts, whatever came before or
     /// after it.
     pub fn lose_power(&mut self, random: &mut Prng) {
+        self.archive_what_is_not_safe(random);
         for (name, file) in std::mem::take(&mut self.removed) {
             if random.chance(1, 2) {
                 self.files.entry(name).or_insert(file);
@@ -102,6 +105,29 @@ impl Disk {
         }
     }
 
+    /// ARCHIVE-2: what was written is archived, it may be before it is safe here.
+    fn archive_what_is_not_safe(&mut self, random: &mut Prng) {
+        if !self.archives {
+            return;
+        }
+        for (name, file) in self.files.iter().filter(|(name, _)| name.kind == FILE_REDO) {
+            if !file.unsynced.is_empty() && random.chance(1, 2) {
+                self.archived.entry(name.instance).or_default().push(file.whole());
+            }
+        }
+    }
+
+    /// Another disk takes its place, with nothing on it. What was archived is somewhere else.
+    pub fn replace(&mut self) {
+        for (name, file) in std::mem::take(&mut self.files) {
+            if self.archives && name.kind == FILE_REDO {
+                self.archived.entry(name.instance).or_default().push(file.whole());
+            }
+        }
+        self.removed.clear();
+        self.spares.clear();
+    }
+
     /// A bit somewhere in a file of one kind and instance is another one now; false if there is none.
     pub fn rot(&mut self, kind: u16, instance: u16, random: &mut Prng) -> bool {
         let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);
@@ -113,6 +139,7 @@ impl Disk {
         let file = files.swap_remove(random.below(files.len() as u64) as usize);
         let at = random.below(file.durable.len() as u64) as usize;
         file.durable[at] ^= 1 << random.below(8);
+        self.has_rotted |= kind == FILE_REDO;
         true
     }
 

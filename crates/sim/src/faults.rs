@@ -6,6 +6,7 @@ use crate::{
 };
 use lats_base::{Duration, Incarnation, NodeId, prng::Prng};
 use lats_catalog::View;
+use lats_node::NodeConfig;
 
 /// Something that goes wrong, or comes right again.
 #[derive(Clone, Copy, Debug)]
@@ -259,6 +260,23 @@ impl World {
             let survivors = voters.iter().filter(|life| life.0 != victim && alive.contains(life));
             2 * survivors.count() >= voters.len()
         })
+    }
+
+    /// True if the cluster goes on without what is on the node's disk, and it is to be lost.
+    pub(crate) fn may_replace_disk_of(&self, config: &NodeConfig) -> bool {
+        let (node, life) = (config.node, config.incarnation);
+        let chosen = || Prng::new(self.digest ^ u64::from(life.get())).chance(1, 4);
+        let Some(view) = crate::checkers::newest_view(self) else { return false };
+        let is_up =
+            |n: NodeId| self.nodes.get(&n).is_some_and(|n| view.is_alive(n.config.node, n.life()));
+        let holds = |r: &lats_catalog::Replica| r.in_sync && r.node != node && is_up(r.node);
+        let mut others = view.members.iter().filter(|m| m.alive);
+        self.replaces_disks
+            && !view.groups.is_empty()
+            // Nobody has died whom the others still count on.
+            && others.all(|m| m.node != node && is_up(m.node))
+            && view.groups.iter().all(|group| group.replicas.iter().any(holds))
+            && chosen()
     }
 
     /// True if there is something to lose.

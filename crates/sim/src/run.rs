@@ -659,7 +659,6 @@ impl Run {
         }
     }
 
-    /// Runs until the cluster is whole and the clients have all their answers.
     /// Primaries are spread again when a node is back: the last view of that may be on its way.
     fn let_a_view_end(&mut self) -> Result<(), String> {
         let end = self.world.now.plus(Duration::from_millis(500));
@@ -669,6 +668,7 @@ impl Run {
         Ok(())
     }
 
+    /// Runs until the cluster is whole and the clients have all their answers.
     fn come_to_rest(&mut self) -> Result<(), String> {
         let end = self.world.now.plus(Duration::from_millis(HEAL_MS));
         let mut state = Err("not looked at".to_string());

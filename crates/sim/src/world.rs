@@ -178,6 +178,8 @@ pub struct World {
     reuses_files: bool,
     /// Redo logs are archived.
     pub archives: bool,
+    /// Nodes that were away may have other disks when they come back.
+    pub replaces_disks: bool,
     disk_random: Prng,
     disk_failed_at: Instant,
     disk_full_until: BTreeMap<NodeId, Instant>,
@@ -238,6 +240,7 @@ impl World {
             disk_ways: DiskWays::default(),
             reuses_files: Prng::new(seed.rotate_left(32)).chance(1, 2),
             archives: Prng::new(seed.rotate_left(16)).chance(1, 2),
+            replaces_disks: Prng::new(seed.rotate_left(24)).chance(1, 4),
             disk_random: Prng::new(!seed),
             disk_failed_at: Instant::ZERO,
             disk_full_until: BTreeMap::new(),
@@ -910,6 +913,9 @@ impl World {
         let Some(n) = self.nodes.get(&node).filter(|n| !n.is_alive()) else { return };
         let mut config = n.config.clone();
         config.incarnation = Incarnation::new(config.incarnation.get() + 1);
+        if self.may_replace_disk_of(&config) {
+            self.disk(node).replace();
+        }
         let member = Member {
             node,
             incarnation: config.incarnation,

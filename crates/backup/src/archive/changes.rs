@@ -4,7 +4,7 @@ use super::{Archive, log_reader::LogReader};
 use crate::BackupError;
 use lats_base::{TableId, hash};
 use lats_files::redo::{Change, Record, Span, void_after};
-use std::{collections::BTreeMap, fs::File};
+use std::collections::BTreeMap;
 
 /// The keys that are restored at once: those whose hash leaves this remainder. As many as fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +69,8 @@ impl Changes {
             if !is_between || !tellers.contains(&(segment.node, segment.instance)) {
                 continue;
             }
-            let file = File::open(&segment.path).map_err(BackupError::file(&segment.path))?;
-            let mut reader = LogReader::new(file);
+            let reader = LogReader::open(&segment.path);
+            let mut reader = reader.map_err(BackupError::file(&segment.path))?;
             let show = |record: &Record<'_>, restarts| {
                 let upto = wanted.upto.min(void_after(&archive.restored, restarts));
                 if record.tells_of_change() && record.epoch > wanted.after && record.epoch <= upto {
@@ -78,7 +78,11 @@ impl Changes {
                     changes.shrink(passes, bytes_max);
                 }
             };
-            let _ = reader.read_all(show).map_err(BackupError::file(&segment.path))?;
+            let read = reader.read_all(show).map_err(BackupError::file(&segment.path))?;
+            if read.is_err() || reader.at() < segment.bytes {
+                let why = "it was damaged, or used again, while it was being read; if it is a file of a running node, name its archive instead";
+                return Err(BackupError::damaged(&segment.path, why));
+            }
         }
         Ok(Some(changes))
     }

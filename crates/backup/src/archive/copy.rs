@@ -4,9 +4,15 @@ use super::{
     Decode, Ended, LOG_PREFIX, OPEN, STATE_PREFIX, TIMES_PREFIX,
     log_reader::{LogReader, Read},
 };
-use crate::{BackupError, place::sync_directory};
+use crate::{
+    BackupError,
+    place::{make, sync_directory},
+};
 use lats_base::{Epoch, Incarnation};
-use lats_files::{control, redo::RecordKind};
+use lats_files::{
+    control,
+    redo::{RecordKind, SEGMENT_HEAD_BYTES},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
@@ -35,15 +41,36 @@ pub struct Archiver {
     done: BTreeSet<(u16, u32)>,
     /// The segment of each data manager that is being copied.
     streams: BTreeMap<u16, Stream>,
-    /// The newest state that was copied: restarts, version of the catalog; and how many commands are known.
+    /// A sync of them has failed, and they could not be removed: what can be read of them may not be on disk (DURABLE-4).
+    suspect: BTreeSet<PathBuf>,
+    /// The newest state that was copied: restarts, version of the catalog; and what is known: restarts, commands.
     state: Option<(usize, u64)>,
-    commands: u64,
-    times: Option<(PathBuf, File, u64)>,
+    known: (u64, u64),
+    times: Option<Times>,
     /// The newest epoch that a seal was seen of; what was said last, and when.
     sealed: Epoch,
-    said: ((Epoch, u64), u64),
+    said: ((Epoch, (u64, u64)), u64),
     /// Something was written since the last sync.
     is_dirty: bool,
+}
+
+/// What has become of segments.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// They are in the archive as wholes.
+    pub whole: Vec<LogFile>,
+    /// So are these, as they are: they have heads that cannot be read.
+    pub unreadable: Vec<LogFile>,
+    /// Something went wrong with others; whoever calls again goes on where they were.
+    pub failed: Option<BackupError>,
+}
+
+/// A file of times.
+struct Times {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    day: u64,
 }
 
 /// A segment that is being copied.
@@ -71,6 +98,7 @@ struct Copy {
 
 /// At rest the time is said so often.
 const SAID_EVERY_MS: u64 = 1_000;
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 impl Archiver {
     /// Goes on with what is in the directory.
@@ -78,14 +106,15 @@ impl Archiver {
     /// # Errors
     /// If it cannot be written into.
     pub fn new(directory: &Path, decode: Decode) -> Result<Self, BackupError> {
-        fs::create_dir_all(directory).map_err(BackupError::file(directory))?;
+        make(directory)?;
         Ok(Self {
             directory: directory.to_path_buf(),
             decode,
             done: BTreeSet::new(),
             streams: BTreeMap::new(),
+            suspect: BTreeSet::new(),
             state: None,
-            commands: 0,
+            known: (0, 0),
             times: None,
             sealed: Epoch::default(),
             said: Default::default(),
@@ -93,29 +122,46 @@ impl Archiver {
         })
     }
 
-    /// Copies what is new in the node's logs: all of its segments that are still there. Gives those that are in the archive as
-    /// wholes.
+    /// The directory is made again if it has gone.
     ///
     /// # Errors
-    /// If the archive cannot be written; whoever calls again goes on where it was.
-    pub fn copy_logs(&mut self, logs: &BTreeSet<LogFile>) -> Result<Vec<LogFile>, BackupError> {
-        let mut whole = Vec::new();
+    /// If that cannot be done.
+    pub fn make_directory(&self) -> Result<(), BackupError> {
+        make(&self.directory)
+    }
+
+    /// Copies what is new in the node's logs: all of its segments that are still there.
+    pub fn copy_logs(&mut self, logs: &BTreeSet<LogFile>) -> Copied {
+        let mut copied = Copied::default();
         let mut later = logs.iter().skip(1);
         for log in logs {
             let is_last = later.next().is_none_or(|next| next.instance != log.instance);
             let at = (log.instance, log.number);
-            if self.done.contains(&at) || self.copy_log(log, is_last)? {
-                self.done.insert(at);
-                whole.push(log.clone());
+            let is_whole = match self.done.contains(&at) {
+                true => Ok(true),
+                false => self.copy_log(log, is_last, &mut copied.unreadable),
+            };
+            match is_whole {
+                Ok(true) => {
+                    self.done.insert(at);
+                    copied.whole.push(log.clone());
+                }
+                Ok(false) => {}
+                Err(error) => drop(copied.failed.get_or_insert(error)),
             }
         }
         let there = |at: &(u16, u32)| logs.iter().any(|log| (log.instance, log.number) == *at);
         self.done.retain(there);
-        Ok(whole)
+        copied
     }
 
     /// True if it is in the archive as a whole: nothing follows in the last segment of a log only for now.
-    fn copy_log(&mut self, log: &LogFile, is_last: bool) -> Result<bool, BackupError> {
+    fn copy_log(
+        &mut self,
+        log: &LogFile,
+        is_last: bool,
+        unreadable: &mut Vec<LogFile>,
+    ) -> Result<bool, BackupError> {
         let mut stream = match self.streams.remove(&log.instance) {
             Some(stream) if stream.number == log.number => stream,
             _ => {
@@ -137,12 +183,60 @@ impl Archiver {
             return Ok(false);
         }
         if let To::Copy(to) = stream.to {
-            to.file.sync_all().map_err(BackupError::file(&to.path))?;
-            let whole = to.path.with_extension("log");
-            fs::rename(&to.path, &whole).map_err(BackupError::file(&whole))?;
-            sync_directory(&self.directory)?;
+            self.end(&to)?;
+        } else if !is_readable && self.keep_unreadable(log)? {
+            unreadable.push(log.clone());
         }
         Ok(true)
+    }
+
+    /// A segment is there as a whole.
+    fn end(&mut self, to: &Copy) -> Result<(), BackupError> {
+        let whole = to.path.with_extension("log");
+        let synced = to.file.sync_all().map_err(BackupError::file(&to.path));
+        let named =
+            synced.and_then(|()| fs::rename(&to.path, &whole).map_err(BackupError::file(&whole)));
+        let done = named.and_then(|()| sync_directory(&self.directory));
+        if done.is_err() {
+            self.distrust(to.path.clone());
+            self.distrust(whole);
+        }
+        done
+    }
+
+    /// DURABLE-4: a sync that has failed says nothing the next time. All of the file is written anew.
+    fn distrust(&mut self, path: PathBuf) {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                self.suspect.insert(path);
+            }
+            _ => {}
+        }
+    }
+
+    /// A file with a head that says nothing goes into the archive as it is, for people. False if it was never begun.
+    fn keep_unreadable(&self, log: &LogFile) -> Result<bool, BackupError> {
+        let bytes = fs::read(&log.path).map_err(BackupError::file(&log.path))?;
+        if bytes.iter().take(SEGMENT_HEAD_BYTES as usize).all(|byte| *byte == 0) {
+            return Ok(false);
+        }
+        let LogFile { instance, number, .. } = log;
+        let name = format!("{LOG_PREFIX}{instance}-{number:010}.unreadable");
+        self.write_whole(&self.directory.join(name), &bytes)?;
+        Ok(true)
+    }
+
+    /// The file is there with these bytes, or it is not there.
+    fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), BackupError> {
+        let fresh = path.with_extension("new");
+        let write = || {
+            let mut file = File::create(&fresh)?;
+            std::io::Write::write_all(&mut file, bytes)?;
+            file.sync_all()?;
+            fs::rename(&fresh, path)
+        };
+        write().map_err(BackupError::file(path))?;
+        sync_directory(&self.directory)
     }
 
     /// False if it has no head.
@@ -180,14 +274,21 @@ impl Archiver {
     }
 
     /// The file of a segment.
-    fn begin(&self, log: &LogFile, life: Incarnation) -> Result<To, BackupError> {
+    fn begin(&mut self, log: &LogFile, life: Incarnation) -> Result<To, BackupError> {
         let LogFile { instance, number, .. } = log;
         let name = format!("{LOG_PREFIX}{instance}-{number:010}-{:010}.log", life.get());
         let path = self.directory.join(name);
+        let open = path.with_extension(OPEN);
+        for path in [&path, &open] {
+            if self.suspect.contains(path) {
+                fs::remove_file(path).map_err(BackupError::file(path))?;
+                self.suspect.remove(path);
+            }
+        }
         if path.try_exists().map_err(BackupError::file(&path))? {
             return Ok(To::Done);
         }
-        let path = path.with_extension(OPEN);
+        let path = open;
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(BackupError::file(&path))?;
         let mut there = LogReader::new(file.try_clone().map_err(BackupError::file(&path))?);
@@ -209,19 +310,10 @@ impl Archiver {
         if self.state.is_none_or(|copied| copied != state) {
             let name =
                 format!("{STATE_PREFIX}{:010}-{:020}.state", kept.restored.len(), kept.commands);
-            let path = self.directory.join(name);
-            let fresh = path.with_extension("new");
-            let write = || {
-                let mut file = File::create(&fresh)?;
-                std::io::Write::write_all(&mut file, bytes)?;
-                file.sync_all()?;
-                fs::rename(&fresh, &path)
-            };
-            write().map_err(BackupError::file(&path))?;
-            sync_directory(&self.directory)?;
+            self.write_whole(&self.directory.join(name), bytes)?;
             self.state = Some(state);
         }
-        self.commands = self.commands.max(kept.commands);
+        self.known = self.known.max((kept.restored.len() as u64, kept.commands));
         Ok(true)
     }
 
@@ -232,21 +324,27 @@ impl Archiver {
     pub fn note_time(&mut self, now_ms: u64) -> Result<(), BackupError> {
         let (said, at_ms) = self.said;
         let (is_old, now) =
-            (now_ms >= at_ms.saturating_add(SAID_EVERY_MS), (self.sealed, self.commands));
+            (now_ms >= at_ms.saturating_add(SAID_EVERY_MS), (self.sealed, self.known));
         if self.sealed == Epoch::default() || (said == now && !is_old) {
             return Ok(());
         }
-        let (path, file, bytes) = match &mut self.times {
+        let day = now_ms / DAY_MS;
+        if self.times.as_ref().is_some_and(|times| times.day != day) {
+            self.sync()?;
+            self.times = None;
+        }
+        let times = match &mut self.times {
             Some(times) => times,
             None => {
                 let path = self.directory.join(format!("{TIMES_PREFIX}{now_ms:015}.lats"));
                 let file = File::create(&path).map_err(BackupError::file(&path))?;
-                self.times.insert((path, file, 0))
+                self.times.insert(Times { path, file, bytes: 0, day })
             }
         };
-        let ended = Ended::new(now_ms, self.sealed, self.commands);
-        file.write_all_at(ended.as_bytes(), *bytes).map_err(BackupError::file(path))?;
-        *bytes += size_of::<Ended>() as u64;
+        let ended = Ended::new(now_ms, self.sealed, self.known);
+        let written = times.file.write_all_at(ended.as_bytes(), times.bytes);
+        written.map_err(BackupError::file(&times.path))?;
+        times.bytes += size_of::<Ended>() as u64;
         (self.said, self.is_dirty) = ((now, now_ms), true);
         Ok(())
     }
@@ -254,19 +352,31 @@ impl Archiver {
     /// What was written is safe.
     ///
     /// # Errors
-    /// If that cannot be done.
+    /// If that cannot be done: then it is written anew.
     pub fn sync(&mut self) -> Result<(), BackupError> {
         if !std::mem::take(&mut self.is_dirty) {
             return Ok(());
         }
-        let copy = |stream: &'_ Stream| match &stream.to {
-            To::Copy(to) => Some((to.path.clone(), to.file.try_clone())),
-            _ => None,
-        };
-        let logs = self.streams.values().filter_map(copy);
-        let times = self.times.iter().map(|(path, file, _)| (path.clone(), file.try_clone()));
+        let synced = self.sync_files();
+        if synced.is_err() {
+            self.times = None;
+            for stream in std::mem::take(&mut self.streams).into_values() {
+                if let To::Copy(to) = stream.to {
+                    self.distrust(to.path);
+                }
+            }
+        }
+        synced
+    }
+
+    fn sync_files(&self) -> Result<(), BackupError> {
+        let logs = self.streams.values().filter_map(|stream| match &stream.to {
+            To::Copy(to) => Some((&to.path, &to.file)),
+            To::Unknown | To::Done => None,
+        });
+        let times = self.times.iter().map(|times| (&times.path, &times.file));
         for (path, file) in logs.chain(times) {
-            file.and_then(|file| file.sync_data()).map_err(BackupError::file(&path))?;
+            file.sync_data().map_err(BackupError::file(path))?;
         }
         sync_directory(&self.directory)
     }

@@ -1,7 +1,8 @@
 //! Reading a segment file piece by piece, also one that is being written.
 
+use super::OPEN;
 use lats_files::redo::{Record, SEGMENT_HEAD_BYTES, Segment};
-use std::{fs::File, io, os::unix::fs::FileExt};
+use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
 /// So much is read at once, and so much if a record is longer.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -28,6 +29,20 @@ pub(super) enum Read {
 }
 
 impl LogReader {
+    /// Opens a segment of an archive. One that was the newest may have its last name by now.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = match File::open(path) {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && path.extension().is_some_and(|e| e == OPEN) =>
+            {
+                File::open(path.with_extension("log"))
+            }
+            opened => opened,
+        };
+        file.map(Self::new)
+    }
+
     pub(super) fn new(file: File) -> Self {
         Self { file, at: 0, segment: None, buffer: Vec::new(), whole_bytes: 0 }
     }

@@ -1,7 +1,7 @@
 //! What an archive has: of which epochs it tells everything, and when they ended (ARCHIVE-3).
 
 use super::{
-    Decode, Ended, Kept, LOG_PREFIX, OPEN, STATE_PREFIX, TIMES_PREFIX, log_reader::LogReader,
+    Decode, Ended, Kept, Known, LOG_PREFIX, OPEN, STATE_PREFIX, TIMES_PREFIX, log_reader::LogReader,
 };
 use crate::BackupError;
 use lats_base::{Epoch, NodeId};
@@ -12,7 +12,8 @@ use lats_files::{
 use lats_values::DateTime;
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 use zerocopy::FromBytes;
@@ -24,13 +25,16 @@ pub struct Archive {
     states: Vec<Kept>,
     /// What restarts have begun with.
     pub(super) restored: Vec<Epoch>,
-    /// When epochs had ended, in ms since 1970, and how many commands were known then.
-    times: Vec<(u64, Epoch, u64)>,
+    /// When epochs had ended, and what was known then.
+    times: Vec<Time>,
     /// The logs of each data manager of each node.
     spans: BTreeMap<(NodeId, u16), Vec<Span>>,
-    /// So many commands were known when this epoch was sealed.
-    commands: BTreeMap<u64, Epoch>,
+    /// This was known when an epoch was sealed.
+    commands: BTreeMap<Known, Epoch>,
 }
+
+/// ms since 1970, the epoch that had ended, what was known.
+type Time = (u64, Epoch, Known);
 
 /// A segment file of it.
 #[derive(Clone, Debug)]
@@ -41,6 +45,8 @@ pub(super) struct Segment {
     number: u64,
     life: u32,
     restarts: u32,
+    /// So much of it could be read.
+    pub(super) bytes: u64,
     /// Its changes are of these epochs.
     pub(super) epochs: (Epoch, Epoch),
 }
@@ -63,6 +69,8 @@ pub struct Moment {
     pub epoch: Epoch,
     /// It had ended by then, in ms since 1970, if that is known.
     pub at_ms: Option<u64>,
+    /// The logs of some data managers go on up to this epoch, and when that had ended.
+    pub later: Option<(Epoch, Option<u64>)>,
     /// The definitions as they were then.
     pub kept: Kept,
 }
@@ -100,10 +108,11 @@ impl Archive {
                 directories.iter().map(|d| d.display().to_string()).collect::<Vec<_>>().join(", ")
             )));
         }
-        archive.states.sort_by_key(|kept| (kept.restored.len(), kept.commands));
+        archive.states.sort_by_key(Kept::known);
         archive.restored =
             archive.states.last().map(|kept| kept.restored.clone()).unwrap_or_default();
         archive.times.sort_unstable();
+        archive.times = what_is_new(std::mem::take(&mut archive.times)).collect();
         archive.survey(told)?;
         Ok(archive)
     }
@@ -112,7 +121,11 @@ impl Archive {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let ends = |with: &str| path.extension().is_some_and(|e| e == with);
         if name.starts_with(LOG_PREFIX) && (ends("log") || ends(OPEN)) {
-            let reader = LogReader::new(File::open(path).map_err(BackupError::file(path))?);
+            let reader = match LogReader::open(path) {
+                // It was one of a running node.
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                opened => opened.map_err(BackupError::file(path))?,
+            };
             let head = reader.head().map_err(BackupError::file(path))?;
             let Some(segment) = head.filter(|head| head.log.cluster == cluster) else {
                 return Ok(());
@@ -124,6 +137,7 @@ impl Archive {
                 number: segment.number,
                 life: segment.log.life.get(),
                 restarts: segment.restarts,
+                bytes: 0,
                 epochs: (Epoch::new(u64::MAX), Epoch::default()),
             });
         } else if name.starts_with(STATE_PREFIX) && ends("state") {
@@ -132,7 +146,9 @@ impl Archive {
             self.states.extend(content.and_then(|(_, content)| decode(content)));
         } else if name.starts_with(TIMES_PREFIX) && ends("lats") {
             let bytes = fs::read(path).map_err(BackupError::file(path))?;
-            self.times.extend(ends_in(&bytes).map(|end| (end.at_ms, end.epoch, end.commands)));
+            let ends =
+                ends_in(&bytes).map(|end| (end.at_ms, end.epoch, (end.restarts, end.commands)));
+            self.times.extend(what_is_new(ends));
         }
         Ok(())
     }
@@ -166,10 +182,10 @@ impl Archive {
     /// # Errors
     /// Why nothing can.
     pub fn moment(&self, backup: Epoch, until: Until) -> Result<Moment, BackupError> {
-        let (epoch, commands) = match until {
-            Until::Epoch(epoch) => (epoch, 0),
+        let (epoch, known) = match until {
+            Until::Epoch(epoch) => (epoch, (0, 0)),
             Until::Time(at_ms) => self.known_at(at_ms)?,
-            Until::End => (self.reaches(backup), u64::MAX),
+            Until::End => self.end(backup)?,
         };
         if epoch < backup {
             let at = self.said(backup);
@@ -178,22 +194,42 @@ impl Archive {
             )));
         }
         let wanted = Span { after: backup, upto: epoch };
-        if let Some(((group, instance), gap)) = self.gap(wanted) {
-            let end = self.reaches(backup);
-            return Err(BackupError::Refused(format!(
-                "the archive does not tell everything of the epochs {} to {} (of node group {group}, data manager {instance}): segments are \
-                 missing or damaged. With this backup rows can be restored up to epoch {end}{}; or name the directories of more nodes",
-                gap.after.get() + 1,
-                gap.upto,
-                self.said(end)
-            )));
+        if let Some((of, gap)) = self.gaps(wanted).next() {
+            return Err(self.has_gap(backup, of, gap));
         }
-        let kept = self.state_at(epoch, commands);
-        Ok(Moment { epoch, at_ms: self.ended_at(epoch), kept })
+        let kept = self.state_at(epoch, known);
+        let told = self.spans.values().flatten().map(|span| span.upto).max();
+        let later = told.filter(|told| until == Until::End && *told > epoch);
+        let later = later.map(|later| (later, self.ended_at(later)));
+        Ok(Moment { epoch, at_ms: self.ended_at(epoch), later, kept })
     }
 
-    /// ARCHIVE-5: the epoch that was the newest to have ended at a time, and how many commands were known.
-    fn known_at(&self, at_ms: u64) -> Result<(Epoch, u64), BackupError> {
+    fn has_gap(&self, backup: Epoch, (group, instance): (usize, u16), gap: Span) -> BackupError {
+        let end = self.reaches(backup);
+        BackupError::Refused(format!(
+            "the archive does not tell everything of the epochs {} to {} (of node group {group}, data manager {instance}): segments are \
+             missing or damaged. With this backup rows can be restored up to there (--until epoch:{end}){}; or name the directories of more nodes",
+            gap.after.get() + 1,
+            gap.upto,
+            self.said(end)
+        ))
+    }
+
+    /// The newest epoch of which everything is told, and what was known then, as far as anything was noted later.
+    fn end(&self, backup: Epoch) -> Result<(Epoch, Known), BackupError> {
+        let wanted = Span { after: backup, upto: Epoch::new(u64::MAX) };
+        if let Some((of, gap)) = self.gaps(wanted).find(|(_, gap)| gap.upto < wanted.upto) {
+            return Err(self.has_gap(backup, of, gap));
+        }
+        let epoch = self.reaches(backup);
+        let by_then = self.times.iter().filter(|(_, at, _)| *at <= epoch).map(|(.., known)| *known);
+        let is_last = self.times.iter().all(|(_, at, _)| *at <= epoch);
+        let newest = (u64::MAX, u64::MAX);
+        Ok((epoch, if is_last { newest } else { by_then.max().unwrap_or_default() }))
+    }
+
+    /// ARCHIVE-5: the epoch that was the newest to have ended at a time, and what was known.
+    fn known_at(&self, at_ms: u64) -> Result<(Epoch, Known), BackupError> {
         let (first, last) = (self.times.first(), self.times.last());
         if last.is_none_or(|(last, ..)| at_ms > *last) {
             let last = last.map(|(at_ms, ..)| in_words(*at_ms)).unwrap_or_default();
@@ -202,8 +238,8 @@ impl Archive {
             )));
         }
         let before = self.times.iter().filter(|(at, ..)| *at <= at_ms);
-        let known = |(_, epoch, commands): &(u64, Epoch, u64)| (*epoch, *commands);
-        let newest = |a: (Epoch, u64), b: (Epoch, u64)| (a.0.max(b.0), a.1.max(b.1));
+        let known = |(_, epoch, known): &Time| (*epoch, *known);
+        let newest = |a: (Epoch, Known), b: (Epoch, Known)| (a.0.max(b.0), a.1.max(b.1));
         before.map(known).reduce(newest).ok_or_else(|| {
             let first = first.map(|(at_ms, ..)| in_words(*at_ms)).unwrap_or_default();
             BackupError::Refused(format!("the archive begins at {first} (UTC), which is later"))
@@ -236,18 +272,16 @@ impl Archive {
     }
 
     /// Which data managers nobody tells everything of.
-    fn gap(&self, wanted: Span) -> Option<((usize, u16), Span)> {
-        self.managers()
-            .find_map(|(of, nodes)| Some((of, first_gap(&self.spans_of(nodes, of.1), wanted)?)))
+    fn gaps(&self, wanted: Span) -> impl Iterator<Item = ((usize, u16), Span)> {
+        self.managers().filter_map(move |(of, nodes)| {
+            Some((of, first_gap(&self.spans_of(nodes, of.1), wanted)?))
+        })
     }
 
     /// From a backup on everything is told up to this epoch.
     fn reaches(&self, backup: Epoch) -> Epoch {
         let wanted = Span { after: backup, upto: Epoch::new(u64::MAX) };
-        let gap = |((_, instance), nodes): ((usize, u16), &[NodeId])| {
-            first_gap(&self.spans_of(nodes, instance), wanted).map(|gap| gap.after)
-        };
-        self.managers().filter_map(gap).min().unwrap_or(backup)
+        self.gaps(wanted).map(|(_, gap)| gap.after).min().unwrap_or(backup)
     }
 
     /// The nodes whose logs are to be read for these epochs: one of each group that has all, or all of them.
@@ -264,12 +298,12 @@ impl Archive {
         tellers
     }
 
-    /// The newest state that was known when an epoch was sealed, or that knows so many commands: definitions change also while no
+    /// The newest state that was known when an epoch was sealed, or that knows no more than this: definitions change also while no
     /// rows do.
-    fn state_at(&self, epoch: Epoch, commands: u64) -> Kept {
+    fn state_at(&self, epoch: Epoch, known: Known) -> Kept {
         let sealed = self.commands.iter().filter(|(_, at)| **at <= epoch);
-        let commands = sealed.map(|(commands, _)| *commands).fold(commands, u64::max);
-        let known = |kept: &&Kept| kept.commands <= commands;
+        let by_then = sealed.map(|(known, _)| *known).fold(known, Known::max);
+        let known = |kept: &&Kept| kept.known() <= by_then;
         let newest = self.states.iter().rev().find(known);
         let newest = newest.or(self.states.first()).cloned();
         newest.unwrap_or_else(|| Kept {
@@ -288,11 +322,14 @@ impl Segment {
         &mut self,
         restored: &[Epoch],
         coverage: &mut Coverage,
-        commands: &mut BTreeMap<u64, Epoch>,
+        commands: &mut BTreeMap<Known, Epoch>,
     ) -> Result<u64, BackupError> {
-        let Self { path, epochs, .. } = self;
-        let file = File::open(&*path).map_err(BackupError::file(path))?;
-        let mut reader = LogReader::new(file);
+        let Self { path, epochs, bytes, .. } = self;
+        let mut reader = match LogReader::open(path) {
+            // It was one of a running node: who reads on sees what is missing.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+            opened => opened.map_err(BackupError::file(path))?,
+        };
         let head = reader.head().map_err(BackupError::file(path))?;
         if let Some(head) = &head {
             coverage.begin(head);
@@ -301,7 +338,8 @@ impl Segment {
             coverage.note(record, restarts);
             match record.kind {
                 RecordKind::Seal if record.epoch <= void_after(restored, restarts) => {
-                    let since = commands.entry(record.seal.commands).or_insert(record.epoch);
+                    let known = (u64::from(restarts), record.seal.commands);
+                    let since = commands.entry(known).or_insert(record.epoch);
                     *since = record.epoch.min(*since);
                 }
                 RecordKind::Changes if record.tells_of_change() => {
@@ -314,8 +352,24 @@ impl Segment {
         if let Some(end) = reader.segment() {
             coverage.note_place(end);
         }
-        Ok(reader.at())
+        *bytes = reader.at();
+        Ok(*bytes)
     }
+}
+
+/// Of times in their order: those that say more than all before them; and the last one.
+fn what_is_new(times: impl IntoIterator<Item = Time>) -> impl Iterator<Item = Time> {
+    let mut times = times.into_iter().peekable();
+    let mut newest = (Epoch::default(), (0, 0));
+    std::iter::from_fn(move || {
+        loop {
+            let (at_ms, epoch, known) = times.next()?;
+            let now = (newest.0.max(epoch), newest.1.max(known));
+            if std::mem::replace(&mut newest, now) != now || times.peek().is_none() {
+                return Some((at_ms, epoch, known));
+            }
+        }
+    })
 }
 
 /// A time in words.

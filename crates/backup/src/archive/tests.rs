@@ -98,7 +98,20 @@ fn span(after: u64, upto: u64) -> Span {
     Span { after: Epoch::new(after), upto: Epoch::new(upto) }
 }
 
-fn rows_of(archive: &Archive, wanted: Span, bytes_max: usize) -> (BTreeMap<u8, Vec<u8>>, usize) {
+/// Copies what a node has; gives what is there as a whole.
+fn copy(archiver: &mut Archiver, node: &Node) -> Vec<LogFile> {
+    let Copied { whole, unreadable, failed } = archiver.copy_logs(&node.logs());
+    assert!(unreadable.is_empty() && failed.is_none(), "{unreadable:?} {failed:?}");
+    whole
+}
+
+/// What becomes of the rows of a backup, and how many times the logs were read.
+fn rows_of(
+    archive: &Archive,
+    wanted: Span,
+    bytes_max: usize,
+    old: &BTreeMap<u8, Vec<u8>>,
+) -> (BTreeMap<u8, Vec<u8>>, usize) {
     let (mut passes, mut rows, mut count) = (Passes::new(), BTreeMap::new(), 0);
     while let Some(changes) =
         Changes::read(archive, (wanted, |table| table == TableId::new(3)), &mut passes, bytes_max)
@@ -108,6 +121,10 @@ fn rows_of(archive: &Archive, wanted: Span, bytes_max: usize) -> (BTreeMap<u8, V
         for (_, image) in changes.rows() {
             assert!(rows.insert(image[0], image.to_vec()).is_none(), "each key is given once");
             assert!(!changes.leaves(TableId::new(3), &image[..1]));
+        }
+        for (key, image) in old.iter().filter(|(key, _)| changes.leaves(TableId::new(3), &[**key]))
+        {
+            assert!(rows.insert(*key, image.clone()).is_none(), "each key is given once");
         }
     }
     (rows, count)
@@ -139,7 +156,7 @@ fn an_archive_gives_back_rows_as_of_any_epoch() {
             states.push(model.clone());
             node.write(2_000);
             if random.chance(1, 2) {
-                let whole = archiver.copy_logs(&node.logs()).unwrap();
+                let whole = copy(&mut archiver, &node);
                 archiver.note_time(1_000 * epoch).unwrap();
                 for log in whole.iter().filter(|_| random.chance(1, 2)) {
                     fs::remove_file(&log.path).unwrap();
@@ -157,7 +174,7 @@ fn an_archive_gives_back_rows_as_of_any_epoch() {
                 }
             }
         }
-        archiver.copy_logs(&node.logs()).unwrap();
+        copy(&mut archiver, &node);
         archiver.sync().unwrap();
         let archive = Archive::open(&[path.join("archive")], CLUSTER, decode, |_| {}).unwrap();
         let reached = archive.moment(Epoch::new(1), Until::End).unwrap();
@@ -165,15 +182,10 @@ fn an_archive_gives_back_rows_as_of_any_epoch() {
         let backup = random.between(1, 58);
         let epoch = random.between(backup + 1, 59);
         let bytes_max = if random.chance(1, 2) { 1 << 30 } else { 2_000 };
-        let (mut rows, passes) = rows_of(&archive, span(backup, epoch), bytes_max);
-        assert!(bytes_max > 2_000 || rows.len() < 10 || passes > 1, "it does not fit");
-        // What was not changed since is in the backup.
         let (old, new) = (&states[backup as usize - 1], &states[epoch as usize - 1]);
-        for (key, image) in old {
-            if new.get(key) == Some(image) {
-                rows.entry(*key).or_insert_with(|| image.clone());
-            }
-        }
+        let (rows, passes) = rows_of(&archive, span(backup, epoch), bytes_max, old);
+        let changed = rows.iter().filter(|(key, image)| old.get(key) != Some(image)).count();
+        assert!(bytes_max > 2_000 || changed < 10 || passes > 1, "it does not fit");
         assert!(rows == *new, "seed {seed}, from epoch {backup} to {epoch}");
         fs::remove_dir_all(path).unwrap();
     }
@@ -196,7 +208,7 @@ fn whatever_is_missing_is_named() {
             // Node 2 is being filled at first.
             node.seal(epoch, if epoch < 30 { 4 } else { 7 }, of == 1 || epoch > 20);
             node.write(1);
-            archiver.copy_logs(&node.logs()).unwrap();
+            copy(&mut archiver, &node);
             archiver.note_time(1_000 * epoch).unwrap();
         }
         archiver.copy_state(&state(of, 9, 3, &[])).unwrap();
@@ -227,14 +239,82 @@ fn whatever_is_missing_is_named() {
     // One node without a segment does not matter; both do.
     fs::remove_file(log(1, 4)).unwrap();
     assert_eq!(moment(&open(), Until::End).unwrap().epoch, Epoch::new(50));
-    assert_eq!(rows_of(&open(), span(10, 50), 1 << 20).0.len(), 4);
+    assert_eq!(rows_of(&open(), span(10, 50), 1 << 20, &BTreeMap::new()).0.len(), 4);
     let damaged = fs::read(log(2, 4)).unwrap();
     fs::write(log(2, 4), &damaged[..damaged.len() - END_BYTES]).unwrap();
     let archive = open();
     assert!(words(moment(&archive, Until::Epoch(Epoch::new(40)))).contains("epochs 31 to 40"));
-    assert_eq!(moment(&archive, Until::End).unwrap().epoch, Epoch::new(30));
+    let refused = words(moment(&archive, Until::End));
+    assert!(refused.contains("epochs 31 to 50") && refused.contains("epoch:30"), "{refused}");
+    // What follows the gap is not there at all: the definitions are those of then, and it is said that there was more.
+    for node in [1, 2] {
+        fs::remove_file(log(node, 5).with_extension(OPEN)).unwrap();
+    }
+    fs::remove_file(log(2, 4)).unwrap();
+    let end = moment(&open(), Until::End).unwrap();
+    assert_eq!((end.epoch, end.kept.catalog.version, end.later), (Epoch::new(30), 2, None));
     fs::remove_dir_all(&path).unwrap();
     drop(archivers);
+}
+
+#[test]
+fn a_segment_may_get_its_last_name_while_it_is_being_read() {
+    let path = directory("names");
+    let mut node = Node::new(&path.join("files"), 1);
+    let mut archiver = Archiver::new(&path.join("archive"), decode).unwrap();
+    archiver.copy_state(&state(1, 3, 1, &[])).unwrap();
+    for epoch in 1..4 {
+        node.put(epoch, epoch as u8, epoch, Some(&[epoch as u8]));
+        node.seal(epoch, 3, true);
+        node.write(1 << 20);
+    }
+    copy(&mut archiver, &node);
+    let archive = Archive::open(&[path.join("archive")], CLUSTER, decode, |_| {}).unwrap();
+    node.put(4, 4, 4, Some(&[4]));
+    node.seal(4, 3, true);
+    node.write(1);
+    assert_eq!(copy(&mut archiver, &node).len(), 1);
+    assert_eq!(rows_of(&archive, span(1, 3), 1 << 20, &BTreeMap::new()).0.len(), 2);
+    // What was there when it was surveyed must be there to the end.
+    let name = path.join("archive/redo-0-0000000001-0000000001.log");
+    let bytes = fs::read(&name).unwrap();
+    fs::write(&name, &bytes[..bytes.len() - END_BYTES]).unwrap();
+    let read = Changes::read(&archive, (span(1, 3), |_| true), &mut Passes::new(), 1 << 20);
+    let refused = read.err().unwrap().to_string();
+    assert!(refused.contains("while it was being read"), "{refused}");
+    fs::remove_dir_all(path).unwrap();
+}
+
+#[test]
+fn what_cannot_be_read_is_kept_and_does_not_hold_up_the_rest() {
+    let path = directory("unreadable");
+    let mut node = Node::new(&path.join("files"), 1);
+    let to = path.join("archive");
+    let mut archiver = Archiver::new(&to, decode).unwrap();
+    for epoch in 1..5 {
+        node.put(epoch, epoch as u8, epoch, Some(&[epoch as u8]));
+        node.seal(epoch, 3, true);
+        node.write(1);
+    }
+    fs::write(node.path(1), [7; 200]).unwrap();
+    fs::write(node.path(2), [0; 4_096]).unwrap();
+    let copied = archiver.copy_logs(&node.logs());
+    assert!(copied.failed.is_none());
+    assert_eq!(copied.whole.iter().map(|log| log.number).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(copied.unreadable.iter().map(|log| log.number).collect::<Vec<_>>(), [1]);
+    assert_eq!(fs::read(to.join("redo-0-0000000001.unreadable")).unwrap(), [7; 200]);
+    let names = || fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names().count(), 3, "nothing of what was never begun");
+    // The directory has gone: what is copied goes into it again when it is there, from the beginning.
+    fs::remove_dir_all(&to).unwrap();
+    node.put(5, 5, 5, Some(&[5]));
+    node.seal(5, 3, true);
+    node.write(1);
+    assert!(archiver.copy_logs(&node.logs()).failed.is_some());
+    archiver.make_directory().unwrap();
+    assert!(archiver.copy_logs(&node.logs()).failed.is_none());
+    assert!(to.join("redo-0-0000000004-0000000001.log").exists());
+    fs::remove_dir_all(path).unwrap();
 }
 
 #[test]
@@ -246,7 +326,7 @@ fn another_clusters_archive_is_refused() {
     node.put(1, 1, 1, None);
     node.seal(1, 3, true);
     node.write(1);
-    archiver.copy_logs(&node.logs()).unwrap();
+    copy(&mut archiver, &node);
     let open = |cluster| Archive::open(&[path.join("archive")], cluster, decode, |_| {});
     assert!(open(CLUSTER).is_ok());
     let refused = open(8).unwrap_err().to_string();

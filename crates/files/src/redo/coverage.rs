@@ -99,7 +99,7 @@ impl Coverage {
         open.upto = open.upto.max(sealed);
     }
 
-    /// Where it tells everything.
+    /// Where it tells everything. A span of no epoch only says that there is something later.
     pub fn spans(mut self) -> Vec<Span> {
         self.close();
         self.spans
@@ -119,9 +119,7 @@ impl Coverage {
     }
 
     fn close(&mut self) {
-        if let Some(open) = self.open.take().filter(|open| open.after < open.upto) {
-            self.spans.push(open);
-        }
+        self.spans.extend(self.open.take());
     }
 }
 

@@ -115,7 +115,7 @@ impl Run {
         (!may.is_empty()).then(|| may[random.below(may.len() as u64) as usize])
     }
 
-    /// A bit on its disk turns over.
+    /// A bit on its disk turns over. True if it is one of a redo log.
     fn rot(&mut self, node: NodeId, random: &mut Prng) -> bool {
         let Some(disk) = self.world.disks.get_mut(&node) else { return false };
         let (kind, instance) = if random.chance(1, 4) {
@@ -129,7 +129,7 @@ impl Run {
             self.say(&format!("a bit of the {what} files of node {node} turns over"));
             self.faults += 1;
         }
-        rots
+        rots && kind == FILE_REDO
     }
 
     /// The node comes back, and is being filled while disks are slow: of what it is told then little survives.
