@@ -22,14 +22,25 @@ if [ "${1:-}" = "--tests" ]; then
   need redis-cli redis-tools
   need sysbench sysbench
   need python3 python3
+  need pip3 python3-pip
   need valgrind valgrind
   need ip iproute2
   need nft nftables
   need mvn maven
   need javac default-jdk-headless
 fi
+# Packages for Python go into a directory of their own; tests/object_store.py knows which.
+install_python_packages() {
+  local list="$(dirname "$0")/../tests/requirements.txt" to
+  to="${XDG_CACHE_HOME:-$HOME/.cache}/latsdb-tests/python-$(sha256sum "$list" | cut -c1-12)"
+  [ ! -e "$to/done" ] || return 0
+  say "installing the packages of tests/requirements.txt into $to"
+  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-warn-conflicts --target "$to" -r "$list"
+  touch "$to/done"
+}
 if [ ${#missing[@]} -eq 0 ]; then
-  say "nothing to install: all tools are there"
+  [ "${1:-}" != "--tests" ] || install_python_packages
+  say "nothing more to install: all tools are there"
   exit 0
 fi
 command -v apt-get >/dev/null 2>&1 || {
@@ -51,4 +62,5 @@ fi
 quiet=(env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qq)
 "${as_root[@]}" "${quiet[@]}" update
 "${as_root[@]}" "${quiet[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
+[ "${1:-}" != "--tests" ] || install_python_packages
 say "installed"

@@ -58,6 +58,7 @@ blackouts() { # data nodes, replicas, rounds
 check "all processes are killed, two replicas" blackouts 2 2 10
 check "all processes are killed, two node groups" blackouts 4 2 4
 check "backups" timeout 300 python3 tests/backup.py --binary "$LATSDB" --sql-port $((port + 520))
+check "backups in an object store" timeout 200 python3 tests/object_store.py --binary "$LATSDB" --sql-port $((port + 640))
 check "restoring as of a moment" timeout 300 python3 tests/archive.py --binary "$LATSDB" --sql-port $((port + 600))
 check "a full disk" timeout 300 python3 tests/full_disk.py --binary "$LATSDB" --sql-port $((port + 550))
 check "a restarting node is killed again and again" timeout 300 python3 tests/restart_kills.py --binary "$LATSDB" --kills 8 --rows 30000 --sql-port $((port + 580))

@@ -3,7 +3,6 @@
 use lats_base::{Epoch, TableId, hash};
 use lats_catalog::Catalog;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// What the file that describes a backup is called: it is written last.
@@ -127,8 +126,8 @@ pub struct PartEntry {
 }
 
 /// What a part is called.
-pub(crate) fn part_path(directory: &Path, number: u32) -> PathBuf {
-    directory.join(format!("rows-{number:04}.lats"))
+pub(crate) fn part_name(number: u32) -> String {
+    format!("rows-{number:04}.lats")
 }
 
 /// Adds a row to a block.

@@ -17,7 +17,7 @@ mod verify;
 mod write;
 
 pub use format::{MANIFEST_FILE, Manifest, PartEntry, TableEntry};
-pub use place::make as make_directory;
+pub use place::{Place, make_directory};
 pub use read::manifest;
 pub use restore::{Later, Restored, Wanted, restore};
 pub use take::take;
@@ -107,4 +107,11 @@ impl Progress {
         }
         self.tries.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Does work that waits for disks or the network, in a thread for that.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
+) -> Result<T, BackupError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| BackupError::died(&error))?
 }

@@ -1,73 +1,194 @@
-//! The directory that a backup is written into: one process writes there, and removes nothing but what is its own.
+//! Where a backup is: in a directory, or in an object store. One process writes there, and removes nothing but what is its own.
+
+pub(crate) mod directory;
+mod objects;
+
+pub use directory::make as make_directory;
+pub(crate) use directory::sync_directory;
 
 use crate::{BackupError, MANIFEST_FILE};
+use objects::{Objects, Upload};
 use std::{
+    fmt,
     fs::{self, File},
-    io::ErrorKind,
+    io::{self, BufReader, Read, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// It is there as long as a backup is being written, or was not finished.
 const UNFINISHED_FILE: &str = "unfinished";
 
-/// Makes the directory, which must be empty or new, and takes possession of it.
-pub(crate) fn prepare(directory: &Path) -> Result<(), BackupError> {
-    make(directory)?;
-    let mut entries = fs::read_dir(directory).map_err(BackupError::file(directory))?;
-    let is_empty = entries.next().is_none();
-    let path = directory.join(UNFINISHED_FILE);
-    match is_empty.then(|| File::create_new(&path)) {
-        Some(Ok(_)) => Ok(()),
-        Some(Err(error)) if error.kind() != ErrorKind::AlreadyExists => {
-            Err(BackupError::file(&path)(error))
-        }
-        _ => Err(BackupError::Refused(format!(
-            "{} is not empty; name a new directory for each backup",
-            directory.display()
-        ))),
-    }
-}
-
-/// Makes the directory, if it is not there, so that it stays.
+/// A directory, or what stands below a URL of an object store (`s3://BUCKET/PATH`, `gs://`, `az://`).
 ///
-/// # Errors
-/// If that cannot be done.
-pub fn make(directory: &Path) -> Result<(), BackupError> {
-    let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-    let made: Vec<PathBuf> =
-        directory.ancestors().take_while(is_new).map(Path::to_path_buf).collect();
-    fs::create_dir_all(directory).map_err(BackupError::file(directory))?;
-    // A new directory is safe when the one above it is.
-    for path in made {
-        let path = path.canonicalize().map_err(BackupError::file(&path))?;
-        path.parent().map_or(Ok(()), sync_directory)?;
+/// What it does waits for disks or for the network: not in a task, but in a thread that may block.
+#[derive(Clone)]
+pub struct Place {
+    /// As it was named.
+    name: PathBuf,
+    objects: Option<Arc<Objects>>,
+}
+
+/// A file that is being written.
+pub(crate) enum Output {
+    File(File),
+    Object(Upload),
+}
+
+impl Place {
+    /// What a person has named: a URL, or else a directory. Credentials and settings of object stores are taken from `variables`: those
+    /// that their own tools know (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL`, …). It is used within tokio.
+    ///
+    /// # Errors
+    /// If it is no URL of an object store that is known.
+    pub fn named(
+        text: &str,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, BackupError> {
+        let objects = match text.contains("://") {
+            true => Some(Arc::new(Objects::named(text, variables)?)),
+            false => None,
+        };
+        Ok(Self { name: PathBuf::from(text), objects })
     }
-    Ok(())
-}
 
-/// What an attempt has left is no backup: what says that it is one goes first.
-pub(crate) fn clear(directory: &Path) -> Result<(), BackupError> {
-    let entries = fs::read_dir(directory).map_err(BackupError::file(directory))?.flatten();
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.retain(|name| name.starts_with("rows-") || name.starts_with(MANIFEST_FILE));
-    names.sort_by_key(|name| !name.starts_with(MANIFEST_FILE));
-    for path in names.into_iter().map(|name| directory.join(name)) {
-        fs::remove_file(&path).map_err(BackupError::file(&path))?;
+    /// What a file is called in words.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.name.join(name)
     }
-    Ok(())
+
+    /// Takes possession of it: nothing may be there.
+    pub(crate) fn prepare(&self) -> Result<(), BackupError> {
+        let is_ours = match &self.objects {
+            None => directory::prepare(&self.name)?,
+            Some(objects) => {
+                let names = objects.names().map_err(self.failed(""))?;
+                names.is_empty()
+                    && objects.create(UNFINISHED_FILE).map_err(self.failed(UNFINISHED_FILE))?
+            }
+        };
+        match is_ours {
+            true => Ok(()),
+            false => Err(BackupError::Refused(format!(
+                "{self} is not empty; name a new one for each backup"
+            ))),
+        }
+    }
+
+    /// What an attempt has left is no backup: what says that it is one goes first.
+    pub(crate) fn clear(&self) -> Result<(), BackupError> {
+        let mut names = match &self.objects {
+            None => directory::names(&self.name)?,
+            Some(objects) => objects.names().map_err(self.failed(""))?,
+        };
+        names.retain(|name| name.starts_with("rows-") || name.starts_with(MANIFEST_FILE));
+        names.sort_by_key(|name| !name.starts_with(MANIFEST_FILE));
+        names.iter().try_for_each(|name| self.remove(name))
+    }
+
+    /// Nothing will be written there any more.
+    pub(crate) fn release(&self) -> Result<(), BackupError> {
+        self.remove(UNFINISHED_FILE)?;
+        self.sync()
+    }
+
+    fn remove(&self, name: &str) -> Result<(), BackupError> {
+        let removed = match &self.objects {
+            None => fs::remove_file(self.path(name)),
+            Some(objects) => objects.remove(name),
+        };
+        removed.map_err(self.failed(name))
+    }
+
+    fn sync(&self) -> Result<(), BackupError> {
+        if self.objects.is_some() { Ok(()) } else { sync_directory(&self.name) }
+    }
+
+    /// True if there is such a file.
+    pub(crate) fn has(&self, name: &str) -> Result<bool, BackupError> {
+        let has = match &self.objects {
+            None => self.path(name).try_exists(),
+            Some(objects) => objects.length(name).map(|length| length.is_some()),
+        };
+        has.map_err(self.failed(name))
+    }
+
+    /// Reads a file from its beginning.
+    pub(crate) fn open(&self, name: &str) -> Result<Box<dyn Read + Send>, BackupError> {
+        let opened = match &self.objects {
+            None => File::open(self.path(name))
+                .map(|file| Box::new(BufReader::with_capacity(1 << 20, file)) as _),
+            Some(objects) => objects.open(name).map(|object| Box::new(object) as _),
+        };
+        opened.map_err(self.failed(name))
+    }
+
+    /// A new file. It may be there under another name until it is shown.
+    pub(crate) fn create(&self, name: &str, is_last: bool) -> Result<Output, BackupError> {
+        let created = match &self.objects {
+            // Nobody else takes a backup into this directory.
+            None if is_last => File::create_new(self.path(&hidden(name))).map(Output::File),
+            None => File::create_new(self.path(name)).map(Output::File),
+            // It is there when it is whole.
+            Some(objects) => objects.upload(name).map(Output::Object),
+        };
+        created.map_err(self.failed(name))
+    }
+
+    /// What was created as the last file has its name.
+    pub(crate) fn show(&self, name: &str) -> Result<(), BackupError> {
+        if self.objects.is_none() {
+            let shown = fs::rename(self.path(&hidden(name)), self.path(name));
+            shown.map_err(self.failed(name))?;
+        }
+        self.sync()
+    }
+
+    fn failed(&self, name: &str) -> impl FnOnce(io::Error) -> BackupError + use<> {
+        let path = self.path(name);
+        move |error| BackupError::File { path, error }
+    }
 }
 
-/// Nothing will be written there any more.
-pub(crate) fn release(directory: &Path) -> Result<(), BackupError> {
-    let path = directory.join(UNFINISHED_FILE);
-    fs::remove_file(&path).map_err(BackupError::file(&path))
+fn hidden(name: &str) -> String {
+    format!("{name}.tmp")
 }
 
-/// What was created, renamed or removed in a directory is safe.
-pub(crate) fn sync_directory(path: &Path) -> Result<(), BackupError> {
-    let synced = File::open(path).and_then(|directory| directory.sync_all());
-    synced.map_err(BackupError::file(path))
+impl From<&Path> for Place {
+    fn from(path: &Path) -> Self {
+        Self { name: path.to_path_buf(), objects: None }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.display().fmt(f)
+    }
+}
+
+impl Output {
+    /// What was written is on its way: no more than some of it is only in memory.
+    pub(crate) fn settle(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.sync_data(),
+            Self::Object(_) => Ok(()),
+        }
+    }
+
+    /// All of it is there, for good.
+    pub(crate) fn end(self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.sync_all(),
+            Self::Object(upload) => upload.end(),
+        }
+    }
+
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.write_all(bytes),
+            Self::Object(upload) => upload.write(bytes),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -78,8 +199,9 @@ mod tests {
     fn a_directory_may_be_named_from_here() {
         let name = format!("lats-place-here-{}", std::process::id());
         let directory = Path::new(&name).join("b");
-        prepare(&directory).unwrap();
-        release(&directory).unwrap();
+        let place = Place::from(&*directory);
+        place.prepare().unwrap();
+        place.release().unwrap();
         fs::remove_dir_all(name).unwrap();
     }
 
@@ -88,15 +210,16 @@ mod tests {
         let above = std::env::temp_dir().join(format!("lats-place-{}", std::process::id()));
         let _ = fs::remove_dir_all(&above);
         let directory = above.join("a/b");
-        prepare(&directory).unwrap();
-        let refused = prepare(&directory).unwrap_err().to_string();
-        assert!(refused.contains("name a new directory"), "{refused}");
+        let place = Place::from(&*directory);
+        place.prepare().unwrap();
+        let refused = place.prepare().unwrap_err().to_string();
+        assert!(refused.contains("name a new one"), "{refused}");
         fs::write(directory.join("rows-0001.lats"), b"r").unwrap();
         fs::write(directory.join(MANIFEST_FILE), b"m").unwrap();
         fs::write(directory.join("mine"), b"?").unwrap();
-        clear(&directory).unwrap();
-        assert!(prepare(&directory).is_err(), "it is still ours");
-        release(&directory).unwrap();
+        place.clear().unwrap();
+        assert!(place.prepare().is_err(), "it is still ours");
+        place.release().unwrap();
         let left = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(left.collect::<Vec<_>>(), ["mine"]);
         fs::remove_dir_all(&above).unwrap();

@@ -3,15 +3,12 @@
 use crate::{
     BackupError, MANIFEST_FILE, Manifest, PartEntry,
     format::{
-        BLOCK_BYTES_MAX, BlockHead, Head, MANIFEST_MAGIC, PART_MAGIC, VERSION, block_sum, part_path,
+        BLOCK_BYTES_MAX, BlockHead, Head, MANIFEST_MAGIC, PART_MAGIC, VERSION, block_sum, part_name,
     },
+    place::Place,
 };
 use lats_base::{Epoch, TableId};
-use std::{
-    fs::File,
-    io::{BufReader, Read},
-    path::{Path, PathBuf},
-};
+use std::{io::Read, path::PathBuf};
 use zerocopy::FromBytes;
 
 /// Rows of one table.
@@ -24,7 +21,7 @@ pub(crate) struct Block {
 /// A file with blocks.
 pub(crate) struct Part {
     path: PathBuf,
-    file: BufReader<File>,
+    file: Box<dyn Read + Send>,
     head: Head,
     blocks: u64,
 }
@@ -33,15 +30,14 @@ pub(crate) struct Part {
 ///
 /// # Errors
 /// If there is no whole backup of a version that is known here.
-pub fn manifest(directory: &Path) -> Result<Manifest, BackupError> {
-    let path = directory.join(MANIFEST_FILE);
-    if !path.exists() {
+pub fn manifest(place: &Place) -> Result<Manifest, BackupError> {
+    if !place.has(MANIFEST_FILE)? {
         return Err(BackupError::Refused(format!(
-            "{} has no {MANIFEST_FILE}: it is no backup, or one that did not come to its end",
-            directory.display()
+            "{place} has no {MANIFEST_FILE}: it is no backup, or one that did not come to its end"
         )));
     }
-    let mut file = Part::open(path.clone(), MANIFEST_MAGIC)?;
+    let path = place.path(MANIFEST_FILE);
+    let mut file = Part::open(place, MANIFEST_FILE, MANIFEST_MAGIC)?;
     let block = file.next()?.ok_or_else(|| BackupError::damaged(&path, "it is cut off"))?;
     let mut manifest: Manifest = lats_catalog::decode(&block.bytes)
         .map_err(|_| BackupError::damaged(&path, "another version of LatsDB has written it"))?;
@@ -54,16 +50,16 @@ pub fn manifest(directory: &Path) -> Result<Manifest, BackupError> {
 
 /// Opens a part of a backup.
 pub(crate) fn open_part(
-    directory: &Path,
+    place: &Place,
     manifest: &Manifest,
     entry: &PartEntry,
 ) -> Result<Part, BackupError> {
-    let path = part_path(directory, entry.number);
-    let part = Part::open(path.clone(), PART_MAGIC)?;
+    let name = part_name(entry.number);
+    let part = Part::open(place, &name, PART_MAGIC)?;
     let found: (u64, Epoch, u32) = (part.head.cluster, part.head.epoch, part.head.number);
     if found != (manifest.cluster, manifest.epoch, entry.number) {
         return Err(BackupError::damaged(
-            &path,
+            &place.path(&name),
             "it belongs to another backup, or was given another name",
         ));
     }
@@ -71,9 +67,8 @@ pub(crate) fn open_part(
 }
 
 impl Part {
-    fn open(path: PathBuf, magic: [u8; 8]) -> Result<Self, BackupError> {
-        let file = File::open(&path).map_err(BackupError::file(&path))?;
-        let mut file = BufReader::with_capacity(1 << 20, file);
+    fn open(place: &Place, name: &str, magic: [u8; 8]) -> Result<Self, BackupError> {
+        let (mut file, path) = (place.open(name)?, place.path(name));
         let mut bytes = [0; size_of::<Head>()];
         if fill(&mut file, &mut bytes).map_err(BackupError::file(&path))? < bytes.len() {
             return Err(BackupError::damaged(&path, "it is too short"));

@@ -4,8 +4,9 @@
 mod source;
 
 use crate::{
-    BackupError, Manifest, Progress,
+    BackupError, Manifest, Place, Progress,
     archive::{Archive, Moment},
+    blocking,
     format::rows,
     read::{self, Block},
     take::name_of,
@@ -20,7 +21,7 @@ use lats_client::{
 };
 use lats_values::{RowLayout, Value};
 use source::Source;
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
     sync::{
         Mutex,
@@ -87,12 +88,13 @@ type Targets = BTreeMap<TableId, Target>;
 /// If one of the tables is there already, or the backup is damaged; what the cluster refuses. What was created by then stays.
 pub async fn restore(
     client: &Client,
-    directory: &Path,
+    place: &Place,
     wanted: &Wanted,
     later: Option<Later>,
     progress: &Arc<Progress>,
 ) -> Result<Restored, BackupError> {
-    let manifest = read::manifest(directory)?;
+    let from = place.clone();
+    let manifest = blocking(move || read::manifest(&from)).await?;
     let (epoch, catalog) = match &later {
         Some(Later { moment, .. }) => (moment.epoch, moment.kept.catalog.clone()),
         None => (manifest.epoch, manifest.catalog.clone()),
@@ -101,7 +103,7 @@ pub async fn restore(
     client.fetch_catalog().await?;
     refuse_existing(&client.catalog(), &tables)?;
     let mut made = Vec::new();
-    let source = (directory, &manifest, later);
+    let source = (place, &manifest, later);
     let filled = fill(client, source, (&catalog, wanted, &tables, &mut made), progress).await;
     match filled {
         Ok(counts) => {
@@ -118,15 +120,15 @@ pub async fn restore(
 /// Creates the tables, and writes their rows; gives how many each has.
 async fn fill(
     client: &Client,
-    (directory, manifest, later): (&Path, &Manifest, Option<Later>),
+    (place, manifest, later): (&Place, &Manifest, Option<Later>),
     (catalog, wanted, tables, made): (&Catalog, &Wanted, &[TableDef], &mut Vec<String>),
     progress: &Arc<Progress>,
 ) -> Result<BTreeMap<TableId, u64>, BackupError> {
     create(client, catalog, (wanted, tables), made).await?;
     let targets = Arc::new(targets(&client.catalog(), tables)?);
     let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
-    let (directory, manifest, of) = (directory.to_path_buf(), manifest.clone(), targets.clone());
-    let source = Source { directory, manifest, later, targets: of };
+    let (place, manifest, of) = (place.clone(), manifest.clone(), targets.clone());
+    let source = Source { place, manifest, later, targets: of };
     let reader = tokio::task::spawn_blocking(move || source.send_all(&sender));
     write_all(client, receiver, &targets, progress).await?;
     let counts = reader.await.map_err(|error| BackupError::died(&error))??;

@@ -3,14 +3,17 @@
 //! All tables are read side by side, so that the scans that are still open hold the epoch's versions of rows everywhere until
 //! the end (SNAP-4), and no scan waits so long that its data node forgets it.
 
-use crate::{BackupError, Manifest, Progress, TableEntry, format::push_row, place, write::Writer};
+use crate::{
+    BackupError, Manifest, Progress, TableEntry, blocking, format::push_row, place::Place,
+    write::Writer,
+};
 use lats_base::{Epoch, ErrorClass, RefCode};
 use lats_catalog::{Catalog, PRIMARY_INDEX, TableDef};
 use lats_client::{
     api::{AsOf, KeyRange, Scan, StoreError},
     net::Client,
 };
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{
         Semaphore,
@@ -40,26 +43,31 @@ struct Rows {
     block: Vec<u8>,
 }
 
-/// Writes all rows as of one epoch, and all definitions, of this cluster into a new directory; `taken_at_ms`: in ms since 1970; `restarts`: how often the cluster has been restarted, if that
+/// Writes all rows as of one epoch, and all definitions, of this cluster to a new place; `taken_at_ms`: in ms since 1970; `restarts`: how often the cluster has been restarted, if that
 /// is known. If something comes in between it begins anew.
 ///
 /// # Errors
-/// If the directory has something in it, or cannot be written; what the cluster refuses again and again.
+/// If there is something, or it cannot be written; what the cluster refuses again and again.
 pub async fn take(
     client: &Client,
     (cluster, taken_at_ms): (u64, u64),
-    directory: &Path,
+    place: &Place,
     restarts: impl AsyncFn() -> Option<u32>,
     progress: &Arc<Progress>,
 ) -> Result<Manifest, BackupError> {
-    place::prepare(directory)?;
+    let to = place.clone();
+    blocking(move || to.prepare()).await?;
     let of = (cluster, taken_at_ms);
-    let taken = take_in_the_end(client, of, directory, &restarts, progress).await;
-    if taken.is_err() {
-        // Why it has failed is what counts.
-        let _ = place::clear(directory);
-    }
-    let released = place::release(directory).and_then(|()| place::sync_directory(directory));
+    let taken = take_in_the_end(client, of, place, &restarts, progress).await;
+    let (to, has_failed) = (place.clone(), taken.is_err());
+    let released = blocking(move || {
+        if has_failed {
+            // Why it has failed is what counts.
+            let _ = to.clear();
+        }
+        to.release()
+    });
+    let released = released.await;
     let manifest = taken?;
     released?;
     Ok(manifest)
@@ -69,17 +77,18 @@ pub async fn take(
 async fn take_in_the_end(
     client: &Client,
     (cluster, taken_at_ms): (u64, u64),
-    directory: &Path,
+    place: &Place,
     restarts: &impl AsyncFn() -> Option<u32>,
     progress: &Arc<Progress>,
 ) -> Result<Manifest, BackupError> {
     loop {
         progress.begin_anew();
-        let tried = try_take(client, (cluster, taken_at_ms), directory, restarts, progress).await;
+        let tried = try_take(client, (cluster, taken_at_ms), place, restarts, progress).await;
         let tries = progress.tries.load(std::sync::atomic::Ordering::Relaxed);
         match tried {
             Err(BackupError::Store(error)) if passes(&error) && tries < TRIES => {
-                place::clear(directory)?;
+                let to = place.clone();
+                blocking(move || to.clear()).await?;
                 tokio::time::sleep(PAUSE).await;
             }
             Err(BackupError::Store(error)) => return Err(in_words(error)),
@@ -111,19 +120,18 @@ fn in_words(error: StoreError) -> BackupError {
 async fn try_take(
     client: &Client,
     of: (u64, u64),
-    directory: &Path,
+    place: &Place,
     restarts: &impl AsyncFn() -> Option<u32>,
     progress: &Arc<Progress>,
 ) -> Result<Manifest, BackupError> {
     let before = restarts().await;
-    let (writer, mut manifest) = write_rows(client, of, directory, progress).await?;
+    let (writer, mut manifest) = write_rows(client, of, place, progress).await?;
     manifest.is_durable = before.is_some() && is_durable(client, manifest.epoch).await?;
     if manifest.is_durable && restarts().await != before {
         // The epoch may be void.
         return Err(StoreError::from(RefCode::SnapshotTooOld).into());
     }
-    let finish = move || writer.finish(manifest);
-    tokio::task::spawn_blocking(finish).await.map_err(|error| BackupError::died(&error))?
+    blocking(move || writer.finish(manifest)).await
 }
 
 /// ARCHIVE-4: an archive can go on with this epoch, because no restart of the cluster will make it void. False if nothing is kept, or
@@ -145,7 +153,7 @@ async fn is_durable(client: &Client, epoch: Epoch) -> Result<bool, StoreError> {
 async fn write_rows(
     client: &Client,
     (cluster, taken_at_ms): (u64, u64),
-    directory: &Path,
+    place: &Place,
     progress: &Arc<Progress>,
 ) -> Result<(Writer, Manifest), BackupError> {
     let began = Instant::now();
@@ -173,7 +181,7 @@ async fn write_rows(
     drop(sender);
     let mut entries: Vec<TableEntry> =
         tables.iter().map(|def| TableEntry { table: def.id, ..TableEntry::default() }).collect();
-    let (to, counts) = (directory.to_path_buf(), progress.clone());
+    let (to, counts) = (place.clone(), progress.clone());
     let writer = tokio::task::spawn_blocking(move || {
         let mut writer = Writer::new(&to, (cluster, epoch))?;
         write(receiver, &mut writer, &mut entries, &counts)?;

@@ -1,7 +1,7 @@
 //! Files of backups: what is written is read, and what has changed since is noticed.
 
 use crate::{
-    BackupError, MANIFEST_FILE, Manifest, Progress, TableEntry,
+    BackupError, MANIFEST_FILE, Manifest, Place, Progress, TableEntry,
     format::{push_row, rows},
     read, verify,
     write::Writer,
@@ -40,7 +40,7 @@ fn write(directory: &Path, epoch: Epoch) -> Manifest {
     let def = table();
     let mut catalog = Catalog::initial();
     catalog.tables.insert(def.id, def.clone());
-    let mut writer = Writer::new(directory, (CLUSTER, epoch)).unwrap();
+    let mut writer = Writer::new(&Place::from(directory), (CLUSTER, epoch)).unwrap();
     let mut entry = TableEntry { table: def.id, ..TableEntry::default() };
     for first in (0..ROWS).step_by(10) {
         let mut block = Vec::new();
@@ -69,7 +69,7 @@ fn write(directory: &Path, epoch: Epoch) -> Manifest {
 
 /// What is wrong with a backup.
 fn faults(directory: &Path) -> Vec<String> {
-    match verify(directory, &Progress::default()) {
+    match verify(&Place::from(directory), &Progress::default()) {
         Ok(verified) => verified.faults,
         Err(error) => vec![error.to_string()],
     }
@@ -79,10 +79,10 @@ fn faults(directory: &Path) -> Vec<String> {
 fn what_is_written_is_read() {
     let path = directory("read");
     let written = write(&path, EPOCH);
-    assert_eq!(read::manifest(&path).unwrap(), written);
+    assert_eq!(read::manifest(&Place::from(&*path)).unwrap(), written);
     assert_eq!((written.parts.len(), written.parts[0].blocks), (1, 10));
     assert_eq!(faults(&path), Vec::<String>::new());
-    let mut part = read::open_part(&path, &written, &written.parts[0]).unwrap();
+    let mut part = read::open_part(&Place::from(&*path), &written, &written.parts[0]).unwrap();
     let (layout, mut next) = (table().layout(), 0);
     while let Some(block) = part.next().unwrap() {
         for row in rows(&block.bytes) {
@@ -129,7 +129,7 @@ fn parts_that_are_missing_or_of_another_backup_are_noticed() {
     fs::remove_file(path.join(name)).unwrap();
     assert!(faults(&path)[0].contains(name));
     fs::remove_file(path.join(MANIFEST_FILE)).unwrap();
-    let refused = read::manifest(&path).unwrap_err();
+    let refused = read::manifest(&Place::from(&*path)).unwrap_err();
     assert!(matches!(refused, BackupError::Refused(_)), "{refused}");
     fs::remove_dir_all(path).unwrap();
     fs::remove_dir_all(other).unwrap();
@@ -147,5 +147,57 @@ fn rows_that_are_cut_off_are_noticed() {
         let found: Vec<bool> = rows(&block[..length]).map(|row| row.is_ok()).collect();
         let ends = [0, 7, 11].contains(&length);
         assert_eq!(found.last().copied().unwrap_or(true), ends, "{length} bytes: {found:?}");
+    }
+}
+
+#[test]
+fn a_backup_may_be_in_an_object_store() {
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    let place = tokio.block_on(async { Place::named("memory:///backups/daily/1", []) }).unwrap();
+    place.prepare().unwrap();
+    assert!(place.prepare().unwrap_err().to_string().contains("not empty"));
+    assert!(read::manifest(&place).unwrap_err().to_string().contains("is no backup"));
+    let def = table();
+    let mut catalog = Catalog::initial();
+    catalog.tables.insert(def.id, def.clone());
+    // More than is sent or asked for at once.
+    let mut random = lats_base::prng::Prng::new(5);
+    let blocks: Vec<Vec<u8>> = (0..7)
+        .map(|_| (0..3 << 17).flat_map(|_| random.next_u64().to_le_bytes()).collect())
+        .collect();
+    let mut writer = Writer::new(&place, (CLUSTER, Epoch::new(9))).unwrap();
+    for block in &blocks {
+        writer.add(def.id, 1, block).unwrap();
+    }
+    let manifest = Manifest {
+        is_durable: true,
+        software: "0".to_string(),
+        cluster: CLUSTER,
+        epoch: Epoch::new(9),
+        taken_at_ms: 0,
+        took_ms: 0,
+        catalog,
+        tables: Vec::new(),
+        parts: Vec::new(),
+    };
+    let written = writer.finish(manifest).unwrap();
+    assert_eq!(read::manifest(&place).unwrap(), written);
+    let mut part = read::open_part(&place, &written, &written.parts[0]).unwrap();
+    for block in &blocks {
+        assert!(part.next().unwrap().unwrap().bytes == *block);
+    }
+    assert!(part.next().unwrap().is_none());
+    // An attempt that comes to nothing leaves nothing.
+    let mut writer = Writer::new(&place, (CLUSTER, Epoch::new(10))).unwrap();
+    writer.add(def.id, 1, &blocks[0]).unwrap();
+    drop(writer);
+    place.clear().unwrap();
+    assert!(read::manifest(&place).unwrap_err().to_string().contains("is no backup"));
+    assert!(place.prepare().is_err(), "it is still ours");
+    place.release().unwrap();
+    place.prepare().unwrap();
+    for text in ["ftp://host/x", "s3:///x", "file:///tmp/x"] {
+        let refused = tokio.block_on(async { Place::named(text, []) }).err().unwrap().to_string();
+        assert!(refused.contains("name a directory, or s3://"), "{refused}");
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::{
     BackupError, Manifest, Progress, TableEntry,
-    format::{part_path, rows},
+    format::{part_name, rows},
+    place::Place,
     read::{self, Block},
 };
 use lats_base::TableId;
 use lats_values::RowLayout;
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 /// What was found.
 #[derive(Debug)]
@@ -22,11 +23,11 @@ pub struct Verified {
 ///
 /// # Errors
 /// If it cannot be read at all.
-pub fn verify(directory: &Path, progress: &Progress) -> Result<Verified, BackupError> {
-    let manifest = read::manifest(directory)?;
+pub fn verify(place: &Place, progress: &Progress) -> Result<Verified, BackupError> {
+    let manifest = read::manifest(place)?;
     let mut check = Check::of(&manifest);
     for entry in &manifest.parts {
-        if let Err(error) = check.part(directory, &manifest, entry, progress) {
+        if let Err(error) = check.part(place, &manifest, entry, progress) {
             check.faults.push(error.to_string());
         }
     }
@@ -59,13 +60,13 @@ impl Check {
 
     fn part(
         &mut self,
-        directory: &Path,
+        place: &Place,
         manifest: &Manifest,
         entry: &crate::PartEntry,
         progress: &Progress,
     ) -> Result<(), BackupError> {
-        let path = part_path(directory, entry.number);
-        let mut part = read::open_part(directory, manifest, entry)?;
+        let path = place.path(&part_name(entry.number));
+        let mut part = read::open_part(place, manifest, entry)?;
         while let Some(block) = part.next()? {
             self.block(&block).map_err(|why| {
                 BackupError::damaged(&path, format!("block {}: {why}", part.blocks()))

@@ -2,15 +2,11 @@
 
 use crate::{
     BackupError, MANIFEST_FILE, Manifest, PartEntry,
-    format::{BlockHead, Head, MANIFEST_MAGIC, PART_BYTES, PART_MAGIC, block_sum, part_path},
-    place::sync_directory,
+    format::{BlockHead, Head, MANIFEST_MAGIC, PART_BYTES, PART_MAGIC, block_sum, part_name},
+    place::{Output, Place},
 };
 use lats_base::{Epoch, TableId};
-use std::{
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::{io, path::PathBuf};
 use zerocopy::IntoBytes;
 use zstd::bulk::Compressor;
 
@@ -21,7 +17,7 @@ const LEVEL: i32 = 1;
 
 /// Writes blocks into parts.
 pub(crate) struct Writer {
-    directory: PathBuf,
+    place: Place,
     of: (u64, Epoch),
     compressor: Compressor<'static>,
     open: Option<Part>,
@@ -30,7 +26,7 @@ pub(crate) struct Writer {
 
 /// A file that blocks are added to.
 struct Part {
-    file: File,
+    file: Output,
     path: PathBuf,
     head: Head,
     entry: PartEntry,
@@ -39,10 +35,9 @@ struct Part {
 
 impl Writer {
     /// Of this cluster and epoch.
-    pub(crate) fn new(directory: &Path, of: (u64, Epoch)) -> Result<Self, BackupError> {
-        let compressor = Compressor::new(LEVEL).map_err(BackupError::file(directory))?;
-        let directory = directory.to_path_buf();
-        Ok(Self { directory, of, compressor, open: None, parts: Vec::new() })
+    pub(crate) fn new(place: &Place, of: (u64, Epoch)) -> Result<Self, BackupError> {
+        let compressor = Compressor::new(LEVEL).map_err(BackupError::file(&place.path("")))?;
+        Ok(Self { place: place.clone(), of, compressor, open: None, parts: Vec::new() })
     }
 
     /// Adds rows of a table; gives the bytes that they take.
@@ -60,7 +55,7 @@ impl Writer {
             None => {
                 let number = self.parts.len() as u32 + 1;
                 let head = Head::new(PART_MAGIC, self.of, number, false);
-                Part::begin(part_path(&self.directory, number), head)?
+                Part::begin(&self.place, (&part_name(number), false), head)?
             }
         };
         let stored = part.add((table, rows), block, &mut self.compressor)?;
@@ -70,7 +65,7 @@ impl Writer {
 
     fn end_part(&mut self) -> Result<(), BackupError> {
         if let Some(part) = self.open.take() {
-            part.file.sync_all().map_err(BackupError::file(&part.path))?;
+            part.file.end().map_err(BackupError::file(&part.path))?;
             self.parts.push(part.entry);
         }
         Ok(())
@@ -80,23 +75,23 @@ impl Writer {
     pub(crate) fn finish(mut self, mut manifest: Manifest) -> Result<Manifest, BackupError> {
         self.end_part()?;
         manifest.parts = std::mem::take(&mut self.parts);
-        let path = self.directory.join(MANIFEST_FILE);
-        let unfinished = self.directory.join(format!("{MANIFEST_FILE}.tmp"));
         let head = Head::new(MANIFEST_MAGIC, self.of, 0, manifest.is_durable);
-        let mut part = Part::begin(unfinished.clone(), head)?;
+        let mut part = Part::begin(&self.place, (MANIFEST_FILE, true), head)?;
         let content = lats_catalog::encode(&manifest);
         part.add((TableId::new(0), 0), &content, &mut self.compressor)?;
-        part.file.sync_all().map_err(BackupError::file(&unfinished))?;
-        fs::rename(&unfinished, &path).map_err(BackupError::file(&path))?;
-        sync_directory(&self.directory)?;
+        part.file.end().map_err(BackupError::file(&part.path))?;
+        self.place.show(MANIFEST_FILE)?;
         Ok(manifest)
     }
 }
 
 impl Part {
-    fn begin(path: PathBuf, head: Head) -> Result<Self, BackupError> {
-        // Nobody else takes a backup into this directory.
-        let mut file = File::create_new(&path).map_err(BackupError::file(&path))?;
+    fn begin(
+        place: &Place,
+        (name, is_last): (&str, bool),
+        head: Head,
+    ) -> Result<Self, BackupError> {
+        let (mut file, path) = (place.create(name, is_last)?, place.path(name));
         file.write_all(head.as_bytes()).map_err(BackupError::file(&path))?;
         let bytes = size_of::<Head>() as u64;
         let entry = PartEntry { number: head.number, blocks: 0, bytes };
@@ -120,7 +115,7 @@ impl Part {
             number: self.entry.blocks,
         };
         head.checksum = block_sum(&self.head, &head, &stored);
-        let write = |file: &mut File| -> io::Result<()> {
+        let write = |file: &mut Output| -> io::Result<()> {
             file.write_all(head.as_bytes())?;
             file.write_all(&stored)
         };
@@ -128,7 +123,7 @@ impl Part {
         let length = (size_of::<BlockHead>() + stored.len()) as u64;
         self.entry.bytes += length;
         if self.entry.bytes >= self.synced + SYNC_BYTES {
-            self.file.sync_data().map_err(BackupError::file(&self.path))?;
+            self.file.settle().map_err(BackupError::file(&self.path))?;
             self.synced = self.entry.bytes;
         }
         Ok(length)

@@ -7,7 +7,7 @@ use crate::{
 };
 use anyhow::bail;
 use lats_backup::{
-    Later, Manifest, Progress, Wanted,
+    Later, Manifest, Place, Progress, Wanted,
     archive::{Archive, Until, in_words},
 };
 use lats_base::Epoch;
@@ -22,7 +22,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Write all rows and definitions, as of one moment, into a new directory, while the cluster serves.
+/// Write all rows and definitions, as of one moment, into a new directory or an object store, while the cluster serves.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct BackupArgs {
@@ -30,17 +30,18 @@ pub(crate) struct BackupArgs {
     command: Option<BackupCommand>,
     #[command(flatten)]
     target: Target,
-    /// The directory: it must be new, or empty.
-    #[arg(long, required = true, value_name = "DIRECTORY")]
-    to: Option<PathBuf>,
+    /// The directory: it must be new, or empty. Or s3://BUCKET/PATH (gs://, az://), with the variables of the environment that those stores' own
+    /// tools read (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, AWS_ALLOW_HTTP, …).
+    #[arg(long, required = true, value_name = "DIRECTORY or URL")]
+    to: Option<String>,
 }
 
 #[derive(clap::Subcommand)]
 enum BackupCommand {
     /// Check that a backup is whole: every file, block and row of it.
     Verify {
-        /// Its directory.
-        directory: PathBuf,
+        /// Its directory, or URL.
+        place: String,
     },
 }
 
@@ -50,9 +51,9 @@ enum BackupCommand {
 pub(crate) struct RestoreArgs {
     #[command(flatten)]
     target: Target,
-    /// The directory of the backup.
-    #[arg(long, value_name = "DIRECTORY")]
-    from: PathBuf,
+    /// The directory of the backup, or its URL.
+    #[arg(long, value_name = "DIRECTORY or URL")]
+    from: String,
     /// What the cluster has archived (`start --archive`): rows are restored as they were in the end, or with --until at a time. May
     /// be given more than once, and directories of nodes may be named as well.
     #[arg(long = "archive", value_name = "DIRECTORY")]
@@ -75,12 +76,13 @@ const SHOWN_EVERY: Duration = Duration::from_secs(1);
 const MIB: f64 = (1 << 20) as f64;
 
 pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
-    if let Some(BackupCommand::Verify { directory }) = &args.command {
-        return verify(directory.clone());
+    if let Some(BackupCommand::Verify { place }) = &args.command {
+        return verify(place);
     }
-    let Some(directory) = &args.to else { bail!("name a new directory with --to") };
+    let Some(to) = &args.to else { bail!("name a new directory with --to") };
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     tokio.block_on(async {
+        let place = Place::named(to, std::env::vars())?;
         let client = args.target.connect().await?;
         let config = state_from(&client).await?.view.config;
         let (cluster, keeps) = (config.cluster_id, config.keeps);
@@ -89,13 +91,12 @@ pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
         let taken_at_ms = u64::try_from(clock::unix_micros() / 1_000).unwrap_or_default();
         let restarts = async || Some(state_from(&client).await.ok()?.view.restarts);
         let of = (cluster, taken_at_ms);
-        let work = lats_backup::take(&client, of, directory, restarts, &progress);
+        let work = lats_backup::take(&client, of, &place, restarts, &progress);
         let manifest = shown("backup", &progress, work).await?;
         let stored: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
         say!(
-            "latsdb: backup of {} in {}: {} MiB in {:.1} s",
+            "latsdb: backup of {} in {place}: {} MiB in {:.1} s",
             contents(&manifest),
-            directory.display(),
             stored.div_ceil(1 << 20),
             began.elapsed().as_secs_f64()
         );
@@ -108,19 +109,19 @@ pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn verify(directory: PathBuf) -> anyhow::Result<ExitCode> {
+fn verify(place: &str) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let progress = Arc::new(Progress::default());
-    let (path, counts) = (directory.clone(), progress.clone());
+    let counts = progress.clone();
     let work = async move {
-        let checked = tokio::task::spawn_blocking(move || lats_backup::verify(&path, &counts));
+        let place = Place::named(place, std::env::vars())?;
+        let checked = tokio::task::spawn_blocking(move || lats_backup::verify(&place, &counts));
         checked.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     };
     let verified = tokio.block_on(shown("verify", &progress, work))?;
     let Manifest { software, cluster, taken_at_ms, .. } = &verified.manifest;
     say!(
-        "{}: {}, taken of cluster {cluster:016x} by LatsDB {software}, {} s after 1970",
-        directory.display(),
+        "{place}: {}, taken of cluster {cluster:016x} by LatsDB {software}, {} s after 1970",
         contents(&verified.manifest),
         taken_at_ms / 1_000
     );
@@ -138,7 +139,8 @@ fn verify(directory: PathBuf) -> anyhow::Result<ExitCode> {
 pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     tokio.block_on(async {
-        let later = later(args).await?;
+        let place = Place::named(&args.from, std::env::vars())?;
+        let later = later(args, &place).await?;
         if args.dry_run {
             return Ok(ExitCode::SUCCESS);
         }
@@ -146,7 +148,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
         let wanted = Wanted { databases: args.databases.clone(), tables: args.tables.clone() };
         let progress = Arc::new(Progress::default());
         let began = Instant::now();
-        let work = lats_backup::restore(&client, &args.from, &wanted, later, &progress);
+        let work = lats_backup::restore(&client, &place, &wanted, later, &progress);
         let restored = shown("restore", &progress, work).await?;
         for (table, rows) in &restored.tables {
             say!("  {table}: {rows} rows");
@@ -159,17 +161,18 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// What an archive says of the rows of a backup.
-async fn later(args: &RestoreArgs) -> anyhow::Result<Option<Later>> {
-    let manifest = lats_backup::manifest(&args.from)?;
+async fn later(args: &RestoreArgs, place: &Place) -> anyhow::Result<Option<Later>> {
+    let from = place.clone();
+    let read = tokio::task::spawn_blocking(move || lats_backup::manifest(&from)).await;
+    let manifest = read.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
     if args.archives.is_empty() {
-        say!("latsdb: {} with {}", args.from.display(), contents(&manifest));
+        say!("latsdb: {place} with {}", contents(&manifest));
         return Ok(None);
     }
     if !manifest.is_durable {
         bail!(
-            "the rows of {} were not on the disks of all nodes when the backup ended: a restart of the cluster may have made some void, and no \
-             archive goes on with them; use another backup, or leave out --archive",
-            args.from.display()
+            "the rows of {place} were not on the disks of all nodes when the backup ended: a restart of the cluster may have made some void, and no \
+             archive goes on with them; use another backup, or leave out --archive"
         );
     }
     let (directories, cluster) = (args.archives.clone(), manifest.cluster);

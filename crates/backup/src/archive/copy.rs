@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     BackupError,
-    place::{make, sync_directory},
+    place::{make_directory, sync_directory},
 };
 use lats_base::{Epoch, Incarnation};
 use lats_files::{
@@ -106,7 +106,7 @@ impl Archiver {
     /// # Errors
     /// If it cannot be written into.
     pub fn new(directory: &Path, decode: Decode) -> Result<Self, BackupError> {
-        make(directory)?;
+        make_directory(directory)?;
         Ok(Self {
             directory: directory.to_path_buf(),
             decode,
@@ -127,7 +127,7 @@ impl Archiver {
     /// # Errors
     /// If that cannot be done.
     pub fn make_directory(&self) -> Result<(), BackupError> {
-        make(&self.directory)
+        make_directory(&self.directory)
     }
 
     /// Copies what is new in the node's logs: all of its segments that are still there.

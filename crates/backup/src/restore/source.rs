@@ -6,17 +6,18 @@ use crate::{
     BackupError, Manifest, TableEntry,
     archive::{Changes, Passes},
     format::{push_row, rows},
+    place::Place,
     read::{self, Block},
     take::name_of,
 };
 use lats_base::TableId;
 use lats_files::redo::Span;
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::mpsc::Sender;
 
 /// A backup, and what happened later.
 pub(super) struct Source {
-    pub(super) directory: PathBuf,
+    pub(super) place: Place,
     pub(super) manifest: Manifest,
     pub(super) later: Option<Later>,
     /// Whose rows are wanted.
@@ -62,10 +63,10 @@ impl Source {
         &self,
         mut take: impl FnMut(Block) -> Result<(), BackupError>,
     ) -> Result<(), BackupError> {
-        let Self { directory, manifest, .. } = self;
+        let Self { place, manifest, .. } = self;
         let mut found: Counts = self.targets.keys().map(|table| (*table, 0)).collect();
         for entry in &manifest.parts {
-            let mut part = read::open_part(directory, manifest, entry)?;
+            let mut part = read::open_part(place, manifest, entry)?;
             while let Some(block) = part.next()? {
                 let Some(count) = found.get_mut(&block.table) else { continue };
                 *count += u64::from(block.rows);
@@ -78,7 +79,7 @@ impl Source {
         let name = manifest.catalog.tables.get(&entry.table).map(name_of).unwrap_or_default();
         let count = found.get(&entry.table).copied().unwrap_or_default();
         let why = format!("it has {count} of the {} rows of table {name}", entry.rows);
-        Err(BackupError::damaged(directory, why))
+        Err(BackupError::damaged(&place.path(""), why))
     }
 
     /// The rows of a block that nobody has changed since.
