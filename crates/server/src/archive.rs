@@ -156,8 +156,9 @@ impl Work {
         if self.failures.is_multiple_of(SAID_EVERY) {
             let (count, bytes) = size_of(&self.files.join(TO_ARCHIVE));
             tracing::error!(
-                "archiving waits, and files that are to be archived stay on the node's disk ({count} files, {} MiB): {error}; make room, or mend the archive's disk",
-                bytes >> 20
+                "archiving waits, and files that are to be archived stay on the node's disk ({count} files, {} MiB in {}): {error}; make room, or mend the archive's disk",
+                bytes >> 20,
+                self.files.display()
             );
         }
         self.failures = self.failures.saturating_add(1);
