@@ -144,10 +144,23 @@ def main():
             whole = "backup.lats" in names
             expect(verified, 0 if whole else 1, "it is whole" if whole else "it is no backup")
             print(f"object_store: killed, {names} are there", flush=True)
-        # Nobody answers there: an error that says where, and the cluster does not mind.
+        # The store ends meanwhile: an error that says where, and what may be left; and the cluster does not mind.
+        to = f"s3://{BUCKET}/late"
+        taking = subprocess.Popen([args.binary, "backup", "--data-dir", cluster.directory, "--to", to], env=store.environment,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while taking.poll() is None and not store.names("late"):
+            time.sleep(0.005)
         store.end()
         began = time.monotonic()
-        expect(run("backup", "--data-dir", cluster.directory, "--to", f"s3://{BUCKET}/late", patience=300), 1, f"{BUCKET}/late")
+        said, _ = taking.communicate(timeout=200)
+        if taking.returncode == 0:
+            print("object_store: the backup was quicker than the end of the store", flush=True)
+        else:
+            assert f"what was written to {to} by then may still be there" in said, said
+            print(f"object_store: the store ended: said after {time.monotonic() - began:.1f} s", flush=True)
+        # Nobody answers there.
+        began = time.monotonic()
+        expect(run("backup", "--data-dir", cluster.directory, "--to", f"s3://{BUCKET}/never", patience=200), 1, f"{BUCKET}/never")
         print(f"object_store: nobody answers: said after {time.monotonic() - began:.1f} s", flush=True)
         assert content(setup) == later
     finally:

@@ -36,8 +36,8 @@ pub(crate) enum Output {
 }
 
 impl Place {
-    /// What a person has named: a URL, or else a directory. Credentials and settings of object stores are taken from `variables`: those
-    /// that their own tools know (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL`, …). It is used within tokio.
+    /// What a person has named: a URL, or else a directory. Credentials and settings of object stores are taken from `variables`
+    /// (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL`, …). It is used within tokio.
     ///
     /// # Errors
     /// If it is no URL of an object store that is known.
@@ -62,9 +62,11 @@ impl Place {
         let is_ours = match &self.objects {
             None => directory::prepare(&self.name)?,
             Some(objects) => {
-                let names = objects.names().map_err(self.failed(""))?;
-                names.is_empty()
-                    && objects.create(UNFINISHED_FILE).map_err(self.failed(UNFINISHED_FILE))?
+                let names = || objects.names().map_err(self.failed(""));
+                let create =
+                    || objects.create(UNFINISHED_FILE).map_err(self.failed(UNFINISHED_FILE));
+                // Somebody may have come and gone between the first look and the mark.
+                names()?.is_empty() && create()? && names()? == [UNFINISHED_FILE]
             }
         };
         match is_ours {
@@ -79,7 +81,10 @@ impl Place {
     pub(crate) fn clear(&self) -> Result<(), BackupError> {
         let mut names = match &self.objects {
             None => directory::names(&self.name)?,
-            Some(objects) => objects.names().map_err(self.failed(""))?,
+            Some(objects) => {
+                objects.settle().map_err(self.failed(""))?;
+                objects.names().map_err(self.failed(""))?
+            }
         };
         names.retain(|name| name.starts_with("rows-") || name.starts_with(MANIFEST_FILE));
         names.sort_by_key(|name| !name.starts_with(MANIFEST_FILE));

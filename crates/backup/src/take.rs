@@ -43,8 +43,8 @@ struct Rows {
     block: Vec<u8>,
 }
 
-/// Writes all rows as of one epoch, and all definitions, of this cluster to a new place; `taken_at_ms`: in ms since 1970; `restarts`: how often the cluster has been restarted, if that
-/// is known. If something comes in between it begins anew.
+/// Writes all rows as of one epoch, and all definitions, of this cluster to a new place; `taken_at_ms`: in ms since 1970; `restarts` asks how often the cluster has been restarted; none: it
+/// does not say. If something comes in between it begins anew.
 ///
 /// # Errors
 /// If there is something, or it cannot be written; what the cluster refuses again and again.
@@ -60,17 +60,19 @@ pub async fn take(
     let of = (cluster, taken_at_ms);
     let taken = take_in_the_end(client, of, place, &restarts, progress).await;
     let (to, has_failed) = (place.clone(), taken.is_err());
-    let released = blocking(move || {
-        if has_failed {
-            // Why it has failed is what counts.
-            let _ = to.clear();
-        }
-        to.release()
+    let left = blocking(move || {
+        // The mark stays as long as anything else does.
+        if has_failed { to.clear().and_then(|()| to.release()) } else { to.release() }
     });
-    let released = released.await;
-    let manifest = taken?;
-    released?;
-    Ok(manifest)
+    match (taken, left.await) {
+        (taken, Ok(())) => taken,
+        (Ok(_), Err(left)) => Err(BackupError::Refused(format!(
+            "the backup in {place} is whole; but the mark of those that are not stays there: {left}"
+        ))),
+        (Err(error), Err(left)) => Err(BackupError::Refused(format!(
+            "{error}; what was written to {place} by then may still be there: {left}"
+        ))),
+    }
 }
 
 /// Tries until nothing comes in between.
@@ -124,14 +126,30 @@ async fn try_take(
     restarts: &impl AsyncFn() -> Option<u32>,
     progress: &Arc<Progress>,
 ) -> Result<Manifest, BackupError> {
-    let before = restarts().await;
+    let Some(before) = in_the_end(restarts).await else {
+        return Err(BackupError::Refused("the cluster does not tell its state".to_string()));
+    };
     let (writer, mut manifest) = write_rows(client, of, place, progress).await?;
-    manifest.is_durable = before.is_some() && is_durable(client, manifest.epoch).await?;
-    if manifest.is_durable && restarts().await != before {
-        // The epoch may be void.
-        return Err(StoreError::from(RefCode::SnapshotTooOld).into());
+    if is_durable(client, manifest.epoch).await? {
+        let after = in_the_end(restarts).await;
+        if after.is_some_and(|after| after != before) {
+            // The epoch may be void.
+            return Err(StoreError::from(RefCode::SnapshotTooOld).into());
+        }
+        manifest.is_durable = after.is_some();
     }
     blocking(move || writer.finish(manifest)).await
+}
+
+/// Asks until there is an answer. None: that takes too long.
+async fn in_the_end(restarts: &impl AsyncFn() -> Option<u32>) -> Option<u32> {
+    let end = Instant::now() + DURABLE_PATIENCE;
+    loop {
+        match restarts().await {
+            None if Instant::now() < end => tokio::time::sleep(PAUSE).await,
+            answer => return answer,
+        }
+    }
 }
 
 /// ARCHIVE-4: an archive can go on with this epoch, because no restart of the cluster will make it void. False if nothing is kept, or

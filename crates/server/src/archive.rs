@@ -55,6 +55,22 @@ pub(crate) fn set(cluster: &mut ClusterFile, told: Option<&Path>) -> anyhow::Res
     Ok(())
 }
 
+/// What a node is told is kept: it holds for its next lives, too.
+pub(crate) fn keep(
+    cluster: &mut ClusterFile,
+    data_dir: &Path,
+    told: Option<&Path>,
+) -> anyhow::Result<()> {
+    let former = cluster.archive.clone();
+    set(cluster, told)?;
+    if cluster.archive != former {
+        let mut kept = ClusterFile::read(data_dir)?;
+        kept.archive.clone_from(&cluster.archive);
+        kept.write(data_dir)?;
+    }
+    Ok(())
+}
+
 /// New records are looked for so often: epochs are as old as that when their end is noted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What was copied is made safe with every so many looks.
@@ -74,6 +90,7 @@ pub(crate) fn begin(files: &Path, cluster: &ClusterFile, node: u16) -> anyhow::R
         directory: directory(archive, cluster.cluster_id, node),
         archiver: None,
         state: 0,
+        has_gone: false,
         failures: 0,
     };
     let named = std::thread::Builder::new().name("lats-archive".to_string());
@@ -127,6 +144,8 @@ struct Work {
     archiver: Option<Archiver>,
     /// The newest control file that was copied.
     state: u32,
+    /// The archive, or what this node has there, was not there at the last look.
+    has_gone: bool,
     /// So many looks, one after the other, have failed.
     failures: u32,
 }
@@ -204,10 +223,10 @@ impl Work {
 
     /// Where it goes to, as long as that is there.
     fn archiver(&mut self) -> Result<&mut Archiver, BackupError> {
-        let is_new = self.archiver.is_none();
-        if is_new || self.failures > 0 {
+        if self.archiver.is_none() || self.failures > 0 {
             let marker = self.archive.join(MARKER);
             if !marker.try_exists().unwrap_or(false) {
+                self.has_gone = true;
                 return Err(BackupError::Refused(format!(
                     "there is no {}: the archive is not mounted, or was removed (if it is to begin anew, make that file)",
                     marker.display()
@@ -216,8 +235,11 @@ impl Work {
         }
         match &mut self.archiver {
             Some(archiver) => {
-                if self.failures > 0 {
-                    archiver.make_directory()?;
+                let has_gone = self.has_gone || self.failures > 0 && !self.directory.is_dir();
+                if has_gone {
+                    // What was copied may not be there any more.
+                    archiver.begin_anew()?;
+                    (self.has_gone, self.state) = (false, 0);
                 }
                 Ok(archiver)
             }
@@ -229,21 +251,21 @@ impl Work {
     fn copy_states(&mut self, there: &BTreeMap<FileName, PathBuf>) -> Result<(), BackupError> {
         let Some(archiver) = &mut self.archiver else { return Ok(()) };
         let states = there.iter().filter(|(name, _)| name.kind == FILE_CONTROL);
-        for (name, path) in states {
-            if name.number <= self.state {
-                continue;
-            }
-            let bytes = match fs::read(path) {
-                Ok(bytes) => bytes,
+        let (mut done, copied) = (Ok(()), self.state);
+        for (name, path) in states.filter(|(name, _)| name.number > copied) {
+            match fs::read(path) {
+                Ok(bytes) => {
+                    if archiver.copy_state(&bytes)? {
+                        self.state = name.number;
+                    }
+                }
                 // It was put aside a moment ago.
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(BackupError::File { path: path.clone(), error }),
-            };
-            if archiver.copy_state(&bytes)? {
-                self.state = name.number;
+                Err(error) if error.kind() == ErrorKind::NotFound => return done,
+                // A newer one knows more.
+                Err(error) => done = Err(BackupError::File { path: path.clone(), error }),
             }
         }
-        Ok(())
+        done
     }
 
     fn retire(&self, name: FileName) -> Result<(), BackupError> {

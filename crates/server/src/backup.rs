@@ -30,8 +30,9 @@ pub(crate) struct BackupArgs {
     command: Option<BackupCommand>,
     #[command(flatten)]
     target: Target,
-    /// The directory: it must be new, or empty. Or s3://BUCKET/PATH (gs://, az://), with the variables of the environment that those stores' own
-    /// tools read (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, AWS_ALLOW_HTTP, …).
+    /// The directory: it must be new, or empty. Or s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH; from the environment are read AWS_ACCESS_KEY_ID,
+    /// AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL, AWS_ALLOW_HTTP; GOOGLE_SERVICE_ACCOUNT (a file); AZURE_STORAGE_ACCOUNT_NAME,
+    /// AZURE_STORAGE_ACCOUNT_KEY.
     #[arg(long, required = true, value_name = "DIRECTORY or URL")]
     to: Option<String>,
 }
@@ -82,7 +83,7 @@ pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     let Some(to) = &args.to else { bail!("name a new directory with --to") };
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     tokio.block_on(async {
-        let place = Place::named(to, std::env::vars())?;
+        let place = Place::named(to, variables())?;
         let client = args.target.connect().await?;
         let config = state_from(&client).await?.view.config;
         let (cluster, keeps) = (config.cluster_id, config.keeps);
@@ -102,7 +103,7 @@ pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
         );
         if keeps && !manifest.is_durable {
             say!(
-                "latsdb: these rows were not on the disks of all nodes by then (one may be full): the backup is whole, but restoring with an archive needs another one"
+                "latsdb: it is not known that these rows were on the disks of all nodes by then (one may be full, or slow): the backup is whole, but restoring with an archive needs another one"
             );
         }
         Ok(ExitCode::SUCCESS)
@@ -114,7 +115,7 @@ fn verify(place: &str) -> anyhow::Result<ExitCode> {
     let progress = Arc::new(Progress::default());
     let counts = progress.clone();
     let work = async move {
-        let place = Place::named(place, std::env::vars())?;
+        let place = Place::named(place, variables())?;
         let checked = tokio::task::spawn_blocking(move || lats_backup::verify(&place, &counts));
         checked.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     };
@@ -139,7 +140,7 @@ fn verify(place: &str) -> anyhow::Result<ExitCode> {
 pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     tokio.block_on(async {
-        let place = Place::named(&args.from, std::env::vars())?;
+        let place = Place::named(&args.from, variables())?;
         let later = later(args, &place).await?;
         if args.dry_run {
             return Ok(ExitCode::SUCCESS);
@@ -158,6 +159,12 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
         say!("latsdb: restored {tables} tables as of epoch {epoch} in {seconds:.1} s");
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// The environment, as far as it is text.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// What an archive says of the rows of a backup.

@@ -31,7 +31,11 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
     let status = match tokio.block_on(status::ask(seed)) {
         Ok(status) => status,
         // The whole cluster may be down: it comes up again from its disks.
-        Err(error) => return was_here(args).ok_or(error),
+        Err(error) => {
+            let (mut cluster, entry) = was_here(args).ok_or(error)?;
+            archive::keep(&mut cluster, &args.data_dir, args.archive.as_deref())?;
+            return Ok((cluster, entry));
+        }
     };
     drop(tokio);
     let member = place(&status, args)?;
@@ -58,8 +62,7 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
 
 /// The cluster and the node that have kept something in this directory.
 fn was_here(args: &NodeArgs) -> Option<(ClusterFile, NodeEntry)> {
-    let mut cluster = ClusterFile::read(&args.data_dir).ok()?;
-    archive::set(&mut cluster, args.archive.as_deref()).ok()?;
+    let cluster = ClusterFile::read(&args.data_dir).ok()?;
     let is_own = |n: &&NodeEntry| n.has_files(&args.data_dir);
     let mut entry = cluster.nodes.iter().find(is_own)?.clone();
     listen_where_told(&mut entry, args).ok()?;

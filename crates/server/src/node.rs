@@ -140,7 +140,7 @@ fn described(args: &NodeArgs) -> anyhow::Result<(ClusterFile, NodeEntry)> {
     }
     let entry = entry.clone();
     cluster.memory_mib = args.memory_mib.unwrap_or(cluster.memory_mib);
-    archive::set(&mut cluster, args.archive.as_deref())?;
+    archive::keep(&mut cluster, &args.data_dir, args.archive.as_deref())?;
     Ok((cluster, entry))
 }
 

@@ -271,7 +271,9 @@ impl World {
             |n: NodeId| self.nodes.get(&n).is_some_and(|n| view.is_alive(n.config.node, n.life()));
         let holds = |r: &lats_catalog::Replica| r.in_sync && r.node != node && is_up(r.node);
         let mut others = view.members.iter().filter(|m| m.alive);
+        // Who had been taken in, and has nothing on its disk when all nodes have died, counts as missing (RESTART-1).
         self.replaces_disks
+            && !self.calm
             && !view.groups.is_empty()
             // Nobody has died whom the others still count on.
             && others.all(|m| m.node != node && is_up(m.node))

@@ -39,8 +39,8 @@ pub struct Archiver {
     decode: Decode,
     /// Segments that are in the archive as wholes.
     done: BTreeSet<(u16, u32)>,
-    /// The segment of each data manager that is being copied.
-    streams: BTreeMap<u16, Stream>,
+    /// Segments that are being copied: of each data manager the newest one.
+    streams: BTreeMap<(u16, u32), Stream>,
     /// A sync of them has failed, and they could not be removed: what can be read of them may not be on disk (DURABLE-4).
     suspect: BTreeSet<PathBuf>,
     /// The newest state that was copied: restarts, version of the catalog; and what is known: restarts, commands.
@@ -75,7 +75,6 @@ struct Times {
 
 /// A segment that is being copied.
 struct Stream {
-    number: u32,
     reader: LogReader,
     to: To,
 }
@@ -122,12 +121,14 @@ impl Archiver {
         })
     }
 
-    /// The directory is made again if it has gone.
+    /// The directory is another one than it was, or was emptied: everything that is still there of the node is copied once more.
     ///
     /// # Errors
-    /// If that cannot be done.
-    pub fn make_directory(&self) -> Result<(), BackupError> {
-        make_directory(&self.directory)
+    /// If it cannot be made.
+    pub fn begin_anew(&mut self) -> Result<(), BackupError> {
+        let suspect = std::mem::take(&mut self.suspect);
+        *self = Self { suspect, ..Self::new(&self.directory, self.decode)? };
+        Ok(())
     }
 
     /// Copies what is new in the node's logs: all of its segments that are still there.
@@ -152,6 +153,7 @@ impl Archiver {
         }
         let there = |at: &(u16, u32)| logs.iter().any(|log| (log.instance, log.number) == *at);
         self.done.retain(there);
+        self.streams.retain(|at, _| there(at));
         copied
     }
 
@@ -162,15 +164,15 @@ impl Archiver {
         is_last: bool,
         unreadable: &mut Vec<LogFile>,
     ) -> Result<bool, BackupError> {
-        let mut stream = match self.streams.remove(&log.instance) {
-            Some(stream) if stream.number == log.number => stream,
-            _ => {
+        let mut stream = match self.streams.remove(&(log.instance, log.number)) {
+            Some(stream) => stream,
+            None => {
                 let file = match File::open(&log.path) {
                     // It has been put aside; next time it is found there.
                     Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
                     opened => opened.map_err(BackupError::file(&log.path))?,
                 };
-                Stream { number: log.number, reader: LogReader::new(file), to: To::Unknown }
+                Stream { reader: LogReader::new(file), to: To::Unknown }
             }
         };
         // If that fails, all of it is read again.
@@ -178,7 +180,7 @@ impl Archiver {
         if is_last {
             // Its head may still come; what is under another head is read anew.
             if is_readable {
-                self.streams.insert(log.instance, stream);
+                self.streams.insert((log.instance, log.number), stream);
             }
             return Ok(false);
         }
@@ -281,8 +283,12 @@ impl Archiver {
         let open = path.with_extension(OPEN);
         for path in [&path, &open] {
             if self.suspect.contains(path) {
-                fs::remove_file(path).map_err(BackupError::file(path))?;
-                self.suspect.remove(path);
+                match fs::remove_file(path) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        return Err(BackupError::file(path)(error));
+                    }
+                    _ => self.suspect.remove(path),
+                };
             }
         }
         if path.try_exists().map_err(BackupError::file(&path))? {

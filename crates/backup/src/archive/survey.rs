@@ -141,11 +141,11 @@ impl Archive {
                 epochs: (Epoch::new(u64::MAX), Epoch::default()),
             });
         } else if name.starts_with(STATE_PREFIX) && ends("state") {
-            let bytes = fs::read(path).map_err(BackupError::file(path))?;
+            let Some(bytes) = read_if_there(path)? else { return Ok(()) };
             let content = control::open(&bytes).ok().filter(|(of, _)| of.cluster == cluster);
             self.states.extend(content.and_then(|(_, content)| decode(content)));
         } else if name.starts_with(TIMES_PREFIX) && ends("lats") {
-            let bytes = fs::read(path).map_err(BackupError::file(path))?;
+            let Some(bytes) = read_if_there(path)? else { return Ok(()) };
             let ends =
                 ends_in(&bytes).map(|end| (end.at_ms, end.epoch, (end.restarts, end.commands)));
             self.times.extend(what_is_new(ends));
@@ -391,6 +391,14 @@ pub fn times_in(bytes: &[u8]) -> (Vec<(u64, Epoch)>, bool) {
     let times: Vec<_> = ends_in(bytes).map(|ended| (ended.at_ms, ended.epoch)).collect();
     let whole = times.len() == bytes.len() / size_of::<Ended>();
     (times, whole)
+}
+
+/// None: it was one of a running node, and has gone.
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, BackupError> {
+    match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(BackupError::file(path)),
+    }
 }
 
 /// Directories within directories are looked into so far.

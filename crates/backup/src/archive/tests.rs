@@ -291,6 +291,7 @@ fn what_cannot_be_read_is_kept_and_does_not_hold_up_the_rest() {
     let mut node = Node::new(&path.join("files"), 1);
     let to = path.join("archive");
     let mut archiver = Archiver::new(&to, decode).unwrap();
+    assert!(archiver.copy_state(&state(1, 3, 1, &[])).unwrap());
     for epoch in 1..5 {
         node.put(epoch, epoch as u8, epoch, Some(&[epoch as u8]));
         node.seal(epoch, 3, true);
@@ -304,16 +305,21 @@ fn what_cannot_be_read_is_kept_and_does_not_hold_up_the_rest() {
     assert_eq!(copied.unreadable.iter().map(|log| log.number).collect::<Vec<_>>(), [1]);
     assert_eq!(fs::read(to.join("redo-0-0000000001.unreadable")).unwrap(), [7; 200]);
     let names = || fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name());
-    assert_eq!(names().count(), 3, "nothing of what was never begun");
+    assert_eq!(names().count(), 4, "nothing of what was never begun");
     // The directory has gone: what is copied goes into it again when it is there, from the beginning.
     fs::remove_dir_all(&to).unwrap();
     node.put(5, 5, 5, Some(&[5]));
     node.seal(5, 3, true);
     node.write(1);
     assert!(archiver.copy_logs(&node.logs()).failed.is_some());
-    archiver.make_directory().unwrap();
+    archiver.begin_anew().unwrap();
     assert!(archiver.copy_logs(&node.logs()).failed.is_none());
-    assert!(to.join("redo-0-0000000004-0000000001.log").exists());
+    for number in [3, 4] {
+        let name = format!("redo-0-{number:010}-0000000001.log");
+        assert!(to.join(name).exists(), "segment {number}");
+    }
+    assert!(archiver.copy_state(&state(1, 3, 1, &[])).unwrap());
+    assert!(names().any(|name| name.to_string_lossy().ends_with(".state")));
     fs::remove_dir_all(path).unwrap();
 }
 

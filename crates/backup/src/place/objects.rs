@@ -2,28 +2,40 @@
 
 use crate::BackupError;
 use object_store::{
-    Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload, WriteMultipart, path::Path,
+    Error, MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode, PutPayload,
+    RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
+    gcp::GoogleCloudStorageBuilder, path::Path,
 };
 use std::{
     collections::VecDeque,
     io::{self, Read},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::{
+    runtime::Handle,
+    task::{JoinHandle, JoinSet},
+};
 use url::Url;
 
 /// So much is sent or asked for at once.
 const CHUNK_BYTES: usize = 8 << 20;
 /// So many chunks are under way.
 const CHUNKS: usize = 4;
+/// A request that fails is tried again for so long. Data nodes forget who reads nothing for a minute.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Whose settings are read from the environment.
 const SETTINGS: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
+
+type Settings = Vec<(String, String)>;
 
 /// The objects below a URL.
 pub(super) struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     tokio: Handle,
+    /// Uploads that came to nothing are being removed there.
+    aborts: Mutex<Vec<JoinHandle<object_store::Result<()>>>>,
 }
 
 impl Objects {
@@ -37,16 +49,14 @@ impl Objects {
             ))
         };
         let url = Url::parse(text).map_err(|error| refused(&error))?;
-        // What ends with this process is no backup, and directories have their own way.
-        if matches!(url.scheme(), "file" | "memory") && !(cfg!(test) && url.scheme() == "memory") {
-            return Err(refused(&"it is no object store"));
-        }
         let is_setting =
             |(name, _): &(String, String)| SETTINGS.iter().any(|prefix| name.starts_with(prefix));
-        let settings = variables.into_iter().filter(is_setting);
-        let parsed = object_store::parse_url_opts(&url, settings);
-        let (store, prefix) = parsed.map_err(|error| refused(&error))?;
-        Ok(Self { store: store.into(), prefix, tokio: Handle::current() })
+        let settings: Settings = variables.into_iter().filter(is_setting).collect();
+        let known = ObjectStoreScheme::parse(&url).map_err(|error| refused(&error));
+        let (scheme, prefix) = known?;
+        let store = open_store(&scheme, &url, settings).map_err(|error| refused(&error))?;
+        let store = store.ok_or_else(|| refused(&"it is no object store"))?;
+        Ok(Self { store, prefix, tokio: Handle::current(), aborts: Mutex::default() })
     }
 
     fn at(&self, name: &str) -> Path {
@@ -68,7 +78,7 @@ impl Objects {
         match self.tokio.block_on(put(PutMode::Create)) {
             Ok(_) => Ok(true),
             Err(Error::AlreadyExists { .. }) => Ok(false),
-            // Stores of old cannot tell.
+            // It was told not to ask for that (AWS_CONDITIONAL_PUT).
             Err(Error::NotImplemented { .. }) => {
                 self.tokio.block_on(put(PutMode::Overwrite))?;
                 Ok(true)
@@ -105,9 +115,52 @@ impl Objects {
 
     pub(super) fn upload(self: &Arc<Self>, name: &str) -> io::Result<Upload> {
         let upload = self.tokio.block_on(self.store.put_multipart(&self.at(name)))?;
-        let writer = WriteMultipart::new_with_chunk_size(upload, CHUNK_BYTES);
-        Ok(Upload { objects: self.clone(), writer: Some(writer) })
+        Ok(Upload {
+            objects: self.clone(),
+            upload: Some(upload),
+            tasks: JoinSet::new(),
+            chunk: Vec::new(),
+        })
     }
+
+    /// Waits until what came to nothing is gone.
+    pub(super) fn settle(&self) -> io::Result<()> {
+        let aborts =
+            std::mem::take(&mut *self.aborts.lock().unwrap_or_else(PoisonError::into_inner));
+        for abort in aborts {
+            self.tokio.block_on(abort).map_err(io::Error::other)??;
+        }
+        Ok(())
+    }
+}
+
+/// The store that a URL means; none: it is of no use for backups.
+fn open_store(
+    scheme: &ObjectStoreScheme,
+    url: &Url,
+    settings: Settings,
+) -> object_store::Result<Option<Arc<dyn ObjectStore>>> {
+    let retry = RetryConfig { retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+    macro_rules! build {
+        ($builder:ty) => {{
+            let mut builder = <$builder>::new().with_url(url.to_string()).with_retry(retry);
+            for (name, value) in settings {
+                if let Ok(key) = name.to_ascii_lowercase().parse() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            Arc::new(builder.build()?) as _
+        }};
+    }
+    Ok(Some(match scheme {
+        ObjectStoreScheme::AmazonS3 => build!(AmazonS3Builder),
+        ObjectStoreScheme::GoogleCloudStorage => build!(GoogleCloudStorageBuilder),
+        ObjectStoreScheme::MicrosoftAzure => build!(MicrosoftAzureBuilder),
+        // What ends with this process is no backup.
+        ObjectStoreScheme::Memory if cfg!(test) => Arc::new(object_store::memory::InMemory::new()),
+        // Directories have their own way.
+        _ => return Ok(None),
+    }))
 }
 
 /// An object that is being read.
@@ -159,24 +212,53 @@ impl Drop for Download {
 /// An object that is being written: it is there when it has come to its end.
 pub(crate) struct Upload {
     objects: Arc<Objects>,
-    writer: Option<WriteMultipart>,
+    /// None: it has come to its end.
+    upload: Option<Box<dyn MultipartUpload>>,
+    /// Chunks that are being sent.
+    tasks: JoinSet<object_store::Result<()>>,
+    chunk: Vec<u8>,
 }
 
 impl Upload {
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Some(writer) = &mut self.writer else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        let tokio = &self.objects.tokio;
-        tokio.block_on(writer.wait_for_capacity(CHUNKS))?;
-        // It sends from within tokio.
-        let _within = tokio.enter();
-        writer.write(bytes);
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(CHUNK_BYTES - self.chunk.len()));
+            self.chunk.extend_from_slice(now);
+            bytes = later;
+            if self.chunk.len() == CHUNK_BYTES {
+                self.send()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the chunk; waits if too many are under way.
+    fn send(&mut self) -> io::Result<()> {
+        self.wait_for_less_than(CHUNKS)?;
+        if let Some(upload) = &mut self.upload {
+            let sent = upload.put_part(PutPayload::from(std::mem::take(&mut self.chunk)));
+            self.tasks.spawn_on(sent, &self.objects.tokio);
+        }
+        Ok(())
+    }
+
+    fn wait_for_less_than(&mut self, count: usize) -> io::Result<()> {
+        while self.tasks.len() >= count {
+            let Some(sent) = self.objects.tokio.block_on(self.tasks.join_next()) else { break };
+            sent.map_err(io::Error::other)??;
+        }
         Ok(())
     }
 
     pub(super) fn end(mut self) -> io::Result<()> {
-        if let Some(writer) = self.writer.take() {
-            self.objects.tokio.block_on(writer.finish())?;
+        if !self.chunk.is_empty() {
+            self.send()?;
         }
+        self.wait_for_less_than(1)?;
+        if let Some(upload) = &mut self.upload {
+            self.objects.tokio.block_on(upload.complete())?;
+        }
+        self.upload = None;
         Ok(())
     }
 }
@@ -184,8 +266,51 @@ impl Upload {
 impl Drop for Upload {
     /// What was sent would stay there, and cost, where nobody sees it.
     fn drop(&mut self) {
-        if let Some(writer) = self.writer.take() {
-            self.objects.tokio.spawn(writer.abort());
-        }
+        let Some(mut upload) = self.upload.take() else { return };
+        let mut tasks = std::mem::take(&mut self.tasks);
+        let abort = self.objects.tokio.spawn(async move {
+            tasks.shutdown().await;
+            upload.abort().await
+        });
+        self.objects.aborts.lock().unwrap_or_else(PoisonError::into_inner).push(abort);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn objects(tokio: &tokio::runtime::Runtime) -> Arc<Objects> {
+        Arc::new(tokio.block_on(async { Objects::named("memory:///a/b", []) }).unwrap())
+    }
+
+    #[test]
+    fn an_object_is_created_once() {
+        let tokio = tokio::runtime::Runtime::new().unwrap();
+        let objects = objects(&tokio);
+        assert!(objects.create("x").unwrap() && !objects.create("x").unwrap());
+        assert_eq!(objects.names().unwrap(), ["x"]);
+        objects.remove("x").unwrap();
+        assert!(objects.create("x").unwrap());
+    }
+
+    #[test]
+    fn an_object_is_there_when_it_has_come_to_its_end() {
+        let tokio = tokio::runtime::Runtime::new().unwrap();
+        let objects = objects(&tokio);
+        let mut upload = objects.upload("x").unwrap();
+        upload.write(&vec![7; 5 * CHUNK_BYTES / 2]).unwrap();
+        drop(upload);
+        objects.settle().unwrap();
+        assert_eq!(objects.length("x").unwrap(), None);
+        let mut upload = objects.upload("x").unwrap();
+        upload.write(&[1; 10]).unwrap();
+        upload.write(&vec![2; 5 * CHUNK_BYTES]).unwrap();
+        upload.end().unwrap();
+        let mut bytes = Vec::new();
+        objects.open("x").unwrap().read_to_end(&mut bytes).unwrap();
+        assert!(
+            bytes.len() == 10 + 5 * CHUNK_BYTES && bytes[..11] == [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2]
+        );
     }
 }
