@@ -168,6 +168,8 @@ def main():
         for wall, at in moments.taken:
             until = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(wall)) + f".{int(wall * 1000) % 1000:03}"
             restore("--archive", archive, "--until", until, words=r"restored [34] tables")
+            # On a busy machine a node may have been started once more.
+            other.wait_whole()
             there = connect(args.sql_port + 22, 60)
             check_moment(there, ledger, moments, at)
             deleter.check(there, moments, at)

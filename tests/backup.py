@@ -157,6 +157,8 @@ def main():
         # Another shape: four nodes in two groups, and nothing on disk.
         other = Cluster(args.binary, args.sql_port + 50, "--nodes", "4")
         expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder), 0, "restored 5 tables")
+        # On a busy machine a node may have been started once more.
+        other.wait_whole()
         there = connect(args.sql_port + 52, 60)
         assert content(there) == expected, "the rows are others"
         check_bank(there, ledger, before, began)

@@ -117,6 +117,8 @@ def main():
         other = Cluster(args.binary, args.sql_port + 20, "--nodes", "4")
         target = ("restore", "--data-dir", other.directory, "--from", place)
         expect(run(*target), 0, "restored 4 tables")
+        # On a busy machine a node may have been started once more.
+        other.wait_whole()
         there = connect(args.sql_port + 22, 60)
         assert content(there) == odd and large(there) == much, "other rows were restored"
         for table in ("odd", "keyless", "large", "empty_one.nothing"):
