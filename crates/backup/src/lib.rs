@@ -71,6 +71,13 @@ impl BackupError {
         move |error| Self::File { path, error }
     }
 
+    /// Something has failed, and so has the removal of what was written by then.
+    fn left(error: &Self, place: &Place, left: &Self) -> Self {
+        Self::Refused(format!(
+            "{error}; what was written to {place} by then may still be there: {left}"
+        ))
+    }
+
     /// A task has not come to its end.
     fn died(error: &tokio::task::JoinError) -> Self {
         Self::Refused(format!("a part of the work has failed: {error}"))

@@ -65,8 +65,7 @@ impl Place {
                 let names = || objects.names().map_err(self.failed(""));
                 let create =
                     || objects.create(UNFINISHED_FILE).map_err(self.failed(UNFINISHED_FILE));
-                // Somebody may have come and gone between the first look and the mark.
-                names()?.is_empty() && create()? && names()? == [UNFINISHED_FILE]
+                names()?.is_empty() && create()? && self.is_alone(objects)?
             }
         };
         match is_ours {
@@ -74,6 +73,20 @@ impl Place {
             false => Err(BackupError::Refused(format!(
                 "{self} is not empty; name a new one for each backup"
             ))),
+        }
+    }
+
+    /// Somebody may have come and gone between the first look and the mark, which does not stay then.
+    fn is_alone(&self, objects: &Objects) -> Result<bool, BackupError> {
+        let listed = objects.names().map_err(self.failed(""));
+        if listed.as_ref().is_ok_and(|names| *names == [UNFINISHED_FILE]) {
+            return Ok(true);
+        }
+        match (listed, self.release()) {
+            (Ok(_), Ok(())) => Ok(false),
+            (Err(error), Ok(())) => Err(error),
+            (Ok(_), Err(left)) => Err(left),
+            (Err(error), Err(left)) => Err(BackupError::left(&error, self, &left)),
         }
     }
 

@@ -69,9 +69,7 @@ pub async fn take(
         (Ok(_), Err(left)) => Err(BackupError::Refused(format!(
             "the backup in {place} is whole; but the mark of those that are not stays there: {left}"
         ))),
-        (Err(error), Err(left)) => Err(BackupError::Refused(format!(
-            "{error}; what was written to {place} by then may still be there: {left}"
-        ))),
+        (Err(error), Err(left)) => Err(BackupError::left(&error, place, &left)),
     }
 }
 

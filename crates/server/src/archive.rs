@@ -200,9 +200,9 @@ impl Work {
             );
         }
         let mut done = failed.map_or(Ok(()), Err);
-        let states = self.copy_states(&there);
-        let archiver = self.archiver()?;
-        done = done.and(states);
+        done = done.and(self.copy_states(&there));
+        // The same one: what was whole a moment ago is so in no other.
+        let Some(archiver) = &mut self.archiver else { return done };
         done = done.and(archiver.note_time(now_ms()));
         if syncs {
             done = done.and(archiver.sync());

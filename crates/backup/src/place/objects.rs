@@ -2,8 +2,8 @@
 
 use crate::BackupError;
 use object_store::{
-    Error, MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode, PutPayload,
-    RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
+    BackoffConfig, Error, MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode,
+    PutPayload, RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
     gcp::GoogleCloudStorageBuilder, path::Path,
 };
 use std::{
@@ -24,6 +24,8 @@ const CHUNK_BYTES: usize = 8 << 20;
 const CHUNKS: usize = 4;
 /// A request that fails is tried again for so long. Data nodes forget who reads nothing for a minute.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Between two attempts there is no more time than this.
+const MAX_BACKOFF: Duration = Duration::from_secs(2);
 /// Whose settings are read from the environment.
 const SETTINGS: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
@@ -140,7 +142,9 @@ fn open_store(
     url: &Url,
     settings: Settings,
 ) -> object_store::Result<Option<Arc<dyn ObjectStore>>> {
-    let retry = RetryConfig { retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+    // The time is what ends it, not a number of attempts.
+    let backoff = BackoffConfig { max_backoff: MAX_BACKOFF, ..BackoffConfig::default() };
+    let retry = RetryConfig { backoff, max_retries: usize::MAX, retry_timeout: RETRY_TIMEOUT };
     macro_rules! build {
         ($builder:ty) => {{
             let mut builder = <$builder>::new().with_url(url.to_string()).with_retry(retry);
