@@ -9,6 +9,7 @@ archive.py [--binary target/release/latsdb] [--sql-port 15960]"""
 
 import argparse
 import glob
+import json
 import os
 import random
 import shutil
@@ -131,6 +132,24 @@ def check_moment(there, ledger, moments, at):
     print(f"archive: {len(found)} transfers; {len(must)} must be there, {len(must_not)} must not", flush=True)
 
 
+def check_upkeep(binary, cluster, archive, folder):
+    """What is there is shown; what is older than the backup goes, and the nodes go on."""
+    expect(run(binary, "archive", "show", archive), 0, r"node 1: \d+ segments.*at work until.*\n.*node 2.*\n.*as of any moment since, up to epoch")
+    shown = run(binary, "archive", "show", "--data-dir", cluster.directory, "--json")
+    before, = json.loads(shown.stdout)
+    assert len(before["nodes"]) == 2 and before["ranges"], shown.stdout
+    expect(run(binary, "archive", "prune", archive, "--keep", folder, "--dry-run"), 0, "would be removed")
+    expect(run(binary, "archive", "prune", archive, "--keep", folder), 0, r"files removed, .* older than epoch")
+    expect(run(binary, "archive", "prune", archive, "--keep", archive), 1, "no backup")
+    expect(run(binary, "archive", "prune", cluster.directory, "--keep", folder), 1, "is no archive")
+    expect(run(binary, "archive", "show", folder), 1, "nothing has been archived into")
+    expect(run(binary, "archive", "show", "s3://bucket/archive"), 1, "archives are directories")
+    expect(run(binary, "restore", "--from", folder, "--archive", "s3://bucket/archive"), 1, "archives are directories")
+    expect(run(binary, "restore", "--from", folder, "--archive", archive, "--table", "no.such", "--dry-run"), 1, "no table no.such")
+    after, = json.loads(run(binary, "archive", "show", archive, "--json").stdout)
+    assert after["ranges"][-1]["to_epoch"] >= before["ranges"][-1]["to_epoch"], (before, after)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
@@ -165,6 +184,7 @@ def main():
         def restore(*options, code=0, words="restored"):
             expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, *options), code, words)
 
+        check_upkeep(args.binary, cluster, archive, folder)
         for wall, at in moments.taken:
             until = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(wall)) + f".{int(wall * 1000) % 1000:03}"
             restore("--archive", archive, "--until", until, words=r"restored [34] tables")

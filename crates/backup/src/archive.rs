@@ -7,14 +7,18 @@ mod log_reader;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod times;
+mod upkeep;
 
 pub(crate) use changes::{Changes, Passes};
 pub use copy::{Archiver, Copied, LogFile};
-pub use survey::{Archive, Moment, Until, in_words, times_in};
+pub use survey::{Archive, Moment, Until};
+pub use times::{Doubt, times_in};
+pub use upkeep::{Share, clusters};
 
-use lats_base::{Epoch, NodeId, hash};
+use lats_base::{Epoch, NodeId};
 use lats_catalog::Catalog;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use lats_values::DateTime;
 
 /// What an archive needs to know of a control state.
 #[derive(Clone, Debug)]
@@ -43,30 +47,11 @@ impl Kept {
 /// Reads the content of a control file; none: another version has written it.
 pub type Decode = fn(&[u8]) -> Option<Kept>;
 
-/// By then this epoch, and all before it, had ended, and so many commands were known after so many restarts of the cluster: 40
-/// bytes of a file of times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct Ended {
-    /// ms since 1970, by the clock of the node that has written it.
-    at_ms: u64,
-    epoch: Epoch,
-    commands: u64,
-    restarts: u64,
-    /// Of all before it.
-    checksum: u64,
-}
-
-impl Ended {
-    fn new(at_ms: u64, epoch: Epoch, (restarts, commands): (u64, u64)) -> Self {
-        let mut ended = Self { at_ms, epoch, commands, restarts, checksum: 0 };
-        ended.checksum = ended.sum();
-        ended
-    }
-
-    fn sum(&self) -> u64 {
-        hash::partition_hash(&self.as_bytes()[..size_of::<Self>() - size_of::<u64>()])
-    }
+/// A time in words.
+pub fn in_words(at_ms: u64) -> String {
+    let micros = i64::try_from(at_ms).unwrap_or(i64::MAX).saturating_mul(1_000);
+    let time = DateTime::from_unix_micros(micros, 3);
+    time.map_or_else(|| format!("{at_ms} ms after 1970"), |time| time.to_string())
 }
 
 /// What files are called. A log that goes on ends with `.open`.

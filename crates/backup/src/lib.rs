@@ -19,7 +19,7 @@ mod write;
 pub use format::{MANIFEST_FILE, Manifest, PartEntry, TableEntry};
 pub use place::{Place, make_directory};
 pub use read::manifest;
-pub use restore::{Later, Restored, Wanted, restore};
+pub use restore::{Later, Restored, Wanted, restore, would_restore};
 pub use take::take;
 pub use verify::{Verified, verify};
 

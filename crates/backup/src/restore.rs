@@ -166,6 +166,16 @@ async fn write_all(
     failed.map_or(Ok(()), Err)
 }
 
+/// The names of the tables that would be restored.
+///
+/// # Errors
+/// If something is wanted that is not there.
+pub fn would_restore(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<String>, BackupError> {
+    let tables = choose(catalog, wanted)?;
+    let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
+    Ok(user.map(name_of).collect())
+}
+
 /// The tables that are wanted.
 fn choose(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<TableDef>, BackupError> {
     let own = || catalog.tables.values().filter(|def| def.index_of.is_none());
@@ -174,16 +184,14 @@ fn choose(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<TableDef>, BackupErr
         if !user().any(|def| name_of(def) == *name) {
             let all: Vec<String> = user().map(name_of).collect();
             let all = all.join(", ");
-            return Err(BackupError::Refused(format!(
-                "the backup has no table {name}; it has {all}"
-            )));
+            return Err(BackupError::Refused(format!("there is no table {name}; there are {all}")));
         }
     }
     for name in &wanted.databases {
         if !catalog.has_database(name) {
             let all = catalog.databases.join(", ");
             return Err(BackupError::Refused(format!(
-                "the backup has no database {name}; it has {all}"
+                "there is no database {name}; there are {all}"
             )));
         }
     }

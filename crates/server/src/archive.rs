@@ -1,11 +1,14 @@
 //! A node that archives: a thread beside it copies what stands in its files (`docs/protocols/archive.md`).
 
+pub(crate) mod upkeep;
+
 use crate::{cluster_file::ClusterFile, node::node_directory};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use lats_backup::{
     BackupError,
     archive::{Archiver, Copied, Kept, LogFile},
 };
+use lats_base::NodeId;
 use lats_runtime::{
     clock,
     files::{self, TO_ARCHIVE},
@@ -15,6 +18,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{ErrorKind, Write},
+    panic::AssertUnwindSafe,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -32,6 +36,17 @@ const MARKER: &str = "latsdb-archive";
 const MARKER_TEXT: &str =
     "An archive of LatsDB. Nodes write into this directory as long as this file is in it.\n";
 
+/// Archives are not in object stores.
+pub(crate) fn is_directory(path: &Path) -> anyhow::Result<()> {
+    match path.to_string_lossy().contains("://") {
+        true => bail!(
+            "archives are directories: mount what {} means, and name where that is",
+            path.display()
+        ),
+        false => Ok(()),
+    }
+}
+
 /// What `--archive` says, if it says something. A directory that is new to the cluster is made.
 pub(crate) fn set(cluster: &mut ClusterFile, told: Option<&Path>) -> anyhow::Result<()> {
     let Some(path) = told else { return Ok(()) };
@@ -39,6 +54,7 @@ pub(crate) fn set(cluster: &mut ClusterFile, told: Option<&Path>) -> anyhow::Res
         cluster.archive = None;
         return Ok(());
     }
+    is_directory(path)?;
     let failed = || format!("cannot archive into {}", path.display());
     // Whoever reads it may work elsewhere.
     let path = std::path::absolute(path).with_context(failed)?;
@@ -47,7 +63,11 @@ pub(crate) fn set(cluster: &mut ClusterFile, told: Option<&Path>) -> anyhow::Res
         match fs::File::create_new(path.join(MARKER)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => made
-                .and_then(|mut file| file.write_all(MARKER_TEXT.as_bytes()))
+                .and_then(|mut file| {
+                    file.write_all(MARKER_TEXT.as_bytes())?;
+                    file.sync_all()?;
+                    fs::File::open(&path)?.sync_all()
+                })
                 .with_context(failed)?,
         }
         cluster.archive = Some(path);
@@ -88,13 +108,14 @@ pub(crate) fn begin(files: &Path, cluster: &ClusterFile, node: u16) -> anyhow::R
         files: files.to_path_buf(),
         archive: archive.clone(),
         directory: directory(archive, cluster.cluster_id, node),
+        of: (cluster.cluster_id, NodeId::new(node)),
         archiver: None,
         state: 0,
         has_gone: false,
         failures: 0,
     };
     let named = std::thread::Builder::new().name("lats-archive".to_string());
-    named.spawn(move || work.run())?;
+    named.spawn(move || work.run_for_ever())?;
     Ok(())
 }
 
@@ -141,6 +162,8 @@ struct Work {
     /// The archive, and what this node has there.
     archive: PathBuf,
     directory: PathBuf,
+    /// The cluster, and the node.
+    of: (u64, NodeId),
     archiver: Option<Archiver>,
     /// The newest control file that was copied.
     state: u32,
@@ -151,15 +174,24 @@ struct Work {
 }
 
 impl Work {
+    /// What panics here has been told already; nothing of the node depends on it.
+    fn run_for_ever(&mut self) {
+        loop {
+            let _ = std::panic::catch_unwind(AssertUnwindSafe(|| self.run()));
+            (self.archiver, self.state) = (None, 0);
+            crate::supervisor::pause(RETRY);
+        }
+    }
+
     fn run(&mut self) {
         loop {
             for look in 0..SYNC_EVERY {
                 let pause = match self.look(look + 1 == SYNC_EVERY) {
-                    Ok(()) => {
+                    Ok(is_behind) => {
                         if std::mem::take(&mut self.failures) > 0 {
                             tracing::info!("archiving goes on");
                         }
-                        LOOK_EVERY
+                        if is_behind { Duration::ZERO } else { LOOK_EVERY }
                     }
                     Err(error) => {
                         self.complain(&error);
@@ -175,7 +207,7 @@ impl Work {
         if self.failures.is_multiple_of(SAID_EVERY) {
             let (count, bytes) = size_of(&self.files.join(TO_ARCHIVE));
             tracing::error!(
-                "archiving waits, and files that are to be archived stay on the node's disk ({count} files, {} MiB in {}): {error}; make room, or mend the archive's disk",
+                "archiving waits, and files that are to be archived stay on the node's disk ({count} files, {} MiB in {}): {error}; make room there, or mend that disk",
                 bytes >> 20,
                 self.files.display()
             );
@@ -183,8 +215,8 @@ impl Work {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// One look at everything; what fails does not keep the rest from being archived.
-    fn look(&mut self, syncs: bool) -> Result<(), BackupError> {
+    /// One look at everything; what fails does not keep the rest from being archived. True if there is more to do.
+    fn look(&mut self, syncs: bool) -> Result<bool, BackupError> {
         let mut there = BTreeMap::new();
         // What is put aside meanwhile is found in one of them at least.
         names(&self.files, &mut there)?;
@@ -192,18 +224,20 @@ impl Work {
         let archiver = self.archiver()?;
         let logs = there.iter().filter(|(name, _)| name.kind == FILE_REDO);
         let logs: BTreeSet<LogFile> = logs.map(|(name, path)| log_file(*name, path)).collect();
-        let Copied { whole, unreadable, failed } = archiver.copy_logs(&logs);
+        let Copied { whole, unreadable, failed, is_behind, is_current } = archiver.copy_logs(&logs);
         for log in unreadable {
             tracing::error!(
-                "{} cannot be read: its head is damaged; it was archived as it is, and restoring needs what another node has archived",
+                "{} is damaged; it was archived as it is, and restoring needs what another node has archived",
                 log.path.display()
             );
         }
         let mut done = failed.map_or(Ok(()), Err);
         done = done.and(self.copy_states(&there));
         // The same one: what was whole a moment ago is so in no other.
-        let Some(archiver) = &mut self.archiver else { return done };
-        done = done.and(archiver.note_time(now_ms()));
+        let Some(archiver) = &mut self.archiver else { return done.map(|()| is_behind) };
+        if is_current {
+            done = done.and(archiver.note_time(now_ms()));
+        }
         if syncs {
             done = done.and(archiver.sync());
         }
@@ -218,7 +252,7 @@ impl Work {
         for (name, _) in states.filter(|(name, _)| name.number <= upto) {
             done = done.and(self.retire(*name));
         }
-        done
+        done.map(|()| is_behind)
     }
 
     /// Where it goes to, as long as that is there.
@@ -243,7 +277,10 @@ impl Work {
                 }
                 Ok(archiver)
             }
-            none => Ok(none.insert(Archiver::new(&self.directory, decode)?)),
+            none => {
+                self.has_gone = false;
+                Ok(none.insert(Archiver::new(&self.directory, self.of, decode)?))
+            }
         }
     }
 

@@ -8,9 +8,10 @@ use crate::{
 use anyhow::bail;
 use lats_backup::{
     Later, Manifest, Place, Progress, Wanted,
-    archive::{Archive, Until, in_words},
+    archive::{Archive, Doubt, Until, in_words},
 };
 use lats_base::Epoch;
+use lats_catalog::Catalog;
 use lats_runtime::clock;
 use lats_values::temporal::parse_datetime;
 use std::{
@@ -31,7 +32,8 @@ pub(crate) struct BackupArgs {
     #[command(flatten)]
     target: Target,
     /// The directory: it must be new, or empty. Or s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH; from the environment are read AWS_ACCESS_KEY_ID,
-    /// AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL, AWS_ALLOW_HTTP; GOOGLE_SERVICE_ACCOUNT (a file); AZURE_STORAGE_ACCOUNT_NAME,
+    /// AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL, AWS_ALLOW_HTTP, and AWS_CONDITIONAL_PUT=disabled for stores that cannot make
+    /// an object only if it is not there; GOOGLE_SERVICE_ACCOUNT (a file); AZURE_STORAGE_ACCOUNT_NAME,
     /// AZURE_STORAGE_ACCOUNT_KEY.
     #[arg(long, required = true, value_name = "DIRECTORY or URL")]
     to: Option<String>,
@@ -62,7 +64,7 @@ pub(crate) struct RestoreArgs {
     /// As of which moment: a time (UTC), or `epoch:NUMBER`. What happened later is left out.
     #[arg(long, requires = "archives", value_name = "YYYY-MM-DD HH:MM:SS[.FFF]", value_parser = until)]
     until: Option<Until>,
-    /// Say what would be restored, and do nothing.
+    /// Say which tables would be restored, and as of when, and do nothing.
     #[arg(long)]
     dry_run: bool,
     /// Only this database; may be given more than once.
@@ -116,8 +118,7 @@ fn verify(place: &str) -> anyhow::Result<ExitCode> {
     let counts = progress.clone();
     let work = async move {
         let place = Place::named(place, variables())?;
-        let checked = tokio::task::spawn_blocking(move || lats_backup::verify(&place, &counts));
-        checked.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        blocking(move || lats_backup::verify(&place, &counts)).await
     };
     let verified = tokio.block_on(shown("verify", &progress, work))?;
     let Manifest { software, cluster, taken_at_ms, .. } = &verified.manifest;
@@ -141,12 +142,15 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     tokio.block_on(async {
         let place = Place::named(&args.from, variables())?;
-        let later = later(args, &place).await?;
+        let (catalog, later) = later(args, &place).await?;
+        let wanted = Wanted { databases: args.databases.clone(), tables: args.tables.clone() };
         if args.dry_run {
+            for table in lats_backup::would_restore(&catalog, &wanted)? {
+                say!("  {table}");
+            }
             return Ok(ExitCode::SUCCESS);
         }
         let client = args.target.connect().await?;
-        let wanted = Wanted { databases: args.databases.clone(), tables: args.tables.clone() };
         let progress = Arc::new(Progress::default());
         let began = Instant::now();
         let work = lats_backup::restore(&client, &place, &wanted, later, &progress);
@@ -167,14 +171,38 @@ fn variables() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// What an archive says of the rows of a backup.
-async fn later(args: &RestoreArgs, place: &Place) -> anyhow::Result<Option<Later>> {
-    let from = place.clone();
-    let read = tokio::task::spawn_blocking(move || lats_backup::manifest(&from)).await;
-    let manifest = read.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+/// What a backup says of itself.
+pub(crate) async fn manifest(from: &str) -> anyhow::Result<Manifest> {
+    let place = Place::named(from, variables())?;
+    Ok(blocking(move || lats_backup::manifest(&place)).await?)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Reads what a cluster has archived.
+pub(crate) async fn open_archive(
+    directories: Vec<PathBuf>,
+    cluster: u64,
+) -> anyhow::Result<Archive> {
+    let progress = Arc::new(Progress::default());
+    let read = progress.clone();
+    let told = move |bytes| {
+        read.bytes.fetch_add(bytes, Ordering::Relaxed);
+    };
+    let open = move || Archive::open(&directories, cluster, archive::decode, told);
+    shown("archive", &progress, blocking(open)).await
+}
+
+/// The definitions that are wanted; and what an archive says of the rows of a backup.
+async fn later(args: &RestoreArgs, place: &Place) -> anyhow::Result<(Catalog, Option<Later>)> {
+    args.archives.iter().try_for_each(|path| archive::is_directory(path))?;
+    let manifest = manifest(&args.from).await?;
     if args.archives.is_empty() {
         say!("latsdb: {place} with {}", contents(&manifest));
-        return Ok(None);
+        return Ok((manifest.catalog, None));
     }
     if !manifest.is_durable {
         bail!(
@@ -182,18 +210,7 @@ async fn later(args: &RestoreArgs, place: &Place) -> anyhow::Result<Option<Later
              archive goes on with them; use another backup, or leave out --archive"
         );
     }
-    let (directories, cluster) = (args.archives.clone(), manifest.cluster);
-    let progress = Arc::new(Progress::default());
-    let read = progress.clone();
-    let work = async move {
-        let told = move |bytes| {
-            read.bytes.fetch_add(bytes, Ordering::Relaxed);
-        };
-        let open = move || Archive::open(&directories, cluster, archive::decode, told);
-        let opened = tokio::task::spawn_blocking(open).await;
-        opened.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-    };
-    let archive = shown("archive", &progress, work).await?;
+    let archive = open_archive(args.archives.clone(), manifest.cluster).await?;
     let moment = archive.moment(manifest.epoch, args.until.unwrap_or(Until::End))?;
     let time = moment.at_ms.map(|at_ms| format!(", {} (UTC)", in_words(at_ms)));
     say!(
@@ -209,8 +226,18 @@ async fn later(args: &RestoreArgs, place: &Place) -> anyhow::Result<Option<Later
             time.unwrap_or_default()
         );
     }
+    if let Some(Doubt { slow, fast }) = moment.doubt {
+        say!(
+            "latsdb: THE NODES' CLOCKS DID NOT AGREE: by then node {} had noted epoch {}, and node {} only epoch {}; taken is the later one. If that is too \
+             late, restore --until epoch:N of something in between",
+            fast.0,
+            fast.1,
+            slow.0,
+            slow.1
+        );
+    }
     let bytes_max = options::default_memory_mib() << 20;
-    Ok(Some(Later { archive, moment, bytes_max }))
+    Ok((moment.kept.catalog.clone(), Some(Later { archive, moment, bytes_max })))
 }
 
 /// A time is written so; a fraction may follow.

@@ -59,6 +59,8 @@ enum Command {
     Node(node::NodeArgs),
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
+    /// See what nodes have archived, and remove what is not needed any more.
+    Archive(archive::upkeep::ArchiveArgs),
     /// Measure a running cluster.
     Bench(bench::BenchArgs),
     Top(top::TopArgs),
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Command::Node(args) => node::run(&args),
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
+        Command::Archive(args) => archive::upkeep::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Inspect(args) => inspect::run(&args),

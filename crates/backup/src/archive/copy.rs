@@ -1,14 +1,15 @@
 //! Writing an archive, beside a node that serves: what stands in its files is copied as it comes (ARCHIVE-1, ARCHIVE-2).
 
 use super::{
-    Decode, Ended, LOG_PREFIX, OPEN, STATE_PREFIX, TIMES_PREFIX,
+    Decode, LOG_PREFIX, OPEN, STATE_PREFIX, TIMES_PREFIX,
     log_reader::{LogReader, Read},
+    times::{Ended, Head},
 };
 use crate::{
     BackupError,
     place::{make_directory, sync_directory},
 };
-use lats_base::{Epoch, Incarnation};
+use lats_base::{Epoch, Incarnation, NodeId};
 use lats_files::{
     control,
     redo::{RecordKind, SEGMENT_HEAD_BYTES},
@@ -36,6 +37,8 @@ pub struct LogFile {
 /// Writes what a node has into its directory of an archive.
 pub struct Archiver {
     directory: PathBuf,
+    /// Whose it is: the cluster, the node.
+    of: (u64, NodeId),
     decode: Decode,
     /// Segments that are in the archive as wholes.
     done: BTreeSet<(u16, u32)>,
@@ -46,7 +49,7 @@ pub struct Archiver {
     /// The newest state that was copied: restarts, version of the catalog; and what is known: restarts, commands.
     state: Option<(usize, u64)>,
     known: (u64, u64),
-    times: Option<Times>,
+    times: Option<TimesFile>,
     /// The newest epoch that a seal was seen of; what was said last, and when.
     sealed: Epoch,
     said: ((Epoch, (u64, u64)), u64),
@@ -59,14 +62,18 @@ pub struct Archiver {
 pub struct Copied {
     /// They are in the archive as wholes.
     pub whole: Vec<LogFile>,
-    /// So are these, as they are: they have heads that cannot be read.
+    /// So are these, as they are: they have a head that cannot be read, or records are missing between them and the next ones.
     pub unreadable: Vec<LogFile>,
     /// Something went wrong with others; whoever calls again goes on where they were.
     pub failed: Option<BackupError>,
+    /// There is more to be copied now.
+    pub is_behind: bool,
+    /// The newest segments were read to their ends.
+    pub is_current: bool,
 }
 
 /// A file of times.
-struct Times {
+struct TimesFile {
     path: PathBuf,
     file: File,
     bytes: u64,
@@ -95,6 +102,8 @@ struct Copy {
     bytes: u64,
 }
 
+/// So many segments are copied before what they have is noted, and their files are given back.
+const SEGMENTS_AT_ONCE: usize = 8;
 /// At rest the time is said so often.
 const SAID_EVERY_MS: u64 = 1_000;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -104,10 +113,11 @@ impl Archiver {
     ///
     /// # Errors
     /// If it cannot be written into.
-    pub fn new(directory: &Path, decode: Decode) -> Result<Self, BackupError> {
+    pub fn new(directory: &Path, of: (u64, NodeId), decode: Decode) -> Result<Self, BackupError> {
         make_directory(directory)?;
         Ok(Self {
             directory: directory.to_path_buf(),
+            of,
             decode,
             done: BTreeSet::new(),
             streams: BTreeMap::new(),
@@ -127,28 +137,37 @@ impl Archiver {
     /// If it cannot be made.
     pub fn begin_anew(&mut self) -> Result<(), BackupError> {
         let suspect = std::mem::take(&mut self.suspect);
-        *self = Self { suspect, ..Self::new(&self.directory, self.decode)? };
+        let new = Self::new(&self.directory, self.of, self.decode)?;
+        *self = Self { suspect, is_dirty: true, ..new };
         Ok(())
     }
 
     /// Copies what is new in the node's logs: all of its segments that are still there.
     pub fn copy_logs(&mut self, logs: &BTreeSet<LogFile>) -> Copied {
-        let mut copied = Copied::default();
-        let mut later = logs.iter().skip(1);
+        let mut copied = Copied { is_current: true, ..Copied::default() };
+        let (mut later, mut fresh) = (logs.iter().skip(1), 0);
         for log in logs {
-            let is_last = later.next().is_none_or(|next| next.instance != log.instance);
+            let next = later.next().filter(|next| next.instance == log.instance);
             let at = (log.instance, log.number);
-            let is_whole = match self.done.contains(&at) {
-                true => Ok(true),
-                false => self.copy_log(log, is_last, &mut copied.unreadable),
-            };
-            match is_whole {
+            if self.done.contains(&at) {
+                copied.whole.push(log.clone());
+                continue;
+            }
+            if fresh == SEGMENTS_AT_ONCE {
+                (copied.is_behind, copied.is_current) = (true, false);
+                break;
+            }
+            match self.copy_log(log, next, &mut copied.unreadable) {
                 Ok(true) => {
+                    fresh += 1;
                     self.done.insert(at);
                     copied.whole.push(log.clone());
                 }
                 Ok(false) => {}
-                Err(error) => drop(copied.failed.get_or_insert(error)),
+                Err(error) => {
+                    copied.is_current &= next.is_some();
+                    copied.failed.get_or_insert(error);
+                }
             }
         }
         let there = |at: &(u16, u32)| logs.iter().any(|log| (log.instance, log.number) == *at);
@@ -161,7 +180,7 @@ impl Archiver {
     fn copy_log(
         &mut self,
         log: &LogFile,
-        is_last: bool,
+        next: Option<&LogFile>,
         unreadable: &mut Vec<LogFile>,
     ) -> Result<bool, BackupError> {
         let mut stream = match self.streams.remove(&(log.instance, log.number)) {
@@ -177,16 +196,21 @@ impl Archiver {
         };
         // If that fails, all of it is read again.
         let is_readable = self.copy_stream(log, &mut stream)?;
-        if is_last {
+        let Some(next) = next else {
             // Its head may still come; what is under another head is read anew.
             if is_readable {
                 self.streams.insert((log.instance, log.number), stream);
             }
             return Ok(false);
-        }
-        if let To::Copy(to) = stream.to {
-            self.end(&to)?;
-        } else if !is_readable && self.keep_unreadable(log)? {
+        };
+        let is_damaged = match &stream.to {
+            To::Copy(to) => {
+                self.end(to)?;
+                breaks_off(&stream.reader, next)?
+            }
+            To::Unknown | To::Done => !is_readable,
+        };
+        if is_damaged && self.keep_unreadable(log)? {
             unreadable.push(log.clone());
         }
         Ok(true)
@@ -216,7 +240,7 @@ impl Archiver {
         }
     }
 
-    /// A file with a head that says nothing goes into the archive as it is, for people. False if it was never begun.
+    /// A file that is damaged goes into the archive as it is, for people. False if it was never begun.
     fn keep_unreadable(&self, log: &LogFile) -> Result<bool, BackupError> {
         let bytes = fs::read(&log.path).map_err(BackupError::file(&log.path))?;
         if bytes.iter().take(SEGMENT_HEAD_BYTES as usize).all(|byte| *byte == 0) {
@@ -323,7 +347,7 @@ impl Archiver {
         Ok(true)
     }
 
-    /// The epochs that were seen as sealed had ended by now, and the states that were copied were known.
+    /// The epochs that were seen as sealed had ended by now, and the states that were copied were known: all that is there was copied.
     ///
     /// # Errors
     /// If the archive cannot be written.
@@ -344,7 +368,10 @@ impl Archiver {
             None => {
                 let path = self.directory.join(format!("{TIMES_PREFIX}{now_ms:015}.lats"));
                 let file = File::create(&path).map_err(BackupError::file(&path))?;
-                self.times.insert(Times { path, file, bytes: 0, day })
+                let head = Head::new(self.of.0, self.of.1);
+                file.write_all_at(head.as_bytes(), 0).map_err(BackupError::file(&path))?;
+                let bytes = size_of::<Head>() as u64;
+                self.times.insert(TimesFile { path, file, bytes, day })
             }
         };
         let ended = Ended::new(now_ms, self.sealed, self.known);
@@ -386,4 +413,18 @@ impl Archiver {
         }
         sync_directory(&self.directory)
     }
+}
+
+/// True if records are missing between a segment, of which all that can be read was, and the next one of the same life.
+fn breaks_off(reader: &LogReader, next: &LogFile) -> Result<bool, BackupError> {
+    let file = match File::open(&next.path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        opened => opened.map_err(BackupError::file(&next.path))?,
+    };
+    let head = LogReader::new(file).head().map_err(BackupError::file(&next.path))?;
+    Ok(reader.segment().zip(head).is_some_and(|(here, next)| {
+        here.log.life == next.log.life
+            && here.number + 1 == next.number
+            && here.next_record() != next.next_record()
+    }))
 }

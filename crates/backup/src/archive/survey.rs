@@ -1,40 +1,37 @@
 //! What an archive has: of which epochs it tells everything, and when they ended (ARCHIVE-3).
 
 use super::{
-    Decode, Ended, Kept, Known, LOG_PREFIX, OPEN, STATE_PREFIX, TIMES_PREFIX, log_reader::LogReader,
+    Decode, Kept, Known, LOG_PREFIX, OPEN, STATE_PREFIX, TIMES_PREFIX, in_words,
+    log_reader::LogReader,
+    times::{At, Doubt, Times},
 };
 use crate::BackupError;
 use lats_base::{Epoch, NodeId};
 use lats_files::{
     control,
-    redo::{Coverage, Record, RecordKind, Span, first_gap, void_after},
+    redo::{self, Coverage, Record, RecordKind, Span, first_gap, void_after},
 };
-use lats_values::DateTime;
 use std::{
     collections::BTreeMap,
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
-use zerocopy::FromBytes;
 
 /// What was found in the directories of an archive.
 #[derive(Debug)]
 pub struct Archive {
     pub(super) segments: Vec<Segment>,
-    states: Vec<Kept>,
+    pub(super) states: Vec<(PathBuf, Kept)>,
     /// What restarts have begun with.
     pub(super) restored: Vec<Epoch>,
     /// When epochs had ended, and what was known then.
-    times: Vec<Time>,
+    pub(super) times: Times,
     /// The logs of each data manager of each node.
-    spans: BTreeMap<(NodeId, u16), Vec<Span>>,
+    pub(super) spans: BTreeMap<(NodeId, u16), Vec<Span>>,
     /// This was known when an epoch was sealed.
     commands: BTreeMap<Known, Epoch>,
 }
-
-/// ms since 1970, the epoch that had ended, what was known.
-type Time = (u64, Epoch, Known);
 
 /// A segment file of it.
 #[derive(Clone, Debug)]
@@ -49,6 +46,8 @@ pub(super) struct Segment {
     pub(super) bytes: u64,
     /// Its changes are of these epochs.
     pub(super) epochs: (Epoch, Epoch),
+    /// It, and those behind it, tell everything of the epochs after this one, whatever has become of those before it.
+    pub(super) tells_after: Option<Epoch>,
 }
 
 /// Up to when rows are wanted.
@@ -71,6 +70,8 @@ pub struct Moment {
     pub at_ms: Option<u64>,
     /// The logs of some data managers go on up to this epoch, and when that had ended.
     pub later: Option<(Epoch, Option<u64>)>,
+    /// The clocks of nodes did not agree.
+    pub doubt: Option<Doubt>,
     /// The definitions as they were then.
     pub kept: Kept,
 }
@@ -87,15 +88,12 @@ impl Archive {
         decode: Decode,
         told: impl Fn(u64),
     ) -> Result<Self, BackupError> {
-        let mut files = Vec::new();
-        for directory in directories {
-            list(directory, DEPTH_MAX, &mut files)?;
-        }
+        let files = list(directories)?;
         let mut archive = Self {
             segments: Vec::new(),
             states: Vec::new(),
             restored: Vec::new(),
-            times: Vec::new(),
+            times: Times::default(),
             spans: BTreeMap::new(),
             commands: BTreeMap::new(),
         };
@@ -108,11 +106,9 @@ impl Archive {
                 directories.iter().map(|d| d.display().to_string()).collect::<Vec<_>>().join(", ")
             )));
         }
-        archive.states.sort_by_key(Kept::known);
-        archive.restored =
-            archive.states.last().map(|kept| kept.restored.clone()).unwrap_or_default();
-        archive.times.sort_unstable();
-        archive.times = what_is_new(std::mem::take(&mut archive.times)).collect();
+        archive.states.sort_by_key(|(_, kept)| kept.known());
+        archive.times.sort();
+        archive.restored = archive.newest().map(|kept| kept.restored.clone()).unwrap_or_default();
         archive.survey(told)?;
         Ok(archive)
     }
@@ -120,14 +116,8 @@ impl Archive {
     fn take_file(&mut self, path: &Path, cluster: u64, decode: Decode) -> Result<(), BackupError> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let ends = |with: &str| path.extension().is_some_and(|e| e == with);
-        if name.starts_with(LOG_PREFIX) && (ends("log") || ends(OPEN)) {
-            let reader = match LogReader::open(path) {
-                // It was one of a running node.
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-                opened => opened.map_err(BackupError::file(path))?,
-            };
-            let head = reader.head().map_err(BackupError::file(path))?;
-            let Some(segment) = head.filter(|head| head.log.cluster == cluster) else {
+        if let Some(head) = head_of(path)? {
+            let Some(segment) = Some(head).filter(|head| head.log.cluster == cluster) else {
                 return Ok(());
             };
             self.segments.push(Segment {
@@ -139,23 +129,22 @@ impl Archive {
                 restarts: segment.restarts,
                 bytes: 0,
                 epochs: (Epoch::new(u64::MAX), Epoch::default()),
+                tells_after: None,
             });
         } else if name.starts_with(STATE_PREFIX) && ends("state") {
             let Some(bytes) = read_if_there(path)? else { return Ok(()) };
             let content = control::open(&bytes).ok().filter(|(of, _)| of.cluster == cluster);
-            self.states.extend(content.and_then(|(_, content)| decode(content)));
+            let kept = content.and_then(|(_, content)| decode(content));
+            self.states.extend(kept.map(|kept| (path.to_path_buf(), kept)));
         } else if name.starts_with(TIMES_PREFIX) && ends("lats") {
-            let Some(bytes) = read_if_there(path)? else { return Ok(()) };
-            let ends =
-                ends_in(&bytes).map(|end| (end.at_ms, end.epoch, (end.restarts, end.commands)));
-            self.times.extend(what_is_new(ends));
+            self.times.take_file(path, cluster)?;
         }
         Ok(())
     }
 
     /// Reads all logs once.
     fn survey(&mut self, told: impl Fn(u64)) -> Result<(), BackupError> {
-        self.segments.sort_by_key(|s| (s.node, s.instance, s.life, s.number));
+        self.segments.sort_by_key(|s| (s.node, s.instance, s.order()));
         let mut coverages: BTreeMap<(NodeId, u16), Coverage> = BTreeMap::new();
         let Self { segments, restored, commands, .. } = self;
         for segment in segments {
@@ -182,83 +171,84 @@ impl Archive {
     /// # Errors
     /// Why nothing can.
     pub fn moment(&self, backup: Epoch, until: Until) -> Result<Moment, BackupError> {
-        let (epoch, known) = match until {
-            Until::Epoch(epoch) => (epoch, (0, 0)),
-            Until::Time(at_ms) => self.known_at(at_ms)?,
-            Until::End => self.end(backup)?,
+        let (epoch, known, doubt) = match until {
+            Until::Epoch(epoch) => (epoch, (0, 0), None),
+            Until::Time(at_ms) => {
+                let At { epoch, known, doubt } = self.times.at(at_ms)?;
+                (epoch, known, doubt)
+            }
+            Until::End => {
+                let (epoch, known) = self.end(backup)?;
+                (epoch, known, None)
+            }
         };
         if epoch < backup {
-            let at = self.said(backup);
+            let at = self.said(backup)?;
             return Err(BackupError::Refused(format!(
                 "the backup has the rows of epoch {backup}{at}, which is later than what is wanted: use an earlier backup"
             )));
         }
         let wanted = Span { after: backup, upto: epoch };
         if let Some((of, gap)) = self.gaps(wanted).next() {
-            return Err(self.has_gap(backup, of, gap));
+            return Err(self.has_gap(backup, of, gap)?);
         }
         let kept = self.state_at(epoch, known);
         let told = self.spans.values().flatten().map(|span| span.upto).max();
         let later = told.filter(|told| until == Until::End && *told > epoch);
-        let later = later.map(|later| (later, self.ended_at(later)));
-        Ok(Moment { epoch, at_ms: self.ended_at(epoch), later, kept })
+        let later = later.map(|later| Ok::<_, BackupError>((later, self.ended_at(later)?)));
+        let (at_ms, later) = (self.ended_at(epoch)?, later.transpose()?);
+        Ok(Moment { epoch, at_ms, later, doubt, kept })
     }
 
-    fn has_gap(&self, backup: Epoch, (group, instance): (usize, u16), gap: Span) -> BackupError {
+    fn has_gap(
+        &self,
+        backup: Epoch,
+        (group, instance): (usize, u16),
+        gap: Span,
+    ) -> Result<BackupError, BackupError> {
         let end = self.reaches(backup);
-        BackupError::Refused(format!(
+        Ok(BackupError::Refused(format!(
             "the archive does not tell everything of the epochs {} to {} (of node group {group}, data manager {instance}): segments are \
              missing or damaged. With this backup rows can be restored up to there (--until epoch:{end}){}; or name the directories of more nodes",
             gap.after.get() + 1,
             gap.upto,
-            self.said(end)
-        ))
+            self.said(end)?
+        )))
     }
 
     /// The newest epoch of which everything is told, and what was known then, as far as anything was noted later.
     fn end(&self, backup: Epoch) -> Result<(Epoch, Known), BackupError> {
         let wanted = Span { after: backup, upto: Epoch::new(u64::MAX) };
         if let Some((of, gap)) = self.gaps(wanted).find(|(_, gap)| gap.upto < wanted.upto) {
-            return Err(self.has_gap(backup, of, gap));
+            return Err(self.has_gap(backup, of, gap)?);
         }
         let epoch = self.reaches(backup);
-        let by_then = self.times.iter().filter(|(_, at, _)| *at <= epoch).map(|(.., known)| *known);
-        let is_last = self.times.iter().all(|(_, at, _)| *at <= epoch);
-        let newest = (u64::MAX, u64::MAX);
-        Ok((epoch, if is_last { newest } else { by_then.max().unwrap_or_default() }))
+        let is_last = self.times.newest() <= epoch;
+        let known = if is_last { (u64::MAX, u64::MAX) } else { self.times.known_by(epoch)? };
+        Ok((epoch, known))
     }
 
-    /// ARCHIVE-5: the epoch that was the newest to have ended at a time, and what was known.
-    fn known_at(&self, at_ms: u64) -> Result<(Epoch, Known), BackupError> {
-        let (first, last) = (self.times.first(), self.times.last());
-        if last.is_none_or(|(last, ..)| at_ms > *last) {
-            let last = last.map(|(at_ms, ..)| in_words(*at_ms)).unwrap_or_default();
-            return Err(BackupError::Refused(format!(
-                "the archive goes up to {last} (UTC); restore without --until what is there, or name the directories of more nodes"
-            )));
-        }
-        let before = self.times.iter().filter(|(at, ..)| *at <= at_ms);
-        let known = |(_, epoch, known): &Time| (*epoch, *known);
-        let newest = |a: (Epoch, Known), b: (Epoch, Known)| (a.0.max(b.0), a.1.max(b.1));
-        before.map(known).reduce(newest).ok_or_else(|| {
-            let first = first.map(|(at_ms, ..)| in_words(*at_ms)).unwrap_or_default();
-            BackupError::Refused(format!("the archive begins at {first} (UTC), which is later"))
-        })
+    /// When the epoch is known to have ended, in ms since 1970.
+    ///
+    /// # Errors
+    /// If what was noted cannot be read.
+    pub fn ended_at(&self, epoch: Epoch) -> Result<Option<u64>, BackupError> {
+        self.times.ended_at(epoch)
     }
 
-    /// When the epoch is known to have ended.
-    fn ended_at(&self, epoch: Epoch) -> Option<u64> {
-        self.times.iter().find(|(_, ended, _)| *ended >= epoch).map(|(at_ms, ..)| *at_ms)
-    }
-
-    fn said(&self, epoch: Epoch) -> String {
+    fn said(&self, epoch: Epoch) -> Result<String, BackupError> {
         let words = |at_ms| format!(", at {} (UTC)", in_words(at_ms));
-        self.ended_at(epoch).map(words).unwrap_or_default()
+        Ok(self.ended_at(epoch)?.map(words).unwrap_or_default())
+    }
+
+    /// The newest state.
+    fn newest(&self) -> Option<&Kept> {
+        self.states.last().map(|(_, kept)| kept)
     }
 
     /// The groups' nodes, and data managers of each.
-    fn managers(&self) -> impl Iterator<Item = ((usize, u16), &[NodeId])> {
-        let newest = self.states.last();
+    pub(super) fn managers(&self) -> impl Iterator<Item = ((usize, u16), &[NodeId])> {
+        let newest = self.newest();
         let instances = newest.map_or(0, |kept| kept.instances);
         let groups = newest.into_iter().flat_map(|kept| &kept.groups).enumerate();
         groups.flat_map(move |(group, nodes)| {
@@ -266,7 +256,7 @@ impl Archive {
         })
     }
 
-    fn spans_of(&self, nodes: &[NodeId], instance: u16) -> Vec<Span> {
+    pub(super) fn spans_of(&self, nodes: &[NodeId], instance: u16) -> Vec<Span> {
         let spans = nodes.iter().filter_map(|node| self.spans.get(&(*node, instance)));
         spans.flatten().copied().collect()
     }
@@ -304,8 +294,8 @@ impl Archive {
         let sealed = self.commands.iter().filter(|(_, at)| **at <= epoch);
         let by_then = sealed.map(|(known, _)| *known).fold(known, Known::max);
         let known = |kept: &&Kept| kept.known() <= by_then;
-        let newest = self.states.iter().rev().find(known);
-        let newest = newest.or(self.states.first()).cloned();
+        let states = || self.states.iter().map(|(_, kept)| kept);
+        let newest = states().rev().find(known).or(states().next()).cloned();
         newest.unwrap_or_else(|| Kept {
             commands: 0,
             restored: Vec::new(),
@@ -317,6 +307,11 @@ impl Archive {
 }
 
 impl Segment {
+    /// Where it stands in its log.
+    pub(super) fn order(&self) -> (u32, u64) {
+        (self.life, self.number)
+    }
+
     /// Reads it; gives its bytes.
     fn survey(
         &mut self,
@@ -324,7 +319,8 @@ impl Segment {
         coverage: &mut Coverage,
         commands: &mut BTreeMap<Known, Epoch>,
     ) -> Result<u64, BackupError> {
-        let Self { path, epochs, bytes, .. } = self;
+        let Self { path, epochs, bytes, tells_after, .. } = self;
+        let mut alone = Coverage::new(restored);
         let mut reader = match LogReader::open(path) {
             // It was one of a running node: who reads on sees what is missing.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
@@ -333,9 +329,11 @@ impl Segment {
         let head = reader.head().map_err(BackupError::file(path))?;
         if let Some(head) = &head {
             coverage.begin(head);
+            alone.begin(head);
         }
         let show = |record: &Record<'_>, restarts| {
             coverage.note(record, restarts);
+            alone.note(record, restarts);
             match record.kind {
                 RecordKind::Seal if record.epoch <= void_after(restored, restarts) => {
                     let known = (u64::from(restarts), record.seal.commands);
@@ -352,45 +350,10 @@ impl Segment {
         if let Some(end) = reader.segment() {
             coverage.note_place(end);
         }
+        *tells_after = alone.spans().first().map(|span| span.after);
         *bytes = reader.at();
         Ok(*bytes)
     }
-}
-
-/// Of times in their order: those that say more than all before them; and the last one.
-fn what_is_new(times: impl IntoIterator<Item = Time>) -> impl Iterator<Item = Time> {
-    let mut times = times.into_iter().peekable();
-    let mut newest = (Epoch::default(), (0, 0));
-    std::iter::from_fn(move || {
-        loop {
-            let (at_ms, epoch, known) = times.next()?;
-            let now = (newest.0.max(epoch), newest.1.max(known));
-            if std::mem::replace(&mut newest, now) != now || times.peek().is_none() {
-                return Some((at_ms, epoch, known));
-            }
-        }
-    })
-}
-
-/// A time in words.
-pub fn in_words(at_ms: u64) -> String {
-    let micros = i64::try_from(at_ms).unwrap_or(i64::MAX).saturating_mul(1_000);
-    let time = DateTime::from_unix_micros(micros, 3);
-    time.map_or_else(|| format!("{at_ms} ms after 1970"), |time| time.to_string())
-}
-
-/// The whole entries of a file of times.
-fn ends_in(bytes: &[u8]) -> impl Iterator<Item = Ended> {
-    let entries = bytes.as_chunks::<{ size_of::<Ended>() }>().0.iter();
-    let entries = entries.filter_map(|bytes| Ended::read_from_bytes(bytes).ok());
-    entries.filter(|ended| ended.checksum == ended.sum())
-}
-
-/// The times in such a file, each with the epoch that had ended; and false if some of them are damaged.
-pub fn times_in(bytes: &[u8]) -> (Vec<(u64, Epoch)>, bool) {
-    let times: Vec<_> = ends_in(bytes).map(|ended| (ended.at_ms, ended.epoch)).collect();
-    let whole = times.len() == bytes.len() / size_of::<Ended>();
-    (times, whole)
 }
 
 /// None: it was one of a running node, and has gone.
@@ -401,14 +364,63 @@ fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, BackupError> {
     }
 }
 
+/// The head of a segment file; none: it is something else, or was one of a running node and has gone.
+fn head_of(path: &Path) -> Result<Option<redo::Segment<'static>>, BackupError> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_log = path.extension().is_some_and(|ends| ends == "log" || ends == OPEN);
+    if !name.starts_with(LOG_PREFIX) || !is_log {
+        return Ok(None);
+    }
+    match LogReader::open(path).and_then(|reader| reader.head()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        head => head.map_err(BackupError::file(path)),
+    }
+}
+
+/// The heads of all segments in these directories.
+pub(super) fn heads(
+    directories: &[PathBuf],
+) -> Result<Vec<(PathBuf, redo::Segment<'static>)>, BackupError> {
+    let mut heads = Vec::new();
+    for path in list(directories)? {
+        let head = head_of(&path)?;
+        heads.extend(head.map(|head| (path, head)));
+    }
+    Ok(heads)
+}
+
 /// Directories within directories are looked into so far.
 const DEPTH_MAX: usize = 3;
 
-fn list(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), BackupError> {
-    for entry in fs::read_dir(directory).map_err(BackupError::file(directory))? {
+/// All files there.
+fn list(directories: &[PathBuf]) -> Result<Vec<PathBuf>, BackupError> {
+    let mut files = Vec::new();
+    for directory in directories {
+        list_within(directory, DEPTH_MAX, &mut files)?;
+    }
+    Ok(files)
+}
+
+fn list_within(
+    directory: &Path,
+    depth: usize,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), BackupError> {
+    // What file systems keep for themselves.
+    let hidden = |name: &str| name.starts_with('.') || name == "lost+found";
+    let name = directory.file_name().and_then(|name| name.to_str());
+    if depth < DEPTH_MAX && name.is_some_and(hidden) {
+        return Ok(());
+    }
+    let entries = match fs::read_dir(directory) {
+        // It was one of a running node.
+        Err(error) if error.kind() == ErrorKind::NotFound && depth < DEPTH_MAX => return Ok(()),
+        entries => entries.map_err(BackupError::file(directory))?,
+    };
+    for entry in entries {
         let path = entry.map_err(BackupError::file(directory))?.path();
         match path.is_dir() {
-            true if depth > 0 => list(&path, depth - 1, files)?,
+            true if depth > 0 => list_within(&path, depth - 1, files)?,
             true => {}
             false => files.push(path),
         }

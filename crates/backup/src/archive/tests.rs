@@ -94,13 +94,17 @@ impl Node {
     }
 }
 
+fn of(node: u16) -> (u64, NodeId) {
+    (CLUSTER, NodeId::new(node))
+}
+
 fn span(after: u64, upto: u64) -> Span {
     Span { after: Epoch::new(after), upto: Epoch::new(upto) }
 }
 
 /// Copies what a node has; gives what is there as a whole.
 fn copy(archiver: &mut Archiver, node: &Node) -> Vec<LogFile> {
-    let Copied { whole, unreadable, failed } = archiver.copy_logs(&node.logs());
+    let Copied { whole, unreadable, failed, .. } = archiver.copy_logs(&node.logs());
     assert!(unreadable.is_empty() && failed.is_none(), "{unreadable:?} {failed:?}");
     whole
 }
@@ -137,7 +141,7 @@ fn an_archive_gives_back_rows_as_of_any_epoch() {
         let path = directory("rows");
         let mut node = Node::new(&path.join("node"), 1);
         let to = path.join("archive/0007/node-1");
-        let mut archiver = Archiver::new(&to, decode).unwrap();
+        let mut archiver = Archiver::new(&to, of(1), decode).unwrap();
         assert!(archiver.copy_state(&state(1, 5, 1, &[])).unwrap());
         let (mut model, mut states, mut number) = (BTreeMap::new(), Vec::new(), 0);
         for epoch in 1..60 {
@@ -164,7 +168,7 @@ fn an_archive_gives_back_rows_as_of_any_epoch() {
             }
             if random.chance(1, 8) {
                 // Another process goes on; what was not synced may be torn.
-                archiver = Archiver::new(&to, decode).unwrap();
+                archiver = Archiver::new(&to, of(1), decode).unwrap();
                 for file in fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().path()) {
                     if file.extension().is_some_and(|e| e == OPEN) {
                         let file = File::options().write(true).open(file).unwrap();
@@ -195,23 +199,25 @@ fn an_archive_gives_back_rows_as_of_any_epoch() {
 fn whatever_is_missing_is_named() {
     let path = directory("gaps");
     let mut archivers = Vec::new();
-    for of in [1, 2] {
-        let mut node = Node::new(&path.join(format!("files-{of}")), of);
-        let mut archiver = Archiver::new(&path.join(format!("archive/node-{of}")), decode).unwrap();
-        archiver.copy_state(&state(of, 3, 1, &[])).unwrap();
-        archiver.copy_state(&state(of, 4, 1, &[])).unwrap();
+    for number in [1, 2] {
+        let mut node = Node::new(&path.join(format!("files-{number}")), number);
+        let mut archiver =
+            Archiver::new(&path.join(format!("archive/node-{number}")), of(number), decode)
+                .unwrap();
+        archiver.copy_state(&state(number, 3, 1, &[])).unwrap();
+        archiver.copy_state(&state(number, 4, 1, &[])).unwrap();
         for epoch in (10..=50).step_by(10) {
             if epoch == 30 {
-                archiver.copy_state(&state(of, 6, 2, &[])).unwrap();
+                archiver.copy_state(&state(number, 6, 2, &[])).unwrap();
             }
             node.put(epoch, epoch as u8, epoch, Some(&[epoch as u8, 7]));
             // Node 2 is being filled at first.
-            node.seal(epoch, if epoch < 30 { 4 } else { 7 }, of == 1 || epoch > 20);
+            node.seal(epoch, if epoch < 30 { 4 } else { 7 }, number == 1 || epoch > 20);
             node.write(1);
             copy(&mut archiver, &node);
-            archiver.note_time(1_000 * epoch).unwrap();
+            archiver.note_time(100 * epoch).unwrap();
         }
-        archiver.copy_state(&state(of, 9, 3, &[])).unwrap();
+        archiver.copy_state(&state(number, 9, 3, &[])).unwrap();
         archivers.push(archiver);
     }
     let open = || Archive::open(&[path.join("archive")], CLUSTER, decode, |_| {}).unwrap();
@@ -219,11 +225,11 @@ fn whatever_is_missing_is_named() {
     let words = |refused: Result<Moment, crate::BackupError>| refused.unwrap_err().to_string();
     let archive = open();
     assert_eq!(moment(&archive, Until::End).unwrap().epoch, Epoch::new(50));
-    let at = moment(&archive, Until::Time(29_999)).unwrap();
-    assert_eq!((at.epoch, at.at_ms, at.kept.commands), (Epoch::new(20), Some(20_000), 3));
+    let at = moment(&archive, Until::Time(2_999)).unwrap();
+    assert_eq!((at.epoch, at.at_ms, at.kept.commands), (Epoch::new(20), Some(2_000), 3));
     let sealed = moment(&archive, Until::Epoch(Epoch::new(25))).unwrap();
     assert_eq!((sealed.epoch, sealed.kept.commands), (Epoch::new(25), 3));
-    let later = moment(&archive, Until::Time(30_000)).unwrap();
+    let later = moment(&archive, Until::Time(3_000)).unwrap();
     assert_eq!((later.epoch, later.kept.catalog.version), (Epoch::new(30), 2));
     let end = moment(&archive, Until::End).unwrap();
     assert_eq!(
@@ -231,7 +237,7 @@ fn whatever_is_missing_is_named() {
         (Epoch::new(50), 3),
         "a table was dropped at rest"
     );
-    assert!(words(moment(&archive, Until::Time(50_001))).contains("1970-01-01 00:00:50"));
+    assert!(words(moment(&archive, Until::Time(5_001))).contains("1970-01-01 00:00:05"));
     assert!(words(moment(&archive, Until::Epoch(Epoch::new(4)))).contains("earlier backup"));
     let log = |node: u16, number: u32| {
         path.join(format!("archive/node-{node}/redo-0-{number:010}-0000000001.log"))
@@ -261,7 +267,7 @@ fn whatever_is_missing_is_named() {
 fn a_segment_may_get_its_last_name_while_it_is_being_read() {
     let path = directory("names");
     let mut node = Node::new(&path.join("files"), 1);
-    let mut archiver = Archiver::new(&path.join("archive"), decode).unwrap();
+    let mut archiver = Archiver::new(&path.join("archive"), of(1), decode).unwrap();
     archiver.copy_state(&state(1, 3, 1, &[])).unwrap();
     for epoch in 1..4 {
         node.put(epoch, epoch as u8, epoch, Some(&[epoch as u8]));
@@ -290,7 +296,7 @@ fn what_cannot_be_read_is_kept_and_does_not_hold_up_the_rest() {
     let path = directory("unreadable");
     let mut node = Node::new(&path.join("files"), 1);
     let to = path.join("archive");
-    let mut archiver = Archiver::new(&to, decode).unwrap();
+    let mut archiver = Archiver::new(&to, of(1), decode).unwrap();
     assert!(archiver.copy_state(&state(1, 3, 1, &[])).unwrap());
     for epoch in 1..5 {
         node.put(epoch, epoch as u8, epoch, Some(&[epoch as u8]));
@@ -327,7 +333,7 @@ fn what_cannot_be_read_is_kept_and_does_not_hold_up_the_rest() {
 fn another_clusters_archive_is_refused() {
     let path = directory("other");
     let mut node = Node::new(&path.join("files"), 1);
-    let mut archiver = Archiver::new(&path.join("archive"), decode).unwrap();
+    let mut archiver = Archiver::new(&path.join("archive"), of(1), decode).unwrap();
     archiver.copy_state(&state(1, 3, 1, &[])).unwrap();
     node.put(1, 1, 1, None);
     node.seal(1, 3, true);
@@ -338,4 +344,107 @@ fn another_clusters_archive_is_refused() {
     let refused = open(8).unwrap_err().to_string();
     assert!(refused.contains("no redo logs and states of cluster 0000000000000008"), "{refused}");
     fs::remove_dir_all(path).unwrap();
+}
+
+#[test]
+fn what_is_older_than_all_backups_is_not_needed() {
+    for seed in 0..10 {
+        let mut random = Prng::new(seed);
+        let path = directory("prune");
+        for number in [1, 2] {
+            let mut node = Node::new(&path.join(format!("files-{number}")), number);
+            let to = path.join(format!("archive/node-{number}"));
+            let mut archiver = Archiver::new(&to, of(number), decode).unwrap();
+            for epoch in 1..=60 {
+                // A change of the next epoch may come before an epoch is sealed.
+                let key = random.below(9) as u8;
+                node.put(epoch + random.below(2), key, epoch, Some(&[key, epoch as u8]));
+                if random.chance(1, 2) {
+                    node.seal(epoch, epoch / 10, true);
+                }
+                node.write(1_000);
+                copy(&mut archiver, &node);
+                if epoch % 10 == 0 {
+                    archiver.copy_state(&state(number, epoch / 10, epoch / 10, &[])).unwrap();
+                    archiver = Archiver::new(&to, of(number), decode).unwrap();
+                    copy(&mut archiver, &node);
+                }
+                archiver.note_time(1_000 * epoch).unwrap();
+            }
+        }
+        let open = || Archive::open(&[path.join("archive")], CLUSTER, decode, |_| {}).unwrap();
+        let (mut before, mut removed) = (open(), 0);
+        let range = before.ranges()[0];
+        assert!(range.after <= Epoch::new(5) && range.upto >= Epoch::new(50), "{range:?}");
+        for oldest in [10, 11, 25, 40, 45].map(Epoch::new) {
+            let superfluous = before.superfluous(oldest).unwrap();
+            superfluous.iter().for_each(|path| fs::remove_file(path).unwrap());
+            removed += superfluous.len();
+            let after = open();
+            assert!(after.superfluous(oldest).unwrap().is_empty());
+            let [range] = after.ranges()[..] else { panic!("{:?}", after.ranges()) };
+            assert!(range.after <= oldest && range.upto == before.ranges()[0].upto, "{range:?}");
+            for upto in oldest.get()..=range.upto.get() {
+                let wanted = Span { after: oldest, upto: Epoch::new(upto) };
+                let rows =
+                    |archive: &Archive| rows_of(archive, wanted, 1 << 20, &BTreeMap::new()).0;
+                assert_eq!(rows(&before), rows(&after));
+                let version = |archive: &Archive, until| {
+                    archive.moment(oldest, until).map(|m| m.kept.catalog.version)
+                };
+                let until = Until::Epoch(Epoch::new(upto));
+                assert_eq!(version(&before, until).unwrap(), version(&after, until).unwrap());
+                let until = Until::Time(1_000 * upto);
+                assert_eq!(version(&before, until).ok(), version(&after, until).ok());
+            }
+            before = after;
+        }
+        assert!(removed > 10, "{removed} files");
+        let (segments, share) = (before.segments.len(), &before.shares()[&NodeId::new(2)]);
+        assert_eq!((share.segments, share.noted_ms), (segments / 2, Some(60_000)), "{share:?}");
+        fs::remove_dir_all(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_segment_with_damage_in_the_middle_is_kept_as_it_is() {
+    let path = directory("middle");
+    let mut node = Node::new(&path.join("node"), 1);
+    for epoch in 1..=4 {
+        for key in 0..3 {
+            node.put(epoch, key, 10 * epoch + u64::from(key), Some(&[7]));
+        }
+        node.seal(epoch, 1, true);
+        node.write(1);
+    }
+    let mut bytes = fs::read(node.path(2)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(node.path(2), &bytes).unwrap();
+    let mut archiver = Archiver::new(&path.join("archive"), of(1), decode).unwrap();
+    let Copied { whole, unreadable, failed, .. } = archiver.copy_logs(&node.logs());
+    assert!(failed.is_none() && whole.len() == 3, "{failed:?}");
+    assert_eq!(unreadable.iter().map(|log| log.number).collect::<Vec<_>>(), [2]);
+    let kept = fs::read(path.join("archive/redo-0-0000000002.unreadable")).unwrap();
+    assert_eq!(kept, bytes);
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn who_is_behind_gives_back_files_from_time_to_time_and_notes_no_time() {
+    let path = directory("behind");
+    let mut node = Node::new(&path.join("node"), 1);
+    for epoch in 1..=20 {
+        node.put(epoch, 1, epoch, Some(&[7]));
+        node.seal(epoch, 1, true);
+        node.write(1);
+    }
+    let mut archiver = Archiver::new(&path.join("archive"), of(1), decode).unwrap();
+    let mut wholes = Vec::new();
+    for _ in 0..3 {
+        let Copied { whole, is_behind, is_current, .. } = archiver.copy_logs(&node.logs());
+        wholes.push((whole.len(), is_behind, is_current));
+    }
+    assert_eq!(wholes, [(8, true, false), (16, true, false), (19, false, true)]);
+    fs::remove_dir_all(&path).unwrap();
 }

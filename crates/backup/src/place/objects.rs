@@ -2,9 +2,9 @@
 
 use crate::BackupError;
 use object_store::{
-    BackoffConfig, Error, MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode,
-    PutPayload, RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
-    gcp::GoogleCloudStorageBuilder, path::Path,
+    BackoffConfig, ClientOptions, Error, MultipartUpload, ObjectStore, ObjectStoreExt,
+    ObjectStoreScheme, PutMode, PutPayload, RetryConfig, aws::AmazonS3Builder,
+    azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, path::Path,
 };
 use std::{
     collections::VecDeque,
@@ -22,8 +22,10 @@ use url::Url;
 const CHUNK_BYTES: usize = 8 << 20;
 /// So many chunks are under way.
 const CHUNKS: usize = 4;
-/// A request that fails is tried again for so long. Data nodes forget who reads nothing for a minute.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+/// A request that has no answer by then has failed. One that fails is tried again for so long. Both together are less than a
+/// minute: data nodes forget who reads nothing for that long.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two attempts there is no more time than this.
 const MAX_BACKOFF: Duration = Duration::from_secs(2);
 /// Whose settings are read from the environment.
@@ -90,7 +92,11 @@ impl Objects {
     }
 
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
-        Ok(self.tokio.block_on(self.store.delete(&self.at(name)))?)
+        match self.tokio.block_on(self.store.delete(&self.at(name))) {
+            // An answer was lost, and it was asked for once more.
+            Err(Error::NotFound { .. }) => Ok(()),
+            done => Ok(done?),
+        }
     }
 
     /// None: it is not there.
@@ -145,9 +151,11 @@ fn open_store(
     // The time is what ends it, not a number of attempts.
     let backoff = BackoffConfig { max_backoff: MAX_BACKOFF, ..BackoffConfig::default() };
     let retry = RetryConfig { backoff, max_retries: usize::MAX, retry_timeout: RETRY_TIMEOUT };
+    let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT);
     macro_rules! build {
         ($builder:ty) => {{
-            let mut builder = <$builder>::new().with_url(url.to_string()).with_retry(retry);
+            let builder = <$builder>::new().with_url(url.to_string()).with_retry(retry);
+            let mut builder = builder.with_client_options(options);
             for (name, value) in settings {
                 if let Ok(key) = name.to_ascii_lowercase().parse() {
                     builder = builder.with_config(key, value);

@@ -21,6 +21,8 @@ pub struct Coverage {
     /// What each restart of the cluster has begun with.
     restored: Vec<Epoch>,
     last: Option<Last>,
+    /// What has smaller numbers was shown by another copy of the segment.
+    seen_below: u64,
     /// While nothing is known: no record up to here is of a later epoch.
     newest: Epoch,
     /// All changes of its epochs stand in what was read.
@@ -59,6 +61,7 @@ impl Coverage {
         Self {
             restored: restored.to_vec(),
             last: None,
+            seen_below: 0,
             newest: Epoch::default(),
             open: None,
             spans: Vec::new(),
@@ -70,6 +73,8 @@ impl Coverage {
         if !self.goes_on_with(segment) {
             self.close();
         }
+        let copy = self.last.filter(|last| last.is_copy_of(&Last::of(segment)));
+        self.seen_below = copy.map_or(0, |copy| copy.next_record);
         self.newest = self.newest.max(segment.before);
         self.note_place(segment);
     }
@@ -85,6 +90,10 @@ impl Coverage {
 
     /// A record of the segment.
     pub fn note(&mut self, record: &Record<'_>, restarts: u32) {
+        // Another copy has shown it.
+        if record.number < self.seen_below {
+            return;
+        }
         self.newest = self.newest.max(record.epoch);
         if record.kind != RecordKind::Seal {
             return;
@@ -159,12 +168,20 @@ mod tests {
 
         /// A change and a seal in a segment of their own.
         fn add(&mut self, change: u64, seal: u64, whole: bool) {
+            self.write(change, seal, whole);
+            self.end();
+        }
+
+        fn write(&mut self, change: u64, seal: u64, whole: bool) {
             let transaction = TransactionId { client: ClientId::new(1), sequence: change };
             let at = (TableId::new(1), FragmentId::new(0), RowId::new(1));
             self.writer.change((transaction, Epoch::new(change)), at, change, b"k", Some(b"i"));
             self.writer.end();
             let epoch = Epoch::new(seal);
             self.writer.seal(Seal { epoch, whole, ..Seal::default() });
+        }
+
+        fn end(&mut self) {
             self.segments.push(self.writer.take(Vec::new(), 1 << 20, 1).bytes);
         }
 
@@ -229,6 +246,27 @@ mod tests {
         log.add(51, 50, true);
         log.add(60, 60, true);
         assert_eq!(log.spans(&[], |_| true), [span(11, 20), span(51, 60)]);
+    }
+
+    #[test]
+    fn another_copy_of_a_segment_says_nothing_new() {
+        let mut log = Log::new();
+        log.add(10, 10, true);
+        log.write(20, 20, false);
+        log.write(30, 30, true);
+        log.write(40, 40, true);
+        log.end();
+        log.add(50, 50, true);
+        let alone = log.spans(&[], |_| true);
+        assert_eq!(alone, [span(10, 10), span(30, 50)]);
+        log.segments.insert(1, log.segments[1].clone());
+        assert_eq!(log.spans(&[], |_| true), alone);
+        let mut short = log.segments[1].clone();
+        short.truncate(short.len() - END_BYTES - 8);
+        log.segments[1] = short;
+        assert_eq!(log.spans(&[], |_| true), alone);
+        log.segments.swap(1, 2);
+        assert_eq!(log.spans(&[], |_| true), alone);
     }
 
     #[test]
