@@ -7,10 +7,10 @@ use crate::{
     BackupError, Manifest, Progress, TableEntry, blocking, format::push_row, place::Place,
     write::Writer,
 };
-use lats_base::{Epoch, ErrorClass, RefCode};
+use lats_base::{ErrorClass, RefCode};
 use lats_catalog::{Catalog, PRIMARY_INDEX, TableDef};
 use lats_client::{
-    api::{AsOf, KeyRange, Scan, StoreError},
+    api::{AsOf, Committed, KeyRange, Scan, StoreError},
     net::Client,
 };
 use std::{sync::Arc, time::Duration};
@@ -128,14 +128,8 @@ async fn try_take(
         return Err(BackupError::Refused("the cluster does not tell its state".to_string()));
     };
     let (writer, mut manifest) = write_rows(client, of, place, progress).await?;
-    if is_durable(client, manifest.epoch).await? {
-        let after = in_the_end(restarts).await;
-        if after.is_some_and(|after| after != before) {
-            // The epoch may be void.
-            return Err(StoreError::from(RefCode::SnapshotTooOld).into());
-        }
-        manifest.is_durable = after.is_some();
-    }
+    let rows = Committed { epoch: manifest.epoch, restarts: before };
+    manifest.is_durable = is_durable(client, rows).await?;
     blocking(move || writer.finish(manifest)).await
 }
 
@@ -152,10 +146,10 @@ async fn in_the_end(restarts: &impl AsyncFn() -> Option<u32>) -> Option<u32> {
 
 /// ARCHIVE-4: an archive can go on with this epoch, because no restart of the cluster will make it void. False if nothing is kept, or
 /// that takes too long.
-async fn is_durable(client: &Client, epoch: Epoch) -> Result<bool, StoreError> {
+async fn is_durable(client: &Client, rows: Committed) -> Result<bool, StoreError> {
     let end = Instant::now() + DURABLE_PATIENCE;
     loop {
-        match client.durable(epoch).await {
+        match client.durable(rows).await {
             Ok(()) => return Ok(true),
             Err(error) if error.code == RefCode::NothingKept => return Ok(false),
             Err(error) if error.code != RefCode::NotOnDisk => return Err(error),

@@ -165,6 +165,9 @@ pub use lats_catalog::PRIMARY_INDEX;
 pub struct Committed {
     /// The epoch that the transaction belongs to.
     pub epoch: Epoch,
+    /// How many times the cluster had been restarted then: a later restart may have made the transaction void, if it was not
+    /// durable.
+    pub restarts: u32,
 }
 
 /// A refusal.

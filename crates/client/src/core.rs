@@ -65,6 +65,8 @@ pub enum Answer {
         complete: Epoch,
         /// The newest durable one; 0 if the cluster keeps nothing on disk.
         durable: Epoch,
+        /// How many times the cluster has been restarted.
+        restarts: u32,
     },
     /// Refused.
     Failed(StoreError),

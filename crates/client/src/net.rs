@@ -8,7 +8,7 @@ pub use scan::ScanStream;
 pub use transaction::Transaction;
 
 use crate::{
-    api::{RowOp, RowResult, Scan, StoreError},
+    api::{Committed, RowOp, RowResult, Scan, StoreError},
     core::{Answer, ClientCore, Ticket},
 };
 use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, RefCode};
@@ -312,14 +312,16 @@ impl Client {
         }
     }
 
-    /// Waits until everything that was committed up to this epoch is on the disks of all replicas.
+    /// Waits until this transaction, and everything that was committed up to its epoch, is on the disks of all replicas.
     ///
     /// # Errors
-    /// [`RefCode::NotOnDisk`] if that takes very long, [`RefCode::NothingKept`] if nothing is kept on disk.
-    pub async fn durable(&self, epoch: Epoch) -> Result<(), StoreError> {
+    /// [`RefCode::NotOnDisk`] if that takes very long, [`RefCode::NothingKept`] if nothing is kept on disk, [`RefCode::MadeVoid`] if
+    /// all replicas have died meanwhile, and it was lost with them.
+    pub async fn durable(&self, committed: Committed) -> Result<(), StoreError> {
+        let epoch = committed.epoch;
         // Each question has its own patience; so many times one is asked again.
         for _ in 0..WAITERS_RETRIES {
-            match self.ask(|core| core.wait_until_durable(epoch)).await {
+            match self.ask(|core| core.wait_until_durable(committed)).await {
                 Answer::Epochs { durable, .. } if durable >= epoch => return Ok(()),
                 Answer::Epochs { durable, .. } if durable == Epoch::default() => {
                     return Err(RefCode::NothingKept.into());
@@ -339,7 +341,10 @@ impl Client {
     pub async fn all_durable(&self) -> Result<(), StoreError> {
         match self.ask(ClientCore::fetch_epochs).await {
             // Other nodes may have heard of the next one.
-            Answer::Epochs { current, .. } => self.durable(Epoch::new(current.get() + 1)).await,
+            Answer::Epochs { current, restarts, .. } => {
+                let epoch = Epoch::new(current.get() + 1);
+                self.durable(Committed { epoch, restarts }).await
+            }
             other => Err(unexpected(other)),
         }
     }

@@ -119,8 +119,7 @@ impl Control {
             let was_wanted = disk.wanted > disk.durable;
             disk.durable = durable;
             if was_wanted && self.is_leader() {
-                self.tell_all_epochs(ctx);
-                self.tell_lease(ctx);
+                self.tell_those_with_data(ctx);
             }
             self.answer_waiters(ctx);
         }
@@ -170,8 +169,9 @@ impl Control {
         let lasted = ctx.now().since(self.epochs.began_at);
         if lasted >= EPOCH_MIN {
             self.epochs.disk.hurries = false;
-            self.advance_epoch(ctx);
-            self.tell_lease(ctx);
+            if self.advance_epoch(ctx) {
+                self.tell_those_with_data(ctx);
+            }
         } else if !core::mem::replace(&mut self.epochs.disk.hurries, true) {
             ctx.after(Duration::from_nanos(EPOCH_MIN.as_nanos() - lasted.as_nanos()), TIMER_EPOCH);
         }
@@ -188,8 +188,7 @@ impl Control {
         let waits = disk.wanted > disk.durable && self.epochs.complete > disk.seal;
         if waits && self.is_leader() && self.consensus.has_settled() {
             self.choose_seal();
-            self.tell_all_epochs(ctx);
-            self.tell_lease(ctx);
+            self.tell_those_with_data(ctx);
         }
     }
 

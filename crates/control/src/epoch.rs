@@ -3,7 +3,8 @@
 
 use crate::{Control, TICK, membership::EARLY, state::Command};
 use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber};
-use lats_kernel::Ctx;
+use lats_catalog::Member;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
     control::{EpochConf, EpochDoneRep, EpochOrd, EpochReq, EpochUsedRep},
@@ -74,8 +75,8 @@ impl Control {
     pub(crate) fn advance_epoch_in_time(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         let lasted = now.plus(EARLY).since(self.epochs.began_at);
-        if self.epochs_are_used(now) || lasted >= IDLE_EPOCH {
-            self.advance_epoch(ctx);
+        if (self.epochs_are_used(now) || lasted >= IDLE_EPOCH) && self.advance_epoch(ctx) {
+            self.tell_all_epochs(ctx);
         }
     }
 
@@ -94,9 +95,9 @@ impl Control {
             Some(leader) if leader == ctx.node() => {
                 self.epochs.used_at = ctx.now();
                 self.epochs.disk.note_used(epoch.max(self.epochs.current));
-                if ctx.now().since(self.epochs.began_at) > TICK && self.joined {
-                    self.advance_epoch(ctx);
-                    self.tell_lease(ctx);
+                let lasted = ctx.now().since(self.epochs.began_at);
+                if lasted > TICK && self.joined && self.advance_epoch(ctx) {
+                    self.tell_those_with_data(ctx);
                 }
             }
             // It is told when there is one.
@@ -113,10 +114,10 @@ impl Control {
         }
     }
 
-    /// Leader: the next epoch begins, unless the group has not agreed on it yet (EPOCH-1).
-    pub(crate) fn advance_epoch(&mut self, ctx: &mut Ctx<'_>) {
+    /// Leader: the next epoch begins, unless the group has not agreed on it yet (EPOCH-1). False if the leader has not settled.
+    pub(crate) fn advance_epoch(&mut self, ctx: &mut Ctx<'_>) -> bool {
         if !self.consensus.has_settled() {
-            return;
+            return false;
         }
         self.rise_above_earlier_epochs();
         self.epochs.began_at = ctx.now();
@@ -132,18 +133,28 @@ impl Control {
             self.epochs.current = Epoch::new(current + 1);
         }
         self.choose_seal();
-        self.tell_all_epochs(ctx);
+        true
     }
 
     /// Leader: tells all members where epochs are.
-    pub(crate) fn tell_all_epochs(&mut self, ctx: &mut Ctx<'_>) {
+    fn tell_all_epochs(&self, ctx: &mut Ctx<'_>) {
+        self.tell_members(self.state.view.members.iter().filter(|m| m.alive), ctx);
+    }
+
+    /// Leader, between two ticks: tells those that commit, and write to disks. Others hear of it with the next tick.
+    pub(crate) fn tell_those_with_data(&mut self, ctx: &mut Ctx<'_>) {
+        self.tell_members(self.state.view.data_nodes(), ctx);
+        self.tell_lease(ctx);
+    }
+
+    fn tell_members<'m>(&self, members: impl Iterator<Item = &'m Member>, ctx: &mut Ctx<'_>) {
         let (epoch, complete) = (self.epochs.current, self.epochs.complete);
         let disk = &self.epochs.disk;
         let (seal, commands, durable) = (disk.seal, disk.commands, disk.durable);
         let body = EpochOrd { epoch, complete, seal, commands, durable };
         let me = ctx.node();
-        for node in self.alive().iter().filter(|n| *n != me) {
-            ctx.send(BlockRef::control(node), &body);
+        for member in members.filter(|m| m.node != me) {
+            ctx.send(BlockRef::control(member.node), &body);
         }
     }
 
@@ -176,24 +187,43 @@ impl Control {
     }
 
     pub(crate) fn on_epoch_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let EpochReq { request, durable } = signal.body();
+        let EpochReq { request, durable, restarts, .. } = signal.body();
+        if restarts > self.state.restarts() {
+            // It has heard of a restart that this node has not; it asks again.
+            return;
+        }
+        if self.is_void(durable, restarts) && !ctx.fault(Fault::BugConfirmVoid) {
+            return self.answer_epochs((signal.sender(), request), true, ctx);
+        }
         // A client may ask for what it likes; nobody has committed in epochs so far ahead.
         let durable = durable.min(Epoch::new(self.epochs.current.get() + WINDOW));
         // Who asks waits for one to be complete, or durable.
         self.note_epoch_used(self.epochs.current.max(durable), ctx);
-        // With a lost group nothing more becomes durable: whoever asks hears so, and gives up.
-        let stands = self.state.view.lost_groups().next().is_some();
+        // With a lost or silent group nothing more becomes durable: whoever asks hears so, and gives up.
+        let is_lost = self.state.view.lost_groups().next().is_some();
+        let stands = is_lost || !self.silent_told.is_empty();
         if durable <= self.epochs.disk.durable || !self.state.view.config.keeps || stands {
             return self.tell_epochs((signal.sender(), request), ctx);
         }
         self.wait_for_disks(durable, (signal.sender(), request), ctx);
     }
 
-    pub(crate) fn tell_epochs(&self, (client, request): (BlockRef, u64), ctx: &mut Ctx<'_>) {
+    /// DURABLE-7: what was committed in this epoch, after so many restarts, was lost with a later one.
+    fn is_void(&self, epoch: Epoch, restarts: u32) -> bool {
+        let later = self.state.restored.get(restarts as usize..).unwrap_or_default();
+        later.iter().any(|restored| epoch > *restored)
+    }
+
+    pub(crate) fn tell_epochs(&self, asked: (BlockRef, u64), ctx: &mut Ctx<'_>) {
+        self.answer_epochs(asked, false, ctx);
+    }
+
+    fn answer_epochs(&self, (client, request): (BlockRef, u64), is_void: bool, ctx: &mut Ctx<'_>) {
         let keeps = self.state.view.config.keeps;
         let durable = if keeps { self.epochs.disk.durable } else { Epoch::default() };
         let (current, complete) = (self.epochs.current, self.epochs.complete);
-        ctx.send(client, &EpochConf { request, current, complete, durable });
+        let (restarts, is_void) = (self.state.restarts(), u32::from(is_void));
+        ctx.send(client, &EpochConf { request, current, complete, durable, restarts, is_void });
     }
 
     /// A coordinator of this node, or another node, is done with epochs.

@@ -94,6 +94,8 @@ pub enum Fault {
     BugRestartBeyondState,
     /// Planted bug: the cluster restarts with what a damaged log has left.
     BugTrustDamagedLog,
+    /// Planted bug: a commit that a restart has made void counts as durable.
+    BugConfirmVoid,
     /// Planted bug: a replica that is being filled does not log that rows are gone which its log has.
     BugForgetGoneRows,
     /// Planted bug: it logs that they are gone as of an epoch in which they may have been there.

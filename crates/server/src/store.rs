@@ -30,7 +30,7 @@ pub(crate) struct ClusterTransaction {
 impl ClusterTransaction {
     async fn reach_disk(&self, committed: Option<Committed>) -> Result<(), StoreError> {
         match committed {
-            Some(Committed { epoch, .. }) if self.to_disk => self.client.durable(epoch).await,
+            Some(committed) if self.to_disk => self.client.durable(committed).await,
             _ => Ok(()),
         }
     }
@@ -250,7 +250,7 @@ impl StoreTransaction for ClusterTransaction {
         let (client, to_disk) = (self.client.clone(), self.to_disk);
         let committed = self.transaction.commit().await?;
         if to_disk {
-            client.durable(committed.epoch).await?;
+            client.durable(committed).await?;
         }
         Ok(committed)
     }

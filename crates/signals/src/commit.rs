@@ -49,6 +49,10 @@ body! {
         result_count: u32,
         /// `FLAG_COMMITTED` or 0.
         flags: u32,
+        /// How many times the cluster had been restarted.
+        restarts: u32,
+        /// Not used yet; zero.
+        reserved: u32,
     }
 }
 body! {
@@ -99,8 +103,8 @@ body! {
         epoch: Epoch,
         /// OUTCOME_…
         outcome: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// How many times the cluster had been restarted.
+        restarts: u32,
     }
 }
 body! {

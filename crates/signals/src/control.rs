@@ -294,6 +294,10 @@ body! {
         request: u64,
         /// Answer when this epoch is durable; 0: at once.
         durable: Epoch,
+        /// How many times the cluster had been restarted when something was committed in it (DURABLE-7).
+        restarts: u32,
+        /// Not used yet; zero.
+        reserved: u32,
     }
 }
 body! {
@@ -307,6 +311,10 @@ body! {
         complete: Epoch,
         /// The newest durable one; 0 if the cluster keeps nothing on disk.
         durable: Epoch,
+        /// How many times the cluster has been restarted.
+        restarts: u32,
+        /// 1: a restart has made void what was committed in the epoch that was asked for (DURABLE-7).
+        is_void: u32,
     }
 }
 body! {

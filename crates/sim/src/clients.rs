@@ -16,7 +16,7 @@ pub use lists::Lists;
 use crate::tables::Numbers;
 use lats_base::{ClientId, Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, prng::Prng};
 use lats_client::{
-    api::{LockMode, LockWait, RowOutcome, RowResult},
+    api::{Committed, LockMode, LockWait, RowOutcome, RowResult},
     core::{Answer, ClientCore, Then, Ticket},
 };
 use std::collections::BTreeMap;
@@ -58,6 +58,12 @@ pub struct Ledger {
     pub seen: Vec<i64>,
     /// Epochs of acknowledged transfers, by history row.
     pub transfer_epochs: BTreeMap<i64, Epoch>,
+    /// Their receipts.
+    pub receipts: BTreeMap<i64, Committed>,
+    /// The newest epoch that a client was told to be durable.
+    pub on_disk: Epoch,
+    /// So many transfers were on disk when their clients went on.
+    pub waits: u64,
     /// Epochs of acknowledged writes, by register and value.
     pub value_epochs: BTreeMap<(i64, i64), Epoch>,
     /// What clients had read (register, value) before they committed in an epoch.
@@ -193,6 +199,11 @@ enum Doing {
     Choosing {
         ticket: Ticket,
     },
+    /// It waits until its transfer is durable.
+    Waiting {
+        receipt: Committed,
+        ticket: Ticket,
+    },
     /// An index comes or goes.
     ChangingIndex {
         ticket: Ticket,
@@ -230,7 +241,8 @@ impl Doing {
             | Self::Reading { ticket, .. }
             | Self::ChangingIndex { ticket }
             | Self::Rereading { ticket }
-            | Self::Choosing { ticket } => Some(*ticket),
+            | Self::Choosing { ticket }
+            | Self::Waiting { ticket, .. } => Some(*ticket),
         }
     }
 }
@@ -263,6 +275,9 @@ impl Ledger {
             refused: vec![Vec::new(); registers],
             seen: vec![0; registers],
             transfer_epochs: BTreeMap::new(),
+            receipts: BTreeMap::new(),
+            on_disk: Epoch::default(),
+            waits: 0,
             value_epochs: BTreeMap::new(),
             causes: Vec::new(),
             complete: Epoch::default(),
@@ -509,12 +524,13 @@ impl SimClient {
             self.check_answer(&doing, &answer, ledger);
         }
         match doing {
-            Doing::Nothing | Doing::Scanning(_) | Doing::Surveying(_) => {}
+            Doing::Nothing | Doing::Scanning(_) | Doing::Surveying(_) | Doing::Ending { .. } => {}
             Doing::Choosing { .. } => {
                 if let Answer::Epochs { complete, .. } = &answer {
                     self.start_snapshot(*complete, ledger);
                 }
             }
+            Doing::Waiting { receipt, .. } => self.after_waiting(receipt, &answer, ledger),
             Doing::ChangingIndex { .. } => {
                 ledger.index_changes += u64::from(matches!(answer, Answer::Changed(Ok(_))));
                 self.doing = Doing::Rereading { ticket: self.core.fetch_catalog() };
@@ -538,7 +554,6 @@ impl SimClient {
             Doing::LookingAgain { sequence, accounts, balances, .. } => {
                 self.after_looking_again(sequence, accounts, balances, &answer, ledger);
             }
-            Doing::Ending { .. } => {}
             Doing::Finishing { row, balance, .. } => {
                 self.after_transfer(row, balance, &answer, ledger);
             }
@@ -729,6 +744,8 @@ impl SimClient {
                 ledger.commits += 1;
                 ledger.told.insert(row, true);
                 ledger.transfer_epochs.insert(row, receipt.epoch);
+                ledger.receipts.insert(row, *receipt);
+                self.wait_for_disks(*receipt);
                 // PROGRAM-2: the update answers with the row that it made.
                 let after = results.first().and_then(|r| r.row.as_deref());
                 let after = after.map(|r| ledger.balance_in(r));
@@ -746,6 +763,29 @@ impl SimClient {
                 ledger.aborts += 1;
                 ledger.told.insert(row, false);
             }
+        }
+    }
+
+    /// Some go on only when what they have done is durable (DURABLE-6).
+    fn wait_for_disks(&mut self, receipt: Committed) {
+        if self.random.chance(1, 6) {
+            let ticket = self.core.wait_until_durable(receipt);
+            self.doing = Doing::Waiting { receipt, ticket };
+        }
+    }
+
+    fn after_waiting(&self, receipt: Committed, answer: &Answer, ledger: &mut Ledger) {
+        match answer {
+            Answer::Epochs { durable, .. } if *durable >= receipt.epoch => {
+                ledger.on_disk = ledger.on_disk.max(receipt.epoch);
+                ledger.waits += 1;
+            }
+            Answer::Failed(e) if e.code == RefCode::MadeVoid => {
+                let number = self.number;
+                ledger.violate(format!("client {number}: {receipt:?} void without a restart"));
+            }
+            // A node group is lost, or disks are slow: nothing was promised.
+            _ => {}
         }
     }
 

@@ -65,6 +65,10 @@ pub fn survives_power_loss(
         }
     }
     let newest = left.logs.values().map(|log| log.sealed).min().unwrap_or_default();
+    if ledger.on_disk > newest {
+        let told = ledger.on_disk;
+        return Err(format!("a client was told that epoch {told} is durable; disks have {newest}"));
+    }
     let epoch = Epoch::new(random.between(durable.get(), newest.get().max(durable.get())));
     is_state_of(epoch, &left.rows_as_of(epoch)?, ledger)
 }
@@ -103,12 +107,12 @@ pub struct Dark {
 
 impl Dark {
     /// All nodes are about to die.
-    pub fn falls(world: &World) -> Self {
+    pub fn falls(world: &World, ledger: &Ledger) -> Self {
         let states = world.nodes.values().filter_map(|n| Some(checkers::control(n)?.state()));
         let newest = states.max_by_key(|state| (state.view.restarts, state.commands));
         let view = newest.map(|state| &state.view);
         Self {
-            durable: durable_epoch(world),
+            durable: durable_epoch(world).max(ledger.on_disk),
             restored: newest.map(|state| state.restored.clone()).unwrap_or_default(),
             instances: view.map_or(0, |view| view.config.ldm_instances as u16),
             logs: BTreeMap::new(),

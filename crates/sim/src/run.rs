@@ -67,6 +67,8 @@ pub struct Outcome {
     pub snapshots: u64,
     /// Restores from backups and archives that told everything.
     pub restores: u64,
+    /// Transfers that were known to be durable when their clients went on.
+    pub waits: u64,
     /// Indexes that were created or dropped.
     pub index_changes: u64,
     /// Hand-overs of primaries that came through, and that were called off.
@@ -144,6 +146,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugForgetRestarts
             | Fault::BugRestartWithoutAll
             | Fault::BugRestartBeyondState
+            | Fault::BugConfirmVoid
     )
 }
 
@@ -214,6 +217,7 @@ pub fn run(options: &Options) -> Outcome {
         refusals: run.ledger.refusals,
         snapshots: run.ledger.snapshots,
         restores: run.restores,
+        waits: run.ledger.waits,
         index_changes: run.ledger.index_changes,
         hand_overs: run.hand_overs,
         unknown: run.ledger.unknown.len() as u64,

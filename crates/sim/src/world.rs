@@ -694,7 +694,8 @@ impl World {
     fn life_of(&self, end: End) -> Option<Incarnation> {
         match end {
             End::Node(n) => self.nodes.get(&n).filter(|n| n.is_alive()).map(SimNode::life),
-            End::Client(_) => Some(Incarnation::default()),
+            // Those that are dismissed connect no more.
+            End::Client(n) => (n <= self.client_count).then(Incarnation::default),
         }
     }
 

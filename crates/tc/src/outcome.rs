@@ -54,7 +54,7 @@ impl Tc {
                 request: req.request,
                 epoch: Epoch::default(),
                 outcome: OUTCOME_PENDING,
-                reserved: 0,
+                restarts: self.view.restarts,
             };
             return ctx.send(signal.sender(), &conf);
         }
@@ -105,7 +105,7 @@ impl Tc {
             request: query.request,
             epoch: query.epoch,
             outcome,
-            reserved: 0,
+            restarts: self.view.restarts,
         };
         ctx.send(query.client, &conf);
     }

@@ -245,6 +245,8 @@ impl Tc {
             epoch: t.epoch,
             result_count: request.outcome_count,
             flags: if committed { FLAG_COMMITTED } else { 0 },
+            restarts: self.view.restarts,
+            reserved: 0,
         };
         ctx.send_with(client, &conf, &[&request.outcomes]);
         self.spare_lists.keep(request.outcomes);

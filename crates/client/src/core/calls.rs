@@ -1,6 +1,7 @@
 //! Calls to control: map, catalog, changes, status; and what scans share with them.
 
 use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
+use crate::api::Committed;
 use lats_base::{Duration, Epoch, Instant, NodeId, RefCode};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
@@ -42,8 +43,8 @@ pub(super) enum Kind {
     Change(u64, Box<Change>),
     Status,
     Figures(NodeId),
-    /// When this one is durable.
-    Epochs(Epoch),
+    /// When this is durable.
+    Epochs(Committed),
 }
 
 /// Indexes of large tables take their time to be built.
@@ -85,12 +86,12 @@ impl ClientCore {
 
     /// Asks for the current and the newest complete epoch.
     pub fn fetch_epochs(&mut self) -> Ticket {
-        self.start_call(Kind::Epochs(Epoch::default()))
+        self.start_call(Kind::Epochs(Committed::default()))
     }
 
-    /// Asks for the epochs when this one is durable.
-    pub fn wait_until_durable(&mut self, epoch: Epoch) -> Ticket {
-        self.start_call(Kind::Epochs(epoch))
+    /// Asks for the epochs when this is durable. Refused with [`RefCode::MadeVoid`] if a restart of the cluster has made it void.
+    pub fn wait_until_durable(&mut self, committed: Committed) -> Ticket {
+        self.start_call(Kind::Epochs(committed))
     }
 
     fn start_call(&mut self, kind: Kind) -> Ticket {
@@ -113,9 +114,10 @@ impl ClientCore {
             let to = BlockRef::control(node);
             match &call.kind {
                 Kind::Catalog => self.send(to, &CatalogReq { request: ticket }, &[]),
-                Kind::Epochs(durable) => {
-                    let durable = *durable;
-                    self.send(to, &EpochReq { request: ticket, durable }, &[]);
+                Kind::Epochs(committed) => {
+                    let Committed { epoch: durable, restarts } = *committed;
+                    let body = EpochReq { request: ticket, durable, restarts, reserved: 0 };
+                    self.send(to, &body, &[]);
                 }
                 Kind::Status => self.send(to, &StatusReq { request: ticket }, &[]),
                 Kind::Figures(_) => {
@@ -141,7 +143,7 @@ impl ClientCore {
         if scan && waits > RESEND && unheard && self.silence.is_silent(call.node) {
             return self.fail(ticket, RefCode::NodeSilent);
         }
-        let disk = matches!(call.kind, Kind::Epochs(durable) if durable > Epoch::default());
+        let disk = matches!(call.kind, Kind::Epochs(c) if c.epoch > Epoch::default());
         if disk && waits > DISK_PATIENCE {
             self.fail(ticket, RefCode::NotOnDisk);
         } else if !disk && waits > if change { CHANGE_PATIENCE } else { PATIENCE } {
@@ -201,8 +203,11 @@ impl ClientCore {
     pub(super) fn on_epoch_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<EpochConf>();
         if self.requests.contains_key(&conf.request) {
-            let EpochConf { current, complete, durable, .. } = conf;
-            let answer = Answer::Epochs { current, complete, durable };
+            if conf.is_void != 0 {
+                return self.fail(conf.request, RefCode::MadeVoid);
+            }
+            let EpochConf { current, complete, durable, restarts, .. } = conf;
+            let answer = Answer::Epochs { current, complete, durable, restarts };
             self.finish(conf.request, answer);
         }
     }

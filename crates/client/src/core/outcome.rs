@@ -51,7 +51,8 @@ impl ClientCore {
         let sequence = question.sequence;
         match conf.outcome {
             OUTCOME_COMMITTED => {
-                self.settle(conf.request, sequence, Some(Committed { epoch: conf.epoch }));
+                let OutcomeConf { epoch, restarts, .. } = conf;
+                self.settle(conf.request, sequence, Some(Committed { epoch, restarts }));
             }
             OUTCOME_ABORTED => self.settle(conf.request, sequence, None),
             OUTCOME_LOST => {

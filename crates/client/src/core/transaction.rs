@@ -170,8 +170,8 @@ impl ClientCore {
         place_results(signal.payload(), &mut step.results);
         let (sequence, ends) = (step.sequence, step.ends);
         let results = all_results(&mut step.results);
-        let committed =
-            (conf.flags & FLAG_COMMITTED != 0).then_some(Committed { epoch: conf.epoch });
+        let TcKeyConf { epoch, restarts, .. } = conf;
+        let committed = (conf.flags & FLAG_COMMITTED != 0).then_some(Committed { epoch, restarts });
         if ends {
             self.end(sequence);
         }

@@ -76,6 +76,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("forget-gone-rows", Fault::BugForgetGoneRows),
     ("gone-too-early", Fault::BugGoneTooEarly),
     ("trust-damaged-log", Fault::BugTrustDamagedLog),
+    ("confirm-void", Fault::BugConfirmVoid),
     ("restart-without-all", Fault::BugRestartWithoutAll),
     ("restart-beyond-state", Fault::BugRestartBeyondState),
     ("ignore-lease", Fault::BugIgnoreLease),
@@ -104,6 +105,7 @@ struct Totals {
     refusals: u64,
     snapshots: u64,
     restores: u64,
+    waits: u64,
     index_changes: u64,
     hand_overs: (u64, u64),
     faults: u64,
@@ -125,6 +127,7 @@ impl Totals {
         self.refusals += outcome.refusals;
         self.snapshots += outcome.snapshots;
         self.restores += outcome.restores;
+        self.waits += outcome.waits;
         self.index_changes += outcome.index_changes;
         self.faults += outcome.faults;
         self.hand_overs.0 += outcome.hand_overs.0;
@@ -148,6 +151,7 @@ impl Totals {
         self.refusals += other.refusals;
         self.snapshots += other.snapshots;
         self.restores += other.restores;
+        self.waits += other.waits;
         self.index_changes += other.index_changes;
         self.faults += other.faults;
         self.hand_overs.0 += other.hand_overs.0;
@@ -251,7 +255,7 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
     }
     println!(
         "sim: {} runs, {} failed; {} faults, {} commits, {} refused, {} statements refused within a \
-         transaction, {} reads and {} snapshots checked, {} restores, {} indexes built or dropped, {} view changes, \
+         transaction, {} reads and {} snapshots checked, {} restores, {} waits for disks, {} indexes built or dropped, {} view changes, \
          {} hand-overs and {} called off, {} unknown outcomes, {} signals in {:.1} s",
         totals.runs,
         totals.failures.len(),
@@ -262,6 +266,7 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
         totals.reads,
         totals.snapshots,
         totals.restores,
+        totals.waits,
         totals.index_changes,
         totals.views,
         totals.hand_overs.0,

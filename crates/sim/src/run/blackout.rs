@@ -10,10 +10,14 @@ use crate::{
     network::End,
     world::{Event, World},
 };
-use lats_base::{ClientId, Duration, NodeId, prng::Prng};
+use lats_base::{ClientId, Duration, NodeId, RefCode, prng::Prng};
 use lats_catalog::Change;
-use lats_client::core::{Answer, ClientCore};
+use lats_client::{
+    api::Committed,
+    core::{Answer, ClientCore},
+};
 use lats_signals::io::{FILE_CONTROL, FILE_REDO};
+use std::collections::BTreeSet;
 
 /// How long a cluster may take to be up again when all its nodes are started for good.
 const UP: Duration = Duration::from_millis(20_000);
@@ -21,6 +25,8 @@ const UP: Duration = Duration::from_millis(20_000);
 const CHANGE_MS: u64 = 500;
 /// So long is waited for a node to be filled, in ms.
 const FILL_MS: u64 = 2_000;
+/// So many transfers are asked about after a restart.
+const ASKED: u64 = 8;
 /// From the first start on nodes may die again for so long, in ms.
 const UNSTEADY_MS: u64 = 3_000;
 
@@ -71,7 +77,7 @@ impl Run {
                 self.begin_to_fill(first, random)?;
             }
         }
-        let dark = Dark::falls(&self.world);
+        let dark = Dark::falls(&self.world, &self.ledger);
         // Now and then one lives on, and finds that nobody can lead it.
         let all: Vec<NodeId> = self.world.nodes.keys().copied().collect();
         let spared = random.chance(1, 4).then(|| all[random.below(all.len() as u64) as usize]);
@@ -91,15 +97,60 @@ impl Run {
         let dark = dark.with_disks(&self.world, spared);
         self.dark = Some(if rots { dark.with_rot() } else { dark });
         // Nobody is left to hear of what follows.
-        for (node, client) in
-            spared.into_iter().flat_map(|n| self.clients.iter().map(move |c| (n, c)))
-        {
-            self.world.disconnect(End::Client(client.number), End::Node(node));
+        self.dismiss_clients(spared);
+        Ok(())
+    }
+
+    /// Clients end, and with them their links to these nodes.
+    fn dismiss_clients(&mut self, nodes: impl IntoIterator<Item = NodeId>) {
+        for node in nodes {
+            for client in &self.clients {
+                self.world.disconnect(End::Client(client.number), End::Node(node));
+            }
         }
         self.clients.clear();
         self.world.client_count = 0;
         self.world.readers.clear();
         self.world.for_clients.clear();
+    }
+
+    /// DURABLE-7: whoever has lived through it asks what became of its transfers.
+    fn ask_what_is_left(&mut self, random: &mut Prng) -> Result<(), String> {
+        let all: Vec<(i64, Committed)> =
+            self.ledger.receipts.iter().map(|(r, c)| (*r, *c)).collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        let nodes = self.data_nodes();
+        let home = Some(nodes[random.below(nodes.len() as u64) as usize]);
+        let mut asker = SimClient::new(1, home, random.next_u64());
+        asker.core = ClientCore::new(ClientId::new(random.next_u64() | 1 << 40), home);
+        self.clients.push(asker);
+        self.world.client_count = 1;
+        self.connect_clients();
+        self.wait_for_clients()?;
+        let ids = nodes.iter().flat_map(|node| checkers::rows(&self.world, *node));
+        let rows: Vec<_> = ids.filter(|((table, _), _)| *table == self.ledger.history.id).collect();
+        let images = rows.iter().flat_map(|(_, rows)| rows.values());
+        let there: BTreeSet<i64> =
+            images.map(|(image, ..)| self.ledger.history.numbers(image)[0]).collect();
+        for _ in 0..ASKED {
+            let (row, receipt) = all[random.below(all.len() as u64) as usize];
+            let ticket = self.clients[0].core.wait_until_durable(receipt);
+            self.flush(0);
+            let said = match self.wait_for(0, ticket)? {
+                Answer::Epochs { durable, .. } => durable >= receipt.epoch,
+                Answer::Failed(e) if e.code == RefCode::MadeVoid => false,
+                other => return Err(format!("transfer {row} of {receipt:?}: {other:?}")),
+            };
+            if said != there.contains(&row) {
+                return Err(format!(
+                    "a client asked about transfer {row} of {receipt:?} after a restart, and was told: it is {}durable",
+                    if said { "" } else { "not " }
+                ));
+            }
+        }
+        self.dismiss_clients(nodes);
         Ok(())
     }
 
@@ -188,6 +239,7 @@ impl Run {
         let restarted_at = dark.check(&self.world, &self.ledger)?;
         if let Some(epoch) = restarted_at {
             self.ledger.transfer_epochs.retain(|_, at| *at <= epoch);
+            self.ledger.on_disk = self.ledger.on_disk.min(epoch);
         }
         self.say("the cluster is up again");
         self.come_to_rest()?;
@@ -197,11 +249,12 @@ impl Run {
         checkers::epochs_move(&self.world)?;
         checkers::replicas_equal(&self.world)?;
         checkers::indexes_match(&self.world)?;
-        match restarted_at {
-            Some(_) => checkers::unique_indexes_match(&self.world),
-            // Whoever has built one is gone, and the node that it was at lives.
-            None => Ok(()),
+        if restarted_at.is_some() {
+            // Else whoever has built one is gone, and the node that it was at lives.
+            checkers::unique_indexes_match(&self.world)?;
+            self.ask_what_is_left(random)?;
         }
+        Ok(())
     }
 
     /// New clients with a new ledger, and new tables in the place of the old ones.
