@@ -138,8 +138,17 @@ def check_upkeep(binary, cluster, archive, folder):
     shown = run(binary, "archive", "show", "--data-dir", cluster.directory, "--json")
     before, = json.loads(shown.stdout)
     assert len(before["nodes"]) == 2 and before["ranges"], shown.stdout
+    # Files that nodes work with look like those of an archive, and may lie within it: they must stay.
+    work = os.path.join(archive, "latsdb-data", "node-1")
+    os.makedirs(work)
+    for path in glob.glob(os.path.join(archive, "*", "node-1", "*.log")):
+        shutil.copy(path, work)
+    there = sorted(os.listdir(work))
+    assert there
     expect(run(binary, "archive", "prune", archive, "--keep", folder, "--dry-run"), 0, "would be removed")
     expect(run(binary, "archive", "prune", archive, "--keep", folder), 0, r"files removed, .* older than epoch")
+    assert sorted(os.listdir(work)) == there, "prune has removed files that are not the archive's"
+    shutil.rmtree(os.path.join(archive, "latsdb-data"))
     expect(run(binary, "archive", "prune", archive, "--keep", archive), 1, "no backup")
     expect(run(binary, "archive", "prune", cluster.directory, "--keep", folder), 1, "is no archive")
     expect(run(binary, "archive", "show", folder), 1, "nothing has been archived into")

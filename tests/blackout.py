@@ -4,7 +4,7 @@
 Threads move money between accounts; half of them wait for disks (SET durability = 'disk'). A random moment later every node is
 killed with SIGKILL, and in half of the rounds the supervisor, too, which is then started again by hand. On the way up nodes are
 killed again now and then. When the cluster is whole, every transfer that was acknowledged to a session with durability = 'disk' must
-be there, no refused one, balances must follow from the transfers, and all nodes must give the same rows: the state of one epoch.
+be there, and every table that one has created, no refused transfer, balances must follow from the transfers, and all nodes must give the same rows: the state of one epoch.
 Transfers of the other sessions may be lost if they were committed in the last moments, but only as a whole.
 """
 
@@ -30,6 +30,44 @@ class DiskWorker(Worker):
             self.connection.query("SET durability = 'disk'")
             self.told = self.connection
         super().transfer()
+
+
+class Definer(threading.Thread):
+    """Creates and drops tables, and waits for disks each time. What it was told is there in the end."""
+
+    def __init__(self, number, port, stop):
+        super().__init__(daemon=True)
+        self.number, self.port, self.stopped = number, port, stop
+        self.created, self.dropped, self.failure = [], [], None
+        self.nodes_die = False
+
+    def run(self):
+        try:
+            connection = connect(self.port, 5)
+            connection.query("SET durability = 'disk'")
+            for at in range(100_000):
+                if self.stopped.is_set():
+                    return
+                name = f"made_{self.number}_{at}"
+                # What is under way when all die may be there or not.
+                connection.query(f"CREATE TABLE {name} (id INT PRIMARY KEY)")
+                self.created.append(name)
+                if at % 3 == 2:
+                    gone = self.created.pop(0)
+                    connection.query(f"DROP TABLE {gone}")
+                    self.dropped.append(gone)
+        except (OSError, MySQLError) as error:
+            if not self.nodes_die:
+                self.failure = str(error)
+
+    def check(self, connection):
+        there = {row[0] for row in connection.query("SHOW TABLES")}
+        wrong = [f"table {name} was created, and is gone" for name in self.created if name not in there]
+        wrong += [f"table {name} was dropped, and is there" for name in self.dropped if name in there]
+        for name in there:
+            if name.startswith("made_"):
+                connection.query(f"DROP TABLE {name}")
+        return wrong
 
 
 class Durable(Cluster):
@@ -69,17 +107,19 @@ def blackout(cluster, ports, ledger, number, args, chooser):
     stop = threading.Event()
     base = number * args.threads
     workers = [(DiskWorker if i % 2 else Worker)(base + i + 1, ports, Ledger(), stop) for i in range(args.threads)]
-    for worker in workers:
-        worker.start()
+    definer = Definer(number, ports[0], stop)
+    for thread in workers + [definer]:
+        thread.start()
     time.sleep(chooser.uniform(0.3, args.seconds))
     by_hand = chooser.random() < 0.5
+    definer.nodes_die = True
     cluster.kill_all(by_hand, chooser)
     stop.set()
     killed = time.monotonic()
-    for worker in workers:
-        worker.join(20)
-    if stuck := [w.index for w in workers if w.is_alive()]:
-        return [f"workers {stuck} hang"], {}
+    for thread in workers + [definer]:
+        thread.join(20)
+    if stuck := [w.name for w in workers + [definer] if w.is_alive()]:
+        return [f"threads {stuck} hang"], {}
     if by_hand:
         starting = subprocess.Popen([cluster.binary, "start", "--data-dir", cluster.directory, "--sql-port", str(cluster.sql_port),
                                      "--detach", "--restart-delay-ms", "200", "--memory-mib", "1024", *cluster.options],
@@ -111,11 +151,11 @@ def blackout(cluster, ports, ledger, number, args, chooser):
         ledger.unknown += own.unknown
         for error, count in own.errors.items():
             ledger.errors[error] = ledger.errors.get(error, 0) + count
-    wrong = check(ledger, ports)
+    wrong = check(ledger, ports) + definer.check(connect(ports[0], 30))
     disk = sum(len(w.ledger.committed) for w in workers if isinstance(w, DiskWorker))
-    print(f"blackout {number}: {'all' if by_hand else 'all nodes'} killed, {again} killed again, whole after {up:.2f} s; {disk} commits on disk, "
+    print(f"blackout {number}: {'all' if by_hand else 'all nodes'} killed, {again} killed again, whole after {up:.2f} s; {disk} commits and {len(definer.created)} tables on disk, "
           f"{lost} others lost, {len(there)} transfers", flush=True)
-    failures = [w.failure for w in workers if w.failure]
+    failures = [w.failure for w in workers + [definer] if w.failure]
     return wrong + [f"a thread of the test failed: {f}" for f in failures], {"up": up, "lost": lost}
 
 
@@ -138,7 +178,7 @@ def main():
         setup = Connection(ports[0], "test")
         prepare(setup)
         setup.query("SET durability = 'disk'")
-        # The tables, and the rows in them, are on disk then.
+        # The tables were created before: they, and the rows in them, are on disk then.
         setup.query("INSERT INTO transfer VALUES (0, 0, 1, 0)")
         setup.query("DELETE FROM transfer WHERE id = 0")
         setup.close()

@@ -16,7 +16,7 @@ use lats_catalog::{
     Catalog, Change, ChangeErrorKind, IndexDef, SEQUENCES_TABLE, SYSTEM_DATABASE, TableDef, Unique,
 };
 use lats_client::{
-    api::{LockWait, RowOp, RowOpKind, RowOutcome, RowResult, StoreError},
+    api::{Committed, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, StoreError},
     net::Client,
 };
 use lats_values::{RowLayout, Value};
@@ -124,6 +124,7 @@ async fn fill(
     (catalog, wanted, tables, made): (&Catalog, &Wanted, &[TableDef], &mut Vec<String>),
     progress: &Arc<Progress>,
 ) -> Result<BTreeMap<TableId, u64>, BackupError> {
+    let before = client.committed_by_now().await?.restarts;
     create(client, catalog, (wanted, tables), made).await?;
     let targets = Arc::new(targets(&client.catalog(), tables)?);
     let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
@@ -132,7 +133,12 @@ async fn fill(
     let reader = tokio::task::spawn_blocking(move || source.send_all(&sender));
     write_all(client, receiver, &targets, progress).await?;
     let counts = reader.await.map_err(|error| BackupError::died(&error))??;
-    match client.all_durable().await {
+    // Of rows that were written before a restart of the cluster some may be gone.
+    let epoch = client.committed_by_now().await?.epoch;
+    match client.durable(Committed { epoch, restarts: before }).await {
+        Err(error) if error.code == RefCode::MadeVoid => Err(BackupError::Refused(
+            "all nodes have died meanwhile, and the cluster was restarted: some of the rows may be missing".to_string(),
+        )),
         Err(error) if error.code != RefCode::NothingKept => Err(error.into()),
         _ => Ok(counts),
     }

@@ -84,9 +84,11 @@ struct Outlet {
 /// Requests are refused while so much waits for one node.
 const BACKLOG_BYTES_MAX: usize = 64 << 20;
 const TICK: Duration = Duration::from_millis(5);
-/// As many wait for disks as may.
-const WAITERS_RETRY: Duration = Duration::from_millis(10);
-const WAITERS_RETRIES: u32 = 500;
+/// While a node group is lost or silent nobody can know what is durable, and whoever asks is told so: it is asked again for so long.
+const NOBODY_KNOWS: Duration = Duration::from_millis(5_000);
+/// The pauses between.
+const LOOK_AT_DISKS_MIN: Duration = Duration::from_millis(10);
+const LOOK_AT_DISKS_MAX: Duration = Duration::from_millis(160);
 /// Whoever waits for changes looks again after so long even if it hears of none.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_000);
 
@@ -318,34 +320,49 @@ impl Client {
     /// [`RefCode::NotOnDisk`] if that takes very long, [`RefCode::NothingKept`] if nothing is kept on disk, [`RefCode::MadeVoid`] if
     /// all replicas have died meanwhile, and it was lost with them.
     pub async fn durable(&self, committed: Committed) -> Result<(), StoreError> {
-        let epoch = committed.epoch;
-        // Each question has its own patience; so many times one is asked again.
-        for _ in 0..WAITERS_RETRIES {
+        let end = tokio::time::Instant::now() + NOBODY_KNOWS;
+        let mut pause = LOOK_AT_DISKS_MIN;
+        loop {
+            // Each question has its own patience, unless nobody can know now or too many wait already: then it is asked again.
             match self.ask(|core| core.wait_until_durable(committed)).await {
-                Answer::Epochs { durable, .. } if durable >= epoch => return Ok(()),
+                Answer::Epochs { durable, .. } if durable >= committed.epoch => return Ok(()),
                 Answer::Epochs { durable, .. } if durable == Epoch::default() => {
                     return Err(RefCode::NothingKept.into());
                 }
-                // Too many wait already.
-                Answer::Epochs { .. } => tokio::time::sleep(WAITERS_RETRY).await,
+                Answer::Epochs { .. } if tokio::time::Instant::now() < end => {
+                    tokio::time::sleep(pause).await;
+                    pause = (2 * pause).min(LOOK_AT_DISKS_MAX);
+                }
+                Answer::Epochs { .. } => return Err(RefCode::NotOnDisk.into()),
                 other => return Err(unexpected(other)),
             }
         }
-        Err(RefCode::NotOnDisk.into())
     }
 
-    /// Waits until everything that is committed by now, by whomever, is on the disks of all replicas.
+    /// As if something were committed now: it is durable when everything is that is committed by now, by whomever.
     ///
     /// # Errors
-    /// As [`Self::durable`], and when no node answers.
-    pub async fn all_durable(&self) -> Result<(), StoreError> {
+    /// When no node answers.
+    pub async fn committed_by_now(&self) -> Result<Committed, StoreError> {
         match self.ask(ClientCore::fetch_epochs).await {
             // Other nodes may have heard of the next one.
             Answer::Epochs { current, restarts, .. } => {
-                let epoch = Epoch::new(current.get() + 1);
-                self.durable(Committed { epoch, restarts }).await
+                Ok(Committed { epoch: Epoch::new(current.get() + 1), restarts })
             }
             other => Err(unexpected(other)),
+        }
+    }
+
+    /// Waits until everything that is committed by now, by whomever, is on the disks of all replicas, and with it the definitions
+    /// (DURABLE-5).
+    ///
+    /// # Errors
+    /// As [`Self::durable`], and when no node answers; [`RefCode::NotOnDisk`] if the cluster is restarted meanwhile, for what was lost
+    /// then depends on what it was.
+    pub async fn all_durable(&self) -> Result<(), StoreError> {
+        match self.durable(self.committed_by_now().await?).await {
+            Err(error) if error.code == RefCode::MadeVoid => Err(RefCode::NotOnDisk.into()),
+            ended => ended,
         }
     }
 

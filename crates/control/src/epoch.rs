@@ -188,9 +188,13 @@ impl Control {
 
     pub(crate) fn on_epoch_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let EpochReq { request, durable, restarts, .. } = signal.body();
-        if restarts > self.state.restarts() {
-            // It has heard of a restart that this node has not; it asks again.
+        if !self.joined || restarts > self.state.restarts() {
+            // This node knows less than whoever asks, who asks again.
             return;
+        }
+        if restarts < self.state.restarts() && self.is_just_restarted() {
+            // DURABLE-7: no disk may know of the restart yet, and the next one may begin without what this one has restored.
+            return self.note_epoch_used(self.epochs.current, ctx);
         }
         if self.is_void(durable, restarts) && !ctx.fault(Fault::BugConfirmVoid) {
             return self.answer_epochs((signal.sender(), request), true, ctx);
@@ -206,6 +210,12 @@ impl Control {
             return self.tell_epochs((signal.sender(), request), ctx);
         }
         self.wait_for_disks(durable, (signal.sender(), request), ctx);
+    }
+
+    /// True until something has become durable since the last restart.
+    fn is_just_restarted(&self) -> bool {
+        let restored = self.state.restored.last().copied().unwrap_or_default();
+        self.state.view.config.keeps && self.epochs.disk.durable <= restored
     }
 
     /// DURABLE-7: what was committed in this epoch, after so many restarts, was lost with a later one.

@@ -25,7 +25,11 @@ use std::{
 
 /// Where a node of a cluster archives.
 pub(crate) fn directory(archive: &Path, cluster: u64, node: u16) -> PathBuf {
-    node_directory(&archive.join(format!("{cluster:016x}")), node)
+    node_directory(&directory_of_cluster(archive, cluster), node)
+}
+
+fn directory_of_cluster(archive: &Path, cluster: u64) -> PathBuf {
+    archive.join(format!("{cluster:016x}"))
 }
 
 /// What `--archive` says to end it.

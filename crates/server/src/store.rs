@@ -157,6 +157,10 @@ impl Store for ClusterStore {
         changed
     }
 
+    async fn all_durable(&self) -> Result<(), StoreError> {
+        self.client.all_durable().await
+    }
+
     fn builder(&self) -> Builder {
         self.client.builder()
     }

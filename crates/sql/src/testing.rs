@@ -395,6 +395,11 @@ impl Store for Memory {
         Ok(Ok(()))
     }
 
+    async fn all_durable(&self) -> Result<(), StoreError> {
+        self.inner().log.push("all to disk".to_owned());
+        Ok(())
+    }
+
     fn builder(&self) -> Builder {
         Builder::default()
     }

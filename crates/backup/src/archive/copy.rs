@@ -204,14 +204,15 @@ impl Archiver {
             return Ok(false);
         };
         let is_damaged = match &stream.to {
-            To::Copy(to) => {
-                self.end(to)?;
-                breaks_off(&stream.reader, next)?
-            }
+            To::Copy(_) => breaks_off(&stream.reader, next)?,
             To::Unknown | To::Done => !is_readable,
         };
+        // As long as that fails it does not count as whole.
         if is_damaged && self.keep_unreadable(log)? {
             unreadable.push(log.clone());
+        }
+        if let To::Copy(to) = &stream.to {
+            self.end(to)?;
         }
         Ok(true)
     }
@@ -369,7 +370,11 @@ impl Archiver {
                 let path = self.directory.join(format!("{TIMES_PREFIX}{now_ms:015}.lats"));
                 let file = File::create(&path).map_err(BackupError::file(&path))?;
                 let head = Head::new(self.of.0, self.of.1);
-                file.write_all_at(head.as_bytes(), 0).map_err(BackupError::file(&path))?;
+                if let Err(error) = file.write_all_at(head.as_bytes(), 0) {
+                    // A full disk is tried again and again.
+                    let _ = fs::remove_file(&path);
+                    return Err(BackupError::file(&path)(error));
+                }
                 let bytes = size_of::<Head>() as u64;
                 self.times.insert(TimesFile { path, file, bytes, day })
             }

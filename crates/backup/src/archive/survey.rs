@@ -307,9 +307,10 @@ impl Archive {
 }
 
 impl Segment {
-    /// Where it stands in its log.
-    pub(super) fn order(&self) -> (u32, u64) {
-        (self.life, self.number)
+    /// Where it stands in its log. Lives follow each other within one restart of the cluster; clocks, which they are numbered by,
+    /// may have been set back before the next.
+    pub(super) fn order(&self) -> (u32, u32, u64) {
+        (self.restarts, self.life, self.number)
     }
 
     /// Reads it; gives its bytes.

@@ -171,6 +171,16 @@ pub(super) struct At {
     pub(super) doubt: Option<Doubt>,
 }
 
+/// What a file says of a time.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    node: NodeId,
+    /// The last entry by then.
+    ended: Ended,
+    /// There is another one soon after.
+    goes_on: bool,
+}
+
 /// The clocks of nodes did not agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doubt {
@@ -211,34 +221,44 @@ impl Times {
                 continue;
             }
             // A clock may have been set back: what was noted then is left out.
-            let entries = noted.entries()?.into_iter();
-            let ended = entries.take_while(|ended| ended.at_ms <= at_ms).last();
+            let entries = noted.entries()?;
+            let is_later = |ended: &Ended| ended.at_ms > at_ms;
+            let count = entries.iter().position(is_later).unwrap_or(entries.len());
+            let ended = entries[..count].last();
             let ended = ended.filter(|ended| at_ms <= ended.at_ms.saturating_add(HEARD_MS));
-            heard.extend(ended.map(|ended| (noted.node, ended)));
+            let next = entries.get(count);
+            let goes_on = next.is_some_and(|next| next.at_ms <= at_ms.saturating_add(HEARD_MS));
+            heard.extend(ended.map(|ended| Heard { node: noted.node, ended: *ended, goes_on }));
         }
         let last = self.files.iter().map(|noted| noted.last.at_ms).max();
-        let fast = heard.iter().max_by_key(|(_, ended)| ended.epoch);
+        let fast = heard.iter().max_by_key(|heard| heard.ended.epoch);
         let (Some(fast), true) = (fast, last.is_some_and(|last| at_ms <= last)) else {
             return Err(self.nobody_knows(at_ms)?);
         };
-        let known = heard.iter().map(|(_, ended)| ended.known()).max().unwrap_or_default();
-        let doubt = self.doubt(&heard, *fast, at_ms)?;
-        Ok(At { epoch: fast.1.epoch, known, doubt })
+        let known = heard.iter().map(|heard| heard.ended.known()).max().unwrap_or_default();
+        let doubt = self.doubt(&heard, fast, at_ms)?;
+        Ok(At { epoch: fast.ended.epoch, known, doubt })
     }
 
-    /// A node notes an epoch some tenths of a second after another one, unless their clocks differ.
+    /// A node that goes on notes an epoch some tenths of a second after another one, unless their clocks differ; and one whose clock
+    /// was set back has noted the same time twice.
     fn doubt(
         &self,
-        heard: &[(NodeId, Ended)],
-        fast: (NodeId, Ended),
+        heard: &[Heard],
+        fast: &Heard,
         at_ms: u64,
     ) -> Result<Option<Doubt>, BackupError> {
-        let slow = heard.iter().min_by_key(|(_, ended)| ended.epoch);
-        let Some(slow) = slow.filter(|slow| slow.1.epoch < fast.1.epoch) else { return Ok(None) };
-        let noted = self.ended_for(slow.0, fast.1.epoch)?;
+        let of = |heard: &Heard| (heard.node, heard.ended.epoch);
+        let told = |slow: &Heard| Some(Doubt { slow: of(slow), fast: of(fast) });
+        let before = |slow: &&Heard| slow.ended.epoch < fast.ended.epoch;
+        if let Some(twice) = heard.iter().filter(before).find(|slow| slow.node == fast.node) {
+            return Ok(told(twice));
+        }
+        let slow = heard.iter().filter(before).filter(|slow| slow.goes_on);
+        let Some(slow) = slow.min_by_key(|slow| slow.ended.epoch) else { return Ok(None) };
+        let noted = self.ended_for(slow.node, fast.ended.epoch)?;
         let differs = noted.is_some_and(|noted| noted > at_ms.saturating_add(HEARD_MS));
-        let of = |(node, ended): (NodeId, Ended)| (node, ended.epoch);
-        Ok(differs.then(|| Doubt { slow: of(*slow), fast: of(fast) }))
+        Ok(if differs { told(slow) } else { None })
     }
 
     fn nobody_knows(&self, at_ms: u64) -> Result<BackupError, BackupError> {
@@ -375,6 +395,9 @@ mod tests {
         let of = |node, epoch| (NodeId::new(node), Epoch::new(epoch));
         assert_eq!(at.epoch.get(), 600);
         assert_eq!(at.doubt, Some(Doubt { slow: of(1, 500), fast: of(2, 600) }));
+        // A node that is away for a while says nothing of clocks.
+        let one = [(49_000, 490), (90_000, 900)];
+        assert_eq!(times("away", &[&one, &two]).at(50_000).unwrap().doubt, None);
     }
 
     #[test]

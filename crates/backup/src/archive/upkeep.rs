@@ -9,7 +9,7 @@ use lats_base::{Epoch, NodeId};
 use lats_files::redo::Span;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 /// What is there of one node.
@@ -59,26 +59,14 @@ impl Archive {
         managers.reduce(|a, b| common(&a, &b)).unwrap_or_default()
     }
 
-    /// The files that are of no use where all backups that are kept are of this epoch, or of later ones.
-    ///
-    /// # Errors
-    /// If what was noted cannot be read.
-    pub fn superfluous(&self, oldest: Epoch) -> Result<Vec<PathBuf>, BackupError> {
+    /// The files that are of no use where all backups that are kept are of this epoch, or of later ones. States are small, and any
+    /// may be the one that was known at a later moment: they stay.
+    pub fn superfluous(&self, oldest: Epoch) -> Vec<PathBuf> {
         let logs = self.segments.chunk_by(|a, b| (a.node, a.instance) == (b.node, b.instance));
         let logs = logs.flat_map(|log| older_segments(log, oldest));
-        let states = in_directories(self.states.iter().map(|(path, kept)| (path, kept)));
-        // What the nodes had noted by then is known for any later moment, too.
-        let known = self.times.known_by(oldest)?;
-        let states = states.into_values().flat_map(|states| {
-            let newest = states.iter().rposition(|(_, kept)| kept.known() <= known);
-            states.into_iter().take(newest.unwrap_or(0)).map(|(path, _)| path.clone())
-        });
-        let noted = in_directories(self.times.files().iter().map(|noted| (&noted.path, noted)));
-        let noted = noted.into_values().flat_map(|files| {
-            let newest = files.iter().rposition(|(_, noted)| noted.first.epoch <= oldest);
-            files.into_iter().take(newest.unwrap_or(0)).map(|(path, _)| path.clone())
-        });
-        Ok(logs.chain(states).chain(noted).collect())
+        // A time at which no later epoch was noted is one before the backup.
+        let noted = self.times.files().iter().filter(|noted| noted.last.epoch < oldest);
+        logs.chain(noted.map(|noted| noted.path.clone())).collect()
     }
 }
 
@@ -89,17 +77,6 @@ fn older_segments(log: &[Segment], oldest: Epoch) -> impl Iterator<Item = PathBu
     let older =
         log.iter().filter(move |segment| first.is_some_and(|first| segment.order() < first));
     older.map(|segment| segment.path.clone())
-}
-
-/// Each directory's files, in the order they were in.
-fn in_directories<'a, T>(
-    files: impl Iterator<Item = (&'a PathBuf, T)>,
-) -> BTreeMap<Option<&'a Path>, Vec<(&'a PathBuf, T)>> {
-    let mut directories: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (path, file) in files {
-        directories.entry(path.parent()).or_default().push((path, file));
-    }
-    directories
 }
 
 /// Spans that touch each other are one; those of no epoch say nothing here.

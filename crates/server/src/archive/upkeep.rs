@@ -1,6 +1,6 @@
 //! `latsdb archive`: what nodes have archived, and removal of what is not needed any more.
 
-use super::{MARKER, is_directory, now_ms};
+use super::{MARKER, directory_of_cluster, is_directory, now_ms};
 use crate::{
     backup::{manifest, open_archive},
     cluster_file::ClusterFile,
@@ -94,17 +94,22 @@ async fn show(directory: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
         bail!("nothing has been archived into {}", directory.display());
     }
     let mut records = Vec::new();
+    let mut status = ExitCode::SUCCESS;
     for cluster in clusters {
-        let archive = open_archive(directories.to_vec(), cluster).await?;
-        match as_json {
-            true => records.push(record(cluster, &archive)?),
-            false => print(cluster, &archive)?,
+        match (open_archive(directories.to_vec(), cluster).await, as_json) {
+            (Ok(archive), true) => records.push(record(cluster, &archive)?),
+            (Ok(archive), false) => print(cluster, &archive)?,
+            // The others are shown all the same.
+            (Err(error), _) => {
+                status = ExitCode::FAILURE;
+                eprintln!("latsdb: archive of cluster {cluster:016x}: {error:#}");
+            }
         }
     }
     if as_json {
         say!("{:#}", Value::from(records));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(status)
 }
 
 fn record(cluster: u64, archive: &Archive) -> anyhow::Result<Value> {
@@ -189,7 +194,10 @@ async fn prune(directory: &Path, keep: &[String], dry_run: bool) -> anyhow::Resu
     let Some((cluster, oldest)) = of else { bail!("name a backup with --keep") };
     let archive = open_archive(vec![directory.to_path_buf()], cluster).await?;
     let (mut files, mut bytes) = (0, 0);
-    for path in archive.superfluous(oldest)? {
+    // Files that nodes work with look alike, and may lie within the archive.
+    let ours = directory_of_cluster(directory, cluster);
+    let is_ours = |path: &PathBuf| path.ancestors().nth(2) == Some(&ours);
+    for path in archive.superfluous(oldest).into_iter().filter(is_ours) {
         let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         match if dry_run { Ok(()) } else { fs::remove_file(&path) } {
             Ok(()) => (files, bytes) = (files + 1, bytes + length),

@@ -40,16 +40,27 @@ impl<S: Store> Session<S> {
                 return Err(error::not_supported("LOCK TABLES").into());
             }
             Statement::UnlockTables => {}
-            Statement::CreateTable(create) => return self.create_table(create).await,
-            Statement::CreateIndex(create) => return self.create_index(create).await,
-            Statement::CreateDatabase { .. } | Statement::CreateSchema { .. } => {
-                return self.create_database(statement).await;
-            }
-            Statement::Drop { .. } => return self.drop_object(statement).await,
-            Statement::Truncate(truncate) => return self.truncate(truncate).await,
-            other => return Err(refused(other).into()),
+            other => return self.define(other).await,
         }
         Ok(Done::nothing())
+    }
+
+    /// A change of definitions. It waits for disks as a commit does.
+    async fn define(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
+        let outcome = match statement {
+            Statement::CreateTable(create) => self.create_table(create).await,
+            Statement::CreateIndex(create) => self.create_index(create).await,
+            Statement::CreateDatabase { .. } | Statement::CreateSchema { .. } => {
+                self.create_database(statement).await
+            }
+            Statement::Drop { .. } => self.drop_object(statement).await,
+            Statement::Truncate(truncate) => self.truncate(truncate).await,
+            other => Err(refused(other).into()),
+        }?;
+        if self.variables.wants_disk() {
+            self.shared.store.all_durable().await?;
+        }
+        Ok(outcome)
     }
 
     fn chain(&mut self, chain: bool) {

@@ -185,6 +185,28 @@ fn locking_reads() {
 }
 
 #[test]
+fn what_waits_for_disks_is_said_by_the_session_at_the_end() {
+    let mut desk = desk();
+    let waited = |desk: &Desk| -> Vec<String> {
+        let mut inner = desk.store.inner();
+        inner.log.drain(..).filter(|l| l.ends_with("to disk")).collect()
+    };
+    desk.run("UPDATE t SET k = 5 WHERE id = 1");
+    desk.run("CREATE TABLE u (id INT PRIMARY KEY)");
+    assert_eq!(waited(&desk), [""; 0]);
+    desk.run("BEGIN; UPDATE t SET k = 6 WHERE id = 1; SET durability = 'disk'; COMMIT");
+    assert_eq!(waited(&desk), ["to disk"], "this transaction, and those that follow");
+    desk.run("UPDATE t SET k = 7 WHERE id = 1");
+    assert_eq!(waited(&desk), ["to disk"]);
+    desk.run("CREATE INDEX j ON u (id); DROP TABLE u; CREATE DATABASE d");
+    assert_eq!(waited(&desk), ["all to disk"; 3], "definitions wait as rows do");
+    desk.run("DROP TABLE missing");
+    assert_eq!(waited(&desk), [""; 0], "nothing was changed");
+    desk.run("SET durability = 'replicated'; UPDATE t SET k = 8 WHERE id = 1; DROP DATABASE d");
+    assert_eq!(waited(&desk), [""; 0]);
+}
+
+#[test]
 fn locked_rows_are_left_out_or_refuse_the_statement() {
     let mut desk = desk();
     desk.run("INSERT INTO t VALUES (3, 3), (4, 4)");
