@@ -188,7 +188,8 @@ impl Control {
 
     pub(crate) fn on_epoch_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let EpochReq { request, durable, restarts, .. } = signal.body();
-        if !self.joined || restarts > self.state.restarts() {
+        let is_new = !self.joined && !ctx.fault(Fault::BugTellBeforeJoining);
+        if is_new || restarts > self.state.restarts() {
             // This node knows less than whoever asks, who asks again.
             return;
         }

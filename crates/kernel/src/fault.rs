@@ -96,6 +96,8 @@ pub enum Fault {
     BugTrustDamagedLog,
     /// Planted bug: a commit that a restart has made void counts as durable.
     BugConfirmVoid,
+    /// Planted bug: a node that is no member yet says what is durable.
+    BugTellBeforeJoining,
     /// Planted bug: a replica that is being filled does not log that rows are gone which its log has.
     BugForgetGoneRows,
     /// Planted bug: it logs that they are gone as of an epoch in which they may have been there.

@@ -62,6 +62,8 @@ pub struct Ledger {
     pub receipts: BTreeMap<i64, Committed>,
     /// The newest epoch that a client was told to be durable.
     pub on_disk: Epoch,
+    /// What a client that has lived through a blackout was told: this transfer is durable, or it is not.
+    pub heard: Vec<(i64, bool)>,
     /// So many transfers were on disk when their clients went on.
     pub waits: u64,
     /// Epochs of acknowledged writes, by register and value.
@@ -132,6 +134,9 @@ pub struct SimClient {
 /// A row of the history: its id, from, to, amount.
 type Transfer = (i64, i64, i64, i64);
 
+/// What is to be durable; and the transfer, if it is one from before a blackout.
+type Asked = (Committed, Option<i64>);
+
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
@@ -201,7 +206,7 @@ enum Doing {
     },
     /// It waits until its transfer is durable.
     Waiting {
-        receipt: Committed,
+        asked: Asked,
         ticket: Ticket,
     },
     /// An index comes or goes.
@@ -277,6 +282,7 @@ impl Ledger {
             transfer_epochs: BTreeMap::new(),
             receipts: BTreeMap::new(),
             on_disk: Epoch::default(),
+            heard: Vec::new(),
             waits: 0,
             value_epochs: BTreeMap::new(),
             causes: Vec::new(),
@@ -530,7 +536,7 @@ impl SimClient {
                     self.start_snapshot(*complete, ledger);
                 }
             }
-            Doing::Waiting { receipt, .. } => self.after_waiting(receipt, &answer, ledger),
+            Doing::Waiting { asked, .. } => self.after_waiting(asked, &answer, ledger),
             Doing::ChangingIndex { .. } => {
                 ledger.index_changes += u64::from(matches!(answer, Answer::Changed(Ok(_))));
                 self.doing = Doing::Rereading { ticket: self.core.fetch_catalog() };
@@ -770,11 +776,33 @@ impl SimClient {
     fn wait_for_disks(&mut self, receipt: Committed) {
         if self.random.chance(1, 6) {
             let ticket = self.core.wait_until_durable(receipt);
-            self.doing = Doing::Waiting { receipt, ticket };
+            self.doing = Doing::Waiting { asked: (receipt, None), ticket };
         }
     }
 
-    fn after_waiting(&self, receipt: Committed, answer: &Answer, ledger: &mut Ledger) {
+    /// It asks about a transfer from before a blackout as soon as there is anybody to ask, and until it is told.
+    pub fn survive(&mut self, row: i64, receipt: Committed) {
+        let ticket = self.core.wait_until_durable(receipt);
+        self.doing = Doing::Waiting { asked: (receipt, Some(row)), ticket };
+    }
+
+    fn after_waiting(&mut self, (receipt, survives): Asked, answer: &Answer, ledger: &mut Ledger) {
+        let said = match answer {
+            Answer::Epochs { durable, .. } => Some(*durable >= receipt.epoch),
+            Answer::Failed(e) if e.code == RefCode::MadeVoid => Some(false),
+            _ => None,
+        };
+        if let Some(row) = survives {
+            let keeps_nothing =
+                matches!(answer, Answer::Epochs { durable, .. } if *durable == Epoch::default());
+            return match said {
+                _ if keeps_nothing => {
+                    ledger.violate(format!("transfer {row}: told that nothing is kept on disks"));
+                }
+                Some(said) => ledger.heard.push((row, said)),
+                None => self.survive(row, receipt),
+            };
+        }
         match answer {
             Answer::Epochs { durable, .. } if *durable >= receipt.epoch => {
                 ledger.on_disk = ledger.on_disk.max(receipt.epoch);

@@ -147,6 +147,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugRestartWithoutAll
             | Fault::BugRestartBeyondState
             | Fault::BugConfirmVoid
+            | Fault::BugTellBeforeJoining
     )
 }
 

@@ -77,6 +77,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("gone-too-early", Fault::BugGoneTooEarly),
     ("trust-damaged-log", Fault::BugTrustDamagedLog),
     ("confirm-void", Fault::BugConfirmVoid),
+    ("tell-before-joining", Fault::BugTellBeforeJoining),
     ("restart-without-all", Fault::BugRestartWithoutAll),
     ("restart-beyond-state", Fault::BugRestartBeyondState),
     ("ignore-lease", Fault::BugIgnoreLease),

@@ -10,7 +10,7 @@ use crate::{
     network::End,
     world::{Event, World},
 };
-use lats_base::{ClientId, Duration, NodeId, RefCode, prng::Prng};
+use lats_base::{ClientId, Duration, NodeId, prng::Prng};
 use lats_catalog::Change;
 use lats_client::{
     api::Committed,
@@ -25,6 +25,8 @@ const UP: Duration = Duration::from_millis(20_000);
 const CHANGE_MS: u64 = 500;
 /// So long is waited for a node to be filled, in ms.
 const FILL_MS: u64 = 2_000;
+/// Whoever lives through a blackout asks about one of so many that were committed last.
+const LAST: usize = 20;
 /// So many transfers are asked about after a restart.
 const ASKED: u64 = 8;
 /// From the first start on nodes may die again for so long, in ms.
@@ -96,9 +98,43 @@ impl Run {
         let rots = rotten.is_some_and(|node| self.rot(node, random));
         let dark = dark.with_disks(&self.world, spared);
         self.dark = Some(if rots { dark.with_rot() } else { dark });
-        // Nobody is left to hear of what follows.
+        // Nobody is left to hear of what follows, but for one who asks now and then.
         self.dismiss_clients(spared);
+        let mut random = Prng::new(self.world.digest);
+        if random.chance(1, 2) {
+            self.let_one_survive(spared, &mut random);
+        }
         Ok(())
+    }
+
+    /// DURABLE-7: it asks about a transfer from before, and goes on asking while nodes come back.
+    fn let_one_survive(&mut self, spared: Option<NodeId>, random: &mut Prng) {
+        let receipts = &self.ledger.receipts;
+        if receipts.is_empty() {
+            return;
+        }
+        // What was committed last is what may be lost.
+        let from = receipts.len() - receipts.len().min(LAST);
+        let at = random.between(from as u64, receipts.len() as u64 - 1) as usize;
+        let mut newest: Vec<(i64, Committed)> = receipts.iter().map(|(r, c)| (*r, *c)).collect();
+        newest.sort_by_key(|(row, receipt)| (receipt.restarts, receipt.epoch, *row));
+        let (row, receipt) = newest[at];
+        self.add_asker(random);
+        self.clients[0].survive(row, receipt);
+        if let Some(node) = spared {
+            self.world.at(Duration::ZERO, Event::Connect(End::Client(1), End::Node(node)));
+        }
+        self.world.at(Duration::from_millis(1), Event::Client(1));
+    }
+
+    /// A client that does nothing but ask.
+    fn add_asker(&mut self, random: &mut Prng) {
+        let nodes = self.data_nodes();
+        let home = Some(nodes[random.below(nodes.len() as u64) as usize]);
+        let mut asker = SimClient::new(1, home, random.next_u64());
+        asker.core = ClientCore::new(ClientId::new(random.next_u64() | 1 << 40), home);
+        self.clients.push(asker);
+        self.world.client_count = 1;
     }
 
     /// Clients end, and with them their links to these nodes.
@@ -121,36 +157,45 @@ impl Run {
         if all.is_empty() {
             return Ok(());
         }
-        let nodes = self.data_nodes();
-        let home = Some(nodes[random.below(nodes.len() as u64) as usize]);
-        let mut asker = SimClient::new(1, home, random.next_u64());
-        asker.core = ClientCore::new(ClientId::new(random.next_u64() | 1 << 40), home);
-        self.clients.push(asker);
-        self.world.client_count = 1;
-        self.connect_clients();
-        self.wait_for_clients()?;
-        let ids = nodes.iter().flat_map(|node| checkers::rows(&self.world, *node));
-        let rows: Vec<_> = ids.filter(|((table, _), _)| *table == self.ledger.history.id).collect();
-        let images = rows.iter().flat_map(|(_, rows)| rows.values());
-        let there: BTreeSet<i64> =
-            images.map(|(image, ..)| self.ledger.history.numbers(image)[0]).collect();
+        if self.clients.is_empty() {
+            self.add_asker(random);
+            self.connect_clients();
+            self.wait_for_clients()?;
+            self.world.at(Duration::from_millis(1), Event::Client(1));
+        }
+        self.wait_for_asker()?;
         for _ in 0..ASKED {
             let (row, receipt) = all[random.below(all.len() as u64) as usize];
-            let ticket = self.clients[0].core.wait_until_durable(receipt);
+            self.clients[0].survive(row, receipt);
             self.flush(0);
-            let said = match self.wait_for(0, ticket)? {
-                Answer::Epochs { durable, .. } => durable >= receipt.epoch,
-                Answer::Failed(e) if e.code == RefCode::MadeVoid => false,
-                other => return Err(format!("transfer {row} of {receipt:?}: {other:?}")),
-            };
+            self.wait_for_asker()?;
+        }
+        let nodes = self.data_nodes().into_iter();
+        let rows: Vec<_> = nodes.flat_map(|node| checkers::rows(&self.world, node)).collect();
+        let history = rows.iter().filter(|((table, _), _)| *table == self.ledger.history.id);
+        let images = history.flat_map(|(_, rows)| rows.values());
+        let there: BTreeSet<i64> =
+            images.map(|(image, ..)| self.ledger.history.numbers(image)[0]).collect();
+        for (row, said) in std::mem::take(&mut self.ledger.heard) {
             if said != there.contains(&row) {
+                let not = if said { "" } else { "not " };
+                let receipt = self.ledger.receipts.get(&row);
                 return Err(format!(
-                    "a client asked about transfer {row} of {receipt:?} after a restart, and was told: it is {}durable",
-                    if said { "" } else { "not " }
+                    "a client asked about transfer {row} of {receipt:?} after a restart, and was told: it is {not}durable"
                 ));
             }
         }
-        self.dismiss_clients(nodes);
+        Ok(())
+    }
+
+    fn wait_for_asker(&mut self) -> Result<(), String> {
+        let end = self.world.now.plus(Duration::from_millis(20_000));
+        while !self.clients[0].is_idle() {
+            if self.world.now >= end {
+                return Err(format!("nobody answers {}", self.clients[0].describe()));
+            }
+            self.run_for(Duration::from_millis(1))?;
+        }
         Ok(())
     }
 
@@ -254,7 +299,10 @@ impl Run {
             checkers::unique_indexes_match(&self.world)?;
             self.ask_what_is_left(random)?;
         }
-        Ok(())
+        let nodes = self.data_nodes();
+        self.dismiss_clients(nodes);
+        // Its last event finds nobody: it is not taken for one of the next client's.
+        self.run_for(Duration::from_millis(5))
     }
 
     /// New clients with a new ledger, and new tables in the place of the old ones.
