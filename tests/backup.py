@@ -95,6 +95,7 @@ def backup_under_load(args, cluster, ports, folder, kills):
 
 def damage(args, folder, chooser):
     """Whatever byte is another: it is noticed, and nothing is restored from it."""
+    expect(run(args.binary, "inspect", folder), 0, r"backup of cluster [0-9a-f]+ as of epoch \d+.*\n(.*\n)*.*part 1 of a backup of cluster")
     for name in sorted(os.listdir(folder)):
         for _ in range(3):
             spoilt = folder + "-spoilt"
@@ -107,6 +108,7 @@ def damage(args, folder, chooser):
                 file.seek(at)
                 file.write(bytes([byte ^ (1 << chooser.randrange(8))]))
             expect(run(args.binary, "backup", "verify", spoilt), 1, name.replace(".", r"\."))
+            expect(run(args.binary, "inspect", spoilt), 1, "can(not)? be used")
             shutil.rmtree(spoilt)
         spoilt = folder + "-spoilt"
         shutil.copytree(folder, spoilt)

@@ -18,7 +18,7 @@ mod write;
 
 pub use format::{MANIFEST_FILE, Manifest, PartEntry, TableEntry};
 pub use place::{Place, make_directory};
-pub use read::manifest;
+pub use read::{PartFound, manifest, survey_part};
 pub use restore::{Later, Restored, Wanted, restore, would_restore};
 pub use take::take;
 pub use verify::{Verified, verify};

@@ -52,6 +52,11 @@ impl Place {
         Ok(Self { name: PathBuf::from(text), objects })
     }
 
+    /// A directory.
+    pub fn directory(path: &Path) -> Self {
+        Self { name: path.to_path_buf(), objects: None }
+    }
+
     /// What a file is called in words.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.name.join(name)

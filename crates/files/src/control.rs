@@ -9,6 +9,8 @@ pub const MAGIC: [u8; 8] = *b"LATSCTRL";
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
+const NEWER_VERSION: &str = "a newer version of LatsDB has written it";
+
 /// Whose state it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
@@ -91,11 +93,15 @@ pub fn open(file: &[u8]) -> Result<(Owner, &[u8]), Unreadable> {
     if head.magic != MAGIC {
         return Err(Damaged("it is no control file"));
     }
+    // Heads of other versions may have another length, and their checksums elsewhere.
+    if head.version > VERSION && head.head_bytes as usize != size_of::<Head>() {
+        return Err(Wrong(NEWER_VERSION));
+    }
     if head.checksum != head.checksum() {
         return Err(Damaged("its head is damaged"));
     }
     if head.version > VERSION {
-        return Err(Wrong("a newer version of LatsDB has written it"));
+        return Err(Wrong(NEWER_VERSION));
     }
     let content = file.get(head.head_bytes as usize..).unwrap_or_default();
     let content = content.get(..head.content_bytes as usize).ok_or(Damaged("it is cut off"))?;
@@ -132,6 +138,21 @@ mod tests {
         for length in 0..file.len() {
             assert!(decode(OWNER, &file[..length]).is_err(), "{length} bytes are enough");
         }
+    }
+
+    #[test]
+    fn a_newer_version_is_named_whatever_its_head_looks_like() {
+        let newer = Err(Unreadable::Wrong(NEWER_VERSION));
+        let mut file = encode(OWNER, b"a state");
+        file[8] += 1;
+        assert_eq!(decode(OWNER, &file), Err(Unreadable::Damaged("its head is damaged")));
+        file[12] += 8;
+        assert_eq!(decode(OWNER, &file), newer, "its checksum is elsewhere");
+        file[12] -= 8;
+        let (mut head, _) = Head::read_from_prefix(&file).unwrap();
+        head.checksum = head.checksum();
+        file[..size_of::<Head>()].copy_from_slice(head.as_bytes());
+        assert_eq!(decode(OWNER, &file), newer);
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use crate::say::say;
 use anyhow::{Context, bail};
-use lats_backup::archive::{in_words, times_in};
+use lats_backup::{
+    BackupError, MANIFEST_FILE, PartEntry, Place, TableEntry,
+    archive::{in_words, times_in},
+};
 use lats_files::{
     control,
     redo::{End, Record, RecordKind, SEGMENT_HEAD_BYTES, Seal, Segment},
@@ -13,10 +16,10 @@ use std::{
     process::ExitCode,
 };
 
-/// Print what is in redo logs and control files. The files of a running node may be read as well.
+/// Print what is in redo logs, control files, archives and backups. The files of a running node may be read as well.
 #[derive(clap::Args)]
 pub(crate) struct InspectArgs {
-    /// Files, or directories of nodes (as `latsdb-data/node-1`) or of their archives.
+    /// Files, or directories of nodes (as `latsdb-data/node-1`), of their archives, or of backups.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Print every record of redo logs, and every change.
@@ -28,6 +31,10 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     let mut damaged = false;
     for path in &args.paths {
         for file in files(path)? {
+            if let Some(is_damaged) = inspect_backup(&file)? {
+                damaged |= is_damaged;
+                continue;
+            }
             let bytes =
                 fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
             say!("{} ({} bytes)", file.display(), bytes.len());
@@ -45,8 +52,8 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<ExitCode> {
     Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What files of nodes, and of archives, are called.
-const PREFIXES: [&str; 3] = ["control-", "redo-", "times-"];
+/// What files of nodes, of archives, and of backups are called.
+const PREFIXES: [&str; 5] = ["control-", "redo-", "times-", "rows-", MANIFEST_FILE];
 
 fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.is_dir() {
@@ -62,7 +69,7 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     files.sort();
     if files.is_empty() {
         bail!(
-            "{} has no files of a node or of its archive; name a directory like latsdb-data/node-1",
+            "{} has no files of a node, of its archive, or of a backup; name a directory like latsdb-data/node-1",
             path.display()
         );
     }
@@ -81,6 +88,68 @@ fn is_never_begun(path: &Path, bytes: &[u8]) -> bool {
 
 fn is_of_times(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("times-"))
+}
+
+/// None: it is no file of a backup. True if it is damaged. Parts may be as large as a GiB: they are read block by block.
+fn inspect_backup(file: &Path) -> anyhow::Result<Option<bool>> {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_part = name.starts_with("rows-");
+    if name != MANIFEST_FILE && !is_part {
+        return Ok(None);
+    }
+    let metadata = fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
+    say!("{} ({} bytes)", file.display(), metadata.len());
+    let shown = if is_part { show_part(file) } else { show_manifest(file) };
+    Ok(Some(shown.unwrap_or_else(|error| {
+        say!("  cannot be used: {error}");
+        true
+    })))
+}
+
+fn show_manifest(file: &Path) -> Result<bool, BackupError> {
+    let place = Place::directory(file.parent().unwrap_or(Path::new("")));
+    let manifest = lats_backup::manifest(&place)?;
+    say!(
+        "  backup of cluster {:016x} as of epoch {}, begun at {} (UTC), taken in {} ms by LatsDB {}",
+        manifest.cluster,
+        manifest.epoch,
+        in_words(manifest.taken_at_ms),
+        manifest.took_ms,
+        manifest.software
+    );
+    let is_durable = if manifest.is_durable {
+        "can go on with it"
+    } else {
+        "cannot go on with it: it was not on the disks of all replicas"
+    };
+    say!("  an archive {is_durable}");
+    for TableEntry { table, rows, bytes } in &manifest.tables {
+        let def = manifest.catalog.tables.get(table);
+        let name = def.map(|def| format!("{}.{}", def.database, def.name)).unwrap_or_default();
+        say!("  table {table}: {name}, {rows} rows, {bytes} bytes");
+    }
+    for PartEntry { number, blocks, .. } in &manifest.parts {
+        say!("  part {number}: {blocks} blocks");
+    }
+    Ok(false)
+}
+
+fn show_part(file: &Path) -> Result<bool, BackupError> {
+    let part = lats_backup::survey_part(file)?;
+    say!(
+        "  part {} of a backup of cluster {:016x} as of epoch {}: {} blocks",
+        part.number,
+        part.cluster,
+        part.epoch,
+        part.blocks
+    );
+    for (table, TableEntry { rows, bytes, .. }) in &part.tables {
+        say!("  table {table}: {rows} rows, {bytes} bytes");
+    }
+    if let Some(fault) = &part.fault {
+        say!("  nothing that can be used behind that: {fault}");
+    }
+    Ok(part.fault.is_some())
 }
 
 /// True if it is damaged.

@@ -98,6 +98,11 @@ impl<'f> Segment<'f> {
         if head.magic != MAGIC {
             return Err("it is no redo log");
         }
+        // Heads of other versions may have another length, and their checksums elsewhere. (One bit that turns over changes one of the
+        // two only.)
+        if head.version != VERSION && head.head_bytes != SEGMENT_HEAD_BYTES {
+            return Err(OTHER_VERSION);
+        }
         if head.checksum != hash::partition_hash(checked) {
             return Err("its head is damaged");
         }

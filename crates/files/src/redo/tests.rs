@@ -367,3 +367,22 @@ fn a_segment_is_read_in_parts_of_any_size() {
         assert_eq!((next.by_ref().count(), next.is_over()), (0, true));
     }
 }
+
+#[test]
+fn another_version_is_named_whatever_its_head_looks_like() {
+    let mut file = written();
+    file[8] -= 1;
+    assert_eq!(
+        Segment::open(&file).unwrap_err(),
+        "its head is damaged",
+        "a bit may have turned over"
+    );
+    file[12] -= 8;
+    assert_eq!(Segment::open(&file).unwrap_err(), OTHER_VERSION, "its checksum is elsewhere");
+    file[12] += 8;
+    let (mut head, _) = SegmentHead::read_from_prefix(&file).unwrap();
+    let checked = size_of::<SegmentHead>() - size_of::<u64>();
+    head.checksum = hash::partition_hash(&head.as_bytes()[..checked]);
+    file[..size_of::<SegmentHead>()].copy_from_slice(head.as_bytes());
+    assert_eq!(Segment::open(&file).unwrap_err(), OTHER_VERSION);
+}
