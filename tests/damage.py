@@ -122,6 +122,28 @@ def one_damage(cluster, ports, expected, kind, what, nodes, keep, chooser):
     return [], f"{name}: {len(found[0])} rows"
 
 
+def no_head_can_be_read(cluster):
+    """Nothing is left that says what was durable: the cluster must not begin with empty tables, but say what is wrong."""
+    keep = cluster.directory + ".first"
+    shutil.copytree(cluster.directory, keep)
+    for node in (1, 2):
+        for path in files(cluster.directory, node, "redo"):
+            with open(path, "r+b") as file:
+                file.seek(20)
+                byte = file.read(1)[0]
+                file.seek(20)
+                file.write(bytes([byte ^ 1]))
+    serves, text = start(cluster, 8)
+    if serves:
+        cluster.run("stop")
+    shutil.rmtree(cluster.directory)
+    os.rename(keep, cluster.directory)
+    if serves:
+        return ["all heads of redo logs are damaged, and the cluster serves"]
+    told = "can give back epoch" in text and "has a head that can be read" in text
+    return [] if told else [f"all heads of redo logs are damaged: it does not say so: {text[-300:]}"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
@@ -141,6 +163,7 @@ def main():
             setup.query("INSERT INTO thing VALUES " + ",".join(f"({i}, 'value {i} {'x' * 100}')" for i in range(at, at + 100)))
         setup.close()
         cluster.run("stop")
+        wrong += no_head_can_be_read(cluster)
         # Several lives, several segments.
         cluster.start()
         cluster.wait_whole()
@@ -160,7 +183,7 @@ def main():
             cluster.run("stop")
         except RuntimeError as error:
             wrong.append(str(error))
-    print(f"damage: {len(wrong)} wrong")
+    print(f"damage: {len(wrong)} wrong: {wrong}" if wrong else "damage: all is right")
     return 1 if wrong else 0
 
 

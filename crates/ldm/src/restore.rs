@@ -232,8 +232,17 @@ impl Ldm {
     fn tell_survey(&mut self, ctx: &mut Ctx<'_>) {
         let Some(restore) = &mut self.restore else { return };
         restore.step = Step::Surveyed;
-        let Survey { newest, durable, passed_over, .. } = restore.found;
+        let Survey { newest, mut durable, passed_over, .. } = restore.found;
         let instance = self.instance;
+        if restore.files.is_unreadable() {
+            // More than this log can give back, however much it was.
+            durable = durable.max(Epoch::new(1));
+            let text = format!(
+                "the redo log of data manager {instance} is damaged: none of its segments has a head that can be read; another replica gives back its rows"
+            );
+            let (shell, note) = (BlockRef::shell(ctx.node()), NoteOrd { reserved: 0 });
+            ctx.send_with(shell, &note, &[text.as_bytes()]);
+        }
         let body = SurveyRep { newest, durable, instance, reserved: 0 };
         let steps = lats_catalog::encode(&restore.found.steps);
         ctx.send_with(BlockRef::control(ctx.node()), &body, &[&steps]);

@@ -25,6 +25,8 @@ pub(super) struct LogFiles {
     /// The bytes of all files that were read.
     pub(super) log_bytes: u64,
     requests: u64,
+    /// Something stands where a segment's head should be, and is none.
+    has_bad_head: bool,
 }
 
 /// Requests of its own among those to io.
@@ -48,6 +50,7 @@ impl LogFiles {
             survey: Survey::default(),
             log_bytes: 0,
             requests: 0,
+            has_bad_head: false,
         }
     }
 
@@ -62,6 +65,13 @@ impl LogFiles {
     pub(super) fn are(&mut self, segments: Vec<u32>) {
         self.at = segments.len().saturating_sub(1);
         self.segments = segments;
+        self.has_bad_head = false;
+    }
+
+    /// RESTART-2: none of the heads can be read, and one was written: it is not known what was durable, but there was something. (A head
+    /// is written as a whole, or not at all.)
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.has_bad_head && self.segments.is_empty()
     }
 
     fn next_request(&mut self) -> u64 {
@@ -113,6 +123,7 @@ impl LogFiles {
             Err(OTHER_VERSION) => Err(OTHER_VERSION),
             // It was begun when the power was lost.
             Err(_) => {
+                self.has_bad_head |= head.iter().any(|byte| *byte != 0);
                 self.segments.truncate(self.at);
                 self.at = self.at.saturating_sub(1);
                 Ok(false)
