@@ -193,7 +193,8 @@ impl Control {
             // This node knows less than whoever asks, who asks again.
             return;
         }
-        if restarts < self.state.restarts() && self.is_just_restarted() {
+        let asks_about_former = durable > Epoch::default() && restarts < self.state.restarts();
+        if asks_about_former && self.is_just_restarted() {
             // DURABLE-7: no disk may know of the restart yet, and the next one may begin without what this one has restored.
             return self.note_epoch_used(self.epochs.current, ctx);
         }
