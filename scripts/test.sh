@@ -55,6 +55,7 @@ step "simulator: more fixed seeds" "$target/sim/sim" --seed 301 --seeds 1700
 step "simulator: fresh seeds" "$target/sim/sim" --seeds 800
 step "simulator: fresh storms" "$target/sim/sim" --seeds 20 --storm
 step "simulator: a node group is lost or falls silent, fresh seeds" "$target/sim/sim" --seeds 200 --outage
+step "simulator: all nodes of two node groups die, fresh seeds" "$target/sim/sim" --seeds 200 --blackout
 for bug in forget-tentative-row read-stale-backup answer-early abort-decided carry-in-parts \
   epoch-done-early forget-older-version keep-refused-statement share-without-lock blind-to-deadlocks \
   hasty-victim forget-index-change forget-open-change; do
@@ -82,6 +83,8 @@ step "simulator: the planted bug ignore-lease is found" \
   bash scripts/planted.sh "$target/sim/sim" ignore-lease 100 --storm
 step "simulator: the planted bug forget-earlier-leases is found" \
   bash scripts/planted.sh "$target/sim/sim" forget-earlier-leases 600 --storm
+step "simulator: the planted bug keep-alone is found" \
+  bash scripts/planted.sh "$target/sim/sim" keep-alone 400 --blackout
 for bug in commit-without-lost wait-for-the-silent forget-the-silent; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 200 --outage
 done

@@ -521,18 +521,32 @@ impl Control {
     }
 
     /// RESTART-7: nobody has any rows any more, or so many voters have died that nobody can lead this node, and those who
-    /// wait for a restart wait for its disk, too. Unless it serves as the only replica of all its data, it ends. True if it does.
+    /// wait for a restart wait for its disk, too. Unless it serves as the only replica of all its data, and another group is not
+    /// all that waits for it, it ends. True if it does.
     pub(crate) fn gives_way_to_restart(&mut self, ctx: &mut Ctx<'_>) -> bool {
         let gone = |id: u64| crate::is_among(&self.gone, id) || self.has_newer_life(id);
         let leaderless = self.leader().is_none() && self.consensus.nobody_can_lead(gone);
         let view = &self.state.view;
         let lost = view.groups.iter().all(Group::is_lost);
-        let ends = view.config.keeps && (lost || leaderless && !self.serves_alone(ctx));
+        let is_waited_for = self.all_others_wait(ctx) && !ctx.fault(Fault::BugKeepAlone);
+        let serves = self.serves_alone(ctx) && !is_waited_for;
+        let ends = view.config.keeps && (lost || leaderless && !serves);
         if ends {
             let why = "the nodes that had the rows have died; a new process takes part in the restart of the cluster";
             self.leave(why, ctx);
         }
         ends
+    }
+
+    /// There are other node groups, and all data nodes but this one have begun newer lives: nothing but this life keeps the cluster
+    /// from its restart, and no rows of the other groups can be served before.
+    fn all_others_wait(&self, ctx: &Ctx<'_>) -> bool {
+        let view = &self.state.view;
+        let others = || view.data_nodes().filter(|m| m.node != ctx.node());
+        let in_another_group =
+            |m: &Member| view.group_of_node(m.node).is_some_and(|(_, g)| !g.had(ctx.node()));
+        others().any(in_another_group)
+            && others().all(|m| self.has_newer_life(raft_id(m.node, m.incarnation)))
     }
 
     /// True if there was a link to a newer life of the same node.

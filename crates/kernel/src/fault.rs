@@ -98,6 +98,8 @@ pub enum Fault {
     BugConfirmVoid,
     /// Planted bug: a node that is no member yet says what is durable.
     BugTellBeforeJoining,
+    /// Planted bug: the only replica of a node group keeps serving while all others wait for it to take part in a restart.
+    BugKeepAlone,
     /// Planted bug: a replica that is being filled does not log that rows are gone which its log has.
     BugForgetGoneRows,
     /// Planted bug: it logs that they are gone as of an epoch in which they may have been there.

@@ -42,6 +42,8 @@ pub enum Kind {
     Storm,
     /// Two node groups, one of which is lost soon.
     Outage,
+    /// Two node groups, which die at once soon.
+    Blackout,
 }
 
 /// How a run ended.
@@ -145,6 +147,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugTrimEarly
             | Fault::BugForgetRestarts
             | Fault::BugRestartWithoutAll
+            | Fault::BugKeepAlone
             | Fault::BugRestartBeyondState
             | Fault::BugConfirmVoid
             | Fault::BugTellBeforeJoining
@@ -169,7 +172,7 @@ fn arm_helpful_crash(bug: Fault, crash_points: &mut Faults) {
 pub fn run(options: &Options) -> Outcome {
     let mut random = Prng::new(options.seed);
     let mut shape = draw_shape(&mut random);
-    if options.kind == Kind::Outage {
+    if matches!(options.kind, Kind::Outage | Kind::Blackout) {
         (shape.data_nodes, shape.replicas) = (4, 2);
     }
     let mut crash_points = draw_crash_points(&mut random);
@@ -276,7 +279,10 @@ fn draw_shape(random: &mut Prng) -> Shape {
     let rows = random.between(1, 4) as usize * [1, 1, 64][random.below(3) as usize];
     // So are batches of scans: a few rows.
     let scans = Slices { scan_rows: rows, scan_batch_bytes: 30 * rows, ..Slices::default() };
-    let slices = Slices { rows, ..if rows < 64 { scans } else { Slices::default() } };
+    // Records lie across parts of logs.
+    let log_bytes = [2_000, 20_000, 1 << 18][random.clone().below(3) as usize];
+    let slices = if rows < 64 { scans } else { Slices::default() };
+    let slices = Slices { rows, log_bytes, ..slices };
     // Long ones outlast the election of another leader.
     let lease_ms = [300, 300, 900][random.below(3) as usize];
     Shape {
@@ -301,6 +307,7 @@ fn draw_disk_ways(random: &mut Prng) -> DiskWays {
         control_slowness: 0,
         full_once_in: once_in(random, 4, 30, 1_000),
         fails_once_in: once_in(random, 4, 100, 2_000),
+        unreadable_once_in: once_in(random, 4, 5, 200),
     }
 }
 
@@ -356,7 +363,7 @@ impl Run {
         let count = match self.kind {
             Kind::Mixed => faults::draw_count(random),
             Kind::Storm => STORM,
-            Kind::Outage => 1,
+            Kind::Outage | Kind::Blackout => 1,
         };
         let length_ms = faults::plan(&mut self.world, menu, count, random);
         self.run_and_check_disks(Duration::from_millis(length_ms + 300), &mut random.clone())?;
@@ -367,10 +374,16 @@ impl Run {
         if self.silence_a_group(&mut random.clone())? {
             return Ok(());
         }
-        if checkers::newest_view(&self.world).is_some_and(|v| v.groups.len() > 1) {
-            return self.lose_a_group(random);
+        let has_several = checkers::newest_view(&self.world).is_some_and(|v| v.groups.len() > 1);
+        let loses_one = match self.kind {
+            Kind::Mixed | Kind::Storm => random.clone().chance(1, 2),
+            Kind::Outage => true,
+            Kind::Blackout => false,
+        };
+        match has_several && loses_one {
+            true => self.lose_a_group(random),
+            false => self.black_out(random),
         }
-        self.black_out(random)
     }
 
     /// Now and then it is looked at what a loss of all power would leave.

@@ -1,5 +1,7 @@
 //! The simulated cluster: nodes, their executors, and the events that move them.
 
+mod storage;
+
 use crate::{
     disk::Disk,
     faults::Disturbance,
@@ -19,12 +21,11 @@ use lats_signals::{
     control::{
         ClientGoneRep, CloseLinkOrd, LeaveOrd, LinkDownRep, LinkUpRep, RESTART, StopNodeReq,
     },
-    io::{
-        IO_FAILED, IO_FULL, IO_MISSING, IoConf, IoListConf, IoListReq, IoReadConf, IoReadReq,
-        IoRef, IoRemoveReq, IoWriteReq, WRITE_SYNC,
-    },
+    io::{IoListReq, IoReadReq, IoRemoveReq, IoWriteReq},
 };
 use std::collections::BTreeMap;
+pub use storage::DiskWays;
+use storage::Storage;
 
 /// What happens at some instant.
 #[derive(Debug)]
@@ -174,36 +175,19 @@ pub struct World {
     pub disks: BTreeMap<NodeId, Disk>,
     /// How the disks are.
     pub disk_ways: DiskWays,
-    /// Redo logs are written into files that were used before.
-    reuses_files: bool,
     /// Redo logs are archived.
     pub archives: bool,
     /// Nodes that were away may have other disks when they come back.
     pub replaces_disks: bool,
-    disk_random: Prng,
-    disk_failed_at: Instant,
-    disk_full_until: BTreeMap<NodeId, Instant>,
+    storage: Storage,
     /// Digest of everything that was delivered: equal for equal seeds.
     pub digest: u64,
     /// Signals delivered.
     pub delivered: u64,
     /// When a data node was killed after which nobody has committed yet.
     pub killed_at: Option<Instant>,
-    /// Nodes that ended themselves, and why.
+    /// Nodes that ended themselves, or lost their power, and why.
     pub stops: Vec<(NodeId, String)>,
-}
-
-/// How disks are in a run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DiskWays {
-    /// How many times longer than a good one each takes.
-    pub slowness: u64,
-    /// The same for the control state, if that is more.
-    pub control_slowness: u64,
-    /// One write of so many finds no room, for up to a second; 0: none does.
-    pub full_once_in: u64,
-    /// One sync of so many fails; 0: none does.
-    pub fails_once_in: u64,
 }
 
 /// News for a client.
@@ -218,6 +202,8 @@ pub enum ForClient {
 
 /// Why a process ended at a named point of a protocol.
 pub const CRASH_POINT: &str = "a crash point";
+/// What is said of a process that has died because its machine has no power.
+pub const LOST_POWER: &str = "its power is lost";
 
 impl World {
     /// A cluster that is about to be founded at time zero.
@@ -238,12 +224,9 @@ impl World {
             calm: false,
             disks: BTreeMap::new(),
             disk_ways: DiskWays::default(),
-            reuses_files: Prng::new(seed.rotate_left(32)).chance(1, 2),
             archives: Prng::new(seed.rotate_left(16)).chance(1, 2),
             replaces_disks: Prng::new(seed.rotate_left(24)).chance(1, 4),
-            disk_random: Prng::new(!seed),
-            disk_failed_at: Instant::ZERO,
-            disk_full_until: BTreeMap::new(),
+            storage: Storage::new(seed),
             digest: 0,
             delivered: 0,
             killed_at: None,
@@ -276,8 +259,8 @@ impl World {
                 placement.with_queries(reads.collect::<Vec<_>>())
             }
         };
-        let segment_bytes = 1 << self.disk_random.between(8, 18);
-        let waiting_bytes_max = 1 << [13, 16, 22][self.disk_random.below(3) as usize];
+        let segment_bytes = 1 << self.storage.random.between(8, 18);
+        let waiting_bytes_max = 1 << [13, 16, 22][self.storage.random.below(3) as usize];
         NodeConfig {
             redo: Some(RedoFiles { cluster: 1, segment_bytes, waiting_bytes_max }),
             node: member.node,
@@ -535,116 +518,6 @@ impl World {
         }
     }
 
-    /// A block wants something of its node's disk.
-    fn on_io_signal(&mut self, node: NodeId, signal: &Signal<'_>) {
-        let Some(life) = self.nodes.get(&node).map(SimNode::life) else { return };
-        let (least, most) = (2_000, 100_000);
-        let (asked, least, most) = match signal.number() {
-            Some(SignalNumber::IoWriteReq) => {
-                let asked = signal.body::<IoWriteReq>();
-                let code = self.write_to_disk(node, &asked, signal.payload());
-                let syncs = asked.flags & WRITE_SYNC != 0;
-                let (least, most) = if syncs { (50_000, 3_000_000) } else { (least, most) };
-                (Asked::Write(asked, code), least, most)
-            }
-            Some(SignalNumber::IoReadReq) => (Asked::Read(signal.body()), least, most),
-            Some(SignalNumber::IoListReq) => (Asked::List(signal.body()), least, most),
-            Some(SignalNumber::IoRemoveReq) => (Asked::Remove(signal.body()), least, most),
-            _ => return,
-        };
-        let of_control = signal.sender().kind() == Some(BlockKind::Control);
-        let for_control = if of_control { self.disk_ways.control_slowness } else { 0 };
-        let slowness = self.disk_ways.slowness.max(for_control).max(1);
-        let takes = Duration::from_nanos(self.disk_random.between(least, most) * slowness);
-        self.at(takes, Event::Disk { node, life, to: signal.sender(), asked });
-    }
-
-    /// Writes, unless there is no room; what is wrong, or 0.
-    fn write_to_disk(&mut self, node: NodeId, asked: &IoWriteReq, bytes: &[u8]) -> u32 {
-        let (ways, random) = (self.disk_ways, &mut self.disk_random);
-        let fills = !self.calm && ways.full_once_in > 0 && random.chance(1, ways.full_once_in);
-        let until = self.disk_full_until.entry(node).or_default();
-        if fills {
-            *until = self.now.plus(Duration::from_millis(random.between(0, 1_000)));
-        }
-        if !self.calm && (fills || self.now < *until) {
-            return IO_FULL;
-        }
-        self.disk(node).write(asked.file, asked.offset, bytes);
-        0
-    }
-
-    fn disk(&mut self, node: NodeId) -> &mut Disk {
-        let (reuses, archives) = (self.reuses_files, self.archives);
-        self.disks.entry(node).or_insert_with(|| Disk::new(reuses, archives))
-    }
-
-    /// A node ends itself when its disk fails: as often as the cluster can lose it.
-    fn may_disk_fail(&mut self, node: NodeId) -> bool {
-        let (once_in, now) = (self.disk_ways.fails_once_in, self.now);
-        let chosen = once_in > 0 && self.disk_random.chance(1, once_in);
-        let rested = now.since(self.disk_failed_at) > Duration::from_millis(100);
-        let fails = chosen && !self.calm && rested && self.can_lose(&[node]);
-        if fails {
-            self.disk_failed_at = now;
-        }
-        fails
-    }
-
-    fn on_disk(&mut self, node: NodeId, life: Incarnation, to: BlockRef, asked: &Asked) {
-        let code = self.finish_on_disk(node, asked);
-        if self.nodes.get(&node).is_none_or(|n| !n.is_alive() || n.life() != life) {
-            return;
-        }
-        let disk = self.disk(node);
-        match *asked {
-            Asked::Write(IoWriteReq { request, .. }, _) if code != 0 => {
-                self.tell(node, to, &IoRef { request, code, reserved: 0 });
-            }
-            Asked::Write(IoWriteReq { request, .. }, _)
-            | Asked::Remove(IoRemoveReq { request, .. }) => {
-                self.tell(node, to, &IoConf { request });
-            }
-            Asked::Read(IoReadReq { request, file, offset, bytes, .. }) => {
-                let Some(found) = disk.read_file(file) else {
-                    let body = IoRef { request, code: IO_MISSING, reserved: 0 };
-                    return self.tell(node, to, &body);
-                };
-                let (file_bytes, from) = (found.len() as u64, found.len().min(offset as usize));
-                let end = found.len().min(from + bytes as usize);
-                let part = found[from..end].to_vec();
-                self.tell_with(node, to, &IoReadConf { request, file_bytes }, &part);
-            }
-            Asked::List(IoListReq { request, kind, instance, .. }) => {
-                let numbers = disk.read(kind, instance).into_keys();
-                let bytes: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
-                self.tell_with(node, to, &IoListConf { request }, &bytes);
-            }
-        }
-    }
-
-    /// What is done when the time that it takes is over; what is wrong, or 0.
-    fn finish_on_disk(&mut self, node: NodeId, asked: &Asked) -> u32 {
-        match asked {
-            Asked::Write(asked, 0) if asked.flags & WRITE_SYNC != 0 => {
-                let fails = self.may_disk_fail(node);
-                let disk = self.disk(node);
-                if fails {
-                    disk.fail(asked.file.kind, asked.file.instance);
-                    return IO_FAILED;
-                }
-                disk.sync(asked.file.kind, asked.file.instance);
-                0
-            }
-            Asked::Write(_, code) => *code,
-            Asked::Remove(asked) => {
-                self.disk(node).remove(asked.file);
-                0
-            }
-            Asked::Read(_) | Asked::List(_) => 0,
-        }
-    }
-
     fn on_shell_signal(&mut self, node: NodeId, signal: &Signal<'_>) {
         match signal.number() {
             Some(SignalNumber::CloseLinkOrd) => {
@@ -870,10 +743,12 @@ impl World {
             return;
         }
         n.executors.clear();
+        let life = n.life();
         if n.config.holds_data {
             self.killed_at = Some(self.now);
         }
         n.next_wake.iter_mut().for_each(|w| *w = None);
+        self.may_lose_power(node, life);
         let others: Vec<End> = self
             .nodes
             .keys()

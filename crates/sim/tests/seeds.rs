@@ -65,6 +65,14 @@ fn outages_that_once_failed() {
     }
 }
 
+/// Runs with two node groups, all nodes of which die in the end.
+#[test]
+fn blackouts_that_once_failed() {
+    // The only replica of its group lives on, and all others wait for it.
+    let outcome = run_caught(&Options { seed: 32, kind: Kind::Blackout, ..Options::default() });
+    assert_eq!(outcome.failure, None, "repeat: cargo xtask sim --seeds 1 --seed 32 --blackout -v");
+}
+
 /// Long runs with many faults.
 #[test]
 fn storms_that_once_failed() {

@@ -35,6 +35,9 @@ struct Args {
     /// Short runs with two node groups, one of which is lost at the end.
     #[arg(long, conflicts_with = "storm")]
     outage: bool,
+    /// Short runs with two node groups, all nodes of which die in the end.
+    #[arg(long, conflicts_with_all = ["storm", "outage"])]
+    blackout: bool,
     /// Threads.
     #[arg(long, default_value_t = 2)]
     jobs: u64,
@@ -42,9 +45,10 @@ struct Args {
 
 impl Args {
     fn kind(&self) -> Kind {
-        match (self.storm, self.outage) {
-            (true, _) => Kind::Storm,
-            (_, true) => Kind::Outage,
+        match (self.storm, self.outage, self.blackout) {
+            (true, ..) => Kind::Storm,
+            (_, true, _) => Kind::Outage,
+            (_, _, true) => Kind::Blackout,
             _ => Kind::Mixed,
         }
     }
@@ -78,6 +82,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("trust-damaged-log", Fault::BugTrustDamagedLog),
     ("confirm-void", Fault::BugConfirmVoid),
     ("tell-before-joining", Fault::BugTellBeforeJoining),
+    ("keep-alone", Fault::BugKeepAlone),
     ("restart-without-all", Fault::BugRestartWithoutAll),
     ("restart-beyond-state", Fault::BugRestartBeyondState),
     ("ignore-lease", Fault::BugIgnoreLease),
@@ -251,6 +256,7 @@ fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
             Kind::Mixed => "",
             Kind::Storm => " --storm",
             Kind::Outage => " --outage",
+            Kind::Blackout => " --blackout",
         };
         println!("    repeat: cargo xtask sim --seeds 1 --seed {seed}{kind} -v");
     }

@@ -92,9 +92,8 @@ impl Run {
         let power = random.chance(2, 3);
         self.say(&format!("all nodes die{}", if power { ", power is lost" } else { "" }));
         let dead = |node: &NodeId| power && Some(*node) != spared;
-        for (_, disk) in self.world.disks.iter_mut().filter(|(node, _)| dead(node)) {
-            disk.lose_power(random);
-        }
+        let all: Vec<NodeId> = self.world.disks.keys().copied().filter(dead).collect();
+        all.into_iter().for_each(|node| self.world.lose_power(node, random));
         let rots = rotten.is_some_and(|node| self.rot(node, random));
         let dark = dark.with_disks(&self.world, spared);
         self.dark = Some(if rots { dark.with_rot() } else { dark });
