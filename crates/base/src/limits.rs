@@ -49,6 +49,8 @@ pub const EPOCH_LEAD_MAX: u64 = 1 << 20;
 pub const CLIENTS_PER_NODE_MAX: usize = 4_096;
 /// Bytes a scan sends before it waits for more credit.
 pub const SCAN_BATCH_BYTES: usize = 256 << 10;
+/// Bytes of a redo log that are read at once when a node starts.
+pub const LOG_READ_BYTES: u32 = 256 << 10;
 /// Rows a scan looks at before it gives way to other work: tens of microseconds.
 pub const SCAN_SLICE_ROWS: usize = 128;
 /// Encoded bytes of a filter, projection or update program.

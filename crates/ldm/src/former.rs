@@ -30,10 +30,6 @@ impl Former {
         Self { since, rows }
     }
 
-    fn get(&self, place: (TableId, FragmentId), id: RowId) -> Option<&Found> {
-        self.rows.get(&place)?.get(id).filter(|found| found.image.is_some())
-    }
-
     /// A primary has said what has become of the row.
     pub(crate) fn take(&mut self, place: (TableId, FragmentId), id: RowId) -> Option<Found> {
         self.rows.get_mut(&place)?.take(id)
@@ -60,30 +56,30 @@ impl Ldm {
     pub(crate) fn take_unchanged(&mut self, ord: &CopyRowsOrd, signal: &Signal<'_>) -> bool {
         let bits = signal.payload().get(..ord.unchanged_bytes as usize).unwrap_or_default();
         let ids: Vec<RowId> = set_bits(bits, ord.first_row).collect();
-        let place = (ord.table, ord.fragment);
-        let numbers = ids.iter().map(|id| (*id, self.known_number(place, *id)));
-        if digest_of(numbers) != ord.digest {
+        if self.digest_of_known(ord, &ids) != ord.digest {
             return false;
         }
-        let Some(mut former) = self.former.take() else { return ids.is_empty() };
-        self.on_fragment(ord.table, ord.fragment, |f, layout| {
-            for id in ids {
-                // What is not there any more was taken for an earlier primary.
-                let Some(found) = former.take(place, id) else { continue };
-                if let Some(image) = found.image.filter(|_| f.make_room(id, &found.key)) {
-                    f.store_copy(id, found.number, found.epoch, image, layout);
-                }
-            }
-        });
-        self.former = Some(former);
+        let place = (ord.table, ord.fragment);
+        let rows = self.former.as_mut().and_then(|former| former.rows.get_mut(&place));
+        let Some(rows) = rows else { return true };
+        // What is not there any more was taken for an earlier primary.
+        let some: Vec<(RowId, Found)> =
+            ids.into_iter().filter_map(|id| Some((id, rows.take(id)?))).collect();
+        self.on_fragment(ord.table, ord.fragment, |f, layout| f.store_found(some, layout));
         true
     }
 
-    /// The number of the row's last change up to the epoch of the log, as far as it is known here.
-    fn known_number(&self, place: (TableId, FragmentId), id: RowId) -> u64 {
-        let found = self.former.as_ref().and_then(|former| former.get(place, id));
-        let taken = || self.fragment(place.0, place.1)?.row(id).map(|row| row.number);
-        found.map(|found| found.number).or_else(taken).unwrap_or_default()
+    /// Of the numbers of these rows' last changes up to the epoch of the log, as far as they are known here.
+    fn digest_of_known(&self, ord: &CopyRowsOrd, ids: &[RowId]) -> u64 {
+        let place = (ord.table, ord.fragment);
+        let found = self.former.as_ref().and_then(|former| former.rows.get(&place));
+        let held = self.fragment(ord.table, ord.fragment);
+        let number = |id: &RowId| {
+            let found = found.and_then(|rows| rows.get(*id)).filter(|row| row.image.is_some());
+            let taken = || held?.row(*id).map(|row| row.number);
+            found.map(|row| row.number).or_else(taken).unwrap_or_default()
+        };
+        digest_of(ids.iter().map(|id| (*id, number(id))))
     }
 
     /// REJOIN-9: all rows of a fragment have been mentioned. What else is in the log has been deleted meanwhile, and the log

@@ -1,8 +1,10 @@
 //! Rows as they were found in a log, by their ids.
 
-use crate::key::Key;
+use crate::{Fragment, ahead::GROUP, key::Key};
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
-use lats_base::{Epoch, FragmentId, RowId, TableId};
+use core::hint::black_box;
+use lats_base::{Epoch, FragmentId, RowId, TableId, hash::partition_hash};
+use lats_values::RowLayout;
 
 /// The newest change of a row, up to some epoch.
 pub(crate) struct Found {
@@ -21,27 +23,48 @@ pub(crate) type FoundRows = BTreeMap<(TableId, FragmentId), FragmentRows>;
 /// Those of a fragment: in pages, for most ids are in use.
 #[derive(Default)]
 pub(crate) struct FragmentRows {
-    pages: BTreeMap<u64, Page>,
+    /// By number; none where there are no rows, or none any more.
+    pages: Vec<Option<Page>>,
+    /// Before this page there is none.
+    first: usize,
+    page_count: usize,
 }
 
 /// Rows, as long as there are any.
-#[derive(Default)]
 struct Page {
-    rows: Vec<Option<Found>>,
+    rows: Box<[Option<Found>]>,
     count: usize,
 }
 
 /// Rows of a page: so many are loaded, or logged as gone, at once (SLICE-1).
 const PAGE_ROWS: u64 = 256;
 
+/// The page of a row, and its place there.
+fn place(id: RowId) -> (usize, usize) {
+    ((id.get() / PAGE_ROWS) as usize, (id.get() % PAGE_ROWS) as usize)
+}
+
+impl Page {
+    fn new() -> Self {
+        let mut rows = Vec::new();
+        rows.resize_with(PAGE_ROWS as usize, || None);
+        Self { rows: rows.into_boxed_slice(), count: 0 }
+    }
+}
+
 impl FragmentRows {
     /// The row, which has no change yet if it is new.
     pub(crate) fn entry(&mut self, id: RowId, key: &[u8]) -> &mut Found {
-        let page = self.pages.entry(id.get() / PAGE_ROWS).or_default();
-        let at = (id.get() % PAGE_ROWS) as usize;
-        if at >= page.rows.len() {
-            page.rows.resize_with(at + 1, || None);
+        let (page, at) = place(id);
+        if page >= self.pages.len() {
+            self.pages.resize_with(page + 1, || None);
         }
+        self.first = self.first.min(page);
+        let page_count = &mut self.page_count;
+        let page = self.pages[page].get_or_insert_with(|| {
+            *page_count += 1;
+            Page::new()
+        });
         let row = &mut page.rows[at];
         page.count += usize::from(row.is_none());
         row.get_or_insert_with(|| Found {
@@ -54,29 +77,36 @@ impl FragmentRows {
     }
 
     pub(crate) fn get(&self, id: RowId) -> Option<&Found> {
-        self.pages.get(&(id.get() / PAGE_ROWS))?.rows.get((id.get() % PAGE_ROWS) as usize)?.as_ref()
+        let (page, at) = place(id);
+        self.pages.get(page)?.as_ref()?.rows[at].as_ref()
     }
 
     pub(crate) fn take(&mut self, id: RowId) -> Option<Found> {
-        let at = id.get() / PAGE_ROWS;
-        let page = self.pages.get_mut(&at)?;
-        let found = page.rows.get_mut((id.get() % PAGE_ROWS) as usize)?.take()?;
+        let (at, row) = place(id);
+        let page = self.pages.get_mut(at)?.as_mut()?;
+        let found = page.rows[row].take()?;
         page.count -= 1;
         if page.count == 0 {
-            self.pages.remove(&at);
+            self.pages[at] = None;
+            self.page_count -= 1;
         }
         Some(found)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.pages.is_empty()
+        self.page_count == 0
     }
 
     /// Takes the rows of the first page.
     pub(crate) fn take_page(&mut self) -> impl Iterator<Item = (RowId, Found)> {
-        let (at, page) = self.pages.pop_first().unwrap_or_default();
-        let rows = (at * PAGE_ROWS..).zip(page.rows);
-        rows.filter_map(|(id, found)| Some((RowId::new(id), found?)))
+        let pages = self.pages.iter_mut().enumerate().skip(self.first);
+        let first = pages.filter_map(|(at, page)| Some((at, page.take()?))).next();
+        self.first = first.as_ref().map_or(self.pages.len(), |(at, _)| at + 1);
+        self.page_count -= usize::from(first.is_some());
+        first.into_iter().flat_map(|(at, page)| {
+            let rows = (at as u64 * PAGE_ROWS..).zip(page.rows);
+            rows.filter_map(|(id, found)| Some((RowId::new(id), found?)))
+        })
     }
 }
 
@@ -101,5 +131,30 @@ impl Found {
         }
         (self.number, self.epoch) = (number, epoch);
         self.image = image.map(Into::into);
+    }
+}
+
+impl Fragment {
+    /// Makes these rows of the fragment, but for those that are deleted. False if there is another or a newer row where one of them
+    /// belongs: that one is left out.
+    pub(crate) fn store_found(&mut self, rows: Vec<(RowId, Found)>, layout: &RowLayout) -> bool {
+        let mut fits = true;
+        let mut rows = rows.into_iter();
+        while !rows.as_slice().is_empty() {
+            // The places of many keys are fetched at once (see `ahead.rs`).
+            let mut hashes = [0; GROUP];
+            for (hash, (_, found)) in hashes.iter_mut().zip(rows.as_slice()) {
+                *hash = partition_hash(&found.key);
+            }
+            let places = hashes.iter().map(|hash| self.guess(*hash));
+            black_box(places.fold(0, |all, id| all ^ id));
+            for ((id, found), hash) in rows.by_ref().take(GROUP).zip(hashes) {
+                self.hear_number(found.number);
+                let Some(image) = found.image else { continue };
+                let free = self.make_room_hashed(id, &found.key, hash);
+                fits &= free && self.store_copy(id, found.number, found.epoch, image, layout);
+            }
+        }
+        fits
     }
 }

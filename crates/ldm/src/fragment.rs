@@ -279,7 +279,7 @@ impl Fragment {
         self.put_row(id, key, partition_hash(key));
     }
 
-    fn put_row(&mut self, id: RowId, key: &[u8], hash: u64) {
+    pub(crate) fn put_row(&mut self, id: RowId, key: &[u8], hash: u64) {
         self.rows.put(id.get(), Row::new(key));
         self.bytes += key.len() + ROW_OVERHEAD_BYTES;
         self.by_key.insert(hash, id.get());

@@ -101,6 +101,8 @@ pub struct Slices {
     pub scan_rows: usize,
     /// Bytes that a scan sends before it waits for more credit.
     pub scan_batch_bytes: usize,
+    /// Bytes of a log that are read at once.
+    pub log_bytes: u32,
 }
 
 impl Default for Slices {
@@ -109,6 +111,7 @@ impl Default for Slices {
             rows: limits::SLICE_ROWS,
             scan_rows: limits::SCAN_SLICE_ROWS,
             scan_batch_bytes: limits::SCAN_BATCH_BYTES,
+            log_bytes: limits::LOG_READ_BYTES,
         }
     }
 }

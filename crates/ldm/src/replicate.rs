@@ -8,7 +8,9 @@ use crate::{
     transaction::{Op, Transaction},
 };
 use alloc::{collections::BTreeSet, vec::Vec};
-use lats_base::{Epoch, Incarnation, RowId, TableId, TransactionId, ViewNumber, require};
+use lats_base::{
+    Epoch, Incarnation, RowId, TableId, TransactionId, ViewNumber, hash::partition_hash, require,
+};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -182,12 +184,17 @@ impl Fragment {
     /// Makes sure that there is a record for the key at the id that the primary chose; false if another row
     /// is in the way.
     pub(crate) fn make_room(&mut self, id: RowId, key: &[u8]) -> bool {
+        self.make_room_hashed(id, key, partition_hash(key))
+    }
+
+    /// As [`Self::make_room`], with the key's hash.
+    pub(crate) fn make_room_hashed(&mut self, id: RowId, key: &[u8], hash: u64) -> bool {
         match self.row(id) {
             Some(row) => return *row.key == *key,
-            None if self.find(key).is_some() => return false,
+            None if self.find_hashed(key, hash).is_some() => return false,
             None => {}
         }
-        self.create_at(id, key);
+        self.put_row(id, key, hash);
         true
     }
 

@@ -104,7 +104,8 @@ impl Ldm {
     /// RESTART-2: control asks what is in the log.
     pub(crate) fn on_survey_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let restored = epochs(signal.payload());
-        let mut files = LogFiles::new(signal.body::<SurveyReq>().cluster, restored, ctx);
+        let (cluster, part) = (signal.body::<SurveyReq>().cluster, self.config.slices.log_bytes);
+        let mut files = LogFiles::new(cluster, restored, part, ctx);
         files.list(ctx);
         self.restore = Some(Box::new(Restore {
             files,
@@ -393,15 +394,8 @@ impl Ldm {
             entry.remove();
         }
         // Of tables that were dropped there are no fragments.
-        let fits = self.on_fragment(table, fragment, |f, layout| {
-            some.into_iter().all(|(id, found)| {
-                f.hear_number(found.number);
-                let Some(image) = found.image else { return true };
-                // In an epoch a key is in one row.
-                let free = f.make_room(id, &found.key);
-                free && f.store_copy(id, found.number, found.epoch, image, layout)
-            })
-        });
+        // In an epoch a key is in one row.
+        let fits = self.on_fragment(table, fragment, |f, layout| f.store_found(some, layout));
         if fits == Some(false) {
             return self.refuse_log("the redo log", "its rows contradict each other", ctx);
         }

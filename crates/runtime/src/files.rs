@@ -3,10 +3,12 @@
 
 use crate::blocks::{BLOCK_BYTES, BlockFile, is_full};
 use lats_signals::io::{FILE_CONTROL, FILE_REDO, FileName, IoReadReq, IoWriteReq, WRITE_SYNC};
+use rustix::fs::{Advice, fadvise};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io::{Error, ErrorKind, Result},
+    num::NonZeroU64,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -38,6 +40,8 @@ pub(crate) struct Files {
 
 /// Files of an instance that nobody needs any more are kept for its next segments: so many, or as many as it has segments.
 const SPARES_MIN: usize = 4;
+/// So much of a file is read ahead of who reads it: the device does several things at once.
+const READ_AHEAD_BYTES: u64 = 4 << 20;
 
 impl Files {
     pub(crate) fn new(config: &FilesConfig) -> Self {
@@ -128,6 +132,7 @@ impl Files {
         let bytes = length.saturating_sub(asked.offset).min(u64::from(asked.bytes));
         self.buffer.resize(bytes as usize, 0);
         file.read_exact_at(&mut self.buffer, asked.offset)?;
+        read_ahead(&file, asked.offset, asked.offset + bytes);
         Ok(length)
     }
 
@@ -204,6 +209,14 @@ impl Files {
         let spares: Vec<_> = self.names()?.into_iter().filter(|name| is_spare(name)).collect();
         self.remove_these(spares.iter())?;
         Ok(!spares.is_empty())
+    }
+}
+
+/// What comes next is on its way while this part, from `begin` to `end`, is looked at. It is a hint only.
+fn read_ahead(file: &File, begin: u64, end: u64) {
+    let known = if begin == 0 { end } else { begin + READ_AHEAD_BYTES };
+    if let Some(bytes) = NonZeroU64::new((end + READ_AHEAD_BYTES).saturating_sub(known)) {
+        let _ = fadvise(file, known, Some(bytes), Advice::WillNeed);
     }
 }
 
