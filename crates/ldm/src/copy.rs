@@ -4,7 +4,7 @@
 //! there before, the primaries copy: row by row, each when no version is on it that the replica
 //! has not been sent (REJOIN-2). Of rows that its log has already they say so only (REJOIN-9).
 
-use crate::{Fragment, Ldm};
+use crate::{Fragment, Ldm, TIMER_FORMER};
 use alloc::{
     collections::{BTreeMap, VecDeque},
     vec::Vec,
@@ -289,9 +289,16 @@ impl Ldm {
         if self.view.is_in_sync(ctx.node()) {
             return;
         }
-        if !self.take_unchanged(&ord, signal) {
+        self.take_confirmed();
+        if !self.find_unchanged(&ord, signal) {
             return self.confirm_copied(&ord, COPY_WHOLE, signal.sender(), ctx);
         }
+        if ord.row_count == 0 {
+            // The primary looks for more while these are taken.
+            self.confirm_copied(&ord, 0, signal.sender(), ctx);
+            return ctx.after(Duration::ZERO, TIMER_FORMER);
+        }
+        self.take_confirmed();
         let rows = signal.payload().get(ord.unchanged_bytes as usize..).unwrap_or_default();
         let mut redo = self.redo.take();
         for (change, [key, row, _]) in list::items::<Change>(rows) {
@@ -374,6 +381,7 @@ impl Ldm {
             return;
         }
         self.hear_epoch(ord.epoch);
+        self.take_confirmed();
         if !self.view.is_in_sync(ctx.node()) {
             self.end_copy(&ord, ctx);
         }

@@ -20,6 +20,8 @@ pub(crate) struct Former {
     since: Epoch,
     /// Rows as they were then that no primary has mentioned yet.
     rows: FoundRows,
+    /// Rows of a batch that was confirmed already, and are still to be taken: they are here for certain.
+    confirmed: Option<((TableId, FragmentId), Vec<RowId>)>,
 }
 
 /// How long to wait when the log is behind.
@@ -27,7 +29,7 @@ const GONE_RETRY: Duration = Duration::from_millis(1);
 
 impl Former {
     pub(crate) fn new(since: Epoch, rows: FoundRows) -> Self {
-        Self { since, rows }
+        Self { since, rows, confirmed: None }
     }
 
     /// A primary has said what has become of the row.
@@ -52,21 +54,26 @@ impl Ldm {
         }
     }
 
-    /// REJOIN-9: takes rows that have not changed from the log. False if it does not have them all.
-    pub(crate) fn take_unchanged(&mut self, ord: &CopyRowsOrd, signal: &Signal<'_>) -> bool {
+    /// REJOIN-9: rows that have not changed are in the log: they will be taken from it. False if it does not have them all.
+    pub(crate) fn find_unchanged(&mut self, ord: &CopyRowsOrd, signal: &Signal<'_>) -> bool {
         let bits = signal.payload().get(..ord.unchanged_bytes as usize).unwrap_or_default();
         let ids: Vec<RowId> = set_bits(bits, ord.first_row).collect();
-        if self.digest_of_known(ord, &ids) != ord.digest {
-            return false;
+        let found = self.digest_of_known(ord, &ids) == ord.digest;
+        if let Some(former) = self.former.as_mut().filter(|_| found) {
+            former.confirmed = Some(((ord.table, ord.fragment), ids));
         }
-        let place = (ord.table, ord.fragment);
-        let rows = self.former.as_mut().and_then(|former| former.rows.get_mut(&place));
-        let Some(rows) = rows else { return true };
+        found
+    }
+
+    /// Takes the rows of the last batch that was confirmed; before anything else that primaries say of rows to be copied.
+    pub(crate) fn take_confirmed(&mut self) {
+        let Some(former) = &mut self.former else { return };
+        let Some((place, ids)) = former.confirmed.take() else { return };
+        let Some(rows) = former.rows.get_mut(&place) else { return };
         // What is not there any more was taken for an earlier primary.
         let some: Vec<(RowId, Found)> =
             ids.into_iter().filter_map(|id| Some((id, rows.take(id)?))).collect();
-        self.on_fragment(ord.table, ord.fragment, |f, layout| f.store_found(some, layout));
-        true
+        self.on_fragment(place.0, place.1, |f, layout| f.store_found(some, layout));
     }
 
     /// Of the numbers of these rows' last changes up to the epoch of the log, as far as they are known here.
@@ -111,8 +118,9 @@ impl Ldm {
         is_done
     }
 
-    /// Goes on with what is gone.
-    pub(crate) fn go_on_with_gone(&mut self, ctx: &mut Ctx<'_>) {
+    /// Goes on with what was confirmed, or is gone.
+    pub(crate) fn go_on_with_former(&mut self, ctx: &mut Ctx<'_>) {
+        self.take_confirmed();
         if let Some(ord) = self.ends.pop_front() {
             self.end_copy(&ord, ctx);
         }

@@ -10,18 +10,13 @@ use crate::{
     key::Key,
     key_index::KeyIndex,
     lock::Lock,
+    ordered::Ordered,
     row::{Busy, Image, Row, Version},
     row_table::RowTable,
     snapshot::Older,
     spare::Spare,
 };
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet},
-    format,
-    string::String,
-    vec::Vec,
-};
+use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
 use lats_base::{Epoch, IndexId, RowId, TransactionId, hash::partition_hash, require};
 use lats_catalog::{PRIMARY_INDEX, TableDef};
 use lats_values::RowLayout;
@@ -30,7 +25,7 @@ struct Index {
     id: IndexId,
     /// Its columns and then the primary key's.
     columns: Vec<u16>,
-    entries: BTreeMap<Key, RowId>,
+    entries: Ordered,
     /// Bytes of the entries' keys.
     key_bytes: usize,
     /// The row to go on with while it is being built; none: all rows are in it, and scans may use it.
@@ -41,7 +36,7 @@ impl Index {
     /// Bytes that the entry adds; none if it is there already.
     fn enter(&mut self, entry: Key, id: RowId) -> usize {
         let length = entry.len();
-        if self.entries.insert(entry, id).is_some() {
+        if !self.entries.insert(entry, id) {
             return 0;
         }
         self.key_bytes += length;
@@ -50,7 +45,7 @@ impl Index {
 
     /// Bytes that are free now; none if the entry was not there (INDEX-1).
     fn leave(&mut self, entry: &[u8]) -> usize {
-        if self.entries.remove(entry).is_none() {
+        if !self.entries.remove(entry) {
             return 0;
         }
         self.key_bytes -= entry.len();
@@ -71,11 +66,8 @@ impl Rubble {
             return false;
         }
         let Some(index) = self.indexes.last_mut() else { return true };
-        for _ in 0..rows {
-            if index.entries.pop_first().is_none() {
-                self.indexes.pop();
-                break;
-            }
+        if index.entries.clear_away(rows) {
+            self.indexes.pop();
         }
         false
     }
@@ -151,7 +143,13 @@ impl Fragment {
 
     fn add_index(&mut self, id: IndexId, columns: Vec<u16>) {
         let next_row = (self.rows.end() > 0).then_some(0);
-        self.indexes.push(Index { id, columns, entries: BTreeMap::new(), key_bytes: 0, next_row });
+        self.indexes.push(Index {
+            id,
+            columns,
+            entries: Ordered::default(),
+            key_bytes: 0,
+            next_row,
+        });
     }
 
     /// Begins the indexes that the definition has and this fragment has not, and gives those up that
@@ -572,21 +570,14 @@ impl Fragment {
     }
 
     /// The entries of an index from `lower` (included) to `upper` (excluded).
-    pub(crate) fn range(
-        &self,
+    pub(crate) fn range<'r>(
+        &'r self,
         index: IndexId,
-        lower: &[u8],
-        upper: Option<&[u8]>,
-    ) -> Option<impl DoubleEndedIterator<Item = (&[u8], RowId)>> {
-        use core::ops::Bound::{Excluded, Included, Unbounded};
+        lower: &'r [u8],
+        upper: Option<&'r [u8]>,
+    ) -> Option<impl DoubleEndedIterator<Item = (&'r [u8], RowId)>> {
         let index = self.indexes.iter().find(|i| i.id == index)?;
-        let end = match upper {
-            // The map refuses a range that ends before it starts: an empty one, for us.
-            Some(upper) => Excluded(upper.max(lower)),
-            None => Unbounded,
-        };
-        let entries = index.entries.range::<[u8], _>((Included(lower), end));
-        Some(entries.map(|(key, id)| (&**key, *id)))
+        Some(index.entries.range(lower, upper))
     }
 
     /// The columns of an index, its own and then the primary key's.

@@ -3,9 +3,14 @@
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{borrow::Borrow, cmp::Ordering, ops::Deref};
+use zerocopy::IntoBytes;
 
 /// Bytes of a key that needs no memory of its own.
-const SHORT_MAX: usize = 16;
+const SHORT_MAX: usize = size_of::<Words>();
+
+/// The bytes of a short key, in their order. Words, because a processor that reads what it has just written waits for memory
+/// unless it reads the same places, or parts of them.
+type Words = [u64; 2];
 
 /// An encoded key, ordered by its bytes.
 #[derive(Clone, Debug)]
@@ -13,18 +18,18 @@ pub(crate) enum Key {
     /// Behind its end there are zeros.
     Short {
         length: u8,
-        bytes: [u8; SHORT_MAX],
+        words: Words,
     },
     Long(Box<[u8]>),
 }
 
 impl Key {
     pub(crate) fn new(key: &[u8]) -> Self {
-        let mut bytes = [0; SHORT_MAX];
-        match bytes.get_mut(..key.len()) {
+        let mut words = Words::default();
+        match words.as_mut_bytes().get_mut(..key.len()) {
             Some(place) => {
                 place.copy_from_slice(key);
-                Self::Short { length: key.len() as u8, bytes }
+                Self::Short { length: key.len() as u8, words }
             }
             None => Self::Long(key.into()),
         }
@@ -42,7 +47,9 @@ impl Deref for Key {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or_default(),
+            Self::Short { length, words } => {
+                words.as_bytes().get(..usize::from(*length)).unwrap_or_default()
+            }
             Self::Long(key) => key,
         }
     }
@@ -58,8 +65,8 @@ impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             // A key that is the beginning of another one comes before it.
-            (Self::Short { length, bytes }, Self::Short { length: other_length, bytes: other }) => {
-                let numbers = (u128::from_be_bytes(*bytes), u128::from_be_bytes(*other));
+            (Self::Short { length, words }, Self::Short { length: other_length, words: other }) => {
+                let numbers = (words.map(u64::from_be), other.map(u64::from_be));
                 numbers.0.cmp(&numbers.1).then(length.cmp(other_length))
             }
             _ => (**self).cmp(&**other),

@@ -27,6 +27,7 @@ mod index;
 mod key;
 mod key_index;
 mod lock;
+mod ordered;
 mod outcomes;
 mod prepare;
 mod programs;
@@ -440,7 +441,7 @@ impl Block for Ldm {
             TIMER_ROOM => self.write_again(ctx),
             TIMER_RESTORE => self.load(ctx),
             TIMER_CHECKPOINT => self.checkpoint_step(ctx),
-            TIMER_FORMER => self.go_on_with_gone(ctx),
+            TIMER_FORMER => self.go_on_with_former(ctx),
             TIMER_BACKLOG => self.tell_backlog_again(ctx),
             copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
             _ => self.housekeep(ctx),
