@@ -51,7 +51,7 @@ step "ring and gate, in every interleaving" cargo test -p lats-runtime --feature
 step "shared data managers, in every interleaving" cargo test -p lats-node --features loom --locked
 prepare "simulator: build" cargo build --profile sim --locked -p lats-sim
 step "simulator: fixed seeds, each twice" "$target/sim/sim" --seed 1 --seeds 300 --twice
-step "simulator: more fixed seeds" "$target/sim/sim" --seed 301 --seeds 1700
+step "simulator: more fixed seeds" "$target/sim/sim" --seed 301 --seeds 900
 step "simulator: fresh seeds" "$target/sim/sim" --seeds 800
 step "simulator: fresh storms" "$target/sim/sim" --seeds 20 --storm
 step "simulator: a node group is lost or falls silent, fresh seeds" "$target/sim/sim" --seeds 200 --outage

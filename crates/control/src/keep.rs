@@ -2,6 +2,7 @@
 //! `docs/protocols/restart.md`.
 
 use crate::{Control, TIMER_KEEP, restart::Phase, state::ControlState};
+use lats_base::Epoch;
 use lats_files::control::{self as file, Owner, Unreadable};
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -29,6 +30,19 @@ pub(crate) struct Keep {
     kept: u64,
     /// The newest promise that is on disk (RESTART-3).
     pub(crate) promised: u32,
+    /// What a former life has known to be durable, or this one when it wrote last.
+    pub(crate) durable: Epoch,
+}
+
+/// What a control file says.
+#[derive(Debug)]
+pub struct Kept {
+    /// The newest restart that the node has promised to take part in (RESTART-3).
+    pub promised: u32,
+    /// The state.
+    pub state: ControlState,
+    /// What was known to be durable then (RESTART-2).
+    pub durable: Epoch,
 }
 
 #[derive(Debug)]
@@ -59,7 +73,8 @@ impl Keep {
         ctx: &mut Ctx<'_>,
     ) {
         let Some(owner) = self.owner else { return };
-        let bytes = file::encode(owner, &lats_catalog::encode(&(promised, state)));
+        let content = lats_catalog::encode(&(promised, state, self.durable));
+        let bytes = file::encode(owner, &content);
         self.number += 1;
         self.requests += 1;
         self.under_way = Some(Write { request: self.requests, commands, promised, bytes });
@@ -84,27 +99,41 @@ impl Keep {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn read(owner: Owner, bytes: &[u8]) -> Result<(u32, ControlState), Unreadable> {
+pub(crate) fn read(owner: Owner, bytes: &[u8]) -> Result<Kept, Unreadable> {
     decode(file::decode(owner, bytes)?)
 }
 
-/// Reads the content of a control file: the newest restart that was promised, and the state.
+/// Reads the content of a control file. Earlier versions did not write down what was durable.
 ///
 /// # Errors
 /// Another version has written it.
-pub fn decode(content: &[u8]) -> Result<(u32, ControlState), Unreadable> {
+pub fn decode(content: &[u8]) -> Result<Kept, Unreadable> {
     let newer = Unreadable::Wrong("a newer version of LatsDB has written it");
-    lats_catalog::decode(content).map_err(|_| newer)
+    let all = lats_catalog::decode(content);
+    let earlier = |_| {
+        lats_catalog::decode(content).map(|(promised, state)| (promised, state, Epoch::default()))
+    };
+    let (promised, state, durable) = all.or_else(earlier).map_err(|_| newer)?;
+    Ok(Kept { promised, state, durable })
 }
 
 impl Control {
-    /// Writes the state down if the disk does not have it yet.
+    /// Writes the state down if the disk does not have it yet, or if it does not know that anything is durable.
     pub(crate) fn keep_state(&mut self, ctx: &mut Ctx<'_>) {
         let is_member = self.restart.phase == Phase::Running && self.joined && self.me_alive(ctx);
-        if is_member && self.keep.under_way.is_none() && self.state.commands > self.keep.kept {
+        let is_new = self.state.commands > self.keep.kept || self.is_first_durable();
+        if is_member && self.keep.under_way.is_none() && is_new {
             let promised = self.keep.promised.max(self.state.restarts());
+            self.keep.durable = self.epochs.disk.durable;
             self.keep.write(&self.state, self.state.commands, promised, ctx);
         }
+    }
+
+    /// RESTART-2: since the last restart nothing was durable when the state was written down, and something is now: from then on
+    /// logs that have nothing are known to have lost it.
+    fn is_first_durable(&self) -> bool {
+        let restored = self.state.restored.last().copied().unwrap_or_default();
+        self.keep.durable <= restored && self.epochs.disk.durable > restored
     }
 
     /// True if this node has a disk for what it knows.

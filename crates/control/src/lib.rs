@@ -21,7 +21,7 @@ mod silence;
 mod state;
 mod stop;
 
-pub use keep::decode as decode_kept;
+pub use keep::{Kept, decode as decode_kept};
 pub use state::{Command, ControlState, Founding, Status};
 
 use consensus::{Consensus, raft_id};

@@ -149,9 +149,9 @@ impl Control {
         }
         let bytes = core::mem::take(&mut self.restart.bytes);
         match keep::read(owner, &bytes) {
-            Ok((promised, state)) => {
-                self.keep.promised = promised;
-                self.restart.kept = Some(Box::new(state));
+            Ok(kept) => {
+                (self.keep.promised, self.keep.durable) = (kept.promised, kept.durable);
+                self.restart.kept = Some(Box::new(kept.state));
                 self.survey_logs(ctx);
             }
             Err(Unreadable::Wrong(why)) => self.refuse_control_file(why, ctx),
@@ -257,7 +257,8 @@ impl Control {
             limit: newest.1,
             restorable: surveys().map(restorable).min().unwrap_or_default(),
             newest: surveys().map(|s| s.newest).max().unwrap_or_default(),
-            durable: surveys().map(|s| s.durable).max().unwrap_or_default(),
+            // The logs may be gone, and with them what they said.
+            durable: surveys().map(|s| s.durable).fold(self.keep.durable, Epoch::max),
             asked_by: self.restart.attempt.as_ref().map(|a| a.asked_by.1).unwrap_or_default(),
             asker: self.restart.attempt.as_ref().map_or(0, |a| u32::from(a.asked_by.0.get())),
         };
@@ -604,7 +605,7 @@ fn participants(
     if let Some(group) = view.groups.iter().find(nobody) {
         let nodes: Vec<String> = group.nodes.iter().map(|n| n.to_string()).collect();
         return Err(format!(
-            "none of nodes {} can give back epoch {durable}, which was durable: their redo logs are damaged. Put the right \
+            "none of nodes {} can give back epoch {durable}, which was durable: their redo logs are damaged or gone. Put the right \
              files into their directories, or restore a backup",
             nodes.join(", ")
         ));

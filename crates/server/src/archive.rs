@@ -150,7 +150,7 @@ fn size_of(directory: &Path) -> (usize, u64) {
 
 /// What an archive needs to know of a control state.
 pub(crate) fn decode(content: &[u8]) -> Option<Kept> {
-    let (_, state) = lats_node::control::decode_kept(content).ok()?;
+    let state = lats_node::control::decode_kept(content).ok()?.state;
     let groups = state.view.groups.iter().map(|group| group.nodes.clone()).collect();
     Some(Kept {
         commands: state.commands,

@@ -166,17 +166,16 @@ fn inspect_times(bytes: &[u8]) -> bool {
 
 /// True if it is damaged.
 fn inspect_control(bytes: &[u8]) -> bool {
-    let read = control::open(bytes).and_then(|(owner, content)| {
-        let (promised, state) = lats_node::control::decode_kept(content)?;
-        Ok((owner, promised, state))
-    });
-    let (owner, promised, state) = match read {
+    let read = control::open(bytes)
+        .and_then(|(owner, content)| Ok((owner, lats_node::control::decode_kept(content)?)));
+    let (owner, kept) = match read {
         Ok(read) => read,
         Err(error) => {
             say!("  cannot be used: {}", error.why());
             return true;
         }
     };
+    let (state, promised) = (&kept.state, kept.promised);
     let view = &state.view;
     say!(
         "  control state of node {} in cluster {}, after {} commands",
@@ -185,10 +184,11 @@ fn inspect_control(bytes: &[u8]) -> bool {
         state.commands
     );
     say!(
-        "  view {}, catalog {}, epochs up to {}",
+        "  view {}, catalog {}, epochs up to {}, of which those up to {} were durable",
         view.number,
         state.catalog.version,
-        state.epoch_ceiling
+        state.epoch_ceiling,
+        kept.durable
     );
     let restored: Vec<String> = state.restored.iter().map(ToString::to_string).collect();
     say!(
