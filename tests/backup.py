@@ -137,6 +137,19 @@ def refused(args, cluster, folder):
     expect(run(args.binary, "restore", *at, "--from", folder, "--table", "test.nobody"), 1, "no table test.nobody")
 
 
+def into_fewer_nodes(args, cluster, folder, expected):
+    """Four nodes in two groups, then one that is alone."""
+    expect(run(args.binary, "backup", "--data-dir", cluster.directory, "--to", folder), 0, "epoch")
+    alone = Cluster(args.binary, args.sql_port + 60, "--nodes", "1", "--replicas", "1")
+    try:
+        expect(run(args.binary, "restore", "--data-dir", alone.directory, "--from", folder), 0, "restored 5 tables")
+        there = [row for row in content(connect(args.sql_port + 60, 60))[0] if row in expected]
+        assert there == expected, "the rows are others"
+    finally:
+        alone.run("stop")
+        shutil.rmtree(os.path.dirname(alone.directory))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
@@ -173,6 +186,7 @@ def main():
         newest = max(int(row[0]) for row in expected[0])
         there.query("INSERT INTO odd (name) VALUES ('new')")
         assert int(there.query("SELECT id FROM odd WHERE name = 'new'")[0][0]) > newest, "AUTO_INCREMENT has begun again"
+        into_fewer_nodes(args, other, folder + "-of-four", expected[0])
         # One table of it, while the rest is there.
         there.query("DROP TABLE odd")
         expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, "--table", "test.odd"), 0, "restored 1 tables")

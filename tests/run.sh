@@ -62,6 +62,7 @@ check "backups" timeout 300 python3 tests/backup.py --binary "$LATSDB" --sql-por
 check "backups in an object store" timeout 200 python3 tests/object_store.py --binary "$LATSDB" --sql-port $((port + 640))
 check "restoring as of a moment" timeout 300 python3 tests/archive.py --binary "$LATSDB" --sql-port $((port + 600))
 check "a full disk" timeout 300 python3 tests/full_disk.py --binary "$LATSDB" --sql-port $((port + 550))
+check "a disk that is slow, and fails to sync" timeout 300 python3 tests/broken_disk.py --binary "$LATSDB" --sql-port $((port + 620))
 check "a restarting node is killed again and again" timeout 300 python3 tests/restart_kills.py --binary "$LATSDB" --kills 8 --rows 30000 --sql-port $((port + 580))
 check "damaged files" timeout 300 python3 tests/damage.py --binary "$LATSDB" --sql-port $((port + 460))
 histories() { # data nodes, replicas, faults
