@@ -143,8 +143,7 @@ def into_fewer_nodes(args, cluster, folder, expected):
     alone = Cluster(args.binary, args.sql_port + 60, "--nodes", "1", "--replicas", "1")
     try:
         expect(run(args.binary, "restore", "--data-dir", alone.directory, "--from", folder), 0, "restored 5 tables")
-        there = [row for row in content(connect(args.sql_port + 60, 60))[0] if row in expected]
-        assert there == expected, "the rows are others"
+        assert content(connect(args.sql_port + 60, 60)) == expected, "the rows are others"
     finally:
         alone.run("stop")
         shutil.rmtree(os.path.dirname(alone.directory))
@@ -186,7 +185,7 @@ def main():
         newest = max(int(row[0]) for row in expected[0])
         there.query("INSERT INTO odd (name) VALUES ('new')")
         assert int(there.query("SELECT id FROM odd WHERE name = 'new'")[0][0]) > newest, "AUTO_INCREMENT has begun again"
-        into_fewer_nodes(args, other, folder + "-of-four", expected[0])
+        into_fewer_nodes(args, other, folder + "-of-four", content(there))
         # One table of it, while the rest is there.
         there.query("DROP TABLE odd")
         expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, "--table", "test.odd"), 0, "restored 1 tables")

@@ -137,7 +137,7 @@ def all_logs(cluster, what, damage, words):
     for node in (1, 2):
         for path in files(cluster.directory, node, "redo"):
             damage(path)
-    serves, text = start(cluster, 8)
+    serves, text = start(cluster, 12)
     if serves:
         cluster.run("stop")
     shutil.rmtree(cluster.directory)

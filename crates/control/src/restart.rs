@@ -55,6 +55,8 @@ pub(crate) struct Restart {
     /// Who else waits, and what it has; this node, too.
     present: BTreeMap<NodeId, Present>,
     attempt: Option<Attempt>,
+    /// While this node is a member: lives of others that wait for a restart, each with its disk (RESTART-7).
+    others_wait: BTreeMap<NodeId, Incarnation>,
     waits_since: Option<Instant>,
     /// When somebody was told what it waits for.
     told_at: Option<Instant>,
@@ -339,6 +341,10 @@ impl Control {
     }
 
     pub(crate) fn on_restart_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        if self.joined {
+            let life = Incarnation::new(signal.header.incarnation);
+            self.restart.others_wait.insert(signal.sender().node, life);
+        }
         if !matches!(self.restart.phase, Phase::Waiting | Phase::Promised) {
             return;
         }
@@ -539,15 +545,17 @@ impl Control {
         ends
     }
 
-    /// There are other node groups, and all data nodes but this one have begun newer lives: nothing but this life keeps the cluster
-    /// from its restart, and no rows of the other groups can be served before.
+    /// There are other node groups, and newer lives of all data nodes but this one wait with their disks: nothing but this life keeps
+    /// the cluster from its restart, and no rows of the other groups can be served before.
     fn all_others_wait(&self, ctx: &Ctx<'_>) -> bool {
         let view = &self.state.view;
         let others = || view.data_nodes().filter(|m| m.node != ctx.node());
         let in_another_group =
             |m: &Member| view.group_of_node(m.node).is_some_and(|(_, g)| !g.had(ctx.node()));
-        others().any(in_another_group)
-            && others().all(|m| self.has_newer_life(raft_id(m.node, m.incarnation)))
+        let waits = |m: &Member| {
+            self.restart.others_wait.get(&m.node).is_some_and(|life| *life > m.incarnation)
+        };
+        others().any(in_another_group) && others().all(waits)
     }
 
     /// True if there was a link to a newer life of the same node.

@@ -99,6 +99,10 @@ impl FragmentRows {
 
     /// Takes the rows of the first page.
     pub(crate) fn take_page(&mut self) -> impl Iterator<Item = (RowId, Found)> {
+        if self.page_count == 0 {
+            // Nobody looks for what was taken row by row.
+            self.first = self.pages.len();
+        }
         let pages = self.pages.iter_mut().enumerate().skip(self.first);
         let first = pages.filter_map(|(at, page)| Some((at, page.take()?))).next();
         self.first = first.as_ref().map_or(self.pages.len(), |(at, _)| at + 1);

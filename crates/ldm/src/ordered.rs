@@ -40,6 +40,8 @@ const NODE_MAX: usize = 128;
 /// What has become shorter than a quarter is put to what is before it, if both are not much more than half of one then.
 const RUN_MIN: usize = RUN_MAX / 4;
 const NODE_MIN: usize = NODE_MAX / 4;
+/// One that was longer gives back half of its memory then.
+const SHRINKS_AT: usize = RUN_MAX * 3 / 8;
 const MERGED_RUN_MAX: usize = RUN_MAX * 5 / 8;
 const MERGED_NODE_MAX: usize = NODE_MAX * 5 / 8;
 
@@ -78,7 +80,11 @@ impl Ordered {
             self.append(key, id);
             return true;
         }
-        let at = self.find_key(&key);
+        let mut at = self.find_key(&key);
+        if self.nodes[at.0].runs[at.1].entries.len() >= RUN_MAX {
+            self.split(at);
+            at = self.find_key(&key);
+        }
         let entries = &mut self.nodes[at.0].runs[at.1].entries;
         let place = entries.partition_point(|(other, _)| *other < key);
         if let Some(same) = entries.get_mut(place).filter(|(other, _)| *other == key) {
@@ -87,9 +93,6 @@ impl Ordered {
         }
         entries.insert(place, (key, id));
         self.len += 1;
-        if entries.len() > RUN_MAX {
-            self.split(at);
-        }
         true
     }
 
@@ -132,7 +135,9 @@ impl Ordered {
         }
         entries.remove(place);
         self.len -= 1;
-        if entries.len() < RUN_MIN {
+        if entries.len() == SHRINKS_AT {
+            entries.shrink_to(RUN_MAX / 2);
+        } else if entries.len() < RUN_MIN {
             self.merge(at);
         }
         true
@@ -246,7 +251,8 @@ mod tests {
         let runs: Vec<usize> = runs(ordered).collect();
         let filled = runs.iter().filter(|length| **length >= RUN_MIN).count();
         assert!(runs.len() <= 2 * filled + 2, "{} runs, {filled} filled", runs.len());
-        assert!(runs.iter().all(|length| *length <= RUN_MAX));
+        let all = ordered.nodes.iter().flat_map(|node| &node.runs);
+        assert!(all.clone().all(|run| run.entries.capacity() <= RUN_MAX));
         for node in &ordered.nodes {
             assert!(node.runs[0].begin == node.begin && node.runs.len() <= NODE_MAX);
         }

@@ -382,10 +382,12 @@ impl World {
         if self.nodes.get(&node).is_none_or(|n| !n.is_alive()) {
             return;
         }
-        if let Some(timer) = timer {
+        // What was put off for no time at all is done in the next turn.
+        let is_due = timer.is_some_and(|timer| timer <= now);
+        if let Some(timer) = timer.filter(|_| !is_due) {
             self.wake(node, thread, timer.since(now));
         }
-        if progress.more {
+        if progress.more || is_due {
             let longest = if slow { 300_000 } else { 20_000 };
             let busy = Duration::from_nanos(self.random.between(500, longest));
             self.wake(node, thread, busy);

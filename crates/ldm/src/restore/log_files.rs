@@ -208,7 +208,8 @@ impl LogFiles {
             self.segment = Some(segment);
         }
         if is_over {
-            self.log_bytes += self.offset - self.bytes.len() as u64;
+            let of_log = self.segment.is_some();
+            self.log_bytes += if of_log { self.offset - self.bytes.len() as u64 } else { 0 };
             (self.at, self.offset, self.segment) = (self.at + 1, 0, None);
             self.bytes.clear();
         }
