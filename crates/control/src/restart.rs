@@ -535,9 +535,10 @@ impl Control {
         let leaderless = self.leader().is_none() && self.consensus.nobody_can_lead(gone);
         let view = &self.state.view;
         let lost = view.groups.iter().all(Group::is_lost);
-        let is_waited_for = self.all_others_wait(ctx) && !ctx.fault(Fault::BugKeepAlone);
-        let serves = self.serves_alone(ctx) && !is_waited_for;
-        let ends = view.config.keeps && (lost || leaderless && !serves);
+        let goes_on = leaderless
+            && self.serves_alone(ctx)
+            && (!self.all_others_wait(ctx) || ctx.fault(Fault::BugKeepAlone));
+        let ends = view.config.keeps && (lost || leaderless && !goes_on);
         if ends {
             let why = "the nodes that had the rows have died; a new process takes part in the restart of the cluster";
             self.leave(why, ctx);

@@ -59,18 +59,12 @@ impl Ordered {
         self.len
     }
 
-    /// The run that has this key, if any has.
-    fn find(&self, key: &[u8]) -> At {
-        let node = self.nodes.partition_point(|node| *node.begin <= *key).saturating_sub(1);
+    /// The run that has a key, if any has: the last one that does not begin behind it.
+    fn find(&self, is_not_behind: impl Fn(&Key) -> bool) -> At {
+        let nodes = self.nodes.partition_point(|node| is_not_behind(&node.begin));
+        let node = nodes.saturating_sub(1);
         let runs = self.nodes.get(node).map_or(&[][..], |node| &node.runs);
-        (node, runs.partition_point(|run| *run.begin <= *key).saturating_sub(1))
-    }
-
-    /// As [`Self::find`]: keys that are short are compared as numbers.
-    fn find_key(&self, key: &Key) -> At {
-        let node = self.nodes.partition_point(|node| node.begin <= *key).saturating_sub(1);
-        let runs = self.nodes.get(node).map_or(&[][..], |node| &node.runs);
-        (node, runs.partition_point(|run| run.begin <= *key).saturating_sub(1))
+        (node, runs.partition_point(|run| is_not_behind(&run.begin)).saturating_sub(1))
     }
 
     /// Enters a key; false if it is there already, and leads to this row now.
@@ -80,10 +74,10 @@ impl Ordered {
             self.append(key, id);
             return true;
         }
-        let mut at = self.find_key(&key);
+        let mut at = self.find(|begin| *begin <= key);
         if self.nodes[at.0].runs[at.1].entries.len() >= RUN_MAX {
             self.split(at);
-            at = self.find_key(&key);
+            at = self.find(|begin| *begin <= key);
         }
         let entries = &mut self.nodes[at.0].runs[at.1].entries;
         let place = entries.partition_point(|(other, _)| *other < key);
@@ -127,7 +121,7 @@ impl Ordered {
 
     /// Takes an entry out; false if it was not there.
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
-        let at = self.find(key);
+        let at = self.find(|begin| **begin <= *key);
         let entries = &mut self.nodes[at.0].runs[at.1].entries;
         let place = entries.partition_point(|(other, _)| **other < *key);
         if entries.get(place).is_none_or(|(other, _)| **other != *key) {
@@ -171,9 +165,9 @@ impl Ordered {
         lower: &'r [u8],
         upper: Option<&'r [u8]>,
     ) -> impl DoubleEndedIterator<Item = (&'r [u8], RowId)> {
-        let first = self.find(lower);
+        let first = self.find(|begin| **begin <= *lower);
         let last = match upper {
-            Some(upper) => self.find(upper).max(first),
+            Some(upper) => self.find(|begin| **begin <= *upper).max(first),
             None => (self.nodes.len() - 1, usize::MAX),
         };
         let nodes = self.nodes.iter().enumerate().take(last.0 + 1).skip(first.0);
@@ -192,9 +186,13 @@ impl Ordered {
             match node.runs.last_mut() {
                 Some(run) if run.entries.len() > left => {
                     run.entries.truncate(run.entries.len() - left);
+                    self.len -= left;
                     return false;
                 }
-                Some(run) => left -= run.entries.len(),
+                Some(run) => {
+                    left -= run.entries.len();
+                    self.len -= run.entries.len();
+                }
                 None => {}
             }
             node.runs.pop();

@@ -191,8 +191,9 @@ impl LogFiles {
         let is_first = self.offset == 0;
         self.offset += part.len() as u64;
         self.awaited += 1;
+        let ends = self.offset >= file_bytes || part.is_empty();
         let part = if is_first { self.open(part)? } else { part };
-        let mut is_over = self.offset >= file_bytes || part.is_empty() || self.segment.is_none();
+        let mut is_over = ends || self.segment.is_none();
         if !is_over {
             self.read_ahead(file_bytes, ctx);
         }
