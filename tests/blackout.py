@@ -146,11 +146,7 @@ def blackout(cluster, ports, ledger, number, args, chooser):
             lost += len(own.committed) - len(kept)
             own.unknown += [n for n in own.committed if n not in there]
             own.committed = kept
-        ledger.committed += own.committed
-        ledger.refused += own.refused
-        ledger.unknown += own.unknown
-        for error, count in own.errors.items():
-            ledger.errors[error] = ledger.errors.get(error, 0) + count
+        ledger.add(own)
     wrong = check(ledger, ports) + definer.check(connect(ports[0], 30))
     disk = sum(len(w.ledger.committed) for w in workers if isinstance(w, DiskWorker))
     print(f"blackout {number}: {'all' if by_hand else 'all nodes'} killed, {again} killed again, whole after {up:.2f} s; {disk} commits and {len(definer.created)} tables on disk, "

@@ -103,7 +103,7 @@ def be_slow(cluster, workers):
     print(f"broken disk: while each sync of node 2 took {SLOW_MS} ms: {done[0] / SLOW_SECONDS:.0f} commits/s on disk, "
           f"{done[1] / SLOW_SECONDS:.0f} others", flush=True)
     wrong = []
-    # A commit waits for the sync that is under way and for its own, at most for one more epoch's.
+    # Each waits for one whole sync at least, most of them for the one under way, too.
     most = len(on_disk) * SLOW_SECONDS * 1_000 / SLOW_MS
     if not len(on_disk) <= done[0] <= 1.5 * most + len(on_disk):
         wrong.append(f"{done[0]} commits waited for a disk that is slow, in {SLOW_SECONDS} s")
@@ -149,12 +149,8 @@ def under_load(cluster, ports, rounds):
     wrong += [f"thread {w.name} hangs" for w in workers if w.is_alive()]
     wrong += [f"a thread of the test failed: {w.failure}" for w in workers if w.failure]
     ledger = Ledger()
-    for own in (w.ledger for w in workers):
-        ledger.committed += own.committed
-        ledger.refused += own.refused
-        ledger.unknown += own.unknown
-        for error, count in own.errors.items():
-            ledger.errors[error] = ledger.errors.get(error, 0) + count
+    for worker in workers:
+        ledger.add(worker.ledger)
     wrong += check(ledger, ports)
     print(f"broken disk: {len(ledger.committed)} acknowledged, {len(ledger.refused)} refused, {len(ledger.unknown)} unknown", flush=True)
     return wrong, {n for w in workers if isinstance(w, DiskWorker) for n in w.ledger.committed}

@@ -51,9 +51,17 @@ class Ledger:
             if outcome is self.committed:
                 self.commits.append((time.monotonic(), port, begun))
 
-    def error(self, what):
+    def error(self, what, count=1):
         with self.lock:
-            self.errors[what] = self.errors.get(what, 0) + 1
+            self.errors[what] = self.errors.get(what, 0) + count
+
+    def add(self, other):
+        """What another one has noted."""
+        self.committed += other.committed
+        self.refused += other.refused
+        self.unknown += other.unknown
+        for what, count in other.errors.items():
+            self.error(what, count)
 
 
 class Worker(threading.Thread):

@@ -545,7 +545,7 @@ impl Run {
             self.happen(event);
             while let Some((node, why)) = self.world.stops.pop() {
                 self.faults += u64::from(why == CRASH_POINT);
-                self.say(&format!("node {node} ended itself: {why}"));
+                self.say(&format!("node {node} is down: {why}"));
             }
             self.serve_clients();
             while let Some(text) = self.ledger.victims.pop() {
