@@ -12,6 +12,7 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot
 
+LABELS = ["LatsDB, 2 replicas, durability = disk", "MariaDB, 1 copy, flush at each commit", "MariaDB, semi-synchronous replica"]
 CELL = re.compile(r"([0-9]+) /s \(mean ([0-9.]+) ms, 99%: ([0-9.]+) ms\)")
 
 
@@ -21,8 +22,8 @@ def read(name):
     with open(name, encoding="utf8") as file:
         for line in file:
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            found = [CELL.match(cell) for cell in cells[2:4]]
-            if len(found) == 2 and all(found):
+            found = [CELL.match(cell) for cell in cells[2:5]]
+            if len(found) == 3 and all(found):
                 values = [(float(match[1]), float(match[3])) for match in found]
                 tests.setdefault(cells[0], []).append((int(cells[1]), values))
     return tests
@@ -34,8 +35,8 @@ def main():
     figure, axes = pyplot.subplots(2, len(tests), figsize=(5.2 * len(tests), 6), squeeze=False)
     for column, (test, rows) in enumerate(tests.items()):
         clients = [count for count, _ in rows]
-        for peer, label in enumerate(["LatsDB, 2 replicas, durability = disk", "MariaDB, 1 copy, flush at each commit"]):
-            style = {"marker": "o", "markersize": 4, "label": label, "linestyle": ["-", "--"][peer]}
+        for peer, label in enumerate(LABELS):
+            style = {"marker": "o", "markersize": 4, "label": label, "linestyle": ["-", "--", ":"][peer]}
             axes[0][column].plot(clients, [values[peer][0] for _, values in rows], **style)
             axes[1][column].plot(clients, [values[peer][1] for _, values in rows], **style)
         axes[0][column].set_title(test, fontsize=10)

@@ -3,8 +3,9 @@
 //! From the view that names it, a syncing replica gets every row image, like a backup. What was
 //! there before, the primaries copy: row by row, each when no version is on it that the replica
 //! has not been sent (REJOIN-2). Of rows that its log has already they say so only (REJOIN-9).
+//! What the replica does with them: `copy_in.rs`.
 
-use crate::{Fragment, Ldm, TIMER_FORMER};
+use crate::{Fragment, Ldm};
 use alloc::{
     collections::{BTreeMap, VecDeque},
     vec::Vec,
@@ -17,8 +18,7 @@ use lats_signals::{
     BlockRef, Signal,
     commit::CompleteEntry,
     copy::{
-        COPY_WHOLE, CopyEndOrd, CopyResumeOrd, CopyRowsConf, CopyRowsOrd, CopySinceReq,
-        FragmentsSyncedRep, OutcomesOrd,
+        COPY_WHOLE, CopyEndOrd, CopyResumeOrd, CopyRowsConf, CopyRowsOrd, CopySinceReq, OutcomesOrd,
     },
     list::{self, Change},
 };
@@ -280,60 +280,6 @@ impl Ldm {
         batch
     }
 
-    pub(crate) fn on_copy_rows_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let ord = signal.body::<CopyRowsOrd>();
-        if self.park_newer(ord.view, signal) || self.park_unknown_table(ord.table, signal) {
-            return;
-        }
-        // REJOIN-3: it is a full replica meanwhile, and keeps no marks of deletions any more.
-        if self.view.is_in_sync(ctx.node()) {
-            return;
-        }
-        self.take_confirmed();
-        if !self.find_unchanged(&ord, signal) {
-            return self.confirm_copied(&ord, COPY_WHOLE, signal.sender(), ctx);
-        }
-        if ord.row_count == 0 {
-            // The primary looks for more while these are taken.
-            self.confirm_copied(&ord, 0, signal.sender(), ctx);
-            return ctx.after(Duration::ZERO, TIMER_FORMER);
-        }
-        self.take_confirmed();
-        let rows = signal.payload().get(ord.unchanged_bytes as usize..).unwrap_or_default();
-        let mut redo = self.redo.take();
-        for (change, [key, row, _]) in list::items::<Change>(rows) {
-            let (id, epoch) = (change.row_id, Epoch::new(change.epoch));
-            self.hear_epoch(epoch);
-            if let Some(former) = &mut self.former {
-                former.take((ord.table, ord.fragment), id);
-            }
-            let stored = self.on_fragment(ord.table, ord.fragment, |f, layout| {
-                // REJOIN-3: a newer row got the id, or the key lives on under another id: history.
-                f.make_room(id, key) && f.store_copy(id, change.version, epoch, row.into(), layout)
-            });
-            if let (Some(true), Some(redo)) = (stored, &mut redo) {
-                let place = (ord.table, ord.fragment, id);
-                redo.log_row(epoch, place, change.version, key, row);
-            }
-        }
-        self.redo = redo.map(|mut redo| {
-            redo.end_copied();
-            redo
-        });
-        self.write_redo_if_much(ctx);
-        self.confirm_copied(&ord, 0, signal.sender(), ctx);
-    }
-
-    fn confirm_copied(&mut self, ord: &CopyRowsOrd, code: u32, to: BlockRef, ctx: &mut Ctx<'_>) {
-        let CopyRowsOrd { view, table, fragment, step, .. } = *ord;
-        let conf = CopyRowsConf { view, table, fragment, reserved: 0, step, code };
-        match &mut self.redo {
-            Some(redo) => redo.confirm_copied(to, conf),
-            None => ctx.send(to, &conf),
-        }
-        self.look_at_backlog(ctx);
-    }
-
     pub(crate) fn on_copy_rows_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let conf = signal.body::<CopyRowsConf>();
         let target = signal.sender().node;
@@ -373,50 +319,6 @@ impl Ldm {
     /// Counts what this data manager does for clients.
     fn served(&self) -> u64 {
         self.counters.operations + self.reader.reads + self.counters.replicated
-    }
-
-    pub(crate) fn on_copy_end_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let ord = signal.body::<CopyEndOrd>();
-        if self.park_newer(ord.view, signal) || self.park_unknown_table(ord.table, signal) {
-            return;
-        }
-        self.hear_epoch(ord.epoch);
-        self.take_confirmed();
-        if !self.view.is_in_sync(ctx.node()) {
-            self.end_copy(&ord, ctx);
-        }
-    }
-
-    /// All rows of a fragment were mentioned.
-    pub(crate) fn end_copy(&mut self, ord: &CopyEndOrd, ctx: &mut Ctx<'_>) {
-        if !self.log_what_is_gone(ord, ctx) {
-            return;
-        }
-        if let Some(redo) = &mut self.redo {
-            redo.copied_up_to(ord.epoch);
-        }
-        self.copied.insert((ord.table, ord.fragment));
-        self.report_if_synced(ctx);
-    }
-
-    /// Tells control when every fragment of this LDM has been filled.
-    pub(crate) fn report_if_synced(&mut self, ctx: &mut Ctx<'_>) {
-        let waits = self.view.is_replica_of_own_group(ctx.node());
-        if !waits || self.view.is_in_sync(ctx.node()) || self.tables.is_empty() {
-            return;
-        }
-        let all = self.fragments().all(|(t, f, _)| self.copied.contains(&(t, f)));
-        // REDO-2, REJOIN-8.
-        let is_whole = self.redo.as_mut().is_none_or(|redo| redo.is_whole_with(all));
-        if all && is_whole {
-            let body = FragmentsSyncedRep {
-                view: self.view.number,
-                catalog_version: self.catalog_version,
-                instance: self.instance,
-                reserved: 0,
-            };
-            ctx.send(BlockRef::control(ctx.node()), &body);
-        }
     }
 
     /// A retry is due.

@@ -2,7 +2,7 @@
 //! from it (REJOIN-8, REJOIN-9). Protocol: `docs/protocols/rejoin.md`.
 
 use crate::{
-    Ldm, TIMER_FORMER,
+    Ldm, TIMER_FILLING,
     copy::digest_of,
     found::{Found, FoundRows},
 };
@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use lats_base::{Duration, Epoch, FragmentId, RowId, TableId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
-    BlockRef, Signal,
+    BlockRef,
     copy::{CopyEndOrd, CopyRowsOrd, CopySinceReq},
 };
 
@@ -20,8 +20,6 @@ pub(crate) struct Former {
     since: Epoch,
     /// Rows as they were then that no primary has mentioned yet.
     rows: FoundRows,
-    /// Rows of a batch that was confirmed already, and are still to be taken: they are here for certain.
-    confirmed: Option<((TableId, FragmentId), Vec<RowId>)>,
 }
 
 /// How long to wait when the log is behind.
@@ -29,7 +27,7 @@ const GONE_RETRY: Duration = Duration::from_millis(1);
 
 impl Former {
     pub(crate) fn new(since: Epoch, rows: FoundRows) -> Self {
-        Self { since, rows, confirmed: None }
+        Self { since, rows }
     }
 
     /// A primary has said what has become of the row.
@@ -54,26 +52,21 @@ impl Ldm {
         }
     }
 
-    /// REJOIN-9: rows that have not changed are in the log: they will be taken from it. False if it does not have them all.
-    pub(crate) fn find_unchanged(&mut self, ord: &CopyRowsOrd, signal: &Signal<'_>) -> bool {
-        let bits = signal.payload().get(..ord.unchanged_bytes as usize).unwrap_or_default();
+    /// REJOIN-9: rows that have not changed, as these bits say, are in the log: they will be taken from it. None if it does not have
+    /// them all.
+    pub(crate) fn find_unchanged(&self, ord: &CopyRowsOrd, bits: &[u8]) -> Option<Vec<RowId>> {
         let ids: Vec<RowId> = set_bits(bits, ord.first_row).collect();
-        let found = self.digest_of_known(ord, &ids) == ord.digest;
-        if let Some(former) = self.former.as_mut().filter(|_| found) {
-            former.confirmed = Some(((ord.table, ord.fragment), ids));
-        }
-        found
+        (self.digest_of_known(ord, &ids) == ord.digest).then_some(ids)
     }
 
-    /// Takes the rows of the last batch that was confirmed; before anything else that primaries say of rows to be copied.
-    pub(crate) fn take_confirmed(&mut self) {
-        let Some(former) = &mut self.former else { return };
-        let Some((place, ids)) = former.confirmed.take() else { return };
-        let Some(rows) = former.rows.get_mut(&place) else { return };
-        // What is not there any more was taken for an earlier primary.
-        let some: Vec<(RowId, Found)> =
-            ids.into_iter().filter_map(|id| Some((id, rows.take(id)?))).collect();
-        self.on_fragment(place.0, place.1, |f, layout| f.store_found(some, layout));
+    /// Takes rows that have not changed from the log. What is not there any more was taken for an earlier primary.
+    pub(crate) fn take_unchanged(&mut self, place: (TableId, FragmentId), ids: Vec<RowId>) {
+        let Some(mut former) = self.former.take() else { return };
+        if let Some(rows) = former.rows.get_mut(&place) {
+            let some = ids.into_iter().filter_map(|id| Some((id, rows.take(id)?)));
+            self.on_fragment(place.0, place.1, |f, layout| f.store_found(some, layout));
+        }
+        self.former = Some(former);
     }
 
     /// Of the numbers of these rows' last changes up to the epoch of the log, as far as they are known here.
@@ -112,18 +105,10 @@ impl Ldm {
         if !is_done {
             let pause = if waits { GONE_RETRY } else { Duration::ZERO };
             self.ends.push_back(*ord);
-            ctx.after(pause, TIMER_FORMER);
+            ctx.after(pause, TIMER_FILLING);
         }
         self.write_redo_if_much(ctx);
         is_done
-    }
-
-    /// Goes on with what was confirmed, or is gone.
-    pub(crate) fn go_on_with_former(&mut self, ctx: &mut Ctx<'_>) {
-        self.take_confirmed();
-        if let Some(ord) = self.ends.pop_front() {
-            self.end_copy(&ord, ctx);
-        }
     }
 }
 

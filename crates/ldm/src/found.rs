@@ -1,6 +1,11 @@
 //! Rows as they were found in a log, by their ids.
 
-use crate::{Fragment, ahead::GROUP, key::Key};
+use crate::{
+    Fragment,
+    ahead::GROUP,
+    key::Key,
+    row::{Image, Row},
+};
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use core::hint::black_box;
 use lats_base::{Epoch, FragmentId, RowId, TableId, hash::partition_hash};
@@ -141,24 +146,41 @@ impl Found {
 impl Fragment {
     /// Makes these rows of the fragment, but for those that are deleted. False if there is another or a newer row where one of them
     /// belongs: that one is left out.
-    pub(crate) fn store_found(&mut self, rows: Vec<(RowId, Found)>, layout: &RowLayout) -> bool {
-        let mut fits = true;
+    pub(crate) fn store_found(
+        &mut self,
+        rows: impl IntoIterator<Item = (RowId, Found)>,
+        layout: &RowLayout,
+    ) -> bool {
         let mut rows = rows.into_iter();
-        while !rows.as_slice().is_empty() {
-            // The places of many keys are fetched at once (see `ahead.rs`).
-            let mut hashes = [0; GROUP];
-            for (hash, (_, found)) in hashes.iter_mut().zip(rows.as_slice()) {
-                *hash = partition_hash(&found.key);
+        let mut group = Vec::with_capacity(GROUP);
+        let mut fits = true;
+        loop {
+            let some = rows.by_ref().take(GROUP);
+            group.extend(some.map(|(id, found)| (partition_hash(&found.key), id, found)));
+            if group.is_empty() {
+                return fits;
             }
-            let places = hashes.iter().map(|hash| self.guess(*hash));
+            // The places of many keys are fetched at once (see `ahead.rs`).
+            let places = group.iter().map(|(hash, ..)| self.guess(*hash));
             black_box(places.fold(0, |all, id| all ^ id));
-            for ((id, found), hash) in rows.by_ref().take(GROUP).zip(hashes) {
-                self.hear_number(found.number);
-                let Some(image) = found.image else { continue };
-                let free = self.make_room_hashed(id, &found.key, hash);
-                fits &= free && self.store_copy(id, found.number, found.epoch, image, layout);
+            for (hash, id, found) in group.drain(..) {
+                fits &= self.store_one_found(id, found, hash, layout);
             }
         }
-        fits
+    }
+
+    fn store_one_found(&mut self, id: RowId, found: Found, hash: u64, layout: &RowLayout) -> bool {
+        self.hear_number(found.number);
+        let Found { number, epoch, key, image: Some(image), .. } = found else { return true };
+        if self.row(id).is_some() {
+            return self.make_room_hashed(id, &key, hash)
+                && self.store_copy(id, number, epoch, image, layout);
+        }
+        if self.find_hashed(&key, hash).is_some() {
+            return false;
+        }
+        let committed = Some(Image { bytes: image });
+        self.put_whole_row(id, Row { key, committed, number, epoch, busy: None }, hash, layout);
+        true
     }
 }

@@ -53,6 +53,16 @@ impl Index {
     }
 }
 
+/// What a row with this key and image has in an index.
+fn entry_of(index: &Index, key: &Key, image: &[u8], layout: &RowLayout) -> Key {
+    if index.id == PRIMARY_INDEX {
+        return key.clone();
+    }
+    let mut entry = Vec::with_capacity(key.len() + image.len().min(64));
+    layout.key_of(image, &index.columns, &mut entry);
+    entry.into()
+}
+
 /// What is left of a dropped fragment or of dropped indexes, to be freed in slices.
 pub(crate) struct Rubble {
     rows: RowTable,
@@ -281,6 +291,21 @@ impl Fragment {
         self.rows.put(id.get(), Row::new(key));
         self.bytes += key.len() + ROW_OVERHEAD_BYTES;
         self.by_key.insert(hash, id.get());
+    }
+
+    /// Puts a row with its committed image where there is none, and no other with its key. It is not looked at once it is there: a
+    /// processor that reads what it has just written waits for memory.
+    pub(crate) fn put_whole_row(&mut self, id: RowId, row: Row, hash: u64, layout: &RowLayout) {
+        if let Some(image) = &row.committed {
+            for index in &mut self.indexes {
+                let entry = entry_of(index, &row.key, &image.bytes, layout);
+                self.bytes += index.enter(entry, id);
+            }
+            self.bytes += image.bytes.len();
+        }
+        self.bytes += row.key.len() + ROW_OVERHEAD_BYTES;
+        self.by_key.insert(hash, id.get());
+        self.rows.put(id.get(), row);
     }
 
     /// Forgets the record if nothing is left of the row.
@@ -518,13 +543,7 @@ impl Fragment {
         }
         let Some(row) = self.rows.get(id.get()) else { return };
         for index in self.indexes.iter_mut().filter(|i| !known || i.id != PRIMARY_INDEX) {
-            let entry = if index.id == PRIMARY_INDEX {
-                row.key.clone()
-            } else {
-                let mut entry = Vec::with_capacity(row.key.len() + image.len().min(64));
-                layout.key_of(image, &index.columns, &mut entry);
-                entry.into()
-            };
+            let entry = entry_of(index, &row.key, image, layout);
             self.bytes += index.enter(entry, id);
         }
     }

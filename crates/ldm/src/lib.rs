@@ -16,6 +16,7 @@ mod carry;
 mod catalog_work;
 mod checkpoint;
 mod copy;
+mod copy_in;
 mod deadlock;
 mod ending;
 mod finish;
@@ -178,6 +179,9 @@ pub struct Ldm {
     /// What it has of rows while this life is being filled; and fragments of which it is being logged what is gone.
     pub(crate) former: Option<Box<former::Former>>,
     pub(crate) ends: VecDeque<CopyEndOrd>,
+    /// Batches of rows that primaries have copied and that are still to be taken: two of each primary at most (REJOIN-6).
+    pub(crate) arrived: VecDeque<copy_in::Arrived>,
+    pub(crate) filled: copy_in::Filled,
     pub(crate) programs: programs::Programs,
     /// Memory of lists of batches and of transactions that are over.
     pub(crate) spare_lists: Spare<Vec<u8>, 4, { 64 << 10 }>,
@@ -205,7 +209,7 @@ const TIMER_HAND_OVER: TimerToken = 3;
 const TIMER_ROOM: TimerToken = 4;
 const TIMER_RESTORE: TimerToken = 5;
 const TIMER_CHECKPOINT: TimerToken = 6;
-const TIMER_FORMER: TimerToken = 7;
+const TIMER_FILLING: TimerToken = 7;
 const TIMER_BACKLOG: TimerToken = 8;
 /// How long an outcome is kept for a client that does not say it has heard it.
 pub(crate) const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
@@ -255,6 +259,8 @@ impl Ldm {
             restore: None,
             former: None,
             ends: VecDeque::new(),
+            arrived: VecDeque::new(),
+            filled: copy_in::Filled::default(),
             programs: programs::Programs::default(),
             spare_lists: Spare::default(),
             key_room: Vec::new(),
@@ -441,7 +447,7 @@ impl Block for Ldm {
             TIMER_ROOM => self.write_again(ctx),
             TIMER_RESTORE => self.load(ctx),
             TIMER_CHECKPOINT => self.checkpoint_step(ctx),
-            TIMER_FORMER => self.go_on_with_former(ctx),
+            TIMER_FILLING => self.go_on_being_filled(ctx),
             TIMER_BACKLOG => self.tell_backlog_again(ctx),
             copy if copy >= copy::COPY_TIMER => self.on_copy_timer(copy, ctx),
             _ => self.housekeep(ctx),

@@ -25,11 +25,17 @@ impl Ldm {
         }
         let next = self.view.number.get() + 1;
         require!(next == 1 || view.number.get() == next, "VIEW-10");
+        // What was copied in the former view is taken as it is there.
+        while self.take_arrived(ctx) {}
         let before = core::mem::replace(&mut self.view, view);
         if self.view.is_in_sync(ctx.node()) {
             (self.restore, self.former) = (None, None);
             self.redo.iter_mut().for_each(|redo| redo.note_in_sync());
+            if before.is_replica_of_own_group(ctx.node()) && !before.is_in_sync(ctx.node()) {
+                self.note_filled(ctx);
+            }
         } else if next == 1 {
+            self.begin_filling(ctx);
             self.begin_to_be_filled(ctx);
         }
         let joined_in = self.view.joined_in(ctx.node(), ctx.incarnation());

@@ -135,7 +135,7 @@ pub(crate) fn is_full(error: &Error) -> bool {
 }
 
 /// So many bytes at a multiple of [`BLOCK_BYTES`].
-fn aligned(room: &mut Vec<u8>, length: usize) -> &mut [u8] {
+pub(crate) fn aligned(room: &mut Vec<u8>, length: usize) -> &mut [u8] {
     if room.len() < length + BLOCK_BYTES {
         room.resize(length + BLOCK_BYTES, 0);
     }

@@ -1,14 +1,15 @@
 //! The files of some blocks. Segments of redo logs are written past the page cache, into files that were used before where
 //! there are any: a sync has no news of the file system's to write then, and nothing is copied twice.
 
-use crate::blocks::{BLOCK_BYTES, BlockFile, is_full};
+use crate::{
+    blocks::{BLOCK_BYTES, BlockFile, is_full},
+    sequential::Sequential,
+};
 use lats_signals::io::{FILE_CONTROL, FILE_REDO, FileName, IoReadReq, IoWriteReq, WRITE_SYNC};
-use rustix::fs::{Advice, fadvise};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io::{Error, ErrorKind, Result},
-    num::NonZeroU64,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -35,13 +36,13 @@ pub(crate) struct Files {
     created: bool,
     /// A sync has failed that nobody waited for.
     has_failed: bool,
+    /// The file that is being read, part by part, until it is written or removed.
+    reading: Option<(FileName, Sequential)>,
     pub(crate) buffer: Vec<u8>,
 }
 
 /// Files of an instance that nobody needs any more are kept for its next segments: so many, or as many as it has segments.
 const SPARES_MIN: usize = 4;
-/// So much of a file is read ahead of who reads it: the device does several things at once.
-const READ_AHEAD_BYTES: u64 = 4 << 20;
 
 impl Files {
     pub(crate) fn new(config: &FilesConfig) -> Self {
@@ -52,6 +53,7 @@ impl Files {
             dirty: BTreeSet::new(),
             created: false,
             has_failed: false,
+            reading: None,
             buffer: Vec::new(),
         }
     }
@@ -81,6 +83,7 @@ impl Files {
 
     /// Writes, and syncs if that is asked for. When there is no room, spare files go first.
     pub(crate) fn write(&mut self, asked: &IoWriteReq, bytes: &[u8]) -> Result<()> {
+        self.reading.take_if(|(name, _)| *name == asked.file);
         let written = |files: &mut Self| files.open(asked.file)?.write(bytes, asked.offset);
         match written(self) {
             Err(error) if is_full(&error) && self.remove_spares()? => written(self)?,
@@ -123,16 +126,16 @@ impl Files {
 
     /// Reads into the buffer; gives the file's length.
     pub(crate) fn read(&mut self, asked: &IoReadReq) -> Result<u64> {
-        let file = File::open(self.path(asked.file))?;
-        if asked.offset == 0 {
-            // A process that has died may have written it a moment ago: who reads it counts on it.
-            file.sync_data()?;
+        let goes_on = |(name, _): &(FileName, Sequential)| *name == asked.file && asked.offset > 0;
+        let mut file = match self.reading.take().filter(goes_on) {
+            Some((_, file)) => file,
+            None => Sequential::open(&self.path(asked.file))?,
+        };
+        file.read(asked.offset, asked.bytes as usize, &mut self.buffer)?;
+        let length = file.file_bytes();
+        if asked.offset + u64::from(asked.bytes) < length {
+            self.reading = Some((asked.file, file));
         }
-        let length = file.metadata()?.len();
-        let bytes = length.saturating_sub(asked.offset).min(u64::from(asked.bytes));
-        self.buffer.resize(bytes as usize, 0);
-        file.read_exact_at(&mut self.buffer, asked.offset)?;
-        read_ahead(&file, asked.offset, asked.offset + bytes);
         Ok(length)
     }
 
@@ -149,6 +152,7 @@ impl Files {
 
     /// Removes a file, or keeps it as a spare, or leaves it to who archives it (ARCHIVE-1).
     pub(crate) fn remove(&mut self, name: FileName) -> Result<()> {
+        self.reading.take_if(|(read, _)| *read == name);
         self.open.remove(&name);
         self.dirty.remove(&name);
         let path = self.path(name);
@@ -209,14 +213,6 @@ impl Files {
         let spares: Vec<_> = self.names()?.into_iter().filter(|name| is_spare(name)).collect();
         self.remove_these(spares.iter())?;
         Ok(!spares.is_empty())
-    }
-}
-
-/// What comes next is on its way while this part, from `begin` to `end`, is looked at. It is a hint only.
-fn read_ahead(file: &File, begin: u64, end: u64) {
-    let known = if begin == 0 { end } else { begin + READ_AHEAD_BYTES };
-    if let Some(bytes) = NonZeroU64::new((end + READ_AHEAD_BYTES).saturating_sub(known)) {
-        let _ = fadvise(file, known, Some(bytes), Advice::WillNeed);
     }
 }
 

@@ -29,6 +29,7 @@ mod report;
 pub mod ring;
 mod rings;
 mod sender;
+mod sequential;
 mod spin;
 mod thread;
 

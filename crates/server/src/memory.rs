@@ -8,8 +8,9 @@ use std::{os::unix::process::CommandExt, process::Command, time::Duration};
 const AHEAD_BYTES: usize = 32 << 20;
 /// The smallest page there is.
 const PAGE_BYTES: usize = 4 << 10;
-/// How often the thread looks whether some of it was used.
+/// How often the thread looks whether some of it was used, and how soon again if it was: a node that is being filled uses much.
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
+const LOOKS_AGAIN: Duration = Duration::from_millis(2);
 /// After how long the allocator gives back what was freed, in ms. It reads this when a process starts.
 pub(crate) const PURGE_DELAY: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "-1");
 
@@ -36,11 +37,11 @@ pub(crate) fn prepare() {
     reason = "a thread of the process, not of the node; it waits for nothing but time"
 )]
 pub(crate) fn keep_ahead() -> std::io::Result<()> {
-    let (mut at, _) = touch(0);
+    let (mut at, mut was_used) = touch(0);
     std::thread::Builder::new().name("lats-memory".to_string()).spawn(move || {
         loop {
-            std::thread::sleep(LOOKS_EVERY);
-            (at, _) = touch(at);
+            std::thread::sleep(if was_used { LOOKS_AGAIN } else { LOOKS_EVERY });
+            (at, was_used) = touch(at);
         }
     })?;
     Ok(())
