@@ -143,6 +143,15 @@ impl Disk {
         true
     }
 
+    /// All files of an instance's redo log are gone; false if there is none.
+    pub fn lose_log(&mut self, instance: u16) -> bool {
+        let before = self.files.len();
+        self.files.retain(|name, _| (name.kind, name.instance) != (FILE_REDO, instance));
+        let lost = self.files.len() < before;
+        self.has_rotted |= lost;
+        lost
+    }
+
     /// What is in the files of one kind and instance, in the order of their numbers.
     pub fn read(&self, kind: u16, instance: u16) -> BTreeMap<u32, Vec<u8>> {
         let own = |name: &FileName| (name.kind, name.instance) == (kind, instance);

@@ -210,9 +210,17 @@ impl Run {
         (!may.is_empty()).then(|| may[random.below(may.len() as u64) as usize])
     }
 
-    /// A bit on its disk turns over. True if it is one of a redo log.
+    /// A bit on its disk turns over, or a whole log is gone. True if it is one of a redo log.
     fn rot(&mut self, node: NodeId, random: &mut Prng) -> bool {
         let Some(disk) = self.world.disks.get_mut(&node) else { return false };
+        if random.chance(1, 4) {
+            let lost = disk.lose_log(random.below(2) as u16);
+            if lost {
+                self.say(&format!("a redo log of node {node} is gone"));
+                self.faults += 1;
+            }
+            return lost;
+        }
         let (kind, instance) = if random.chance(1, 4) {
             (FILE_CONTROL, 0)
         } else {
