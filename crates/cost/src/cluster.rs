@@ -48,12 +48,12 @@ fn deliver(
 
 impl Cluster {
     /// One that serves, with an empty table.
-    pub(crate) fn new(replicas: u16) -> anyhow::Result<Self> {
+    pub(crate) fn new(replicas: u16, logs: bool) -> anyhow::Result<Self> {
         let catalog = catalog(replicas)?;
         let table = catalog.table("test", "flex").context("no table")?.clone();
         let ids = (1..=replicas).map(NodeId::new);
         let mut cluster = Self {
-            nodes: ids.clone().map(|id| Node::new(id, LDM_INSTANCES)).collect(),
+            nodes: ids.clone().map(|id| Node::new(id, LDM_INSTANCES, logs)).collect(),
             client: ClientCore::new(ClientId::new(1), None),
             now: Instant::from_nanos(1),
             table,
@@ -70,7 +70,7 @@ impl Cluster {
             )?;
             cluster.order(id, &ViewOrd { view: VIEW }, &lats_catalog::encode(&view))?;
             let (valid_until, epoch) = (u64::MAX, Epoch::new(5));
-            let lease = LeaseOrd { valid_until, epoch, ..LeaseOrd::default() };
+            let lease = LeaseOrd { valid_until, epoch, seal: epoch, ..LeaseOrd::default() };
             cluster.order(id, &lease, &[])?;
         }
         while cluster.client.outgoing().pop().is_some() {}
@@ -185,6 +185,7 @@ fn view(replicas: u16) -> View {
         incarnation: Incarnation::new(1),
         roles: Roles { data: true, sql: true },
         alive: true,
+        joined_in: VIEW,
         ..Member::default()
     };
     View {

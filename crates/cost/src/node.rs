@@ -2,13 +2,21 @@
 
 use lats_base::{Incarnation, Instant, NodeId};
 use lats_kernel::{Executor, Faults, ctx::Identity, executor::Budget};
-use lats_ldm::{Ldm, LdmConfig, Slices};
-use lats_signals::{BlockKind, BlockRef, SignalBuffer, admit, buffer::parse};
+use lats_ldm::{Ldm, LdmConfig, RedoConfig, Slices};
+use lats_signals::{
+    BlockKind, BlockRef, SignalBuffer, SignalNumber, admit,
+    buffer::{Route, parse},
+    io::{IoConf, IoWriteReq},
+};
 use lats_tc::Tc;
 use std::collections::BTreeMap;
 
 /// Memory for the rows, in bytes.
 const MEMORY_BYTES: usize = 1 << 30;
+/// Bytes of a segment of its log: no checkpoint begins while it is measured.
+const SEGMENT_BYTES: u64 = 1 << 30;
+/// What may wait for the disk.
+const WAITING_BYTES_MAX: usize = 64 << 20;
 
 /// Whom bytes come from or go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,12 +34,20 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(node: NodeId, ldm_instances: u32) -> Self {
-        let identity = Identity { node, incarnation: Incarnation::new(1) };
+    /// One that writes redo logs, or none. Its disk is done with a write when more bytes come.
+    pub(crate) fn new(node: NodeId, ldm_instances: u32, logs: bool) -> Self {
+        let life = Incarnation::new(1);
+        let identity = Identity { node, incarnation: life };
         let mut executor = Executor::new(identity, 1, Faults::default());
         executor.add(BlockKind::Tc, 0, Box::new(Tc::new()));
-        let config =
-            LdmConfig { memory_bytes: MEMORY_BYTES, slices: Slices::default(), redo: None };
+        let redo = logs.then_some(RedoConfig {
+            cluster: 1,
+            node,
+            life,
+            segment_bytes: SEGMENT_BYTES,
+            waiting_bytes_max: WAITING_BYTES_MAX,
+        });
+        let config = LdmConfig { memory_bytes: MEMORY_BYTES, slices: Slices::default(), redo };
         for instance in 0..ldm_instances {
             executor.add(BlockKind::Ldm, instance, Box::new(Ldm::new(instance, config)));
         }
@@ -56,11 +72,26 @@ impl Node {
             self.executor.mailbox().push_signal(&signal);
         }
         self.entering.compact();
+        self.answer_writes();
         while self.executor.has_work() {
             self.executor.step(now, Budget::ROUND);
         }
         self.route();
         Ok(())
+    }
+
+    fn answer_writes(&mut self) {
+        let mut asked = core::mem::take(self.executor.for_io());
+        while let Some(signal) = asked.pop() {
+            if signal.number() == Some(SignalNumber::IoWriteReq) {
+                let request = signal.body::<IoWriteReq>().request;
+                let (sender, receiver) = (BlockRef::io(self.node), signal.sender());
+                let route = Route { sender, receiver, incarnation: 1 };
+                self.executor.mailbox().push(route, &IoConf { request }, &[]);
+            }
+        }
+        asked.compact();
+        *self.executor.for_io() = asked;
     }
 
     fn route(&mut self) {

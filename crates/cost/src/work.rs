@@ -22,13 +22,19 @@ pub(crate) struct Work {
     pub(crate) name: &'static str,
     kind: Kind,
     replicas: u16,
+    /// Changes are logged.
+    logs: bool,
     /// Operations of a request, and requests that arrive at once.
     operations: u64,
     requests: u64,
 }
 
 const fn work(name: &'static str, kind: Kind, replicas: u16, shape: (u64, u64)) -> Work {
-    Work { name, kind, replicas, operations: shape.0, requests: shape.1 }
+    Work { name, kind, replicas, logs: false, operations: shape.0, requests: shape.1 }
+}
+
+const fn logged(work: Work) -> Work {
+    Work { logs: true, ..work }
 }
 
 /// Thirty-two operations to a transaction, as in `flex`; and one.
@@ -52,12 +58,14 @@ impl Work {
         work("insert-32-of-2", Kind::Insert, 2, MANY),
         work("update-32-of-2", Kind::Update, 2, MANY),
         work("update-1-of-2", Kind::Update, 2, ONE),
+        logged(work("insert-32-of-2-logged", Kind::Insert, 2, MANY)),
+        logged(work("update-32-of-2-logged", Kind::Update, 2, MANY)),
     ];
 
     /// Does it so many times; how many operations that were. Before it begins, `valgrind` counts nothing: see
     /// `cargo xtask cost`.
     pub(crate) fn run(&self, rounds: u64) -> anyhow::Result<u64> {
-        let mut cluster = Cluster::new(self.replicas)?;
+        let mut cluster = Cluster::new(self.replicas, self.logs)?;
         let per_round = self.operations * self.requests;
         // As many rows whatever is asked for, so that the difference between two runs is what rounds cost.
         let all = (WARM_UP + ROUNDS_MAX) * per_round;
