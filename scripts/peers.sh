@@ -35,7 +35,7 @@ mariadb_waits() { # port of a source: true if its commits wait for a replica
 }
 catch_up() { # ports of a source and of its replica: what was written is applied there, too
   local at; at="$(mysql_at "$1" "SELECT @@gtid_binlog_pos")"
-  mysql_at "$2" "SELECT MASTER_GTID_WAIT('$at', 60)" >/dev/null
+  [ "$(mysql_at "$2" "SELECT MASTER_GTID_WAIT('$at', 60)")" = 0 ] || { echo "the replica at port $2 is behind" >&2; return 1; }
 }
 bench() { # port, test, rows, threads, seconds, more
   sysbench "$2" --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port="$1" --mysql-user=root --mysql-db=bench --tables=1 \

@@ -28,6 +28,8 @@ pub(crate) struct Filled {
     began: Instant,
     from_log: u64,
     copied: u64,
+    /// What the counter of replicated rows was when the last batch came.
+    replicated: u64,
 }
 
 impl Ldm {
@@ -37,7 +39,7 @@ impl Ldm {
 
     /// Whoever operates the node reads where the time went.
     pub(crate) fn note_filled(&self, ctx: &mut Ctx<'_>) {
-        let Filled { began, from_log, copied } = self.filled;
+        let Filled { began, from_log, copied, .. } = self.filled;
         let took_ms = ctx.now().since(began).as_millis();
         let text = format!(
             "data manager {} has all rows again after {took_ms} ms: {from_log} from its log, {copied} from other replicas",
@@ -48,7 +50,8 @@ impl Ldm {
     }
 
     /// REJOIN-6: a batch is confirmed when the one before it, of the same primary, is taken: the primary looks for the next one while
-    /// this one is taken. That it can be taken is certain by then.
+    /// this one is taken. That it can be taken is certain by then. While clients' changes come, it is confirmed when it is taken itself:
+    /// a part of the time is theirs.
     pub(crate) fn on_copy_rows_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let ord = signal.body::<CopyRowsOrd>();
         if self.park_newer(ord.view, signal) || self.park_unknown_table(ord.table, signal) {
@@ -64,7 +67,9 @@ impl Ldm {
         let Some(unchanged) = self.find_unchanged(&ord, bits) else {
             return self.confirm_copied(&ord, COPY_WHOLE, from, ctx);
         };
-        let is_confirmed = self.arrived.iter().all(|batch| batch.from != from);
+        let replicated = core::mem::replace(&mut self.filled.replicated, self.counters.replicated);
+        let is_quiet = replicated == self.counters.replicated;
+        let is_confirmed = is_quiet && self.arrived.iter().all(|batch| batch.from != from);
         if is_confirmed {
             self.confirm_copied(&ord, 0, from, ctx);
         }
@@ -87,13 +92,16 @@ impl Ldm {
         let Some(batch) = self.arrived.pop_front() else { return false };
         self.filled.from_log += batch.unchanged.len() as u64;
         self.filled.copied += u64::from(batch.ord.row_count);
-        self.take_unchanged((batch.ord.table, batch.ord.fragment), batch.unchanged);
+        self.take_unchanged((batch.ord.table, batch.ord.fragment), &batch.unchanged);
         if !batch.rows.is_empty() {
             self.take_copied(&batch.ord, &batch.rows);
             self.write_redo_if_much(ctx);
         }
+        let is_quiet = self.filled.replicated == self.counters.replicated;
         let mut behind = self.arrived.iter_mut().filter(|next| next.from == batch.from);
-        if let Some(next) = behind.next().filter(|next| !next.is_confirmed) {
+        if !batch.is_confirmed {
+            self.confirm_copied(&batch.ord, 0, batch.from, ctx);
+        } else if let Some(next) = behind.next().filter(|_| is_quiet) {
             next.is_confirmed = true;
             let ord = next.ord;
             self.confirm_copied(&ord, 0, batch.from, ctx);

@@ -60,11 +60,10 @@ impl Ldm {
     }
 
     /// Takes rows that have not changed from the log. What is not there any more was taken for an earlier primary.
-    pub(crate) fn take_unchanged(&mut self, place: (TableId, FragmentId), ids: Vec<RowId>) {
+    pub(crate) fn take_unchanged(&mut self, place: (TableId, FragmentId), ids: &[RowId]) {
         let Some(mut former) = self.former.take() else { return };
         if let Some(rows) = former.rows.get_mut(&place) {
-            let some = ids.into_iter().filter_map(|id| Some((id, rows.take(id)?)));
-            self.on_fragment(place.0, place.1, |f, layout| f.store_found(some, layout));
+            self.on_fragment(place.0, place.1, |f, layout| f.store_found(rows, ids, layout));
         }
         self.former = Some(former);
     }

@@ -86,6 +86,7 @@ impl FragmentRows {
         self.pages.get(page)?.as_ref()?.rows[at].as_ref()
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, id: RowId) -> Option<Found> {
         let (at, row) = place(id);
         let page = self.pages.get_mut(at)?.as_mut()?;
@@ -100,6 +101,18 @@ impl FragmentRows {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.page_count == 0
+    }
+
+    /// The ids of the rows of the first page.
+    pub(crate) fn first_ids(&mut self) -> Vec<RowId> {
+        let pages = self.pages.iter().enumerate().skip(self.first);
+        let Some((at, page)) = pages.filter_map(|(at, page)| Some((at, page.as_ref()?))).next()
+        else {
+            return Vec::new();
+        };
+        self.first = at;
+        let rows = (at as u64 * PAGE_ROWS..).zip(&page.rows);
+        rows.filter(|(_, found)| found.is_some()).map(|(id, _)| RowId::new(id)).collect()
     }
 
     /// Takes the rows of the first page.
@@ -144,29 +157,30 @@ impl Found {
 }
 
 impl Fragment {
-    /// Makes these rows of the fragment, but for those that are deleted. False if there is another or a newer row where one of them
-    /// belongs: that one is left out.
+    /// Makes these rows of the fragment, but for those that are deleted, or not there any more. False if there is another or a newer
+    /// row where one of them belongs: that one is left out.
     pub(crate) fn store_found(
         &mut self,
-        rows: impl IntoIterator<Item = (RowId, Found)>,
+        rows: &mut FragmentRows,
+        ids: &[RowId],
         layout: &RowLayout,
     ) -> bool {
-        let mut rows = rows.into_iter();
-        let mut group = Vec::with_capacity(GROUP);
         let mut fits = true;
-        loop {
-            let some = rows.by_ref().take(GROUP);
-            group.extend(some.map(|(id, found)| (partition_hash(&found.key), id, found)));
-            if group.is_empty() {
-                return fits;
+        for ids in ids.chunks(GROUP) {
+            let mut hashes = [0; GROUP];
+            for (hash, id) in hashes.iter_mut().zip(ids) {
+                *hash = rows.get(*id).map_or(0, |found| partition_hash(&found.key));
             }
             // The places of many keys are fetched at once (see `ahead.rs`).
-            let places = group.iter().map(|(hash, ..)| self.guess(*hash));
+            let places = hashes.iter().map(|hash| self.guess(*hash));
             black_box(places.fold(0, |all, id| all ^ id));
-            for (hash, id, found) in group.drain(..) {
-                fits &= self.store_one_found(id, found, hash, layout);
+            for (hash, id) in hashes.into_iter().zip(ids) {
+                if let Some(found) = rows.take(*id) {
+                    fits &= self.store_one_found(*id, found, hash, layout);
+                }
             }
         }
+        fits
     }
 
     fn store_one_found(&mut self, id: RowId, found: Found, hash: u64, layout: &RowLayout) -> bool {

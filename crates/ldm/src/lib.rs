@@ -471,6 +471,9 @@ impl Block for Ldm {
         if !self.waits.is_empty() || !self.reports.is_empty() || !self.parked.is_empty() {
             return Some(format!("ldm {} holds waits or parked signals", self.instance));
         }
+        if !self.arrived.is_empty() || !self.ends.is_empty() {
+            return Some(format!("ldm {} holds rows that were copied to it", self.instance));
+        }
         if let Some((of, _)) = self.scans.first_key_value() {
             return Some(format!("ldm {} holds scan {of:?}, which nobody reads", self.instance));
         }

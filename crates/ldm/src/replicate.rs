@@ -103,6 +103,11 @@ impl Ldm {
         match held {
             Some(Held::New(Some(below))) => self.look_below(change, below, ctx),
             Some(Held::New(None)) => {}
+            // REJOIN-3: what is older than this change is taken first, or it might come back behind it.
+            Some(Held::InTheWay(_)) if !self.arrived.is_empty() => {
+                while self.take_arrived(ctx) {}
+                return self.hold((id, statement), change, [key, row], adopted, ctx);
+            }
             Some(Held::InTheWay(version)) => {
                 self.clear_the_way(change, key);
                 self.on_fragment(table, fragment, |f, layout| put(f, version, layout));

@@ -5,14 +5,12 @@ mod gathered;
 mod log_files;
 
 use crate::{
-    Fragment, Ldm, TIMER_RESTORE, decode_catalog,
-    former::Former,
-    found::{Found, FoundRows},
+    Fragment, Ldm, TIMER_RESTORE, decode_catalog, former::Former, found::FoundRows,
     outcomes::Outcomes,
 };
 use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
 use gathered::{Ended, Gathered, OUTCOME_EPOCHS, note_changes};
-use lats_base::{Epoch, FragmentId, RowId, SortedMap, TableId, TransactionId};
+use lats_base::{Epoch, FragmentId, SortedMap, TableId, TransactionId};
 use lats_catalog::View;
 use lats_files::redo::{Record, Survey, void_after};
 use lats_kernel::Ctx;
@@ -388,14 +386,21 @@ impl Ldm {
             return ctx.send(BlockRef::control(ctx.node()), &body);
         };
         let (table, fragment) = *entry.key();
-        let rows = entry.get_mut();
-        let some: Vec<(RowId, Found)> = rows.take_page().collect();
-        if rows.is_empty() {
-            entry.remove();
-        }
-        // Of tables that were dropped there are no fragments.
+        let mut rows = core::mem::take(entry.get_mut());
+        let some = rows.first_ids();
         // In an epoch a key is in one row.
-        let fits = self.on_fragment(table, fragment, |f, layout| f.store_found(some, layout));
+        let fits =
+            self.on_fragment(table, fragment, |f, layout| f.store_found(&mut rows, &some, layout));
+        if fits.is_none() {
+            // Of tables that were dropped there are no fragments.
+            rows.take_page().for_each(drop);
+        }
+        if let Some(restore) = &mut self.restore {
+            match rows.is_empty() {
+                true => restore.rows.remove(&(table, fragment)),
+                false => restore.rows.insert((table, fragment), rows),
+            };
+        }
         if fits == Some(false) {
             return self.refuse_log("the redo log", "its rows contradict each other", ctx);
         }

@@ -36,8 +36,8 @@ pub(crate) struct Files {
     created: bool,
     /// A sync has failed that nobody waited for.
     has_failed: bool,
-    /// The file that is being read, part by part, until it is written or removed.
-    reading: Option<(FileName, Sequential)>,
+    /// The file that each block is reading, part by part, until it writes or removes one: by kind and instance.
+    reading: BTreeMap<(u16, u16), (FileName, Sequential)>,
     pub(crate) buffer: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Files {
             dirty: BTreeSet::new(),
             created: false,
             has_failed: false,
-            reading: None,
+            reading: BTreeMap::new(),
             buffer: Vec::new(),
         }
     }
@@ -83,7 +83,7 @@ impl Files {
 
     /// Writes, and syncs if that is asked for. When there is no room, spare files go first.
     pub(crate) fn write(&mut self, asked: &IoWriteReq, bytes: &[u8]) -> Result<()> {
-        self.reading.take_if(|(name, _)| *name == asked.file);
+        self.reading.remove(&(asked.file.kind, asked.file.instance));
         let written = |files: &mut Self| files.open(asked.file)?.write(bytes, asked.offset);
         match written(self) {
             Err(error) if is_full(&error) && self.remove_spares()? => written(self)?,
@@ -127,14 +127,15 @@ impl Files {
     /// Reads into the buffer; gives the file's length.
     pub(crate) fn read(&mut self, asked: &IoReadReq) -> Result<u64> {
         let goes_on = |(name, _): &(FileName, Sequential)| *name == asked.file && asked.offset > 0;
-        let mut file = match self.reading.take().filter(goes_on) {
+        let of = (asked.file.kind, asked.file.instance);
+        let mut file = match self.reading.remove(&of).filter(goes_on) {
             Some((_, file)) => file,
             None => Sequential::open(&self.path(asked.file))?,
         };
         file.read(asked.offset, asked.bytes as usize, &mut self.buffer)?;
         let length = file.file_bytes();
         if asked.offset + u64::from(asked.bytes) < length {
-            self.reading = Some((asked.file, file));
+            self.reading.insert(of, (asked.file, file));
         }
         Ok(length)
     }
@@ -152,7 +153,7 @@ impl Files {
 
     /// Removes a file, or keeps it as a spare, or leaves it to who archives it (ARCHIVE-1).
     pub(crate) fn remove(&mut self, name: FileName) -> Result<()> {
-        self.reading.take_if(|(read, _)| *read == name);
+        self.reading.remove(&(name.kind, name.instance));
         self.open.remove(&name);
         self.dirty.remove(&name);
         let path = self.path(name);

@@ -111,11 +111,10 @@ impl Sequential {
         };
         let next = self.piece.begin + self.piece.bytes as u64;
         if asked >= READS_ON_BYTES && next < self.file_bytes {
-            let ahead = match self.ahead.take() {
-                Some(ahead) => ahead,
-                None => Ahead::start()?,
-            };
-            self.ahead = ahead.read(&self.file, Piece { begin: next, ..free });
+            // Where there is no thread to be had it is read when it is asked for.
+            let ahead = self.ahead.take().or_else(|| Ahead::start().ok());
+            self.ahead =
+                ahead.and_then(|ahead| ahead.read(&self.file, Piece { begin: next, ..free }));
         }
         Ok(())
     }

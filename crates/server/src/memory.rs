@@ -47,14 +47,18 @@ pub(crate) fn keep_ahead() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Touches what the allocator gives next, unless that is where it was `before`: then nobody has used it. Where
-/// it is, and whether it was touched.
+/// Touches what the allocator gives next, but for what was made ready `before`: of that as much is left as nobody has used. Where
+/// it is, and whether it is somewhere else than before.
 fn touch(before: usize) -> (usize, bool) {
     let mut block: Vec<u8> = Vec::with_capacity(AHEAD_BYTES);
     let at = block.as_ptr() as usize;
     if at != before {
-        for page in block.spare_capacity_mut().iter_mut().step_by(PAGE_BYTES) {
-            page.write(0);
+        let ready = before..before.saturating_add(AHEAD_BYTES);
+        let pages = block.spare_capacity_mut().iter_mut().step_by(PAGE_BYTES);
+        for (number, byte) in pages.enumerate() {
+            if !ready.contains(&(at + number * PAGE_BYTES)) {
+                byte.write(0);
+            }
         }
         std::hint::black_box(&block);
     }

@@ -146,7 +146,9 @@ impl Disk {
     /// All files of an instance's redo log are gone; false if there is none.
     pub fn lose_log(&mut self, instance: u16) -> bool {
         let before = self.files.len();
-        self.files.retain(|name, _| (name.kind, name.instance) != (FILE_REDO, instance));
+        let is_other = |name: &FileName| (name.kind, name.instance) != (FILE_REDO, instance);
+        self.removed.retain(|name, _| is_other(name));
+        self.files.retain(|name, _| is_other(name));
         let lost = self.files.len() < before;
         self.has_rotted |= lost;
         lost

@@ -147,6 +147,17 @@ impl Dark {
         self
     }
 
+    /// Whoever has not heard that a restart has made its last epochs void takes part in the next one with these: nothing is in them,
+    /// and the state is that of the epoch which the former restart began with.
+    fn last_before(&self, epoch: Epoch) -> Epoch {
+        let began = self.restored.last().copied().filter(|began| *began < epoch);
+        let is_void = |began: &Epoch| {
+            let mut changes = self.logs.values().flat_map(|log| log.changes.values().flatten());
+            !changes.any(|change| (*began..=epoch).contains(&change.epoch) && change.epoch > *began)
+        };
+        began.filter(is_void).unwrap_or(epoch)
+    }
+
     /// The cluster is up again, and nobody has changed anything yet: it must have what its full replicas had in the epoch
     /// that it says, and that must not be older than the durable one. Gives that epoch, if there was a restart.
     pub fn check(&self, world: &World, ledger: &Ledger) -> Result<Option<Epoch>, String> {
@@ -160,6 +171,7 @@ impl Dark {
             let durable = self.durable;
             return Err(format!("restarted at {epoch}, although {durable} was called durable"));
         }
+        let needed = self.last_before(epoch);
         let mut all = BTreeMap::new();
         let full = state.view.groups.iter().flat_map(|g| &g.replicas).filter(|r| r.in_sync);
         let is_here = |n: &NodeId| {
@@ -169,7 +181,7 @@ impl Dark {
         let full: Vec<NodeId> = full.map(|r| r.node).filter(is_here).collect();
         for node in full.iter().copied() {
             // One whose log is damaged or old was filled by another.
-            let had = |log: &&Log| log.sealed >= epoch && Some(node) != self.spared;
+            let had = |log: &&Log| log.sealed >= needed && Some(node) != self.spared;
             let Some(log) = self.logs.get(&node).filter(had) else { continue };
             let expected = log.rows_as_of(epoch);
             let memory = checkers::rows(world, node);
@@ -183,14 +195,14 @@ impl Dark {
             }
             all.extend(memory);
         }
-        let had = |n: &NodeId| Some(*n) == self.spared || self.logs[n].sealed >= epoch;
+        let had = |n: &NodeId| Some(*n) == self.spared || self.logs[n].sealed >= needed;
         let first = |g: &lats_catalog::Group| !g.nodes.iter().any(had);
         if let Some(group) = state.view.groups.iter().find(|g| first(g)) {
             return Err(format!("restarted at epoch {epoch}, which nobody of {group:?} had"));
         }
         let is_here = |g: &lats_catalog::Group| {
             g.nodes.iter().any(|n| {
-                self.logs[n].sealed >= epoch && Some(*n) != self.spared && full.contains(n)
+                self.logs[n].sealed >= needed && Some(*n) != self.spared && full.contains(n)
             })
         };
         if state.view.groups.iter().all(is_here) {
@@ -219,10 +231,10 @@ pub fn backlog_is_bounded(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// What a step of a checkpoint and simulated clients bring at most when a log is behind already; and batches of copied rows, one from
-/// each primary.
+/// What a step of a checkpoint and simulated clients bring at most when a log is behind already; and batches of copied rows, two from
+/// each primary (REJOIN-6).
 const UNDER_WAY_BYTES: usize = 40 << 10;
-const COPIES_BYTES: usize = 100 << 10;
+const COPIES_BYTES: usize = 200 << 10;
 
 /// The rows as of an epoch that is durable, from the disks of full replicas when power is lost; none if a group is lost.
 pub(crate) fn rows_on_disks(

@@ -68,9 +68,13 @@ fn outages_that_once_failed() {
 /// Runs with two node groups, all nodes of which die in the end.
 #[test]
 fn blackouts_that_once_failed() {
-    // The only replica of its group lives on, and all others wait for it.
-    let outcome = run_caught(&Options { seed: 27, kind: Kind::Blackout, ..Options::default() });
-    assert_eq!(outcome.failure, None, "repeat: cargo xtask sim --seeds 1 --seed 27 --blackout -v");
+    // The only replica of its group lives on, and all others wait for it; the only one dies when the restart has begun, and its
+    // group is lost until all are started again.
+    for seed in [27, 298661840] {
+        let outcome = run_caught(&Options { seed, kind: Kind::Blackout, ..Options::default() });
+        let repeat = format!("cargo xtask sim --seeds 1 --seed {seed} --blackout -v");
+        assert_eq!(outcome.failure, None, "repeat: {repeat}");
+    }
 }
 
 /// Long runs with many faults.

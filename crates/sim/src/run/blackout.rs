@@ -8,10 +8,10 @@ use crate::{
     clients::{Ledger, SimClient},
     durability::Dark,
     network::End,
-    world::{Event, World},
+    world::{Event, SimNode, World},
 };
-use lats_base::{ClientId, Duration, NodeId, prng::Prng};
-use lats_catalog::Change;
+use lats_base::{ClientId, Duration, Epoch, NodeId, prng::Prng};
+use lats_catalog::{Change, Group};
 use lats_client::{
     api::Committed,
     core::{Answer, ClientCore},
@@ -29,6 +29,8 @@ const FILL_MS: u64 = 2_000;
 const LAST: usize = 20;
 /// So many transfers are asked about after a restart.
 const ASKED: u64 = 8;
+/// That a node is dead is known after so long.
+const NOTICED_MS: u64 = 1_000;
 /// From the first start on nodes may die again for so long, in ms.
 const UNSTEADY_MS: u64 = 3_000;
 
@@ -257,23 +259,18 @@ impl Run {
         Ok(())
     }
 
-    /// They start again. Some die again on the way.
-    fn come_back(&mut self, random: &mut Prng) -> Result<(), String> {
-        let nodes: Vec<NodeId> = self.world.nodes.keys().copied().collect();
-        if random.chance(1, 2) {
-            let end = self.world.now.plus(Duration::from_millis(UNSTEADY_MS));
-            while self.world.now < end {
-                self.run_for(Duration::from_millis(random.between(1, 1_200)))?;
-                let node = nodes[random.below(nodes.len() as u64) as usize];
-                // From now on what is there may be changed by copying.
-                if self.dark.as_ref().is_none_or(|dark| dark.is_over(&self.world)) {
-                    break;
-                }
-                self.say(&format!("node {node} dies again"));
-                self.world.kill(node);
-                self.faults += 1;
-            }
+    /// Whoever had the only copy may have died when the restart had begun.
+    fn has_lost_a_group(&mut self) -> Result<bool, String> {
+        if self.world.nodes.values().all(SimNode::is_alive) {
+            return Ok(false);
         }
+        self.run_for(Duration::from_millis(NOTICED_MS))?;
+        let view = checkers::newest_view(&self.world).ok_or("no node lives")?;
+        Ok(view.groups.iter().any(Group::is_lost))
+    }
+
+    /// Waits until the cluster is up; gives the epoch that it was restarted with, if it was.
+    fn wait_for_restart(&mut self) -> Result<Option<Epoch>, String> {
         let end = self.world.now.plus(UP);
         while self.dark.as_ref().is_some_and(|dark| !dark.is_over(&self.world))
             && self.world.now < end
@@ -292,6 +289,35 @@ impl Run {
         if let Some(epoch) = restarted_at {
             self.ledger.transfer_epochs.retain(|_, at| *at <= epoch);
             self.ledger.on_disk = self.ledger.on_disk.min(epoch);
+        }
+        Ok(restarted_at)
+    }
+
+    /// They start again. Some die again on the way.
+    fn come_back(&mut self, random: &mut Prng) -> Result<(), String> {
+        let nodes: Vec<NodeId> = self.world.nodes.keys().copied().collect();
+        if random.chance(1, 2) {
+            let end = self.world.now.plus(Duration::from_millis(UNSTEADY_MS));
+            while self.world.now < end {
+                self.run_for(Duration::from_millis(random.between(1, 1_200)))?;
+                let node = nodes[random.below(nodes.len() as u64) as usize];
+                // From now on what is there may be changed by copying.
+                if self.dark.as_ref().is_none_or(|dark| dark.is_over(&self.world)) {
+                    break;
+                }
+                self.say(&format!("node {node} dies again"));
+                self.world.kill(node);
+                self.faults += 1;
+            }
+        }
+        let mut restarted_at = self.wait_for_restart()?;
+        if self.has_lost_a_group()? {
+            // LOST-1: it goes on without, until somebody starts all nodes again.
+            self.say("a node group was lost on the way; all nodes are started again");
+            let dark = Dark::falls(&self.world, &self.ledger);
+            nodes.iter().for_each(|node| self.world.kill(*node));
+            self.dark = Some(dark.with_disks(&self.world, None));
+            restarted_at = self.wait_for_restart()?;
         }
         self.say("the cluster is up again");
         self.come_to_rest()?;
