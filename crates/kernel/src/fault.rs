@@ -35,6 +35,8 @@ pub enum Fault {
     CrashAtHandOverEnd,
     /// A node that is told to stop does not wait for its transactions.
     LeaveLate,
+    /// A batch of copied rows waits for longer before it is taken.
+    TakeLate,
     /// Planted bug: a backup forgets one row image of a batch but confirms it.
     BugForgetTentativeRow,
     /// Planted bug: a backup answers reads from its committed image although a tentative one is
@@ -104,6 +106,8 @@ pub enum Fault {
     BugForgetGoneRows,
     /// Planted bug: it logs that they are gone as of an epoch in which they may have been there.
     BugGoneTooEarly,
+    /// Planted bug: a fragment counts as copied while a batch of its rows is still to be taken.
+    BugEndBeforeTaken,
     /// Planted bug: a coordinator does not look for deadlocks.
     BugBlindToDeadlocks,
     /// Planted bug: a coordinator takes a wait for a deadlock.

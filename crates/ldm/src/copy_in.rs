@@ -2,8 +2,8 @@
 
 use crate::{Ldm, TIMER_FILLING};
 use alloc::{format, vec::Vec};
-use lats_base::{Duration, Epoch, Instant, RowId};
-use lats_kernel::Ctx;
+use lats_base::{Duration, Epoch, Instant, RowId, require};
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     control::NoteOrd,
@@ -22,7 +22,7 @@ pub(crate) struct Arrived {
     is_confirmed: bool,
 }
 
-/// What this life has been filled with.
+/// What this life has been filled with: rows that primaries have spoken of, some of them twice if one has died.
 #[derive(Default)]
 pub(crate) struct Filled {
     began: Instant,
@@ -31,6 +31,9 @@ pub(crate) struct Filled {
     /// What the counter of replicated rows was when the last batch came.
     replicated: u64,
 }
+
+/// With [`Fault::TakeLate`]: longer than answers of other nodes take.
+const LATE: Duration = Duration::from_millis(3);
 
 impl Ldm {
     pub(crate) fn begin_filling(&mut self, ctx: &Ctx<'_>) {
@@ -67,15 +70,22 @@ impl Ldm {
         let Some(unchanged) = self.find_unchanged(&ord, bits) else {
             return self.confirm_copied(&ord, COPY_WHOLE, from, ctx);
         };
-        let replicated = core::mem::replace(&mut self.filled.replicated, self.counters.replicated);
-        let is_quiet = replicated == self.counters.replicated;
-        let is_confirmed = is_quiet && self.arrived.iter().all(|batch| batch.from != from);
+        let waiting = self.arrived.iter().filter(|batch| batch.from == from).count();
+        require!(waiting < 2, "REJOIN-6: two batches of a primary wait already");
+        let is_confirmed = waiting == 0 && self.is_quiet();
+        self.filled.replicated = self.counters.replicated;
         if is_confirmed {
             self.confirm_copied(&ord, 0, from, ctx);
         }
         let rows = rows.to_vec();
         self.arrived.push_back(Arrived { ord, from, unchanged, rows, is_confirmed });
-        ctx.after(Duration::ZERO, TIMER_FILLING);
+        let pause = if ctx.fault(Fault::TakeLate) { LATE } else { Duration::ZERO };
+        ctx.after(pause, TIMER_FILLING);
+    }
+
+    /// No client's change has come since the last batch.
+    fn is_quiet(&self) -> bool {
+        self.filled.replicated == self.counters.replicated
     }
 
     /// Goes on with what has arrived, a batch at a time (SLICE-1), or with a fragment's end.
@@ -97,7 +107,7 @@ impl Ldm {
             self.take_copied(&batch.ord, &batch.rows);
             self.write_redo_if_much(ctx);
         }
-        let is_quiet = self.filled.replicated == self.counters.replicated;
+        let is_quiet = self.is_quiet();
         let mut behind = self.arrived.iter_mut().filter(|next| next.from == batch.from);
         if !batch.is_confirmed {
             self.confirm_copied(&batch.ord, 0, batch.from, ctx);
@@ -151,7 +161,7 @@ impl Ldm {
         if self.view.is_in_sync(ctx.node()) {
             return;
         }
-        if self.arrived.is_empty() {
+        if self.arrived.is_empty() || ctx.fault(Fault::BugEndBeforeTaken) {
             return self.end_copy(&ord, ctx);
         }
         self.ends.push_back(ord);

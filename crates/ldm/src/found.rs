@@ -186,9 +186,8 @@ impl Fragment {
     fn store_one_found(&mut self, id: RowId, found: Found, hash: u64, layout: &RowLayout) -> bool {
         self.hear_number(found.number);
         let Found { number, epoch, key, image: Some(image), .. } = found else { return true };
-        if self.row(id).is_some() {
-            return self.make_room_hashed(id, &key, hash)
-                && self.store_copy(id, number, epoch, image, layout);
+        if let Some(row) = self.row(id) {
+            return *row.key == *key && self.store_copy(id, number, epoch, image, layout);
         }
         if self.find_hashed(&key, hash).is_some() {
             return false;

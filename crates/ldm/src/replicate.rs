@@ -74,7 +74,6 @@ impl Ldm {
         adopted: bool,
         ctx: &mut Ctx<'_>,
     ) {
-        self.counters.replicated += 1;
         let number = change.version;
         let version = Version { transaction: id, number, statement, image: None, replicated: true };
         let (table, fragment, row_id) = (change.table, change.fragment, change.row_id);
@@ -115,6 +114,7 @@ impl Ldm {
             // Or its table was dropped meanwhile, and nobody misses it.
             Some(Held::Known) | None => return,
         }
+        self.counters.replicated += 1;
         if let Some(t) = self.transactions.get_mut(&id) {
             let row = row_id;
             let op =
@@ -189,11 +189,7 @@ impl Fragment {
     /// Makes sure that there is a record for the key at the id that the primary chose; false if another row
     /// is in the way.
     pub(crate) fn make_room(&mut self, id: RowId, key: &[u8]) -> bool {
-        self.make_room_hashed(id, key, partition_hash(key))
-    }
-
-    /// As [`Self::make_room`], with the key's hash.
-    pub(crate) fn make_room_hashed(&mut self, id: RowId, key: &[u8], hash: u64) -> bool {
+        let hash = partition_hash(key);
         match self.row(id) {
             Some(row) => return *row.key == *key,
             None if self.find_hashed(key, hash).is_some() => return false,

@@ -379,14 +379,12 @@ impl Ldm {
             }
             return ctx.after(lats_base::Duration::ZERO, TIMER_RESTORE);
         }
-        let Some(mut entry) = restore.rows.first_entry() else {
+        let Some(((table, fragment), mut rows)) = restore.rows.pop_first() else {
             // It may be asked for another epoch, until there is a view.
             restore.step = Step::Surveyed;
             let body = RestoredRep { instance: self.instance, restarts: restore.restarts };
             return ctx.send(BlockRef::control(ctx.node()), &body);
         };
-        let (table, fragment) = *entry.key();
-        let mut rows = core::mem::take(entry.get_mut());
         let some = rows.first_ids();
         // In an epoch a key is in one row.
         let fits =
@@ -395,11 +393,8 @@ impl Ldm {
             // Of tables that were dropped there are no fragments.
             rows.take_page().for_each(drop);
         }
-        if let Some(restore) = &mut self.restore {
-            match rows.is_empty() {
-                true => restore.rows.remove(&(table, fragment)),
-                false => restore.rows.insert((table, fragment), rows),
-            };
+        if let Some(restore) = self.restore.as_mut().filter(|_| !rows.is_empty()) {
+            restore.rows.insert((table, fragment), rows);
         }
         if fits == Some(false) {
             return self.refuse_log("the redo log", "its rows contradict each other", ctx);

@@ -2,7 +2,7 @@
 
 use rustix::fs::OFlags;
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{Error, ErrorKind, Result},
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -37,12 +37,9 @@ pub(crate) struct BlockFile {
 impl BlockFile {
     /// Opens a file, or creates it.
     pub(crate) fn open(path: &Path, direct: bool) -> Result<Self> {
-        let (file, direct) = match open(path, direct) {
-            // Not every file system can do that.
-            Err(error) if direct && error.kind() == ErrorKind::InvalidInput => {
-                (open(path, false)?, false)
-            }
-            opened => (opened?, direct),
+        let (file, direct) = match direct {
+            true => open_direct(&mut to_write(), path)?,
+            false => (to_write().open(path)?, false),
         };
         // Who has written it may not have written whole blocks.
         let length = file.metadata()?.len().next_multiple_of(BLOCK_BYTES as u64);
@@ -66,7 +63,7 @@ impl BlockFile {
     }
 
     fn use_page_cache(&mut self) -> Result<()> {
-        (self.file, self.direct) = (open(&self.path, false)?, false);
+        (self.file, self.direct) = (to_write().open(&self.path)?, false);
         Ok(())
     }
 
@@ -126,7 +123,7 @@ impl BlockFile {
 }
 
 /// Where the block begins that this is in.
-fn block_of(offset: u64) -> u64 {
+pub(crate) fn block_of(offset: u64) -> u64 {
     offset / BLOCK_BYTES as u64 * BLOCK_BYTES as u64
 }
 
@@ -143,10 +140,20 @@ pub(crate) fn aligned(room: &mut Vec<u8>, length: usize) -> &mut [u8] {
     &mut room[begin..begin + length]
 }
 
-fn open(path: &Path, direct: bool) -> Result<File> {
-    let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
+fn to_write() -> OpenOptions {
     let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path)
+    options.read(true).write(true).create(true).truncate(false);
+    options
+}
+
+/// Opens a file past the page cache, where the file system can do that. False if it cannot.
+pub(crate) fn open_direct(options: &mut OpenOptions, path: &Path) -> Result<(File, bool)> {
+    match options.custom_flags(OFlags::DIRECT.bits() as i32).open(path) {
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            Ok((options.custom_flags(0).open(path)?, false))
+        }
+        opened => Ok((opened?, true)),
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
-//! Reading a file from its beginning to its end, past the page cache: nothing is copied twice, and while one part is looked at, a
-//! thread reads what comes next.
+//! Reading a file from its beginning to its end, past the page cache: what is read once needs no place there. While one part is
+//! looked at, a thread reads what comes next.
 
-use crate::blocks::{BLOCK_BYTES, aligned};
-use rustix::fs::OFlags;
+use crate::blocks::{BLOCK_BYTES, aligned, block_of, open_direct};
 use std::{
     fs::File,
     io::{Error, ErrorKind, Result},
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::FileExt,
     path::Path,
     sync::{
         Arc,
@@ -50,12 +49,7 @@ impl Sequential {
     /// Opens a file that nobody writes any more, and makes sure that it is safe: a process that has died may have written it a moment
     /// ago, and who reads it counts on it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let open = |flags| File::options().read(true).custom_flags(flags).open(path);
-        let file = match open(OFlags::DIRECT.bits() as i32) {
-            // Not every file system can do that.
-            Err(error) if error.kind() == ErrorKind::InvalidInput => open(0)?,
-            opened => opened?,
-        };
+        let (file, _) = open_direct(File::options().read(true), path)?;
         file.sync_data()?;
         let file_bytes = file.metadata()?.len();
         let mut opened =
@@ -65,7 +59,7 @@ impl Sequential {
                 return Err(error);
             }
             // This device wants larger blocks.
-            opened.file = Arc::new(open(0)?);
+            opened.file = Arc::new(File::open(path)?);
         }
         Ok(opened)
     }
@@ -96,7 +90,7 @@ impl Sequential {
 
     /// The piece with this byte, and asks for the one behind it.
     fn read_piece(&mut self, at: u64, asked: usize) -> Result<()> {
-        let begin = at / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+        let begin = block_of(at);
         let read_ahead = self.ahead.as_mut().and_then(Ahead::take);
         let free = match read_ahead {
             Some((piece, done)) if piece.begin == begin => {
@@ -104,8 +98,7 @@ impl Sequential {
                 core::mem::replace(&mut self.piece, piece)
             }
             other => {
-                let first = if at == 0 { asked.min(PIECE_BYTES) } else { PIECE_BYTES };
-                self.piece.read(&self.file, begin, first.next_multiple_of(BLOCK_BYTES))?;
+                self.piece.read(&self.file, begin, PIECE_BYTES)?;
                 other.map(|(piece, _)| piece).unwrap_or_default()
             }
         };

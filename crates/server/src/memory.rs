@@ -37,32 +37,34 @@ pub(crate) fn prepare() {
     reason = "a thread of the process, not of the node; it waits for nothing but time"
 )]
 pub(crate) fn keep_ahead() -> std::io::Result<()> {
-    let (mut at, mut was_used) = touch(0);
+    let (mut at, mut touched) = touch(0);
     std::thread::Builder::new().name("lats-memory".to_string()).spawn(move || {
         loop {
-            std::thread::sleep(if was_used { LOOKS_AGAIN } else { LOOKS_EVERY });
-            (at, was_used) = touch(at);
+            std::thread::sleep(if touched > 0 { LOOKS_AGAIN } else { LOOKS_EVERY });
+            (at, touched) = touch(at);
         }
     })?;
     Ok(())
 }
 
 /// Touches what the allocator gives next, but for what was made ready `before`: of that as much is left as nobody has used. Where
-/// it is, and whether it is somewhere else than before.
-fn touch(before: usize) -> (usize, bool) {
+/// it is, and how many pages were touched.
+fn touch(before: usize) -> (usize, usize) {
     let mut block: Vec<u8> = Vec::with_capacity(AHEAD_BYTES);
     let at = block.as_ptr() as usize;
+    let mut touched = 0;
     if at != before {
         let ready = before..before.saturating_add(AHEAD_BYTES);
         let pages = block.spare_capacity_mut().iter_mut().step_by(PAGE_BYTES);
         for (number, byte) in pages.enumerate() {
             if !ready.contains(&(at + number * PAGE_BYTES)) {
                 byte.write(0);
+                touched += 1;
             }
         }
         std::hint::black_box(&block);
     }
-    (at, at != before)
+    (at, touched)
 }
 
 #[cfg(test)]
@@ -71,12 +73,19 @@ mod tests {
 
     #[test]
     fn what_nobody_has_used_is_not_touched_again() {
-        let (first, was_touched) = touch(0);
-        assert!(was_touched);
-        assert_eq!(touch(first), (first, false));
+        const PAGES: usize = AHEAD_BYTES / PAGE_BYTES;
+        let (first, touched) = touch(0);
+        assert_eq!(touched, PAGES);
+        assert_eq!(touch(first), (first, 0));
         let used = vec![1_u8; AHEAD_BYTES];
         assert_eq!(used.as_ptr() as usize, first, "the allocator gives what was made ready");
-        let (next, was_touched) = touch(first);
-        assert!(was_touched && next != first);
+        let (next, touched) = touch(first);
+        assert!(touched > 0 && next != first);
+        // What overlaps with what was made ready is so still.
+        let between = first + AHEAD_BYTES / 4;
+        let (again, touched) = touch(between);
+        assert_eq!(again, next);
+        let ready = next.abs_diff(between).min(AHEAD_BYTES);
+        assert_eq!(touched, ready.div_ceil(PAGE_BYTES).min(PAGES));
     }
 }

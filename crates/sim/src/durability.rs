@@ -153,7 +153,7 @@ impl Dark {
         let began = self.restored.last().copied().filter(|began| *began < epoch);
         let is_void = |began: &Epoch| {
             let mut changes = self.logs.values().flat_map(|log| log.changes.values().flatten());
-            !changes.any(|change| (*began..=epoch).contains(&change.epoch) && change.epoch > *began)
+            !changes.any(|change| *began < change.epoch && change.epoch <= epoch)
         };
         began.filter(is_void).unwrap_or(epoch)
     }

@@ -218,7 +218,7 @@ impl World {
             readers: Vec::new(),
             events: BTreeMap::new(),
             event_count: 0,
-            faults: with_busy_owners(faults),
+            faults: with_delays(faults),
             signals_per_turn: shape.signals_per_turn,
             crash_points: Faults::default(),
             calm: false,
@@ -854,8 +854,10 @@ fn founding(shape: &Shape) -> Founding {
     }
 }
 
-/// Whoever reads beside a data manager now and then meets its owner at work: in the simulator they take turns.
-fn with_busy_owners(mut faults: Faults) -> Faults {
+/// Whoever reads beside a data manager now and then meets its owner at work, which in the simulator takes turns with it; and what a
+/// data manager has put off is sometimes still to be done when the next signals come, which there take long.
+fn with_delays(mut faults: Faults) -> Faults {
     faults.arm(Fault::OwnerIsBusy, 4);
+    faults.arm(Fault::TakeLate, 4);
     faults
 }

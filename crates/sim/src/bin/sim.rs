@@ -79,6 +79,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("forget-restarts", Fault::BugForgetRestarts),
     ("forget-gone-rows", Fault::BugForgetGoneRows),
     ("gone-too-early", Fault::BugGoneTooEarly),
+    ("end-before-taken", Fault::BugEndBeforeTaken),
     ("trust-damaged-log", Fault::BugTrustDamagedLog),
     ("confirm-void", Fault::BugConfirmVoid),
     ("tell-before-joining", Fault::BugTellBeforeJoining),

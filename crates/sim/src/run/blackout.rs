@@ -259,8 +259,8 @@ impl Run {
         Ok(())
     }
 
-    /// Whoever had the only copy may have died when the restart had begun.
-    fn has_lost_a_group(&mut self) -> Result<bool, String> {
+    /// Whoever had the only copy may have died when the restart had begun: waits until that is known.
+    fn wait_for_lost_group(&mut self) -> Result<bool, String> {
         if self.world.nodes.values().all(SimNode::is_alive) {
             return Ok(false);
         }
@@ -311,7 +311,7 @@ impl Run {
             }
         }
         let mut restarted_at = self.wait_for_restart()?;
-        if self.has_lost_a_group()? {
+        if self.wait_for_lost_group()? {
             // LOST-1: it goes on without, until somebody starts all nodes again.
             self.say("a node group was lost on the way; all nodes are started again");
             let dark = Dark::falls(&self.world, &self.ledger);
