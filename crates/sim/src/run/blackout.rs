@@ -261,12 +261,22 @@ impl Run {
 
     /// Whoever had the only copy may have died when the restart had begun: waits until that is known.
     fn wait_for_lost_group(&mut self) -> Result<bool, String> {
-        if self.world.nodes.values().all(SimNode::is_alive) {
+        if self.is_whole() {
             return Ok(false);
         }
         self.run_for(Duration::from_millis(NOTICED_MS))?;
         let view = checkers::newest_view(&self.world).ok_or("no node lives")?;
         Ok(view.groups.iter().any(Group::is_lost))
+    }
+
+    /// True if the newest view knows the lives that there are now. (One that has died may have been started again before that was noticed.)
+    fn is_whole(&self) -> bool {
+        let view = checkers::newest_view(&self.world);
+        let known = |(id, node): (&NodeId, &SimNode)| {
+            let member = view.as_ref().is_some_and(|view| view.is_alive(*id, node.life()));
+            node.is_alive() && member
+        };
+        self.world.nodes.iter().all(known)
     }
 
     /// Waits until the cluster is up; gives the epoch that it was restarted with, if it was.
