@@ -69,8 +69,9 @@ fn outages_that_once_failed() {
 #[test]
 fn blackouts_that_once_failed() {
     // The only replica of its group lives on, and all others wait for it; the only one dies when the restart has begun, and its
-    // group is lost until all are started again; that one has come back before its death was noticed.
-    for seed in [27, 298661840, 573062552] {
+    // group is lost until all are started again; that one has come back before its death was noticed. A file of void epochs is gone,
+    // another is there: nothing is missing in the archive.
+    for seed in [27, 298661840, 573062552, 241629187] {
         let outcome = run_caught(&Options { seed, kind: Kind::Blackout, ..Options::default() });
         let repeat = format!("cargo xtask sim --seeds 1 --seed {seed} --blackout -v");
         assert_eq!(outcome.failure, None, "repeat: {repeat}");
