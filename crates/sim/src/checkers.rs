@@ -88,6 +88,9 @@ pub fn whole(world: &World) -> Result<(), String> {
         if node.config.holds_data && !view.is_in_sync(*id) {
             return Err(format!("node {id} is not in sync in view {}", view.number));
         }
+        if view.is_stopping(*id) {
+            return Err(format!("node {id} is leaving in view {}", view.number));
+        }
     }
     // HANDOVER-1: every node is primary of what was made for it again.
     let balanced = |g: &&lats_catalog::Group| view.balanced_primaries(g) == g.primaries;
