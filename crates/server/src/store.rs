@@ -22,18 +22,6 @@ pub(crate) struct ClusterStore {
 /// A transaction of a SQL session.
 pub(crate) struct ClusterTransaction {
     transaction: Transaction,
-    client: Client,
-    /// A commit is answered when it is on disk.
-    to_disk: bool,
-}
-
-impl ClusterTransaction {
-    async fn reach_disk(&self, committed: Option<Committed>) -> Result<(), StoreError> {
-        match committed {
-            Some(committed) if self.to_disk => self.client.durable(committed).await,
-            _ => Ok(()),
-        }
-    }
 }
 
 /// A scan of a SQL session.
@@ -166,8 +154,7 @@ impl Store for ClusterStore {
     }
 
     fn begin(&self) -> Self::Transaction {
-        let client = self.client.clone();
-        ClusterTransaction { transaction: client.begin(), client, to_disk: false }
+        ClusterTransaction { transaction: self.client.begin() }
     }
 
     async fn read(&self, reads: Vec<RowOp>) -> Result<Vec<RowResult>, StoreError> {
@@ -224,8 +211,7 @@ impl StoreTransaction for ClusterTransaction {
         commit: bool,
     ) -> Result<Vec<RowResult>, StoreError> {
         let count = operations.len();
-        let (results, committed) = self.transaction.execute(&operations, commit).await?;
-        self.reach_disk(committed).await?;
+        let (results, _) = self.transaction.execute(&operations, commit).await?;
         if results.len() < count {
             // Committed, but the answer was lost with the coordinator. A session's coordinator is
             // its own node, so this session is about to end as well.
@@ -247,16 +233,11 @@ impl StoreTransaction for ClusterTransaction {
     }
 
     fn commit_to_disk(&mut self) {
-        self.to_disk = true;
+        self.transaction.commit_to_disk();
     }
 
     async fn commit(self) -> Result<Committed, StoreError> {
-        let (client, to_disk) = (self.client.clone(), self.to_disk);
-        let committed = self.transaction.commit().await?;
-        if to_disk {
-            client.durable(committed).await?;
-        }
-        Ok(committed)
+        self.transaction.commit().await
     }
 
     async fn rollback(self) {

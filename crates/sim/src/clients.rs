@@ -110,6 +110,8 @@ pub struct SimClient {
     now: Instant,
     doing: Doing,
     wearer: badges::Wearer,
+    /// The transfer that it commits is answered when it is durable.
+    to_disk: bool,
     /// An index whose making has failed here was not to be seen in this version of the catalog.
     watched: Option<u64>,
     next_row: i64,
@@ -253,6 +255,12 @@ impl Doing {
 }
 
 impl Ledger {
+    /// A client was told that this is durable.
+    fn note_on_disk(&mut self, receipt: Committed) {
+        self.on_disk = self.on_disk.max(receipt.epoch);
+        self.waits += 1;
+    }
+
     /// A ledger for tables that will get these ids.
     pub fn new(first_table: u32, account_count: i64, register_count: i64) -> Self {
         let registers = register_count as usize;
@@ -352,6 +360,7 @@ impl SimClient {
             epoch: Epoch::default(),
             complete_before: Epoch::default(),
             is_lost: false,
+            to_disk: false,
             lost_since: None,
             reads: Vec::new(),
             stopped: true,
@@ -465,6 +474,11 @@ impl SimClient {
         let (accounts, history) = (&ledger.accounts, &ledger.history);
         self.note_lost_rows(&[(accounts, from), (accounts, to), (history, row)]);
         self.complete_before = ledger.complete;
+        // DURABLE-6.
+        self.to_disk = self.number == 1 && row % 3 == 0;
+        if self.to_disk {
+            self.core.commit_to_disk(sequence);
+        }
         self.core.step(sequence, &operations, Then::Commit)
     }
 
@@ -740,6 +754,7 @@ impl SimClient {
         answer: &Answer,
         ledger: &mut Ledger,
     ) {
+        let to_disk = std::mem::take(&mut self.to_disk);
         match answer {
             Answer::Rows { results, committed: Some(receipt) } => {
                 if self.is_lost {
@@ -751,7 +766,10 @@ impl SimClient {
                 ledger.told.insert(row, true);
                 ledger.transfer_epochs.insert(row, receipt.epoch);
                 ledger.receipts.insert(row, *receipt);
-                self.wait_for_disks(*receipt);
+                match to_disk {
+                    true => ledger.note_on_disk(*receipt),
+                    false => self.wait_for_disks(*receipt),
+                }
                 // PROGRAM-2: the update answers with the row that it made.
                 let after = results.first().and_then(|r| r.row.as_deref());
                 let after = after.map(|r| ledger.balance_in(r));
@@ -764,7 +782,9 @@ impl SimClient {
                         .violate(format!("transfer {row}: an operation was not done: {results:?}"));
                 }
             }
-            Answer::Failed(e) if e.code == RefCode::OutcomeUnknown => ledger.unknown.push(row),
+            Answer::Failed(e) if e.class() == ErrorClass::UnknownOutcome => {
+                ledger.unknown.push(row)
+            }
             _ => {
                 ledger.aborts += 1;
                 ledger.told.insert(row, false);
@@ -805,8 +825,7 @@ impl SimClient {
         }
         match answer {
             Answer::Epochs { durable, .. } if *durable >= receipt.epoch => {
-                ledger.on_disk = ledger.on_disk.max(receipt.epoch);
-                ledger.waits += 1;
+                ledger.note_on_disk(receipt);
             }
             Answer::Failed(e) if e.code == RefCode::MadeVoid => {
                 let number = self.number;

@@ -1,7 +1,7 @@
 //! Calls to control: map, catalog, changes, status; and what scans share with them.
 
 use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
-use crate::api::Committed;
+use crate::api::{Committed, RowResult};
 use lats_base::{Duration, Epoch, Instant, NodeId, RefCode};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
@@ -45,12 +45,16 @@ pub(super) enum Kind {
     Figures(NodeId),
     /// When this is durable.
     Epochs(Committed),
+    /// This is committed; it is answered with these results when it is durable (DURABLE-6).
+    Disks(Committed, Vec<RowResult>),
 }
 
 /// Indexes of large tables take their time to be built.
 const CHANGE_PATIENCE: Duration = Duration::from_millis(300_000);
 /// Disks may be full for a while.
 const DISK_PATIENCE: Duration = Duration::from_millis(60_000);
+/// While a node group is lost or silent nobody can know what is durable, and whoever asks is told so: it is asked again for so long.
+const NOBODY_KNOWS: Duration = Duration::from_millis(5_000);
 
 impl ClientCore {
     /// How many fragments a table has.
@@ -94,6 +98,22 @@ impl ClientCore {
         self.start_call(Kind::Epochs(committed))
     }
 
+    /// A transaction is committed, and nobody has said yet that it is durable.
+    pub(super) fn wait_for_disks(
+        &mut self,
+        ticket: Ticket,
+        results: Vec<RowResult>,
+        committed: Committed,
+    ) {
+        if committed.epoch == Epoch::default() {
+            // It has changed nothing.
+            return self.finish(ticket, Answer::Rows { results, committed: Some(committed) });
+        }
+        let call = Call::new(NodeId::default(), self.now, Kind::Disks(committed, results));
+        self.requests.insert(ticket, Request::Call(call));
+        self.send_call(ticket);
+    }
+
     fn start_call(&mut self, kind: Kind) -> Ticket {
         let node = self.any_node().unwrap_or_default();
         let ticket = self.call(node, kind);
@@ -114,7 +134,7 @@ impl ClientCore {
             let to = BlockRef::control(node);
             match &call.kind {
                 Kind::Catalog => self.send(to, &CatalogReq { request: ticket }, &[]),
-                Kind::Epochs(committed) => {
+                Kind::Epochs(committed) | Kind::Disks(committed, _) => {
                     let Committed { epoch: durable, restarts } = *committed;
                     let body = EpochReq { request: ticket, durable, restarts, reserved: 0 };
                     self.send(to, &body, &[]);
@@ -143,7 +163,8 @@ impl ClientCore {
         if scan && waits > RESEND && unheard && self.silence.is_silent(call.node) {
             return self.fail(ticket, RefCode::NodeSilent);
         }
-        let disk = matches!(call.kind, Kind::Epochs(c) if c.epoch > Epoch::default());
+        let asks = matches!(call.kind, Kind::Epochs(c) if c.epoch > Epoch::default());
+        let disk = asks || matches!(call.kind, Kind::Disks(..));
         if disk && waits > DISK_PATIENCE {
             self.fail(ticket, RefCode::NotOnDisk);
         } else if !disk && waits > if change { CHANGE_PATIENCE } else { PATIENCE } {
@@ -202,14 +223,26 @@ impl ClientCore {
 
     pub(super) fn on_epoch_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<EpochConf>();
-        if self.requests.contains_key(&conf.request) {
-            if conf.is_void != 0 {
-                return self.fail(conf.request, RefCode::MadeVoid);
-            }
-            let EpochConf { current, complete, durable, restarts, .. } = conf;
-            let answer = Answer::Epochs { current, complete, durable, restarts };
-            self.finish(conf.request, answer);
+        let EpochConf { request, current, complete, durable, restarts, is_void } = conf;
+        // Nothing becomes durable then, until all nodes are started again.
+        let is_lost = self.map.view.lost_groups().next().is_some();
+        let Some(Request::Call(call)) = self.requests.get_mut(&request) else { return };
+        if is_void != 0 {
+            return self.fail(request, RefCode::MadeVoid);
         }
+        let Kind::Disks(committed, results) = &mut call.kind else {
+            let answer = Answer::Epochs { current, complete, durable, restarts };
+            return self.finish(request, answer);
+        };
+        if durable >= committed.epoch {
+            let (results, committed) = (core::mem::take(results), Some(*committed));
+            self.finish(request, Answer::Rows { results, committed });
+        } else if durable == Epoch::default() {
+            self.fail(request, RefCode::NothingKept);
+        } else if is_lost || self.now.since(call.since) > NOBODY_KNOWS {
+            self.fail(request, RefCode::NotOnDisk);
+        }
+        // Else it is asked again.
     }
 
     pub(super) fn on_figures_conf(&mut self, signal: &Signal<'_>) {

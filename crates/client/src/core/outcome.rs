@@ -13,6 +13,8 @@ use lats_signals::{
 #[derive(Debug)]
 pub(super) struct Question {
     sequence: u64,
+    /// If it is committed it is to be durable, too.
+    to_disk: bool,
     since: Instant,
     asked_at: Option<Instant>,
 }
@@ -22,8 +24,8 @@ const SILENT_PATIENCE: Duration = Duration::from_millis(1_000);
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 impl ClientCore {
-    pub(super) fn ask_outcome(&mut self, ticket: Ticket, sequence: u64) {
-        let question = Question { sequence, since: self.now, asked_at: None };
+    pub(super) fn ask_outcome(&mut self, ticket: Ticket, sequence: u64, to_disk: bool) {
+        let question = Question { sequence, to_disk, since: self.now, asked_at: None };
         self.requests.insert(ticket, Request::Outcome(question));
         self.tick_outcome(ticket);
     }
@@ -48,15 +50,15 @@ impl ClientCore {
     pub(super) fn on_outcome_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<OutcomeConf>();
         let Some(Request::Outcome(question)) = self.requests.get(&conf.request) else { return };
-        let sequence = question.sequence;
+        let of = (question.sequence, question.to_disk);
         match conf.outcome {
             OUTCOME_COMMITTED => {
                 let OutcomeConf { epoch, restarts, .. } = conf;
-                self.settle(conf.request, sequence, Some(Committed { epoch, restarts }));
+                self.settle(conf.request, of, Some(Committed { epoch, restarts }));
             }
-            OUTCOME_ABORTED => self.settle(conf.request, sequence, None),
+            OUTCOME_ABORTED => self.settle(conf.request, of, None),
             OUTCOME_LOST => {
-                self.end(sequence);
+                self.end(of.0);
                 self.fail(conf.request, RefCode::OutcomeUnknown);
             }
             // Asked again.

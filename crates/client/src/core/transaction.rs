@@ -20,6 +20,8 @@ pub(super) struct Open {
     coordinator: Option<NodeId>,
     /// The link to its coordinator was lost, and so it was rolled back.
     lost: bool,
+    /// Its commit is answered when it is durable.
+    to_disk: bool,
     statement: u32,
 }
 
@@ -30,6 +32,8 @@ pub(super) struct Step {
     pub(super) sequence: u64,
     pub(super) commits: bool,
     pub(super) ends: bool,
+    /// It commits, and is answered when that is durable (DURABLE-6).
+    pub(super) to_disk: bool,
     results: Vec<Option<RowResult>>,
 }
 
@@ -60,6 +64,13 @@ impl ClientCore {
     pub fn forget(&mut self, sequence: u64) {
         self.transactions.remove(&sequence);
         self.active.remove(&sequence);
+    }
+
+    /// The transaction's commit is to be answered when it is durable.
+    pub fn commit_to_disk(&mut self, sequence: u64) {
+        if let Some(open) = self.transactions.get_mut(&sequence) {
+            open.to_disk = true;
+        }
     }
 
     /// The number that the transaction's next statement will have.
@@ -107,8 +118,10 @@ impl ClientCore {
             Then::RollBackTo(statement) => (FLAG_ROLLBACK_TO, statement),
         };
         let statement = self.next_statement(sequence);
+        let mut to_disk = false;
         if let Some(open) = self.transactions.get_mut(&sequence) {
             open.statement = statement;
+            to_disk = open.to_disk && then == Then::Commit;
         }
         let body = TcKeyReq {
             transaction: self.transaction_id(sequence),
@@ -128,6 +141,7 @@ impl ClientCore {
             sequence,
             commits: then == Then::Commit,
             ends: matches!(then, Then::Commit | Then::RollBack),
+            to_disk,
             results: vec![None; operations.len()],
         };
         self.requests.insert(ticket, Request::Step(step));
@@ -168,7 +182,7 @@ impl ClientCore {
         let conf = signal.body::<TcKeyConf>();
         let Some(Request::Step(step)) = self.requests.get_mut(&conf.request) else { return };
         place_results(signal.payload(), &mut step.results);
-        let (sequence, ends) = (step.sequence, step.ends);
+        let (sequence, ends, to_disk) = (step.sequence, step.ends, step.to_disk);
         let results = all_results(&mut step.results);
         let TcKeyConf { epoch, restarts, .. } = conf;
         let committed = (conf.flags & FLAG_COMMITTED != 0).then_some(Committed { epoch, restarts });
@@ -176,9 +190,12 @@ impl ClientCore {
             self.end(sequence);
         }
         self.epoch_seen = self.epoch_seen.max(conf.epoch);
-        match results {
-            Some(results) => self.finish(conf.request, Answer::Rows { results, committed }),
-            None => self.fail(conf.request, RefCode::Unrecognised),
+        match (results, committed) {
+            (Some(results), Some(receipt)) if to_disk => {
+                self.wait_for_disks(conf.request, results, receipt);
+            }
+            (Some(results), _) => self.finish(conf.request, Answer::Rows { results, committed }),
+            (None, _) => self.fail(conf.request, RefCode::Unrecognised),
         }
     }
 
@@ -203,18 +220,26 @@ impl ClientCore {
     pub(super) fn lose_step(&mut self, ticket: Ticket) {
         let Some(Request::Step(step)) = self.requests.remove(&ticket) else { return };
         if step.commits {
-            return self.ask_outcome(ticket, step.sequence);
+            return self.ask_outcome(ticket, step.sequence, step.to_disk);
         }
         self.end(step.sequence);
         self.fail(ticket, RefCode::CoordinatorFailed);
     }
 
     /// The transaction's outcome is known.
-    pub(super) fn settle(&mut self, ticket: Ticket, sequence: u64, committed: Option<Committed>) {
+    pub(super) fn settle(
+        &mut self,
+        ticket: Ticket,
+        (sequence, to_disk): (u64, bool),
+        committed: Option<Committed>,
+    ) {
         self.end(sequence);
         match committed {
             Some(receipt) => {
                 self.epoch_seen = self.epoch_seen.max(receipt.epoch);
+                if to_disk {
+                    return self.wait_for_disks(ticket, Vec::new(), receipt);
+                }
                 let answer = Answer::Rows { results: Vec::new(), committed: Some(receipt) };
                 self.finish(ticket, answer);
             }
