@@ -110,7 +110,9 @@ def start(cluster, *options):
 def partial(cluster, ports, chooser, lost):
     """Disks of one replica of each group are gone."""
     connection = connect(ports[0])
-    connection.query("SET durability = 'disk'")
+    connection.query("SET PERSIST durability = 'disk'")
+    connection.close()
+    connection = connect(ports[-1])
     connection.query("UPDATE kept SET n = 3")
     connection.close()
     expected = content(ports[0])
@@ -137,6 +139,8 @@ def partial(cluster, ports, chooser, lost):
     took = time.monotonic() - began
     for port in ports:
         assert content(port) == expected, f"port {port} has other rows than before"
+        found = connect(port).query("SELECT @@durability")
+        assert found == [("disk",)] or found == [["disk"]], f"port {port} has forgotten what commits wait for: {found}"
     print(f"away: without the disks of {lost} the cluster waits, and with --partial it is whole after {took:.1f} s", flush=True)
 
 

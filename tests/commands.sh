@@ -30,7 +30,7 @@ printf 'sql_port = %d\nno_restart = true\ndata_dir = "%s"\n' "$port" "$directory
 echo 'sql_prot = 1' >"$directory/bad.toml"
 refused "is no configuration" "$latsdb" start --config "$directory/bad.toml"
 refused "cannot read the configuration" "$latsdb" start --config "$directory/none.toml"
-"$latsdb" start --config "$directory/good.toml" --ephemeral --detach
+"$latsdb" start --config "$directory/good.toml" --detach
 "$latsdb" sql --address "127.0.0.1:$native" -e \
   "CREATE TABLE test.kept (id INT PRIMARY KEY); INSERT INTO test.kept VALUES (1), (2), (3)" >/dev/null
 
@@ -90,6 +90,9 @@ refused "it lives" "${dead[@]}" 2
 
 join=("$latsdb" node --join "127.0.0.1:$native" --data-dir "$directory/joined")
 refused "no such node of the cluster is down" "${join[@]}"
+at_node() { timeout 5 mariadb --no-defaults -h 127.0.0.1 -P "$1" -u root -N -e "$2" 2>/dev/null; }
+keeps="$(at_node "$port" "SET PERSIST durability = 'disk'; SELECT @@global.durability")" || fail "SET PERSIST durability"
+[ "$keeps" = disk ] || fail "commits wait for '$keeps'"
 kill -9 "$(state 2 pid)"
 for _ in $(seq 100); do [ "$(state 2 state)" = down ] && break; sleep 0.05; done
 [ "$(state 2 state)" = down ] || fail "node 2 was killed and is not seen as down"
@@ -106,10 +109,11 @@ for _ in $(seq 200); do [ "$(state 2 state)" = serving ] && break; sleep 0.05; d
 [ "$(state 2 native_address)" = "127.0.0.2:$((port + 200))" ] || fail "node 2 is not where it was told to be"
 rows=""
 for _ in $(seq 100); do
-  rows="$(timeout 5 mariadb --no-defaults -h 127.0.0.1 -P $((port + 201)) -u root -N -e 'SELECT COUNT(*) FROM test.kept' 2>/dev/null)" && break
+  rows="$(at_node $((port + 201)) 'SELECT COUNT(*) FROM test.kept')" && break
   sleep 0.05
 done
 [ "$rows" = 3 ] || fail "the new node 2 answers '$rows' instead of 3 rows"
+[ "$(at_node $((port + 201)) 'SELECT @@durability')" = disk ] || fail "the new node 2 does not know what commits wait for"
 refused "no node of the cluster answers" "$latsdb" stop --address "127.0.0.1:$((port + 299))"
 "$latsdb" stop --address "127.0.0.1:$native"
 refused "no node of the cluster answers" "$latsdb" status --address "127.0.0.1:$native"

@@ -377,7 +377,7 @@ async fn write(
 ) -> Result<(), BackupError> {
     let began = Instant::now();
     loop {
-        match client.begin().execute(operations, true).await {
+        match client.begin_replicated().execute(operations, true).await {
             Ok((results, _)) => {
                 let is_done = |r: &RowResult| r.outcome == RowOutcome::Done;
                 if !results.iter().all(is_done) {

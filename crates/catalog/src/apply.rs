@@ -61,6 +61,8 @@ pub(crate) fn apply(
         Change::DropIndex { database, table, name } => drop_index(catalog, database, table, name),
         Change::IndexReady { table, entries } => index_ready(catalog, *table, *entries),
         Change::DropBuild { table, entries } => drop_build(catalog, *table, *entries),
+        // The view has it; the new version says that it is known.
+        Change::SetDurability { .. } => Ok(()),
     }?;
     catalog.version += 1;
     Ok(())

@@ -226,6 +226,11 @@ pub enum Change {
         /// The index's hidden table.
         entries: TableId,
     },
+    /// What commits wait for, unless a session or transaction says otherwise ([`ClusterConfig::to_disk`]).
+    SetDurability {
+        /// For the disks of all replicas; false: for their memory.
+        to_disk: bool,
+    },
 }
 
 /// Why the catalog refuses a change. `kind` picks the client's error number.

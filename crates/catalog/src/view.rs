@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 use lats_base::{FragmentId, Incarnation, NodeGroupId, NodeId, NodeSet, RefCode, ViewNumber};
 use serde::{Deserialize, Serialize};
 
-/// What was decided when the cluster was founded.
+/// What was decided when the cluster was founded, and what may be changed of that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterConfig {
     /// Random; tells clusters apart.
@@ -21,7 +21,8 @@ pub struct ClusterConfig {
     pub lock_wait_ms: u64,
     /// Data nodes keep what is committed on disk.
     pub keeps: bool,
-    /// Commits of SQL sessions wait for disks unless they say otherwise.
+    /// Commits wait for disks unless a session or transaction says otherwise; see
+    /// [`Change::SetDurability`](crate::Change::SetDurability).
     pub to_disk: bool,
 }
 

@@ -215,10 +215,26 @@ impl Client {
         }
     }
 
-    /// Begins a transaction. It costs nothing until its first operation.
+    /// Begins a transaction. It costs nothing until its first operation. Its commit waits for disks if that is the cluster's
+    /// default ([`Self::commits_to_disk`]).
     pub fn begin(&self) -> Transaction {
         let sequence = self.with(ClientCore::begin);
         Transaction::new(self.clone(), sequence)
+    }
+
+    /// As [`Self::begin`]; but its commit waits for the memory of all replicas only.
+    pub fn begin_replicated(&self) -> Transaction {
+        let sequence = self.with(|core| {
+            let sequence = core.begin();
+            core.commit_to_disk(sequence, false);
+            sequence
+        });
+        Transaction::new(self.clone(), sequence)
+    }
+
+    /// True if commits wait for disks, unless a transaction says otherwise.
+    pub fn commits_to_disk(&self) -> bool {
+        self.state().core.map().view.config.to_disk
     }
 
     /// A scan outside any transaction.

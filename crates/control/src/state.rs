@@ -369,7 +369,24 @@ impl ControlState {
             return Err(temporary("the node that was to build the index has died; try again"));
         }
         self.check_groups(change)?;
+        if let Change::SetDurability { to_disk } = change {
+            self.set_durability(*to_disk)?;
+        }
         self.catalog.apply(change, self.view.fragments_per_table())
+    }
+
+    fn set_durability(&mut self, to_disk: bool) -> Result<(), ChangeError> {
+        let config = &mut self.view.config;
+        if to_disk && !config.keeps {
+            let message =
+                "this cluster keeps nothing on disk (--ephemeral): commits cannot wait for it";
+            return Err(ChangeError {
+                kind: ChangeErrorKind::NotSupported,
+                message: message.to_string(),
+            });
+        }
+        config.to_disk = to_disk;
+        Ok(())
     }
 
     /// LOST-3: new tables and indexes would have a part in a lost group, and truncated ones would be taken
@@ -381,6 +398,7 @@ impl ControlState {
                 | Change::DropTable { .. }
                 | Change::DropIndex { .. }
                 | Change::DropBuild { .. }
+                | Change::SetDurability { .. }
         );
         match self.view.lost_groups().next() {
             Some((number, group)) if !only_drops => Err(ChangeError {

@@ -104,14 +104,13 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     }
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
     let sql = entry.sql_address.map(|a| ports::bind(a, "MySQL clients")).transpose()?;
-    let to_disk = cluster.keeps && cluster.to_disk;
     let mut runtime = runtime_config(args, &cluster, &entry, native)?;
     let sql =
         sql.map(|listener| SqlThreads::prepare(node_id, listener, &mut runtime)).transpose()?;
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
     tracing::info!(node = node_id, native = %entry.native_address, "node started");
     if let Some(sql) = sql {
-        sql.start(to_disk)?;
+        sql.start()?;
     }
     let signals = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let named = std::thread::Builder::new().name("lats-signals".to_string());

@@ -68,8 +68,7 @@ impl SqlThreads {
     }
 
     /// Starts the threads; the first of them also listens.
-    /// `to_disk`: commits wait for disks, unless a session says otherwise.
-    pub(crate) fn start(self, to_disk: bool) -> anyhow::Result<()> {
+    pub(crate) fn start(self) -> anyhow::Result<()> {
         let mut threads = Vec::new();
         for end in self.ports {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -85,8 +84,7 @@ impl SqlThreads {
         let hosts: Vec<_> = handles
             .zip(clients.iter())
             .map(|(handle, client)| {
-                let first =
-                    || Shared::new(store(client), clock::unix_micros).on_port(port, to_disk);
+                let first = || Shared::new(store(client), clock::unix_micros).on_port(port);
                 Host::new(handle, shared.get_or_insert_with(first).beside(store(client)))
             })
             .collect();

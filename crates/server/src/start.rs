@@ -35,6 +35,7 @@ pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
         args.replicas,
         args.data_dir.display()
     );
+    supervisor.to_disk = args.durability.map(|d| d == Durability::Disk);
     let mut signals = supervisor.signals()?;
     let founds = supervisor.start_all(args.partial)?;
     let restart = (!args.no_restart).then(|| Duration::from_millis(args.restart_delay_ms));

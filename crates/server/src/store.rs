@@ -53,6 +53,16 @@ impl ClusterStore {
         let _ = tokio::time::timeout(TOLD_WITHIN, told).await;
     }
 
+    /// Waits until all threads have heard of it, for sessions that begin next.
+    async fn hear_of_durability(&self, to_disk: bool) {
+        let heard = async {
+            while self.all.iter().any(|client| client.commits_to_disk() != to_disk) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let _ = tokio::time::timeout(TOLD_WITHIN, heard).await;
+    }
+
     /// Adds to a sequence and reads it, or founds it.
     async fn advance(&self, table: TableId, count: u64) -> Result<Option<u64>, StoreError> {
         let catalog = self.client.catalog();
@@ -68,7 +78,7 @@ impl ClusterStore {
             ..Program::default()
         };
         let operations = [sequences.op(RowOpKind::Update, table, Vec::new(), add.encode())];
-        let mut transaction = self.client.begin();
+        let mut transaction = self.client.begin_replicated();
         let (results, _) = transaction.execute(&operations, true).await?;
         match &results[..] {
             [RowResult { outcome: RowOutcome::Done, row: Some(row) }] => {
@@ -83,7 +93,7 @@ impl ClusterStore {
         let sequences = Sequences::of(&catalog)?;
         let row = sequences.row(table, next)?;
         let insert = [sequences.op(RowOpKind::Insert, table, row, Vec::new())];
-        let mut transaction = self.client.begin();
+        let mut transaction = self.client.begin_replicated();
         let (results, _) = transaction.execute(&insert, true).await?;
         Ok(results.first().is_some_and(|r| r.outcome == RowOutcome::Done))
     }
@@ -140,9 +150,20 @@ impl Store for ClusterStore {
     }
 
     async fn change(&self, change: Change) -> Result<Result<(), ChangeError>, StoreError> {
+        let durability = match change {
+            Change::SetDurability { to_disk } => Some(to_disk),
+            _ => None,
+        };
         let changed = self.client.change(change).await;
         self.tell_others().await;
+        if let (Some(to_disk), Ok(Ok(()))) = (durability, &changed) {
+            self.hear_of_durability(to_disk).await;
+        }
         changed
+    }
+
+    fn commits_to_disk(&self) -> bool {
+        self.client.commits_to_disk()
     }
 
     async fn all_durable(&self) -> Result<(), StoreError> {
@@ -154,7 +175,7 @@ impl Store for ClusterStore {
     }
 
     fn begin(&self) -> Self::Transaction {
-        ClusterTransaction { transaction: self.client.begin() }
+        ClusterTransaction { transaction: self.client.begin_replicated() }
     }
 
     async fn read(&self, reads: Vec<RowOp>) -> Result<Vec<RowResult>, StoreError> {
@@ -192,7 +213,7 @@ impl Store for ClusterStore {
         };
         let update = [sequences.op(RowOpKind::Update, table, Vec::new(), raise.encode())];
         loop {
-            let mut transaction = self.client.begin();
+            let mut transaction = self.client.begin_replicated();
             let (results, _) = transaction.execute(&update, true).await?;
             let missing = results.first().is_some_and(|r| r.outcome == RowOutcome::Missing);
             if !missing || self.found(table, next).await? {
@@ -233,7 +254,7 @@ impl StoreTransaction for ClusterTransaction {
     }
 
     fn commit_to_disk(&mut self) {
-        self.transaction.commit_to_disk();
+        self.transaction.commit_to_disk(true);
     }
 
     async fn commit(self) -> Result<Committed, StoreError> {

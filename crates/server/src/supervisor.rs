@@ -4,6 +4,7 @@ use crate::say::say;
 use crate::{cluster_file::ClusterFile, options::ThreadOptions};
 use anyhow::{Context, bail};
 use lats_base::{Instant as Time, NodeId};
+use lats_catalog::Change;
 use lats_client::net::{Client, ClientOptions};
 use lats_runtime::clock;
 use lats_signals::control::{STATUS_STOPPED, STATUS_WRONG_FILES};
@@ -21,6 +22,8 @@ pub(crate) struct Supervisor {
     cluster: ClusterFile,
     threads: ThreadOptions,
     partial: bool,
+    /// What commits are to wait for from this start on; none: what they have waited for.
+    pub(crate) to_disk: Option<bool>,
     /// When nodes are to be started again.
     due: BTreeMap<u16, Time>,
     children: BTreeMap<u16, Child>,
@@ -118,6 +121,7 @@ impl Supervisor {
             cluster,
             threads,
             partial: false,
+            to_disk: None,
             due: BTreeMap::new(),
             children: BTreeMap::new(),
             started_again: BTreeSet::new(),
@@ -205,6 +209,7 @@ impl Supervisor {
             }
             self.tend(restart, signals)?;
         }
+        self.set_durability(&client);
         drop(client);
         for node in self.cluster.nodes.clone() {
             let Some(address) = node.sql_address else { continue };
@@ -230,6 +235,26 @@ impl Supervisor {
         let file = serving_file(&self.data_dir);
         std::fs::write(&file, std::process::id().to_string())
             .with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// A cluster that was there already may have had another default.
+    fn set_durability(&mut self, client: &Client) {
+        let Some(to_disk) =
+            self.to_disk.take().filter(|wanted| *wanted != client.commits_to_disk())
+        else {
+            return;
+        };
+        let change = Change::SetDurability { to_disk };
+        let refused = match self.tokio.block_on(client.change(change)) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.message,
+            Err(error) => error.to_string(),
+        };
+        let wanted = if to_disk { "disk" } else { "replicated" };
+        say!(
+            "latsdb: --durability {wanted} could not be set ({refused}); when the cluster is whole, run \
+             `SET PERSIST durability = '{wanted}'`"
+        );
     }
 
     /// True if a MySQL server answers there; it is waited for a little.

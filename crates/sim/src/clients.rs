@@ -477,7 +477,7 @@ impl SimClient {
         // DURABLE-6.
         self.to_disk = self.number == 1 && row % 3 == 0;
         if self.to_disk {
-            self.core.commit_to_disk(sequence);
+            self.core.commit_to_disk(sequence, true);
         }
         self.core.step(sequence, &operations, Then::Commit)
     }

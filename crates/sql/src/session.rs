@@ -116,14 +116,20 @@ impl<S: Store> Shared<S> {
         Self { store, now_micros: self.now_micros, common: self.common.clone() }
     }
 
-    /// The same for a server on this port; `to_disk`: commits wait for disks, unless a session says otherwise.
+    /// The same for a server on this port.
     #[must_use]
-    pub fn on_port(self, port: u16, to_disk: bool) -> Self {
+    pub fn on_port(self, port: u16) -> Self {
         self.globals().describe(port);
-        if to_disk {
-            self.globals().wait_for_disks_by_default();
-        }
         self
+    }
+
+    /// What a session that begins now has.
+    fn defaults(&self) -> Variables {
+        let mut variables = self.globals().clone();
+        if self.store.commits_to_disk() {
+            variables.wait_for_disks_by_default();
+        }
+        variables
     }
 
     /// Places for connections.
@@ -218,7 +224,7 @@ pub struct Session<S: Store> {
 impl<S: Store> Session<S> {
     /// A fresh session.
     pub fn new(shared: Arc<Shared<S>>, client: Client) -> Self {
-        let variables = shared.globals().clone();
+        let variables = shared.defaults();
         Self {
             shared,
             client,
@@ -500,7 +506,7 @@ impl<S: Store> Session<S> {
             External::UserVariable(name) => {
                 self.user_variables.get(name).cloned().unwrap_or(Value::Null)
             }
-            External::SystemVariable { global: true, name } => self.shared.globals().get(name),
+            External::SystemVariable { global: true, name } => self.shared.defaults().get(name),
             External::SystemVariable { global: false, name } => match name.as_str() {
                 "warning_count" => Value::Int(i64::from(self.warning_count())),
                 "last_insert_id" | "identity" => Value::UInt(self.last_insert_id),
@@ -521,7 +527,7 @@ impl<S: Store> Session<S> {
 
     /// What a session that begins now would have.
     pub(crate) fn global_variables(&self) -> Variables {
-        self.shared.globals().clone()
+        self.shared.defaults()
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Scope {
     Session,
     /// Sessions that begin later.
     Global,
+    /// Sessions that begin later, at all nodes, also when they were started again.
+    Cluster,
     /// The next transaction.
     NextTransaction,
 }
@@ -75,7 +77,8 @@ fn setting(
     match tokens.word(at).as_str() {
         "GLOBAL" => scope = Some(Scope::Global),
         "SESSION" | "LOCAL" => scope = Some(Scope::Session),
-        "PERSIST" | "PERSIST_ONLY" => return Err(error::not_supported("SET PERSIST")),
+        "PERSIST" => scope = Some(Scope::Cluster),
+        "PERSIST_ONLY" => return Err(error::not_supported("SET PERSIST_ONLY")),
         "PASSWORD" | "ROLE" | "DEFAULT" | "RESOURCE" => {
             return Err(error::not_supported(&format!("SET {}", tokens.word(at))));
         }
@@ -109,6 +112,7 @@ fn assignment(
         let qualified = matches!(tokens.list.get(at).map(|t| &t.token), Some(Token::Period));
         match (prefix.as_str(), qualified) {
             ("global", true) => scope = Some(Scope::Global),
+            ("persist", true) => scope = Some(Scope::Cluster),
             ("session" | "local", true) => scope = Some(Scope::Session),
             (_, true) => return Err(error::unknown_variable(&prefix)),
             (_, false) => {}
@@ -134,6 +138,9 @@ fn assignment(
         return Err(error::unknown_variable(&name));
     }
     let scope = scope.unwrap_or(Scope::Session);
+    if scope == Scope::Cluster && name != "durability" {
+        return Err(error::not_supported(&format!("SET PERSIST {name}")));
+    }
     if at + 1 == to && tokens.word(at) == "DEFAULT" {
         return Ok(Setting::System(scope, name, None));
     }

@@ -24,6 +24,9 @@ pub trait Store: Clone + Send + Sync + 'static {
         change: Change,
     ) -> impl Future<Output = Result<Result<(), ChangeError>, StoreError>> + Send;
 
+    /// True if commits wait for disks unless a session says otherwise.
+    fn commits_to_disk(&self) -> bool;
+
     /// Waits until all that was committed and defined by now is on the disks of all replicas.
     fn all_durable(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 

@@ -30,6 +30,8 @@ pub struct Inner {
     pub refuse: VecDeque<RefCode>,
     /// Requests with operations, commits and scans, as lines.
     pub log: Vec<String>,
+    /// The cluster's `durability`.
+    to_disk: bool,
 }
 
 #[derive(Clone)]
@@ -375,6 +377,9 @@ impl Store for Memory {
 
     async fn change(&self, change: Change) -> Result<Result<(), ChangeError>, StoreError> {
         let mut inner = self.inner();
+        if let Change::SetDurability { to_disk } = change {
+            inner.to_disk = to_disk;
+        }
         let mut catalog = (*inner.catalog).clone();
         if let Err(error) = catalog.apply(&change, 2) {
             return Ok(Err(error));
@@ -393,6 +398,10 @@ impl Store for Memory {
         }
         inner.catalog = Arc::new(catalog);
         Ok(Ok(()))
+    }
+
+    fn commits_to_disk(&self) -> bool {
+        self.inner().to_disk
     }
 
     async fn all_durable(&self) -> Result<(), StoreError> {

@@ -200,14 +200,21 @@ impl Variables {
         self.changed.insert("port", Value::Int(i64::from(port)));
     }
 
-    /// What sessions wait for unless they say otherwise.
+    /// What sessions wait for unless they, or SET GLOBAL, say otherwise.
     pub(crate) fn wait_for_disks_by_default(&mut self) {
-        self.changed.insert("durability", Value::text(DISK));
+        self.changed.entry("durability").or_insert_with(|| Value::text(DISK));
     }
 
     /// True if commits wait for disks.
     pub(crate) fn wants_disk(&self) -> bool {
         matches!(self.changed.get("durability"), Some(Value::Text(text, _)) if text == DISK)
+    }
+
+    /// DEFAULT is what sessions that begin now have.
+    pub(crate) fn take_default(&mut self, name: &str, defaults: &Self) {
+        if let Some((name, value)) = defaults.changed.get_key_value(name) {
+            self.changed.insert(name, value.clone());
+        }
     }
 
     /// A variable's value as `SHOW VARIABLES` prints it.

@@ -51,12 +51,13 @@ pub enum Then {
 }
 
 impl ClientCore {
-    /// Begins a transaction. Nothing is sent before its first operation.
+    /// Begins a transaction, whose commit waits for what the cluster says. Nothing is sent before its first operation.
     pub fn begin(&mut self) -> u64 {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.active.insert(sequence);
-        self.transactions.insert(sequence, Open::default());
+        let to_disk = self.map.view.config.to_disk;
+        self.transactions.insert(sequence, Open { to_disk, ..Open::default() });
         sequence
     }
 
@@ -66,10 +67,10 @@ impl ClientCore {
         self.active.remove(&sequence);
     }
 
-    /// The transaction's commit is to be answered when it is durable.
-    pub fn commit_to_disk(&mut self, sequence: u64) {
+    /// The transaction's commit is to be answered when it is durable, or when it is in the memory of all replicas.
+    pub fn commit_to_disk(&mut self, sequence: u64, to_disk: bool) {
         if let Some(open) = self.transactions.get_mut(&sequence) {
-            open.to_disk = true;
+            open.to_disk = to_disk;
         }
     }
 

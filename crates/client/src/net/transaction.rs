@@ -61,12 +61,13 @@ impl Transaction {
         }
     }
 
-    /// From now on its commit is answered when it is on the disks of all replicas. If that takes very long the commit is refused
-    /// with [`RefCode::NotOnDisk`], if nothing is kept on disk with [`RefCode::NothingKept`], and if all replicas have died
-    /// meanwhile and it was lost with them with [`RefCode::MadeVoid`]; in the first two cases it is committed all the same.
-    pub fn commit_to_disk(&mut self) {
+    /// Its commit is answered when it is on the disks of all replicas, or (false) when it is in their memory, whatever the cluster's
+    /// default is. If disks take very long the commit is refused with [`RefCode::NotOnDisk`], if nothing is kept there with
+    /// [`RefCode::NothingKept`], and if all replicas have died meanwhile and it was lost with them with [`RefCode::MadeVoid`]; in
+    /// the first two cases it is committed all the same.
+    pub fn commit_to_disk(&mut self, to_disk: bool) {
         let sequence = self.sequence;
-        self.client.with(|core| core.commit_to_disk(sequence));
+        self.client.with(|core| core.commit_to_disk(sequence, to_disk));
     }
 
     /// False once it is committed or rolled back, be it by an error.

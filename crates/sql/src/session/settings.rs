@@ -5,6 +5,8 @@ use crate::error::{self, Failure};
 use crate::expr::RowSource;
 use crate::set::{Scope, Setting};
 use crate::store::Store;
+use crate::variables::Variables;
+use lats_catalog::Change;
 use lats_values::{EvalContext, Expr, SqlError, Value};
 
 impl<S: Store> Session<S> {
@@ -32,6 +34,22 @@ impl<S: Store> Session<S> {
         Ok(())
     }
 
+    /// What commits wait for from now on, in sessions that begin later.
+    async fn persist_durability(
+        &mut self,
+        name: &str,
+        value: Option<&Value>,
+    ) -> Result<(), Failure> {
+        let mut probe = Variables::default();
+        probe.set(name, value)?;
+        let change = Change::SetDurability { to_disk: probe.wants_disk() };
+        let changed = self.shared.store.change(change).await?;
+        changed.map_err(|e| error::change_error(&e, false))?;
+        // What was said to this process alone holds no longer.
+        self.shared.globals().set(name, None)?;
+        Ok(())
+    }
+
     async fn set_system(
         &mut self,
         scope: &Scope,
@@ -42,6 +60,7 @@ impl<S: Store> Session<S> {
             Scope::Global => {
                 self.shared.globals().set(name, value)?;
             }
+            Scope::Cluster => self.persist_durability(name, value).await?,
             Scope::NextTransaction if self.in_transaction() && self.transaction_is_open() => {
                 let text = "Transaction characteristics can't be changed while a transaction is \
                             in progress";
@@ -60,6 +79,9 @@ impl<S: Store> Session<S> {
             Scope::Session => {
                 let before = self.autocommit();
                 self.variables.set(name, value)?;
+                if value.is_none() {
+                    self.variables.take_default(name, &self.shared.defaults());
+                }
                 if name == "autocommit" && !before && self.autocommit() {
                     self.commit().await?;
                 }

@@ -207,6 +207,37 @@ fn what_waits_for_disks_is_said_by_the_session_at_the_end() {
 }
 
 #[test]
+fn what_waits_for_disks_is_said_by_the_cluster_at_the_beginning() {
+    let mut desk = desk();
+    desk.check(
+        "SET PERSIST durability = 'disk'
+         => ok 0
+         SELECT @@session.durability, @@global.durability -- this session began before
+         => replicated|disk
+         SET durability = DEFAULT
+         => ok 0
+         SELECT @@session.durability, @@global.durability
+         => disk|disk
+         SET GLOBAL durability = 'replicated'
+         => ok 0
+         SELECT @@session.durability, @@global.durability -- at this node
+         => disk|replicated
+         SET @@persist.durability = 'disk'
+         => ok 0
+         SELECT @@session.durability, @@global.durability -- the newest word counts
+         => disk|disk
+         SET PERSIST durability = DEFAULT, SESSION durability = DEFAULT
+         => ok 0
+         SELECT @@session.durability, @@global.durability
+         => replicated|replicated
+         SET PERSIST durability = 'somewhere'
+         => ERROR 1231…
+         SET PERSIST autocommit = 0
+         => ERROR 1235…",
+    );
+}
+
+#[test]
 fn locked_rows_are_left_out_or_refuse_the_statement() {
     let mut desk = desk();
     desk.run("INSERT INTO t VALUES (3, 3), (4, 4)");
