@@ -14,6 +14,7 @@ import glob
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -144,6 +145,30 @@ def partial(cluster, ports, chooser, lost):
     print(f"away: without the disks of {lost} the cluster waits, and with --partial it is whole after {took:.1f} s", flush=True)
 
 
+def lost(cluster, ports, chooser):
+    """Both nodes of a group die at once. They come back with their disks, and the others go on without: they say what is to be done."""
+    connection = connect(ports[0])
+    connection.query("SET durability = 'disk'")
+    connection.query("UPDATE kept SET n = 4")
+    connection.close()
+    expected = content(ports[0])
+    pids = {node["node_id"]: node["pid"] for node in cluster.nodes()}
+    for node in (3, 4):
+        os.kill(pids[node], signal.SIGKILL)
+    end = time.monotonic() + 30
+    while "all nodes are stopped and started again" not in open(cluster.directory + ".log").read():
+        assert time.monotonic() < end, "nobody says that a node group is lost, and what can be done"
+        time.sleep(0.2)
+    cluster.run("stop")
+    started = start(cluster)
+    said, _ = started.communicate(timeout=120)
+    assert started.returncode == 0, said
+    cluster.wait_whole(60)
+    for port in ports:
+        assert content(port) == expected, f"port {port} has other rows than before"
+    print("away: a lost node group is back when all nodes were started again, as a waiting node had said", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
@@ -153,7 +178,7 @@ def main():
     args = parser.parse_args()
     print(f"away: seed {args.seed}", flush=True)
     chooser = random.Random(args.seed)
-    for nodes, lost in ((2, [2]), (4, [chooser.choice([1, 2]), chooser.choice([3, 4])])):
+    for nodes, gone in ((2, [2]), (4, [chooser.choice([1, 2]), chooser.choice([3, 4])])):
         ports = [args.sql_port + i for i in range(nodes)]
         cluster = Durable(args.binary, args.sql_port, "--nodes", str(nodes), "--replicas", "2")
         try:
@@ -166,7 +191,8 @@ def main():
                 for name in TABLES:
                     fill(connection, name, "z" * 50)
                 connection.close()
-            partial(cluster, ports, chooser, lost)
+                lost(cluster, ports, chooser)
+            partial(cluster, ports, chooser, gone)
         except BaseException:
             print(f"away: files are left in {cluster.directory}", flush=True)
             cluster.kill_all(True, chooser)

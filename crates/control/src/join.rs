@@ -67,7 +67,9 @@ impl Control {
         if member.had_kept && self.state.view.group_of_node(node).is_some_and(|(_, g)| g.is_lost())
         {
             // RESTART-8: its disk may have all that is left of these rows.
-            return;
+            let code = u64::from(RefCode::NodeGroupLost.number());
+            let body = JoinRef { token: u64::from(life.get()), code };
+            return ctx.send(BlockRef::control(node), &body);
         }
         let missing = self.data_nodes().into_iter().any(|n| !req.linked.contains(n));
         if !missing && self.consensus.may_change_voters() {
@@ -96,7 +98,10 @@ impl Control {
             return;
         }
         let code = RefCode::from_number(body.code as u16);
-        if self.joined {
+        if code == RefCode::NodeGroupLost {
+            // RESTART-8.
+            self.restart.group_lost_at = Some(ctx.now());
+        } else if self.joined {
             self.leave_when_told(ctx);
         } else {
             self.leave(&format!("the cluster does not take this node in: {code}"), ctx);

@@ -60,6 +60,8 @@ pub(crate) struct Restart {
     waits_since: Option<Instant>,
     /// When somebody was told what it waits for.
     told_at: Option<Instant>,
+    /// When the leader of a running cluster has said that this node's group is lost (RESTART-8).
+    pub(crate) group_lost_at: Option<Instant>,
 }
 
 /// What the log of a data manager can give back: epochs, each with how many commands the state must know.
@@ -93,6 +95,10 @@ const READ_BYTES: u32 = 256 << 10;
 const PARTIAL_AFTER: Duration = Duration::from_millis(5_000);
 /// How often a person is told what is waited for.
 const TOLD_EVERY: Duration = Duration::from_millis(5_000);
+/// What a node says whose group the others go on without.
+const GROUP_IS_LOST: &str = "the other nodes serve without the rows of this node's group, which was lost when its last full replica died; what its \
+    disks have comes back when all nodes are stopped and started again: with everything as it was when the group was lost, and nothing of what has \
+    been committed since";
 
 impl Restart {
     /// The process is a member.
@@ -387,6 +393,7 @@ impl Control {
         let trusts = ctx.fault(Fault::BugTrustDamagedLog);
         let (epoch, participants) = match participants(&kept, &present, (hasty, trusts)) {
             Ok(found) => found,
+            Err(_) if self.is_group_lost(ctx) => return self.tell_why_it_waits(GROUP_IS_LOST, ctx),
             Err(why) => return self.tell_why_it_waits(&why, ctx),
         };
         let promised = present.values().map(|p| p.has.promised).max().unwrap_or_default();
@@ -399,6 +406,12 @@ impl Control {
             ctx.send_with(BlockRef::control(*node), &body, &[&bytes]);
         }
         self.promise(state, (ctx.node(), ctx.incarnation()), ctx);
+    }
+
+    /// True if the others serve without this node's group.
+    fn is_group_lost(&self, ctx: &Ctx<'_>) -> bool {
+        let told = self.restart.group_lost_at.map(|at| ctx.now().since(at));
+        told.is_some_and(|ago| ago <= TOLD_EVERY)
     }
 
     fn tell_why_it_waits(&mut self, why: &str, ctx: &mut Ctx<'_>) {
