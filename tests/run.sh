@@ -59,6 +59,7 @@ check "all processes are killed, two replicas" blackouts 2 2 10
 check "all processes are killed, two node groups" blackouts 4 2 4
 check "nodes that are away for long, or for ever" timeout 500 python3 tests/away.py --binary "$LATSDB" --sql-port $((port + 470))
 check "backups" timeout 300 python3 tests/backup.py --binary "$LATSDB" --sql-port $((port + 520))
+check "files are as the documents say" timeout 120 python3 tests/formats.py --binary "$LATSDB" --sql-port $((port + 660))
 check "backups in an object store" timeout 200 python3 tests/object_store.py --binary "$LATSDB" --sql-port $((port + 640))
 check "restoring as of a moment" timeout 300 python3 tests/archive.py --binary "$LATSDB" --sql-port $((port + 600))
 check "a full disk" timeout 300 python3 tests/full_disk.py --binary "$LATSDB" --sql-port $((port + 550))

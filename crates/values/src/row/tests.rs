@@ -194,3 +194,28 @@ fn a_column_that_is_set_where_it_stands_is_like_storing_all_of_the_row() {
     }
     assert!(in_place.iter().all(|count| *count > 0), "{in_place:?}");
 }
+
+#[test]
+fn the_example_of_the_document_is_right() {
+    let document = include_str!("../../../../docs/formats/rows.md");
+    let hex = |bytes: &[u8]| {
+        let digits: Vec<_> = bytes.iter().map(|b| alloc::format!("{b:02x}")).collect();
+        alloc::format!("`{}`", digits.join(" "))
+    };
+    let name =
+        ColumnType::new(TypeKind::VarChar { chars: 10 }).collated(crate::Collation::Utf8mb4Bin);
+    let columns = [
+        ColumnType::new(TypeKind::Int).unsigned().not_null(),
+        name.clone(),
+        ColumnType::new(TypeKind::SmallInt),
+    ];
+    let values = [Value::UInt(1_000), Value::Text("Ab".into(), name.collation), Value::Null];
+    let mut row = Vec::new();
+    RowLayout::new(&columns).encode(&values, &mut row).unwrap();
+    assert!(document.contains(&hex(&row)), "{}", hex(&row));
+    for column in 0..3 {
+        let mut key = Vec::new();
+        RowLayout::new(&columns).key_of(&row, &[column], &mut key);
+        assert!(document.contains(&hex(&key)), "{}", hex(&key));
+    }
+}
