@@ -63,7 +63,7 @@ for bug in forget-tentative-row read-stale-backup answer-early abort-decided car
 done
 for bug in drop-carried-decision commit-partly-held forget-ended \
   epoch-uncounted show-index-early build-without-pending forget-begun-scan seal-early forget-sync trim-early forget-restarts \
-  restart-without-all restart-beyond-state forget-gone-rows end-before-taken trust-damaged-log confirm-void tell-before-joining; do
+  restart-without-all restart-beyond-state forget-gone-rows end-before-taken trust-damaged-log confirm-void report-without-state tell-before-joining; do
   step "simulator: the planted bug $bug is found" bash scripts/planted.sh "$target/sim/sim" "$bug" 800
 done
 # Every two-hundredth seed finds it on average, but none of the first 800.

@@ -98,6 +98,8 @@ pub enum Fault {
     BugTrustDamagedLog,
     /// Planted bug: a commit that a restart has made void counts as durable.
     BugConfirmVoid,
+    /// Planted bug: a node reports epochs as durable while its disk does not know the view.
+    BugReportWithoutState,
     /// Planted bug: a node that is no member yet says what is durable.
     BugTellBeforeJoining,
     /// Planted bug: the only replica of a node group keeps serving while all others wait for it to take part in a restart.

@@ -150,6 +150,7 @@ fn is_rare(bug: Fault) -> bool {
             | Fault::BugKeepAlone
             | Fault::BugRestartBeyondState
             | Fault::BugConfirmVoid
+            | Fault::BugReportWithoutState
             | Fault::BugTellBeforeJoining
     )
 }

@@ -82,6 +82,7 @@ const BUGS: &[(&str, Fault)] = &[
     ("end-before-taken", Fault::BugEndBeforeTaken),
     ("trust-damaged-log", Fault::BugTrustDamagedLog),
     ("confirm-void", Fault::BugConfirmVoid),
+    ("report-without-state", Fault::BugReportWithoutState),
     ("tell-before-joining", Fault::BugTellBeforeJoining),
     ("keep-alone", Fault::BugKeepAlone),
     ("restart-without-all", Fault::BugRestartWithoutAll),
