@@ -2,7 +2,7 @@
 //! are as little reason to miss a lease, or to let others wait, as one.
 
 use crate::{
-    Fragment, Ldm,
+    Ldm,
     ahead::GROUP,
     transaction::{Op, Transaction},
 };
@@ -229,16 +229,11 @@ impl Ldm {
                 }
                 row.unlock(id, granted);
             }
-            let commit =
-                |f: &mut Fragment| f.commit_version(op.row, op.version, epoch, layout, keep);
-            let kept = match &mut redo {
-                Some(redo) => {
-                    let at = ((op.table, op.fragment, op.row), op.version);
-                    redo.commit((id, epoch), at, f, commit)
-                }
-                None => commit(f),
-            };
-            Some((versions, kept))
+            if let Some(redo) = &mut redo {
+                let at = ((op.table, op.fragment, op.row), op.version);
+                redo.log_commit((id, epoch), at, f.row(op.row));
+            }
+            Some((versions, f.commit_version(op.row, op.version, epoch, layout, keep)))
         });
         self.redo = redo;
         let Some((versions, kept)) = done.flatten() else { return 0 };

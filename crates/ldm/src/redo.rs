@@ -2,7 +2,7 @@
 //! (REDO-1 to REDO-4, DURABLE-1 to DURABLE-3). Protocol: `docs/protocols/durability.md`.
 
 use crate::{
-    Fragment, Ldm,
+    Ldm,
     backlog::Backlog,
     checkpoint::{Checkpoint, Lengths},
     row::{Row, Version},
@@ -44,9 +44,8 @@ pub(crate) struct Redo {
     pub(crate) backlog: Backlog,
     writer: Writer,
     under_way: Option<UnderWay>,
-    /// Memory for records, and for the key of a row.
+    /// Memory for records.
     room: Vec<u8>,
-    key: Vec<u8>,
     /// Images of transactions that have not ended here, of which the rows have newer ones already (REDO-3).
     passed: BTreeMap<(TransactionId, Place, u64), Passed>,
     requests: u64,
@@ -120,7 +119,6 @@ impl Redo {
             writer: Writer::new(log),
             under_way: None,
             room: Vec::new(),
-            key: Vec::new(),
             passed: BTreeMap::new(),
             requests: 0,
             wanted: Epoch::default(),
@@ -211,36 +209,25 @@ impl Redo {
         self.passed.insert((version.transaction, place, version.number), kept);
     }
 
-    /// Before a transaction's change becomes the committed one: what of others it passes over is kept, and its row's
-    /// key. True if the change is there to be logged.
-    fn before_commit(&mut self, id: TransactionId, place: Place, number: u64, row: &Row) -> bool {
-        let Some(at) = row.pending().iter().position(|v| v.number == number) else { return false };
-        let others = row.pending()[..at].iter().filter(|v| v.transaction != id);
-        others.for_each(|version| self.keep_passed(place, &row.key, version));
-        self.key.clear();
-        self.key.extend_from_slice(&row.key);
-        true
-    }
-
-    /// Makes a change the committed one with `commit`, and logs it (REDO-1). It may have been passed over, or shown early.
-    pub(crate) fn commit<R>(
+    /// Logs a change that is about to become the committed one (REDO-1). It may have been passed over, or shown early.
+    pub(crate) fn log_commit(
         &mut self,
         (id, epoch): (TransactionId, Epoch),
         (place, number): (Place, u64),
-        fragment: &mut Fragment,
-        commit: impl FnOnce(&mut Fragment) -> R,
-    ) -> R {
-        let row = fragment.row(place.2);
-        let there = row.is_some_and(|row| self.before_commit(id, place, number, row));
-        let done = commit(fragment);
-        if there {
-            let row = fragment.row(place.2).and_then(|row| row.committed.as_ref());
-            let image = row.map(|image| &*image.bytes);
-            self.writer.change((id, epoch), place, number, &self.key, image);
-        } else {
-            self.log_passed((id, epoch), place, number);
-        }
-        done
+        row: Option<&Row>,
+    ) {
+        let change = row.and_then(|row| {
+            let pending = row.pending();
+            Some((row, pending, pending.iter().position(|v| v.number == number)?))
+        });
+        let Some((row, pending, at)) = change else {
+            return self.log_passed((id, epoch), place, number);
+        };
+        // What of others it passes over is kept.
+        let others = pending[..at].iter().filter(|v| v.transaction != id);
+        others.for_each(|version| self.keep_passed(place, &row.key, version));
+        let image = pending[at].image.as_deref();
+        self.writer.change((id, epoch), place, number, &row.key, image);
     }
 
     fn log_passed(&mut self, of: (TransactionId, Epoch), place: Place, number: u64) {
