@@ -71,13 +71,13 @@ step "simulator: the planted bug lose-passed-part is found" \
   bash scripts/planted.sh "$target/sim/sim" lose-passed-part 1600
 # This takes a disk that is full for long while much is changed.
 step "simulator: the planted bug ignore-backlog is found" \
-  bash scripts/planted.sh "$target/sim/sim" ignore-backlog 251+2500
+  bash scripts/planted.sh "$target/sim/sim" ignore-backlog 261+2500
 # This takes a restart that makes void a deletion that a node being filled has heard of by its absence only.
 step "simulator: the planted bug gone-too-early is found" \
-  bash scripts/planted.sh "$target/sim/sim" gone-too-early 371+1600
+  bash scripts/planted.sh "$target/sim/sim" gone-too-early 331+1600 --blackout
 # This takes a coordinator that dies between two completions of one transaction of a rare kind.
 step "simulator: the planted bug carry-past-others is found" \
-  bash scripts/planted.sh "$target/sim/sim" carry-past-others 451+2500
+  bash scripts/planted.sh "$target/sim/sim" carry-past-others 481+2500
 # This takes a transaction that holds a row in the few milliseconds in which its primary moves.
 step "simulator: the planted bug hand-over-early is found" \
   bash scripts/planted.sh "$target/sim/sim" hand-over-early 1500
