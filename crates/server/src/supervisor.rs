@@ -42,6 +42,8 @@ const LOST_GRACE: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether nodes have died that are coming up.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long a change of what commits wait for may take. Nodes that die meanwhile are not started again.
+const CHANGE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a cluster that is to stop may take to have everything on disk.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -245,10 +247,12 @@ impl Supervisor {
             return;
         };
         let change = Change::SetDurability { to_disk };
-        let refused = match self.tokio.block_on(client.change(change)) {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.message,
-            Err(error) => error.to_string(),
+        let asked = async { tokio::time::timeout(CHANGE_PATIENCE, client.change(change)).await };
+        let refused = match self.tokio.block_on(asked) {
+            Ok(Ok(Ok(()))) => return,
+            Ok(Ok(Err(error))) => error.message,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "nobody has answered".to_string(),
         };
         let wanted = if to_disk { "disk" } else { "replicated" };
         say!(

@@ -86,6 +86,11 @@ fn setting(
     }
     at += usize::from(scope.is_some());
     match tokens.word(at).as_str() {
+        word @ ("TRANSACTION" | "NAMES" | "CHARSET" | "CHARACTER")
+            if scope == Some(Scope::Cluster) =>
+        {
+            return Err(error::not_supported(&format!("SET PERSIST {word}")));
+        }
         "TRANSACTION" => return transaction(tokens, at + 1, to, scope),
         "NAMES" => return names(tokens, at + 1, to).map(|s| vec![s]),
         "CHARSET" => return Ok(vec![Setting::CharacterSet(charset_word(tokens, at + 1, to)?)]),

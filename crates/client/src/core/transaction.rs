@@ -20,8 +20,8 @@ pub(super) struct Open {
     coordinator: Option<NodeId>,
     /// The link to its coordinator was lost, and so it was rolled back.
     lost: bool,
-    /// Its commit is answered when it is durable.
-    to_disk: bool,
+    /// Its commit is answered when it is durable, or not; none: as the cluster says.
+    to_disk: Option<bool>,
     statement: u32,
 }
 
@@ -56,8 +56,7 @@ impl ClientCore {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.active.insert(sequence);
-        let to_disk = self.map.view.config.to_disk;
-        self.transactions.insert(sequence, Open { to_disk, ..Open::default() });
+        self.transactions.insert(sequence, Open::default());
         sequence
     }
 
@@ -70,7 +69,7 @@ impl ClientCore {
     /// The transaction's commit is to be answered when it is durable, or when it is in the memory of all replicas.
     pub fn commit_to_disk(&mut self, sequence: u64, to_disk: bool) {
         if let Some(open) = self.transactions.get_mut(&sequence) {
-            open.to_disk = to_disk;
+            open.to_disk = Some(to_disk);
         }
     }
 
@@ -122,7 +121,8 @@ impl ClientCore {
         let mut to_disk = false;
         if let Some(open) = self.transactions.get_mut(&sequence) {
             open.statement = statement;
-            to_disk = open.to_disk && then == Then::Commit;
+            let wanted = open.to_disk.unwrap_or(self.map.view.config.to_disk);
+            to_disk = wanted && then == Then::Commit;
         }
         let body = TcKeyReq {
             transaction: self.transaction_id(sequence),

@@ -35,18 +35,17 @@ impl<S: Store> Session<S> {
     }
 
     /// What commits wait for from now on, in sessions that begin later.
-    async fn persist_durability(
-        &mut self,
-        name: &str,
-        value: Option<&Value>,
-    ) -> Result<(), Failure> {
+    async fn persist_durability(&mut self, value: Option<&Value>) -> Result<(), Failure> {
         let mut probe = Variables::default();
-        probe.set(name, value)?;
-        let change = Change::SetDurability { to_disk: probe.wants_disk() };
-        let changed = self.shared.store.change(change).await?;
+        probe.set("durability", value)?;
+        let to_disk = probe.wants_disk();
+        let changed = self.shared.store.change(Change::SetDurability { to_disk }).await?;
         changed.map_err(|e| error::change_error(&e, false))?;
         // What was said to this process alone holds no longer.
-        self.shared.globals().set(name, None)?;
+        self.shared.globals().set("durability", None)?;
+        if to_disk || self.variables.wants_disk() {
+            self.shared.store.all_durable().await?;
+        }
         Ok(())
     }
 
@@ -60,7 +59,10 @@ impl<S: Store> Session<S> {
             Scope::Global => {
                 self.shared.globals().set(name, value)?;
             }
-            Scope::Cluster => self.persist_durability(name, value).await?,
+            Scope::Cluster if name == "durability" => self.persist_durability(value).await?,
+            Scope::Cluster => {
+                return Err(error::not_supported(&format!("SET PERSIST {name}")).into());
+            }
             Scope::NextTransaction if self.in_transaction() && self.transaction_is_open() => {
                 let text = "Transaction characteristics can't be changed while a transaction is \
                             in progress";

@@ -233,8 +233,19 @@ fn what_waits_for_disks_is_said_by_the_cluster_at_the_beginning() {
          SET PERSIST durability = 'somewhere'
          => ERROR 1231…
          SET PERSIST autocommit = 0
-         => ERROR 1235…",
+         => ERROR 1235…
+         SET PERSIST durability = 'disk'
+         => ok 0
+         SET PERSIST TRANSACTION ISOLATION LEVEL READ COMMITTED
+         => ERROR 1235…
+         SET PERSIST NAMES utf8mb4
+         => ERROR 1235…
+         SELECT @@global.durability
+         => disk",
     );
+    let mut inner = desk.store.inner();
+    let waits = inner.log.drain(..).filter(|line| line == "all to disk").count();
+    assert_eq!(waits, 4, "what is said here is on disk when it is answered");
 }
 
 #[test]
