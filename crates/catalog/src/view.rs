@@ -122,7 +122,7 @@ pub struct View {
     pub number: ViewNumber,
     /// How many times the cluster has been restarted as a whole.
     pub restarts: u32,
-    /// What does not change.
+    /// What the cluster was founded with, and what commits wait for.
     pub config: ClusterConfig,
     /// All nodes, dead ones too.
     pub members: Vec<Member>,

@@ -84,11 +84,6 @@ struct Outlet {
 /// Requests are refused while so much waits for one node.
 const BACKLOG_BYTES_MAX: usize = 64 << 20;
 const TICK: Duration = Duration::from_millis(5);
-/// While a node group is lost or silent nobody can know what is durable, and whoever asks is told so: it is asked again for so long.
-const NOBODY_KNOWS: Duration = Duration::from_millis(5_000);
-/// The pauses between.
-const LOOK_AT_DISKS_MIN: Duration = Duration::from_millis(10);
-const LOOK_AT_DISKS_MAX: Duration = Duration::from_millis(160);
 /// Whoever waits for changes looks again after so long even if it hears of none.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_000);
 
@@ -336,22 +331,9 @@ impl Client {
     /// [`RefCode::NotOnDisk`] if that takes very long, [`RefCode::NothingKept`] if nothing is kept on disk, [`RefCode::MadeVoid`] if
     /// all replicas have died meanwhile, and it was lost with them.
     pub async fn durable(&self, committed: Committed) -> Result<(), StoreError> {
-        let end = tokio::time::Instant::now() + NOBODY_KNOWS;
-        let mut pause = LOOK_AT_DISKS_MIN;
-        loop {
-            // Each question has its own patience, unless nobody can know now or too many wait already: then it is asked again.
-            match self.ask(|core| core.wait_until_durable(committed)).await {
-                Answer::Epochs { durable, .. } if durable >= committed.epoch => return Ok(()),
-                Answer::Epochs { durable, .. } if durable == Epoch::default() => {
-                    return Err(RefCode::NothingKept.into());
-                }
-                Answer::Epochs { .. } if tokio::time::Instant::now() < end => {
-                    tokio::time::sleep(pause).await;
-                    pause = (2 * pause).min(LOOK_AT_DISKS_MAX);
-                }
-                Answer::Epochs { .. } => return Err(RefCode::NotOnDisk.into()),
-                other => return Err(unexpected(other)),
-            }
+        match self.ask(|core| core.reach_disks(committed)).await {
+            Answer::Rows { .. } => Ok(()),
+            other => Err(unexpected(other)),
         }
     }
 

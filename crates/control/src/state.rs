@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// What founds a cluster: the same record on every founding member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Founding {
-    /// What will never change.
+    /// What it begins with.
     pub config: ClusterConfig,
     /// The first members.
     pub members: Vec<Member>,

@@ -23,7 +23,7 @@ pub(crate) struct ClusterFile {
     /// Data nodes keep what is committed on disk.
     #[serde(default)]
     pub(crate) keeps: bool,
-    /// Commits are answered when they are on disk, unless a session says otherwise.
+    /// Founded so that commits are answered when they are on disk; from then on the view says it.
     #[serde(default)]
     pub(crate) to_disk: bool,
     /// Data nodes archive their redo logs there.

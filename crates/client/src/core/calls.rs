@@ -98,6 +98,13 @@ impl ClientCore {
         self.start_call(Kind::Epochs(committed))
     }
 
+    /// As [`Self::wait_until_durable`], but asks again while nobody can know, and is answered when it is.
+    pub fn reach_disks(&mut self, committed: Committed) -> Ticket {
+        let ticket = self.ticket();
+        self.wait_for_disks(ticket, Vec::new(), committed);
+        ticket
+    }
+
     /// A transaction is committed, and nobody has said yet that it is durable.
     pub(super) fn wait_for_disks(
         &mut self,
