@@ -808,7 +808,8 @@ impl SimClient {
 
     fn after_waiting(&mut self, (receipt, survives): Asked, answer: &Answer, ledger: &mut Ledger) {
         let said = match answer {
-            Answer::Epochs { durable, .. } => Some(*durable >= receipt.epoch),
+            Answer::Epochs { durable, .. } if *durable >= receipt.epoch => Some(true),
+            // While a group is lost or silent nobody can say: it is asked again.
             Answer::Failed(e) if e.code == RefCode::MadeVoid => Some(false),
             _ => None,
         };

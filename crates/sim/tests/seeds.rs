@@ -49,6 +49,7 @@ once_failed! {
     what_a_log_has_found_gone_hides_a_row_of_the_backup: 130, 375;
     a_log_that_was_whole_calls_itself_not_whole_when_a_new_primary_copies: 34;
     a_new_life_of_a_log_has_cut_off_what_is_archived: 1651;
+    not_yet_durable_while_a_group_is_lost_is_taken_for_never: 641;
 }
 
 /// Runs with two node groups, one of which falls silent or is lost in the end.
