@@ -15,6 +15,7 @@ use lats_values::{AggregateKind, Collation, Expr, SqlError};
 use sqlparser::ast::{self, Ident};
 use std::collections::BTreeMap;
 
+pub(crate) use literals::number;
 pub use literals::{charset_collation, data_type, literal};
 pub use operators::balanced;
 pub(crate) use operators::hex_beside;

@@ -3,7 +3,7 @@
 //!
 //! A statement's way: [`parse`] makes tokens and the parser library's tree of them, [`bind`] and
 //! [`plan`] make a plan for the catalog, [`access`] chooses an index, [`exec`] runs the plan against
-//! a [`store::Store`]. Values are computed and compared by `lats_values` only.
+//! a [`store::Store`]. Rows of literals go past the parser (`literal_rows`). Values are computed and compared by `lats_values` only.
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -13,6 +13,7 @@ mod ddl;
 pub mod error;
 pub mod exec;
 pub mod expr;
+mod literal_rows;
 pub mod parse;
 pub mod plan;
 pub mod session;

@@ -101,9 +101,7 @@ impl Tokens {
             let renamed = match &self.list[at].token {
                 Token::Overlap => Some(Token::make_keyword("AND")),
                 Token::StringConcat => Some(Token::make_keyword("OR")),
-                Token::Word(_) if self.word(at) == "MOD" && self.ends_operand(at) => {
-                    Some(Token::Mod)
-                }
+                word if is_word(word, "MOD") && self.ends_operand(at) => Some(Token::Mod),
                 _ => None,
             };
             if let Some(token) = renamed {
@@ -188,7 +186,8 @@ impl Tokens {
 
     /// True if the words from this position on are these (upper case).
     pub fn words_are(&self, at: usize, words: &[&str]) -> bool {
-        words.iter().enumerate().all(|(i, word)| self.word(at + i) == *word)
+        let is = |at: usize, word: &str| self.list.get(at).is_some_and(|t| is_word(&t.token, word));
+        words.iter().enumerate().all(|(i, word)| is(at + i, word))
     }
 
     /// Where in the text a location of a token is.

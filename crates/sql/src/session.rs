@@ -8,6 +8,7 @@ mod transaction;
 use crate::bind::Binder;
 use crate::error::{self, Failure};
 use crate::expr::External;
+use crate::literal_rows::LiteralRows;
 use crate::parse::Tokens;
 use crate::plan::select::Context;
 use crate::plan::{Columns, Plan, Prepared};
@@ -390,6 +391,14 @@ impl<S: Store> Session<S> {
         Ok(prepared)
     }
 
+    /// The plan for rows of literals; none if there is something about the statement that its plan as it is must say.
+    fn lookup_template(&mut self, rows: &LiteralRows) -> Option<Arc<Prepared>> {
+        let prepared = self.lookup(&rows.template, None).ok()?;
+        let fits = usize::from(prepared.parameters) == rows.width
+            && matches!(&prepared.plan, Plan::Insert(plan) if plan.is_template(rows.width, &prepared.externals));
+        fits.then_some(prepared)
+    }
+
     async fn run<K: Sink>(
         &mut self,
         text: &str,
@@ -398,15 +407,19 @@ impl<S: Store> Session<S> {
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
         self.statement_micros = (self.shared.now_micros)();
+        let literals = if id.is_none() { LiteralRows::of(text) } else { None };
         let mut wait = Duration::from_millis(2);
         let mut waited = Duration::ZERO;
         loop {
-            let prepared = match self.lookup(text, id) {
+            let template = literals.as_ref().and_then(|rows| self.lookup_template(rows));
+            let literals = literals.as_ref().filter(|_| template.is_some());
+            let prepared = match template.map_or_else(|| self.lookup(text, id), Ok) {
                 Ok(prepared) => prepared,
                 Err(error) => return Err(self.fail(error.into()).await),
             };
+            let given = literals.map_or(Given::Parameters(parameters), Given::Rows);
             let alone = self.is_alone();
-            let failure = match self.run_prepared(&prepared, parameters, sink).await {
+            let failure = match self.run_prepared(&prepared, given, sink).await {
                 Ok(outcome) => {
                     self.note(&outcome);
                     return Ok(outcome);
@@ -429,9 +442,13 @@ impl<S: Store> Session<S> {
     async fn run_prepared<K: Sink>(
         &mut self,
         prepared: &Prepared,
-        parameters: &[Value],
+        given: Given<'_>,
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
+        let (parameters, literals) = match given {
+            Given::Parameters(parameters) => (parameters, None),
+            Given::Rows(rows) => (rows.row(0), Some(rows)),
+        };
         if parameters.len() != usize::from(prepared.parameters) {
             let text = "Incorrect arguments to mysqld_stmt_execute";
             return Err(error::make(1210, "HY000", text).into());
@@ -449,7 +466,7 @@ impl<S: Store> Session<S> {
             Plan::Select(plan) => self.select(plan, &externals, sink).await,
             Plan::Insert(plan) => {
                 self.check_writable()?;
-                self.insert(plan, &externals).await
+                self.insert(plan, &externals, literals).await
             }
             Plan::Write(plan) => {
                 self.check_writable()?;
@@ -529,6 +546,14 @@ impl<S: Store> Session<S> {
     pub(crate) fn global_variables(&self) -> Variables {
         self.shared.defaults()
     }
+}
+
+/// What comes with a statement's text.
+enum Given<'a> {
+    /// The values of a prepared statement's placeholders.
+    Parameters(&'a [Value]),
+    /// Rows that stand in the text.
+    Rows(&'a LiteralRows),
 }
 
 fn ends_transaction(plan: &Plan) -> bool {

@@ -42,7 +42,7 @@ pub fn literal(value: &ast::Value) -> Result<Value, SqlError> {
 }
 
 /// A number as MySQL types it: whole numbers, exact decimals, or with an exponent DOUBLE.
-pub(super) fn number(text: &str) -> Result<Value, SqlError> {
+pub(crate) fn number(text: &str) -> Result<Value, SqlError> {
     if let Ok(value) = text.parse::<i64>() {
         return Ok(Value::Int(value));
     }

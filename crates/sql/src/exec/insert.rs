@@ -5,6 +5,7 @@ mod conflict;
 use super::{Chunks, operation, unique::duplicate};
 use crate::error::{self, Failure};
 use crate::expr::RowSource;
+use crate::literal_rows::LiteralRows;
 use crate::plan::insert::{Cell, InsertPlan, OnConflict};
 use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
@@ -54,9 +55,13 @@ impl<S: Store> Session<S> {
         &mut self,
         plan: &InsertPlan,
         externals: &[Value],
+        literals: Option<&LiteralRows>,
     ) -> Result<Outcome, Failure> {
         let table = &plan.table;
-        let mut rows = self.compute_rows(plan, externals)?;
+        let mut rows = match literals {
+            Some(literals) => self.convert_rows(plan, literals)?,
+            None => self.compute_rows(plan, externals)?,
+        };
         let generated = self.fill_sequence(plan, &mut rows).await?;
         let ids = Ids {
             column: (0u16..)
@@ -108,6 +113,7 @@ impl<S: Store> Session<S> {
         let source = RowSource::constant(externals);
         let mut rows = Vec::with_capacity(plan.rows.len());
         let mut warnings = std::mem::take(&mut self.warnings);
+        let many = plan.rows.len() > 1;
         for (cells, number) in plan.rows.iter().zip(1u64..) {
             let mut row = Vec::with_capacity(plan.sources.len());
             for (from, at) in plan.sources.iter().zip(0u16..) {
@@ -115,11 +121,34 @@ impl<S: Store> Session<S> {
                 let value = match cell {
                     Some(Cell::Expr(expr)) => {
                         let value = given(plan, expr, &source, &mut warnings)?;
-                        stored(plan, at, value, number, &mut warnings)?
+                        stored(plan, at, value, (number, many), &mut warnings)?
                     }
                     Some(Cell::Default) | None => self.default_value(plan, at, &mut warnings)?,
                 };
                 row.push(value);
+            }
+            rows.push(row);
+        }
+        self.warnings = warnings;
+        Ok(rows)
+    }
+
+    /// Rows that stand in the statement's text, in the place of its plan's one row of placeholders.
+    fn convert_rows(
+        &mut self,
+        plan: &InsertPlan,
+        literals: &LiteralRows,
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
+        let mut rows = Vec::with_capacity(literals.count());
+        let mut warnings = std::mem::take(&mut self.warnings);
+        for at_row in 0..literals.count() {
+            let (given, number) = (literals.row(at_row), (at_row as u64 + 1, literals.count() > 1));
+            let mut row = Vec::with_capacity(plan.sources.len());
+            for (from, at) in plan.sources.iter().zip(0u16..) {
+                row.push(match from.and_then(|from| given.get(from)) {
+                    Some(value) => stored(plan, at, value.clone(), number, &mut warnings)?,
+                    None => self.default_value(plan, at, &mut warnings)?,
+                });
             }
             rows.push(row);
         }
@@ -184,11 +213,12 @@ impl<S: Store> Session<S> {
             return Ok(None);
         }
         let first = self.generate(plan.table.def.id, missing).await?;
-        let mut values = first..;
+        let (mut values, many) = (first.., rows.len() > 1);
         for (row, number) in rows.iter_mut().zip(1u64..) {
             if wanted(&row[at])
                 && let Some(value) = values.next()
             {
+                let number = (number, many);
                 row[at] = stored(plan, column, Value::UInt(value), number, &mut self.warnings)
                     .map_err(|_| sequence_is_used_up())?;
             }
@@ -373,12 +403,12 @@ fn given(
     Ok(value)
 }
 
-/// The value as the column stores it.
+/// The value as the column stores it, in a row with this number, of many or alone.
 fn stored(
     plan: &InsertPlan,
     at: u16,
     value: Value,
-    row: u64,
+    (row, many): (u64, bool),
     warnings: &mut Vec<SqlError>,
 ) -> Result<Value, SqlError> {
     let def = &plan.table.def.columns[usize::from(at)];
@@ -389,7 +419,7 @@ fn stored(
         let error = error::null_not_allowed(&def.name);
         return match implicit_default(plan, at) {
             // One row alone must not be wrong; of many, the others count.
-            Some(value) if !plan.strict && (ignores(plan) || plan.rows.len() > 1) => {
+            Some(value) if !plan.strict && (ignores(plan) || many) => {
                 lats_values::error::push_warning(warnings, error);
                 Ok(value)
             }

@@ -3,7 +3,7 @@
 use super::{select::Context, write::update_value};
 use crate::bind::{Binder, hex_beside};
 use crate::error;
-use crate::expr::External;
+use crate::expr::{EXTERNAL_BASE, External};
 use crate::table::{Table, check_not_system, find_table, single_name, split_name};
 use lats_values::{Expr, SqlError, Value};
 use sqlparser::ast;
@@ -44,6 +44,20 @@ pub struct InsertPlan {
     pub conflict: OnConflict,
     /// Values that do not fit are errors, not warnings.
     pub strict: bool,
+}
+
+impl InsertPlan {
+    /// True if it has one row, of so many values, and these are the statement's first parameters.
+    pub(crate) fn is_template(&self, width: usize, externals: &[External]) -> bool {
+        let is_parameter = |(number, cell): (u16, &Cell)| {
+            let at = usize::from(number);
+            let of_cell = Expr::Column(EXTERNAL_BASE.saturating_add(number));
+            matches!(cell, Cell::Expr(expr) if *expr == of_cell)
+                && externals.get(at) == Some(&External::Parameter(number))
+        };
+        let [row] = self.rows.as_slice() else { return false };
+        row.len() == width && (0u16..).zip(row).all(is_parameter)
+    }
 }
 
 /// Plans an INSERT or REPLACE.
