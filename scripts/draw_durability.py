@@ -12,7 +12,8 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot
 
-LABELS = ["LatsDB, 2 replicas, durability = disk", "MariaDB, 1 copy, flush at each commit", "MariaDB, semi-synchronous replica"]
+LABELS = ["LatsDB, 1 copy", "MariaDB, 1 copy", "LatsDB, 2 replicas", "MariaDB, semi-synchronous replica"]
+STYLES = [("C0", "--"), ("C1", "--"), ("C0", "-"), ("C1", "-")]
 CELL = re.compile(r"([0-9]+) /s \(mean ([0-9.]+) ms, 99%: ([0-9.]+) ms\)")
 
 
@@ -22,8 +23,8 @@ def read(name):
     with open(name, encoding="utf8") as file:
         for line in file:
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            found = [CELL.match(cell) for cell in cells[2:5]]
-            if len(found) == 3 and all(found):
+            found = [CELL.match(cell) for cell in cells[2:6]]
+            if len(found) == 4 and all(found):
                 values = [(float(match[1]), float(match[3])) for match in found]
                 tests.setdefault(cells[0], []).append((int(cells[1]), values))
     return tests
@@ -36,7 +37,8 @@ def main():
     for column, (test, rows) in enumerate(tests.items()):
         clients = [count for count, _ in rows]
         for peer, label in enumerate(LABELS):
-            style = {"marker": "o", "markersize": 4, "label": label, "linestyle": ["-", "--", ":"][peer]}
+            color, line = STYLES[peer]
+            style = {"marker": "o", "markersize": 4, "label": label, "color": color, "linestyle": line}
             axes[0][column].plot(clients, [values[peer][0] for _, values in rows], **style)
             axes[1][column].plot(clients, [values[peer][1] for _, values in rows], **style)
         axes[0][column].set_title(test, fontsize=10)

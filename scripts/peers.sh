@@ -3,7 +3,7 @@ latsdb="$(realpath "${LATSDB:-target/release/latsdb}")"
 work="$(mktemp -d)"
 pids=()
 end() {
-  "$latsdb" stop --data-dir "$work/lats" >/dev/null 2>&1 || true
+  for cluster in "$work"/lats*; do "$latsdb" stop --data-dir "$cluster" >/dev/null 2>&1 || true; done
   for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
   wait 2>/dev/null || true
   rm -rf "$work"

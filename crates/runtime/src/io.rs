@@ -66,6 +66,8 @@ impl Io {
             waiting.push_signal(&signal);
         }
         requests.compact();
+        // Who wakes up would wait for it.
+        drop(waiting);
         self.filled.notify_one();
     }
 
