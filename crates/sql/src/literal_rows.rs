@@ -4,6 +4,7 @@
 //! Whatever is not read here for certain as the parser reads it is left to the parser, mistakes above all.
 
 use crate::bind::number;
+use lats_base::limits::COLUMNS_MAX;
 use lats_values::{Collation, Value};
 
 /// The rows of such a statement.
@@ -102,12 +103,14 @@ impl Reader<'_> {
     }
 
     fn row(&mut self, values: &mut Vec<Value>) -> Option<()> {
+        // No table has more columns: the parser's way says so.
+        let most = values.len() + COLUMNS_MAX;
         if !self.take(b'(') {
             return None;
         }
         loop {
             self.skip_blanks();
-            values.push(self.literal()?);
+            values.push(self.literal().filter(|_| values.len() < most)?);
             if self.take(b')') {
                 return Some(());
             }

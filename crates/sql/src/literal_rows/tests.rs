@@ -96,6 +96,13 @@ fn what_is_more_than_literals_is_left_to_the_parser() {
     }
 }
 
+#[test]
+fn no_row_is_wider_than_any_table() {
+    let text = |width| format!("INSERT INTO t VALUES ({})", vec!["1"; width].join(","));
+    assert!(agrees(&text(COLUMNS_MAX)));
+    assert_eq!(LiteralRows::of(&text(COLUMNS_MAX + 1)), None);
+}
+
 /// Texts of the pieces of which such statements are made, in any order: what is read here is read so by the parser.
 #[test]
 fn nothing_is_read_otherwise_than_by_the_parser() {

@@ -37,6 +37,51 @@ fn insert() {
     );
 }
 
+/// Rows of literals are not read by the parser, but what stands around them is.
+#[test]
+fn rows_of_literals() {
+    desk().check(
+        "INSERT INTO t (k, c) VALUES (1, 'a'), (2, 'b\\'c'), (3, NULL);
+         => ok 3
+         INSERT INTO t (c, k) VALUES ('z', 7), ('y', 8) ON DUPLICATE KEY UPDATE k = VALUES(k)
+         => ok 2
+         SET @x = 5
+         => ok 0
+         INSERT INTO t VALUES (1, 2, 'new') ON DUPLICATE KEY UPDATE k = k + VALUES(k) + @x, c = 'old'
+         => ok 2
+         INSERT INTO t VALUES (1, 2, 'n') AS new ON DUPLICATE KEY UPDATE c = new.c
+         => ok 2
+         REPLACE INTO t VALUES (2, 20, 'r'), (9, 90, 's')
+         => ok 3
+         INSERT IGNORE INTO t VALUES (9, 91, 'no'), (10, 100, 'yes')
+         => ok 1
+         SELECT * FROM t
+         => 1|8|n;2|20|r;3|3|NULL;4|7|z;5|8|y;9|90|s;10|100|yes
+         INSERT INTO t (k) VALUES (1) /*! ,(2) */
+         => ok 2
+         INSERT INTO t (k, c) VALUES (1, 'a'), (1)
+         => ERROR 1136 Column count doesn't match value count at row 2
+         INSERT INTO t (k, c) VALUES (1)
+         => ERROR 1136 Column count doesn't match value count at row 1
+         INSERT INTO t (k) VALUES (1) RETURNING id
+         => ERROR 1235 This version of LatsDB doesn't yet support 'RETURNING'
+         INSERT INTO nope VALUES (1)
+         => ERROR 1146 Table 'test.nope' doesn't exist
+         INSERT INTO t VALUES (1, 2, 'a') ORDER BY 1
+         => ERROR 1235 This version of LatsDB doesn't yet support 'this form of INSERT'
+         SET sql_mode = ''
+         => ok 0
+         INSERT INTO t VALUES (30, NULL, 'a'), (31, -1, 'toolong')
+         => ok 2
+         SHOW WARNINGS
+         => Warning|1048|Column 'k' cannot be null;Warning|1264|Out of range value for column 'k' at row 2;Warning|1265|Data truncated for column 'c' at row 2
+         INSERT INTO t VALUES (32, NULL, 'a')
+         => ERROR 1048 Column 'k' cannot be null
+         SELECT * FROM t WHERE id >= 30
+         => 30|0|a;31|0|toolo",
+    );
+}
+
 #[test]
 fn values_that_do_not_fit() {
     desk().check(
