@@ -179,6 +179,8 @@ pub struct World {
     pub archives: bool,
     /// Nodes that were away may have other disks when they come back.
     pub replaces_disks: bool,
+    /// After a loss of all nodes a person lets the cluster begin without disks that are gone.
+    pub partial: bool,
     storage: Storage,
     /// Digest of everything that was delivered: equal for equal seeds.
     pub digest: u64,
@@ -226,6 +228,7 @@ impl World {
             disk_ways: DiskWays::default(),
             archives: Prng::new(seed.rotate_left(16)).chance(1, 2),
             replaces_disks: Prng::new(seed.rotate_left(24)).chance(1, 4),
+            partial: false,
             storage: Storage::new(seed),
             digest: 0,
             delivered: 0,
@@ -801,7 +804,7 @@ impl World {
             sql_address: sql_address(node),
             ..Member::default()
         };
-        config.start = Start::Join { member, seeds, partial: false };
+        config.start = Start::Join { member, seeds, partial: self.partial };
         config.seed = self.random.next_u64();
         self.add_node(config);
         let others: Vec<End> = self

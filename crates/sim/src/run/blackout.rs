@@ -86,6 +86,7 @@ impl Run {
         let all: Vec<NodeId> = self.world.nodes.keys().copied().collect();
         let spared = random.chance(1, 4).then(|| all[random.below(all.len() as u64) as usize]);
         let rotten = if random.chance(1, 4) { self.who_may_rot(spared, random) } else { None };
+        let without = if spared.or(rotten).is_none() { self.whose_disk_may_go() } else { None };
         for node in all.into_iter().filter(|n| Some(*n) != spared) {
             self.world.kill(node);
         }
@@ -97,6 +98,14 @@ impl Run {
         let all: Vec<NodeId> = self.world.disks.keys().copied().filter(dead).collect();
         all.into_iter().for_each(|node| self.world.lose_power(node, random));
         let rots = rotten.is_some_and(|node| self.rot(node, random));
+        if let Some(node) = without {
+            self.say(&format!(
+                "the disk of node {node} is gone; a person lets the others begin without it"
+            ));
+            self.faults += 1;
+            self.world.disks.entry(node).or_default().replace();
+        }
+        self.world.partial = without.is_some();
         let dark = dark.with_disks(&self.world, spared);
         self.dark = Some(if rots { dark.with_rot() } else { dark });
         // Nobody is left to hear of what follows, but for one who asks now and then.
@@ -210,6 +219,28 @@ impl Run {
         let several = groups.filter(|full| full.len() > 1).flatten();
         let may: Vec<NodeId> = several.filter(|node| Some(*node) != spared).collect();
         (!may.is_empty()).then(|| may[random.below(may.len() as u64) as usize])
+    }
+
+    /// RESTART-1: now and then one of the nodes loses its disk when all die, and the others are started with `--partial`. All replicas
+    /// were full ones then, so that the others have all that was durable.
+    fn whose_disk_may_go(&self) -> Option<NodeId> {
+        let mut random = Prng::new(self.world.digest.rotate_left(7));
+        if !random.chance(1, 4) {
+            return None;
+        }
+        let view = &checkers::newest_control(&self.world, |_| true)?.state().view;
+        let is_up = |node: NodeId| {
+            let life = self.world.nodes.get(&node).filter(|n| n.is_alive()).map(SimNode::life);
+            life.is_some_and(|life| view.is_alive(node, life))
+        };
+        let whole = |group: &Group| {
+            let full = group.replicas.iter().filter(|r| r.in_sync && is_up(r.node));
+            full.count() == group.nodes.len()
+        };
+        let several = view.groups.iter().filter(|group| group.nodes.len() > 1);
+        let may: Vec<NodeId> = several.flat_map(|group| group.nodes.iter().copied()).collect();
+        let all_whole = view.groups.iter().all(whole) && !may.is_empty();
+        all_whole.then(|| may[random.below(may.len() as u64) as usize])
     }
 
     /// A bit on its disk turns over, or a whole log is gone. True if it is one of a redo log.
@@ -342,6 +373,7 @@ impl Run {
             checkers::unique_indexes_match(&self.world)?;
             self.ask_what_is_left(random)?;
         }
+        self.world.partial = false;
         let nodes = self.data_nodes();
         self.dismiss_clients(nodes);
         // Its last event finds nobody: it is not taken for one of the next client's.
