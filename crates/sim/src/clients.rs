@@ -15,6 +15,7 @@ pub use lists::Lists;
 
 use crate::tables::Numbers;
 use lats_base::{ClientId, Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, prng::Prng};
+use lats_catalog::Change;
 use lats_client::{
     api::{Committed, LockMode, LockWait, RowOutcome, RowResult},
     core::{Answer, ClientCore, Then, Ticket},
@@ -131,6 +132,8 @@ pub struct SimClient {
     pub leisure: u64,
     /// It only reads, so that no transaction that hangs keeps it from looking.
     pub reader: bool,
+    /// It changes what the cluster's commits wait for now and then.
+    pub changes_durability: bool,
 }
 
 /// A row of the history: its id, from, to, amount.
@@ -366,6 +369,7 @@ impl SimClient {
             stopped: true,
             leisure: 1,
             reader: false,
+            changes_durability: false,
         }
     }
 
@@ -417,7 +421,10 @@ impl SimClient {
             _ if self.reader => self.start_read(ledger),
             14.. => self.start_pass(ledger),
             _ if self.number == 1 && self.random.chance(1, 30) => {
-                let change = ledger.accounts.index_change();
+                let change = match self.changes_durability && self.random.chance(1, 2) {
+                    true => Change::SetDurability { to_disk: !self.commits_to_disk() },
+                    false => ledger.accounts.index_change(),
+                };
                 let ticket = self.core.change(self.random.next_u64(), change);
                 self.doing = Doing::ChangingIndex { ticket };
             }
@@ -475,11 +482,24 @@ impl SimClient {
         self.note_lost_rows(&[(accounts, from), (accounts, to), (history, row)]);
         self.complete_before = ledger.complete;
         // DURABLE-6.
-        self.to_disk = self.number == 1 && row % 3 == 0;
-        if self.to_disk {
+        let asks = self.number == 1 && row % 3 == 0;
+        if asks {
             self.core.commit_to_disk(sequence, true);
         }
+        self.to_disk = asks || self.commits_to_disk();
         self.core.step(sequence, &operations, Then::Commit)
+    }
+
+    /// It has the cluster's commits wait for no disks.
+    pub fn commit_replicated(&mut self) {
+        let change = Change::SetDurability { to_disk: false };
+        let ticket = self.core.change(self.random.next_u64(), change);
+        self.doing = Doing::ChangingIndex { ticket };
+    }
+
+    /// What the cluster's commits wait for, as far as this client knows.
+    pub fn commits_to_disk(&self) -> bool {
+        self.core.map().view.config.to_disk
     }
 
     /// LOST-5: what has a row in a lost group must not be committed any more, once all coordinators know.
@@ -845,7 +865,7 @@ impl SimClient {
                 ledger.value_epochs.insert((register, value), receipt.epoch);
                 ledger.acknowledged[at] = ledger.acknowledged[at].max(value);
             }
-            Answer::Failed(e) if e.code == RefCode::OutcomeUnknown => {}
+            Answer::Failed(e) if e.class() == ErrorClass::UnknownOutcome => {}
             _ => {
                 ledger.aborts += 1;
                 ledger.refused[at].push(value);

@@ -246,6 +246,7 @@ fn draw_clients(
         let mut client = SimClient::new(number, home, random.next_u64());
         client.leisure = leisure;
         client.reader = number > 2 && random.chance(1, 3);
+        client.changes_durability = world.changes_durability;
         if let (true, Some(home)) = (client.reader, home) {
             world.readers.push((number, home));
         }
@@ -385,6 +386,24 @@ impl Run {
             true => self.lose_a_group(random),
             false => self.black_out(random),
         }
+    }
+
+    /// Without all node groups nothing becomes durable: commits wait for no disks from now on.
+    fn commit_replicated(&mut self) -> Result<(), String> {
+        self.clients.iter_mut().for_each(|client| client.changes_durability = false);
+        if !checkers::newest_view(&self.world).is_some_and(|view| view.config.to_disk) {
+            return Ok(());
+        }
+        self.clients[0].commit_replicated();
+        self.flush(0);
+        let end = self.world.now.plus(Duration::from_millis(20_000));
+        while self.clients.iter().any(|c| c.commits_to_disk() || !c.is_idle()) {
+            if self.world.now > end {
+                return Err("a client still commits to disk".to_string());
+            }
+            self.run_for(Duration::from_millis(1))?;
+        }
+        Ok(())
     }
 
     /// Now and then it is looked at what a loss of all power would leave.

@@ -179,6 +179,8 @@ pub struct World {
     pub archives: bool,
     /// Nodes that were away may have other disks when they come back.
     pub replaces_disks: bool,
+    /// What the cluster's commits wait for changes now and then.
+    pub changes_durability: bool,
     /// After a loss of all nodes a person lets the cluster begin without disks that are gone.
     pub partial: bool,
     storage: Storage,
@@ -228,6 +230,7 @@ impl World {
             disk_ways: DiskWays::default(),
             archives: Prng::new(seed.rotate_left(16)).chance(1, 2),
             replaces_disks: Prng::new(seed.rotate_left(24)).chance(1, 4),
+            changes_durability: Prng::new(seed.rotate_left(40)).chance(1, 8),
             partial: false,
             storage: Storage::new(seed),
             digest: 0,

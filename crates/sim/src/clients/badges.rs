@@ -4,7 +4,7 @@
 
 use super::{Doing, Ledger, SimClient};
 use crate::tables::Numbers;
-use lats_base::{Duration, ErrorClass, Instant, RefCode};
+use lats_base::{Duration, ErrorClass, Instant};
 use lats_client::{
     api::{RowOp, RowOutcome, RowResult},
     core::{Answer, Then, Ticket},
@@ -202,7 +202,7 @@ impl SimClient {
             Answer::Rows { results, .. } => {
                 ledger.violate(format!("badge {at}: a move was refused: {results:?}"));
             }
-            Answer::Failed(e) if e.code == RefCode::OutcomeUnknown => self.wearer.lost = true,
+            Answer::Failed(e) if e.class() == ErrorClass::UnknownOutcome => self.wearer.lost = true,
             _ => ledger.aborts += 1,
         }
     }

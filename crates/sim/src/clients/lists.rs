@@ -3,9 +3,9 @@
 
 use super::{Doing, Ledger, SimClient};
 use crate::tables::Numbers;
-use lats_base::{Instant, RefCode};
+use lats_base::{ErrorClass, Instant};
 use lats_client::{
-    api::{LockMode, RowOp, RowResult, StoreError},
+    api::{LockMode, RowOp, RowResult},
     core::{Answer, Then, Ticket},
 };
 use lats_history::{Action, Outcome, Transaction};
@@ -165,7 +165,7 @@ impl SimClient {
             (Step::Ending { seen, commits, .. }, answer) => {
                 let outcome = match answer {
                     Answer::Rows { committed: Some(_), .. } if commits => Outcome::Committed,
-                    Answer::Failed(StoreError { code: RefCode::OutcomeUnknown, .. }) => {
+                    Answer::Failed(e) if e.class() == ErrorClass::UnknownOutcome => {
                         Outcome::Unknown
                     }
                     _ => Outcome::RolledBack,

@@ -25,6 +25,8 @@ impl Run {
         if view.groups.len() < 2 {
             return Ok(());
         }
+        let view = view.clone();
+        self.commit_replicated()?;
         let at = random.below(view.groups.len() as u64) as usize;
         let mut nodes: Vec<NodeId> = view.groups[at].nodes.clone();
         if random.chance(1, 2) {
