@@ -22,8 +22,10 @@ impl LiteralRows {
     /// Reads a statement; none if it is to be read by the parser.
     pub(crate) fn of(text: &str) -> Option<Self> {
         let text = text.trim_ascii_start();
-        let begins = ["INSERT", "REPLACE"].iter().any(|word| begins_with_word(text, word));
-        let head = if begins { end_of_head(text.as_bytes())? } else { return None };
+        if !["INSERT", "REPLACE"].iter().any(|word| begins_with_word(text, word)) {
+            return None;
+        }
+        let head = end_of_head(text.as_bytes())?;
         let mut reader = Reader { text, at: head };
         let (width, values) = reader.rows()?;
         let tail = text.get(reader.at..)?.trim_ascii();
@@ -109,8 +111,11 @@ impl Reader<'_> {
             return None;
         }
         loop {
+            if values.len() == most {
+                return None;
+            }
             self.skip_blanks();
-            values.push(self.literal().filter(|_| values.len() < most)?);
+            values.push(self.literal()?);
             if self.take(b')') {
                 return Some(());
             }

@@ -447,9 +447,10 @@ impl<S: Store> Session<S> {
     ) -> Result<Outcome, Failure> {
         let (parameters, literals) = match given {
             Given::Parameters(parameters) => (parameters, None),
-            Given::Rows(rows) => (rows.row(0), Some(rows)),
+            // Nothing but the rows' places in the plan is for them.
+            Given::Rows(rows) => (&[][..], Some(rows)),
         };
-        if parameters.len() != usize::from(prepared.parameters) {
+        if literals.is_none() && parameters.len() != usize::from(prepared.parameters) {
             let text = "Incorrect arguments to mysqld_stmt_execute";
             return Err(error::make(1210, "HY000", text).into());
         }

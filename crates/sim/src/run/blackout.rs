@@ -352,6 +352,8 @@ impl Run {
             }
         }
         let mut restarted_at = self.wait_for_restart()?;
+        // What was asked for this start does not hold for later lives.
+        self.world.partial = false;
         if self.wait_for_lost_group()? {
             // LOST-1: it goes on without, until somebody starts all nodes again.
             self.say("a node group was lost on the way; all nodes are started again");
@@ -373,7 +375,6 @@ impl Run {
             checkers::unique_indexes_match(&self.world)?;
             self.ask_what_is_left(random)?;
         }
-        self.world.partial = false;
         let nodes = self.data_nodes();
         self.dismiss_clients(nodes);
         // Its last event finds nobody: it is not taken for one of the next client's.

@@ -21,11 +21,10 @@ const REST: Duration = Duration::from_millis(3_000);
 impl Run {
     /// Kills a node group and looks at what is left.
     pub(super) fn lose_a_group(&mut self, random: &mut Prng) -> Result<(), String> {
-        let view = checkers::newest_view(&self.world).ok_or("no node lives")?;
+        let view = checkers::newest_view(&self.world).ok_or("no node lives")?.clone();
         if view.groups.len() < 2 {
             return Ok(());
         }
-        let view = view.clone();
         self.commit_replicated()?;
         let at = random.below(view.groups.len() as u64) as usize;
         let mut nodes: Vec<NodeId> = view.groups[at].nodes.clone();

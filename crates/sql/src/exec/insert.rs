@@ -58,10 +58,7 @@ impl<S: Store> Session<S> {
         literals: Option<&LiteralRows>,
     ) -> Result<Outcome, Failure> {
         let table = &plan.table;
-        let mut rows = match literals {
-            Some(literals) => self.convert_rows(plan, literals)?,
-            None => self.compute_rows(plan, externals)?,
-        };
+        let mut rows = self.compute_rows(plan, externals, literals)?;
         let generated = self.fill_sequence(plan, &mut rows).await?;
         let ids = Ids {
             column: (0u16..)
@@ -105,48 +102,30 @@ impl<S: Store> Session<S> {
         format!("Records: {records}  Duplicates: {duplicates}  Warnings: {warnings}")
     }
 
+    /// The rows as the table stores them: those of the plan, or literals in the place of its one row of placeholders.
     fn compute_rows(
         &mut self,
         plan: &InsertPlan,
         externals: &[Value],
+        literals: Option<&LiteralRows>,
     ) -> Result<Vec<Vec<Value>>, SqlError> {
         let source = RowSource::constant(externals);
-        let mut rows = Vec::with_capacity(plan.rows.len());
+        let count = literals.map_or(plan.rows.len(), LiteralRows::count);
+        let mut rows = Vec::with_capacity(count);
         let mut warnings = std::mem::take(&mut self.warnings);
-        let many = plan.rows.len() > 1;
-        for (cells, number) in plan.rows.iter().zip(1u64..) {
+        for (at_row, number) in (0..count).zip(1u64..) {
             let mut row = Vec::with_capacity(plan.sources.len());
             for (from, at) in plan.sources.iter().zip(0u16..) {
-                let cell = from.and_then(|from| cells.get(from));
-                let value = match cell {
-                    Some(Cell::Expr(expr)) => {
-                        let value = given(plan, expr, &source, &mut warnings)?;
-                        stored(plan, at, value, (number, many), &mut warnings)?
-                    }
-                    Some(Cell::Default) | None => self.default_value(plan, at, &mut warnings)?,
+                let value = match (from, literals) {
+                    (Some(from), Some(literals)) => literals.row(at_row).get(*from).cloned(),
+                    (Some(from), None) => match plan.rows[at_row].get(*from) {
+                        Some(Cell::Expr(expr)) => Some(given(plan, expr, &source, &mut warnings)?),
+                        Some(Cell::Default) | None => None,
+                    },
+                    (None, _) => None,
                 };
-                row.push(value);
-            }
-            rows.push(row);
-        }
-        self.warnings = warnings;
-        Ok(rows)
-    }
-
-    /// Rows that stand in the statement's text, in the place of its plan's one row of placeholders.
-    fn convert_rows(
-        &mut self,
-        plan: &InsertPlan,
-        literals: &LiteralRows,
-    ) -> Result<Vec<Vec<Value>>, SqlError> {
-        let mut rows = Vec::with_capacity(literals.count());
-        let mut warnings = std::mem::take(&mut self.warnings);
-        for at_row in 0..literals.count() {
-            let (given, number) = (literals.row(at_row), (at_row as u64 + 1, literals.count() > 1));
-            let mut row = Vec::with_capacity(plan.sources.len());
-            for (from, at) in plan.sources.iter().zip(0u16..) {
-                row.push(match from.and_then(|from| given.get(from)) {
-                    Some(value) => stored(plan, at, value.clone(), number, &mut warnings)?,
+                row.push(match value {
+                    Some(value) => stored(plan, at, value, (number, count > 1), &mut warnings)?,
                     None => self.default_value(plan, at, &mut warnings)?,
                 });
             }

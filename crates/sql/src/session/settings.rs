@@ -59,10 +59,8 @@ impl<S: Store> Session<S> {
             Scope::Global => {
                 self.shared.globals().set(name, value)?;
             }
-            Scope::Cluster if name == "durability" => self.persist_durability(value).await?,
-            Scope::Cluster => {
-                return Err(error::not_supported(&format!("SET PERSIST {name}")).into());
-            }
+            // No other is parsed.
+            Scope::Cluster => self.persist_durability(value).await?,
             Scope::NextTransaction if self.in_transaction() && self.transaction_is_open() => {
                 let text = "Transaction characteristics can't be changed while a transaction is \
                             in progress";
