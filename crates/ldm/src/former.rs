@@ -1,11 +1,7 @@
 //! What the log of a former life has of rows, while this life is being filled: rows that have not changed since are taken
 //! from it (REJOIN-8, REJOIN-9). Protocol: `docs/protocols/rejoin.md`.
 
-use crate::{
-    Ldm, TIMER_FILLING,
-    copy::digest_of,
-    found::{Found, FoundRows},
-};
+use crate::{Ldm, TIMER_FILLING, copy::digest_of, found::FoundRows, row::Row};
 use alloc::vec::Vec;
 use lats_base::{Duration, Epoch, FragmentId, RowId, TableId};
 use lats_kernel::{Ctx, Fault};
@@ -31,7 +27,7 @@ impl Former {
     }
 
     /// A primary has said what has become of the row.
-    pub(crate) fn take(&mut self, place: (TableId, FragmentId), id: RowId) -> Option<Found> {
+    pub(crate) fn take(&mut self, place: (TableId, FragmentId), id: RowId) -> Option<Row> {
         self.rows.get_mut(&place)?.take(id)
     }
 }
@@ -74,7 +70,7 @@ impl Ldm {
         let found = self.former.as_ref().and_then(|former| former.rows.get(&place));
         let held = self.fragment(ord.table, ord.fragment);
         let number = |id: &RowId| {
-            let found = found.and_then(|rows| rows.get(*id)).filter(|row| row.image.is_some());
+            let found = found.and_then(|rows| rows.get(*id)).filter(|row| row.committed.is_some());
             let taken = || held?.row(*id).map(|row| row.number);
             found.map(|row| row.number).or_else(taken).unwrap_or_default()
         };
@@ -92,8 +88,8 @@ impl Ldm {
         let epoch = if ctx.fault(Fault::BugGoneTooEarly) { early } else { ord.epoch };
         let waits = redo.is_behind();
         if !waits {
-            for (id, found) in rows.take_page() {
-                let (number, is_deleted) = found.newest;
+            for (id, found) in rows.take_first() {
+                let (number, is_deleted) = rows.newest(id, &found);
                 if !is_deleted && !ctx.fault(Fault::BugForgetGoneRows) {
                     redo.log_deletion(epoch, (place.0, place.1, id), number + 1, &found.key);
                 }

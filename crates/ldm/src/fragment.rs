@@ -12,7 +12,7 @@ use crate::{
     lock::Lock,
     ordered::Ordered,
     row::{Busy, Image, Row, Version},
-    row_table::RowTable,
+    row_table::{RowPage, RowTable},
     snapshot::Older,
     spare::Spare,
 };
@@ -61,6 +61,19 @@ fn entry_of(index: &Index, key: &Key, image: &[u8], layout: &RowLayout) -> Key {
     let mut entry = Vec::with_capacity(key.len() + image.len().min(64));
     layout.key_of(image, &index.columns, &mut entry);
     entry.into()
+}
+
+/// Enters a row that is not there yet into ordered indexes; the bytes that it takes with its entries.
+fn enter_whole(indexes: &mut [Index], row: &Row, id: RowId, layout: &RowLayout) -> usize {
+    let mut bytes = row.key.len() + ROW_OVERHEAD_BYTES;
+    if let Some(image) = &row.committed {
+        bytes += image.bytes.len();
+        for index in indexes {
+            let entry = entry_of(index, &row.key, &image.bytes, layout);
+            bytes += index.enter(entry, id);
+        }
+    }
+    bytes
 }
 
 /// What is left of a dropped fragment or of dropped indexes, to be freed in slices.
@@ -296,16 +309,31 @@ impl Fragment {
     /// Puts a row with its committed image where there is none, and no other with its key. It is not looked at once it is there: a
     /// processor that reads what it has just written waits for memory.
     pub(crate) fn put_whole_row(&mut self, id: RowId, row: Row, hash: u64, layout: &RowLayout) {
-        if let Some(image) = &row.committed {
-            for index in &mut self.indexes {
-                let entry = entry_of(index, &row.key, &image.bytes, layout);
-                self.bytes += index.enter(entry, id);
-            }
-            self.bytes += image.bytes.len();
-        }
-        self.bytes += row.key.len() + ROW_OVERHEAD_BYTES;
+        self.bytes += enter_whole(&mut self.indexes, &row, id, layout);
         self.by_key.insert(hash, id.get());
         self.rows.put(id.get(), row);
+    }
+
+    /// True if there are, or were, rows in this page.
+    pub(crate) fn has_page(&self, at: usize) -> bool {
+        self.rows.has_page(at)
+    }
+
+    /// Takes a page of rows with committed images where there is none; [`Self::enter_row`] is to follow for each of them.
+    pub(crate) fn adopt_page(&mut self, at: usize, page: RowPage) {
+        self.rows.adopt(at, page);
+    }
+
+    /// Enters a row that came with a page into the indexes. False if there is another one with its key: then it is gone.
+    pub(crate) fn enter_row(&mut self, id: RowId, hash: u64, layout: &RowLayout) -> bool {
+        let Some(row) = self.rows.get(id.get()) else { return true };
+        if self.find_hashed(&row.key, hash).is_some() {
+            self.rows.take(id.get());
+            return false;
+        }
+        self.bytes += enter_whole(&mut self.indexes, row, id, layout);
+        self.by_key.insert(hash, id.get());
+        true
     }
 
     /// Forgets the record if nothing is left of the row.

@@ -391,7 +391,7 @@ impl Ldm {
             self.on_fragment(table, fragment, |f, layout| f.store_found(&mut rows, &some, layout));
         if fits.is_none() {
             // Of tables that were dropped there are no fragments.
-            rows.take_page().for_each(drop);
+            drop(rows.take_first());
         }
         if let Some(restore) = self.restore.as_mut().filter(|_| !rows.is_empty()) {
             restore.rows.insert((table, fragment), rows);

@@ -9,13 +9,16 @@ use core::ops::Range;
 use lats_base::require;
 use rangemap::RangeSet;
 
-/// Rows of one page: a power of two. A page takes 16 kB.
-const PAGE_ROWS: u64 = 256;
+/// Rows of one page: a power of two. A page takes 16 kB. So many rows of a log are loaded, or logged as gone, at once (SLICE-1).
+pub(crate) const PAGE_ROWS: u64 = 256;
+
+/// A page of rows.
+pub(crate) type RowPage = Box<[Option<Row>]>;
 
 /// Rows by id.
 #[derive(Default)]
 pub(crate) struct RowTable {
-    pages: Vec<Option<Box<[Option<Row>]>>>,
+    pages: Vec<Option<RowPage>>,
     /// Ids below this have been given out.
     end: u64,
     /// Those of them that are free, in ranges.
@@ -62,6 +65,35 @@ impl RowTable {
         *place = Some(row);
     }
 
+    /// True if there is a page of this number, be it empty.
+    pub(crate) fn has_page(&self, at: usize) -> bool {
+        self.pages.get(at).is_some_and(Option::is_some)
+    }
+
+    /// Makes a page one of this table, where it has none.
+    pub(crate) fn adopt(&mut self, at: usize, page: RowPage) {
+        let first = at as u64 * PAGE_ROWS;
+        let Some(last) = page.iter().rposition(Option::is_some) else { return };
+        require!(!self.has_page(at), "page {at} is taken");
+        let end = first + last as u64 + 1;
+        if end > self.end {
+            self.free.insert(self.end..end);
+            self.end = end;
+        }
+        let mut id = first;
+        for run in page.chunk_by(|a, b| a.is_some() == b.is_some()) {
+            let behind = id + run.len() as u64;
+            if run[0].is_some() {
+                self.free.remove(id..behind);
+            }
+            id = behind;
+        }
+        if at >= self.pages.len() {
+            self.pages.resize_with(at + 1, || None);
+        }
+        self.pages[at] = Some(page);
+    }
+
     /// Takes a row away; its id is free then.
     pub(crate) fn take(&mut self, id: u64) -> Option<Row> {
         let page = self.pages.get_mut((id / PAGE_ROWS) as usize)?.as_mut()?;
@@ -95,7 +127,7 @@ fn one(id: u64) -> Range<u64> {
     id..id + 1
 }
 
-fn empty_page() -> Box<[Option<Row>]> {
+pub(crate) fn empty_page() -> RowPage {
     let mut page = Vec::new();
     page.resize_with(PAGE_ROWS as usize, || None);
     page.into_boxed_slice()
@@ -135,6 +167,30 @@ mod tests {
             assert_eq!(*table.get(*id).unwrap().key, id.to_le_bytes());
         }
         while !table.clear_away(100) {}
+    }
+
+    #[test]
+    fn a_page_is_as_if_its_rows_had_been_put() {
+        let mut random = Prng::new(2);
+        for _ in 0..200 {
+            let (mut adopted, mut put) = (RowTable::default(), RowTable::default());
+            let mut numbers: Vec<usize> = (0..8).collect();
+            while !numbers.is_empty() {
+                let at = numbers.swap_remove(random.below(numbers.len() as u64) as usize);
+                let mut page = empty_page();
+                let share = random.below(5);
+                let ids = (0..PAGE_ROWS).filter(|_| random.below(4) < share);
+                for (at, id) in ids.map(|i| (i as usize, at as u64 * PAGE_ROWS + i)) {
+                    page[at] = Some(row(id));
+                    put.put(id, row(id));
+                }
+                adopted.adopt(at, page);
+            }
+            assert_eq!((adopted.first_free(), adopted.end()), (put.first_free(), put.end()));
+            assert_eq!(adopted.free, put.free);
+            let ids = |table: &RowTable| table.iter().map(|(id, _)| id).collect::<Vec<_>>();
+            assert_eq!(ids(&adopted), ids(&put));
+        }
     }
 
     #[test]

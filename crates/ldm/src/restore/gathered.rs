@@ -42,8 +42,7 @@ pub(super) fn note_changes<'f>(
 ) {
     for change in changes {
         let rows = rows.entry((change.table, change.fragment)).or_default();
-        let found = rows.entry(change.row, change.key);
-        found.note((change.number, of), change.key, change.image, upto);
+        rows.note(change.row, (change.number, of), (change.key, change.image), upto);
     }
 }
 
@@ -134,12 +133,17 @@ mod tests {
     type Shown = (u64, Vec<u8>, Option<Vec<u8>>, u64, (u64, bool));
 
     fn shown(rows: FoundRows) -> Vec<Shown> {
-        let pages = rows.into_values().flat_map(|mut rows| rows.take_page().collect::<Vec<_>>());
-        let show = |(id, found): (RowId, crate::found::Found)| {
-            let image = found.image.map(|image| image.to_vec());
-            (id.get(), found.key.to_vec(), image, found.number, found.newest)
-        };
-        pages.map(show).collect()
+        let mut shown = Vec::new();
+        for mut rows in rows.into_values() {
+            while !rows.is_empty() {
+                for (id, row) in rows.take_first() {
+                    let newest = rows.newest(id, &row);
+                    let image = row.committed.map(|image| image.bytes.to_vec());
+                    shown.push((id.get(), row.key.to_vec(), image, row.number, newest));
+                }
+            }
+        }
+        shown
     }
 
     #[test]
