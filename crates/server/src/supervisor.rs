@@ -43,7 +43,7 @@ const LOST_GRACE: Duration = Duration::from_secs(5);
 /// How often it is looked whether nodes have died that are coming up.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a change of what commits wait for may take. Nodes that die meanwhile are not started again.
-const CHANGE_PATIENCE: Duration = Duration::from_secs(5);
+const DURABILITY_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a cluster that is to stop may take to have everything on disk.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -247,17 +247,18 @@ impl Supervisor {
             return;
         };
         let change = Change::SetDurability { to_disk };
-        let asked = async { tokio::time::timeout(CHANGE_PATIENCE, client.change(change)).await };
-        let refused = match self.tokio.block_on(asked) {
+        let asked =
+            async { tokio::time::timeout(DURABILITY_PATIENCE, client.change(change)).await };
+        let what = match self.tokio.block_on(asked) {
             Ok(Ok(Ok(()))) => return,
-            Ok(Ok(Err(error))) => error.message,
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "nobody has answered".to_string(),
+            Ok(Ok(Err(error))) => format!("was refused ({})", error.message),
+            Ok(Err(error)) => format!("may not have been set ({error})"),
+            Err(_) => "may not have been set (nobody has answered in time)".to_string(),
         };
         let wanted = if to_disk { "disk" } else { "replicated" };
         say!(
-            "latsdb: --durability {wanted} could not be set ({refused}); when the cluster is whole, run \
-             `SET PERSIST durability = '{wanted}'`"
+            "latsdb: --durability {wanted} {what}; when the cluster is whole, run \
+             `SET PERSIST durability = '{wanted}'`: once more does no harm"
         );
     }
 
