@@ -28,7 +28,7 @@ impl Former {
 
     /// A primary has said what has become of the row.
     pub(crate) fn take(&mut self, place: (TableId, FragmentId), id: RowId) -> Option<Row> {
-        self.rows.get_mut(&place)?.take(id)
+        self.rows.get_mut(&place)?.take(id).map(|(row, _)| row)
     }
 }
 
@@ -88,8 +88,7 @@ impl Ldm {
         let epoch = if ctx.fault(Fault::BugGoneTooEarly) { early } else { ord.epoch };
         let waits = redo.is_behind();
         if !waits {
-            for (id, found) in rows.take_first() {
-                let (number, is_deleted) = rows.newest(id, &found);
+            for (id, found, (number, is_deleted)) in rows.take_first() {
                 if !is_deleted && !ctx.fault(Fault::BugForgetGoneRows) {
                     redo.log_deletion(epoch, (place.0, place.1, id), number + 1, &found.key);
                 }

@@ -99,19 +99,14 @@ impl FragmentRows {
         row.committed = image.map(|image| Image { bytes: image.into() });
     }
 
-    /// The newest change of a row that was taken.
-    pub(crate) fn newest(&mut self, id: RowId, row: &Row) -> Newest {
-        let later = self.later.remove(&id).unwrap_or_default();
-        (row.number, row.committed.is_none()).max(later)
-    }
-
     pub(crate) fn get(&self, id: RowId) -> Option<&Row> {
         let (page, at) = place(id);
         self.pages.get(page)?.as_ref()?.rows[at].as_ref()
     }
 
+    /// Takes a row; and its newest change of all.
     #[inline]
-    pub(crate) fn take(&mut self, id: RowId) -> Option<Row> {
+    pub(crate) fn take(&mut self, id: RowId) -> Option<(Row, Newest)> {
         let (at, row) = place(id);
         let page = self.pages.get_mut(at)?.as_mut()?;
         let found = page.rows[row].take()?;
@@ -120,7 +115,9 @@ impl FragmentRows {
             self.pages[at] = None;
             self.page_count -= 1;
         }
-        Some(found)
+        let later = self.later.remove(&id).unwrap_or_default();
+        let newest = (found.number, found.committed.is_none()).max(later);
+        Some((found, newest))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -129,6 +126,10 @@ impl FragmentRows {
 
     /// The ids of the rows of the first page.
     pub(crate) fn first_ids(&mut self) -> Vec<RowId> {
+        if self.is_empty() {
+            // Nobody looks for what was taken row by row.
+            self.first = self.pages.len();
+        }
         let pages = self.pages.iter().enumerate().skip(self.first);
         let Some((at, page)) = pages.filter_map(|(at, page)| Some((at, page.as_ref()?))).next()
         else {
@@ -139,10 +140,11 @@ impl FragmentRows {
         rows.filter(|(_, found)| found.is_some()).map(|(id, _)| RowId::new(id)).collect()
     }
 
-    /// Takes the rows of the first page.
-    pub(crate) fn take_first(&mut self) -> Vec<(RowId, Row)> {
+    /// Takes the rows of the first page; and the newest changes of all of them.
+    pub(crate) fn take_first(&mut self) -> Vec<(RowId, Row, Newest)> {
         let ids = self.first_ids();
-        ids.into_iter().filter_map(|id| Some((id, self.take(id)?))).collect()
+        let taken = ids.into_iter().filter_map(|id| Some((id, self.take(id)?)));
+        taken.map(|(id, (row, newest))| (id, row, newest)).collect()
     }
 
     /// Takes the page of these rows, if most of what is in it is meant: others stay.
@@ -150,6 +152,9 @@ impl FragmentRows {
         let (at, _) = place(*ids.first()?);
         let page = self.pages.get_mut(at)?.take_if(|page| page.count <= ids.len() * 2)?;
         self.page_count -= 1;
+        for id in ids {
+            self.later.remove(id);
+        }
         let (mut rows, set) = (page.rows, set_of(ids));
         let others = rows.iter_mut().enumerate().filter(|(place, _)| !is_in(&set, *place));
         for (place, row) in others {
@@ -209,7 +214,7 @@ impl Fragment {
         for ids in ids.chunks(GROUP) {
             let hashes = self.hashes_of(ids, |_, id| rows.get(id).map(|found| &*found.key));
             for (hash, id) in hashes.into_iter().zip(ids) {
-                if let Some(found) = rows.take(*id) {
+                if let Some((found, _)) = rows.take(*id) {
                     fits &= self.store_one_found(*id, found, hash, layout);
                 }
             }
@@ -262,16 +267,26 @@ mod tests {
         key
     }
 
-    /// Rows of which some are deleted, and some are changed later than is wanted.
-    fn found(random: &mut Prng) -> FragmentRows {
+    /// Rows of which some are deleted, and some are changed later than is wanted; and their newest changes.
+    fn found(random: &mut Prng) -> (FragmentRows, BTreeMap<RowId, Newest>) {
         let (mut rows, share) = (FragmentRows::default(), random.between(1, 9));
+        let mut newest = BTreeMap::new();
         for id in (0..ENDS).filter(|_| random.below(10) < share).collect::<Vec<_>>() {
             let image = vec![id as u8; (id % 50) as usize];
-            let image = random.chance(7, 8).then_some(&image[..]);
-            let epoch = Epoch::new(random.between(1, 9));
-            rows.note(RowId::new(id), (id + 1, epoch), (&key(id), image), Epoch::new(8));
+            let mut numbers = [id + 1, id + 1 + ENDS];
+            numbers.rotate_left(random.below(2) as usize);
+            let count = random.between(1, 2) as usize;
+            for number in &numbers[..count] {
+                let image = random.chance(7, 8).then_some(&image[..]);
+                let epoch = Epoch::new(random.between(1, 9));
+                rows.note(RowId::new(id), (*number, epoch), (&key(id), image), Epoch::new(6));
+                let newest: &mut Newest = newest.entry(RowId::new(id)).or_default();
+                if *number > newest.0 {
+                    *newest = (*number, image.is_none());
+                }
+            }
         }
-        rows
+        (rows, newest)
     }
 
     fn put(fragment: &mut Fragment, id: u64, layout: &RowLayout) {
@@ -297,11 +312,11 @@ mod tests {
 
     #[test]
     fn pages_bring_the_same_rows_as_one_by_one() {
-        let table = table(1);
+        let (table, mut stayed) = (table(1), 0);
         for seed in 0..150 {
             let mut random = Prng::new(seed);
-            let (mut by_pages, mut one_by_one) =
-                [(); 2].map(|()| found(&mut random.clone())).into();
+            let (mut by_pages, _) = found(&mut random.clone());
+            let (mut one_by_one, mut newest) = found(&mut random);
             let [mut pages, mut single] = [(); 2].map(|()| Fragment::new(&table.def));
             for _ in 0..random.below(3) {
                 // There is a page already, with another row in it.
@@ -321,18 +336,25 @@ mod tests {
                     assert!(single.store_some(&mut one_by_one, &[*id], &table.layout));
                 }
                 assert_eq!(shown(&pages), shown(&single), "seed {seed}");
+                assert_eq!(pages.next_number(), single.next_number(), "seed {seed}");
+                let left = (0..).zip(&by_pages.pages).filter(|(_, page)| page.is_some());
+                stayed += left.filter(|(at, _)| pages.has_page(*at)).count();
             }
-            assert_eq!(left(by_pages), left(one_by_one), "seed {seed}");
+            assert_eq!(by_pages.later, one_by_one.later, "seed {seed}");
+            newest.retain(|id, _| !ids.contains(id));
+            for rows in [by_pages, one_by_one] {
+                assert!(left(rows).into_iter().eq(newest.clone()), "seed {seed}");
+            }
         }
+        assert!(stayed > 100, "{stayed}");
     }
 
-    fn left(mut rows: FragmentRows) -> Vec<(RowId, Vec<u8>, Newest)> {
+    fn left(mut rows: FragmentRows) -> Vec<(RowId, Newest)> {
         let mut left = Vec::new();
         while !rows.is_empty() {
-            for (id, row) in rows.take_first() {
-                left.push((id, row.key.to_vec(), rows.newest(id, &row)));
-            }
+            left.extend(rows.take_first().into_iter().map(|(id, _, newest)| (id, newest)));
         }
+        assert!(rows.later.is_empty() && rows.take_first().is_empty());
         left
     }
 

@@ -136,8 +136,7 @@ mod tests {
         let mut shown = Vec::new();
         for mut rows in rows.into_values() {
             while !rows.is_empty() {
-                for (id, row) in rows.take_first() {
-                    let newest = rows.newest(id, &row);
+                for (id, row, newest) in rows.take_first() {
                     let image = row.committed.map(|image| image.bytes.to_vec());
                     shown.push((id.get(), row.key.to_vec(), image, row.number, newest));
                 }
