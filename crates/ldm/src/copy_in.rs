@@ -125,7 +125,7 @@ impl Ldm {
             let (id, epoch) = (change.row_id, Epoch::new(change.epoch));
             self.hear_epoch(epoch);
             if let Some(former) = &mut self.former {
-                former.take((ord.table, ord.fragment), id);
+                former.forget((ord.table, ord.fragment), id);
             }
             let stored = self.on_fragment(ord.table, ord.fragment, |f, layout| {
                 // REJOIN-3: a newer row got the id, or the key lives on under another id: history.

@@ -1,7 +1,7 @@
 //! What the log of a former life has of rows, while this life is being filled: rows that have not changed since are taken
 //! from it (REJOIN-8, REJOIN-9). Protocol: `docs/protocols/rejoin.md`.
 
-use crate::{Ldm, TIMER_FILLING, copy::digest_of, found::FoundRows, row::Row};
+use crate::{Ldm, TIMER_FILLING, copy::digest_of, found::FoundRows};
 use alloc::vec::Vec;
 use lats_base::{Duration, Epoch, FragmentId, RowId, TableId};
 use lats_kernel::{Ctx, Fault};
@@ -27,8 +27,10 @@ impl Former {
     }
 
     /// A primary has said what has become of the row.
-    pub(crate) fn take(&mut self, place: (TableId, FragmentId), id: RowId) -> Option<Row> {
-        self.rows.get_mut(&place)?.take(id).map(|(row, _)| row)
+    pub(crate) fn forget(&mut self, place: (TableId, FragmentId), id: RowId) {
+        if let Some(rows) = self.rows.get_mut(&place) {
+            rows.take(id);
+        }
     }
 }
 
