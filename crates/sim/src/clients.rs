@@ -134,6 +134,8 @@ pub struct SimClient {
     pub reader: bool,
     /// It changes what the cluster's commits wait for now and then.
     pub changes_durability: bool,
+    /// It waits for disks now and then.
+    pub waits_for_disks: bool,
 }
 
 /// A row of the history: its id, from, to, amount.
@@ -370,7 +372,19 @@ impl SimClient {
             leisure: 1,
             reader: false,
             changes_durability: false,
+            waits_for_disks: number == 1,
         }
+    }
+
+    /// What time it is, for a scenario that has it do something between two looks.
+    pub fn set_time(&mut self, now: Instant) {
+        self.now = now;
+        self.core.set_time(now);
+    }
+
+    /// True if it waits for no answer by itself: a scenario takes the answers.
+    pub fn is_scripted(&self) -> bool {
+        matches!(self.doing, Doing::Nothing)
     }
 
     /// True if nothing is under way.
@@ -440,31 +454,60 @@ impl SimClient {
     }
 
     fn start_transfer(&mut self, ledger: &mut Ledger) {
-        let row = i64::from(self.number) * 1_000_000 + self.next_row;
-        self.next_row += 1;
         let from = self.random.below(ledger.account_count as u64) as i64;
         let to = (from + 1 + self.random.below(ledger.account_count as u64 - 1) as i64)
             % ledger.account_count;
         let amount = self.random.between(1, 100) as i64;
-        ledger.transfers.insert(row, (from, to, amount));
-        let sequence = self.core.begin();
         if self.random.chance(1, 2) {
-            let ticket = self.finish_transfer(ledger, sequence, (row, from, to, amount));
-            self.doing = Doing::Finishing { row, balance: None, ticket };
-            return;
+            return self.transfer(ledger, from, to, amount);
         }
         if self.random.chance(1, 2) {
-            let half = [ledger.accounts.add(from, 1, -amount)];
-            let ticket = self.core.step(sequence, &half, Then::GoOn);
-            self.doing = Doing::Halfway { sequence, transfer: (row, from, to, amount), ticket };
-            return;
+            return self.transfer_in_halves(ledger, from, to, amount);
         }
         let locks = [
             ledger.accounts.read(from, LockMode::Exclusive),
             ledger.accounts.read(to, LockMode::Shared),
         ];
+        let transfer = self.new_transfer(ledger, from, to, amount);
+        let sequence = self.core.begin();
         let ticket = self.core.step(sequence, &locks, Then::GoOn);
-        self.doing = Doing::Locking { sequence, transfer: (row, from, to, amount), ticket };
+        self.doing = Doing::Locking { sequence, transfer, ticket };
+    }
+
+    /// The row of the history that its next transfer makes.
+    fn row(&self) -> i64 {
+        i64::from(self.number) * 1_000_000 + self.next_row
+    }
+
+    /// Its next transfer makes a row that fits, for a scenario.
+    pub fn skip_rows(&mut self, fits: impl Fn(i64) -> bool) {
+        while !fits(self.row()) {
+            self.next_row += 1;
+        }
+    }
+
+    fn new_transfer(&mut self, ledger: &mut Ledger, from: i64, to: i64, amount: i64) -> Transfer {
+        let row = self.row();
+        self.next_row += 1;
+        ledger.transfers.insert(row, (from, to, amount));
+        (row, from, to, amount)
+    }
+
+    /// Moves an amount from one account to another, all in one request.
+    pub fn transfer(&mut self, ledger: &mut Ledger, from: i64, to: i64, amount: i64) {
+        let transfer = self.new_transfer(ledger, from, to, amount);
+        let sequence = self.core.begin();
+        let ticket = self.finish_transfer(ledger, sequence, transfer);
+        self.doing = Doing::Finishing { row: transfer.0, balance: None, ticket };
+    }
+
+    /// The same in two requests: the first changes one account, the second all else, and commits.
+    pub fn transfer_in_halves(&mut self, ledger: &mut Ledger, from: i64, to: i64, amount: i64) {
+        let transfer = self.new_transfer(ledger, from, to, amount);
+        let sequence = self.core.begin();
+        let half = [ledger.accounts.add(from, 1, -amount)];
+        let ticket = self.core.step(sequence, &half, Then::GoOn);
+        self.doing = Doing::Halfway { sequence, transfer, ticket };
     }
 
     fn finish_transfer(
@@ -482,7 +525,7 @@ impl SimClient {
         self.note_lost_rows(&[(accounts, from), (accounts, to), (history, row)]);
         self.complete_before = ledger.complete;
         // DURABLE-6.
-        let asks = self.number == 1 && row % 3 == 0;
+        let asks = self.waits_for_disks && row % 3 == 0;
         if asks {
             self.core.commit_to_disk(sequence, true);
         }
@@ -520,6 +563,11 @@ impl SimClient {
         if register >= ledger.register_count {
             return self.start_read(ledger);
         }
+        self.write(ledger, register);
+    }
+
+    /// Writes its next value to a register that nobody else writes to.
+    pub fn write(&mut self, ledger: &mut Ledger, register: i64) {
         self.value += 1;
         let value = self.value;
         ledger.attempted[register as usize] = value;
@@ -535,6 +583,11 @@ impl SimClient {
             return self.start_survey(ledger);
         }
         let register = self.random.below(ledger.register_count as u64) as i64;
+        self.read(ledger, register);
+    }
+
+    /// Reads a register, wherever that is done soonest.
+    pub fn read(&mut self, ledger: &Ledger, register: i64) {
         let floor = ledger.floor(register);
         let ticket = self.core.read(vec![ledger.registers.read(register, LockMode::Committed)]);
         self.doing = Doing::Reading { register, floor, ticket };
@@ -814,7 +867,7 @@ impl SimClient {
 
     /// One goes on now and then only when what it has done is durable (DURABLE-6). The others load disks that are slow or full.
     fn wait_for_disks(&mut self, receipt: Committed) {
-        if self.number == 1 && self.random.chance(1, 3) {
+        if self.waits_for_disks && self.random.chance(1, 3) {
             let ticket = self.core.wait_until_durable(receipt);
             self.doing = Doing::Waiting { asked: (receipt, None), ticket };
         }

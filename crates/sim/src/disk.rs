@@ -85,6 +85,11 @@ impl Disk {
         files.for_each(|(_, file)| file.unsynced.clear());
     }
 
+    /// What was not synced was only in a cache of the device, and is gone when its power is.
+    pub fn forget_unsynced(&mut self) {
+        self.files.values_mut().for_each(|file| file.unsynced.clear());
+    }
+
     /// Power is lost: each write that was not synced is there, is not there, or is there in parts, whatever came before or
     /// after it.
     pub fn lose_power(&mut self, random: &mut Prng) {

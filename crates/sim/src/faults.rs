@@ -38,9 +38,21 @@ pub enum Disturbance {
 }
 
 impl Disturbance {
-    /// False if it makes something good again.
-    pub fn is_fault(self) -> bool {
-        !matches!(self, Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..))
+    /// What it is counted as; nothing if it makes something good again.
+    fn kind(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Kill(..) => "death",
+            Self::Pause(..) => "pause",
+            Self::Slow(..) => "slow process",
+            Self::Reset(..) => "broken link",
+            Self::ClientReset(..) => "broken client link",
+            Self::Cut(_, _, true, _) => "cut",
+            Self::Cut(_, _, false, _) => "cut in one direction",
+            Self::Isolate(..) => "isolated node",
+            Self::OneWay(..) => "deaf or mute node",
+            Self::Stop(_) => "stop",
+            Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..) => return None,
+        })
     }
 }
 
@@ -279,6 +291,13 @@ impl World {
             && others.all(|m| m.node != node && is_up(m.node))
             && view.groups.iter().all(|group| group.replicas.iter().any(holds))
             && chosen()
+    }
+
+    /// Counts a disturbance that has happened.
+    pub(crate) fn note(&mut self, disturbance: Disturbance) {
+        if let Some(kind) = disturbance.kind() {
+            self.tally.note(kind);
+        }
     }
 
     /// True if there is something to lose.

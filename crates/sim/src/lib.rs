@@ -12,9 +12,14 @@ mod deadlocks;
 pub mod disk;
 pub mod durability;
 pub mod faults;
+pub mod many;
 pub mod network;
+pub mod outcome;
+pub mod planted;
 pub mod run;
+pub mod scenarios;
 pub mod tables;
 pub mod world;
 
-pub use run::{Kind, Options, Outcome, run, run_caught};
+pub use outcome::{Counts, Outcome};
+pub use run::{Kind, Options, run, run_caught};

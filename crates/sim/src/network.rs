@@ -138,6 +138,28 @@ impl Network {
         there.chain(back.into_iter().map(|p| (second, first, p))).collect()
     }
 
+    /// Lets so many packets through that a cut holds in this direction, or all of them: then the direction is whole again.
+    pub fn let_through(&mut self, from: End, to: End, count: Option<usize>) -> Vec<Vec<u8>> {
+        let direction = ordered(from, to).1;
+        let link = self.link(from, to);
+        link.cut[direction] = count.is_some();
+        let held = &mut link.held[direction];
+        let count = count.unwrap_or(held.len()).min(held.len());
+        held.drain(..count).collect()
+    }
+
+    /// Cuts a direction or not; what it was.
+    pub fn set_cut(&mut self, from: End, to: End, cut: bool) -> bool {
+        let direction = ordered(from, to).1;
+        std::mem::replace(&mut self.link(from, to).cut[direction], cut)
+    }
+
+    /// Packets that a cut holds in this direction.
+    pub fn held(&self, from: End, to: End) -> &[Vec<u8>] {
+        let (key, direction) = ordered(from, to);
+        self.links.get(&key).map_or(&[], |link| &link.held[direction])
+    }
+
     /// True if packets can pass in both directions.
     pub fn is_whole(&self, a: End, b: End) -> bool {
         self.links.get(&ordered(a, b).0).is_some_and(|l| l.open && l.cut == [false, false])

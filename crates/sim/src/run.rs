@@ -8,14 +8,17 @@ use crate::{
     durability,
     faults::{self, Menu},
     network::End,
-    world::{CRASH_POINT, DiskWays, Event, ForClient, Shape, World},
+    outcome::{Counts, Outcome},
+    planted::Planted,
+    scenarios,
+    world::{CRASH_POINT, Event, ForClient, World},
 };
 use lats_base::{Duration, Instant, NodeId, ViewNumber, prng::Prng};
 use lats_client::core::{Answer, Then};
-use lats_kernel::{Fault, Faults};
-use lats_node::ldm::Slices;
+use lats_kernel::Faults;
 
 mod blackout;
+mod draw;
 mod outage;
 mod silence;
 
@@ -25,7 +28,7 @@ pub struct Options {
     /// Decides everything else.
     pub seed: u64,
     /// A planted bug that some checker must find.
-    pub bug: Option<Fault>,
+    pub bug: Option<&'static Planted>,
     /// Which runs.
     pub kind: Kind,
     /// Print what happens.
@@ -44,55 +47,27 @@ pub enum Kind {
     Outage,
     /// Two node groups, which die at once soon.
     Blackout,
+    /// A scenario: what happens is written down, only delays are drawn.
+    Scenario(&'static str),
 }
 
-/// How a run ended.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// The first thing that was found wrong.
-    pub failure: Option<String>,
-    /// Equal for equal seeds.
-    pub digest: u64,
-    /// Faults that happened: deaths, stops, pauses, broken and cut links, times of little processor time.
-    pub faults: u64,
-    /// Signals delivered.
-    pub signals: u64,
-    /// Transactions committed.
-    pub commits: u64,
-    /// Transactions refused.
-    pub aborts: u64,
-    /// Reads checked.
-    pub reads: u64,
-    /// Statements refused in transactions that went on.
-    pub refusals: u64,
-    /// Snapshots checked.
-    pub snapshots: u64,
-    /// Restores from backups and archives that told everything.
-    pub restores: u64,
-    /// Transfers that were known to be durable when their clients went on.
-    pub waits: u64,
-    /// Indexes that were created or dropped.
-    pub index_changes: u64,
-    /// Hand-overs of primaries that came through, and that were called off.
-    pub hand_overs: (u64, u64),
-    /// Outcomes that clients were not told although the cluster lived.
-    pub unknown: u64,
-    /// Views that the run went through.
-    pub views: u64,
-    /// Virtual time, in ms.
-    pub virtual_ms: u64,
-    /// From the death of each data node to the next commit of a client, in us.
-    pub failovers_us: Vec<u64>,
-    /// Transactions that gave way in a deadlock.
-    pub deadlock_victims: u64,
-    /// How long each transaction was in a deadlock, in us.
-    pub deadlocks_us: Vec<u64>,
+impl Kind {
+    /// What chooses it on the command line.
+    pub fn option(self) -> String {
+        match self {
+            Self::Mixed => String::new(),
+            Self::Storm => " --storm".to_string(),
+            Self::Outage => " --outage".to_string(),
+            Self::Blackout => " --blackout".to_string(),
+            Self::Scenario(name) => format!(" --scenario {name}"),
+        }
+    }
 }
 
-struct Run {
-    world: World,
-    clients: Vec<SimClient>,
-    ledger: Ledger,
+pub(crate) struct Run {
+    pub(crate) world: World,
+    pub(crate) clients: Vec<SimClient>,
+    pub(crate) ledger: Ledger,
     verbose: bool,
     kind: Kind,
     failovers_us: Vec<u64>,
@@ -100,7 +75,6 @@ struct Run {
     /// The hand-over that is under way: its view, its group, and who is to be primary of its slots.
     moving: Option<(ViewNumber, usize, Vec<NodeId>)>,
     hand_overs: (u64, u64),
-    faults: u64,
     /// All nodes are dead.
     dark: Option<durability::Dark>,
     /// The newest backup, and how often what archives tell on top of it was all that there was.
@@ -109,150 +83,43 @@ struct Run {
 }
 
 /// The table ids that a new cluster gives first.
-const FIRST_TABLE: u32 = 2;
+pub(crate) const FIRST_TABLE: u32 = 2;
 /// How long a cluster may take to become whole after the last fault, in virtual ms.
 const HEAL_MS: u64 = 30_000;
 
 /// Disturbances that are drawn for a storm. Some are of kinds that the run does not have.
 const STORM: u64 = 300;
 
-/// A planted bug errs once in so many visits.
-const BUG_RATE: u64 = 5;
-
-/// True if a planted bug has few occasions to err, and so takes them all.
-fn is_rare(bug: Fault) -> bool {
-    matches!(
-        bug,
-        Fault::BugGoneTooEarly
-            | Fault::BugTrustDamagedLog
-            | Fault::BugIgnoreLease
-            | Fault::BugAbortDecided
-            | Fault::BugDropCarriedDecision
-            | Fault::BugBlindToDeadlocks
-            | Fault::BugEpochUncounted
-            | Fault::BugShowIndexEarly
-            | Fault::BugBuildWithoutPending
-            | Fault::BugHandOverEarly
-            | Fault::BugForgetOpenChange
-            | Fault::BugCommitPartlyHeld
-            | Fault::BugForgetEnded
-            | Fault::BugCarryPastOthers
-            | Fault::BugLosePassedPart
-            | Fault::BugForgetEarlierLeases
-            | Fault::BugCommitWithoutLost
-            | Fault::BugWaitForTheSilent
-            | Fault::BugForgetTheSilent
-            | Fault::BugSealEarly
-            | Fault::BugIgnoreBacklog
-            | Fault::BugTrimEarly
-            | Fault::BugForgetRestarts
-            | Fault::BugRestartWithoutAll
-            | Fault::BugKeepAlone
-            | Fault::BugRestartBeyondState
-            | Fault::BugConfirmVoid
-            | Fault::BugReportWithoutState
-            | Fault::BugTellBeforeJoining
-    )
-}
-
-/// Nodes must die at the right moment for some planted bugs to show.
-fn arm_helpful_crash(bug: Fault, crash_points: &mut Faults) {
-    let (point, once_in) = match bug {
-        Fault::BugAbortDecided => (Fault::CrashAfterDecide, 200),
-        Fault::BugDropCarriedDecision => (Fault::CrashAfterAnswer, 200),
-        Fault::BugLosePassedPart => (Fault::CrashAfterAnswer, 50),
-        Fault::BugCommitPartlyHeld => (Fault::CrashBetweenImages, 200),
-        Fault::BugForgetEnded => (Fault::CrashBetweenCompletions, 200),
-        Fault::BugCarryPastOthers => (Fault::CrashBetweenCompletions, 30),
-        _ => return,
-    };
-    crash_points.arm(point, once_in);
-}
-
 /// Runs a seed.
 pub fn run(options: &Options) -> Outcome {
+    if let Kind::Scenario(name) = options.kind {
+        return scenarios::play(name, options);
+    }
     let mut random = Prng::new(options.seed);
-    let mut shape = draw_shape(&mut random);
+    let mut shape = draw::shape(&mut random);
     if matches!(options.kind, Kind::Outage | Kind::Blackout) {
         (shape.data_nodes, shape.replicas) = (4, 2);
     }
-    let mut crash_points = draw_crash_points(&mut random);
+    let mut crash_points = draw::crash_points(&mut random);
     let mut bugs = Faults::default();
-    if let Some(bug) = options.bug {
-        arm_helpful_crash(bug, &mut crash_points);
-        let once_in = if is_rare(bug) { 1 } else { BUG_RATE };
-        bugs.arm(bug, once_in);
-        crash_points.arm(bug, once_in);
+    if let Some(Planted { fault, once_in, death, .. }) = options.bug {
+        // Nodes must die at the right moment for some planted bugs to show.
+        death.iter().for_each(|(point, once_in)| crash_points.arm(*point, *once_in));
+        bugs.arm(*fault, *once_in);
+        crash_points.arm(*fault, *once_in);
     }
     let mut world = World::new(&shape, random.next_u64(), bugs);
     world.crash_points = crash_points;
-    world.disk_ways = draw_disk_ways(&mut random.clone());
+    world.disk_ways = draw::disk_ways(&mut random.clone());
     let client_count = random.between(2, 6) as u32;
     world.client_count = client_count;
-    let leisure = draw_leisure(&mut random, options.kind == Kind::Storm);
-    let clients = draw_clients(&mut world, &shape, leisure, &mut random);
+    let leisure = draw::leisure(&mut random, options.kind == Kind::Storm);
+    let clients = draw::clients(&mut world, &shape, leisure, &mut random);
     let ledger = Ledger::new(FIRST_TABLE, random.between(4, 30) as i64, client_count.into());
-    let mut run = Run {
-        world,
-        clients,
-        ledger,
-        verbose: options.verbose,
-        kind: options.kind,
-        failovers_us: Vec::new(),
-        watch: Watch::default(),
-        moving: None,
-        hand_overs: (0, 0),
-        faults: 0,
-        dark: None,
-        backup: None,
-        restores: 0,
-    };
-    if options.verbose {
-        run.say(&format!("{shape:?}"));
-    }
-    let failure = run.go(&mut random).err();
-    Outcome {
-        failure: failure.or_else(|| run.ledger.violations.first().cloned()),
-        digest: run.world.digest,
-        faults: run.faults,
-        signals: run.world.delivered,
-        commits: run.ledger.commits,
-        aborts: run.ledger.aborts,
-        reads: run.ledger.reads,
-        refusals: run.ledger.refusals,
-        snapshots: run.ledger.snapshots,
-        restores: run.restores,
-        waits: run.ledger.waits,
-        index_changes: run.ledger.index_changes,
-        hand_overs: run.hand_overs,
-        unknown: run.ledger.unknown.len() as u64,
-        views: checkers::newest_view(&run.world).map_or(0, |v| v.number.get()),
-        virtual_ms: run.world.now.as_nanos() / 1_000_000,
-        failovers_us: run.failovers_us,
-        deadlock_victims: run.watch.victims,
-        deadlocks_us: run.watch.lasted_us,
-    }
-}
-
-fn draw_clients(
-    world: &mut World,
-    shape: &Shape,
-    leisure: u64,
-    random: &mut Prng,
-) -> Vec<SimClient> {
-    let client = |number| {
-        let node = NodeId::new(1 + (number as u16 - 1) % shape.data_nodes);
-        let home = random.chance(2, 3).then_some(node);
-        let mut client = SimClient::new(number, home, random.next_u64());
-        client.leisure = leisure;
-        client.reader = number > 2 && random.chance(1, 3);
-        client.changes_durability = world.changes_durability;
-        if let (true, Some(home)) = (client.reader, home) {
-            world.readers.push((number, home));
-        }
-        client
-    };
-    (1..=world.client_count).map(client).collect()
+    let mut run = Run::new(world, clients, ledger, options);
+    run.say(&format!("{shape:?}"));
+    let ended = run.go(&mut random);
+    run.outcome(ended)
 }
 
 /// Runs a seed; a panic inside a node is a failure of the run.
@@ -267,96 +134,65 @@ pub fn run_caught(options: &Options) -> Outcome {
     })
 }
 
-fn draw_shape(random: &mut Prng) -> Shape {
-    let (data_nodes, replicas) = match random.below(8) {
-        0..4 => (2, 2),
-        4..6 => (3, 3),
-        6 => (4, 2),
-        _ => (4, 4),
-    };
-    let ldm_instances = random.between(1, 3) as u32;
-    let (tc_instances, threads) = (random.between(1, 2) as u32, random.between(1, 4) as usize);
-    // Most transactions are small: slices as well, in most runs.
-    let signals_per_turn = [2, 10, 40][random.below(3) as usize];
-    let rows = random.between(1, 4) as usize * [1, 1, 64][random.below(3) as usize];
-    // So are batches of scans: a few rows.
-    let scans = Slices { scan_rows: rows, scan_batch_bytes: 30 * rows, ..Slices::default() };
-    // Records lie across parts of logs.
-    let log_bytes = [2_000, 20_000, 1 << 18][random.clone().below(3) as usize];
-    let slices = if rows < 64 { scans } else { Slices::default() };
-    let slices = Slices { rows, log_bytes, ..slices };
-    // Long ones outlast the election of another leader.
-    let lease_ms = [300, 300, 900][random.below(3) as usize];
-    Shape {
-        data_nodes,
-        replicas,
-        ldm_instances,
-        tc_instances,
-        threads,
-        slices,
-        signals_per_turn,
-        lease_ms,
-    }
-}
-
-/// Good disks mostly.
-fn draw_disk_ways(random: &mut Prng) -> DiskWays {
-    let once_in = |random: &mut Prng, runs, from, to| {
-        if random.chance(1, runs) { random.between(from, to) } else { 0 }
-    };
-    DiskWays {
-        slowness: [1, 1, 1, 20][random.below(4) as usize],
-        control_slowness: 0,
-        full_once_in: once_in(random, 4, 30, 1_000),
-        fails_once_in: once_in(random, 4, 100, 2_000),
-        unreadable_once_in: once_in(random, 4, 5, 200),
-    }
-}
-
-/// How busy the clients are: from a cluster at its limit to one with little to do. Most storms are about
-/// faults.
-fn draw_leisure(random: &mut Prng, storm: bool) -> u64 {
-    let mix = if storm { [1, 8, 16, 16] } else { [1, 1, 1, 8] };
-    mix[random.below(4) as usize]
-}
-
-/// Crash points inside the protocols, armed rarely: the plan of disturbances does the rest.
-fn draw_crash_points(random: &mut Prng) -> Faults {
-    let points = [
-        Fault::CrashAfterPrepare,
-        Fault::CrashBetweenImages,
-        Fault::CrashAfterReplicate,
-        Fault::CrashBeforeDecide,
-        Fault::CrashAfterDecide,
-        Fault::CrashAfterCarry,
-        Fault::CrashBeforeAnswer,
-        Fault::CrashAfterAnswer,
-        Fault::CrashBetweenCompletions,
-        Fault::CrashInCopy,
-    ];
-    let mut faults = Faults::default();
-    if random.chance(1, 3) {
-        let point = points[random.below(points.len() as u64) as usize];
-        faults.arm(point, random.between(300, 2_000));
-    }
-    // These are passed seldom.
-    for point in [Fault::CrashInHandOver, Fault::CrashWhenReady, Fault::CrashAtHandOverEnd] {
-        if random.chance(1, 12) {
-            faults.arm(point, 4);
+impl Run {
+    pub(crate) fn new(
+        world: World,
+        clients: Vec<SimClient>,
+        ledger: Ledger,
+        options: &Options,
+    ) -> Self {
+        Self {
+            world,
+            clients,
+            ledger,
+            verbose: options.verbose,
+            kind: options.kind,
+            failovers_us: Vec::new(),
+            watch: Watch::default(),
+            moving: None,
+            hand_overs: (0, 0),
+            dark: None,
+            backup: None,
+            restores: 0,
         }
     }
-    if random.chance(1, 4) {
-        faults.arm(Fault::LeaveLate, random.between(1, 20));
-    }
-    faults
-}
 
-impl Run {
-    fn go(&mut self, random: &mut Prng) -> Result<(), String> {
+    pub(crate) fn outcome(self, ended: Result<(), String>) -> Outcome {
+        let counts = Counts {
+            runs: 1,
+            signals: self.world.delivered,
+            commits: self.ledger.commits,
+            aborts: self.ledger.aborts,
+            reads: self.ledger.reads,
+            refusals: self.ledger.refusals,
+            snapshots: self.ledger.snapshots,
+            restores: self.restores,
+            waits: self.ledger.waits,
+            index_changes: self.ledger.index_changes,
+            hand_overs: self.hand_overs,
+            unknown: self.ledger.unknown.len() as u64,
+            views: checkers::newest_view(&self.world)
+                .map_or(0, |v| v.number.get().saturating_sub(1)),
+            virtual_ms: self.world.now.as_nanos() / 1_000_000,
+            failovers_us: self.failovers_us,
+            deadlock_victims: self.watch.victims,
+            deadlocks_us: self.watch.lasted_us,
+            faults: self.world.tally,
+        };
+        let violation = self.ledger.violations.first().cloned();
+        Outcome { failure: ended.err().or(violation), digest: self.world.digest, counts }
+    }
+
+    /// Clients find the cluster and make their tables.
+    pub(crate) fn found(&mut self) -> Result<(), String> {
         self.connect_clients();
         self.wait_for_clients()?;
         self.create_tables(1_000)?;
-        self.fill_accounts()?;
+        self.fill_accounts()
+    }
+
+    fn go(&mut self, random: &mut Prng) -> Result<(), String> {
+        self.found()?;
         for number in 1..=self.clients.len() as u32 {
             self.world.at(Duration::from_millis(1), Event::Client(number));
         }
@@ -365,7 +201,7 @@ impl Run {
         let count = match self.kind {
             Kind::Mixed => faults::draw_count(random),
             Kind::Storm => STORM,
-            Kind::Outage | Kind::Blackout => 1,
+            Kind::Outage | Kind::Blackout | Kind::Scenario(_) => 1,
         };
         let length_ms = faults::plan(&mut self.world, menu, count, random);
         self.run_and_check_disks(Duration::from_millis(length_ms + 300), &mut random.clone())?;
@@ -378,7 +214,7 @@ impl Run {
         }
         let has_several = checkers::newest_view(&self.world).is_some_and(|v| v.groups.len() > 1);
         let loses_one = match self.kind {
-            Kind::Mixed | Kind::Storm => random.clone().chance(1, 2),
+            Kind::Mixed | Kind::Storm | Kind::Scenario(_) => random.clone().chance(1, 2),
             Kind::Outage => true,
             Kind::Blackout => false,
         };
@@ -447,7 +283,7 @@ impl Run {
         Ok(())
     }
 
-    fn check_all(&mut self) -> Result<(), String> {
+    pub(crate) fn check_all(&mut self) -> Result<(), String> {
         checkers::nothing_left(&self.world)?;
         checkers::epochs_move(&self.world)?;
         checkers::replicas_equal(&self.world)?;
@@ -458,7 +294,7 @@ impl Run {
         checkers::lists_hold(&self.world, &mut self.ledger)
     }
 
-    fn say(&self, what: &str) {
+    pub(crate) fn say(&self, what: &str) {
         #[expect(clippy::print_stdout, reason = "the verbose mode of a command-line tool")]
         if self.verbose {
             println!("{:>10} us  {what}", self.world.now.as_nanos() / 1_000);
@@ -557,14 +393,16 @@ impl Run {
         self.run_until(end)
     }
 
-    fn run_until(&mut self, end: Instant) -> Result<(), String> {
+    pub(crate) fn run_until(&mut self, end: Instant) -> Result<(), String> {
         while let Some(event) = self.world.next_event(end) {
             let commits = self.ledger.commits;
             // What has stood until now: a circle may come about in one event and be found in the next.
             self.watch.look(&self.world)?;
             self.happen(event);
             while let Some((node, why)) = self.world.stops.pop() {
-                self.faults += u64::from(why == CRASH_POINT);
+                if why == CRASH_POINT {
+                    self.world.tally.note("crash point");
+                }
                 self.say(&format!("node {node} is down: {why}"));
             }
             self.serve_clients();
@@ -587,7 +425,7 @@ impl Run {
         match self.world.dispatch(event) {
             Some(Event::Client(number)) => self.let_client_act(number),
             Some(Event::Disturb(disturbance)) if self.world.disturb(disturbance) => {
-                self.faults += u64::from(disturbance.is_fault());
+                self.world.note(disturbance);
                 self.say(&format!("{disturbance:?}"));
             }
             _ => {}
@@ -628,7 +466,7 @@ impl Run {
         self.moving = moving.map(|(at, group)| (view.number, at, group.next.clone()));
     }
 
-    fn flush(&mut self, index: usize) {
+    pub(crate) fn flush(&mut self, index: usize) {
         let number = self.clients[index].number;
         let mut outgoing = std::mem::take(self.clients[index].core.outgoing());
         while let Some(signal) = outgoing.pop() {
@@ -671,7 +509,7 @@ impl Run {
     }
 
     /// The end of all faults: dead nodes start again, links are whole, nothing more is armed.
-    fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         self.say("faults end");
         self.world.calm = true;
         let ids: Vec<NodeId> = self.world.nodes.keys().copied().collect();
@@ -707,7 +545,7 @@ impl Run {
     }
 
     /// Runs until the cluster is whole and the clients have all their answers.
-    fn come_to_rest(&mut self) -> Result<(), String> {
+    pub(crate) fn come_to_rest(&mut self) -> Result<(), String> {
         let end = self.world.now.plus(Duration::from_millis(HEAL_MS));
         let mut state = Err("not looked at".to_string());
         while self.world.now < end {

@@ -6,6 +6,7 @@ use crate::{
     disk::Disk,
     faults::Disturbance,
     network::{End, Fate, Network, ordered},
+    outcome::Tally,
 };
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use lats_catalog::{ClusterConfig, Member, Roles};
@@ -145,6 +146,10 @@ pub struct Shape {
     pub signals_per_turn: u64,
     /// How long leases last.
     pub lease_ms: u64,
+    /// Where the blocks of data nodes live; drawn if this does not say it.
+    pub placement: Option<Placement>,
+    /// With so many bytes that wait for a disk changes are refused; drawn if this does not say it.
+    pub waiting_bytes_max: Option<usize>,
 }
 
 /// The simulated cluster.
@@ -192,6 +197,24 @@ pub struct World {
     pub killed_at: Option<Instant>,
     /// Nodes that ended themselves, or lost their power, and why.
     pub stops: Vec<(NodeId, String)>,
+    /// Faults that have happened.
+    pub tally: Tally,
+    /// What a scenario waits for on links.
+    pub traps: Vec<Trap>,
+}
+
+/// A link in one direction is cut as soon as a signal of this number is sent over it: that signal, and what follows it, stays away
+/// until the scenario lets it through.
+#[derive(Clone, Copy, Debug)]
+pub struct Trap {
+    /// The sender.
+    pub from: End,
+    /// The receiver.
+    pub to: End,
+    /// The signal.
+    pub number: SignalNumber,
+    /// So many of them pass before.
+    pub pass: u32,
 }
 
 /// News for a client.
@@ -237,6 +260,8 @@ impl World {
             delivered: 0,
             killed_at: None,
             stops: Vec::new(),
+            tally: Tally::default(),
+            traps: Vec::new(),
         };
         let founding = founding(shape);
         for member in &founding.members {
@@ -253,11 +278,13 @@ impl World {
     }
 
     fn config(&mut self, shape: &Shape, member: &Member, start: Start) -> NodeConfig {
-        let placement = match (member.roles.data, shape.threads) {
-            (false, _) | (_, 1) => {
+        let given = shape.placement.clone().filter(|_| member.roles.data);
+        let placement = match (given, member.roles.data, shape.threads) {
+            (Some(placement), ..) => placement,
+            (_, false, _) | (_, _, 1) => {
                 Placement::single(member.roles.data, shape.tc_instances, shape.ldm_instances)
             }
-            (true, threads) => {
+            (_, true, threads) => {
                 let choose = |threads: usize| self.random.below(threads as u64) as usize;
                 let (tcs, ldms) = (shape.tc_instances, shape.ldm_instances);
                 let placement = Placement::spread(tcs, ldms, threads, choose);
@@ -266,7 +293,8 @@ impl World {
             }
         };
         let segment_bytes = 1 << self.storage.random.between(8, 18);
-        let waiting_bytes_max = 1 << [13, 16, 22][self.storage.random.below(3) as usize];
+        let drawn = 1 << [13, 16, 22][self.storage.random.below(3) as usize];
+        let waiting_bytes_max = shape.waiting_bytes_max.unwrap_or(drawn);
         NodeConfig {
             redo: Some(RedoFiles { cluster: 1, segment_bytes, waiting_bytes_max }),
             node: member.node,
@@ -477,11 +505,36 @@ impl World {
 
     /// Sends a packet over a link.
     pub fn transmit(&mut self, from: End, to: End, packet: &[u8]) {
+        if !self.traps.is_empty() {
+            self.spring(from, to, packet);
+        }
         let fate = self.network.send(from, to, self.now, &mut self.random, packet);
         if let Fate::Arrives(when, generation) = fate {
             let packet = packet.to_vec();
             self.at_instant(when, Event::Arrive { from, to, generation, packet });
         }
+    }
+
+    /// Lets so many packets through that are held on a link in this direction, or all: then it is whole again.
+    pub fn let_through(&mut self, from: End, to: End, count: Option<usize>) {
+        let packets = self.network.let_through(from, to, count);
+        let stays_cut = self.network.set_cut(from, to, false);
+        packets.iter().for_each(|packet| self.transmit(from, to, packet));
+        self.network.set_cut(from, to, stays_cut);
+    }
+
+    /// Cuts a link if a trap waits for this signal.
+    fn spring(&mut self, from: End, to: End, packet: &[u8]) {
+        let Ok(Some(signal)) = parse(packet) else { return };
+        let number = signal.number();
+        let meets = |t: &Trap| (t.from, t.to, Some(t.number)) == (from, to, number);
+        let Some(at) = self.traps.iter().position(meets) else { return };
+        if self.traps[at].pass > 0 {
+            self.traps[at].pass -= 1;
+            return;
+        }
+        self.traps.remove(at);
+        self.network.cut(from, to, false);
     }
 
     /// A packet has arrived.

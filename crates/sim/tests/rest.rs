@@ -25,6 +25,8 @@ impl Resting {
             slices: Default::default(),
             signals_per_turn: 40,
             lease_ms: 300,
+            placement: None,
+            waiting_bytes_max: None,
         };
         let world = World::new(&shape, seed, Faults::default());
         let mut resting = Self { world, wakes: BTreeMap::new() };

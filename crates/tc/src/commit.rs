@@ -104,9 +104,8 @@ impl Tc {
             self.queue_completion(*participant, (&entry, t.carry.shared), ctx);
         }
         // Others may be waiting for the entries that are locked until then (UNIQUE-5), or for the next primary to
-        // be ready (HANDOVER-4). The planted bug shows if this node dies in between, which is rare where many
-        // transactions are completed at once.
-        if t.changes_index || self.view.hands_over() || ctx.fault(Fault::BugCarryPastOthers) {
+        // be ready (HANDOVER-4).
+        if t.changes_index || self.view.hands_over() {
             for participant in t.participants.keys() {
                 self.flush_completions(*participant, ctx);
                 if ctx.crash_point(Fault::CrashBetweenCompletions) {

@@ -1,10 +1,15 @@
-//! `cargo xtask sim`: runs seeds, prints the failing ones.
+//! `cargo xtask sim`: runs seeds and scenarios, prints the failing ones; looks for planted bugs.
 
 use clap::Parser;
-use lats_kernel::Fault;
-use lats_sim::{Kind, Options, Outcome, run_caught};
+use lats_sim::{
+    Kind,
+    many::{Many, Totals},
+    planted::{Found, PLANTED, Planted},
+    scenarios::SCENARIOS,
+};
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    path::{Path, PathBuf},
+    process::ExitCode,
     time::Duration,
 };
 
@@ -15,15 +20,15 @@ struct Args {
     #[arg(long, default_value_t = 100)]
     seeds: u64,
     /// Run for so many minutes instead of a number of seeds.
-    #[arg(long)]
-    minutes: Option<u64>,
+    #[arg(long, conflicts_with = "seeds")]
+    minutes: Option<f64>,
     /// The first seed (or the only one, with `--seeds 1`); drawn from the clock if not given.
     #[arg(long)]
     seed: Option<u64>,
     /// Run each seed twice and compare.
     #[arg(long)]
     twice: bool,
-    /// Plant a bug: every run should fail.
+    /// Plant a bug, and stop at the first run that fails.
     #[arg(long)]
     bug: Option<String>,
     /// Print what happens.
@@ -38,263 +43,169 @@ struct Args {
     /// Short runs with two node groups, all nodes of which die in the end.
     #[arg(long, conflicts_with_all = ["storm", "outage"])]
     blackout: bool,
+    /// A scenario, with the delays of each seed; `all` for each of them.
+    #[arg(long, conflicts_with_all = ["storm", "outage", "blackout"])]
+    scenario: Option<String>,
+    /// Look for planted bugs, each as it is written down: all of them, or every fifth from the one that a number chooses.
+    #[arg(long, num_args = 0..=1, default_missing_value = "all", value_name = "NUMBER",
+          conflicts_with_all = ["bug", "twice", "storm", "outage", "blackout", "scenario", "minutes"])]
+    planted: Option<String>,
+    /// Write what was counted and found into a file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Threads.
     #[arg(long, default_value_t = 2)]
     jobs: u64,
 }
 
+/// Planted bugs are looked for in so many turns.
+const TURNS: usize = 5;
+
 impl Args {
-    fn kind(&self) -> Kind {
-        match (self.storm, self.outage, self.blackout) {
+    fn kind(&self) -> Result<Kind, String> {
+        if let Some(name) = &self.scenario {
+            let found = SCENARIOS.iter().find(|s| s.name == name);
+            let names: Vec<_> = SCENARIOS.iter().map(|s| s.name).collect();
+            let none = format!("no such scenario: {name}; there are: {names:?}");
+            return found.map(|s| Kind::Scenario(s.name)).ok_or(none);
+        }
+        Ok(match (self.storm, self.outage, self.blackout) {
             (true, ..) => Kind::Storm,
             (_, true, _) => Kind::Outage,
             (_, _, true) => Kind::Blackout,
             _ => Kind::Mixed,
-        }
-    }
-}
-
-/// The planted bugs, by name.
-const BUGS: &[(&str, Fault)] = &[
-    ("forget-tentative-row", Fault::BugForgetTentativeRow),
-    ("read-stale-backup", Fault::BugReadStaleBackup),
-    ("answer-early", Fault::BugAnswerEarly),
-    ("abort-decided", Fault::BugAbortDecided),
-    ("carry-in-parts", Fault::BugCarryInParts),
-    ("drop-carried-decision", Fault::BugDropCarriedDecision),
-    ("commit-partly-held", Fault::BugCommitPartlyHeld),
-    ("forget-ended", Fault::BugForgetEnded),
-    ("carry-past-others", Fault::BugCarryPastOthers),
-    ("lose-passed-part", Fault::BugLosePassedPart),
-    ("epoch-done-early", Fault::BugEpochDoneEarly),
-    ("epoch-uncounted", Fault::BugEpochUncounted),
-    ("forget-older-version", Fault::BugForgetOlderVersion),
-    ("confirm-first-slice", Fault::BugConfirmFirstSlice),
-    ("scan-unbuilt-index", Fault::BugScanUnbuiltIndex),
-    ("forget-begun-scan", Fault::BugForgetBegunScan),
-    ("seal-early", Fault::BugSealEarly),
-    ("forget-sync", Fault::BugForgetSync),
-    ("ignore-backlog", Fault::BugIgnoreBacklog),
-    ("trim-early", Fault::BugTrimEarly),
-    ("forget-restarts", Fault::BugForgetRestarts),
-    ("forget-gone-rows", Fault::BugForgetGoneRows),
-    ("gone-too-early", Fault::BugGoneTooEarly),
-    ("end-before-taken", Fault::BugEndBeforeTaken),
-    ("trust-damaged-log", Fault::BugTrustDamagedLog),
-    ("confirm-void", Fault::BugConfirmVoid),
-    ("report-without-state", Fault::BugReportWithoutState),
-    ("tell-before-joining", Fault::BugTellBeforeJoining),
-    ("keep-alone", Fault::BugKeepAlone),
-    ("restart-without-all", Fault::BugRestartWithoutAll),
-    ("restart-beyond-state", Fault::BugRestartBeyondState),
-    ("ignore-lease", Fault::BugIgnoreLease),
-    ("keep-refused-statement", Fault::BugKeepRefusedStatement),
-    ("share-without-lock", Fault::BugShareWithoutLock),
-    ("blind-to-deadlocks", Fault::BugBlindToDeadlocks),
-    ("hasty-victim", Fault::BugHastyVictim),
-    ("forget-index-change", Fault::BugForgetIndexChange),
-    ("show-index-early", Fault::BugShowIndexEarly),
-    ("build-without-pending", Fault::BugBuildWithoutPending),
-    ("hand-over-early", Fault::BugHandOverEarly),
-    ("forget-open-change", Fault::BugForgetOpenChange),
-    ("forget-earlier-leases", Fault::BugForgetEarlierLeases),
-    ("commit-without-lost", Fault::BugCommitWithoutLost),
-    ("wait-for-the-silent", Fault::BugWaitForTheSilent),
-    ("forget-the-silent", Fault::BugForgetTheSilent),
-];
-
-#[derive(Default)]
-struct Totals {
-    kind: Kind,
-    runs: u64,
-    commits: u64,
-    aborts: u64,
-    reads: u64,
-    refusals: u64,
-    snapshots: u64,
-    restores: u64,
-    waits: u64,
-    index_changes: u64,
-    hand_overs: (u64, u64),
-    faults: u64,
-    signals: u64,
-    unknown: u64,
-    views: u64,
-    failovers_us: Vec<u64>,
-    deadlock_victims: u64,
-    deadlocks_us: Vec<u64>,
-    failures: Vec<(u64, String)>,
-}
-
-impl Totals {
-    fn add(&mut self, seed: u64, outcome: Outcome) {
-        self.runs += 1;
-        self.commits += outcome.commits;
-        self.aborts += outcome.aborts;
-        self.reads += outcome.reads;
-        self.refusals += outcome.refusals;
-        self.snapshots += outcome.snapshots;
-        self.restores += outcome.restores;
-        self.waits += outcome.waits;
-        self.index_changes += outcome.index_changes;
-        self.faults += outcome.faults;
-        self.hand_overs.0 += outcome.hand_overs.0;
-        self.hand_overs.1 += outcome.hand_overs.1;
-        self.signals += outcome.signals;
-        self.unknown += outcome.unknown;
-        self.views += outcome.views.saturating_sub(1);
-        self.failovers_us.extend(outcome.failovers_us);
-        self.deadlock_victims += outcome.deadlock_victims;
-        self.deadlocks_us.extend(outcome.deadlocks_us);
-        if let Some(failure) = outcome.failure {
-            self.failures.push((seed, failure));
-        }
+        })
     }
 
-    fn merge(&mut self, other: Self) {
-        self.runs += other.runs;
-        self.commits += other.commits;
-        self.aborts += other.aborts;
-        self.reads += other.reads;
-        self.refusals += other.refusals;
-        self.snapshots += other.snapshots;
-        self.restores += other.restores;
-        self.waits += other.waits;
-        self.index_changes += other.index_changes;
-        self.faults += other.faults;
-        self.hand_overs.0 += other.hand_overs.0;
-        self.hand_overs.1 += other.hand_overs.1;
-        self.signals += other.signals;
-        self.unknown += other.unknown;
-        self.views += other.views;
-        self.failovers_us.extend(other.failovers_us);
-        self.deadlock_victims += other.deadlock_victims;
-        self.deadlocks_us.extend(other.deadlocks_us);
-        self.failures.extend(other.failures);
+    fn bug(&self) -> Result<Option<&'static Planted>, String> {
+        let Some(name) = &self.bug else { return Ok(None) };
+        let names: Vec<_> = PLANTED.iter().map(|p| p.name).collect();
+        let none = format!("no such bug: {name}; there are: {names:?}");
+        PLANTED.iter().find(|p| p.name == name).map(Some).ok_or(none)
     }
 }
 
 #[expect(clippy::print_stdout, reason = "a command-line tool")]
-#[expect(clippy::disallowed_methods, reason = "the clock draws a fresh seed and ends the run")]
-fn main() -> std::process::ExitCode {
+fn main() -> ExitCode {
     let args = Args::parse();
-    let started = std::time::Instant::now();
-    let drawn = || {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.map_or(1, |t| t.as_micros() as u64 % 1_000_000_000)
+    let ended = match &args.planted {
+        Some(which) => look_for_planted(which, &args),
+        None => run_seeds(&args),
     };
-    let first = args.seed.unwrap_or_else(drawn);
-    let bug = match args.bug.as_deref() {
-        None => None,
-        Some(name) => match BUGS.iter().find(|(n, _)| *n == name) {
-            Some((_, fault)) => Some(*fault),
-            None => {
-                let names: Vec<_> = BUGS.iter().map(|(n, _)| *n).collect();
-                println!("no such bug: {name}; there are: {names:?}");
-                return std::process::ExitCode::from(2);
-            }
-        },
-    };
-    println!("sim: seeds from {first}; repeat one with `cargo xtask sim --seeds 1 --seed N -v`");
-    let end = args.minutes.map(|m| started + Duration::from_secs(60 * m));
-    let jobs = args.jobs.max(1);
-    let mut totals = Totals { kind: args.kind(), ..Totals::default() };
-    // One failing seed shows that a planted bug is found.
-    let found = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs)
-            .map(|job| {
-                let (args, found) = (&args, &found);
-                scope.spawn(move || {
-                    let mut own = Totals::default();
-                    let mut index = job;
-                    loop {
-                        let over = match end {
-                            Some(end) => std::time::Instant::now() >= end,
-                            None => index >= args.seeds,
-                        };
-                        if over || found.load(Ordering::Relaxed) {
-                            return own;
-                        }
-                        let seed = first.wrapping_add(index);
-                        index += jobs;
-                        own.add(seed, one(seed, bug, args));
-                        if bug.is_some() && !own.failures.is_empty() {
-                            found.store(true, Ordering::Relaxed);
-                        }
-                    }
-                })
-            })
-            .collect();
-        for worker in workers {
-            match worker.join() {
-                Ok(own) => totals.merge(own),
-                Err(_) => totals.failures.push((0, "a worker panicked".to_string())),
-            }
-        }
-    });
-    report(&mut totals, started.elapsed())
+    ended.unwrap_or_else(|text| {
+        println!("sim: {text}");
+        ExitCode::from(2)
+    })
 }
 
-/// Runs a seed, twice if asked to.
-fn one(seed: u64, bug: Option<Fault>, args: &Args) -> Outcome {
-    let options = Options { seed, bug, kind: args.kind(), verbose: args.verbose };
-    let mut outcome = run_caught(&options);
-    if args.twice && outcome.failure.is_none() {
-        let again = run_caught(&options);
-        if again.digest != outcome.digest {
-            outcome.failure = Some("the same seed gave another run".to_string());
-        }
-    }
-    outcome
+#[expect(clippy::disallowed_methods, reason = "a command-line tool: times are printed")]
+fn clock() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the clock draws fresh seeds, which are printed")]
+fn fresh_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |t| t.as_micros() as u64 % 1_000_000_000)
 }
 
 #[expect(clippy::print_stdout, reason = "a command-line tool")]
-fn report(totals: &mut Totals, took: Duration) -> std::process::ExitCode {
-    totals.failures.sort();
-    for (seed, failure) in &totals.failures {
-        println!("seed {seed} FAILED: {failure}");
-        let kind = match totals.kind {
-            Kind::Mixed => "",
-            Kind::Storm => " --storm",
-            Kind::Outage => " --outage",
-            Kind::Blackout => " --blackout",
+fn run_seeds(args: &Args) -> Result<ExitCode, String> {
+    let started = clock();
+    let first = args.seed.unwrap_or_else(fresh_seed);
+    let kinds = match args.scenario.as_deref() {
+        Some("all") => SCENARIOS.iter().map(|s| Kind::Scenario(s.name)).collect(),
+        _ => vec![args.kind()?],
+    };
+    let end = args.minutes.map(|m| started + Duration::from_secs_f64(60.0 * m));
+    println!("sim: seeds from {first}; repeat one with `cargo xtask sim --seeds 1 --seed N -v`");
+    let mut all = Totals::default();
+    for kind in kinds {
+        let many = Many {
+            first,
+            seeds: if end.is_some() { u64::MAX } else { args.seeds },
+            kind,
+            bug: args.bug()?,
+            twice: args.twice,
+            verbose: args.verbose,
+            jobs: args.jobs,
         };
-        println!("    repeat: cargo xtask sim --seeds 1 --seed {seed}{kind} -v");
+        let totals = many.run(&|| end.is_some_and(|end| clock() >= end));
+        for (seed, failure) in &totals.failures {
+            println!("seed {seed} FAILED: {failure}");
+            println!("    repeat: {}", repeat(*seed, kind));
+        }
+        all.counts.add(&totals.counts);
+        all.failures.extend(totals.failures);
     }
-    println!(
-        "sim: {} runs, {} failed; {} faults, {} commits, {} refused, {} statements refused within a \
-         transaction, {} reads and {} snapshots checked, {} restores, {} waits for disks, {} indexes built or dropped, {} view changes, \
-         {} hand-overs and {} called off, {} unknown outcomes, {} signals in {:.1} s",
-        totals.runs,
-        totals.failures.len(),
-        totals.faults,
-        totals.commits,
-        totals.aborts,
-        totals.refusals,
-        totals.reads,
-        totals.snapshots,
-        totals.restores,
-        totals.waits,
-        totals.index_changes,
-        totals.views,
-        totals.hand_overs.0,
-        totals.hand_overs.1,
-        totals.unknown,
-        totals.signals,
-        took.as_secs_f64()
-    );
+    report(&mut all, started.elapsed());
+    if let Some(path) = &args.json {
+        write_json(path, args, first, &all, started.elapsed())?;
+    }
+    Ok(ExitCode::from(u8::from(!all.failures.is_empty())))
+}
+
+fn repeat(seed: u64, kind: Kind) -> String {
+    format!("cargo xtask sim --seeds 1 --seed {seed}{} -v", kind.option())
+}
+
+/// Each planted bug must be found in the runs that its entry names.
+#[expect(clippy::print_stdout, reason = "a command-line tool")]
+fn look_for_planted(which: &str, args: &Args) -> Result<ExitCode, String> {
+    let turn = match which {
+        "all" => None,
+        number => Some(number.parse::<usize>().map_err(|_| "--planted takes a number")? % TURNS),
+    };
+    let (started, mut found, mut blind) = (clock(), 0, 0);
+    for (at, planted) in PLANTED.iter().enumerate() {
+        if turn.is_some_and(|turn| at % TURNS != turn) {
+            continue;
+        }
+        let since = clock();
+        let Found { kind, first, seeds } = planted.found;
+        let (bug, twice, verbose, jobs) = (Some(planted), false, false, args.jobs);
+        let totals = Many { first, seeds, kind, bug, twice, verbose, jobs }.run(&|| false);
+        let (name, runs, took) = (planted.name, totals.counts.runs, since.elapsed().as_secs_f64());
+        match totals.failures.first() {
+            Some((seed, failure)) => {
+                found += 1;
+                let text: String = failure.chars().take(100).collect();
+                let option = kind.option();
+                println!(
+                    "{name}: found in {took:.1} s, {runs} runs, by seed {seed}{option}: {text}"
+                );
+            }
+            None => {
+                blind += 1;
+                println!(
+                    "{name}: NOT FOUND in {took:.1} s, {runs} runs: cargo xtask sim --seed {first} --seeds {seeds}{} --bug {name}",
+                    kind.option()
+                );
+            }
+        }
+    }
+    println!("planted bugs: {:.1} s", started.elapsed().as_secs_f64());
+    println!("{found} passed, {blind} failed");
+    Ok(ExitCode::from(u8::from(blind > 0)))
+}
+
+#[expect(clippy::print_stdout, reason = "a command-line tool")]
+fn report(totals: &mut Totals, took: Duration) {
+    let counts = &mut totals.counts;
+    let failed = totals.failures.len();
+    println!("sim: {} runs, {failed} failed; {counts} in {:.1} s", counts.runs, took.as_secs_f64());
+    let kinds: Vec<String> = counts.faults.kinds().map(|(k, n)| format!("{k} {n}")).collect();
+    println!("sim: faults by kind: {}", kinds.join(", "));
     println!(
         "sim: {} data nodes died; first commit after it: {}",
-        totals.failovers_us.len(),
-        spread(&mut totals.failovers_us)
+        counts.failovers_us.len(),
+        spread(&mut counts.failovers_us)
     );
     println!(
         "sim: {} transactions gave way in deadlocks; time in one: {}",
-        totals.deadlock_victims,
-        spread(&mut totals.deadlocks_us)
+        counts.deadlock_victims,
+        spread(&mut counts.deadlocks_us)
     );
-    std::process::ExitCode::from(u8::from(!totals.failures.is_empty()))
 }
 
 /// How times are spread.
@@ -304,4 +215,28 @@ fn spread(times_us: &mut [u64]) -> String {
     let part = |percent: usize| times_us.get(worst * percent / 100).unwrap_or(&0);
     let (median, ninety, ninety_nine, longest) = (part(50), part(90), part(99), part(100));
     format!("median {median} us, 90% {ninety} us, 99% {ninety_nine} us, longest {longest} us")
+}
+
+fn write_json(
+    path: &Path,
+    args: &Args,
+    first: u64,
+    totals: &Totals,
+    took: Duration,
+) -> Result<(), String> {
+    let faults: serde_json::Map<String, serde_json::Value> =
+        totals.counts.faults.kinds().map(|(kind, n)| (kind.to_string(), n.into())).collect();
+    let kind = args.kind().unwrap_or_default();
+    let findings = totals.failures.iter().map(|(seed, text)| {
+        serde_json::json!({ "seed": seed, "failure": text, "repeat": repeat(*seed, kind) })
+    });
+    let text = serde_json::json!({
+        "first_seed": first,
+        "runs": totals.counts.runs,
+        "commits": totals.counts.commits,
+        "minutes": took.as_secs_f64() / 60.0,
+        "faults": faults,
+        "findings": findings.collect::<Vec<_>>(),
+    });
+    std::fs::write(path, format!("{text:#}\n")).map_err(|e| format!("{}: {e}", path.display()))
 }

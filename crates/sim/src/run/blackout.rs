@@ -6,6 +6,7 @@ use super::Run;
 use crate::{
     checkers,
     clients::{Ledger, SimClient},
+    disk::Disk,
     durability::Dark,
     network::End,
     world::{Event, SimNode, World},
@@ -75,7 +76,7 @@ impl Run {
             let first = nodes.remove(random.below(nodes.len() as u64) as usize);
             self.say(&format!("node {first} dies"));
             self.world.kill(first);
-            self.faults += 1;
+            self.world.tally.note("death");
             self.run_for(Duration::from_millis(random.between(0, 900)))?;
             if random.chance(1, 2) {
                 self.begin_to_fill(first, random)?;
@@ -91,7 +92,7 @@ impl Run {
             self.world.kill(node);
         }
         self.world.disk_ways.control_slowness = 0;
-        self.faults += 1;
+        self.world.tally.note("blackout");
         let power = random.chance(2, 3);
         self.say(&format!("all nodes die{}", if power { ", power is lost" } else { "" }));
         let dead = |node: &NodeId| power && Some(*node) != spared;
@@ -102,7 +103,7 @@ impl Run {
             self.say(&format!(
                 "the disk of node {node} is gone; a person lets the others begin without it"
             ));
-            self.faults += 1;
+            self.world.tally.note("lost disk");
             self.world.disks.entry(node).or_default().replace();
         }
         self.world.partial = without.is_some();
@@ -115,6 +116,24 @@ impl Run {
             self.let_one_survive(spared, &mut random);
         }
         Ok(())
+    }
+
+    /// All nodes die and lose their power; of what they had not synced nothing is left.
+    pub(crate) fn lose_all_at_once(&mut self) {
+        let dark = Dark::falls(&self.world, &self.ledger);
+        let nodes: Vec<NodeId> = self.world.nodes.keys().copied().collect();
+        // What is left of the rest when power is lost would be drawn.
+        self.world.disks.values_mut().for_each(Disk::forget_unsynced);
+        nodes.iter().for_each(|node| self.world.kill(*node));
+        self.world.disk_ways.control_slowness = 0;
+        self.world.tally.note("blackout");
+        self.say("all nodes die, power is lost");
+        let mut random = Prng::new(self.world.digest);
+        for node in nodes {
+            self.world.lose_power(node, &mut random);
+        }
+        self.dark = Some(dark.with_disks(&self.world, None));
+        self.dismiss_clients(None);
     }
 
     /// DURABLE-7: it asks about a transfer from before, and goes on asking while nodes come back.
@@ -250,7 +269,7 @@ impl Run {
             let lost = disk.lose_log(random.below(2) as u16);
             if lost {
                 self.say(&format!("a redo log of node {node} is gone"));
-                self.faults += 1;
+                self.world.tally.note("lost log");
             }
             return lost;
         }
@@ -263,7 +282,7 @@ impl Run {
         if rots {
             let what = if kind == FILE_CONTROL { "control" } else { "redo" };
             self.say(&format!("a bit of the {what} files of node {node} turns over"));
-            self.faults += 1;
+            self.world.tally.note("bit rot");
         }
         rots && kind == FILE_REDO
     }
@@ -311,7 +330,7 @@ impl Run {
     }
 
     /// Waits until the cluster is up; gives the epoch that it was restarted with, if it was.
-    fn wait_for_restart(&mut self) -> Result<Option<Epoch>, String> {
+    pub(crate) fn wait_for_restart(&mut self) -> Result<Option<Epoch>, String> {
         let end = self.world.now.plus(UP);
         while self.dark.as_ref().is_some_and(|dark| !dark.is_over(&self.world))
             && self.world.now < end
@@ -334,6 +353,14 @@ impl Run {
         Ok(restarted_at)
     }
 
+    /// All processes end.
+    pub(crate) fn end_all(&mut self) {
+        let dark = Dark::falls(&self.world, &self.ledger);
+        let nodes: Vec<NodeId> = self.world.nodes.keys().copied().collect();
+        nodes.into_iter().for_each(|node| self.world.kill(node));
+        self.dark = Some(dark.with_disks(&self.world, None));
+    }
+
     /// They start again. Some die again on the way.
     fn come_back(&mut self, random: &mut Prng) -> Result<(), String> {
         let nodes: Vec<NodeId> = self.world.nodes.keys().copied().collect();
@@ -348,7 +375,7 @@ impl Run {
                 }
                 self.say(&format!("node {node} dies again"));
                 self.world.kill(node);
-                self.faults += 1;
+                self.world.tally.note("death on the way up");
             }
         }
         let mut restarted_at = self.wait_for_restart()?;
@@ -357,11 +384,30 @@ impl Run {
         if self.wait_for_lost_group()? {
             // LOST-1: it goes on without, until somebody starts all nodes again.
             self.say("a node group was lost on the way; all nodes are started again");
-            let dark = Dark::falls(&self.world, &self.ledger);
-            nodes.iter().for_each(|node| self.world.kill(*node));
-            self.dark = Some(dark.with_disks(&self.world, None));
+            self.end_all();
             restarted_at = self.wait_for_restart()?;
         }
+        self.check_what_is_back(restarted_at, random)
+    }
+
+    /// They start again, and none dies on the way.
+    pub(crate) fn come_back_at_once(&mut self) -> Result<(), String> {
+        let restarted_at = self.wait_for_restart()?;
+        if restarted_at.is_some() {
+            // What was committed in later epochs is void, as its clients may know.
+            let epochs = &self.ledger.transfer_epochs;
+            self.ledger.told.retain(|row, committed| !*committed || epochs.contains_key(row));
+        }
+        let mut random = Prng::new(self.world.digest);
+        self.check_what_is_back(restarted_at, &mut random)
+    }
+
+    /// The cluster is up again, restarted at this epoch, if it was.
+    fn check_what_is_back(
+        &mut self,
+        restarted_at: Option<Epoch>,
+        random: &mut Prng,
+    ) -> Result<(), String> {
         self.say("the cluster is up again");
         self.come_to_rest()?;
         // What was taken from logs must be in them as well: the next blackout may begin with these alone.

@@ -40,7 +40,7 @@ impl Run {
         for node in &nodes {
             self.run_for(Duration::from_millis(gap_ms))?;
             self.world.kill(*node);
-            self.faults += 1;
+            self.world.tally.note("death of a group");
         }
         // The first may be whole again by now, or about to be called so.
         for _ in 0..3 {

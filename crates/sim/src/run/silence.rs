@@ -61,7 +61,7 @@ impl Run {
         self.clients.iter_mut().for_each(|c| c.stopped = false);
         for node in &nodes {
             self.silence(*node, lives);
-            self.faults += 1;
+            self.world.tally.note("silence of a group");
             let last = Some(node) == nodes.last();
             self.run_while(&nodes, |control| match last {
                 false => control.state().view.is_in_sync(*node),

@@ -19,6 +19,8 @@ pub struct DiskWays {
     pub slowness: u64,
     /// The same for the control state, if that is more.
     pub control_slowness: u64,
+    /// The disk of this node does nothing any more in the time that anybody waits.
+    pub stuck: Option<NodeId>,
     /// One write of so many finds no room, for up to a second; 0: none does.
     pub full_once_in: u64,
     /// One sync of so many fails; 0: none does.
@@ -47,6 +49,9 @@ pub(super) struct Storage {
 /// A node that cannot read its files ends, and tries again: none may be kept from ever coming back.
 const READS_TO_FAIL: u32 = 3;
 
+/// How many times longer than a good one a disk takes that is stuck.
+const STUCK: u64 = 1_000_000;
+
 impl Storage {
     pub(super) fn new(seed: u64) -> Self {
         Self {
@@ -74,6 +79,7 @@ impl World {
         if self.storage.cuts_power && random.chance(1, 2) {
             self.lose_power(node, &mut random);
             self.stops.push((node, LOST_POWER.to_string()));
+            self.tally.note("loss of power");
         }
     }
 
@@ -84,12 +90,21 @@ impl World {
         self.disk(node).lose_power(random);
     }
 
+    /// There is no room on a node's disk for so long, unless all is calm before.
+    pub fn fill_disk(&mut self, node: NodeId, span: Duration) {
+        self.tally.note("full disk");
+        self.storage.full_until.insert(node, self.now.plus(span));
+    }
+
     /// A read may fail.
     fn may_read_fail(&mut self) -> bool {
         let once_in = self.disk_ways.unreadable_once_in;
         let chosen = once_in > 0 && self.storage.random.chance(1, once_in);
         let fails = chosen && self.storage.reads_to_fail > 0;
         self.storage.reads_to_fail -= u32::from(fails);
+        if fails {
+            self.tally.note("failed read");
+        }
         fails
     }
 
@@ -112,7 +127,8 @@ impl World {
         };
         let of_control = signal.sender().kind() == Some(BlockKind::Control);
         let for_control = if of_control { self.disk_ways.control_slowness } else { 0 };
-        let slowness = self.disk_ways.slowness.max(for_control).max(1);
+        let for_stuck = if self.disk_ways.stuck == Some(node) { STUCK } else { 0 };
+        let slowness = self.disk_ways.slowness.max(for_control).max(for_stuck).max(1);
         let takes = Duration::from_nanos(self.storage.random.between(least, most) * slowness);
         let (mut done, to) = (self.now.plus(takes), signal.sender());
         if matches!(asked, Asked::Read(_)) {
@@ -130,6 +146,7 @@ impl World {
         let fills = !self.calm && ways.full_once_in > 0 && random.chance(1, ways.full_once_in);
         let until = self.storage.full_until.entry(node).or_default();
         if fills {
+            self.tally.note("full disk");
             *until = self.now.plus(Duration::from_millis(random.between(0, 1_000)));
         }
         if !self.calm && (fills || self.now < *until) {
@@ -152,6 +169,7 @@ impl World {
         let fails = chosen && !self.calm && rested && self.can_lose(&[node]);
         if fails {
             self.storage.failed_at = now;
+            self.tally.note("failed sync");
         }
         fails
     }

@@ -1,0 +1,123 @@
+//! Scenarios: situations that a planted bug needs, and that drawn faults bring about too seldom.
+//!
+//! A scenario writes down what clients do, which signals are late and who dies. It sets up the situation and knows nothing of
+//! the bug: without it the run is clean. Only delays are drawn, by the seed. [`Bench`] is what it is written with.
+
+mod backlogs;
+mod bench;
+mod carry;
+mod deletions;
+mod leases;
+mod restarts;
+mod scans;
+mod seals;
+
+pub use bench::Bench;
+
+use crate::{Options, Outcome, world::Shape};
+
+/// A situation that is written down.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// What the command line calls it.
+    pub name: &'static str,
+    /// The cluster that it happens in.
+    pub shape: fn() -> Shape,
+    /// Clients; the first one lives at node 1, the second one at node 2, and so on.
+    pub clients: u32,
+    /// What happens.
+    pub play: fn(&mut Bench) -> Result<(), String>,
+}
+
+/// All scenarios.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "late-completion",
+        shape: three_replicas,
+        clients: 3,
+        play: seals::late_completion,
+    },
+    Scenario {
+        name: "scans-begun-beside",
+        shape: scans::read_beside,
+        clients: 2,
+        play: scans::long_scans,
+    },
+    Scenario {
+        name: "full-disk-at-backup",
+        shape: backlogs::short_logs,
+        clients: 2,
+        play: backlogs::full_disk,
+    },
+    Scenario {
+        name: "late-definitions",
+        shape: two_replicas,
+        clients: 2,
+        play: restarts::late_definitions,
+    },
+    Scenario {
+        name: "death-between-completions",
+        shape: two_data_managers,
+        clients: 1,
+        play: carry::death_between_completions,
+    },
+    Scenario {
+        name: "overtaken-completion",
+        shape: three_replicas,
+        clients: 2,
+        play: carry::overtaken_completion,
+    },
+    Scenario {
+        name: "void-deletion",
+        shape: two_replicas,
+        clients: 1,
+        play: deletions::void_deletion,
+    },
+    Scenario {
+        name: "leader-cut-off",
+        shape: long_leases,
+        clients: 3,
+        play: leases::leader_cut_off,
+    },
+];
+
+/// Two replicas of all rows and a witness; one block of each kind, in one thread.
+pub fn two_replicas() -> Shape {
+    Shape {
+        data_nodes: 2,
+        replicas: 2,
+        ldm_instances: 1,
+        tc_instances: 1,
+        threads: 1,
+        slices: Default::default(),
+        signals_per_turn: 40,
+        lease_ms: 300,
+        placement: None,
+        waiting_bytes_max: None,
+    }
+}
+
+/// The same with two data managers on each node.
+pub fn two_data_managers() -> Shape {
+    Shape { ldm_instances: 2, ..two_replicas() }
+}
+
+/// Three replicas of all rows.
+pub fn three_replicas() -> Shape {
+    Shape { data_nodes: 3, replicas: 3, ..two_replicas() }
+}
+
+/// The same with leases that last longer than it takes until there is another leader.
+pub fn long_leases() -> Shape {
+    Shape { lease_ms: 900, ..three_replicas() }
+}
+
+/// Plays a scenario with the delays of a seed; a name that there is not is a failure.
+pub fn play(name: &str, options: &Options) -> Outcome {
+    let Some(scenario) = SCENARIOS.iter().find(|s| s.name == name) else {
+        let names: Vec<_> = SCENARIOS.iter().map(|s| s.name).collect();
+        let failure = Some(format!("no such scenario: {name}; there are: {names:?}"));
+        return Outcome { failure, ..Outcome::default() };
+    };
+    Bench::play(scenario, options)
+}
