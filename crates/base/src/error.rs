@@ -120,6 +120,8 @@ impl RefCode {
     }
 }
 
+impl core::error::Error for RefCode {}
+
 impl core::fmt::Display for RefCode {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} (LDB-{})", self.text(), self.number())

@@ -1,5 +1,6 @@
 //! The asynchronous client: many concurrent requests over one link per node.
 
+mod clock;
 mod scan;
 mod tcp;
 mod transaction;
@@ -83,6 +84,8 @@ struct Outlet {
 
 /// Requests are refused while so much waits for one node.
 const BACKLOG_BYTES_MAX: usize = 64 << 20;
+/// How long [`Client::connect`] waits for an answer.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(5);
 /// Whoever waits for changes looks again after so long even if it hears of none.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_000);
@@ -117,6 +120,17 @@ impl Client {
         tokio::spawn(client.clone().keep_links());
         tokio::spawn(client.clone().keep_catalog());
         client
+    }
+
+    /// A client of the cluster to which the nodes at these addresses belong, ready for work. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`RefCode::NotServing`] if none of them answers within ten seconds.
+    pub async fn connect(addresses: Vec<SocketAddr>) -> Result<Self, StoreError> {
+        let client =
+            Self::start(ClientOptions { addresses, ..ClientOptions::default() }, clock::now);
+        client.ready(CONNECT_PATIENCE).await?;
+        Ok(client)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -13,9 +13,10 @@
 //!     .encode();
 //! ```
 
+use crate::api::{LockWait, RowOp, RowOpKind};
 use lats_base::RefCode;
 use lats_catalog::TableDef;
-use lats_values::{BinaryOp, Expr, Program, UnaryOp, Value};
+use lats_values::{BinaryOp, Expr, Program, RowLayout, UnaryOp, Value, encode_key_value};
 use std::ops::{Add, Mul, Sub};
 
 /// A column, a value, or what is computed from them.
@@ -172,6 +173,33 @@ impl<'t> RowProgram<'t> {
         let numbers: Result<Vec<u16>, RefCode> = names.iter().map(|n| self.number(n)).collect();
         self.program.projection = Some(numbers?);
         Ok(self)
+    }
+
+    /// The operation that runs it on the row with this primary key: values of the key's columns, in their order and of their types.
+    pub fn operation(&self, kind: RowOpKind, key: &[Value]) -> RowOp {
+        let mut encoded = Vec::new();
+        let columns = self.table.primary_key.iter().map(|at| &self.table.columns[usize::from(*at)]);
+        for (column, value) in columns.zip(key) {
+            encode_key_value(&column.column_type, value, &mut encoded);
+        }
+        RowOp {
+            table: self.table.id,
+            schema_version: self.table.schema_version,
+            kind,
+            key: encoded,
+            row: Vec::new(),
+            program: self.encode(),
+            wait: LockWait::Wait,
+        }
+    }
+
+    /// The values in a row that it was answered with.
+    pub fn answered(&self, row: &[u8]) -> Vec<Value> {
+        let all = 0..self.table.columns.len() as u16;
+        let numbers = self.program.projection.clone().unwrap_or_else(|| all.collect());
+        let columns =
+            numbers.iter().map(|at| self.table.columns[usize::from(*at)].column_type.clone());
+        RowLayout::new(&columns.collect::<Vec<_>>()).decode(row)
     }
 
     /// The bytes for [`crate::api::RowOp::program`].

@@ -59,7 +59,7 @@ impl Client {
                 let client = self.clone();
                 tokio::spawn(async move {
                     // A dead one refuses at once; one that is silent does not.
-                    let _ = tokio::time::timeout(PATIENCE, client.clone().connect(address)).await;
+                    let _ = tokio::time::timeout(PATIENCE, client.clone().link_to(address)).await;
                     client.state().connecting.remove(&address);
                 });
             }
@@ -78,7 +78,7 @@ impl Client {
         if lost { self.inner.options.addresses.clone() } else { missing }
     }
 
-    async fn connect(self, address: SocketAddr) -> std::io::Result<()> {
+    async fn link_to(self, address: SocketAddr) -> std::io::Result<()> {
         let mut stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let own = Hello::client(self.random(), self.inner.options.cluster_id);
