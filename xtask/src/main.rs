@@ -1,5 +1,4 @@
-//! Automation of this repository: `cargo xtask sim`, `cargo xtask tidy`, `cargo xtask cost`,
-//! `cargo xtask ci`.
+//! Automation of this repository: `cargo xtask check`, `sim`, `planted`, `tidy`, `cost`, `ci`, `soak`.
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
@@ -9,6 +8,7 @@ use std::{
     process::Command,
 };
 
+mod checks;
 mod cost;
 #[cfg(test)]
 mod tidy;
@@ -40,24 +40,41 @@ enum Task {
         #[arg(long, conflicts_with = "record")]
         check: bool,
     },
-    /// Run everything that must pass before a change lands: `scripts/test.sh`.
-    Ci,
+    /// Run everything that must pass before a change lands. `bash scripts/test.sh` installs what that needs, and does this.
+    Ci(checks::Options),
+    /// Run what takes hours: fresh seeds, all planted bugs, kills of real processes (`bash scripts/test.sh --long`).
+    Soak(checks::SoakOptions),
+    /// Look for all planted bugs.
+    #[command(disable_help_flag = true)]
+    Planted {
+        /// What the simulator is given.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Check what has changed, in a few minutes: format, lints, house rules, unit tests, a hundred seeds.
+    Check(checks::QuickOptions),
 }
+
+/// What runs the house rules.
+const TIDY: [&str; 7] = ["test", "--quiet", "--locked", "--profile", "checked", "-p", "xtask"];
+/// What runs the simulator.
+const SIM: [&str; 7] = ["run", "--quiet", "--locked", "--profile", "checked", "-p", "lats-sim"];
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().task {
-        Task::Sim { arguments } => run(Command::new("cargo")
-            .args(["run", "--quiet", "--locked", "--profile", "sim", "-p", "lats-sim", "--"])
-            .args(arguments)),
-        Task::Tidy => {
-            run(Command::new("cargo").args(["test", "--quiet", "--locked", "-p", "xtask"]))
+        Task::Sim { arguments } => run(Command::new("cargo").args(SIM).arg("--").args(arguments)),
+        Task::Planted { arguments } => {
+            run(Command::new("cargo").args(SIM).args(["--", "--planted"]).args(arguments))
         }
+        Task::Check(options) => checks::quick(&options),
+        Task::Tidy => run(Command::new("cargo").args(TIDY)),
         Task::Cost { record, check } => cost::cost(match (record, check) {
             (true, _) => Then::Record,
             (_, true) => Then::Check,
             _ => Then::Print,
         }),
-        Task::Ci => run(Command::new("bash").arg(root().join("scripts/test.sh")).env("CI", "true")),
+        Task::Ci(options) => checks::checks(&options),
+        Task::Soak(options) => checks::soak(&options),
     }
 }
 

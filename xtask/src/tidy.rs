@@ -6,7 +6,9 @@
 mod dependencies;
 mod documents;
 mod invariants;
+mod language;
 mod layers;
+mod planted;
 mod purity;
 mod shape;
 mod source;

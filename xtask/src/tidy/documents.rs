@@ -5,7 +5,7 @@ use crate::root;
 use std::{collections::BTreeMap, path::Path};
 
 /// The lines of a page that are text, not code.
-fn prose(page: &str) -> impl Iterator<Item = &str> {
+pub(super) fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut inside = false;
     page.lines().filter(move |line| {
         let fence = line.trim_start().starts_with("```");
@@ -68,6 +68,19 @@ fn decisions_have_numbers_of_their_own() {
         }
     }
     fail("decision records", offenders);
+}
+
+#[test]
+fn the_readme_is_short_and_its_program_is_the_example() {
+    let readme = super::read("README.md").unwrap();
+    let lines = readme.lines().count();
+    assert!(lines < 80, "README.md: {lines} lines; the rest belongs into docs/");
+    let block = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let example = super::read("crates/client/examples/subscriber.rs").unwrap();
+    assert!(
+        example.contains(block),
+        "README.md: copy the program from crates/client/examples/subscriber.rs"
+    );
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! The steps of the checks, in their order.
+
+/// What unit tests, the simulator and the server are built with.
+pub(crate) const PROFILE: &str = "checked";
+
+/// Steps of real processes wait most of the time: so many run at once.
+const PROCESSES_AT_ONCE: usize = 3;
+
+/// Steps that may run at the same time, after all of the phase before.
+pub(crate) struct Phase {
+    /// How many at once.
+    pub(crate) at_once: usize,
+    /// They start clusters of real processes.
+    pub(crate) of_processes: bool,
+    /// The steps.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A step.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// What it is called.
+    pub(crate) name: String,
+    /// The command; `{port}` is the first of 400 ports that are the step's.
+    pub(crate) command: Vec<String>,
+    /// It is ended, and has failed, after so long.
+    pub(crate) limit_s: u64,
+    /// It prepares other steps and tests nothing.
+    pub(crate) prepares: bool,
+}
+
+impl Phase {
+    fn one_by_one(steps: Vec<Step>) -> Self {
+        Self { at_once: 1, of_processes: false, steps }
+    }
+
+    /// False if running it again tells nothing: formatting, lints, builds.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.of_processes || self.steps.iter().any(|s| s.name.starts_with("simulator"))
+    }
+}
+
+/// A step; words of the command are separated by blanks.
+fn step(name: &str, limit_s: u64, command: &str) -> Step {
+    let command = command.split_whitespace().map(str::to_string).collect();
+    Step { name: name.to_string(), command, limit_s, prepares: false }
+}
+
+/// A step of the simulator.
+fn simulated(name: &str, limit_s: u64, arguments: &str) -> Step {
+    let program = super::target().join(PROFILE).join("sim");
+    step(&format!("simulator: {name}"), limit_s, &format!("{} {arguments}", program.display()))
+}
+
+/// All steps; the number of the commit chooses which planted bugs have their turn.
+pub(crate) fn phases(commit: usize) -> Vec<Phase> {
+    let build = Step {
+        prepares: true,
+        ..step("build", 900, &format!("bash scripts/build_checked.sh {PROFILE}"))
+    };
+    vec![
+        Phase::one_by_one(vec![
+            step("format", 60, "cargo fmt --all --check"),
+            step("lints", 600, "cargo clippy --workspace --all-targets --locked -- -D warnings"),
+        ]),
+        Phase::one_by_one(vec![build]),
+        Phase::one_by_one(vec![step(
+            "unit tests",
+            600,
+            &format!("cargo test --workspace --locked --profile {PROFILE}"),
+        )]),
+        Phase::one_by_one(simulator(commit)),
+        Phase::one_by_one(vec![
+            step(
+                "every interleaving: ring and gate",
+                300,
+                &format!(
+                    "cargo test -p lats-runtime --features loom --locked --profile {PROFILE} -- ring gate"
+                ),
+            ),
+            step(
+                "every interleaving: shared data managers",
+                300,
+                &format!("cargo test -p lats-node --features loom --locked --profile {PROFILE}"),
+            ),
+            step(
+                "costs: nothing is dearer than when it was recorded",
+                600,
+                "cargo xtask cost --check",
+            ),
+        ]),
+        Phase { at_once: PROCESSES_AT_ONCE, of_processes: true, steps: processes() },
+    ]
+}
+
+/// A slice of what the soak runs for hours.
+fn simulator(commit: usize) -> Vec<Step> {
+    vec![
+        simulated("fixed seeds, each twice", 200, "--seed 1 --seeds 100 --twice"),
+        simulated("more fixed seeds", 300, "--seed 101 --seeds 400"),
+        simulated("fresh seeds", 300, "--seeds 400"),
+        simulated("fresh storms", 300, "--seeds 12 --storm"),
+        simulated("a node group is lost or falls silent, fresh seeds", 300, "--seeds 120 --outage"),
+        simulated("all nodes of two node groups die, fresh seeds", 300, "--seeds 120 --blackout"),
+        simulated("scenarios, each with fresh delays", 300, "--scenario all --seeds 100"),
+        simulated("planted bugs that have their turn", 600, &format!("--planted {commit}")),
+    ]
+}
+
+/// Tests of real processes: name, limit in seconds, command.
+type Test = (&'static str, u64, &'static str);
+
+/// Tests that start their own clusters, the longest first.
+#[rustfmt::skip]
+const PROCESSES: &[Test] = &[
+    ("backups", 400, "python3 tests/backup.py --sql-port {port}"),
+    ("restoring as of a moment", 400, "python3 tests/archive.py --sql-port {port}"),
+    ("nodes that are away for long, or for ever", 500, "python3 tests/away.py --sql-port {port}"),
+    ("damaged files", 400, "python3 tests/damage.py --sql-port {port}"),
+    ("twenty kills", 400, "python3 tests/kill.py --kills 20 --sql-port {port}"),
+    ("all processes are killed, two replicas", 400, "python3 tests/blackout.py --rounds 10 --sql-port {port}"),
+    ("all processes are killed, two node groups", 400, "python3 tests/blackout.py --nodes 4 --replicas 2 --rounds 4 --sql-port {port}"),
+    ("backups in an object store", 300, "python3 tests/object_store.py --sql-port {port}"),
+    ("a full disk", 400, "python3 tests/full_disk.py --sql-port {port}"),
+    ("a disk that is slow, and fails to sync", 400, "python3 tests/broken_disk.py --sql-port {port}"),
+    ("a restarting node is killed again and again", 400, "python3 tests/restart_kills.py --kills 8 --rows 30000 --sql-port {port}"),
+    ("histories with two replicas", 400, "python3 tests/history.py --nodes 2 --replicas 2 --rounds 6 --sql-port {port}"),
+    ("histories with three replicas", 400, "python3 tests/history.py --nodes 3 --replicas 3 --rounds 5 --sql-port {port}"),
+    ("histories with two node groups", 400, "python3 tests/history.py --nodes 4 --replicas 2 --rounds 5 --sql-port {port}"),
+    ("a node group is lost", 200, "python3 tests/lost_group.py --sql-port {port}"),
+    ("a node group falls silent", 300, "python3 tests/silent_group.py"),
+    ("nodes that are told to stop", 300, "python3 tests/stop_node.py --sql-port {port}"),
+    ("open transactions over a rejoin", 300, "python3 tests/rejoin.py --sql-port {port}"),
+    ("frozen nodes", 300, "python3 tests/kill.py --fault freeze --kills 4 --sql-port {port}"),
+    ("partitions with two replicas", 400, "python3 tests/partition.py --nodes 2 --replicas 2"),
+    ("partitions with three replicas", 400, "python3 tests/partition.py --nodes 3 --replicas 3"),
+    ("partitions with two node groups", 400, "python3 tests/partition.py --nodes 4 --replicas 2"),
+    ("placement: receive threads beside the rest", 400, "bash tests/placement.sh {port} recv={count=2},main+tc+ldm={count=1} 4"),
+    ("placement: a pipeline", 400, "bash tests/placement.sh {port} recv={count=1},tc={count=1,spintime=20},ldm={count=2},send={count=1} 2"),
+    ("placement: receive threads that do everything", 400, "bash tests/placement.sh {port} recv={count=3} 2"),
+    ("placement: threads that read beside data managers", 400, "bash tests/placement.sh {port} recv+query={count=2},tc={count=1},ldm+query={count=2} 2"),
+    ("the command line", 200, "bash tests/commands.sh {port}"),
+    ("files are as the documents say", 200, "python3 tests/formats.py --sql-port {port}"),
+];
+
+/// Tests that expect a cluster of two replicas.
+#[rustfmt::skip]
+const ON_A_CLUSTER: &[Test] = &[
+    ("YCSB", 600, "bash tests/ycsb/run.sh {port} 50000 5000 4"),
+    ("bad input", 400, "python3 tests/badinput.py --data-dir {data} --sql-port {port}"),
+    ("the mariadb client", 300, "bash tests/mariadb.sh {port}"),
+    ("the README", 120, "python3 tests/readme.py --sql-port {port}"),
+    ("definitions are known to all sessions", 200, "python3 tests/definitions.py {port}"),
+    ("locks", 200, "python3 tests/locks.py {port}"),
+    ("heavy statements", 400, "python3 tests/heavy.py --data-dir {data} --sql-port {port}"),
+    ("unique indexes on a table in use", 400, "python3 tests/unique.py --ports {port},{port+1}"),
+    ("sysbench", 400, "bash tests/sysbench.sh {port} 100000 2 4"),
+];
+
+/// All tests of real processes.
+fn processes() -> Vec<Step> {
+    let named = |name: &str, limit_s: &u64, command: &str| {
+        step(&format!("clients: {name}"), *limit_s, command)
+    };
+    let own = PROCESSES.iter().map(|(name, limit_s, command)| named(name, limit_s, command));
+    let shared = ON_A_CLUSTER.iter().map(|(name, limit_s, command)| {
+        let command = format!("python3 tests/with_cluster.py --sql-port {{port}} -- {command}");
+        named(name, limit_s, &command)
+    });
+    shared.chain(own).collect()
+}
