@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn command(payload: &[u8], parameters: &mut StatementParameters) {
     for capabilities in [Capabilities::default(), Capabilities::PLUGIN_AUTH] {
-        if let Ok(Command::Execute(request)) = Command::parse(payload, capabilities) {
+        if let Ok(Command::StmtExecute(request)) = Command::parse(payload, capabilities) {
             let _ = parameters.bind(request.bindings);
         }
     }

@@ -80,7 +80,8 @@ fn main() -> anyhow::Result<()> {
 
 /// The folder of the workspace.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().map_or_else(|| own.to_path_buf(), Path::to_path_buf)
 }
 
 /// Runs a program in the folder of the workspace, and passes its failure on.

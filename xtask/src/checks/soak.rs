@@ -103,6 +103,7 @@ fn parts() -> Vec<Part> {
             "python3 tests/history.py --nodes 3 --replicas 3 --rounds 30 --sql-port {port}",
         ),
         real("partitions", 1_200, "python3 tests/partition.py --nodes 2 --replicas 2 --rounds 4"),
+        real("fuzzers", 2_400, "bash scripts/fuzz.sh all 300"),
         real("damaged files", 1_200, "python3 tests/damage.py --sql-port {port}"),
         real(
             "bad input",

@@ -72,16 +72,12 @@ pub(crate) fn phases(commit: usize) -> Vec<Phase> {
         Phase::one_by_one(simulator(commit)),
         Phase::one_by_one(vec![
             step(
-                "every interleaving: ring and gate",
+                "every interleaving: ring, gate, shared data managers",
                 300,
                 &format!(
-                    "cargo test -p lats-runtime --features loom --locked --profile {PROFILE} -- ring gate"
+                    "cargo test -p lats-runtime -p lats-node --features lats-runtime/loom,lats-node/loom --lib --locked \
+                     --profile {PROFILE} -- ring gate shared"
                 ),
-            ),
-            step(
-                "every interleaving: shared data managers",
-                300,
-                &format!("cargo test -p lats-node --features loom --locked --profile {PROFILE}"),
             ),
             step(
                 "costs: nothing is dearer than when it was recorded",

@@ -193,7 +193,6 @@ fn look_for_planted(which: &str, args: &Args) -> Result<ExitCode, String> {
 fn report(totals: &mut Totals, took: Duration) {
     let counts = &mut totals.counts;
     let failed = totals.failures.len();
-    println!("sim: {} runs, {failed} failed; {counts} in {:.1} s", counts.runs, took.as_secs_f64());
     let kinds: Vec<String> = counts.faults.kinds().map(|(k, n)| format!("{k} {n}")).collect();
     println!("sim: faults by kind: {}", kinds.join(", "));
     println!(
@@ -206,6 +205,7 @@ fn report(totals: &mut Totals, took: Duration) {
         counts.deadlock_victims,
         spread(&mut counts.deadlocks_us)
     );
+    println!("sim: {} runs, {failed} failed; {counts} in {:.1} s", counts.runs, took.as_secs_f64());
 }
 
 /// How times are spread.
