@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures LatsDB (two replicas, both on this machine) beside MariaDB and Redis in one run, and prints
-# the table of docs/benchmarks.md. Needs sysbench, mariadb-server and redis; SECONDS_EACH per figure.
+# the figures of docs/benchmarks.md. Needs sysbench, mariadb-server and redis; SECONDS_EACH per figure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/peers.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Commits that wait for disks: LatsDB with durability=disk beside MariaDB with innodb_flush_log_at_trx_commit=1, in one run: both with one
 # copy, and both with two (LatsDB with two replicas on this machine, each with its own files; MariaDB with a semi-synchronous replica): a
-# commit is on two disks then. Prints the table of docs/benchmarks.md. Needs sysbench and mariadb-server.
+# commit is on two disks then. Prints the figures of docs/benchmarks.md. Needs sysbench and mariadb-server.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/peers.sh

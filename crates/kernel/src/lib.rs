@@ -19,7 +19,8 @@ pub use fault::{Fault, Faults};
 use alloc::string::String;
 use lats_signals::{Signal, buffer::Upcoming};
 
-/// A deterministic state machine. It owns its state; nothing else can reach it.
+/// A deterministic state machine. It owns its state, and only its own handlers change it. (Threads may read a data manager's rows beside
+/// its owner: `node/src/shared.rs`.)
 ///
 /// The same state, signals, times and seed give the same signals, byte for byte.
 pub trait Block: Send {

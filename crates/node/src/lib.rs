@@ -118,7 +118,7 @@ impl Placement {
         (0..self.threads.len()).filter(move |at| self.threads[*at].contains(&query))
     }
 
-    /// The thread of a block. The shell itself and clients are served by thread 0.
+    /// The thread of a block; none for the shell and for clients, whose connections belong to threads that read sockets.
     pub fn thread_of(&self, receiver: BlockRef) -> Option<usize> {
         let kind = receiver.kind()?;
         self.threads.iter().position(|blocks| blocks.contains(&(kind, receiver.instance)))

@@ -6,13 +6,11 @@ const COLUMNS_MAX: usize = 160;
 const WORDS_MAX: usize = 30;
 
 /// Pages that were written before there was this rule. Whoever touches one brings it to the rule and takes its line away.
-const OLDER_PAGES: [&str; 26] = [
+const OLDER_PAGES: [&str; 24] = [
     "docs/dependencies.md",
     "docs/threads.md",
-    "docs/decisions/0001-crates-and-layers.md",
     "docs/decisions/0003-link-loss-removes-a-node.md",
     "docs/decisions/0004-locking-reads-belong-to-the-owner.md",
-    "docs/decisions/0005-control-state-on-disk.md",
     "docs/formats/archive.md",
     "docs/formats/backup.md",
     "docs/formats/control.md",
