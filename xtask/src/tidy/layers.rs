@@ -3,7 +3,7 @@
 use super::{fail, files, metadata};
 
 /// Each crate, and those of ours that it may use. A new edge is a decision: make it here, knowingly.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("lats-base", &[]),
     ("lats-values", &["base"]),
     ("lats-catalog", &["base", "values"]),
@@ -21,6 +21,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
         "lats-sim",
         &["base", "catalog", "values", "files", "signals", "kernel", "node", "client", "history"],
     ),
+    ("lats-mysql-syntax", &[]),
     ("lats-mysql-wire", &["base", "values"]),
     ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
     ("lats-backup", &["base", "values", "catalog", "files", "client"]),
