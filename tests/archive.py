@@ -2,8 +2,9 @@
 """Restores rows as of several moments, from a backup and what the nodes have archived meanwhile, with real processes.
 
 Threads move money while a backup is taken, a node is killed, all nodes are killed at once, and a table is dropped. For each of
-several moments another cluster of another shape is filled: every transfer that was acknowledged well before the moment must be
-there, but for those of the last second before all nodes died; none that was begun after the moment; and balances must follow from
+several moments another cluster of another shape is filled: every transfer that was acknowledged before must be there, where before
+is when the nodes had archived its epoch by that moment, but for those that were not yet on disk when all nodes died; none that was
+begun after the moment; and balances must follow from
 the transfers. Rows that are deleted meanwhile are gone, or there, likewise. One node's archive may be missing; where both lack something it says so, and how far it can go.
 archive.py [--binary target/release/latsdb] [--sql-port 15960]"""
 
@@ -20,24 +21,72 @@ import threading
 import time
 
 from backup import expect, run
-from blackout import Durable
-from kill import TEMPORARY, Cluster, Ledger, Worker, connect, prepare
+from cluster import PATIENCE_S, Cluster, Durable, connect, insist, is_temporary, repeated, rows, wait_until
+from kill import ACCOUNTS, Ledger, Worker, prepare
 from minimysql import MySQLError
 
-# An epoch has ended, is sealed and noted so long after its last commits, also when a node dies: in seconds.
-NOTED_WITHIN = 2.0
-# Of commits that wait for no disk the last ones are lost with all nodes.
-LOST_BEFORE = 1.0
+# Transfers, and deleted rows, before the next thing happens.
+SOME = 200
 
 
 class Moments:
-    """Times by both clocks, and when all nodes died."""
+    """Moments as of which rows are to be restored: by both clocks, and until when what was acknowledged must be there. And when all
+    nodes died, and since when what was acknowledged may be lost with them."""
 
-    def __init__(self):
-        self.taken, self.died = [], None
+    def __init__(self, cluster, archive):
+        self.cluster, self.archive = cluster, archive
+        self.taken, self.safe, self.died = [], None, None
+
+    def on_disk(self, accounts=range(ACCOUNTS)):
+        """Gives a moment: what was acknowledged before is on disk now."""
+        moment = time.monotonic()
+        insist(lambda: touch(self.cluster.sql_port, accounts))
+        return moment
+
+    def archived(self, accounts=range(ACCOUNTS)):
+        """Gives a moment: that what was acknowledged before has ended has been noted in the archive by now."""
+        moment = self.on_disk(accounts)
+        durable = max(self.status_of(node)["epoch"]["durable"] for node in self.cluster.nodes() if node["state"] != "down")
+        wait_until(f"epoch {durable} is archived", lambda: self.newest() >= durable, self.cluster.describe)
+        return moment
+
+    def status_of(self, node):
+        """What this node knows. One that has just been killed says nothing any more."""
+        done = run(self.cluster.binary, "status", "--json", "--address", node["native_address"])
+        return json.loads(done.stdout) if done.returncode == 0 else self.cluster.status()
+
+    def newest(self):
+        """The newest epoch with all before it that was noted; 0 if there is none, or the archive changes meanwhile."""
+        shown = run(self.cluster.binary, "archive", "show", self.archive, "--json")
+        ranges = json.loads(shown.stdout)[0]["ranges"] if shown.returncode == 0 else []
+        return max((r["to_epoch"] for r in ranges if r["to_ms"] is not None), default=0)
 
     def take(self):
-        self.taken.append((time.time(), time.monotonic()))
+        # Definitions are archived besides, ten times a second.
+        before = self.archived()
+        self.archived()
+        self.taken.append((time.time(), time.monotonic(), before))
+
+    def nothing_is_left(self):
+        """The tables are dropped, and that is archived."""
+        self.archived([])
+        self.archived([])
+
+    def is_kept(self, done, before):
+        """True if what was acknowledged then must be there as of a moment that has all from `before`."""
+        return done < before and not self.safe <= done <= self.died
+
+
+def touch(port, accounts):
+    """A transaction that waits for disks. With rows that others have changed its epoch is not older than theirs."""
+    connection = connect(port)
+    connection.query("SET durability = 'disk'")
+    connection.query("BEGIN")
+    for account in accounts:
+        connection.query(f"SELECT id FROM account WHERE id = {account} FOR UPDATE")
+    connection.query(f"REPLACE INTO mark VALUES (1, {time.monotonic_ns()})")
+    connection.query("COMMIT")
+    connection.close()
 
 
 class Deleter(threading.Thread):
@@ -54,12 +103,12 @@ class Deleter(threading.Thread):
         while not self.stop.is_set() and number <= self.ROWS:
             begun = begun or time.monotonic()
             try:
-                connection = connection or connect(random.choice(self.ports), 5)
+                connection = connection or connect(random.choice(self.ports))
                 connection.query(f"DELETE FROM token WHERE id = {number}")
             except OSError:
                 connection = None
             except MySQLError as error:
-                if error.number not in TEMPORARY:
+                if not is_temporary(error):
                     self.failure = repr(error)
                     return
                 connection = None if error.number in (1040, 1053) else connection
@@ -68,56 +117,65 @@ class Deleter(threading.Thread):
                 number, begun = number + 1, None
             time.sleep(0.01)
 
-    def check(self, there, moments, at):
+    def check(self, there, moments, at, before):
         left = {int(row[0]) for row in there.query("SELECT id FROM token")}
         absent = 0
         for number, (begun, done) in enumerate(self.gone, 1):
             if begun > at:
                 assert number in left, f"row {number} was deleted later, and is not there"
-            elif done < at - NOTED_WITHIN and not moments.died - LOST_BEFORE < done <= moments.died:
+            elif moments.is_kept(done, before):
                 assert number not in left, f"row {number} was deleted before, and is there"
                 absent += 1
         assert set(range(len(self.gone) + 2, self.ROWS + 1)) <= left, "rows that nobody has deleted are not there"
         print(f"archive: {absent} of {len(self.gone)} deleted rows must be gone", flush=True)
 
 
-def load(args, cluster, ports, ledger, moments, folder):
-    stop, chooser = threading.Event(), random.Random(args.seed)
+def load(args, cluster, ports, ledger, moments, folder, chooser):
+    stop = threading.Event()
     workers = [Worker(i + 1, ports, ledger, stop) for i in range(4)]
     deleter = Deleter(ports, stop)
+
+    def some_more():
+        transfers, deleted = len(ledger.committed), len(deleter.gone)
+        wait_until("clients get on", lambda: len(ledger.committed) > transfers + SOME and len(deleter.gone) > deleted, cluster.describe)
+
+    try:
+        for worker in workers + [deleter]:
+            worker.start()
+        some_more()
+        expect(run(args.binary, "backup", "--data-dir", cluster.directory, "--to", folder), 0, "backup of")
+        some_more()
+        moments.take()
+        victim = chooser.choice(cluster.wait_whole())["pid"]
+        os.kill(victim, signal.SIGKILL)
+        time.sleep(chooser.uniform(0, 1))
+        moments.take()
+        cluster.wait_whole([victim])
+        some_more()
+        moments.safe = moments.on_disk()
+        time.sleep(chooser.uniform(0, 0.2))
+        cluster.kill_all(False, chooser)
+        moments.died = time.monotonic()
+        cluster.wait_whole()
+        moments.take()
+        some_more()
+        moments.take()
+    finally:
+        stop.set()
     for worker in workers + [deleter]:
-        worker.start()
-    time.sleep(1)
-    expect(run(args.binary, "backup", "--data-dir", cluster.directory, "--to", folder), 0, "backup of")
-    time.sleep(chooser.uniform(1, 2))
-    moments.take()
-    os.kill(chooser.choice(cluster.nodes())["pid"], signal.SIGKILL)
-    time.sleep(chooser.uniform(0, 1))
-    moments.take()
-    cluster.wait_whole()
-    time.sleep(1)
-    cluster.kill_all(False, chooser)
-    moments.died = time.monotonic()
-    time.sleep(0.1)
-    cluster.wait_whole()
-    moments.take()
-    time.sleep(NOTED_WITHIN + 0.5)
-    moments.take()
-    stop.set()
-    for worker in workers + [deleter]:
-        worker.join(20)
+        worker.join(PATIENCE_S)
         assert not worker.is_alive() and not worker.failure, worker.failure
     return deleter
 
 
-def check_moment(there, ledger, moments, at):
+def check_moment(there, ledger, moments, at, before):
     transfers = there.query("SELECT id, source, target, amount FROM transfer")
     found = {int(row[0]) for row in transfers}
     must, must_not = set(), set()
     for number, (committed, _, begun) in zip(ledger.committed, ledger.commits):
         if begun > at:
             must_not.add(number)
-        elif committed < at - NOTED_WITHIN and not moments.died - LOST_BEFORE < committed <= moments.died:
+        elif moments.is_kept(committed, before):
             must.add(number)
     assert not must - found, f"{len(must - found)} of {len(must)} transfers that were committed before are missing"
     assert not must_not & found, f"{len(must_not & found)} transfers are there that were begun later"
@@ -159,6 +217,78 @@ def check_upkeep(binary, cluster, archive, folder):
     assert after["ranges"][-1]["to_epoch"] >= before["ranges"][-1]["to_epoch"], (before, after)
 
 
+def fill(port):
+    connection = connect(port)
+    connection.query("CREATE TABLE IF NOT EXISTS mark (id INT PRIMARY KEY, n BIGINT)")
+    connection.query("CREATE TABLE IF NOT EXISTS token (id INT PRIMARY KEY)")
+    connection.query("REPLACE INTO token VALUES " + ", ".join(f"({n})" for n in range(1, Deleter.ROWS + 1)))
+    connection.close()
+
+
+def fill_late(connection):
+    connection.query("CREATE TABLE late (name VARCHAR(20) PRIMARY KEY, n INT, UNIQUE KEY (n))")
+    connection.query("INSERT INTO late VALUES ('a', 1), ('b', 2)")
+    connection.query("UPDATE late SET n = 3 WHERE name = 'a'")
+    connection.query("INSERT INTO late VALUES ('c', 1)")
+
+
+def restored(args, cluster, other, archive, folder, ledger, moments, deleter):
+    """Rows as of each moment are in another cluster as they were."""
+    def restore(*options, code=0, words="restored"):
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, *options), code, words)
+
+    for wall, at, before in moments.taken:
+        until = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(wall)) + f".{int(wall * 1000) % 1000:03}"
+        restore("--archive", archive, "--until", until, words=r"restored [45] tables")
+        there = connect(args.sql_port + 22)
+        check_moment(there, ledger, moments, at, before)
+        deleter.check(there, moments, at, before)
+        last = at == moments.taken[-1][1]
+        if last:
+            assert there.query("SELECT name, n FROM late ORDER BY n") == [["c", "1"], ["b", "2"], ["a", "3"]]
+            restore("--archive", archive, "--until", until, code=1, words="test.*already")
+        for table in ("transfer", "account", "token", "mark") + (("late",) if last else ()):
+            there.query(f"DROP TABLE {table}")
+    # In the end nothing was left but marks.
+    restore("--archive", archive, words=r"restored 1 tables")
+    restore("--archive", archive, "--until", "2001-01-01 00:00:00", code=1, words="begins at")
+    restore("--archive", archive, "--until", "2101-01-01 00:00:00", code=1, words="goes up to")
+    restore("--archive", archive, "--until", "tomorrow", code=2, words="write a time like")
+    restore("--archive", folder, code=1, words="no redo logs and states")
+    restore("--archive", archive, "--until", "2026-03-01 14:05-05", code=2, words="write a time like")
+    # The files of nodes serve as well, if they are there.
+    restore("--archive", cluster.directory, "--dry-run", words="an archive that tells what happened")
+    # One node's archive is enough where it was there all the time; a gap is named.
+    logs = sorted(glob.glob(os.path.join(archive, "*", "node-*", "redo-0-*")))
+    os.remove(next(log for log in logs if "node-1" in log))
+    os.remove(next(log for log in logs if "node-2" in log))
+    restore("--archive", archive, "--until", until, code=1, words="does not tell everything of the epochs")
+    restore("--archive", archive, code=1, words="does not tell everything of the epochs")
+
+
+def once(args, chooser):
+    above = tempfile.mkdtemp(prefix="latsdb-archive-")
+    folder, archive = os.path.join(above, "backup"), os.path.join(above, "archive")
+    ports, ledger = [args.sql_port, args.sql_port + 1], Ledger()
+    with Durable(args.binary, args.sql_port, "--archive", archive) as cluster, cluster.undisturbed():
+        moments = Moments(cluster, archive)
+        prepare(ports[0])
+        insist(lambda: fill(ports[0]))
+        deleter = load(args, cluster, ports, ledger, moments, folder, chooser)
+        fill_late(connect(ports[0]))
+        moments.take()
+        # The mistake that all this is there for.
+        for table in ("transfer", "account", "token", "late"):
+            rows(ports[0], f"DROP TABLE IF EXISTS {table}")
+        moments.nothing_is_left()
+        with Cluster(args.binary, args.sql_port + 20, "--nodes", "4") as other, other.undisturbed():
+            check_upkeep(args.binary, cluster, archive, folder)
+            restored(args, cluster, other, archive, folder, ledger, moments, deleter)
+    shutil.rmtree(above)
+    print("archive: all is right")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
@@ -166,70 +296,8 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     args = parser.parse_args()
     print(f"archive: seed {args.seed}", flush=True)
-    above = tempfile.mkdtemp(prefix="latsdb-archive-")
-    folder, archive = os.path.join(above, "backup"), os.path.join(above, "archive")
-    cluster, ports = Durable(args.binary, args.sql_port, "--archive", archive), [args.sql_port, args.sql_port + 1]
-    other, ledger, moments = None, Ledger(), Moments()
-    try:
-        setup = connect(ports[0], 60)
-        prepare(setup)
-        setup.query("CREATE TABLE token (id INT PRIMARY KEY)")
-        setup.query("INSERT INTO token VALUES " + ", ".join(f"({n})" for n in range(1, Deleter.ROWS + 1)))
-        deleter = load(args, cluster, ports, ledger, moments, folder)
-        setup = connect(ports[0], 60)
-        setup.query("CREATE TABLE late (name VARCHAR(20) PRIMARY KEY, n INT, UNIQUE KEY (n))")
-        setup.query("INSERT INTO late VALUES ('a', 1), ('b', 2)")
-        setup.query("UPDATE late SET n = 3 WHERE name = 'a'")
-        setup.query("INSERT INTO late VALUES ('c', 1)")
-        time.sleep(NOTED_WITHIN)
-        moments.take()
-        time.sleep(0.5)
-        # The mistake that all this is there for.
-        for table in ("transfer", "account", "token", "late"):
-            setup.query(f"DROP TABLE {table}")
-        time.sleep(NOTED_WITHIN)
-        other = Cluster(args.binary, args.sql_port + 20, "--nodes", "4")
-
-        def restore(*options, code=0, words="restored"):
-            expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, *options), code, words)
-
-        check_upkeep(args.binary, cluster, archive, folder)
-        for wall, at in moments.taken:
-            until = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(wall)) + f".{int(wall * 1000) % 1000:03}"
-            restore("--archive", archive, "--until", until, words=r"restored [34] tables")
-            # On a busy machine a node may have been started once more.
-            other.wait_whole()
-            there = connect(args.sql_port + 22, 60)
-            check_moment(there, ledger, moments, at)
-            deleter.check(there, moments, at)
-            last = at == moments.taken[-1][1]
-            if last:
-                assert there.query("SELECT name, n FROM late ORDER BY n") == [["c", "1"], ["b", "2"], ["a", "3"]]
-                restore("--archive", archive, "--until", until, code=1, words="test.*already")
-            for table in ("transfer", "account", "token") + (("late",) if last else ()):
-                there.query(f"DROP TABLE {table}")
-        # In the end nothing was left.
-        restore("--archive", archive, words=r"restored 0 tables")
-        restore("--archive", archive, "--until", "2001-01-01 00:00:00", code=1, words="begins at")
-        restore("--archive", archive, "--until", "2101-01-01 00:00:00", code=1, words="goes up to")
-        restore("--archive", archive, "--until", "tomorrow", code=2, words="write a time like")
-        restore("--archive", folder, code=1, words="no redo logs and states")
-        restore("--archive", archive, "--until", "2026-03-01 14:05-05", code=2, words="write a time like")
-        # The files of nodes serve as well, if they are there.
-        restore("--archive", cluster.directory, "--dry-run", words="an archive that tells what happened")
-        # One node's archive is enough where it was there all the time; a gap is named.
-        logs = sorted(glob.glob(os.path.join(archive, "*", "node-*", "redo-0-*")))
-        os.remove(next(log for log in logs if "node-1" in log))
-        os.remove(next(log for log in logs if "node-2" in log))
-        restore("--archive", archive, "--until", until, code=1, words="does not tell everything of the epochs")
-        restore("--archive", archive, code=1, words="does not tell everything of the epochs")
-    finally:
-        for one in filter(None, (cluster, other)):
-            one.run("stop")
-            shutil.rmtree(os.path.dirname(one.directory))
-        shutil.rmtree(above)
-    print("archive: all is right")
-    return 0
+    chooser = random.Random(args.seed)
+    return repeated("archive", lambda: once(args, chooser))
 
 
 if __name__ == "__main__":

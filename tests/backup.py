@@ -15,20 +15,25 @@ import tempfile
 import threading
 import time
 
-from blackout import Durable
-from kill import Cluster, Ledger, Worker, connect, prepare
-from minimysql import Connection, MySQLError
+from cluster import PATIENCE_S, Cluster, CommandFailed, Durable, connect, insist, repeated, wait_until
+from kill import Ledger, Worker, prepare
+from minimysql import MySQLError
 
+# Transfers before a backup is taken.
+SOME = 500
 ODD = """CREATE TABLE odd (id BIGINT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) NOT NULL, amount DECIMAL(20,4), at DATETIME(6),
          data VARBINARY(300), ratio DOUBLE, UNIQUE KEY by_name (name), KEY by_amount (amount, id))"""
 
 
 def run(binary, *arguments):
-    return subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
 
 
 def expect(done, code, words):
     said = done.stdout + done.stderr
+    if code == 0 and done.returncode != 0:
+        # A node may have been removed meanwhile.
+        raise CommandFailed(f"{done.args}: {done.returncode}, {said}")
     assert done.returncode == code and re.search(words, said), f"{done.args}: {done.returncode}, {said}"
 
 
@@ -73,22 +78,23 @@ def backup_under_load(args, cluster, ports, folder, kills):
     workers = [Worker(i + (100 if kills else 1), ports, ledger, stop) for i in range(4)]
     for worker in workers:
         worker.start()
-    time.sleep(1)
+    wait_until("transfers are committed", lambda: len(ledger.committed) > SOME, cluster.describe)
+    victim = cluster.wait_whole()[1]["pid"]
     with ledger.lock:
         before = set(ledger.committed)
-    victim = cluster.nodes()[1]["pid"]
     taking = subprocess.Popen([args.binary, "backup", "--data-dir", cluster.directory, "--to", folder],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if kills:
         time.sleep(0.05)
         os.kill(victim, signal.SIGKILL)
-    said, _ = taking.communicate(timeout=120)
+    said, _ = taking.communicate(timeout=2 * PATIENCE_S)
     time.sleep(0.3)
     stop.set()
     for worker in workers:
-        worker.join(20)
+        worker.join(PATIENCE_S)
         assert not worker.is_alive() and not worker.failure, worker.failure
-    assert taking.returncode == 0, said
+    if taking.returncode != 0:
+        raise CommandFailed(said)
     print(said.strip().splitlines()[-1], flush=True)
     return ledger, before
 
@@ -138,15 +144,72 @@ def refused(args, cluster, folder):
 
 
 def into_fewer_nodes(args, cluster, folder, expected):
-    """Four nodes in two groups, then one that is alone."""
+    """Four nodes in two groups, then one that is alone: nobody removes it."""
     expect(run(args.binary, "backup", "--data-dir", cluster.directory, "--to", folder), 0, "epoch")
-    alone = Cluster(args.binary, args.sql_port + 60, "--nodes", "1", "--replicas", "1")
-    try:
+    with Cluster(args.binary, args.sql_port + 60, "--nodes", "1", "--replicas", "1") as alone:
         expect(run(args.binary, "restore", "--data-dir", alone.directory, "--from", folder), 0, "restored 5 tables")
-        assert content(connect(args.sql_port + 60, 60)) == expected, "the rows are others"
-    finally:
-        alone.run("stop")
-        shutil.rmtree(os.path.dirname(alone.directory))
+        assert content(connect(args.sql_port + 60)) == expected, "the rows are others"
+
+
+def with_two(args, cluster, folder, chooser):
+    """Backups of one cluster, and another one of another shape: four nodes in two groups, and nothing on disk."""
+    ports = [args.sql_port, args.sql_port + 1]
+    prepare(ports[0])
+    setup = connect(ports[0])
+    fill_odd(setup)
+    expected, began = content(setup), time.monotonic()
+    ledger, before = backup_under_load(args, cluster, ports, folder, False)
+    expect(run(args.binary, "backup", "verify", folder), 0, "it is whole")
+    refused(args, cluster, folder)
+    damage(args, folder, chooser)
+    with Cluster(args.binary, args.sql_port + 50, "--nodes", "4") as other, other.undisturbed():
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder), 0, "restored 5 tables")
+        there = connect(args.sql_port + 52)
+        assert content(there) == expected, "the rows are others"
+        check_bank(there, ledger, before, began)
+        assert there.query("SHOW TABLES FROM empty_one") == [["nothing"]]
+        try:
+            there.query("INSERT INTO odd (name) VALUES ('name 200')")
+            raise AssertionError("the unique key was not restored")
+        except MySQLError as error:
+            if error.number != 1062:
+                raise
+        newest = max(int(row[0]) for row in expected[0])
+        there.query("INSERT INTO odd (name) VALUES ('new')")
+        assert int(there.query("SELECT id FROM odd WHERE name = 'new'")[0][0]) > newest, "AUTO_INCREMENT has begun again"
+        into_fewer_nodes(args, other, folder + "-of-four", content(there))
+        # One table of it, while the rest is there.
+        there.query("DROP TABLE odd")
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, "--table", "test.odd"), 0, "restored 1 tables")
+        assert content(connect(args.sql_port + 51))[0] == expected[0], "the rows are others"
+        # Rows are missing: it says so, and which tables are not complete.
+        there.query("DROP TABLE odd")
+        spoilt = cut_between_blocks(folder)
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", spoilt, "--table", "test.odd"), 1,
+               r"it has 1 of its \d+ blocks.*may lack rows: .*test.odd")
+        # A node dies while a backup is taken.
+        began = time.monotonic()
+        again = folder + "-again"
+        insist(lambda: connect(ports[0]).query("TRUNCATE TABLE transfer"))
+        insist(lambda: connect(ports[0]).query("UPDATE account SET balance = 0"))
+        ledger, before = backup_under_load(args, cluster, ports, again, True)
+        for table in ("account", "transfer"):
+            there.query(f"DROP TABLE {table}")
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", again, "--table", "test.account",
+                   "--table", "test.transfer"), 0, "restored 2 tables")
+        check_bank(connect(args.sql_port + 50), ledger, before, began)
+        # What did not come to its end is no backup.
+        os.remove(os.path.join(again, "backup.lats"))
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", again), 1, "did not come to its end")
+
+
+def once(args, chooser):
+    folder = os.path.join(tempfile.mkdtemp(prefix="latsdb-backups-"), "one")
+    with Durable(args.binary, args.sql_port) as cluster, cluster.undisturbed():
+        with_two(args, cluster, folder, chooser)
+    shutil.rmtree(os.path.dirname(folder))
+    print("backup: all is right")
+    return 0
 
 
 def main():
@@ -156,66 +219,8 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     args = parser.parse_args()
     print(f"backup: seed {args.seed}", flush=True)
-    chooser, folder = random.Random(args.seed), os.path.join(tempfile.mkdtemp(prefix="latsdb-backups-"), "one")
-    cluster, ports = Durable(args.binary, args.sql_port), [args.sql_port, args.sql_port + 1]
-    other = None
-    try:
-        setup = connect(ports[0], 60)
-        prepare(setup)
-        fill_odd(setup)
-        expected, began = content(setup), time.monotonic()
-        ledger, before = backup_under_load(args, cluster, ports, folder, False)
-        expect(run(args.binary, "backup", "verify", folder), 0, "it is whole")
-        refused(args, cluster, folder)
-        damage(args, folder, chooser)
-        # Another shape: four nodes in two groups, and nothing on disk.
-        other = Cluster(args.binary, args.sql_port + 50, "--nodes", "4")
-        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder), 0, "restored 5 tables")
-        # On a busy machine a node may have been started once more.
-        other.wait_whole()
-        there = connect(args.sql_port + 52, 60)
-        assert content(there) == expected, "the rows are others"
-        check_bank(there, ledger, before, began)
-        assert there.query("SHOW TABLES FROM empty_one") == [["nothing"]]
-        try:
-            there.query("INSERT INTO odd (name) VALUES ('name 200')")
-            raise AssertionError("the unique key was not restored")
-        except MySQLError as error:
-            assert error.number == 1062, error
-        newest = max(int(row[0]) for row in expected[0])
-        there.query("INSERT INTO odd (name) VALUES ('new')")
-        assert int(there.query("SELECT id FROM odd WHERE name = 'new'")[0][0]) > newest, "AUTO_INCREMENT has begun again"
-        into_fewer_nodes(args, other, folder + "-of-four", content(there))
-        # One table of it, while the rest is there.
-        there.query("DROP TABLE odd")
-        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, "--table", "test.odd"), 0, "restored 1 tables")
-        assert content(connect(args.sql_port + 51, 60))[0] == expected[0], "the rows are others"
-        # Rows are missing: it says so, and which tables are not complete.
-        there.query("DROP TABLE odd")
-        spoilt = cut_between_blocks(folder)
-        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", spoilt, "--table", "test.odd"), 1,
-               r"it has 1 of its \d+ blocks.*may lack rows: .*test.odd")
-        # A node dies while a backup is taken.
-        began = time.monotonic()
-        again = folder + "-again"
-        setup.query("TRUNCATE TABLE transfer")
-        setup.query("UPDATE account SET balance = 0")
-        ledger, before = backup_under_load(args, cluster, ports, again, True)
-        for table in ("account", "transfer"):
-            there.query(f"DROP TABLE {table}")
-        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", again, "--table", "test.account",
-                   "--table", "test.transfer"), 0, "restored 2 tables")
-        check_bank(connect(args.sql_port + 50, 60), ledger, before, began)
-        # What did not come to its end is no backup.
-        os.remove(os.path.join(again, "backup.lats"))
-        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", again), 1, "did not come to its end")
-    finally:
-        for one in filter(None, (cluster, other)):
-            one.run("stop")
-            shutil.rmtree(os.path.dirname(one.directory))
-        shutil.rmtree(os.path.dirname(folder))
-    print("backup: all is right")
-    return 0
+    chooser = random.Random(args.seed)
+    return repeated("backup", lambda: once(args, chooser))
 
 
 if __name__ == "__main__":

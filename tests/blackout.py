@@ -9,17 +9,17 @@ Transfers of the other sessions may be lost if they were committed in the last m
 """
 
 import argparse
+import contextlib
 import os
 import random
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-from kill import Cluster, Ledger, Worker, check, connect, prepare, wait_until, is_alive
-from minimysql import Connection, MySQLError
+from cluster import PATIENCE_S, Durable, connect, insist, is_temporary, rows, wait_until
+from kill import Ledger, Worker, check, prepare
+from minimysql import MySQLError
 
 
 class DiskWorker(Worker):
@@ -42,64 +42,53 @@ class Definer(threading.Thread):
         self.nodes_die = False
 
     def run(self):
-        try:
-            connection = connect(self.port, 5)
-            connection.query("SET durability = 'disk'")
-            for at in range(100_000):
-                if self.stopped.is_set():
-                    return
+        connection = None
+        for at in range(100_000):
+            if self.stopped.is_set():
+                return
+            try:
+                connection = connection or self.arrive()
                 name = f"made_{self.number}_{at}"
-                # What is under way when all die may be there or not.
+                # What is under way when a node dies may be there or not.
                 connection.query(f"CREATE TABLE {name} (id INT PRIMARY KEY)")
                 self.created.append(name)
                 if at % 3 == 2:
                     gone = self.created.pop(0)
                     connection.query(f"DROP TABLE {gone}")
                     self.dropped.append(gone)
-        except (OSError, MySQLError) as error:
-            if not self.nodes_die:
-                self.failure = str(error)
+            except (OSError, MySQLError) as error:
+                if not self.nodes_die and not is_temporary(error):
+                    self.failure = str(error)
+                    return
+                connection = None
+                time.sleep(0.02)
 
-    def check(self, connection):
-        there = {row[0] for row in connection.query("SHOW TABLES")}
+    def arrive(self):
+        connection = connect(self.port)
+        connection.query("SET durability = 'disk'")
+        return connection
+
+    def check(self, port):
+        there = {row[0] for row in rows(port, "SHOW TABLES")}
         wrong = [f"table {name} was created, and is gone" for name in self.created if name not in there]
         wrong += [f"table {name} was dropped, and is there" for name in self.dropped if name in there]
         for name in there:
             if name.startswith("made_"):
-                connection.query(f"DROP TABLE {name}")
+                rows(port, f"DROP TABLE IF EXISTS {name}")
         return wrong
 
 
-class Durable(Cluster):
-    """A cluster that keeps its rows."""
-
-    def __init__(self, binary, sql_port, *options, memory_mib=1024):
-        self.binary, self.sql_port, self.options, self.memory_mib = binary, sql_port, options, memory_mib
-        self.directory = os.path.join(tempfile.mkdtemp(prefix="latsdb-blackout-"), "data")
-        self.start()
-
-    def start(self):
-        self.run("start", "--sql-port", str(self.sql_port), "--detach", "--restart-delay-ms", "200",
-                 "--memory-mib", str(self.memory_mib), *self.options)
-
-    def processes(self):
-        """Node processes, and the supervisor."""
-        listed = subprocess.run(["pgrep", "-f", f"node --data-dir {self.directory} "], capture_output=True, text=True, check=False)
-        nodes = [int(p) for p in listed.stdout.split()]
-        with open(os.path.join(self.directory, "supervisor.pid"), encoding="utf8") as file:
-            return nodes, int(file.read())
-
-    def kill_all(self, supervisor_too, chooser):
-        nodes, supervisor = self.processes()
-        chooser.shuffle(nodes)
-        # The load goes on until the processes are dead.
-        for pid in ([supervisor] if supervisor_too else []) + nodes:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        for pid in nodes:
-            wait_until(lambda pid=pid: not is_alive(pid), 20, "a killed process does not end")
+def come_up(cluster, removed):
+    """Until it is whole. All of a node group may have been gone for a moment, if a node was removed besides: then the others go on
+    without it until all are started again."""
+    wait_until("the cluster is whole", lambda: cluster.whole() or cluster.has_lost_rows(), cluster.describe)
+    if cluster.has_lost_rows():
+        others = cluster.removed()[len(removed):]
+        assert others, f"a node group is lost: {cluster.describe()}"
+        print(f"blackout: a node group is lost, for nodes {others} were removed: all are started again", flush=True)
+        cluster.stop()
+        cluster.start()
+    cluster.wait_whole()
 
 
 def blackout(cluster, ports, ledger, number, args, chooser):
@@ -117,28 +106,28 @@ def blackout(cluster, ports, ledger, number, args, chooser):
     stop.set()
     killed = time.monotonic()
     for thread in workers + [definer]:
-        thread.join(20)
+        thread.join(PATIENCE_S)
     if stuck := [w.name for w in workers + [definer] if w.is_alive()]:
         return [f"threads {stuck} hang"], {}
+    removed = cluster.removed()
     if by_hand:
-        starting = subprocess.Popen([cluster.binary, "start", "--data-dir", cluster.directory, "--sql-port", str(cluster.sql_port),
-                                     "--detach", "--restart-delay-ms", "200", "--memory-mib", "1024", *cluster.options],
-                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        starting = cluster.starting()
     # Two deaths at the wrong moment cost one of several node groups, and the others go on without it.
     again = chooser.choice([0, 0, 1, 3] if args.nodes == args.replicas else [0, 1])
     for _ in range(again):
         time.sleep(chooser.uniform(0.0, 0.4))
         nodes, _ = cluster.processes()
         if nodes:
-            os.kill(chooser.choice(nodes), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chooser.choice(nodes), signal.SIGKILL)
     if by_hand:
-        _, errors = starting.communicate(timeout=120)
+        _, errors = starting.communicate(timeout=PATIENCE_S)
         if starting.returncode != 0:
             return [f"the cluster does not start again: {errors}"], {}
-    cluster.wait_whole(120)
+    come_up(cluster, removed)
     up = time.monotonic() - killed
     lost = 0
-    there = {int(r[0]) for r in connect(ports[0], 30).query("SELECT id FROM transfer")}
+    there = {int(r[0]) for r in rows(ports[0], "SELECT id FROM transfer")}
     for worker in workers:
         own = worker.ledger
         if not isinstance(worker, DiskWorker):
@@ -147,12 +136,21 @@ def blackout(cluster, ports, ledger, number, args, chooser):
             own.unknown += [n for n in own.committed if n not in there]
             own.committed = kept
         ledger.add(own)
-    wrong = check(ledger, ports) + definer.check(connect(ports[0], 30))
+    wrong = check(ledger, ports) + definer.check(ports[0])
     disk = sum(len(w.ledger.committed) for w in workers if isinstance(w, DiskWorker))
     print(f"blackout {number}: {'all' if by_hand else 'all nodes'} killed, {again} killed again, whole after {up:.2f} s; {disk} commits and {len(definer.created)} tables on disk, "
           f"{lost} others lost, {len(there)} transfers", flush=True)
     failures = [w.failure for w in workers + [definer] if w.failure]
     return wrong + [f"a thread of the test failed: {f}" for f in failures], {"up": up, "lost": lost}
+
+
+def sync(port):
+    """What was committed before is on disk then."""
+    connection = connect(port)
+    connection.query("SET durability = 'disk'")
+    connection.query("REPLACE INTO transfer VALUES (0, 0, 1, 0)")
+    connection.query("DELETE FROM transfer WHERE id = 0")
+    connection.close()
 
 
 def main():
@@ -167,28 +165,16 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     args = parser.parse_args()
     print(f"blackout: seed {args.seed}, {args.rounds} rounds", flush=True)
-    cluster = Durable(args.binary, args.sql_port, "--nodes", str(args.nodes), "--replicas", str(args.replicas))
     ports = [args.sql_port + i for i in range(args.nodes)]
     chooser, ledger, wrong = random.Random(args.seed), Ledger(), []
-    try:
-        setup = Connection(ports[0], "test")
-        prepare(setup)
-        setup.query("SET durability = 'disk'")
-        # The tables were created before: they, and the rows in them, are on disk then.
-        setup.query("INSERT INTO transfer VALUES (0, 0, 1, 0)")
-        setup.query("DELETE FROM transfer WHERE id = 0")
-        setup.close()
+    with Durable(args.binary, args.sql_port, "--nodes", str(args.nodes), "--replicas", str(args.replicas)) as cluster:
+        prepare(ports[0])
+        insist(lambda: sync(ports[0]))
         for number in range(1, args.rounds + 1):
             found, _ = blackout(cluster, ports, ledger, number, args, chooser)
             wrong += [f"round {number}: {what}" for what in found]
             if wrong:
                 break
-    finally:
-        try:
-            cluster.run("stop")
-        except (RuntimeError, OSError, MySQLError, subprocess.TimeoutExpired) as error:
-            wrong.append(f"the cluster does not stop: {error}")
-            cluster.kill_all(True, chooser)
     for what in wrong:
         print(f"blackout: WRONG: {what} (directory: {cluster.directory})")
     print(f"blackout: {len(ledger.committed)} acknowledged, {len(ledger.refused)} refused, {len(ledger.unknown)} cut off or lost; "

@@ -10,15 +10,16 @@ import glob
 import os
 import random
 import shutil
-import subprocess
 import sys
 import time
 
-from blackout import Durable
-from kill import connect
-from minimysql import Connection
+from cluster import Durable, connect, insist, rows, wait_until
 
 ROWS = 3_000
+# A cluster that says what is wrong might serve all the same, a little later.
+LATER_S = 4.0
+# What a node says that cannot use its files, or waits for others.
+REASONS = ("cannot be used", "damaged", "starts again when")
 
 
 def flip(path, chooser):
@@ -68,23 +69,24 @@ def files(directory, node, kind):
 
 
 def content(ports):
-    return [connect(p, 30).query("SELECT id, value FROM thing ORDER BY id") for p in ports]
+    return [rows(p, "SELECT id, value FROM thing ORDER BY id") for p in ports]
 
 
-def start(cluster, seconds):
-    """True if it serves; else what its log says, and it is stopped."""
-    line = [cluster.binary, "start", "--data-dir", cluster.directory, "--sql-port", str(cluster.sql_port), "--detach",
-            "--restart-delay-ms", "200", "--memory-mib", "1024", *cluster.options]
-    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        if process.wait(seconds) == 0:
-            return True, ""
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    with open(cluster.directory + ".log", encoding="utf8", errors="replace") as log:
-        text = log.read()
-    cluster.run("stop")
+def start(cluster, must_serve, says):
+    """Starts it; gives whether it serves, and what its log says. If it does not serve, because of what it `says`, it is stopped."""
+    earlier = len(cluster.log())
+    process = cluster.starting()
+    has_ended = lambda: process.poll() is not None
+    wait_until("the cluster serves, or says why not",
+               lambda: has_ended() or (not must_serve and says(cluster.log()[earlier:])), cluster.describe)
+    later = time.monotonic() + LATER_S
+    wait_until("a little later", lambda: has_ended() or time.monotonic() > later)
+    text = cluster.log()[earlier:]
+    if process.poll() == 0:
+        return True, text
+    process.kill()
+    process.communicate()
+    cluster.stop()
     return False, text
 
 
@@ -99,19 +101,20 @@ def one_damage(cluster, ports, expected, kind, what, nodes, keep, chooser):
         path = chooser.choice(found)
         DAMAGES[what](path, chooser)
         touched.append(os.path.basename(path))
-    serves, text = start(cluster, 15 if len(nodes) == 1 else 8)
+    must_serve = len(nodes) == 1 and what not in REFUSED
+    told_in = lambda text: [line for line in text.splitlines() if any(r in line for r in REASONS)]
+    serves, text = start(cluster, must_serve, told_in)
     name = f"{kind} of node {nodes} ({', '.join(touched)}): {what}"
     if not serves:
-        reasons = ("cannot be used", "damaged", "starts again when")
-        told = [line for line in text.splitlines() if any(r in line for r in reasons)]
-        if len(nodes) == 1 and what not in REFUSED:
+        told = told_in(text)
+        if must_serve:
             return [f"{name}: the cluster does not start: {told[-1:] or text[-300:]}"], name
         if not told:
             return [f"{name}: it does not say why it does not start: {text[-300:]}"], name
         return [], name + ": told, does not serve"
-    cluster.wait_whole(60)
+    cluster.wait_whole()
     found = content(ports)
-    cluster.run("stop")
+    cluster.stop()
     if any(f != found[0] for f in found):
         return [f"{name}: the nodes give different rows"], name
     if len(nodes) == 1 and found[0] != expected:
@@ -137,15 +140,24 @@ def all_logs(cluster, what, damage, words):
     for node in (1, 2):
         for path in files(cluster.directory, node, "redo"):
             damage(path)
-    serves, text = start(cluster, 12)
+    told_in = lambda text: all(word in text for word in words)
+    serves, text = start(cluster, False, told_in)
     if serves:
-        cluster.run("stop")
+        cluster.stop()
     shutil.rmtree(cluster.directory)
     os.rename(keep, cluster.directory)
     if serves:
         return [f"{what}, and the cluster serves"]
-    told = all(word in text for word in words)
-    return [] if told else [f"{what}: it does not say so: {text[-300:]}"]
+    return [] if told_in(text) else [f"{what}: it does not say so: {text[-300:]}"]
+
+
+def fill(port):
+    connection = connect(port)
+    connection.query("CREATE TABLE IF NOT EXISTS thing (id INT PRIMARY KEY, value VARCHAR(200), KEY (value))")
+    connection.query("SET durability = 'disk'")
+    for at in range(0, ROWS, 100):
+        connection.query("REPLACE INTO thing VALUES " + ",".join(f"({i}, 'value {i} {'x' * 100}')" for i in range(at, at + 100)))
+    connection.close()
 
 
 def main():
@@ -157,16 +169,11 @@ def main():
     args = parser.parse_args()
     print(f"damage: seed {args.seed}", flush=True)
     chooser, wrong = random.Random(args.seed), []
-    cluster = Durable(args.binary, args.sql_port)
     ports = [args.sql_port, args.sql_port + 1]
-    try:
-        setup = Connection(ports[0], "test")
-        setup.query("CREATE TABLE thing (id INT PRIMARY KEY, value VARCHAR(200), KEY (value))")
-        setup.query("SET durability = 'disk'")
-        for at in range(0, ROWS, 100):
-            setup.query("INSERT INTO thing VALUES " + ",".join(f"({i}, 'value {i} {'x' * 100}')" for i in range(at, at + 100)))
-        setup.close()
-        cluster.run("stop")
+    with Durable(args.binary, args.sql_port) as cluster:
+        insist(lambda: fill(ports[0]))
+        cluster.wait_whole()
+        cluster.stop()
         words = ["can give back epoch", "has a head that can be read"]
         wrong += all_logs(cluster, "all heads of redo logs are damaged", damage_head, words)
         wrong += all_logs(cluster, "all redo logs are gone", os.remove, ["can give back epoch"])
@@ -174,7 +181,7 @@ def main():
         cluster.start()
         cluster.wait_whole()
         expected = content(ports)[0]
-        cluster.run("stop")
+        cluster.stop()
         keep = cluster.directory + ".kept"
         shutil.copytree(cluster.directory, keep)
         for _ in range(args.rounds):
@@ -184,11 +191,6 @@ def main():
                         found, said = one_damage(cluster, ports, expected, kind, what, nodes, keep, chooser)
                         wrong += found
                         print(f"damage: {'WRONG' if found else 'ok   '} {found[0] if found else said}", flush=True)
-    finally:
-        try:
-            cluster.run("stop")
-        except RuntimeError as error:
-            wrong.append(str(error))
     print(f"damage: {len(wrong)} wrong: {wrong}" if wrong else "damage: all is right")
     return 1 if wrong else 0
 

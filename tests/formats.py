@@ -13,13 +13,12 @@ import os
 import random
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 import time
 from decimal import Decimal
 
-from minimysql import Connection
+from cluster import Disturbed, Durable, connect, repeated
 from object_store import packages
 
 sys.path.append(packages())
@@ -420,28 +419,26 @@ def check_node(directory, expected):
     return len(images)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
-    parser.add_argument("--sql-port", type=int, default=16936)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    args = parser.parse_args()
-    print(f"formats: seed {args.seed}", flush=True)
-    chooser, directory = random.Random(args.seed), tempfile.mkdtemp(prefix="latsdb-formats-")
-    data, backup = os.path.join(directory, "data"), os.path.join(directory, "backup")
+def filled(args, chooser, backup):
+    """The directory of a cluster that was filled, and stopped when both nodes had all rows on their disks; and the rows."""
+    with Durable(args.binary, args.sql_port, memory_mib=512) as cluster:
+        with cluster.undisturbed():
+            connection = connect(args.sql_port)
+            connection.query("SET PERSIST durability = 'disk', SESSION durability = DEFAULT")
+            fill(connection, chooser)
+            expected = selected(connection, "every_type")
+            cluster.run("backup", "--to", backup)
+        cluster.wait_whole()
+        removed = cluster.removed()
+    if cluster.removed() != removed:
+        raise Disturbed("a node was removed while the cluster was stopped: its files may lack rows")
+    return cluster.directory, expected
 
-    def run(command, *options):
-        subprocess.run([args.binary, command, "--data-dir", data, *options], check=True, stdout=subprocess.DEVNULL, timeout=120)
 
-    run("start", "--sql-port", str(args.sql_port), "--detach", "--memory-mib", "512")
-    try:
-        connection = Connection(args.sql_port, "test", timeout=60)
-        connection.query("SET PERSIST durability = 'disk', SESSION durability = DEFAULT")
-        fill(connection, chooser)
-        expected = selected(connection, "every_type")
-        run("backup", "--to", backup)
-    finally:
-        run("stop")
+def once(args, chooser):
+    directory = tempfile.mkdtemp(prefix="latsdb-formats-")
+    backup = os.path.join(directory, "backup")
+    data, expected = filled(args, chooser, backup)
     counts = [check_node(os.path.join(data, f"node-{node}"), expected) for node in (1, 2)]
     catalog, rows = from_backup(backup)
     table = next(t for t in catalog["tables"].values() if t["name"] == "every_type")
@@ -450,6 +447,17 @@ def main():
     shutil.rmtree(directory)
     print(f"formats: control files, logs and a backup have {counts} and {len(rows[table['id']])} rows, as SQL says and as the documents say")
     return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
+    parser.add_argument("--sql-port", type=int, default=16936)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    args = parser.parse_args()
+    print(f"formats: seed {args.seed}", flush=True)
+    chooser = random.Random(args.seed)
+    return repeated("formats", lambda: once(args, chooser))
 
 
 if __name__ == "__main__":

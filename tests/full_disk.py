@@ -10,11 +10,9 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
-from blackout import Durable
-from kill import TEMPORARY, connect, wait_until
+from cluster import PATIENCE_S, TEMPORARY, Disturbed, Durable, connect, repeated, rows as rows_of, wait_until
 from minimysql import MySQLError
 
 ROWS = 200
@@ -26,8 +24,7 @@ class Small(Durable):
 
     def __init__(self, binary, sql_port, mib):
         super().__init__(binary, sql_port)
-        self.wait_whole()
-        self.run("stop")
+        self.stop()
         self.disk = os.path.join(self.directory, "node-2")
         shutil.copytree(self.disk, self.disk + ".kept")
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "latsdb-test", self.disk],
@@ -45,10 +42,11 @@ class Small(Durable):
     def free_mib(self):
         return shutil.disk_usage(self.disk).free >> 20
 
-    def end(self):
-        subprocess.run([self.binary, "stop", "--data-dir", self.directory], capture_output=True, timeout=60, check=False)
-        subprocess.run(["umount", self.disk], check=False)
-        shutil.rmtree(os.path.dirname(self.directory))
+    def __exit__(self, *what):
+        try:
+            super().__exit__(*what)
+        finally:
+            subprocess.run(["umount", self.disk], check=False)
 
 
 def insert(connection, first):
@@ -58,7 +56,7 @@ def insert(connection, first):
 
 def fill(cluster, connection):
     """Until the disk is full, and changes are refused; gives the number of rows."""
-    at, refused, end = 0, 0, time.monotonic() + 200
+    at, refused, end = 0, 0, time.monotonic() + 3 * PATIENCE_S
     while refused < 5:
         assert time.monotonic() < end, f"{at} rows, {cluster.free_mib()} MiB are free, {refused} changes were refused"
         try:
@@ -71,52 +69,62 @@ def fill(cluster, connection):
     return at
 
 
+def once(args):
+    with Small(args.binary, args.sql_port, args.mib) as cluster:
+        cluster.start()
+        cluster.wait_whole()
+        removed, processes = cluster.removed(), cluster.pids()
+
+        def nobody_has_ended():
+            if cluster.pids() != processes:
+                if cluster.was_disturbed(removed):
+                    raise Disturbed(f"nodes {cluster.removed()[len(removed):]} were removed")
+                raise AssertionError("a node has ended")
+
+        with cluster.undisturbed():
+            connection = connect(args.sql_port)
+            connection.query("CREATE TABLE t (id INT PRIMARY KEY, pad VARCHAR(2000) NOT NULL)")
+            rows = fill(cluster, connection)
+            nobody_has_ended()
+            assert cluster.free_mib() < 8, "changes are refused although there is room"
+            print(f"full disk: {rows} rows, then changes are refused; {cluster.free_mib()} MiB are free", flush=True)
+            for port in (args.sql_port, args.sql_port + 1):
+                reader = connect(port)
+                assert reader.query("SELECT COUNT(*) FROM t") == [[str(rows)]], "reads do not go on"
+                assert reader.query(f"SELECT id FROM t WHERE id = {rows - 1}") == [[str(rows - 1)]]
+            nobody_has_ended()
+            cluster.grow(4 * args.mib)
+            connection.query("SET durability = 'disk'")
+
+            def goes_on():
+                try:
+                    insert(connection, rows)
+                    return True
+                except MySQLError as error:
+                    # An earlier try whose outcome was unknown may have come about.
+                    assert error.number in TEMPORARY | {1062}, error
+                    return error.number == 1062
+
+            _, took = wait_until("changes go on when there is room", goes_on, cluster.describe)
+            print(f"full disk: changes go on {took:.2f} s after there was room", flush=True)
+            rows += ROWS
+            nobody_has_ended()
+        cluster.kill_all(False, random.Random(1))
+        cluster.wait_whole()
+        for port in (args.sql_port, args.sql_port + 1):
+            found = rows_of(port, "SELECT COUNT(*), MAX(id) FROM t")
+            assert found == [[str(rows), str(rows - 1)]], f"{found} instead of {rows} rows"
+    print("full disk: all is right")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
     parser.add_argument("--mib", type=int, default=100)
     parser.add_argument("--sql-port", type=int, default=16106)
     args = parser.parse_args()
-    cluster = Small(args.binary, args.sql_port, args.mib)
-    try:
-        cluster.start()
-        processes = sorted(cluster.processes()[0])
-        connection = connect(args.sql_port, 60)
-        connection.query("CREATE TABLE t (id INT PRIMARY KEY, pad VARCHAR(2000) NOT NULL)")
-        rows = fill(cluster, connection)
-        assert cluster.free_mib() < 8, "changes are refused although there is room"
-        print(f"full disk: {rows} rows, then changes are refused; {cluster.free_mib()} MiB are free", flush=True)
-        for port in (args.sql_port, args.sql_port + 1):
-            reader = connect(port, 10)
-            assert reader.query("SELECT COUNT(*) FROM t") == [[str(rows)]], "reads do not go on"
-            assert reader.query(f"SELECT id FROM t WHERE id = {rows - 1}") == [[str(rows - 1)]]
-        assert sorted(cluster.processes()[0]) == processes, "a node has ended"
-        cluster.grow(4 * args.mib)
-        connection.query("SET durability = 'disk'")
-
-        def goes_on():
-            try:
-                insert(connection, rows)
-                return True
-            except MySQLError as error:
-                # An earlier try whose outcome was unknown may have come about.
-                assert error.number in TEMPORARY | {1062}, error
-                return error.number == 1062
-
-        began = time.monotonic()
-        wait_until(goes_on, 20, "changes are refused although there is room")
-        print(f"full disk: changes go on {time.monotonic() - began:.2f} s after there was room", flush=True)
-        rows += ROWS
-        assert sorted(cluster.processes()[0]) == processes, "a node has ended"
-        cluster.kill_all(False, random.Random(1))
-        cluster.wait_whole(60)
-        for port in (args.sql_port, args.sql_port + 1):
-            found = connect(port, 30).query("SELECT COUNT(*), MAX(id) FROM t")
-            assert found == [[str(rows), str(rows - 1)]], f"{found} instead of {rows} rows"
-    finally:
-        cluster.end()
-    print("full disk: all is right")
-    return 0
+    return repeated("full disk", lambda: once(args))
 
 
 if __name__ == "__main__":

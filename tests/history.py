@@ -3,6 +3,9 @@
 while nodes die, freeze or are told to stop. `lats-history` then looks for anomalies: transactions that lock must be
 strictly serializable, single lists that are read without locks linearizable.
 
+The rows are in memory only. If nodes are removed by the others in the moment of a fault, because they got no processor time for a
+lease, all replicas of a row may be gone: then all begins once more.
+
 history.py [--binary latsdb] [--checker lats-history] [--nodes 2] [--replicas 2] [--faults kill,freeze,stop]
            [--rounds 6] [--sql-port 14506] [--seed N]
 """
@@ -18,17 +21,20 @@ import tempfile
 import threading
 import time
 
-from kill import Cluster, connect
-from minimysql import Connection, MySQLError
+from cluster import PATIENCE_S, TEMPORARY, Cluster, CommandFailed, Disturbed, connect, insist, is_unknown, repeated, wait_until
+from minimysql import MySQLError
 
-PLACES, PER_PLACE, LENGTH_MAX = 6, 200, 40
+PLACES, PER_PLACE, LENGTH_MAX = 6, 900, 40
 ELEMENTS_PER_CLIENT = 10_000_000
-# Lock wait timeout, deadlock, temporary error; too many connections, shutdown.
-TEMPORARY = {1205, 1213, 1297, 1040, 1053}
+# Fewer committed transactions say nothing.
+AT_LEAST = 200
 
 
 class ListClient(threading.Thread):
     """Works with lists through one node, or through another one while that is away; keeps the history."""
+
+    # A process that ends closes its connections, a network that is cut does not.
+    patience_s = 5
 
     def __init__(self, number, places, seed, stop):
         super().__init__(daemon=True)
@@ -36,6 +42,8 @@ class ListClient(threading.Thread):
         self.random = random.Random(seed)
         self.element = number * ELEMENTS_PER_CLIENT
         self.current = [place * 1000 for place in range(PLACES)]
+        # Places whose last list is long: nobody appends there any more.
+        self.full = set()
         self.place = places[number % len(places)]
         self.connection, self.history, self.failure = None, [], None
 
@@ -44,7 +52,7 @@ class ListClient(threading.Thread):
             while not self.stop.is_set():
                 try:
                     if self.connection is None:
-                        self.connection = connect(self.place, 5)
+                        self.connection = connect(self.place, self.patience_s)
                     self.random.choice((self.look, self.change, self.change))()
                 except OSError:
                     self.away()
@@ -55,6 +63,10 @@ class ListClient(threading.Thread):
                         self.away()
         except Exception as error:  # a thread of a test: whatever ends it is told at the end
             self.failure = error
+        finally:
+            # Its locks go with it.
+            if self.connection:
+                self.connection.close()
 
     def away(self):
         self.connection = None
@@ -70,9 +82,12 @@ class ListClient(threading.Thread):
 
     def seen(self, number, rows):
         elements = [int(part) for part in rows[0][0].split(",") if part]
-        if len(elements) >= LENGTH_MAX and self.current[number // 1000] == number:
-            assert number % 1000 + 1 < PER_PLACE, "the lists are full; prepare more"
-            self.current[number // 1000] = number + 1
+        place = number // 1000
+        if len(elements) >= LENGTH_MAX and self.current[place] == number:
+            if number % 1000 + 1 < PER_PLACE:
+                self.current[place] = number + 1
+            else:
+                self.full.add(place)
         return {"read": {"list": number, "elements": elements}}
 
     def look(self):
@@ -92,6 +107,8 @@ class ListClient(threading.Thread):
             for _ in range(1 if alone else self.random.randint(1, 4)):
                 number = self.list()
                 kind = "append" if alone else self.random.choice(("append", "append", "share", "update"))
+                if number // 1000 in self.full:
+                    kind = "share"
                 if kind == "append":
                     self.element += 1
                     actions.append({"append": {"list": number, "element": self.element}})
@@ -111,7 +128,7 @@ class ListClient(threading.Thread):
             outcome = "unknown" if committing else "rolled_back"
             raise
         except MySQLError as error:
-            outcome = "unknown" if committing and "LDB-29" in str(error) else "rolled_back"
+            outcome = "unknown" if committing and is_unknown(error) else "rolled_back"
             try:
                 run("ROLLBACK")
             except MySQLError:
@@ -121,26 +138,36 @@ class ListClient(threading.Thread):
             self.note(begun, outcome, True, actions)
 
 
-def prepare(connection):
-    connection.query("CREATE TABLE lists (id BIGINT PRIMARY KEY, elements VARBINARY(2000) NOT NULL)")
-    for place in range(PLACES):
-        rows = ",".join(f"({place * 1000 + number}, '')" for number in range(PER_PLACE))
-        connection.query(f"INSERT INTO lists VALUES {rows}")
+def prepare(place):
+    def ask():
+        connection = connect(place)
+        connection.query("CREATE TABLE IF NOT EXISTS lists (id BIGINT PRIMARY KEY, elements VARBINARY(2000) NOT NULL)")
+        for list_place in range(PLACES):
+            rows = ",".join(f"({list_place * 1000 + number}, '')" for number in range(PER_PLACE))
+            connection.query(f"REPLACE INTO lists VALUES {rows}")
+        connection.close()
+    insist(ask)
 
 
-def final_reads(connection, clients):
+def committed(clients):
+    return sum(t["outcome"] == "committed" for client in clients for t in list(client.history))
+
+
+def final_reads(place, clients):
     """All lists that were used, as one more transaction sees them."""
-    begun, actions = time.monotonic_ns(), []
-    connection.query("BEGIN")
-    for place in range(PLACES):
-        last = max(client.current[place] for client in clients)
-        for number in range(place * 1000, min(last + 20, place * 1000 + PER_PLACE)):
-            rows = connection.query(f"SELECT elements FROM lists WHERE id = {number} FOR SHARE")
-            elements = [int(part) for part in rows[0][0].split(",") if part]
-            actions.append({"read": {"list": number, "elements": elements}})
-    connection.query("COMMIT")
-    return {"client": 0, "begun_ns": begun, "ended_ns": time.monotonic_ns(), "outcome": "committed", "locks": True,
-            "actions": actions}
+    def ask():
+        connection, begun, actions = connect(place), time.monotonic_ns(), []
+        connection.query("BEGIN")
+        for list_place in range(PLACES):
+            last = max(client.current[list_place] for client in clients)
+            for number in range(list_place * 1000, min(last + 20, list_place * 1000 + PER_PLACE)):
+                rows = connection.query(f"SELECT elements FROM lists WHERE id = {number} FOR SHARE")
+                elements = [int(part) for part in rows[0][0].split(",") if part]
+                actions.append({"read": {"list": number, "elements": elements}})
+        connection.query("COMMIT")
+        return {"client": 0, "begun_ns": begun, "ended_ns": time.monotonic_ns(), "outcome": "committed", "locks": True,
+                "actions": actions}
+    return insist(ask)
 
 
 def write(name, history):
@@ -151,53 +178,91 @@ def write(name, history):
 
 def check(checker, files):
     """True if there is no anomaly; prints what there is."""
-    line = [checker, "check", "--at-least", "200", *files]
+    line = [checker, "check", "--at-least", str(AT_LEAST), *files]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
     print(done.stdout[:4000].strip() or done.stderr[:1000], flush=True)
     return done.returncode == 0
 
 
-class Fleet(Cluster):
-    """A cluster of any shape."""
-
-    def __init__(self, binary, sql_port, nodes, replicas):
-        self.binary, self.sql_port = binary, sql_port
-        self.directory = os.path.join(tempfile.mkdtemp(prefix="latsdb-history-"), "data")
-        self.run("start", "--sql-port", str(sql_port), "--nodes", str(nodes), "--replicas", str(replicas),
-                 "--ephemeral", "--detach", "--restart-delay-ms", "300", "--memory-mib", "512")
-
-    def all_nodes(self):
-        """The witness too."""
-        return json.loads(self.run("status", "--json"))["nodes"]
-
-    def cluster_id(self):
-        with open(os.path.join(self.directory, "cluster.json"), encoding="utf8") as file:
-            return json.load(file)["cluster_id"]
+def cluster_id(cluster):
+    with open(os.path.join(cluster.directory, "cluster.json"), encoding="utf8") as file:
+        return json.load(file)["cluster_id"]
 
 
 def disturb(cluster, chooser, kinds):
     cluster.wait_whole()
     time.sleep(chooser.uniform(0.3, 1.2))
+    # A node may have been removed meanwhile: with another one all replicas of some rows would be gone.
+    removed, _ = cluster.removed(), cluster.wait_whole()
     victim, kind = chooser.choice(cluster.all_nodes()), chooser.choice(kinds)
     print(f"history: {kind} node {victim['node_id']}", flush=True)
     if kind == "kill":
         os.kill(victim["pid"], signal.SIGKILL)
     elif kind == "stop":
-        cluster.run("stop-node", str(victim["node_id"]), "--restart")
+        try:
+            cluster.run("stop-node", str(victim["node_id"]), "--restart")
+        except CommandFailed as error:
+            assert cluster.was_disturbed(removed), error
+            print(f"history: it was not stopped, for nodes {cluster.removed()[len(removed):]} were removed: {error}", flush=True)
     else:
         os.kill(victim["pid"], signal.SIGSTOP)
         time.sleep(chooser.uniform(0.1, 1.5))
         os.kill(victim["pid"], signal.SIGCONT)
-    time.sleep(0.5)
+    gone = [victim["pid"]] if kind == "kill" else []
+    wait_until(f"the cluster is whole after the {kind} of node {victim['node_id']}",
+               lambda: cluster.whole(gone) or cluster.has_lost_rows(), cluster.describe)
+    if cluster.has_lost_rows():
+        others = [n for n in cluster.removed()[len(removed):] if n != victim["node_id"]]
+        assert others, f"rows are lost: {cluster.describe()}"
+        raise Disturbed(f"nodes {others} were removed in the moment of the {kind} of node {victim['node_id']}")
 
 
 def native_load(checker, cluster, directory, seconds):
     """The same lists through the native client, at the same time."""
     out = os.path.join(directory, "native.json")
     addresses = [part for node in cluster.nodes() for part in ("--address", node["native_address"])]
-    command = [checker, "native", "--cluster-id", str(cluster.cluster_id()), "--seconds", str(seconds), "--out", out,
+    command = [checker, "native", "--cluster-id", str(cluster_id(cluster)), "--seconds", str(seconds), "--out", out,
                "--places", str(PLACES), "--per-place", str(PER_PLACE), *addresses]
     return out, subprocess.Popen(command)
+
+
+def once(args, directory):
+    chooser, stop = random.Random(args.seed), threading.Event()
+    native = None
+    with Cluster(args.binary, args.sql_port, "--nodes", str(args.nodes), "--replicas", str(args.replicas), memory_mib=512) as cluster:
+        places = [("127.0.0.1", args.sql_port + at) for at in range(args.nodes)]
+        prepare(places[0])
+        clients = [ListClient(at + 1, places, args.seed + at, stop) for at in range(args.threads)]
+        try:
+            for client in clients:
+                client.start()
+            out, native = native_load(args.checker, cluster, directory, args.rounds * 4)
+            for _ in range(args.rounds):
+                disturb(cluster, chooser, args.faults.split(","))
+            cluster.wait_whole()
+            native_status = native.wait(PATIENCE_S)
+            wait_until(f"{AT_LEAST} transactions are committed, or a client has failed",
+                       lambda: committed(clients) >= AT_LEAST or any(c.failure for c in clients), cluster.describe)
+        finally:
+            stop.set()
+            if native and native.poll() is None:
+                native.kill()
+                native.wait()
+        for client in clients:
+            client.join(PATIENCE_S)
+        failures = [f"client {c.number}: {c.failure}" for c in clients if c.failure or c.is_alive()]
+        last = final_reads(places[0], clients)
+    own = os.path.join(directory, "sql.json")
+    write(own, [t for client in clients for t in client.history] + [last])
+    good = check(args.checker, [own, out])
+    for failure in failures:
+        print(f"history: WRONG: {failure}")
+    if native_status != 0:
+        print("history: WRONG: the native client's load has failed")
+    if good and not failures and native_status == 0:
+        return 0
+    print(f"history: the files are in {directory}")
+    return 1
 
 
 def main():
@@ -213,44 +278,8 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     args = parser.parse_args()
     print(f"history: seed {args.seed}, {args.nodes} data nodes, {args.replicas} replicas, {args.rounds} faults", flush=True)
-    chooser, stop = random.Random(args.seed), threading.Event()
     directory = tempfile.mkdtemp(prefix="latsdb-history-")
-    cluster = Fleet(args.binary, args.sql_port, args.nodes, args.replicas)
-    native = None
-    try:
-        places = [("127.0.0.1", args.sql_port + at) for at in range(args.nodes)]
-        setup = Connection(args.sql_port, "test")
-        prepare(setup)
-        setup.close()
-        clients = [ListClient(at + 1, places, args.seed + at, stop) for at in range(args.threads)]
-        for client in clients:
-            client.start()
-        out, native = native_load(args.checker, cluster, directory, args.rounds * 4)
-        for _ in range(args.rounds):
-            disturb(cluster, chooser, args.faults.split(","))
-        cluster.wait_whole()
-        native_status = native.wait(120)
-        stop.set()
-        for client in clients:
-            client.join(30)
-        failures = [f"client {c.number}: {c.failure}" for c in clients if c.failure or c.is_alive()]
-        last = final_reads(connect(places[0], 30), clients)
-    finally:
-        stop.set()
-        if native and native.poll() is None:
-            native.kill()
-        cluster.run("stop")
-    own = os.path.join(directory, "sql.json")
-    write(own, [t for client in clients for t in client.history] + [last])
-    good = check(args.checker, [own, out])
-    for failure in failures:
-        print(f"history: WRONG: {failure}")
-    if native_status != 0:
-        print("history: WRONG: the native client's load has failed")
-    if good and not failures and native_status == 0:
-        return 0
-    print(f"history: the files are in {directory}")
-    return 1
+    return repeated("history", lambda: once(args, directory))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ class MySQLError(Exception):
 class Connection:
     """One connection; raises OSError when it is lost."""
 
-    def __init__(self, port, database="", timeout=10.0, host="127.0.0.1"):
+    def __init__(self, port, database="", timeout=60.0, host="127.0.0.1"):
         self.socket = socket.create_connection((host, port), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
@@ -42,7 +42,7 @@ class Connection:
         while len(self.buffer) < count:
             more = self.socket.recv(65536)
             if not more:
-                raise OSError("connection closed")
+                raise ConnectionError("connection closed")
             self.buffer += more
         out, self.buffer = self.buffer[:count], self.buffer[count:]
         return out

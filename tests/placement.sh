@@ -4,10 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 latsdb="${LATSDB:-target/release/latsdb}" port="$1" threads="$2" nodes="$3"
-directory="$(mktemp -d)/data"
-stop() { "$latsdb" stop --data-dir "$directory" >/dev/null 2>&1 || true; }
-trap stop EXIT
-"$latsdb" start --data-dir "$directory" --sql-port "$port" --ephemeral --detach --thread-config "$threads" --nodes "$nodes"
-bash tests/sysbench.sh "$port" 20000 1 4
-stop
+python3 tests/with_cluster.py --binary "$latsdb" --sql-port "$port" --start "--thread-config $threads --nodes $nodes" -- \
+  bash tests/sysbench.sh "$port" 20000 1 4
 python3 tests/kill.py --binary "$latsdb" --kills 5 --sql-port $((port + 50)) --thread-config "$threads"

@@ -5,31 +5,48 @@ Clients move money between accounts through both nodes (see kill.py). A client m
 transactions, when its node is to stop; whatever has begun must be committed. Afterwards every node is primary of
 its part again, also when one was killed.
 
+If a node is removed meanwhile, because it got no processor time for a lease, transactions fail that have nothing to do with
+stopping: then what was done to the node is done once more.
+
 stop_node.py [--binary target/release/latsdb] [--rounds 3] [--sql-port 14406]
 """
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
 import threading
 import time
 
-from kill import (Cluster, Connection, Ledger, MySQLError, Worker, check, connect, longest_gap, prepare,
-                  wait_until)
+from cluster import ATTEMPTS, PATIENCE_S, Cluster, CommandFailed, Disturbed, connect, insist, repeated, rows, wait_until
+from kill import Ledger, Worker, check, longest_gap, prepare
+from minimysql import MySQLError
+
+BIG = 20_000
+SCANS = 10
+# A transfer may have to wait for others; when nobody gets on it fails in the end.
+LOCK_WAIT_S = 60
 
 
 class Guest(Worker):
     """Goes elsewhere when it is told to, between two transactions; keeps what else went wrong."""
 
+    patience_s = PATIENCE_S
+
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.failures, self.moved = [], 0
 
+    def arrive(self):
+        if self.connection is None:
+            self.connection = connect(self.port, self.patience_s)
+            self.connection.query(f"SET innodb_lock_wait_timeout = {LOCK_WAIT_S}")
+
     def work(self):
         while not self.stop.is_set():
             try:
-                if self.connection is None:
-                    self.connection = connect(self.port, 10)
+                self.arrive()
                 self.connection.query("BEGIN")
             except (OSError, MySQLError) as error:
                 self.moved += 1
@@ -40,23 +57,25 @@ class Guest(Worker):
             try:
                 self.transfer()
             except (OSError, MySQLError) as error:
-                self.failures.append(str(error))
+                self.failures.append(f"a transfer: {error}")
                 self.away()
 
 
 class Scanner(Guest):
     """Reads a whole table, again and again, while rows come and primaries move."""
 
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.scans, self.wrong = 0, []
+
     def work(self):
-        self.scans = 0
         while not self.stop.is_set():
             try:
-                if self.connection is None:
-                    self.connection = connect(self.port, 10)
+                self.arrive()
                 rows = self.connection.query("SELECT id, pad FROM big")
                 self.scans += 1
                 if len(rows) != BIG or len({row[0] for row in rows}) != BIG:
-                    self.failures.append(f"a scan gave {len(rows)} rows of {BIG}")
+                    self.wrong.append(f"a scan gave {len(rows)} rows of {BIG}")
             except (OSError, MySQLError) as error:
                 self.moved += 1
                 if isinstance(error, MySQLError) and error.number != 1053:
@@ -64,74 +83,174 @@ class Scanner(Guest):
                 self.away()
 
 
-BIG = 20_000
-
-
 def fill_big(connection):
-    connection.query("CREATE TABLE big (id INT PRIMARY KEY, pad CHAR(100))")
+    connection.query("CREATE TABLE IF NOT EXISTS big (id INT PRIMARY KEY, pad CHAR(100))")
     for at in range(0, BIG, 2000):
-        connection.query("INSERT INTO big VALUES " + ",".join(f"({at + i}, 'x{i}')" for i in range(2000)))
+        connection.query("REPLACE INTO big VALUES " + ",".join(f"({at + i}, 'x{i}')" for i in range(2000)))
 
 
-def primaries(cluster):
-    return [node["primary_slots"] for node in cluster.nodes()]
+def balanced(cluster):
+    """Until all nodes are there, and each is primary of its part; gives the data nodes."""
+    def holds():
+        nodes = cluster.whole()
+        return nodes if nodes and [n["primary_slots"] for n in nodes] == [1, 1] else None
+    return wait_until("each node is primary of its part", holds, cluster.describe)[0]
 
 
-def under_load(ledger, name, work):
+class Watch:
+    """Says whether clients have failed."""
+
+    def __init__(self, cluster, workers):
+        self.cluster, self.workers = cluster, workers
+        self.known = 0
+
+    def failures(self):
+        return [text for worker in self.workers for text in worker.failures]
+
+    @contextlib.contextmanager
+    def nobody_fails(self, name):
+        """Whoever fails in here, or before and after the last time, shows a mistake. If a node was removed that had not been told to
+        stop, what was done is to be done once more."""
+        removed = self.cluster.removed()
+        with self.cluster.undisturbed():
+            yield
+        failures = self.failures()
+        new, self.known = len(failures) - self.known, len(failures)
+        if new and self.cluster.was_disturbed(removed):
+            raise Disturbed(f"{failures[-1]} (removed: {self.cluster.removed()[len(removed):]})")
+        assert not new, f"{name}: {new} transactions failed: {failures[-new:]}"
+
+    def begin_again(self):
+        """What has failed by now says nothing."""
+        for node in self.cluster.nodes():
+            if node["state"] == "down":
+                with contextlib.suppress(CommandFailed):
+                    self.cluster.run("start-node", str(node["node_id"]))
+        balanced(self.cluster)
+        self.known = len(self.failures())
+
+
+def under_load(cluster, ledger, name, work):
     """Does something, and says how long nobody got a commit meanwhile."""
     began = time.monotonic()
     work()
-    took = time.monotonic() - began
-    time.sleep(0.3)
+    done = time.monotonic()
+
+    def goes_on():
+        with ledger.lock:
+            return any(begun > done for _, _, begun in ledger.commits[-100:])
+
+    wait_until(f"a transaction is committed that began after the {name}", goes_on, cluster.describe)
     with ledger.lock:
         commits = sorted(t for t, _, _ in ledger.commits if t > began - 0.5)
         slowest = max(t - begun for t, _, begun in ledger.commits if t > began)
-    print(f"stop-node: {name} took {took:.2f} s; longest gap {longest_gap(commits) * 1000:.1f} ms, "
+    print(f"stop-node: {name} took {done - began:.2f} s; longest gap {longest_gap(commits) * 1000:.1f} ms, "
           f"slowest transaction {slowest * 1000:.1f} ms", flush=True)
 
 
-def stop_again_and_again(cluster, ledger, rounds):
-    balanced = lambda: primaries(cluster) == [1, 1]
-    for _ in range(rounds):
-        for node in ("1", "2"):
-            under_load(ledger, f"restart of node {node}", lambda: cluster.run("stop-node", node, "--restart"))
-            wait_until(balanced, 20, "primaries did not come back")
-    under_load(ledger, "stop of node 2", lambda: cluster.run("stop-node", "2"))
-    assert primaries(cluster) == [2, 0], primaries(cluster)
-    time.sleep(1)
-    assert [n["state"] for n in cluster.nodes()] == ["serving", "down"], "the stopped node came back by itself"
-    try:
-        cluster.run("stop-node", "1")
-        raise AssertionError("the last replica was stopped")
-    except RuntimeError as error:
-        assert "only full replica" in str(error), error
-    under_load(ledger, "stop of the witness", lambda: cluster.run("stop-node", "3", "--restart"))
-    cluster.run("start-node", "2")
-    wait_until(balanced, 20, "primaries did not come back to the node that was started again")
-    # Its former process may still be on its way out.
-    cluster.run("stop-node", "2")
-    cluster.run("start-node", "2")
-    wait_until(balanced, 20, "primaries did not come back to the node that was started at once")
+def restart(cluster, ledger, watch, node):
+    with watch.nobody_fails(f"restart of node {node}"):
+        under_load(cluster, ledger, f"restart of node {node}", lambda: cluster.run("stop-node", node, "--restart"))
+        balanced(cluster)
+
+
+def one_is_down(cluster, ledger, watch):
+    """While one node is down the other one is needed."""
+    with watch.nobody_fails("stop of node 2"):
+        under_load(cluster, ledger, "stop of node 2", lambda: cluster.run("stop-node", "2"))
+        time.sleep(1)
+        states = [(n["state"], n["primary_slots"]) for n in cluster.nodes()]
+        assert states == [("serving", 2), ("down", 0)], f"the stopped node came back by itself: {states}"
+        try:
+            cluster.run("stop-node", "1")
+            raise AssertionError("the last replica was stopped")
+        except CommandFailed as error:
+            assert "only full replica" in str(error), error
+        under_load(cluster, ledger, "stop of the witness", lambda: cluster.run("stop-node", "3", "--restart"))
+        cluster.run("start-node", "2")
+        balanced(cluster)
+        # Its former process may still be on its way out.
+        cluster.run("stop-node", "2")
+        cluster.run("start-node", "2")
+        balanced(cluster)
+
+
+def everybody_scans(cluster, watch):
+    scanners = [w for w in watch.workers if isinstance(w, Scanner)]
+    with watch.nobody_fails("the end"):
+        wait_until(f"{SCANS} scans of each scanner", lambda: all(s.scans >= SCANS for s in scanners), cluster.describe)
+
+
+def stop_again_and_again(cluster, ledger, watch, rounds):
+    steps = [lambda node=node: restart(cluster, ledger, watch, node) for _ in range(rounds) for node in ("1", "2")]
+    for step in steps + [lambda: one_is_down(cluster, ledger, watch), lambda: everybody_scans(cluster, watch)]:
+        for attempt in range(ATTEMPTS):
+            try:
+                step()
+                break
+            except Disturbed as why:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+                print(f"stop-node: once more: {why}", flush=True)
+                watch.begin_again()
+
+
+def a_node_is_killed(cluster):
+    victim = balanced(cluster)[0]["pid"]
+    os.kill(victim, signal.SIGKILL)
+    cluster.wait_whole([victim])
+    balanced(cluster)
 
 
 def the_last_one_stays(cluster, ports):
     """The replica that was to stay dies while the other one is on its way out."""
-    nodes = cluster.wait_whole()
-    open_one = connect(ports[0], 20)
+    open_one = connect(ports[0])
     open_one.query("BEGIN")
     open_one.query("INSERT INTO transfer VALUES (-1, 0, 0, 0)")
     stopping = cluster.popen("stop-node", "1")
-    wait_until(lambda: cluster.nodes()[0]["state"] == "stopping", 10, "the node does not stop")
-    os.kill(nodes[1]["pid"], 9)
-    said = stopping.communicate(timeout=30)[1]
+    wait_until("node 1 is on its way out", lambda: cluster.nodes()[0]["state"] == "stopping", cluster.describe)
+    victim = cluster.nodes()[1]["pid"]
+    os.kill(victim, signal.SIGKILL)
+    said = stopping.communicate(timeout=PATIENCE_S)[1]
     assert stopping.returncode != 0 and "only full replica" in said, said
-    wait_until(lambda: primaries(cluster)[0] == 2, 10, "the last replica is not primary")
-    again = connect(ports[0], 10)
-    again.query("INSERT INTO transfer VALUES (-2, 0, 0, 0)")
+    rows(ports[0], "REPLACE INTO transfer VALUES (-2, 0, 0, 0)")
     open_one.query("COMMIT")
-    assert again.query("DELETE FROM transfer WHERE id < 0") == 2
-    cluster.wait_whole()
-    wait_until(lambda: primaries(cluster) == [1, 1], 20, "primaries did not come back to the node that had died")
+    assert connect(ports[0]).query("DELETE FROM transfer WHERE id < 0") == 2
+    cluster.wait_whole([victim])
+    balanced(cluster)
+
+
+def once(args):
+    stop, ledger = threading.Event(), Ledger()
+    ports = [args.sql_port, args.sql_port + 1]
+    workers = [Guest(i + 1, ports, ledger, stop) for i in range(args.threads)]
+    scanners = [Scanner(50 + i, ports, ledger, stop) for i in range(2)]
+    workers += scanners
+    with Cluster(args.binary, args.sql_port) as cluster:
+        prepare(ports[0])
+        insist(lambda: fill_big(connect(ports[0])))
+        watch = Watch(cluster, workers)
+        try:
+            for worker in workers:
+                worker.start()
+            wait_until("all clients get on", lambda: len(ledger.commits) > args.threads and all(s.scans for s in scanners),
+                       cluster.describe)
+            stop_again_and_again(cluster, ledger, watch, args.rounds)
+        finally:
+            stop.set()
+        for worker in workers:
+            worker.join(PATIENCE_S)
+            assert not worker.is_alive(), "a client hangs"
+        wrong = [f"a client has ended: {worker.failure}" for worker in workers if worker.failure]
+        wrong += [text for scanner in scanners for text in scanner.wrong] + check(ledger, ports)
+        with cluster.undisturbed():
+            a_node_is_killed(cluster)
+            the_last_one_stays(cluster, ports)
+    print(f"stop-node: {len(ledger.committed)} committed, {sum(s.scans for s in scanners)} scans, "
+          f"{sum(w.moved for w in workers)} times sent elsewhere, {len(ledger.refused)} refused, {len(ledger.unknown)} cut off")
+    for what in wrong:
+        print(f"stop-node: WRONG: {what}")
+    return 1 if wrong else 0
 
 
 def main():
@@ -141,47 +260,7 @@ def main():
     parser.add_argument("--threads", type=int, default=6)
     parser.add_argument("--sql-port", type=int, default=14406)
     args = parser.parse_args()
-    cluster = Cluster(args.binary, args.sql_port)
-    ports = [args.sql_port, args.sql_port + 1]
-    stop, ledger = threading.Event(), Ledger()
-    try:
-        setup = Connection(ports[0], "test")
-        prepare(setup)
-        fill_big(setup)
-        setup.close()
-        workers = [Guest(i + 1, ports, ledger, stop) for i in range(args.threads)]
-        scanners = [Scanner(50 + i, ports, ledger, stop) for i in range(2)]
-        workers += scanners
-        for worker in workers:
-            worker.start()
-        time.sleep(0.5)
-        stop_again_and_again(cluster, ledger, args.rounds)
-        victim = cluster.wait_whole()[0]
-        stop.set()
-        for worker in workers:
-            worker.join(20)
-            assert not worker.is_alive(), "a client hangs"
-        failures = [text for worker in workers for text in worker.failures]
-        failures += [worker.failure for worker in workers if worker.failure]
-        wrong = check(ledger, ports)
-        if failures:
-            wrong.append(f"{len(failures)} transactions failed, e.g. {failures[0]}")
-        if any(s.scans < 10 for s in scanners):
-            wrong.append(f"too few scans to say anything: {[s.scans for s in scanners]}")
-        if ledger.unknown or ledger.refused:
-            wrong.append(f"{len(ledger.refused)} transfers refused, {len(ledger.unknown)} cut off")
-        os.kill(victim["pid"], 9)
-        wait_until(lambda: primaries(cluster) == [0, 2], 20, "the killed node is still primary")
-        wait_until(lambda: primaries(cluster) == [1, 1], 20, "primaries did not come back after a kill")
-        the_last_one_stays(cluster, ports)
-    finally:
-        stop.set()
-        cluster.run("stop")
-    print(f"stop-node: {len(ledger.committed)} committed, {sum(s.scans for s in scanners)} scans, "
-          f"{sum(w.moved for w in workers)} times sent elsewhere, {len(failures)} failed")
-    for what in wrong:
-        print(f"stop-node: WRONG: {what}")
-    return 1 if wrong else 0
+    return repeated("stop-node", lambda: once(args))
 
 
 if __name__ == "__main__":

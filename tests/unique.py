@@ -2,21 +2,26 @@
 """CREATE UNIQUE INDEX on a table that is being written to, through several nodes, again and again.
 
 Afterwards no two rows have the same key, each row is found by its key and nothing else is. An index that
-cannot be made, because two rows have the same key, leaves nothing behind.
+cannot be made, because two rows have the same key, leaves nothing behind. If a node is removed meanwhile, because it got no
+processor time for a lease, the status is 75: with_cluster.py runs this once more.
 
 unique.py --ports 15306,15307 [--rounds 4] [--writers 6]
 """
 
 import argparse
 import random
+import sys
 import threading
 import time
 
+from cluster import LOST, PATIENCE_S, concluded, is_temporary, wait_until
 from minimysql import Connection, MySQLError
 
 # 1062 a key is taken, 1205 a lock, 1213 a deadlock, 1297 and 1412 the definition has changed.
 EXPECTED = {1062, 1205, 1213, 1297, 1412}
 ROWS = 3000
+# Statements of each writer before the index is built, and after it.
+SOME = 50
 
 
 class Writer(threading.Thread):
@@ -29,14 +34,20 @@ class Writer(threading.Thread):
         self.keys = set()
 
     def run(self):
-        connection = Connection(self.port, "unique_test", timeout=60)
-        while not self.stopped and self.failure is None:
+        try:
+            self.work()
+        except Exception as error:  # Whatever it is, the thread must not look as if it had done its work.
+            self.failure = error
+
+    def work(self):
+        connection = Connection(self.port, "unique_test", timeout=PATIENCE_S)
+        while not self.stopped:
             try:
                 self.step(connection)
                 self.done += 1
             except MySQLError as error:
                 if error.number not in EXPECTED:
-                    self.failure = error
+                    raise
                 self.refused += 1
                 connection.query("ROLLBACK")
         connection.close()
@@ -65,7 +76,7 @@ def check(connection, ports, used):
     assert len(set(keys)) == len(keys), "two rows have the same key"
     assert len(rows) > ROWS // 2, f"only {len(rows)} rows are left"
     for port in ports:
-        other = Connection(port, "unique_test", timeout=60)
+        other = Connection(port, "unique_test", timeout=PATIENCE_S)
         for at in range(0, len(rows), 500):
             part = rows[at:at + 500]
             listed = ",".join(str(key) for _, key in part)
@@ -92,12 +103,19 @@ def fill(connection):
         connection.query(f"REPLACE INTO t VALUES {values}")
 
 
+def write_some(writers):
+    """Until each has done something."""
+    had = [writer.done for writer in writers]
+    get_on = lambda: all(w.done >= before + SOME for w, before in zip(writers, had)) or any(w.failure for w in writers)
+    wait_until("each writer gets on", get_on, lambda: f"{[(w.done, w.refused) for w in writers]}")
+
+
 def build(connection, ports, writers):
     """One round: writers, the index, more writes, the end."""
     running = [Writer(ports[at % len(ports)], random.random()) for at in range(writers)]
     for writer in running:
         writer.start()
-    time.sleep(0.5)
+    write_some(running)
     tries = 0
     while True:
         tries += 1
@@ -105,26 +123,38 @@ def build(connection, ports, writers):
             connection.query("CREATE UNIQUE INDEX by_k ON t (k)")
             break
         except MySQLError as error:
+            if is_temporary(error):
+                raise
             # Two writers may have drawn the same key before.
             assert error.number == 1062 and tries < 20, error
             key = str(error).split("'")[1]
             twins = connection.query(f"SELECT id FROM t WHERE k = {key}")
             for (row, *_) in twins[1:]:
                 connection.query(f"DELETE FROM t WHERE id = {row}")
-    time.sleep(0.5)
+    write_some(running)
     for writer in running:
         writer.stopped = True
     for writer in running:
-        writer.join(60)
+        writer.join(PATIENCE_S)
         assert not writer.is_alive(), "a writer hangs"
-        assert writer.failure is None, writer.failure
+        if writer.failure:
+            raise writer.failure
     used = set().union(*(writer.keys for writer in running))
     return tries, used, sum(w.done for w in running), sum(w.refused for w in running)
 
 
+def answer(connection, text):
+    """What a statement gives, or its error."""
+    try:
+        return connection.query(text)
+    except (MySQLError, *LOST) as error:
+        return error
+
+
 def keys_pass_on(ports):
     """Who waits for the lock of a row gets the row that has the key by then."""
-    here, there = (Connection(port, "unique_test", timeout=20) for port in ports[:2])
+    here, there = (Connection(port, "unique_test", timeout=PATIENCE_S) for port in ports[:2])
+    there.query(f"SET innodb_lock_wait_timeout = {PATIENCE_S // 2}")
     here.query("CREATE TABLE p (id INT PRIMARY KEY, u CHAR(1) UNIQUE, n INT)")
     statements = (
         ("UPDATE p SET n = n + 1 WHERE u = 'k'", 1),
@@ -137,12 +167,14 @@ def keys_pass_on(ports):
         here.query("BEGIN")
         here.query("REPLACE INTO p VALUES (2, 'k', 0)")
         answers = []
-        waiting = threading.Thread(target=lambda: answers.append(there.query(text)))
+        waiting = threading.Thread(target=lambda: answers.append(answer(there, text)))
         waiting.start()
         time.sleep(0.2)
-        assert not answers, f"{text} did not wait"
+        assert not answers, f"{text} did not wait: {answers}"
         here.query("COMMIT")
-        waiting.join(10)
+        waiting.join(PATIENCE_S)
+        if answers and is_temporary(answers[0]):
+            raise answers[0]
         assert answers == [expected], f"{text}: {answers}"
         here.query("DELETE FROM p")
     here.query("INSERT INTO p VALUES (1, 'a', 0)")
@@ -155,7 +187,9 @@ def keys_pass_on(ports):
         raise AssertionError("the key of an open transaction was taken")
     except MySQLError as error:
         waited = time.monotonic() - began
-        assert error.number == 1205 and 2.5 < waited < 6, (error, waited)
+        # Not sooner; how much later is a matter of speed.
+        assert error.number == 1205 and waited > 2.5, (error, waited)
+        print(f"unique: a wait for at most 3 s took {waited:.2f} s")
     here.query("ROLLBACK")
     here.close()
     there.close()
@@ -163,24 +197,19 @@ def keys_pass_on(ports):
 
 def two_builds_at_once(ports):
     """One of them cannot be made; the other one is, though both enter the same rows."""
-    here, there = (Connection(port, "unique_test", timeout=60) for port in ports[:2])
+    here, there = (Connection(port, "unique_test", timeout=PATIENCE_S) for port in ports[:2])
     here.query("CREATE TABLE b (id INT PRIMARY KEY, u INT, v INT)")
     for at in range(0, 6000, 1000):
         rows = ",".join(f"({row}, {row}, {min(row, 5990)})" for row in range(at, at + 1000))
         here.query(f"INSERT INTO b VALUES {rows}")
-    refused = []
-
-    def bad():
-        try:
-            there.query("CREATE UNIQUE INDEX bad ON b (v)")
-        except MySQLError as error:
-            refused.append(error.number)
-
-    other = threading.Thread(target=bad)
+    answers = []
+    other = threading.Thread(target=lambda: answers.append(answer(there, "CREATE UNIQUE INDEX bad ON b (v)")))
     other.start()
     here.query("CREATE UNIQUE INDEX good ON b (u)")
-    other.join(60)
-    assert refused == [1062], refused
+    other.join(PATIENCE_S)
+    if answers and is_temporary(answers[0]):
+        raise answers[0]
+    assert len(answers) == 1 and getattr(answers[0], "number", 0) == 1062, answers
     shown = str(here.query("SHOW CREATE TABLE b"))
     assert "good" in shown and "bad" not in shown, shown
     assert here.query("SELECT v FROM b WHERE u = 5999") == [["5990"]]
@@ -193,14 +222,9 @@ def two_builds_at_once(ports):
     there.close()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ports", required=True)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--writers", type=int, default=6)
-    arguments = parser.parse_args()
+def test(arguments):
     ports = [int(port) for port in arguments.ports.split(",")]
-    connection = Connection(ports[0], timeout=120)
+    connection = Connection(ports[0], timeout=2 * PATIENCE_S)
     connection.query("CREATE DATABASE IF NOT EXISTS unique_test")
     connection.query("USE unique_test")
     connection.query("DROP TABLE IF EXISTS t")
@@ -216,6 +240,8 @@ def main():
         connection.query("CREATE UNIQUE INDEX by_k ON t (k)")
         raise AssertionError("an index over equal keys was made")
     except MySQLError as error:
+        if is_temporary(error):
+            raise
         assert error.number == 1062 and "'-5' for key 't.by_k'" in str(error), error
     connection.query("INSERT INTO t VALUES (-3, -5, 0)")
     assert "by_k" not in str(connection.query("SHOW CREATE TABLE t")), "the index is still there"
@@ -225,5 +251,14 @@ def main():
     connection.close()
 
 
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ports", required=True)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--writers", type=int, default=6)
+    arguments = parser.parse_args()
+    return concluded(lambda: test(arguments))
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Starts a cluster of two replicas that keeps nothing, runs a test against it, and stops it.
 
-with_cluster.py [--binary target/release/latsdb] [--sql-port 15306] -- COMMAND...
+with_cluster.py [--binary target/release/latsdb] [--sql-port 15306] [--start "OPTION ..."] -- COMMAND...
 `{data}` in the command is the cluster's directory. Ends with the command's status; if that is not 0, prints the end of the cluster's log.
 
 A test that has met nothing worse than temporary errors ends with the status 75. If a node was removed meanwhile, because it got no
@@ -17,7 +17,7 @@ from cluster import INCONCLUSIVE, Cluster, Disturbed, repeated
 
 
 def once(args):
-    with Cluster(args.binary, args.sql_port) as cluster:
+    with Cluster(args.binary, args.sql_port, *args.start.split()) as cluster:
         removed = cluster.removed()
         line = [word.replace("{data}", cluster.directory) for word in args.command]
         status = subprocess.run(line, check=False).returncode
@@ -32,6 +32,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
     parser.add_argument("--sql-port", type=int, default=15306)
+    parser.add_argument("--start", default="", help="more options for latsdb start")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
     return repeated("with_cluster", lambda: once(args))

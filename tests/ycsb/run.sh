@@ -2,26 +2,41 @@
 # YCSB against a running cluster: PORT[,PORT...] RECORDS OPERATIONS THREADS. Loads, runs workloads A to F,
 # and fails if an operation failed or the numbers of operations and rows do not add up. With several ports
 # the threads are spread over them, and go to the next one when their node is gone. E, whose operations
-# read 50 rows on average, runs a fifth of the OPERATIONS.
+# read 50 rows on average, runs a fifth of the OPERATIONS. If the `mariadb` client finds the node gone, or not serving for the
+# moment, the status is 75: with_cluster.py runs this once more if a node was removed meanwhile.
 set -euo pipefail
 cd "$(dirname "$0")"
 ports="${1:-4306}" records="${2:-100000}" operations="${3:-50000}" threads="${4:-4}"
 for tool in java mariadb; do
   command -v "$tool" >/dev/null || { echo "ycsb: $tool is not installed (scripts/setup.sh --tests)" >&2; exit 1; }
 done
-if ! [ -d target/lib ] || ! [ -f target/classes/latsdb/JdbcClient.class ] ||
-  [ -n "$(find pom.xml src -newer target/classes/latsdb/JdbcClient.class)" ]; then
-  echo "ycsb: building the JDBC binding" >&2
-  mvn -q -B package >&2
-  touch target/classes/latsdb/JdbcClient.class
-fi
+is_built() { [ -f target/built ] && [ -z "$(find pom.xml src -newer target/built)" ]; }
+build() {
+  # Another run may be building in the same place.
+  mkdir -p target
+  exec 9>target/lock
+  flock 9
+  if ! is_built; then
+    echo "ycsb: building the JDBC binding" >&2
+    mvn -q -B package >&2
+    touch target/built
+  fi
+  exec 9>&-
+}
+is_built || build
 urls=""
 for port in ${ports//,/ }; do
   urls+="jdbc:mysql://127.0.0.1:$port/ycsb?user=root&useSSL=false&allowPublicKeyRetrieval=true&useServerPrepStmts=true&cachePrepStmts=true "
 done
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
-sql() { mariadb --no-defaults -h 127.0.0.1 -P "${ports%%,*}" -u root -N -e "$1"; }
+sql() {
+  mariadb --no-defaults -h 127.0.0.1 -P "${ports%%,*}" -u root -N -e "$1" 2>"$work/sql.err" || {
+    cat "$work/sql.err"
+    if grep -qE "ERROR (2002|2003|2006|2013|1205|1213|1297|1040|1053) " "$work/sql.err"; then exit 75; fi
+    exit 1
+  } >&2
+}
 fields=$(for i in 0 1 2 3 4 5 6 7 8 9; do printf ', field%d VARCHAR(100)' "$i"; done)
 sql "DROP DATABASE IF EXISTS ycsb; CREATE DATABASE ycsb;
   CREATE TABLE ycsb.usertable (ycsb_key VARCHAR(255) PRIMARY KEY$fields)"

@@ -109,33 +109,33 @@ type Test = (&'static str, u64, &'static str);
 /// Tests that start their own clusters, the longest first.
 #[rustfmt::skip]
 const PROCESSES: &[Test] = &[
-    ("backups", 400, "python3 tests/backup.py --sql-port {port}"),
-    ("restoring as of a moment", 400, "python3 tests/archive.py --sql-port {port}"),
-    ("nodes that are away for long, or for ever", 500, "python3 tests/away.py --sql-port {port}"),
-    ("damaged files", 400, "python3 tests/damage.py --sql-port {port}"),
-    ("twenty kills", 400, "python3 tests/kill.py --kills 20 --sql-port {port}"),
-    ("all processes are killed, two replicas", 400, "python3 tests/blackout.py --rounds 10 --sql-port {port}"),
-    ("all processes are killed, two node groups", 400, "python3 tests/blackout.py --nodes 4 --replicas 2 --rounds 4 --sql-port {port}"),
     ("backups in an object store", 300, "python3 tests/object_store.py --sql-port {port}"),
-    ("a full disk", 400, "python3 tests/full_disk.py --sql-port {port}"),
-    ("a disk that is slow, and fails to sync", 400, "python3 tests/broken_disk.py --sql-port {port}"),
-    ("a restarting node is killed again and again", 400, "python3 tests/restart_kills.py --kills 8 --rows 30000 --sql-port {port}"),
-    ("histories with two replicas", 400, "python3 tests/history.py --nodes 2 --replicas 2 --rounds 6 --sql-port {port}"),
-    ("histories with three replicas", 400, "python3 tests/history.py --nodes 3 --replicas 3 --rounds 5 --sql-port {port}"),
-    ("histories with two node groups", 400, "python3 tests/history.py --nodes 4 --replicas 2 --rounds 5 --sql-port {port}"),
-    ("a node group is lost", 200, "python3 tests/lost_group.py --sql-port {port}"),
-    ("a node group falls silent", 300, "python3 tests/silent_group.py"),
-    ("nodes that are told to stop", 300, "python3 tests/stop_node.py --sql-port {port}"),
-    ("open transactions over a rejoin", 300, "python3 tests/rejoin.py --sql-port {port}"),
-    ("frozen nodes", 300, "python3 tests/kill.py --fault freeze --kills 4 --sql-port {port}"),
-    ("partitions with two replicas", 400, "python3 tests/partition.py --nodes 2 --replicas 2"),
-    ("partitions with three replicas", 400, "python3 tests/partition.py --nodes 3 --replicas 3"),
+    ("damaged files", 400, "python3 tests/damage.py --sql-port {port}"),
     ("partitions with two node groups", 400, "python3 tests/partition.py --nodes 4 --replicas 2"),
+    ("the command line", 200, "bash tests/commands.sh {port}"),
+    ("partitions with three replicas", 400, "python3 tests/partition.py --nodes 3 --replicas 3"),
+    ("nodes that are away for long, or for ever", 500, "python3 tests/away.py --sql-port {port}"),
+    ("twenty kills", 400, "python3 tests/kill.py --kills 20 --sql-port {port}"),
+    ("partitions with two replicas", 400, "python3 tests/partition.py --nodes 2 --replicas 2"),
+    ("a full disk", 400, "python3 tests/full_disk.py --sql-port {port}"),
+    ("histories with two replicas", 400, "python3 tests/history.py --nodes 2 --replicas 2 --rounds 6 --sql-port {port}"),
     ("placement: receive threads beside the rest", 400, "bash tests/placement.sh {port} recv={count=2},main+tc+ldm={count=1} 4"),
     ("placement: a pipeline", 400, "bash tests/placement.sh {port} recv={count=1},tc={count=1,spintime=20},ldm={count=2},send={count=1} 2"),
     ("placement: receive threads that do everything", 400, "bash tests/placement.sh {port} recv={count=3} 2"),
     ("placement: threads that read beside data managers", 400, "bash tests/placement.sh {port} recv+query={count=2},tc={count=1},ldm+query={count=2} 2"),
-    ("the command line", 200, "bash tests/commands.sh {port}"),
+    ("all processes are killed, two replicas", 400, "python3 tests/blackout.py --rounds 10 --sql-port {port}"),
+    ("histories with three replicas", 400, "python3 tests/history.py --nodes 3 --replicas 3 --rounds 5 --sql-port {port}"),
+    ("histories with two node groups", 400, "python3 tests/history.py --nodes 4 --replicas 2 --rounds 5 --sql-port {port}"),
+    ("nodes that are told to stop", 300, "python3 tests/stop_node.py --sql-port {port}"),
+    ("frozen nodes", 300, "python3 tests/kill.py --fault freeze --kills 4 --sql-port {port}"),
+    ("a node group falls silent", 300, "python3 tests/silent_group.py"),
+    ("backups", 400, "python3 tests/backup.py --sql-port {port}"),
+    ("restoring as of a moment", 400, "python3 tests/archive.py --sql-port {port}"),
+    ("all processes are killed, two node groups", 400, "python3 tests/blackout.py --nodes 4 --replicas 2 --rounds 4 --sql-port {port}"),
+    ("a restarting node is killed again and again", 400, "python3 tests/restart_kills.py --kills 8 --rows 30000 --sql-port {port}"),
+    ("a disk that is slow, and fails to sync", 400, "python3 tests/broken_disk.py --sql-port {port}"),
+    ("a node group is lost", 200, "python3 tests/lost_group.py --sql-port {port}"),
+    ("open transactions over a rejoin", 300, "python3 tests/rejoin.py --sql-port {port}"),
     ("files are as the documents say", 200, "python3 tests/formats.py --sql-port {port}"),
 ];
 
@@ -163,5 +163,5 @@ fn processes() -> Vec<Step> {
         let command = format!("python3 tests/with_cluster.py --sql-port {{port}} -- {command}");
         named(name, limit_s, &command)
     });
-    shared.chain(own).collect()
+    own.chain(shared).collect()
 }

@@ -24,8 +24,10 @@ import site.ycsb.StringByteIterator;
  * connection is opened again to the next of the URLs in {@code db.url}, which blanks separate.
  */
 public class JdbcClient extends DB {
-  private static final int TRIES = 20;
+  /** A node that was removed has started again by then, also on a busy machine. */
+  private static final long PATIENCE_MILLIS = 60_000;
   private static final int PAUSE_MILLIS = 10;
+  private static final int PAUSE_MILLIS_MAX = 200;
   private static final int DUPLICATE = 1062;
   private static final AtomicInteger CLIENTS = new AtomicInteger();
   private final Map<String, PreparedStatement> statements = new HashMap<>();
@@ -70,6 +72,7 @@ public class JdbcClient extends DB {
 
   private Status attempt(Work work) {
     boolean unsure = false;
+    long end = System.currentTimeMillis() + PATIENCE_MILLIS;
     for (int attempt = 1; ; attempt++) {
       try {
         if (connection == null) {
@@ -78,7 +81,7 @@ public class JdbcClient extends DB {
         return work.run(unsure);
       } catch (SQLException e) {
         boolean lost = isLost(e);
-        if (!(lost || isTemporary(e)) || attempt == TRIES || !pause(attempt)) {
+        if (!(lost || isTemporary(e)) || System.currentTimeMillis() > end || !pause(attempt)) {
           System.err.println("YCSB: " + e.getErrorCode() + " (" + e.getSQLState() + ") " + e.getMessage());
           return Status.ERROR;
         }
@@ -103,7 +106,7 @@ public class JdbcClient extends DB {
   /** Waits before the next attempt, longer each time; false if the thread shall end. */
   private static boolean pause(int attempt) {
     try {
-      Thread.sleep((long) PAUSE_MILLIS * attempt);
+      Thread.sleep(Math.min((long) PAUSE_MILLIS * attempt, PAUSE_MILLIS_MAX));
       return true;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
