@@ -121,7 +121,9 @@ fn conclude(
             LIMIT.as_secs()
         ));
     }
-    say(&format!("{passed} passed, {} failed", failed + u64::from(late)));
+    let skipped: u64 = outcomes.iter().map(|o| o.skipped).sum();
+    let skips = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+    say(&format!("{passed} passed, {} failed{skips}", failed + u64::from(late)));
     if failed > 0 || late {
         bail!("the checks have failed; the lines above say where, and how to run a step again");
     }

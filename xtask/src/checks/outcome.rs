@@ -15,6 +15,8 @@ pub(crate) struct Outcome {
     pub(crate) passed: u64,
     /// Tests that failed.
     pub(crate) failed: u64,
+    /// 1 if it could not be run on this machine.
+    pub(crate) skipped: u64,
     /// The command.
     pub(crate) command: String,
     /// Where it was run: what it printed, and the directories of its clusters.

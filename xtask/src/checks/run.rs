@@ -27,6 +27,8 @@ use std::{
 const MARK: &str = "LATSDB_CHECK";
 /// How often it is looked whether a step has ended.
 const LOOK: Duration = Duration::from_millis(50);
+/// The exit status of a step that cannot be run on this machine, and says why.
+const SKIPPED: i32 = 77;
 /// How long a killed process may take to end.
 const GONE: Duration = Duration::from_secs(20);
 /// How often a long step says how far it is.
@@ -160,7 +162,9 @@ impl Workplace {
         let left = end_what_is_left(&folder);
         let text = String::from_utf8_lossy(&std::fs::read(folder.join("output.txt"))?).into_owned();
         let trouble = trouble(step, status, &left);
+        let skipped = status.and_then(|status| status.code()) == Some(SKIPPED);
         let (passed, failed) = match (counted(&text), &trouble) {
+            _ if skipped => (0, 0),
             (Some((passed, failed)), Some(_)) => (passed, failed.max(1)),
             (None, Some(_)) => (0, 1),
             (Some(count), None) if !step.prepares => count,
@@ -168,7 +172,7 @@ impl Workplace {
             (_, None) => (0, 0),
         };
         let seconds = begun.elapsed().as_secs_f64();
-        self.tell(step, seconds, &text, trouble.as_deref());
+        self.tell(step, seconds, &text, skipped, trouble.as_deref());
         if trouble.is_none() {
             std::fs::remove_dir_all(&folder).context("removing the folder of a step")?;
         }
@@ -178,6 +182,7 @@ impl Workplace {
             limit_s: step.limit_s,
             passed,
             failed,
+            skipped: u64::from(skipped),
             command: format!("bash scripts/test.sh --only '{}'", step.name),
             folder,
         })
@@ -217,11 +222,12 @@ impl Workplace {
         }
     }
 
-    fn tell(&self, step: &Step, seconds: f64, output: &str, trouble: Option<&str>) {
+    fn tell(&self, step: &Step, seconds: f64, output: &str, skipped: bool, trouble: Option<&str>) {
         let Some(trouble) = trouble else {
             let last = output.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
             let last: String = last.chars().take(140).collect();
-            return self.speak(&format!("   {}: passed in {seconds:.0} s: {last}", step.name));
+            let how = if skipped { "SKIPPED" } else { "passed" };
+            return self.speak(&format!("   {}: {how} in {seconds:.0} s: {last}", step.name));
         };
         let lines: Vec<&str> = output.lines().collect();
         let from = lines.len().saturating_sub(LAST_LINES);
@@ -234,7 +240,9 @@ impl Workplace {
 fn trouble(step: &Step, status: Option<ExitStatus>, left: &[String]) -> Option<String> {
     match status {
         None => Some(format!("it had not ended after its limit of {} s", step.limit_s)),
-        Some(status) if !status.success() => Some(status.to_string()),
+        Some(status) if !status.success() && status.code() != Some(SKIPPED) => {
+            Some(status.to_string())
+        }
         Some(_) if !left.is_empty() => {
             Some(format!("it left processes behind: {}", left.join("; ")))
         }
@@ -355,6 +363,8 @@ mod tests {
         let good = place.run_step(&step(&["bash", "-c", "echo 3 passed, 0 failed"], 20)).unwrap();
         assert_eq!((good.passed, good.failed), (3, 0));
         assert!(!good.folder.exists(), "nothing is kept of a step that passed");
+        let none = place.run_step(&step(&["bash", "-c", "exit 77"], 20)).unwrap();
+        assert_eq!((none.passed, none.failed, none.skipped), (0, 0, 1));
         place.clear(true).unwrap();
     }
 }
