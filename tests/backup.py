@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 
-from cluster import PATIENCE_S, Cluster, CommandFailed, Durable, connect, insist, repeated, wait_until
+from cluster import PATIENCE_S, Cluster, CommandFailed, Durable, connect, insist, repeated, rows, wait_until
 from kill import Ledger, Worker, prepare
 from minimysql import MySQLError
 
@@ -50,14 +50,14 @@ def fill_odd(connection):
     connection.query("DELETE FROM odd WHERE id < 100")
 
 
-def content(connection):
-    odd = connection.query("SELECT id, name, amount, at, HEX(data), ratio FROM odd ORDER BY id")
-    return odd, sorted(map(str, connection.query("SELECT a, b FROM keyless")))
+def content(port):
+    odd = rows(port, "SELECT id, name, amount, at, HEX(data), ratio FROM odd ORDER BY id")
+    return odd, sorted(map(str, rows(port, "SELECT a, b FROM keyless")))
 
 
-def check_bank(connection, ledger, before, began):
+def check_bank(port, ledger, before, began):
     """The rows of one moment: all transfers that were committed before the backup, and balances that follow from what is there."""
-    transfers = connection.query("SELECT id, source, target, amount FROM transfer")
+    transfers = rows(port, "SELECT id, source, target, amount FROM transfer")
     there = {int(row[0]) for row in transfers}
     assert not before - there, f"{len(before - there)} transfers that were committed before the backup are missing"
     strange = there - set(ledger.committed) - set(ledger.unknown)
@@ -66,7 +66,7 @@ def check_bank(connection, ledger, before, began):
     for _, source, target, amount in transfers:
         balances[int(source)] = balances.get(int(source), 0) - int(amount)
         balances[int(target)] = balances.get(int(target), 0) + int(amount)
-    accounts = {int(k): int(v) for k, v in connection.query("SELECT id, balance FROM account")}
+    accounts = {int(k): int(v) for k, v in rows(port, "SELECT id, balance FROM account")}
     assert accounts == {k: balances.get(k, 0) for k in accounts}, "the balances do not follow from the transfers"
     print(f"backup: {len(there)} transfers, {len(ledger.committed)} were committed by the end; {time.monotonic() - began:.1f} s",
           flush=True)
@@ -148,16 +148,15 @@ def into_fewer_nodes(args, cluster, folder, expected):
     expect(run(args.binary, "backup", "--data-dir", cluster.directory, "--to", folder), 0, "epoch")
     with Cluster(args.binary, args.sql_port + 60, "--nodes", "1", "--replicas", "1") as alone:
         expect(run(args.binary, "restore", "--data-dir", alone.directory, "--from", folder), 0, "restored 5 tables")
-        assert content(connect(args.sql_port + 60)) == expected, "the rows are others"
+        assert content(args.sql_port + 60) == expected, "the rows are others"
 
 
 def with_two(args, cluster, folder, chooser):
     """Backups of one cluster, and another one of another shape: four nodes in two groups, and nothing on disk."""
     ports = [args.sql_port, args.sql_port + 1]
     prepare(ports[0])
-    setup = connect(ports[0])
-    fill_odd(setup)
-    expected, began = content(setup), time.monotonic()
+    fill_odd(connect(ports[0]))
+    expected, began = content(ports[0]), time.monotonic()
     ledger, before = backup_under_load(args, cluster, ports, folder, False)
     expect(run(args.binary, "backup", "verify", folder), 0, "it is whole")
     refused(args, cluster, folder)
@@ -165,8 +164,8 @@ def with_two(args, cluster, folder, chooser):
     with Cluster(args.binary, args.sql_port + 50, "--nodes", "4") as other, other.undisturbed():
         expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder), 0, "restored 5 tables")
         there = connect(args.sql_port + 52)
-        assert content(there) == expected, "the rows are others"
-        check_bank(there, ledger, before, began)
+        assert content(args.sql_port + 52) == expected, "the rows are others"
+        check_bank(args.sql_port + 52, ledger, before, began)
         assert there.query("SHOW TABLES FROM empty_one") == [["nothing"]]
         try:
             there.query("INSERT INTO odd (name) VALUES ('name 200')")
@@ -177,11 +176,11 @@ def with_two(args, cluster, folder, chooser):
         newest = max(int(row[0]) for row in expected[0])
         there.query("INSERT INTO odd (name) VALUES ('new')")
         assert int(there.query("SELECT id FROM odd WHERE name = 'new'")[0][0]) > newest, "AUTO_INCREMENT has begun again"
-        into_fewer_nodes(args, other, folder + "-of-four", content(there))
+        into_fewer_nodes(args, other, folder + "-of-four", content(args.sql_port + 52))
         # One table of it, while the rest is there.
         there.query("DROP TABLE odd")
         expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder, "--table", "test.odd"), 0, "restored 1 tables")
-        assert content(connect(args.sql_port + 51))[0] == expected[0], "the rows are others"
+        assert content(args.sql_port + 51)[0] == expected[0], "the rows are others"
         # Rows are missing: it says so, and which tables are not complete.
         there.query("DROP TABLE odd")
         spoilt = cut_between_blocks(folder)
@@ -197,7 +196,7 @@ def with_two(args, cluster, folder, chooser):
             there.query(f"DROP TABLE {table}")
         expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", again, "--table", "test.account",
                    "--table", "test.transfer"), 0, "restored 2 tables")
-        check_bank(connect(args.sql_port + 50), ledger, before, began)
+        check_bank(args.sql_port + 50, ledger, before, began)
         # What did not come to its end is no backup.
         os.remove(os.path.join(again, "backup.lats"))
         expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", again), 1, "did not come to its end")

@@ -23,7 +23,7 @@ from minimysql import Connection, MySQLError
 
 # Whatever is to happen has happened by then, also on a busy machine.
 PATIENCE_S = 120
-ATTEMPTS = 5
+ATTEMPTS = 8
 # A removal that is under way has come about by then.
 SETTLED_S = 0.5
 # Lock wait timeout, transaction rolled back, temporary error; too many connections, shutdown.
@@ -238,6 +238,15 @@ class Running:
             if is_temporary(error) and self.was_disturbed(before):
                 raise Disturbed(f"{error} (removed: {self.removed()[len(before):]})") from error
             raise
+
+
+    def at_last(self, name, work):
+        """Does it when all nodes are there, and once more if one was removed meanwhile."""
+        def once():
+            with self.undisturbed():
+                self.wait_whole()
+                return work()
+        return repeated(name, once)
 
 
 class Cluster(Running):

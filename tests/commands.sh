@@ -1,44 +1,42 @@
 #!/usr/bin/env bash
-# The command line as scripts use it: a configuration file, a cluster named by an address, and a node that
-# is replaced by one with other addresses. LATSDB names the binary; the argument is the first SQL port.
-# A node that gets no processor time for a lease is removed, and this cluster starts no node again: if something
-# fails then, all is done once more.
+# The command line as scripts use it: a configuration file, small measurements, a cluster named by an address, and a
+# node that is replaced by one with other addresses. LATSDB names the binary; the argument is the first SQL port.
+# Each part has a cluster of its own. If something fails in a part, and a node was removed, for it got no processor time
+# for a lease, the part is done once more.
+#   tests/commands.sh [PORT [PART DIRECTORY]]
 set -euo pipefail
-disturbed=75 attempts=5 patience_s=120
-if [ -z "${COMMANDS_ATTEMPT:-}" ]; then
-  for attempt in $(seq "$attempts"); do
-    status=0
-    COMMANDS_ATTEMPT="$attempt" bash "$0" "$@" || status=$?
-    [ "$status" = "$disturbed" ] || exit "$status"
-    echo "commands: once more ($attempt of $((attempts - 1))): a node was removed"
-  done
-  exit 1
-fi
 latsdb="${LATSDB:-target/release/latsdb}"
 port="${1:-26306}"
 native=$((port + 100))
-directory="$(mktemp -d)"
-joined=""
+patience_s=120 attempts=8 wrong=2
+directory="${3:-}" joined=""
+
+# Ends what a part has started, when it ends.
 stop() {
-  local status=$?
   if [ -n "$joined" ]; then
     kill "$joined" 2>/dev/null || true
     wait "$joined" 2>/dev/null || true
   fi
   "$latsdb" stop --data-dir "$directory/cluster" >/dev/null 2>&1 || true
-  "$latsdb" stop --data-dir "$directory/cluster2" >/dev/null 2>&1 || true
-  if [ "$status" = 1 ] && grep -q "the cluster has removed this node" "$directory"/*.log 2>/dev/null; then
-    status="$disturbed"
-  elif [ "$status" != 0 ]; then
-    tail -n 20 "$directory"/*.log >&2 || true
-  fi
-  rm -rf "$directory"
-  exit "$status"
 }
-trap stop EXIT
+# Does a part in a shell of its own.
+part() {
+  local attempt status
+  for attempt in $(seq "$attempts"); do
+    directory="$(mktemp -d)" status=0
+    bash "$0" "$port" "$1" "$directory" || status=$?
+    if [ "$status" = 0 ]; then
+      rm -rf "$directory"
+      return
+    fi
+    if [ "$status" = "$wrong" ] || ! grep -q "the cluster has removed this node" "$directory"/*.log; then break; fi
+    echo "commands: $1 once more ($attempt of $((attempts - 1))): a node was removed"
+  done
+  echo "commands: $1 FAILED, its files are in $directory"
+  tail -n 20 "$directory"/*.log || true
+  exit 1
+}
 fail() { echo "commands: $*" >&2; exit 1; }
-# What nothing excuses.
-wrong() { echo "commands: $*" >&2; exit 2; }
 # Waits until a command succeeds.
 wait_for() {
   local end=$((SECONDS + patience_s)) what="$1"
@@ -55,10 +53,13 @@ refused() {
   if said="$(timeout "$patience_s" "$@" 2>&1)"; then fail "succeeded: $*"; fi
   case "$said" in *"$text"*) ;; *) fail "'$*' said '$said', not '$text'" ;; esac
 }
+sql=("$latsdb" sql --address "127.0.0.1:$native" -e)
 state() { "$latsdb" status --json --address "127.0.0.1:$native" | python3 -c "
 import json, sys
 print(next(n['$2'] for n in json.load(sys.stdin)['nodes'] if n['node_id'] == $1))"; }
 is() { [ "$(state "$1" "$2")" = "$3" ]; }
+all_serve() { is 1 state serving && is 2 state serving && is 3 state serving; }
+at_node() { timeout "$patience_s" mariadb --no-defaults -h 127.0.0.1 -P "$1" -u root -N -e "$2" 2>/dev/null; }
 # A measurement, and what Python must find of what it says: with more time if nothing was done in the first second.
 measured() {
   local check="$1" said seconds status
@@ -77,40 +78,56 @@ $check" "$said" || status=$?
   done
   return 1
 }
+# A cluster in which nobody is removed any more because it has come late. Who is removed while it is founded is not started
+# again by itself.
+start() {
+  local node
+  "$latsdb" start --data-dir "$directory/cluster" --sql-port "$port" --ephemeral --detach --restart-delay-ms 300
+  for node in $(sed -n 's/^latsdb: node \([0-9]*\) has died$/\1/p' "$directory/cluster.log"); do
+    "$latsdb" start-node "$node" --data-dir "$directory/cluster"
+  done
+  sleep 0.5
+  wait_for "all nodes serve" all_serve
+}
 
-printf 'sql_port = %d\nno_restart = true\ndata_dir = "%s"\n' "$port" "$directory/cluster" >"$directory/good.toml"
-echo 'sql_prot = 1' >"$directory/bad.toml"
-refused "is no configuration" "$latsdb" start --config "$directory/bad.toml"
-refused "cannot read the configuration" "$latsdb" start --config "$directory/none.toml"
-"$latsdb" start --config "$directory/good.toml" --detach
-"$latsdb" sql --address "127.0.0.1:$native" -e \
-  "CREATE TABLE test.kept (id INT PRIMARY KEY); INSERT INTO test.kept VALUES (1), (2), (3)" >/dev/null
+configuration() {
+  echo 'sql_prot = 1' >"$directory/bad.toml"
+  refused "is no configuration" "$latsdb" start --config "$directory/bad.toml"
+  refused "cannot read the configuration" "$latsdb" start --config "$directory/none.toml"
+}
 
 # A small run of the benchmark: all that it was asked for is done, and the table is gone afterwards.
-bench=("$latsdb" bench flex --address "127.0.0.1:$native")
-measured "
+flex() {
+  local bench=("$latsdb" bench flex --address "127.0.0.1:$native")
+  start
+  measured "
 for stage in ('insert', 'read', 'update', 'delete'): checked(said[stage])
 assert said['config']['rows'] == 5000, said" "${bench[@]}" --rows 5000 --transactions 8 --client-threads 2 || fail "bench flex"
-refused "rows of its own" "${bench[@]}" --rows 5
-refused "bench.flex" "$latsdb" sql --address "127.0.0.1:$native" -e "SELECT COUNT(*) FROM bench.flex"
+  refused "rows of its own" "${bench[@]}" --rows 5
+  refused "bench.flex" "${sql[@]}" "SELECT COUNT(*) FROM bench.flex"
+}
 
 # The same for keys through SQL, with the cluster as its own peer.
-keys=("$latsdb" bench keys --address "127.0.0.1:$native" --peer)
-for how in "" --text; do
-  # shellcheck disable=SC2086 # no option at all, or one
-  measured "
+keys() {
+  local how keys=("$latsdb" bench keys --address "127.0.0.1:$native" --peer)
+  start
+  for how in "" --text; do
+    # shellcheck disable=SC2086 # no option at all, or one
+    measured "
 for one in (said['latsdb'], said['peer']): checked(one)
 assert said['ratio'] > 0, said
 print('commands: bench keys is', said['ratio'], 'times as fast as its peer, itself')" \
-    "${keys[@]}" "mysql://root@127.0.0.1:$port" $how --rows 2000 --keys 50 --connections 5 --client-threads 2 || fail "bench keys"
-done
-refused "is no URL" "${keys[@]}" "mariadb.example"
-refused "cannot connect" "${keys[@]}" "mysql://root@127.0.0.1:$((port + 298))"
-refused "bench.lookup" "$latsdb" sql --address "127.0.0.1:$native" -e "SELECT COUNT(*) FROM bench.lookup"
+      "${keys[@]}" "mysql://root@127.0.0.1:$port" $how --rows 2000 --keys 50 --connections 5 --client-threads 2 || fail "bench keys"
+  done
+  refused "is no URL" "${keys[@]}" "mariadb.example"
+  refused "cannot connect" "${keys[@]}" "mysql://root@127.0.0.1:$((port + 298))"
+  refused "bench.lookup" "${sql[@]}" "SELECT COUNT(*) FROM bench.lookup"
+}
 
-# Workloads of YCSB, natively and through SQL.
-ycsb=("$latsdb" bench ycsb --address "127.0.0.1:$native" --records 1000 --client-threads 2)
-for how in "" --sql; do
+# Workloads of YCSB, natively or through SQL.
+ycsb() {
+  local ycsb=("$latsdb" bench ycsb --address "127.0.0.1:$native" --records 1000 --client-threads 2)
+  start
   # shellcheck disable=SC2086 # no option at all, or one
   measured "
 said = said['latsdb']
@@ -121,52 +138,67 @@ for workload, wanted in kinds.items():
     done = {kind: one for kind, one in said[workload].items() if kind != 'ops_per_second'}
     if set(done) < set(wanted): sys.exit(3)
     assert sorted(done) == wanted, said
-    for one in done.values(): checked(one)" "${ycsb[@]}" $how --connections 4 || fail "bench ycsb $how"
-done
-refused "not be more than" "${ycsb[@]}" --connections 1
-refused "required arguments" "${ycsb[@]}" --peer "mysql://root@127.0.0.1:$port"
-refused "bench.usertable" "$latsdb" sql --address "127.0.0.1:$native" -e "SELECT COUNT(*) FROM bench.usertable"
+    for one in done.values(): checked(one)" "${ycsb[@]}" $1 --connections 4 || fail "bench ycsb $1"
+  refused "not be more than" "${ycsb[@]}" --connections 1
+  refused "required arguments" "${ycsb[@]}" --peer "mysql://root@127.0.0.1:$port"
+  refused "bench.usertable" "${sql[@]}" "SELECT COUNT(*) FROM bench.usertable"
+}
+ycsb_natively() { ycsb ""; }
+ycsb_through_sql() { ycsb --sql; }
 
-dead=("$latsdb" declare-dead --address "127.0.0.1:$native")
-refused "no node 9" "${dead[@]}" 9
-refused "it lives" "${dead[@]}" 2
-
-join=("$latsdb" node --join "127.0.0.1:$native" --data-dir "$directory/joined")
-refused "no such node of the cluster is down" "${join[@]}"
-at_node() { timeout 60 mariadb --no-defaults -h 127.0.0.1 -P "$1" -u root -N -e "$2" 2>/dev/null; }
-keeps="$(at_node "$port" "SET PERSIST durability = 'disk'; SELECT @@global.durability")" || fail "SET PERSIST durability"
-[ "$keeps" = disk ] || fail "commits wait for '$keeps'"
-kill -9 "$(state 2 pid)"
-wait_for "node 2, which was killed, is seen as down" is 2 state down
-refused "is down already" "${dead[@]}" 2
-refused "is alive" "${join[@]}" --node-id 1
-refused "no node 9" "${join[@]}" --node-id 9
-refused "no such node" "${join[@]}" --roles witness
-refused "cannot be told to others" "${join[@]}" --listen "0.0.0.0:$((port + 200))"
-refused "no HOST:PORT" "${join[@]}" --listen nonsense
-"${join[@]}" --listen "127.0.0.2:$((port + 200))" --sql-listen "127.0.0.1:$((port + 201))" 2>"$directory/joined.log" &
-joined=$!
-wait_for "the new node 2 is in sync" is 2 state serving
-[ "$(state 2 native_address)" = "127.0.0.2:$((port + 200))" ] || fail "node 2 is not where it was told to be"
-rows=""
-counts() { rows="$(at_node $((port + 201)) 'SELECT COUNT(*) FROM test.kept')"; }
-wait_for "the new node 2 answers" counts
-[ "$rows" = 3 ] || wrong "the new node 2 answers '$rows' instead of 3 rows"
-[ "$(at_node $((port + 201)) 'SELECT @@durability')" = disk ] || fail "the new node 2 does not know what commits wait for"
-refused "no node of the cluster answers" "$latsdb" stop --address "127.0.0.1:$((port + 299))"
-"$latsdb" stop --address "127.0.0.1:$native"
-refused "no node of the cluster answers" "$latsdb" status --address "127.0.0.1:$native"
+# A configuration file says that no node is started again. One that has died is replaced by another one.
+replaced() {
+  local dead=("$latsdb" declare-dead --address "127.0.0.1:$native")
+  local join=("$latsdb" node --join "127.0.0.1:$native" --data-dir "$directory/joined")
+  local keeps rows=""
+  printf 'sql_port = %d\nno_restart = true\ndata_dir = "%s"\n' "$port" "$directory/cluster" >"$directory/good.toml"
+  "$latsdb" start --config "$directory/good.toml" --detach
+  "${sql[@]}" "CREATE TABLE test.kept (id INT PRIMARY KEY); INSERT INTO test.kept VALUES (1), (2), (3)" >/dev/null
+  refused "no node 9" "${dead[@]}" 9
+  refused "it lives" "${dead[@]}" 2
+  refused "no such node of the cluster is down" "${join[@]}"
+  keeps="$(at_node "$port" "SET PERSIST durability = 'disk'; SELECT @@global.durability")" || fail "SET PERSIST durability"
+  [ "$keeps" = disk ] || fail "commits wait for '$keeps'"
+  kill -9 "$(state 2 pid)"
+  wait_for "node 2, which was killed, is seen as down" is 2 state down
+  refused "is down already" "${dead[@]}" 2
+  refused "is alive" "${join[@]}" --node-id 1
+  refused "no node 9" "${join[@]}" --node-id 9
+  refused "no such node" "${join[@]}" --roles witness
+  refused "cannot be told to others" "${join[@]}" --listen "0.0.0.0:$((port + 200))"
+  refused "no HOST:PORT" "${join[@]}" --listen nonsense
+  "${join[@]}" --listen "127.0.0.2:$((port + 200))" --sql-listen "127.0.0.1:$((port + 201))" 2>"$directory/joined.log" &
+  joined=$!
+  wait_for "the new node 2 is in sync" is 2 state serving
+  is 2 native_address "127.0.0.2:$((port + 200))" || fail "node 2 is not where it was told to be"
+  counts() { rows="$(at_node $((port + 201)) 'SELECT COUNT(*) FROM test.kept')"; }
+  wait_for "the new node 2 answers" counts
+  if [ "$rows" != 3 ]; then
+    echo "commands: the new node 2 answers '$rows' instead of 3 rows"
+    exit "$wrong"
+  fi
+  [ "$(at_node $((port + 201)) 'SELECT @@durability')" = disk ] || fail "the new node 2 does not know what commits wait for"
+  refused "no node of the cluster answers" "$latsdb" stop --address "127.0.0.1:$((port + 299))"
+  "$latsdb" stop --address "127.0.0.1:$native"
+  refused "no node of the cluster answers" "$latsdb" status --address "127.0.0.1:$native"
+}
 
 # The last replica is killed: the cluster says so, at once and later.
-kill "$joined" 2>/dev/null || true
-"$latsdb" start --sql-port "$port" --data-dir "$directory/cluster2" --ephemeral --detach
-"$latsdb" status --data-dir "$directory/cluster2" | head -n 1 >/dev/null
-pid() { "$latsdb" status --json --data-dir "$directory/cluster2" | python3 -c "
-import json, sys
-print(next(n['pid'] for n in json.load(sys.stdin)['nodes'] if n['node_id'] == $1))"; }
-one="$(pid 1)" two="$(pid 2)"
-kill -9 "$one" "$two"
-wait_for "the cluster says that its rows are gone" [ -f "$directory/cluster2/ended.txt" ]
-refused "they are gone" "$latsdb" status --data-dir "$directory/cluster2"
-grep -q "they are gone" "$directory/cluster2.log" || fail "the log does not say that the rows are gone"
+gone() {
+  start
+  "$latsdb" status --data-dir "$directory/cluster" | head -n 1 >/dev/null
+  kill -9 "$(state 1 pid)" "$(state 2 pid)"
+  wait_for "the cluster says that its rows are gone" [ -f "$directory/cluster/ended.txt" ]
+  refused "they are gone" "$latsdb" status --data-dir "$directory/cluster"
+  grep -q "they are gone" "$directory/cluster.log" || fail "the log does not say that the rows are gone"
+}
+
+if [ -n "$directory" ]; then
+  trap stop EXIT
+  "$2"
+  exit
+fi
+for name in configuration flex keys ycsb_natively ycsb_through_sql replaced gone; do
+  part "$name"
+done
 echo "commands: all as expected"

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from backup import content, expect, fill_odd
-from cluster import PATIENCE_S, Cluster, Durable, connect, repeated, wait_until
+from cluster import PATIENCE_S, Cluster, Durable, connect, repeated, rows, wait_until
 
 BUCKET = "backups"
 # The store's port beside the cluster's first.
@@ -81,16 +81,17 @@ def fill_large(connection, chooser):
         connection.query("INSERT INTO large VALUES " + values)
 
 
-def large(connection):
-    return connection.query("SELECT COUNT(*), SUM(CRC32(data)), MIN(id), MAX(id) FROM large")
+def large(port):
+    return rows(port, "SELECT COUNT(*), SUM(CRC32(data)), MIN(id), MAX(id) FROM large")
 
 
-def restored_elsewhere(args, run, cluster, archive, place, odd, much, setup):
+def restored_elsewhere(args, run, cluster, archive, place, odd, much):
     """Rows of the backup, and what happened later, in a cluster of another shape."""
     # What happened later comes from an archive.
+    setup = connect(args.sql_port)
     setup.query("SET durability = 'disk'")
     setup.query("INSERT INTO keyless VALUES (3, 'later')")
-    later, durable = content(setup), max(n["durable"] for n in epochs(run, cluster))
+    later, durable = content(args.sql_port), max(n["durable"] for n in epochs(run, cluster))
 
     def is_archived():
         ranges = json.loads(run("archive", "show", archive, "--json").stdout or "[{}]")[0].get("ranges", [])
@@ -100,12 +101,11 @@ def restored_elsewhere(args, run, cluster, archive, place, odd, much, setup):
     with Cluster(args.binary, args.sql_port + 20, "--nodes", "4") as other, other.undisturbed():
         target = ("restore", "--data-dir", other.directory, "--from", place)
         expect(run(*target), 0, "restored 4 tables")
-        there = connect(args.sql_port + 22)
+        there = args.sql_port + 22
         assert content(there) == odd and large(there) == much, "other rows were restored"
         for table in ("odd", "keyless", "large", "empty_one.nothing"):
-            there.query(f"DROP TABLE {table}")
+            rows(there, f"DROP TABLE IF EXISTS {table}")
         expect(run(*target, "--archive", archive), 0, "restored 4 tables")
-        there = connect(args.sql_port + 22)
         assert content(there) == later and large(there) == much, "other rows were restored"
     return later
 
@@ -163,7 +163,7 @@ def with_store(args, store, cluster, archive, chooser):
     setup = connect(args.sql_port)
     fill_odd(setup)
     fill_large(setup, chooser)
-    odd, much, place = content(setup), large(setup), f"s3://{BUCKET}/daily/1"
+    odd, much, place = content(args.sql_port), large(args.sql_port), f"s3://{BUCKET}/daily/1"
     expect(backup(place), 0, rf"backup of .* in {place}")
     assert store.names("daily/1") == ["backup.lats", "rows-0001.lats"] and not store.uploads("daily/1"), store.names("daily/1")
     expect(backup(place), 1, "is not empty; name a new one")
@@ -171,18 +171,18 @@ def with_store(args, store, cluster, archive, chooser):
     expect(run("backup", "verify", f"s3://{BUCKET}/none"), 1, "it is no backup")
     expect(run("backup", "verify", "s3://no-such-bucket/x"), 1, "NoSuchBucket|not found|no backup")
     expect(run("backup", "verify", "ftp://host/x"), 1, "name a directory, or s3://")
-    later = restored_elsewhere(args, run, cluster, archive, place, odd, much, setup)
+    later = restored_elsewhere(args, run, cluster, archive, place, odd, much)
     # A byte is another one.
     key = "daily/1/rows-0001.lats"
-    rows = bytearray(store.client.get_object(Bucket=BUCKET, Key=key)["Body"].read())
-    assert len(rows) > 16 << 20, f"{len(rows)} bytes are too few to be sent in several chunks"
-    rows[chooser.randrange(len(rows))] ^= 1 << chooser.randrange(8)
-    store.client.put_object(Bucket=BUCKET, Key=key, Body=bytes(rows))
+    data = bytearray(store.client.get_object(Bucket=BUCKET, Key=key)["Body"].read())
+    assert len(data) > 16 << 20, f"{len(data)} bytes are too few to be sent in several chunks"
+    data[chooser.randrange(len(data))] ^= 1 << chooser.randrange(8)
+    store.client.put_object(Bucket=BUCKET, Key=key, Body=bytes(data))
     expect(run("backup", "verify", place), 1, "it is damaged: use another backup")
     killed(args, run, store, cluster, chooser)
     store_ends(args, run, store, cluster)
     # The cluster does not mind.
-    assert content(setup) == later
+    assert content(args.sql_port) == later
 
 
 def once(args, chooser):

@@ -198,6 +198,11 @@ class Cluster:
             self.wait_whole()
             time.sleep(SETTLED_S)
 
+    def ended(self):
+        """The nodes that have ended by themselves, whatever the reason, in the order of the log."""
+        with open(os.path.join(self.directory, "log"), encoding="utf8", errors="replace") as log:
+            return [int(n) for n in re.findall(r"node stops: .* node=(\d+)", log.read())]
+
     def removed(self):
         """The nodes that the others have removed, in the order of the log."""
         with open(os.path.join(self.directory, "log"), encoding="utf8", errors="replace") as log:

@@ -20,6 +20,7 @@ STEP = 2_000
 
 def fill(connection, rows):
     connection.query("CREATE TABLE IF NOT EXISTS big (id INT PRIMARY KEY, n INT, name CHAR(40), UNIQUE KEY by_name (name))")
+    connection.query(f"DELETE FROM big WHERE id >= {rows}")
     for at in range(0, rows, STEP):
         connection.query("REPLACE INTO big VALUES " + ",".join(f"({i}, 0, 'name {i}')" for i in range(at, at + STEP)))
 
@@ -68,20 +69,23 @@ def rejoin_under(cluster, port, rows):
     return open_one
 
 
-def all_ways(cluster, ports, rows):
+def committed(cluster, ports, rows):
+    """A part is taken back, and the rest is committed."""
     insist(lambda: fill(connect(ports[0]), rows))
-    expected = {i: (0, f"name {i}") for i in range(rows)}
+    cluster.wait_whole()
     open_one = rejoin_under(cluster, ports[0], rows)
     open_one.query("ROLLBACK TO half")
     open_one.query("COMMIT")
-    expected = as_of_first_half(expected, rows)
-    check(ports, rows, expected, "after a commit")
-    insist(lambda: connect(ports[0]).query(f"DELETE FROM big WHERE id = {rows}"))
-    del expected[rows]
+    check(ports, rows, as_of_first_half({i: (0, f"name {i}") for i in range(rows)}, rows), "after a commit")
 
+
+def rolled_back(cluster, ports, rows, expected):
     rejoin_under(cluster, ports[0], rows).query("ROLLBACK")
     check(ports, rows, expected, "after a rollback")
 
+
+def lost(cluster, ports, rows, expected):
+    """The coordinator dies."""
     open_one = rejoin_under(cluster, ports[0], rows)
     victim = cluster.nodes()[0]["pid"]
     os.kill(victim, signal.SIGKILL)
@@ -93,15 +97,20 @@ def all_ways(cluster, ports, rows):
     heir.query(f"SET innodb_lock_wait_timeout = {PATIENCE_S // 2}")
     changed = heir.query("UPDATE big SET n = n + 1")
     assert changed == len(expected), f"{changed} rows were changed, of {len(expected)}"
+    open_one.close()
     cluster.wait_whole([victim])
-    expected = {i: (n + 1, name) for i, (n, name) in expected.items()}
-    check(ports, rows, expected, "at the end")
+    check(ports, rows, {i: (n + 1, name) for i, (n, name) in expected.items()}, "at the end")
 
 
 def once(args):
-    ports = [args.sql_port, args.sql_port + 1]
+    ports, rows = [args.sql_port, args.sql_port + 1], args.rows
     with Cluster(args.binary, args.sql_port) as cluster, cluster.undisturbed():
-        all_ways(cluster, ports, args.rows)
+        cluster.at_last("rejoin", lambda: committed(cluster, ports, rows))
+        expected = as_of_first_half({i: (0, f"name {i}") for i in range(rows)}, rows)
+        insist(lambda: connect(ports[0]).query(f"DELETE FROM big WHERE id = {rows}"))
+        del expected[rows]
+        cluster.at_last("rejoin", lambda: rolled_back(cluster, ports, rows, expected))
+        cluster.at_last("rejoin", lambda: lost(cluster, ports, rows, held_by(ports[0], rows)))
     print("rejoin: all rows are right")
     return 0
 

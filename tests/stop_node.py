@@ -202,16 +202,31 @@ def a_node_is_killed(cluster):
     balanced(cluster)
 
 
+@contextlib.contextmanager
+def nobody_starts_again(cluster):
+    """The supervisor stands still meanwhile."""
+    supervisor = cluster.processes()[1]
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+
+
 def the_last_one_stays(cluster, ports):
     """The replica that was to stay dies while the other one is on its way out."""
+    balanced(cluster)
+    rows(ports[0], "DELETE FROM transfer WHERE id < 0")
     open_one = connect(ports[0])
     open_one.query("BEGIN")
     open_one.query("INSERT INTO transfer VALUES (-1, 0, 0, 0)")
     stopping = cluster.popen("stop-node", "1")
     wait_until("node 1 is on its way out", lambda: cluster.nodes()[0]["state"] == "stopping", cluster.describe)
     victim = cluster.nodes()[1]["pid"]
-    os.kill(victim, signal.SIGKILL)
-    said = stopping.communicate(timeout=PATIENCE_S)[1]
+    # Until it is known that node 1 is the last one.
+    with nobody_starts_again(cluster):
+        os.kill(victim, signal.SIGKILL)
+        said = stopping.communicate(timeout=PATIENCE_S)[1]
     assert stopping.returncode != 0 and "only full replica" in said, said
     rows(ports[0], "REPLACE INTO transfer VALUES (-2, 0, 0, 0)")
     open_one.query("COMMIT")
@@ -244,8 +259,8 @@ def once(args):
         wrong = [f"a client has ended: {worker.failure}" for worker in workers if worker.failure]
         wrong += [text for scanner in scanners for text in scanner.wrong] + check(ledger, ports)
         with cluster.undisturbed():
-            a_node_is_killed(cluster)
-            the_last_one_stays(cluster, ports)
+            cluster.at_last("stop-node", lambda: a_node_is_killed(cluster))
+            cluster.at_last("stop-node", lambda: the_last_one_stays(cluster, ports))
     print(f"stop-node: {len(ledger.committed)} committed, {sum(s.scans for s in scanners)} scans, "
           f"{sum(w.moved for w in workers)} times sent elsewhere, {len(ledger.refused)} refused, {len(ledger.unknown)} cut off")
     for what in wrong:
