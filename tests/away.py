@@ -114,7 +114,8 @@ def partial(cluster, ports, chooser, lost):
         shutil.rmtree(directory(cluster, node))
     earlier = len(cluster.log())
     waiting = cluster.starting()
-    wait_until("somebody says what can be done", lambda: "--partial" in cluster.log()[earlier:], cluster.describe)
+    wait_until("somebody says what can be done", lambda: waiting.poll() is not None or "--partial" in cluster.log()[earlier:],
+               cluster.describe)
     time.sleep(LATER_S)
     served = None
     try:

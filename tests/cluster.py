@@ -350,10 +350,11 @@ class Cluster(Running):
         if chooser:
             chooser.shuffle(nodes)
         # The load goes on until the processes are dead.
-        for pid in ([supervisor] if supervisor_too and supervisor else []) + nodes:
+        victims = ([supervisor] if supervisor_too and supervisor else []) + nodes
+        for pid in victims:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        for pid in nodes:
+        for pid in victims:
             wait_until("a killed process ends", lambda pid=pid: not is_alive(pid))
 
 

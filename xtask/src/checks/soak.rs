@@ -115,7 +115,6 @@ fn parts() -> Vec<Part> {
 
 /// Goes on until the time is over.
 pub(crate) fn soak(options: &Options) -> anyhow::Result<()> {
-    let begun = now();
     let workplace = Workplace::new()?;
     let build = Step {
         name: "build".to_string(),
@@ -132,7 +131,7 @@ pub(crate) fn soak(options: &Options) -> anyhow::Result<()> {
     if parts.is_empty() {
         bail!("no part of the soak has such a name");
     }
-    let mut found = 0;
+    let (begun, mut found) = (now(), 0);
     // Where the last one has stopped.
     let mut at = rows()?.len();
     let json = std::env::temp_dir().join(format!("latsdb-soak-{}.json", std::process::id()));
