@@ -88,6 +88,10 @@ impl Args {
 #[expect(clippy::print_stdout, reason = "a command-line tool")]
 fn main() -> ExitCode {
     let args = Args::parse();
+    if args.planted.is_some() {
+        // A panic is how some of them are found: what it says is in the report.
+        std::panic::set_hook(Box::new(|_| ()));
+    }
     let ended = match &args.planted {
         Some(which) => look_for_planted(which, &args),
         None => run_seeds(&args),
@@ -133,7 +137,7 @@ fn run_seeds(args: &Args) -> Result<ExitCode, String> {
         let totals = many.run(&|| end.is_some_and(|end| clock() >= end));
         for (seed, failure) in &totals.failures {
             println!("seed {seed} FAILED: {failure}");
-            println!("    repeat: {}", repeat(*seed, kind));
+            println!("    repeat: {}", repeat(*seed, kind, args.bug.as_deref()));
         }
         all.counts.add(&totals.counts);
         all.failures.extend(totals.failures);
@@ -145,8 +149,9 @@ fn run_seeds(args: &Args) -> Result<ExitCode, String> {
     Ok(ExitCode::from(u8::from(!all.failures.is_empty())))
 }
 
-fn repeat(seed: u64, kind: Kind) -> String {
-    format!("cargo xtask sim --seeds 1 --seed {seed}{} -v", kind.option())
+fn repeat(seed: u64, kind: Kind, bug: Option<&str>) -> String {
+    let bug = bug.map(|name| format!(" --bug {name}")).unwrap_or_default();
+    format!("cargo xtask sim --seeds 1 --seed {seed}{}{bug} -v", kind.option())
 }
 
 /// Each planted bug must be found in the runs that its entry names.
@@ -228,7 +233,7 @@ fn write_json(
         totals.counts.faults.kinds().map(|(kind, n)| (kind.to_string(), n.into())).collect();
     let kind = args.kind().unwrap_or_default();
     let findings = totals.failures.iter().map(|(seed, text)| {
-        serde_json::json!({ "seed": seed, "failure": text, "repeat": repeat(*seed, kind) })
+        serde_json::json!({ "seed": seed, "failure": text, "repeat": repeat(*seed, kind, args.bug.as_deref()) })
     });
     let text = serde_json::json!({
         "first_seed": first,
