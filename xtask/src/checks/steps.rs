@@ -92,10 +92,10 @@ pub(crate) fn phases(commit: usize) -> Vec<Phase> {
 /// A slice of what the soak runs for hours.
 fn simulator(commit: usize) -> Vec<Step> {
     vec![
-        simulated("fixed seeds, each twice", 200, "--seed 1 --seeds 100 --twice"),
-        simulated("more fixed seeds", 300, "--seed 101 --seeds 400"),
-        simulated("fresh seeds", 300, "--seeds 400"),
-        simulated("fresh storms", 300, "--seeds 12 --storm"),
+        simulated("fixed seeds, each twice", 400, "--seed 1 --seeds 100 --twice"),
+        simulated("more fixed seeds", 600, "--seed 101 --seeds 400"),
+        simulated("fresh seeds", 600, "--seeds 400"),
+        simulated("fresh storms", 400, "--seeds 12 --storm"),
         simulated("a node group is lost or falls silent, fresh seeds", 300, "--seeds 120 --outage"),
         simulated("all nodes of two node groups die, fresh seeds", 300, "--seeds 120 --blackout"),
         simulated("scenarios, each with fresh delays", 300, "--scenario all --seeds 100"),
