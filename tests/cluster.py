@@ -122,6 +122,12 @@ def is_alive(pid):
         return False
 
 
+def removed_by(log):
+    """The nodes that the others have removed, or that have ended because they came too late. Who was told to stop says something
+    else, who was killed says nothing, and who has met a state that must not be says that."""
+    return [int(node) for node in re.findall(r"node stops: .*a new process can join.* node=(\d+)", log)]
+
+
 def port_of(node):
     return int(node["sql_address"].rsplit(":", 1)[1])
 
@@ -215,9 +221,8 @@ class Running:
         return wait_until("the cluster is whole", look, self.describe)[0]
 
     def removed(self):
-        """The nodes that were removed as silent, in the order of the log. Who was told to stop says something else; who was killed
-        says nothing."""
-        return [int(node) for node in re.findall(r"the cluster has removed this node.* node=(\d+)", self.log())]
+        """The nodes that the others have removed, or that have ended because they came too late, in the order of the log."""
+        return removed_by(self.log())
 
     def was_disturbed(self, before):
         """True if a node was removed since `removed` gave `before`. It says so late: when it gets processor time. When all is whole
@@ -238,7 +243,6 @@ class Running:
             if is_temporary(error) and self.was_disturbed(before):
                 raise Disturbed(f"{error} (removed: {self.removed()[len(before):]})") from error
             raise
-
 
     def at_last(self, name, work):
         """Does it when all nodes are there, and once more if one was removed meanwhile."""

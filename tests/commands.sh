@@ -29,7 +29,7 @@ part() {
       rm -rf "$directory"
       return
     fi
-    if [ "$status" = "$wrong" ] || ! grep -q "the cluster has removed this node" "$directory"/*.log; then break; fi
+    if [ "$status" = "$wrong" ] || ! grep -q "node stops: .*a new process can join" "$directory"/*.log; then break; fi
     echo "commands: $1 once more ($attempt of $((attempts - 1))): a node was removed"
   done
   echo "commands: $1 FAILED, its files are in $directory"

@@ -238,7 +238,8 @@ def once(args, directory):
                 client.start()
             out, native = native_load(args.checker, cluster, directory, args.rounds * 4)
             for _ in range(args.rounds):
-                disturb(cluster, chooser, args.faults.split(","))
+                with cluster.undisturbed():
+                    disturb(cluster, chooser, args.faults.split(","))
             cluster.wait_whole()
             native_status = native.wait(PATIENCE_S)
             wait_until(f"{AT_LEAST} transactions are committed, or a client has failed",

@@ -264,7 +264,8 @@ def under_load(args, cluster, chooser, seen):
         for worker in workers:
             worker.start()
         while len(seen) < args.kills:
-            one, pid = kill_one(cluster, ledger, chooser, args.fault, gone)
+            with cluster.undisturbed():
+                one, pid = kill_one(cluster, ledger, chooser, args.fault, gone)
             gone = [pid]
             seen.append(one)
             print(f"{args.fault} {len(seen)}: node {one['node']}, first commit after {one['first_ms']:.1f} ms, "

@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -25,7 +24,7 @@ import threading
 import time
 
 import history
-from cluster import ATTEMPTS, PATIENCE_S, SETTLED_S, Disturbed, connect, wait_until
+from cluster import ATTEMPTS, PATIENCE_S, SETTLED_S, Disturbed, connect, removed_by, wait_until
 from kill import Ledger, Pinned, check, longest_gap, prepare
 from minimysql import MySQLError
 
@@ -115,10 +114,26 @@ FAULTS = {
 BETWEEN_TWO = {"two data nodes cannot talk", "one data node is not heard by another"}
 
 
+# Clients rest between transactions: the one interpreter in which they all are must also look after the cluster.
+REST_S = 0.003
+
+
 class Client(Pinned):
     """Nobody closes its connections when a network is cut."""
 
     patience_s = 5
+
+    def transfer(self):
+        super().transfer()
+        time.sleep(REST_S)
+
+
+class ListClient(history.ListClient):
+    """As `Client`, with lists."""
+
+    def change(self):
+        super().change()
+        time.sleep(REST_S)
 
 
 class Cluster:
@@ -198,15 +213,10 @@ class Cluster:
             self.wait_whole()
             time.sleep(SETTLED_S)
 
-    def ended(self):
-        """The nodes that have ended by themselves, whatever the reason, in the order of the log."""
-        with open(os.path.join(self.directory, "log"), encoding="utf8", errors="replace") as log:
-            return [int(n) for n in re.findall(r"node stops: .* node=(\d+)", log.read())]
-
     def removed(self):
-        """The nodes that the others have removed, in the order of the log."""
+        """The nodes that the others have removed, or that have ended because they came too late, in the order of the log."""
         with open(os.path.join(self.directory, "log"), encoding="utf8", errors="replace") as log:
-            return [int(n) for n in re.findall(r"the cluster has removed this node.* node=(\d+)", log.read())]
+            return removed_by(log.read())
 
 
 def one_fault(cluster, ledger, what, chooser):
@@ -266,7 +276,7 @@ def inside(args):
         prepare(places[0])
         history.prepare(places[0])
         workers = [Client(i + 1, places, ledger, stop) for i in range(args.threads)]
-        clients = [history.ListClient(i + 1, places, args.seed + i, stop) for i in range(len(places))]
+        clients = [ListClient(i + 1, places, args.seed + i, stop) for i in range(len(places))]
         for thread in workers + clients:
             thread.start()
         chooser = random.Random(args.seed)

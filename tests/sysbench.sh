@@ -10,7 +10,7 @@ for tool in sysbench mariadb; do
 done
 log="$(mktemp)"
 trap 'rm -f "$log"' EXIT
-removals() { grep -c "the cluster has removed this node" "${CLUSTER_LOG:-/dev/null}" || true; }
+removals() { grep -c "node stops: .*a new process can join" "${CLUSTER_LOG:-/dev/null}" || true; }
 # True if there are errors in the log, and all are that it cannot connect, that the connection is gone, a temporary error, or a shutdown.
 is_temporary() {
   local errors
