@@ -72,9 +72,10 @@ class Moments:
         self.archived([])
         self.archived([])
 
-    def is_kept(self, done, before):
-        """True if what was acknowledged then must be there as of a moment that has all from `before`."""
-        return done < before and not self.safe <= done <= self.died
+    def is_kept(self, begun, done, before):
+        """True if what was begun and acknowledged then must be there as of a moment that has all from `before`. What was acknowledged
+        when all nodes died may have been heard of later."""
+        return done < before and (done < self.safe or begun > self.died)
 
 
 def touch(port, accounts):
@@ -123,7 +124,7 @@ class Deleter(threading.Thread):
         for number, (begun, done) in enumerate(self.gone, 1):
             if begun > at:
                 assert number in left, f"row {number} was deleted later, and is not there"
-            elif moments.is_kept(done, before):
+            elif moments.is_kept(begun, done, before):
                 assert number not in left, f"row {number} was deleted before, and is there"
                 absent += 1
         assert set(range(len(self.gone) + 2, self.ROWS + 1)) <= left, "rows that nobody has deleted are not there"
@@ -175,7 +176,7 @@ def check_moment(there, ledger, moments, at, before):
     for number, (committed, _, begun) in zip(ledger.committed, ledger.commits):
         if begun > at:
             must_not.add(number)
-        elif moments.is_kept(committed, before):
+        elif moments.is_kept(begun, committed, before):
             must.add(number)
     assert not must - found, f"{len(must - found)} of {len(must)} transfers that were committed before are missing"
     assert not must_not & found, f"{len(must_not & found)} transfers are there that were begun later"

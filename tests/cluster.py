@@ -115,11 +115,15 @@ def concluded(test):
 
 
 def is_alive(pid):
+    """True until all threads of the process are gone: the last one of a killed process frees its memory, and then closes its ports and
+    files. Its first thread may look dead long before."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf8") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+            fields = stat.read().rsplit(")", 1)[1].split()
     except OSError:
         return False
+    state, threads = fields[0], int(fields[17])
+    return state != "Z" or threads > 1
 
 
 def removed_by(log):
@@ -349,15 +353,17 @@ class Cluster(Running):
                     supervisor = pid
         return nodes, supervisor
 
-    def kill_all(self, supervisor_too, chooser=None):
+    def kill_all(self, supervisor_too, chooser=None, at_once=False):
+        """Kills all nodes, in any order. `at_once`: none of them finds out before that others are gone."""
         nodes, supervisor = self.processes()
         if chooser:
             chooser.shuffle(nodes)
         # The load goes on until the processes are dead.
         victims = ([supervisor] if supervisor_too and supervisor else []) + nodes
-        for pid in victims:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for what in ([signal.SIGSTOP] if at_once else []) + [signal.SIGKILL]:
+            for pid in victims:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, what)
         for pid in victims:
             wait_until("a killed process ends", lambda pid=pid: not is_alive(pid))
 

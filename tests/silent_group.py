@@ -113,8 +113,28 @@ def states(cluster):
     return {n["node_id"]: n["state"] for n in cluster.status(LEFT[0])["nodes"]}
 
 
+class Groups(Cluster):
+    """Both groups."""
+
+    before = 0
+
+    def begin(self):
+        """All nodes are there."""
+        self.before = len(self.removed())
+
+    def missing(self):
+        """The nodes of the group that stays that have ended since, be it that they were removed or have gone for a link that has lost
+        signals. While the other group is silent they take the majority with them, and nothing comes about any more."""
+        return [n for n in self.removed()[self.before:] if n in LEFT]
+
+
 def wait_until(cluster, what, holds):
-    took = clusters.wait_until(what, holds, cluster.states)[1]
+    def look():
+        if missing := cluster.missing():
+            raise Disturbed(f"not yet: {what} (removed: {missing})")
+        return holds()
+
+    took = clusters.wait_until(what, look, cluster.states)[1]
     print(f"silent-group: {what} after {1000 * took:.0f} ms", flush=True)
 
 
@@ -248,6 +268,7 @@ def both_ways(binary, cluster, net, session, clients, before):
     # What was lost is sent again late: a link may be given up after all was whole.
     time.sleep(1)
     cluster.wait_whole()
+    cluster.begin()
     wait_until(cluster, "all is served when the cables are mended", lambda: all_get_on() or not all(c.is_alive() for c in clients))
     # One was removed when it fell silent. Another one may have to go for a link that comes back late.
     again = cluster.restarts - before
@@ -270,17 +291,15 @@ def both_ways(binary, cluster, net, session, clients, before):
 def once(args, net):
     net.heal()
     directory = tempfile.mkdtemp(prefix="latsdb-silent-")
-    cluster = Cluster(args.binary, net, directory, NODES, 2)
-    # Whoever ends of the group that stays takes the majority with it, be it removed or gone for a link that has lost signals.
-    removed = lambda: [n for n in cluster.removed() if n in LEFT]
+    cluster = Groups(args.binary, net, directory, NODES, 2)
     try:
         cluster.settle()
-        before = removed()
+        cluster.begin()
         try:
             rounds(args.binary, cluster, net)
         except (AssertionError, RuntimeError, MySQLError, *LOST_CONNECTION) as error:
-            if removed() != before:
-                raise Disturbed(f"{error} (removed: {removed()[len(before):]})") from error
+            if missing := cluster.missing():
+                raise Disturbed(f"{error} (removed: {missing})") from error
             raise
     except BaseException:
         print(f"silent-group: log: {directory}/log")

@@ -54,10 +54,12 @@ class Guest(Worker):
                     self.failures.append(f"BEGIN: {error}")
                 self.away()
                 continue
+            begun, port = time.monotonic(), self.port
             try:
                 self.transfer()
             except (OSError, MySQLError) as error:
-                self.failures.append(f"a transfer: {error}")
+                took, now = 1000 * (time.monotonic() - begun), time.strftime("%H:%M:%S", time.gmtime())
+                self.failures.append(f"a transfer through port {port}, at {now}, after {took:.1f} ms: {error}")
                 self.away()
 
 

@@ -16,7 +16,7 @@ SELECT subscriber, seconds FROM call_record WHERE subscriber IN ('+46701', '+467
 DELETE FROM call_record WHERE subscriber = '+46702';
 SELECT COUNT(*) FROM call_record;
 INSERT INTO call_record VALUES ('+46703', '2026-01-01 10:00:00', 1, 9, 64);
-CREATE TABLE two (a INT, b CHAR(4), c BIGINT, v INT UNIQUE, PRIMARY KEY (a, b, c)) PARTITION BY KEY (c, a);
+CREATE TABLE two (a INT, b CHAR(4), c BIGINT, v INT, KEY (v), PRIMARY KEY (a, b, c)) PARTITION BY KEY (c, a);
 INSERT INTO two VALUES (1, 'x', 1, 1), (1, 'y', 1, 2), (2, 'x', 1, 3), (2, 'x', 2, 4);
 SELECT a, b, c FROM two WHERE a = 1 AND c = 1 ORDER BY b;
 SELECT b FROM two WHERE a = 2 AND c = 2 AND b = 'X';

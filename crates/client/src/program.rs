@@ -140,7 +140,7 @@ impl<'t> RowProgram<'t> {
     /// # Errors
     /// [`RefCode::ProgramMalformed`] if it has none of this name.
     pub fn column(&self, name: &str) -> Result<Term, RefCode> {
-        Ok(Term(Expr::Column(self.number(name)?)))
+        Ok(Term(Expr::Column(self.number(name)?.into())))
     }
 
     /// Only rows for which this is true; with the conditions given before.

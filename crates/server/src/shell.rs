@@ -4,6 +4,7 @@ use crate::say::{self, say};
 use crate::{random, status::Target, store::ClusterStore};
 use anyhow::Context;
 use lats_runtime::clock;
+use lats_sql::connection::statements::Statements;
 use lats_sql::plan::Columns;
 use lats_sql::session::{Client, Outcome, Session, Shared, Sink};
 use lats_values::{SqlError, Value};
@@ -80,6 +81,7 @@ impl Table {
 pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
+        .thread_stack_size(lats_sql::STACK_BYTES)
         .enable_all()
         .build()
         .context("cannot start")?;
@@ -109,13 +111,14 @@ fn shown(error: SqlError) -> anyhow::Error {
 }
 
 async fn run_all(session: &mut Session<ClusterStore>, text: &str) -> anyhow::Result<ExitCode> {
-    for statement in lats_sql::parse::split_statements(text) {
-        run_one(session, statement).await?;
+    let mut statements = Statements::new(text.as_bytes());
+    while let Some(piece) = statements.next(session.syntax_mode()).map_err(shown)? {
+        run_one(session, piece.text).await?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run_one(session: &mut Session<ClusterStore>, statement: &str) -> anyhow::Result<()> {
+async fn run_one(session: &mut Session<ClusterStore>, statement: &[u8]) -> anyhow::Result<()> {
     let mut table = Table::default();
     match session.query(statement, &mut table).await {
         Ok(Outcome::Rows) => {

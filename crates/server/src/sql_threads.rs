@@ -91,7 +91,9 @@ impl SqlThreads {
         let mut serving = Some(serve(hosts, clients.clone(), self.listener, self.stopping));
         for (number, (runtime, _)) in threads.into_iter().enumerate() {
             let serving = serving.take();
-            let named = std::thread::Builder::new().name(format!("lats-sql-{number}"));
+            let named = std::thread::Builder::new()
+                .name(format!("lats-sql-{number}"))
+                .stack_size(lats_sql::STACK_BYTES);
             named.spawn(move || match serving {
                 Some(serving) => runtime.block_on(serving),
                 None => runtime.block_on(std::future::pending()),

@@ -168,7 +168,7 @@ impl Numbers {
     pub fn add(&self, id: i64, column: u16, amount: i64) -> RowOp {
         let sum = Expr::Binary {
             op: BinaryOp::Add,
-            left: Box::new(Expr::Column(column)),
+            left: Box::new(Expr::Column(column.into())),
             right: Box::new(Expr::Literal(Value::Int(amount))),
         };
         let program = Program {

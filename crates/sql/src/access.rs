@@ -7,9 +7,11 @@
 
 mod bounds;
 
+use crate::bind::from::Hint;
 use crate::table::Table;
 use lats_base::IndexId;
 use lats_client::api::{KeyRange, PRIMARY_INDEX};
+use lats_mysql_syntax::tree::IndexHintKind;
 use lats_values::{BinaryOp, Expr, SqlError, Value};
 
 pub use bounds::{ByteRange, Ranges};
@@ -114,6 +116,30 @@ impl Access {
             residual: crate::bind::balanced(left, BinaryOp::And),
             filter,
             fixed,
+        }
+    }
+
+    /// Leaves out indexes that the statement says not to use.
+    pub fn obey(&mut self, table: &Table, hints: &[Hint]) {
+        let name = match self.index {
+            PRIMARY_INDEX => "PRIMARY",
+            index => table.def.index(index).map_or("", |index| &index.name),
+        };
+        let named = |hint: &Hint| hint.indexes.iter().any(|i| i.eq_ignore_ascii_case(name));
+        let uses = |hint: &&Hint| hint.kind != IndexHintKind::Ignore;
+        let refused = hints.iter().any(|h| h.kind == IndexHintKind::Ignore && named(h))
+            || (hints.iter().any(|h| uses(&h)) && !hints.iter().filter(uses).any(named));
+        if refused && !self.is_key_lookup {
+            let filter = self.filter.take();
+            *self = Self {
+                index: PRIMARY_INDEX,
+                columns: Vec::new(),
+                is_key_lookup: false,
+                is_unique_lookup: false,
+                residual: filter.clone(),
+                filter,
+                fixed: 0,
+            };
         }
     }
 
@@ -277,39 +303,32 @@ fn constraint(expr: &Expr) -> Option<(u16, Constraint)> {
             let (other, right) = constraint(right)?;
             (column == other).then(|| (column, either(left, right)))
         }
-        Expr::Binary { op, left, right } => match (&**left, &**right) {
-            (Expr::Column(column), value) if is_column(*column) && is_value(value) => {
-                Some((*column, comparison(*op, value)?))
-            }
-            (value, Expr::Column(column)) if is_column(*column) && is_value(value) => {
-                Some((*column, comparison(flipped(*op), value)?))
-            }
+        Expr::Binary { op, left, right } => match (column_of(left), column_of(right)) {
+            (Some(column), _) if is_value(right) => Some((column, comparison(*op, right)?)),
+            (_, Some(column)) if is_value(left) => Some((column, comparison(flipped(*op), left)?)),
             _ => None,
         },
-        Expr::Between { arg, low, high, negated: false } => match &**arg {
-            Expr::Column(column) if is_column(*column) && is_value(low) && is_value(high) => {
-                let lower = Some(((**low).clone(), true));
-                let upper = Some(((**high).clone(), true));
-                Some((*column, Constraint::Range { lower, upper }))
-            }
-            _ => None,
-        },
-        Expr::In { arg, list, negated: false } => match &**arg {
-            Expr::Column(column) if is_column(*column) && list.iter().all(is_value) => {
-                Some((*column, Constraint::Points(list.to_vec())))
-            }
-            _ => None,
-        },
-        Expr::IsNull { arg, negated: false } => match &**arg {
-            Expr::Column(column) if is_column(*column) => Some((*column, Constraint::Null)),
-            _ => None,
-        },
+        Expr::Between { arg, low, high, negated: false } if is_value(low) && is_value(high) => {
+            let lower = Some(((**low).clone(), true));
+            let upper = Some(((**high).clone(), true));
+            Some((column_of(arg)?, Constraint::Range { lower, upper }))
+        }
+        Expr::In { arg, list, negated: false } if list.iter().all(is_value) => {
+            Some((column_of(arg)?, Constraint::Points(list.to_vec())))
+        }
+        Expr::IsNull { arg, negated: false } => Some((column_of(arg)?, Constraint::Null)),
         _ => None,
     }
 }
 
-fn is_column(number: u16) -> bool {
-    number < crate::expr::AGGREGATE_BASE
+/// The column of the table that the expression is.
+fn column_of(expr: &Expr) -> Option<u16> {
+    match expr {
+        Expr::Column(number) if *number < crate::expr::AGGREGATE_BASE => {
+            u16::try_from(*number).ok()
+        }
+        _ => None,
+    }
 }
 
 fn either(left: Constraint, right: Constraint) -> Constraint {

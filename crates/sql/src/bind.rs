@@ -1,214 +1,347 @@
-//! The binder: from the parser's expressions to bound ones, with MySQL's rules for names.
+//! The binder: from the syntax tree to expressions and plans over the catalog, with MySQL's rules for names.
 //!
-//! Whatever is not named here is refused. Where the parser's idea of precedence differs from
-//! MySQL's, an expression without parentheses is refused rather than computed wrongly.
+//! Each column of a statement has a number of its own, so that no later step looks at names.
 
+mod aliases;
 mod calls;
+pub mod change;
+pub mod from;
+pub mod grouping;
+mod items;
 mod literals;
 mod operators;
+pub mod query;
+mod recursion;
+mod rows;
+pub mod scope;
 mod special;
+mod subquery;
+mod windows;
 
 use crate::error;
-use crate::expr::{AGGREGATE_BASE, EXTERNAL_BASE, External};
+use crate::expr::{EXTERNAL_BASE, External};
+use crate::syntax::{Context, name};
 use crate::table::Table;
-use lats_values::{AggregateKind, Collation, Expr, SqlError};
-use sqlparser::ast::{self, Ident};
-use std::collections::BTreeMap;
+use lats_engine::ir::{ColumnId, SourceId};
+use lats_mysql_syntax::Tree;
+use lats_mysql_syntax::tree::{self, ExprId, Text};
+use lats_values::{Collation, ColumnType, Expr, SqlError};
+use scope::{Block, Scope};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub(crate) use literals::number;
 pub use literals::{charset_collation, data_type, literal};
 pub use operators::balanced;
 pub(crate) use operators::hex_beside;
 
-/// Nesting of bound expressions that data nodes accept (with room for what plans add around them).
-const DEPTH_MAX: usize = lats_base::limits::PROGRAM_DEPTH_MAX - 8;
+/// Nesting of expressions and queries within each other.
+const DEPTH_MAX: usize = 640;
 
-/// A call of an aggregate function.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AggregateCall {
-    /// Which function.
-    pub kind: AggregateKind,
-    /// DISTINCT.
-    pub distinct: bool,
-    /// What it aggregates; none for COUNT(*).
-    pub arg: Option<Expr>,
+/// Where a column of a statement comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The table.
+    pub source: SourceId,
+    /// The position in the table.
+    pub position: u16,
 }
 
-/// Binds the expressions of one statement.
-#[derive(Default)]
-pub struct Binder<'a> {
-    /// The table whose columns have names here.
-    pub table: Option<&'a Table>,
-    /// The name that qualifies its columns.
+/// A column of a statement.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Where it comes from; none for what is computed.
+    pub origin: Option<Origin>,
+    /// The block that made it.
+    pub block: u32,
+}
+
+/// A mention of a table in a statement.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Its name in the statement.
     pub alias: String,
+    /// The number of its first column; the others follow.
+    pub first: u32,
+    /// What USE, FORCE and IGNORE INDEX say.
+    pub hints: Vec<from::Hint>,
+    /// The query block that mentions it.
+    pub block: u32,
+    /// It stands in a subquery or a derived table.
+    pub is_inner: bool,
+    /// It stands in a derived table.
+    pub is_derived: bool,
+}
+
+/// Binds one statement.
+pub struct Binder<'a> {
+    pub(crate) context: Context<'a>,
     /// The part of the statement, for errors.
-    pub clause: &'static str,
+    pub(crate) clause: &'static str,
     /// Values that the statement takes from outside.
     pub externals: Vec<External>,
-    /// Where each of them is in the list.
-    pub external_places: BTreeMap<External, usize>,
-    /// Number of `?` in the statement.
-    pub parameters: u16,
-    /// Aggregate functions are allowed here.
-    pub aggregates_allowed: bool,
-    /// The aggregate functions found.
-    pub aggregates: Vec<AggregateCall>,
-    /// Names of the select list's expressions, where they can be used.
-    pub select_names: BTreeMap<String, Expr>,
+    external_places: BTreeMap<External, usize>,
+    /// The types of these values, as far as they are known.
+    pub(crate) external_types: &'a [ColumnType],
+    /// The statement's columns, by their numbers, and beside them their types.
+    pub columns: Vec<Column>,
+    pub(crate) types: Vec<ColumnType>,
+    /// The statement's tables.
+    pub sources: Vec<Source>,
+    /// The query blocks that are being bound, the innermost last.
+    blocks: Vec<Block>,
+    next_block: u32,
+    /// The common tables that can be named, the innermost last.
+    commons: Vec<query::Common<'a>>,
+    next_recursion: u32,
+    /// Columns that aggregate functions give.
+    pub(crate) call_columns: BTreeSet<ColumnId>,
     /// Within ON DUPLICATE KEY UPDATE: VALUES(column) is the table's column plus this.
-    pub values_base: Option<u16>,
-    /// Name of the row alias in `INSERT … AS new ON DUPLICATE KEY UPDATE`.
-    pub values_alias: Option<String>,
-    /// Places in the text of the `?` seen, in order of appearance.
-    pub placeholders: BTreeMap<(u64, u64), u16>,
+    pub(crate) values_base: Option<u32>,
+    /// The select list is bound for its names: keys of groups are not known yet.
+    names_only: bool,
     depth: usize,
 }
 
 impl<'a> Binder<'a> {
-    /// For the columns of `table`.
-    pub fn new(table: Option<&'a Table>, alias: &str) -> Self {
-        Self { table, alias: alias.to_owned(), clause: "field list", ..Self::default() }
+    /// For expressions without tables, until tables are added.
+    pub fn new(context: &Context<'a>) -> Self {
+        Self {
+            context: *context,
+            clause: "field list",
+            externals: Vec::new(),
+            external_places: BTreeMap::new(),
+            external_types: &[],
+            columns: Vec::new(),
+            types: Vec::new(),
+            sources: Vec::new(),
+            blocks: Vec::from([Block::new(0)]),
+            next_block: 1,
+            commons: Vec::new(),
+            next_recursion: 0,
+            call_columns: BTreeSet::new(),
+            values_base: None,
+            names_only: false,
+            depth: 0,
+        }
     }
 
-    /// Numbers the statement's placeholders by their place in the text.
-    pub fn with_placeholders(mut self, tokens: &crate::parse::Tokens) -> Self {
-        for token in &tokens.list {
-            if matches!(&token.token, sqlparser::tokenizer::Token::Placeholder(_)) {
-                let at = (token.span.start.line, token.span.start.column);
-                self.placeholders.insert(at, self.parameters);
-                self.parameters = self.parameters.saturating_add(1);
-            }
-        }
+    /// The same, where the types of the values from outside are known.
+    #[must_use]
+    pub fn with_external_types(mut self, types: &'a [ColumnType]) -> Self {
+        self.external_types = types;
         self
+    }
+
+    pub(crate) fn tree(&self) -> &'a Tree {
+        &self.context.parsed.tree
+    }
+
+    /// The number of `?` in the statement.
+    pub fn parameters(&self) -> u16 {
+        u16::try_from(self.tree().parameters).unwrap_or(u16::MAX)
+    }
+
+    /// A name in the tree.
+    pub(crate) fn name(&self, text: Text) -> Result<&'a str, SqlError> {
+        name(self.tree(), text)
+    }
+
+    pub(crate) fn block(&mut self) -> &mut Block {
+        // There is always one: the first is never popped.
+        let last = self.blocks.len().saturating_sub(1);
+        &mut self.blocks[last]
+    }
+
+    pub(crate) fn new_block_number(&mut self) -> u32 {
+        self.next_block += 1;
+        self.next_block - 1
+    }
+
+    /// A new column of the innermost block.
+    pub(crate) fn column(
+        &mut self,
+        name: &str,
+        column_type: ColumnType,
+        origin: Option<Origin>,
+    ) -> ColumnId {
+        let block = self.block().number;
+        self.columns.push(Column { name: name.to_owned(), origin, block });
+        self.types.push(column_type);
+        ColumnId(u32::try_from(self.columns.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// Makes a table's columns the next ones, and their names known in the innermost block.
+    pub fn add_table(&mut self, table: &Arc<Table>, alias: &str) -> SourceId {
+        let source = self.add_source(table, alias, Vec::new());
+        let scope = self.scope_of(source);
+        self.block().scope = scope;
+        source
+    }
+
+    pub(crate) fn add_source(
+        &mut self,
+        table: &Arc<Table>,
+        alias: &str,
+        hints: Vec<from::Hint>,
+    ) -> SourceId {
+        let source = SourceId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
+        let first = u32::try_from(self.columns.len()).unwrap_or(u32::MAX);
+        for (position, (def, column_type)) in
+            (0u16..).zip(table.def.columns.iter().zip(&table.types))
+        {
+            self.column(&def.name, column_type.clone(), Some(Origin { source, position }));
+        }
+        let block = self.block().number;
+        let (table, alias) = (Arc::clone(table), alias.to_owned());
+        let is_inner = self.blocks.len() > 1;
+        let is_derived = self.blocks.iter().any(|block| block.hidden > 0);
+        self.sources.push(Source { table, alias, first, hints, block, is_inner, is_derived });
+        source
+    }
+
+    pub(crate) fn source(&self, source: SourceId) -> &Source {
+        &self.sources[source.0 as usize]
+    }
+
+    /// The names of a table's columns.
+    fn scope_of(&self, source: SourceId) -> Scope {
+        let source = self.source(source);
+        let table = &source.table;
+        let names = table.visible().map(|at| {
+            let id = ColumnId(source.first + u32::from(at));
+            (table.column_name(at).to_owned(), id)
+        });
+        Scope::of_table(Some(&table.def.database), &source.alias, names.collect())
+    }
+
+    /// Makes these names the columns 0, 1, …, of a row.
+    pub fn bind_names(&mut self, names: &[(String, ColumnType)]) {
+        let mut columns = Vec::with_capacity(names.len());
+        for (name, column_type) in names {
+            columns.push((name.clone(), self.column(name, column_type.clone(), None)));
+        }
+        self.block().scope = Scope::of_table(None, "", columns);
+    }
+
+    /// In an upsert: the columns of the new row follow those of the table, and have this alias.
+    pub fn add_new_row(&mut self, table: &Arc<Table>, alias: Option<(&str, &[String])>) {
+        let source = SourceId(0);
+        let base = u32::try_from(self.columns.len()).unwrap_or(u32::MAX);
+        self.values_base = Some(base);
+        for (position, (def, column_type)) in
+            (0u16..).zip(table.def.columns.iter().zip(&table.types))
+        {
+            self.column(&def.name, column_type.clone(), Some(Origin { source, position }));
+        }
+        let Some((alias, names)) = alias else { return };
+        let named = table.visible().enumerate().map(|(nth, at)| {
+            let name = names.get(nth).map_or(table.column_name(at), String::as_str);
+            (name.to_owned(), ColumnId(base + u32::from(at)))
+        });
+        let scope = Scope::of_table(None, alias, named.collect());
+        self.block().scope.add_qualified(scope, !names.is_empty());
+    }
+
+    /// True if expressions of the outermost block have subqueries.
+    pub fn has_subqueries(&self) -> bool {
+        self.blocks.iter().any(|block| !block.below.is_empty() || !block.above.is_empty())
     }
 
     /// Binds an expression of this clause.
     ///
     /// # Errors
     /// What MySQL says, or 1235.
-    pub fn bind_in(&mut self, clause: &'static str, expr: &ast::Expr) -> Result<Expr, SqlError> {
-        self.clause = clause;
-        self.depth = 0;
-        self.bind(expr)
+    pub fn bind_in(&mut self, clause: &'static str, id: ExprId) -> Result<Expr, SqlError> {
+        let before = std::mem::replace(&mut self.clause, clause);
+        let bound = self.bind(id);
+        self.clause = before;
+        bound
     }
 
     /// Binds an expression.
     ///
     /// # Errors
     /// What MySQL says, or 1235.
-    pub fn bind(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return Err(error::make(1436, "HY000", "Thread stack overrun: nested too deeply"));
-        }
-        let bound = self.bind_node(expr);
+    pub fn bind(&mut self, id: ExprId) -> Result<Expr, SqlError> {
+        self.enter()?;
+        let bound = self.bind_node(id);
         self.depth -= 1;
         bound
     }
 
-    fn bind_node(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
-        use ast::Expr as E;
-        match expr {
-            E::Identifier(ident) => self.identifier(ident),
-            E::CompoundIdentifier(parts) => self.compound(parts),
-            E::Value(value) => self.value(value),
-            E::Nested(inner) => self.bind(inner),
-            E::BinaryOp { left, op, right } => self.binary(left, op, right),
-            E::UnaryOp { op, expr } => self.unary(*op, expr),
-            E::IsNull(e) => self.is_null(e, false),
-            E::IsNotNull(e) => self.is_null(e, true),
-            E::IsTrue(e) => self.is_truth(e, true, false),
-            E::IsNotTrue(e) => self.is_truth(e, true, true),
-            E::IsFalse(e) => self.is_truth(e, false, false),
-            E::IsNotFalse(e) => self.is_truth(e, false, true),
-            E::IsUnknown(e) => self.is_null(e, false),
-            E::IsNotUnknown(e) => self.is_null(e, true),
-            E::InList { expr, list, negated } => self.in_list(expr, list, *negated),
-            E::Between { expr, negated, low, high } => self.between([expr, low, high], *negated),
-            E::Like { negated, any: false, expr, pattern, escape_char } => {
-                self.like(expr, pattern, escape_char.as_ref(), *negated)
+    fn enter(&mut self) -> Result<(), SqlError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(error::make(1436, "HY000", "Thread stack overrun: nested too deeply"));
+        }
+        Ok(())
+    }
+
+    fn bind_node(&mut self, id: ExprId) -> Result<Expr, SqlError> {
+        use tree::Expr as E;
+        match *self.tree().expr(id) {
+            E::Column { .. } => self.column_reference(id),
+            E::Parameter(number) => self.parameter(number),
+            E::UserVariable(text) => {
+                let name = self.name(text)?.to_lowercase();
+                Ok(self.external(External::UserVariable(name)))
             }
-            E::Case { operand, conditions, else_result, .. } => {
-                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            E::SystemVariable { scope, component, name } => {
+                self.system_variable(scope, component, name)
             }
-            E::Collate { expr, collation } => {
-                let name = crate::table::single_name(collation)?;
-                let collation = collation_named(&name)?;
-                Ok(Expr::Collate { arg: Box::new(self.bind(expr)?), collation })
+            E::Unary(op, arg) => self.unary(op, arg),
+            E::Binary(op, left, right) => self.binary(id, op, left, right),
+            E::And(list) => self.chain(list, lats_values::BinaryOp::And),
+            E::Or(list) => self.chain(list, lats_values::BinaryOp::Or),
+            E::Is { value, is_not, truth } => self.is(value, is_not, truth),
+            E::In { value, is_not, list } => self.in_list(value, is_not, list),
+            E::Between { value, is_not, bounds } => self.between(value, is_not, bounds),
+            E::Like { value, is_not, pattern } => self.like(value, is_not, pattern),
+            E::Case { operand, whens, otherwise } => self.case(operand, whens, otherwise),
+            E::Collate { value, collation } => {
+                let collation = collation_named(self.name(collation)?)?;
+                Ok(Expr::Collate { arg: Box::new(self.bind(value)?), collation })
             }
-            E::Function(function) => self.function(function),
-            _ => self.special(expr),
+            E::Aggregate(call) => self.aggregate_or_window(id, call),
+            E::Subquery(query) => self.scalar_subquery(query),
+            E::Exists(query) => self.exists(query),
+            E::InQuery { value, is_not, query } => self.in_query(value, is_not, query),
+            E::Quantified { op, left, is_all, query } => self.quantified(op, left, is_all, query),
+            E::Row { .. } => Err(operand_columns(1)),
+            _ => match literal(self.tree(), id)? {
+                Some(value) => Ok(Expr::Literal(value)),
+                None => self.special(id),
+            },
         }
     }
 
-    fn identifier(&mut self, ident: &Ident) -> Result<Expr, SqlError> {
-        if ident.quote_style.is_none() {
-            if let Some(name) = ident.value.strip_prefix("@@") {
-                return self.system_variable(false, name);
-            }
-            if let Some(name) = ident.value.strip_prefix('@') {
-                return Ok(self.external(External::UserVariable(name.to_lowercase())));
-            }
-        }
-        self.column(&ident.value, &ident.value)
-    }
-
-    fn column(&mut self, name: &str, shown: &str) -> Result<Expr, SqlError> {
-        if let Some(at) = self.table.and_then(|t| t.column(name)) {
-            return Ok(Expr::Column(at));
-        }
-        if let Some(expr) = self.select_names.get(&name.to_lowercase()) {
-            return Ok(expr.clone());
-        }
-        Err(error::unknown_column(shown, self.clause))
-    }
-
-    fn compound(&mut self, parts: &[Ident]) -> Result<Expr, SqlError> {
-        let names: Vec<&str> = parts.iter().map(|p| p.value.as_str()).collect();
-        if let [scope, name] = names.as_slice()
-            && let Some(scope) = scope.strip_prefix("@@")
-        {
-            return match scope.to_ascii_lowercase().as_str() {
-                "session" | "local" => self.system_variable(false, name),
-                "global" => self.system_variable(true, name),
-                _ => Err(error::unknown_variable(&format!("{scope}.{name}"))),
-            };
-        }
-        let shown = names.join(".");
-        let Some(table) = self.table else {
-            return Err(error::unknown_column(&shown, self.clause));
-        };
-        match names.as_slice() {
-            [alias, name] if self.is_values_alias(alias) => {
-                self.values_column(name).ok_or_else(|| error::unknown_column(&shown, self.clause))
-            }
-            [alias, name] if *alias == self.alias => self.own_column(table, name, &shown),
-            [database, alias, name] if *alias == self.alias && *database == table.def.database => {
-                self.own_column(table, name, &shown)
-            }
-            _ => Err(error::unknown_column(&shown, self.clause)),
+    fn parameter(&mut self, number: u32) -> Result<Expr, SqlError> {
+        match u16::try_from(number) {
+            Ok(number) if number < u16::MAX => Ok(self.external(External::Parameter(number))),
+            _ => Err(too_many_placeholders()),
         }
     }
 
-    fn own_column(&self, table: &Table, name: &str, shown: &str) -> Result<Expr, SqlError> {
-        let at = table.column(name).ok_or_else(|| error::unknown_column(shown, self.clause))?;
-        Ok(Expr::Column(at))
-    }
-
-    fn is_values_alias(&self, alias: &str) -> bool {
-        self.values_alias.as_deref() == Some(alias)
-    }
-
-    fn values_column(&self, name: &str) -> Option<Expr> {
-        let at = self.table?.column(name)?;
-        Some(Expr::Column(self.values_base? + at))
-    }
-
-    fn system_variable(&mut self, global: bool, name: &str) -> Result<Expr, SqlError> {
-        let name = name.trim_matches('`').to_lowercase();
+    fn system_variable(
+        &mut self,
+        scope: tree::Scope,
+        component: Text,
+        text: Text,
+    ) -> Result<Expr, SqlError> {
+        let name = self.name(text)?.to_lowercase();
+        if component.is_some() {
+            let component = self.name(component)?;
+            return Err(error::unknown_variable(&format!("{component}.{name}")));
+        }
         if !crate::variables::is_known(&name) {
             return Err(error::unknown_variable(&name));
         }
+        let global = scope == tree::Scope::Global;
         Ok(self.external(External::SystemVariable { global, name }))
     }
 
@@ -220,46 +353,35 @@ impl<'a> Binder<'a> {
             self.externals.push(external);
             self.externals.len() - 1
         });
-        // There are fewer tokens than this in any text that the protocol's packets carry; should
-        // there be more, the numbers run into "no such value", which is NULL: refuse instead.
-        match u16::try_from(at).ok().and_then(|at| at.checked_add(EXTERNAL_BASE)) {
-            Some(number) => Expr::Column(number),
-            None => Expr::Column(u16::MAX),
-        }
+        Expr::Column(EXTERNAL_BASE + u32::try_from(at).unwrap_or(0))
     }
 
-    /// The number of an aggregate function's result.
-    ///
-    /// # Errors
-    /// 1111 where aggregate functions are not allowed.
-    pub fn aggregate(&mut self, call: AggregateCall) -> Result<Expr, SqlError> {
-        if !self.aggregates_allowed {
-            return Err(error::make(1111, "HY000", "Invalid use of group function"));
-        }
-        let known = self.aggregates.iter().position(|c| *c == call);
-        let at = known.unwrap_or_else(|| {
-            self.aggregates.push(call);
-            self.aggregates.len() - 1
-        });
-        let at = u16::try_from(at).unwrap_or(u16::MAX);
-        let limit = EXTERNAL_BASE - AGGREGATE_BASE;
-        if at >= limit {
-            return Err(error::not_supported("so many aggregate functions in one statement"));
-        }
-        Ok(Expr::Column(AGGREGATE_BASE + at))
+    /// The type of an expression.
+    pub fn type_of(&self, expr: &Expr) -> ColumnType {
+        type_with(expr, &self.types, self.external_types)
     }
 
-    /// Refuses a statement with more values from outside than can be numbered.
+    /// Refuses a statement with more placeholders than the protocol can number.
     ///
     /// # Errors
     /// 1390.
     pub fn check_limits(&self) -> Result<(), SqlError> {
-        if self.externals.len() >= usize::from(u16::MAX - EXTERNAL_BASE) {
-            let text = "Prepared statement contains too many placeholders";
-            return Err(error::make(1390, "HY000", text));
+        if self.tree().parameters > u32::from(u16::MAX) {
+            return Err(too_many_placeholders());
         }
         Ok(())
     }
+}
+
+pub use lats_engine::ir::types::{type_with, unknown as unknown_type};
+
+fn too_many_placeholders() -> SqlError {
+    error::make(1390, "HY000", "Prepared statement contains too many placeholders")
+}
+
+/// 1241: an operand has not as many columns as it should.
+pub(crate) fn operand_columns(wanted: usize) -> SqlError {
+    error::make(1241, "21000", &format!("Operand should contain {wanted} column(s)"))
 }
 
 /// A collation by name. Those of MySQL that we do not have are refused, as what they would order

@@ -5,6 +5,7 @@
 
 mod commands;
 mod sink;
+pub mod statements;
 
 use crate::session::{Client, Session, Shared};
 use crate::store::Store;

@@ -1,6 +1,8 @@
 //! Running plans against the store.
 
+mod change;
 pub mod insert;
+mod query;
 pub mod select;
 pub mod sequence;
 mod unique;

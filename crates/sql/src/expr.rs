@@ -4,9 +4,9 @@
 use lats_values::{ColumnSource, ColumnType, Expr, RowLayout, Value};
 
 /// `Expr::Column` numbers from here on are results of aggregate functions.
-pub const AGGREGATE_BASE: u16 = 0x4000;
+pub const AGGREGATE_BASE: u32 = 1 << 30;
 /// `Expr::Column` numbers from here on are values from outside the row, see [`External`].
-pub const EXTERNAL_BASE: u16 = 0x8000;
+pub const EXTERNAL_BASE: u32 = lats_engine::ir::EXTERNAL_BASE;
 
 /// A value that a statement takes from outside its rows: the same for the whole statement.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,8 @@ pub enum External {
     LastInsertId,
     /// ROW_COUNT().
     RowCount,
+    /// FOUND_ROWS().
+    FoundRows,
     /// CONNECTION_ID().
     ConnectionId,
     /// DATABASE().
@@ -68,7 +70,7 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
 }
 
 /// Calls `visit` with every column number in the expression.
-pub fn visit_columns(expr: &Expr, visit: &mut dyn FnMut(u16)) {
+pub fn visit_columns(expr: &Expr, visit: &mut dyn FnMut(u32)) {
     if let Expr::Column(number) = expr {
         visit(*number);
     }
@@ -78,7 +80,7 @@ pub fn visit_columns(expr: &Expr, visit: &mut dyn FnMut(u16)) {
 }
 
 /// A copy of the expression with columns replaced where `replace` has something.
-pub fn map_columns(expr: &Expr, replace: &dyn Fn(u16) -> Option<Expr>) -> Expr {
+pub fn map_columns(expr: &Expr, replace: &dyn Fn(u32) -> Option<Expr>) -> Expr {
     let map = |e: &Expr| map_columns(e, replace);
     let boxed = |e: &Expr| Box::new(map_columns(e, replace));
     match expr {
@@ -141,7 +143,7 @@ pub fn has_aggregates(expr: &Expr) -> bool {
 pub fn with_externals(expr: &Expr, externals: &[Value]) -> Expr {
     map_columns(expr, &|number| {
         let at = number.checked_sub(EXTERNAL_BASE)?;
-        Some(Expr::Literal(externals.get(usize::from(at)).cloned().unwrap_or(Value::Null)))
+        Some(Expr::Literal(externals.get(at as usize).cloned().unwrap_or(Value::Null)))
     })
 }
 
@@ -167,13 +169,14 @@ impl<'a> RowSource<'a> {
 }
 
 impl ColumnSource for RowSource<'_> {
-    fn column(&self, index: u16) -> Value {
+    fn column(&self, index: u32) -> Value {
         let found = if index >= EXTERNAL_BASE {
-            self.externals.get(usize::from(index - EXTERNAL_BASE)).cloned()
+            self.externals.get((index - EXTERNAL_BASE) as usize).cloned()
         } else if index >= AGGREGATE_BASE {
-            self.aggregates.get(usize::from(index - AGGREGATE_BASE)).cloned()
+            self.aggregates.get((index - AGGREGATE_BASE) as usize).cloned()
         } else {
-            let at = self.positions.get(usize::from(index)).copied().unwrap_or(index);
+            let own = u16::try_from(index).unwrap_or(u16::MAX);
+            let at = self.positions.get(index as usize).copied().unwrap_or(own);
             self.layout.zip(self.row).map(|(layout, row)| layout.value(row, at))
         };
         found.unwrap_or(Value::Null)
@@ -189,10 +192,10 @@ pub struct ValuesSource<'a> {
 }
 
 impl ColumnSource for ValuesSource<'_> {
-    fn column(&self, index: u16) -> Value {
+    fn column(&self, index: u32) -> Value {
         let found = match index.checked_sub(EXTERNAL_BASE) {
-            Some(at) => self.externals.get(usize::from(at)),
-            None => self.row.get(usize::from(index)),
+            Some(at) => self.externals.get(at as usize),
+            None => self.row.get(index as usize),
         };
         found.cloned().unwrap_or(Value::Null)
     }
@@ -206,11 +209,11 @@ pub fn type_of(
     externals: &[Value],
 ) -> ColumnType {
     if let Expr::Column(number) = expr {
-        let number = usize::from(*number);
+        let number = *number as usize;
         if let Some(found) = columns.get(number) {
             return found.clone();
         }
-        if let Some(at) = number.checked_sub(usize::from(AGGREGATE_BASE))
+        if let Some(at) = number.checked_sub(AGGREGATE_BASE as usize)
             && let Some(found) = aggregates.get(at)
         {
             return found.clone();
@@ -219,11 +222,11 @@ pub fn type_of(
     let first_aggregate = columns.len();
     let plain = map_columns(expr, &|number| {
         if let Some(at) = number.checked_sub(EXTERNAL_BASE) {
-            let value = externals.get(usize::from(at)).cloned().unwrap_or(Value::Null);
+            let value = externals.get(at as usize).cloned().unwrap_or(Value::Null);
             return Some(Expr::Literal(value));
         }
         let at = number.checked_sub(AGGREGATE_BASE)?;
-        Some(Expr::Column(u16::try_from(first_aggregate).ok()? + at))
+        Some(Expr::Column(u32::try_from(first_aggregate).ok()? + at))
     });
     if aggregates.is_empty() {
         return lats_values::result_type(&plain, columns);

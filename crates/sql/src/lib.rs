@@ -1,8 +1,7 @@
 //! MySQL sessions over the cluster: parsing, planning, running statements, and the connections of
 //! clients.
 //!
-//! A statement's way: [`parse`] makes tokens and the parser library's tree of them, [`bind`] and
-//! [`plan`] make a plan for the catalog, [`access`] chooses an index, [`exec`] runs the plan against
+//! A statement's way: [`syntax`] makes its tree, [`bind`] and [`plan`] make a plan for the catalog, [`access`] chooses an index, [`exec`] runs the plan against
 //! a [`store::Store`]. Rows of literals go past the parser (`literal_rows`). Values are computed and compared by `lats_values` only.
 #![forbid(unsafe_code)]
 
@@ -14,15 +13,18 @@ pub mod error;
 pub mod exec;
 pub mod expr;
 mod literal_rows;
-pub mod parse;
 pub mod plan;
 pub mod session;
 pub mod set;
 pub mod show;
 pub mod store;
+pub mod syntax;
 pub mod table;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 pub mod variables;
+
+/// The stack of threads in which sessions run: statements are nested so deeply at most that it is enough.
+pub const STACK_BYTES: usize = 8 << 20;

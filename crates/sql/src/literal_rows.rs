@@ -1,17 +1,21 @@
 //! `INSERT … VALUES` with nothing but plain literals, read without the parser: programs that do not prepare their statements, and
 //! dumps, send most of their rows so. What stands around the rows is planned once, with placeholders in their place.
 //!
-//! Whatever is not read here for certain as the parser reads it is left to the parser, mistakes above all.
+//! The literals are the parser's tokens. Whatever is not read here for certain as the parser reads it is left to the parser,
+//! mistakes above all.
 
 use crate::bind::number;
 use lats_base::limits::COLUMNS_MAX;
+use lats_mysql_syntax::lexer::Lexer;
+use lats_mysql_syntax::token::{Kind, Token};
+use lats_mysql_syntax::{Keyword, Mode};
 use lats_values::{Collation, Value};
 
 /// The rows of such a statement.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LiteralRows {
     /// The statement with one row of placeholders in their place.
-    pub(crate) template: String,
+    pub(crate) template: Vec<u8>,
     /// Values in each row.
     pub(crate) width: usize,
     /// The values, row by row.
@@ -20,22 +24,24 @@ pub(crate) struct LiteralRows {
 
 impl LiteralRows {
     /// Reads a statement; none if it is to be read by the parser.
-    pub(crate) fn of(text: &str) -> Option<Self> {
+    pub(crate) fn of(text: &[u8], mode: Mode) -> Option<Self> {
         let text = text.trim_ascii_start();
-        if !["INSERT", "REPLACE"].iter().any(|word| begins_with_word(text, word)) {
+        // Before any token is made: most statements are others.
+        if !matches!(text.first()?, b'I' | b'i' | b'R' | b'r') {
             return None;
         }
-        let head = end_of_head(text.as_bytes())?;
-        let mut reader = Reader { text, at: head };
-        let (width, values) = reader.rows()?;
-        let tail = text.get(reader.at..)?.trim_ascii();
-        let tail = tail.strip_suffix(';').unwrap_or(tail);
-        if tail.contains(['?', ';']) {
+        let mut reader = Reader { text, mode, at: 0 };
+        let head = reader.end_of_head()?;
+        let (width, values, end) = reader.rows()?;
+        let tail = trim_end(text.get(end..)?).trim_ascii_start();
+        // Behind a comment more rows may come.
+        let is_comment = matches!(tail.first(), Some(b'/' | b'#' | b'-'));
+        if is_comment || tail.iter().any(|byte| matches!(byte, b'?' | b';')) {
             return None;
         }
-        let head = text.get(..head)?;
         let places = vec!["?"; width].join(",");
-        Some(Self { template: format!("{head} ({places}) {tail}"), width, values })
+        let parts = [text.get(..head)?, b" (", places.as_bytes(), b") ", tail];
+        Some(Self { template: parts.concat(), width, values })
     }
 
     /// How many rows there are.
@@ -49,57 +55,69 @@ impl LiteralRows {
     }
 }
 
-fn begins_with_word(text: &str, word: &str) -> bool {
-    let bytes = text.as_bytes();
-    let (found, behind) = (bytes.get(..word.len()), bytes.get(word.len()));
-    found.is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
-        && !behind.is_some_and(|byte| is_in_word(*byte))
-}
-
-/// What a name or a number may go on with.
-fn is_in_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'@') || byte >= 0x80
-}
-
-/// Behind the first VALUES that is no part of a name.
-fn end_of_head(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        match *bytes.get(at)? {
-            b'`' => at += 2 + bytes.get(at + 1..)?.iter().position(|byte| *byte == b'`')?,
-            // Texts, comments, placeholders, hints.
-            b'\'' | b'"' | b'#' | b'-' | b'/' | b'*' | b'?' | b';' => return None,
-            byte if is_in_word(byte) => {
-                let word = &bytes[at..];
-                let length = word.iter().position(|byte| !is_in_word(*byte))?;
-                at += length;
-                if word[..length].eq_ignore_ascii_case(b"VALUES") {
-                    return Some(at);
-                }
-            }
-            _ => at += 1,
-        }
-    }
+/// What ends a text does not belong to it.
+fn trim_end(text: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+    let length = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+    &text[..length]
 }
 
 struct Reader<'t> {
-    text: &'t str,
+    text: &'t [u8],
+    mode: Mode,
     at: usize,
 }
 
 impl Reader<'_> {
-    /// How many values are in each row, and all of them.
-    fn rows(&mut self) -> Option<(usize, Vec<Value>)> {
+    fn rest(&self) -> &[u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn bytes(&self, token: Token) -> &[u8] {
+        token.span().of(self.text)
+    }
+
+    fn skip_blanks(&mut self) {
+        let blank = |byte: &&u8| byte.is_ascii_whitespace();
+        self.at += self.rest().iter().take_while(blank).count();
+    }
+
+    /// Behind the first VALUES that is no part of a name; none if there are comments or hints before it.
+    fn end_of_head(&mut self) -> Option<usize> {
+        let mut lexer = Lexer::new(self.text, 0, self.mode);
+        let first = lexer.next_token();
+        if !matches!(first.word, Keyword::INSERT | Keyword::REPLACE) {
+            return None;
+        }
+        self.at = first.end as usize;
+        loop {
+            let token = lexer.next_token();
+            let between = self.text.get(self.at..token.start as usize)?;
+            if !between.iter().all(u8::is_ascii_whitespace) {
+                return None;
+            }
+            self.at = token.end as usize;
+            match token.kind {
+                Kind::Word if token.word == Keyword::VALUES => return Some(self.at),
+                Kind::Word | Kind::Quoted | Kind::Dot => {}
+                Kind::Comma | Kind::Open | Kind::Close => {}
+                _ => return None,
+            }
+        }
+    }
+
+    /// How many values are in each row, all of them, and where the last row ends.
+    fn rows(&mut self) -> Option<(usize, Vec<Value>, usize)> {
         let (mut width, mut values) = (None, Vec::new());
         loop {
             let before = values.len();
             self.row(&mut values)?;
-            let this = values.len() - before;
+            let (this, end) = (values.len() - before, self.at);
             if *width.get_or_insert(this) != this {
                 return None;
             }
             if !self.take(b',') {
-                return Some((width?, values));
+                return Some((width?, values, end));
             }
         }
     }
@@ -125,16 +143,7 @@ impl Reader<'_> {
         }
     }
 
-    fn rest(&self) -> &[u8] {
-        self.text.as_bytes().get(self.at..).unwrap_or_default()
-    }
-
-    fn skip_blanks(&mut self) {
-        let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-        self.at += self.rest().iter().take_while(blank).count();
-    }
-
-    /// Takes this byte, and blanks before it.
+    /// Takes a sign that is a token by itself wherever it stands, and blanks before it.
     fn take(&mut self, wanted: u8) -> bool {
         self.skip_blanks();
         let found = self.rest().first() == Some(&wanted);
@@ -142,86 +151,85 @@ impl Reader<'_> {
         found
     }
 
+    /// A literal that begins here: anything else, a comment too, is the parser's.
     fn literal(&mut self) -> Option<Value> {
-        match self.rest().first()? {
-            quote @ (b'\'' | b'"') => self.quoted(*quote),
-            b'0'..=b'9' | b'-' => self.number(),
-            b'n' | b'N' if begins_with_word(self.text.get(self.at..)?, "NULL") => {
-                self.at += "NULL".len();
-                Some(Value::Null)
-            }
+        let start = self.at;
+        let is_negative = self.rest().first() == Some(&b'-');
+        let begin = start + usize::from(is_negative);
+        let token = Lexer::new(self.text, u32::try_from(begin).ok()?, self.mode).next_token();
+        if token.start as usize != begin {
+            return None;
+        }
+        self.at = token.end as usize;
+        match token.kind {
+            Kind::Integer | Kind::Decimal => self.number(token, start),
+            _ if is_negative => None,
+            Kind::Text => self.quoted(token),
+            Kind::Word if token.word == Keyword::NULL => Some(Value::Null),
             _ => None,
         }
     }
 
-    /// Digits, with a point among them or without.
-    fn number(&mut self) -> Option<Value> {
-        let negative = self.rest().first() == Some(&b'-');
-        let digits = self.rest().get(usize::from(negative)..)?;
-        let length = digits.iter().position(|byte| !is_in_word(*byte))?;
-        let digits = &digits[..length];
-        let plain = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-        let mut parts = digits.splitn(2, |byte| *byte == b'.');
-        let (whole, fraction) = (parts.next()?, parts.next());
-        if !plain(whole) || !fraction.is_none_or(plain) {
-            return None;
+    /// Digits, with a point among them or without, from this byte on, where a sign may stand.
+    fn number(&self, token: Token, start: usize) -> Option<Value> {
+        let digits = self.bytes(token);
+        match token.kind {
+            Kind::Integer => {}
+            Kind::Decimal if digits.first() != Some(&b'.') && digits.last() != Some(&b'.') => {}
+            _ => return None,
         }
         // What has a sign is computed by the parser's way when it may not fit, and so is a zero below zero.
-        let is_zero = digits.iter().all(|byte| matches!(byte, b'0' | b'.'));
-        if negative && (length > 18 || is_zero) {
+        let is_negative = start < token.start as usize;
+        let is_zero = || digits.iter().all(|byte| matches!(byte, b'0' | b'.'));
+        if is_negative && (digits.len() > 18 || is_zero()) {
             return None;
         }
-        let end = self.at + usize::from(negative) + length;
-        let value = number(self.text.get(self.at..end)?).ok()?;
-        self.at = end;
-        Some(value)
+        let text = self.text.get(start..token.end as usize)?;
+        number(std::str::from_utf8(text).ok()?).ok()
     }
 
     /// A text in quotes, with what stands for other characters in it.
-    fn quoted(&mut self, quote: u8) -> Option<Value> {
-        self.at += 1;
-        let ends = |byte: &u8| *byte == quote || *byte == b'\\';
-        let length = self.rest().iter().position(ends)?;
-        let mut found = self.text.get(self.at..self.at + length)?.to_owned();
-        self.at += length;
-        loop {
-            let second = self.text.get(self.at + 1..)?.chars().next();
-            match (self.rest().first()?, second) {
-                (b'\\', second) => {
-                    let second = second?;
-                    self.at += 1 + second.len_utf8();
-                    push_escaped(&mut found, second);
-                }
-                (_, Some(second)) if second == char::from(quote) => {
-                    self.at += 2;
-                    found.push(second);
-                }
-                _ => {
-                    self.at += 1;
-                    return Some(Value::Text(found, Collation::default()));
-                }
-            }
-            let length = self.rest().iter().position(ends)?;
-            found.push_str(self.text.get(self.at..self.at + length)?);
-            self.at += length;
+    fn quoted(&self, token: Token) -> Option<Value> {
+        let (quote, inner) = self.bytes(token).split_first()?;
+        let inner = inner.get(..inner.len().checked_sub(1)?)?;
+        let has_escapes = !self.mode.no_backslash_escapes;
+        let is_plain = !inner.contains(quote) && (!has_escapes || !inner.contains(&b'\\'));
+        if is_plain {
+            return Some(text_of(std::str::from_utf8(inner).ok()?.to_owned()));
         }
+        let special = |byte: &u8| *byte == *quote || (has_escapes && *byte == b'\\');
+        let mut found = Vec::with_capacity(inner.len());
+        let mut rest = inner;
+        while let Some(at) = rest.iter().position(special) {
+            found.extend_from_slice(&rest[..at]);
+            match (rest[at], *rest.get(at + 1)?) {
+                (b'\\', escaped) if has_escapes => push_escaped(&mut found, escaped),
+                // A quote that is written twice.
+                (_, second) => found.push(second),
+            }
+            rest = &rest[at + 2..];
+        }
+        found.extend_from_slice(rest);
+        Some(text_of(String::from_utf8(found).ok()?))
     }
 }
 
-/// What a character behind a backslash stands for; the wildcards of LIKE keep theirs.
-fn push_escaped(found: &mut String, escaped: char) {
-    if matches!(escaped, '%' | '_') {
-        found.push('\\');
+fn text_of(text: String) -> Value {
+    Value::Text(text, Collation::default())
+}
+
+/// What a byte behind a backslash stands for; the wildcards of LIKE keep theirs.
+fn push_escaped(found: &mut Vec<u8>, escaped: u8) {
+    if matches!(escaped, b'%' | b'_') {
+        found.push(b'\\');
     }
     found.push(match escaped {
-        '0' => '\0',
-        'a' => '\u{7}',
-        'b' => '\u{8}',
-        'f' => '\u{c}',
-        'n' => '\n',
-        'r' => '\r',
-        't' => '\t',
-        'Z' => '\u{1a}',
+        b'0' => 0,
+        b'b' => 8,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'Z' => 26,
         other => other,
     });
 }

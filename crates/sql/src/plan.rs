@@ -1,6 +1,8 @@
 //! Plans: statements bound to the catalog, ready to run many times with other values.
 
+pub mod change;
 pub mod insert;
+pub mod query;
 pub mod select;
 pub mod write;
 
@@ -24,18 +26,22 @@ pub struct Prepared {
 /// What a statement does.
 #[derive(Debug)]
 pub enum Plan {
-    /// SELECT.
+    /// SELECT from one table.
     Select(Box<select::SelectPlan>),
+    /// Any other query.
+    Query(Box<query::QueryPlan>),
     /// INSERT and REPLACE.
     Insert(Box<insert::InsertPlan>),
     /// UPDATE and DELETE.
     Write(Box<write::WritePlan>),
+    /// UPDATE and DELETE of rows that a query finds.
+    Change(Box<change::ChangePlan>),
     /// SHOW and its like.
     Show(Box<crate::show::Show>),
     /// SET.
     Set(Vec<crate::set::Setting>),
     /// Everything that needs no plan.
-    Other(Box<sqlparser::ast::Statement>),
+    Other(Box<lats_mysql_syntax::Parsed>),
 }
 
 /// What a client is told about a column of a result.

@@ -5,24 +5,24 @@ mod control;
 mod settings;
 mod transaction;
 
-use crate::bind::Binder;
 use crate::error::{self, Failure};
 use crate::expr::External;
 use crate::literal_rows::LiteralRows;
-use crate::parse::Tokens;
-use crate::plan::select::Context;
 use crate::plan::{Columns, Plan, Prepared};
 use crate::store::Store;
+use crate::syntax::Context;
 use crate::variables::{UserVariables, Variables};
 use cache::PlanCache;
 use lats_base::TableId;
-use lats_values::{DateTime, SqlError, Value};
+use lats_mysql_syntax::{Mode, Statement as Syntax};
+use lats_values::{ColumnType, DateTime, SqlError, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+pub(crate) use transaction::Running;
 use transaction::Savepoint;
 
 /// How long a statement outside a transaction is run again after temporary errors.
@@ -175,7 +175,7 @@ pub struct Client {
 
 /// A prepared statement.
 struct Statement {
-    text: Arc<str>,
+    text: Arc<[u8]>,
     /// The database that its names are looked up in: the current one when it was prepared.
     database: Option<String>,
     prepared: Arc<Prepared>,
@@ -220,6 +220,10 @@ pub struct Session<S: Store> {
     plans: PlanCache,
     statements: BTreeMap<u32, Statement>,
     next_statement: u32,
+    syntax_mode: Mode,
+    /// Rows of the last SELECT, for FOUND_ROWS().
+    pub(crate) found_rows: u64,
+    error_count: u16,
 }
 
 impl<S: Store> Session<S> {
@@ -248,6 +252,9 @@ impl<S: Store> Session<S> {
             plans: PlanCache::default(),
             statements: BTreeMap::new(),
             next_statement: 1,
+            syntax_mode: Mode::default(),
+            found_rows: 0,
+            error_count: 0,
         }
     }
 
@@ -285,7 +292,7 @@ impl<S: Store> Session<S> {
     ///
     /// # Errors
     /// The client's error, or that it is gone.
-    pub async fn query<K: Sink>(&mut self, text: &str, sink: &mut K) -> Result<Outcome, Failure> {
+    pub async fn query<K: Sink>(&mut self, text: &[u8], sink: &mut K) -> Result<Outcome, Failure> {
         self.run(text, None, &[], sink).await
     }
 
@@ -293,17 +300,18 @@ impl<S: Store> Session<S> {
     ///
     /// # Errors
     /// As the statement itself would give.
-    pub fn prepare(&mut self, text: &str) -> Result<PreparedInfo, SqlError> {
+    pub fn prepare(&mut self, text: &[u8]) -> Result<PreparedInfo, SqlError> {
         if self.statements.len() >= STATEMENTS_MAX {
             let text = "Can't create more than max_prepared_stmt_count statements";
             return Err(error::make(1461, "42000", text));
         }
-        let prepared = Arc::new(self.plan(text, self.database.as_deref())?);
+        let prepared = Arc::new(self.plan(text, self.database.as_deref(), &[])?);
         let id = self.next_statement;
         self.next_statement = self.next_statement.wrapping_add(1).max(1);
         let nulls = vec![Value::Null; prepared.externals.len()];
         let columns = match &prepared.plan {
             Plan::Select(plan) => plan.columns_with(&nulls),
+            Plan::Query(plan) => plan.columns(),
             Plan::Show(show) => show.columns(),
             _ => Columns::from([]),
         };
@@ -344,38 +352,58 @@ impl<S: Store> Session<S> {
 
     /// Plans are made for a `sql_mode`: all are made again.
     fn forget_plans(&mut self) {
+        self.syntax_mode = crate::syntax::mode_of(&self.variables.get("sql_mode").to_display());
         self.plans.clear();
         for statement in self.statements.values_mut() {
             statement.stale = true;
         }
     }
 
+    /// How texts of this session are read.
+    pub fn syntax_mode(&self) -> Mode {
+        self.syntax_mode
+    }
+
     /// Binds a statement.
-    fn plan(&self, text: &str, database: Option<&str>) -> Result<Prepared, SqlError> {
+    fn plan(
+        &self,
+        text: &[u8],
+        database: Option<&str>,
+        external_types: &[ColumnType],
+    ) -> Result<Prepared, SqlError> {
         let catalog = self.shared.store.catalog();
-        let tokens = Tokens::new(text)?;
         let mode = self.variables.get("sql_mode").to_display();
+        let parsed = crate::syntax::parse(text, self.syntax_mode)?;
         let context = Context {
             catalog: &catalog,
             database,
             text,
-            tokens: &tokens,
+            parsed: &parsed,
             full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
             strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
         };
-        let (plan, externals, parameters) = plan_statement(&context)?;
+        let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
+            Some(planned) => planned,
+            None if parsed.tree.parameters > 0 => {
+                return Err(error::not_supported("? in this statement"));
+            }
+            None => (Plan::Other(Box::new(parsed)), Vec::new(), 0),
+        };
         Ok(Prepared { plan, externals, parameters, catalog_version: catalog.version })
     }
 
-    fn lookup(&mut self, text: &str, id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
+    fn lookup(&mut self, text: &[u8], id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
         let version = self.shared.store.catalog().version;
         let current = |prepared: &Arc<Prepared>| prepared.catalog_version == version;
         let Some(statement) = id.and_then(|id| self.statements.get(&id)) else {
             if let Some(known) = self.plans.get(text).filter(current) {
                 return Ok(known);
             }
-            let prepared = Arc::new(self.plan(text, self.database.as_deref())?);
-            if matches!(prepared.plan, Plan::Select(_) | Plan::Insert(_) | Plan::Write(_)) {
+            let prepared = Arc::new(self.plan(text, self.database.as_deref(), &[])?);
+            if matches!(
+                prepared.plan,
+                Plan::Select(_) | Plan::Query(_) | Plan::Insert(_) | Plan::Write(_)
+            ) {
                 self.plans.insert(text, Arc::clone(&prepared));
             }
             return Ok(prepared);
@@ -383,7 +411,7 @@ impl<S: Store> Session<S> {
         if !statement.stale && current(&statement.prepared) {
             return Ok(Arc::clone(&statement.prepared));
         }
-        let prepared = Arc::new(self.plan(text, statement.database.as_deref())?);
+        let prepared = Arc::new(self.plan(text, statement.database.as_deref(), &[])?);
         if let Some(statement) = id.and_then(|id| self.statements.get_mut(&id)) {
             statement.prepared = Arc::clone(&prepared);
             statement.stale = false;
@@ -399,21 +427,68 @@ impl<S: Store> Session<S> {
         fits.then_some(prepared)
     }
 
+    /// The plan for values of these types: plans of queries are made for them.
+    fn typed(
+        &mut self,
+        prepared: Arc<Prepared>,
+        (text, id): (&[u8], Option<u32>),
+        parameters: &[Value],
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let plan = match &prepared.plan {
+            Plan::Query(plan) => plan,
+            Plan::Change(change) => &change.query,
+            Plan::Insert(insert) => match &insert.query {
+                Some(query) => query,
+                None => return Ok(prepared),
+            },
+            _ => return Ok(prepared),
+        };
+        if prepared.externals.is_empty() {
+            return Ok(prepared);
+        }
+        let values = self.externals(&prepared.externals, parameters);
+        let types: Vec<ColumnType> =
+            values.iter().map(crate::plan::query::type_of_external).collect();
+        if plan.external_types == types {
+            return Ok(prepared);
+        }
+        let statement = id.and_then(|id| self.statements.get(&id));
+        let database = match statement {
+            Some(statement) => statement.database.as_deref(),
+            None => self.database.as_deref(),
+        };
+        let prepared = Arc::new(self.plan(text, database, &types)?);
+        match id.and_then(|id| self.statements.get_mut(&id)) {
+            Some(statement) => statement.prepared = Arc::clone(&prepared),
+            None => self.plans.insert(text, Arc::clone(&prepared)),
+        }
+        Ok(prepared)
+    }
+
+    /// `SET @name = value`, and its like.
+    pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) {
+        self.user_variables.insert(name.to_owned(), value);
+    }
+
     async fn run<K: Sink>(
         &mut self,
-        text: &str,
+        text: &[u8],
         id: Option<u32>,
         parameters: &[Value],
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
         self.statement_micros = (self.shared.now_micros)();
-        let literals = if id.is_none() { LiteralRows::of(text) } else { None };
+        let literals = if id.is_none() { LiteralRows::of(text, self.syntax_mode) } else { None };
         let mut wait = Duration::from_millis(2);
         let mut waited = Duration::ZERO;
         loop {
             let template = literals.as_ref().and_then(|rows| self.lookup_template(rows));
             let literals = literals.as_ref().filter(|_| template.is_some());
             let prepared = match template.map_or_else(|| self.lookup(text, id), Ok) {
+                Ok(prepared) => prepared,
+                Err(error) => return Err(self.fail(error.into()).await),
+            };
+            let prepared = match self.typed(prepared, (text, id), parameters) {
                 Ok(prepared) => prepared,
                 Err(error) => return Err(self.fail(error.into()).await),
             };
@@ -462,9 +537,11 @@ impl<S: Store> Session<S> {
         self.warnings_kept = matches!(&prepared.plan, Plan::Show(show) if show.reads_diagnostics());
         if !self.warnings_kept {
             self.warnings.clear();
+            self.error_count = 0;
         }
         match &prepared.plan {
             Plan::Select(plan) => self.select(plan, &externals, sink).await,
+            Plan::Query(plan) => self.run_query(plan, &externals, sink).await,
             Plan::Insert(plan) => {
                 self.check_writable()?;
                 self.insert(plan, &externals, literals).await
@@ -472,6 +549,10 @@ impl<S: Store> Session<S> {
             Plan::Write(plan) => {
                 self.check_writable()?;
                 self.write(plan, &externals).await
+            }
+            Plan::Change(plan) => {
+                self.check_writable()?;
+                self.change_found(plan, &externals).await
             }
             Plan::Show(show) => self.show(show, sink).await,
             Plan::Set(settings) => {
@@ -515,6 +596,7 @@ impl<S: Store> Session<S> {
             External::UnixTime => Value::Int(self.statement_micros.div_euclid(1_000_000)),
             External::LastInsertId => Value::UInt(self.last_insert_id),
             External::RowCount => Value::Int(self.row_count),
+            External::FoundRows => Value::UInt(self.found_rows),
             External::ConnectionId => Value::UInt(u64::from(self.client.connection_id)),
             External::Database => match &self.database {
                 Some(name) => Value::text(name),
@@ -527,6 +609,7 @@ impl<S: Store> Session<S> {
             External::SystemVariable { global: true, name } => self.shared.defaults().get(name),
             External::SystemVariable { global: false, name } => match name.as_str() {
                 "warning_count" => Value::Int(i64::from(self.warning_count())),
+                "error_count" => Value::Int(i64::from(self.error_count)),
                 "last_insert_id" | "identity" => Value::UInt(self.last_insert_id),
                 _ => self.variables.get(name),
             },
@@ -558,51 +641,54 @@ enum Given<'a> {
 }
 
 fn ends_transaction(plan: &Plan) -> bool {
-    use sqlparser::ast::Statement as S;
-    matches!(plan, Plan::Other(statement)
-        if matches!(**statement, S::Rollback { savepoint: None, .. } | S::Commit { .. }))
+    matches!(plan, Plan::Other(parsed)
+        if matches!(parsed.statement, Syntax::Rollback(_) | Syntax::Commit(_)))
 }
 
 type Planned = (Plan, Vec<External>, u16);
 
-fn plan_statement(context: &Context<'_>) -> Result<Planned, SqlError> {
-    use sqlparser::ast::Statement as S;
-    let tokens = context.tokens;
-    match tokens.word(0).as_str() {
-        "SET" => {
-            let (settings, externals, parameters) = crate::set::plan(tokens)?;
-            return Ok((Plan::Set(settings), externals, parameters));
-        }
-        "SHOW" | "DESCRIBE" | "DESC" | "KILL" | "EXPLAIN" | "FLUSH" | "HANDLER" | "CALL" | "XA"
-        | "LOAD" | "GRANT" | "REVOKE" | "OPTIMIZE" | "REPAIR" | "CHECK" | "HELP" => {
-            let show = crate::show::parse(context)?;
-            return Ok((Plan::Show(Box::new(show)), Vec::new(), 0));
-        }
-        _ => {}
+/// The plan of a statement that has one; the others are run from their trees.
+fn plan_statement(
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Option<Planned>, SqlError> {
+    if let Some(show) = crate::show::plan(context)? {
+        return Ok(Some((Plan::Show(Box::new(show)), Vec::new(), 0)));
     }
-    match tokens.parse(context.text)? {
-        S::Query(query) => {
-            let (plan, externals, parameters) = crate::plan::select::plan(&query, context)?;
-            Ok((Plan::Select(Box::new(plan)), externals, parameters))
+    Ok(Some(match &context.parsed.statement {
+        Syntax::Query(query) => crate::plan::query::plan(*query, context, external_types)?,
+        Syntax::Insert(insert) => {
+            let (plan, externals, parameters) =
+                crate::plan::insert::plan(insert, context, external_types)?;
+            (Plan::Insert(Box::new(plan)), externals, parameters)
         }
-        S::Insert(insert) => {
-            let (plan, externals, parameters) = crate::plan::insert::plan(&insert, context)?;
-            Ok((Plan::Insert(Box::new(plan)), externals, parameters))
-        }
-        S::Update(update) => {
-            let (plan, externals, parameters) = crate::plan::write::plan_update(&update, context)?;
-            Ok((Plan::Write(Box::new(plan)), externals, parameters))
-        }
-        S::Delete(delete) => {
-            let (plan, externals, parameters) = crate::plan::write::plan_delete(&delete, context)?;
-            Ok((Plan::Write(Box::new(plan)), externals, parameters))
-        }
-        other => {
-            let binder = Binder::new(None, "").with_placeholders(tokens);
-            if binder.parameters > 0 {
-                return Err(error::not_supported("? in this statement"));
+        Syntax::Update(update) => match crate::plan::write::plan_update(update, context)? {
+            Some((plan, externals, parameters)) => {
+                (Plan::Write(Box::new(plan)), externals, parameters)
             }
-            Ok((Plan::Other(Box::new(other)), Vec::new(), 0))
+            None => {
+                let planned = crate::plan::change::plan_update(update, context, external_types)?;
+                (Plan::Change(Box::new(planned.0)), planned.1, planned.2)
+            }
+        },
+        Syntax::Delete(delete) => match crate::plan::write::plan_delete(delete, context)? {
+            Some((plan, externals, parameters)) => {
+                (Plan::Write(Box::new(plan)), externals, parameters)
+            }
+            None => {
+                let planned = crate::plan::change::plan_delete(delete, context, external_types)?;
+                (Plan::Change(Box::new(planned.0)), planned.1, planned.2)
+            }
+        },
+        Syntax::Set(items) => {
+            let (settings, externals, parameters) = crate::set::plan(items, context)?;
+            (Plan::Set(settings), externals, parameters)
         }
-    }
+        Syntax::SetTransaction { scope, isolation, access, .. } => {
+            let (settings, externals, parameters) =
+                crate::set::plan_transaction(*scope, *isolation, *access)?;
+            (Plan::Set(settings), externals, parameters)
+        }
+        _ => return Ok(None),
+    }))
 }

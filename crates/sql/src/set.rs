@@ -1,15 +1,20 @@
 //! SET: of system and user variables, NAMES, and TRANSACTION.
 
+#[cfg(test)]
+mod tests;
+mod values;
+
 use crate::bind::Binder;
 use crate::error;
 use crate::expr::External;
-use crate::parse::Tokens;
+use crate::syntax::{Context, name, optional_name};
+use lats_mysql_syntax::Tree;
+use lats_mysql_syntax::tree::{self, Access, Isolation, SetItem, SetValue, Text};
 use lats_values::{Expr, SqlError, Value};
-use sqlparser::ast;
-use sqlparser::tokenizer::Token;
+pub(crate) use values::{COMPLETION_CHAIN, settled};
 
 /// Where a value goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// This session.
     Session,
@@ -34,206 +39,119 @@ pub enum Setting {
     CharacterSet(Option<String>),
 }
 
-/// Parses and binds a SET statement.
+type Planned = (Vec<Setting>, Vec<External>, u16);
+
+/// Binds the assignments of a SET statement.
 ///
 /// # Errors
-/// 1064, or what binding gives.
-pub fn plan(tokens: &Tokens) -> Result<(Vec<Setting>, Vec<External>, u16), SqlError> {
-    let mut binder = Binder::new(None, "").with_placeholders(tokens);
-    let mut settings = Vec::new();
-    for (from, to) in parts(tokens) {
-        settings.push(setting(tokens, from, to, &mut binder)?);
+/// What binding gives; 1193 for unknown variables.
+pub fn plan(items: &[SetItem], context: &Context<'_>) -> Result<Planned, SqlError> {
+    let mut binder = Binder::new(context);
+    let mut settings = Vec::with_capacity(items.len());
+    for item in items {
+        settings.push(setting(item, context.tree(), &mut binder)?);
     }
-    Ok((settings.into_iter().flatten().collect(), binder.externals, binder.parameters))
+    let parameters = binder.parameters();
+    Ok((settings, binder.externals, parameters))
 }
 
-/// The positions of the comma-separated parts after SET.
-fn parts(tokens: &Tokens) -> Vec<(usize, usize)> {
-    let mut parts = Vec::new();
-    let (mut from, mut depth) = (1, 0usize);
-    for (at, token) in tokens.list.iter().enumerate() {
-        match token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            Token::Comma if depth == 0 => {
-                parts.push((from, at));
-                from = at + 1;
-            }
-            _ => {}
+/// The assignments that SET TRANSACTION stands for.
+///
+/// # Errors
+/// None at present.
+pub fn plan_transaction(
+    scope: tree::Scope,
+    isolation: Isolation,
+    access: Access,
+) -> Result<Planned, SqlError> {
+    let scope = match scope {
+        tree::Scope::Global => Scope::Global,
+        tree::Scope::None => Scope::NextTransaction,
+        _ => Scope::Session,
+    };
+    let level = match isolation {
+        Isolation::None => None,
+        Isolation::ReadUncommitted => Some("READ-UNCOMMITTED"),
+        Isolation::ReadCommitted => Some("READ-COMMITTED"),
+        Isolation::RepeatableRead => Some("REPEATABLE-READ"),
+        Isolation::Serializable => Some("SERIALIZABLE"),
+    };
+    let read_only = match access {
+        Access::None => None,
+        Access::ReadOnly => Some(true),
+        Access::ReadWrite => Some(false),
+    };
+    let set =
+        |name: &str, value| Setting::System(scope, name.to_owned(), Some(Expr::Literal(value)));
+    let level = level.map(|level| set("transaction_isolation", Value::text(level)));
+    let read_only = read_only.map(|on| set("transaction_read_only", Value::bool(on)));
+    Ok((level.into_iter().chain(read_only).collect(), Vec::new(), 0))
+}
+
+fn setting(item: &SetItem, tree: &Tree, binder: &mut Binder<'_>) -> Result<Setting, SqlError> {
+    let owned = |text| Ok::<_, SqlError>(optional_name(tree, text)?.map(str::to_owned));
+    match *item {
+        SetItem::User { name: user, value } => {
+            let user = name(tree, user)?.to_lowercase();
+            Ok(Setting::User(user, binder.bind_in("field list", value)?))
+        }
+        SetItem::Names { charset, collation } => {
+            Ok(Setting::Names(owned(charset)?, owned(collation)?))
+        }
+        SetItem::Charset(charset) => Ok(Setting::CharacterSet(owned(charset)?)),
+        SetItem::Password { .. } => Err(error::not_supported("SET PASSWORD")),
+        SetItem::System { scope, has_at, component, name: text, value } => {
+            let name = variable_name(tree, component, text)?;
+            let scope = scope_of(scope, has_at, &name)?;
+            let value = value_of(value, tree, binder)?;
+            Ok(Setting::System(scope, name, value))
         }
     }
-    parts.push((from, tokens.list.len()));
-    parts
 }
 
-fn setting(
-    tokens: &Tokens,
-    from: usize,
-    to: usize,
+/// The name of a variable that there is, in lower case.
+fn variable_name(tree: &Tree, component: Text, text: Text) -> Result<String, SqlError> {
+    let variable = name(tree, text)?.to_lowercase();
+    if let Some(component) = optional_name(tree, component)? {
+        return Err(error::unknown_variable(&format!("{component}.{variable}")));
+    }
+    if !crate::variables::is_known(&variable) {
+        return Err(error::unknown_variable(&variable));
+    }
+    Ok(variable)
+}
+
+fn scope_of(scope: tree::Scope, has_at: bool, name: &str) -> Result<Scope, SqlError> {
+    let is_characteristic = matches!(
+        name,
+        "transaction_isolation" | "transaction_read_only" | "tx_isolation" | "tx_read_only"
+    );
+    match scope {
+        tree::Scope::Global => Ok(Scope::Global),
+        // As in MySQL: `@@name` without a scope means the next transaction only.
+        tree::Scope::None if has_at && is_characteristic => Ok(Scope::NextTransaction),
+        tree::Scope::None | tree::Scope::Session | tree::Scope::Local => Ok(Scope::Session),
+        tree::Scope::Persist if name == "durability" => Ok(Scope::Cluster),
+        tree::Scope::Persist => Err(error::not_supported(&format!("SET PERSIST {name}"))),
+        tree::Scope::PersistOnly => Err(error::not_supported("SET PERSIST_ONLY")),
+    }
+}
+
+fn value_of(
+    value: SetValue,
+    tree: &Tree,
     binder: &mut Binder<'_>,
-) -> Result<Vec<Setting>, SqlError> {
-    let mut at = from;
-    let mut scope = None;
-    match tokens.word(at).as_str() {
-        "GLOBAL" => scope = Some(Scope::Global),
-        "SESSION" | "LOCAL" => scope = Some(Scope::Session),
-        "PERSIST" => scope = Some(Scope::Cluster),
-        "PERSIST_ONLY" => return Err(error::not_supported("SET PERSIST_ONLY")),
-        "PASSWORD" | "ROLE" | "DEFAULT" | "RESOURCE" => {
-            return Err(error::not_supported(&format!("SET {}", tokens.word(at))));
-        }
-        _ => {}
-    }
-    at += usize::from(scope.is_some());
-    match tokens.word(at).as_str() {
-        word @ ("TRANSACTION" | "NAMES" | "CHARSET" | "CHARACTER")
-            if scope == Some(Scope::Cluster) =>
-        {
-            return Err(error::not_supported(&format!("SET PERSIST {word}")));
-        }
-        "TRANSACTION" => return transaction(tokens, at + 1, to, scope),
-        "NAMES" => return names(tokens, at + 1, to).map(|s| vec![s]),
-        "CHARSET" => return Ok(vec![Setting::CharacterSet(charset_word(tokens, at + 1, to)?)]),
-        "CHARACTER" if tokens.word(at + 1) == "SET" => {
-            return Ok(vec![Setting::CharacterSet(charset_word(tokens, at + 2, to)?)]);
-        }
-        _ => {}
-    }
-    assignment(tokens, (at, to), scope, binder).map(|s| vec![s])
-}
-
-fn assignment(
-    tokens: &Tokens,
-    (mut at, to): (usize, usize),
-    mut scope: Option<Scope>,
-    binder: &mut Binder<'_>,
-) -> Result<Setting, SqlError> {
-    let Some(Token::Word(first)) = tokens.list.get(at).map(|t| &t.token) else {
-        return Err(error::syntax("near SET"));
+) -> Result<Option<Expr>, SqlError> {
+    let id = match value {
+        SetValue::Default => return Ok(None),
+        SetValue::Word(word) => return Ok(Some(Expr::Literal(Value::text(word.name())))),
+        SetValue::Expr(id) => id,
     };
-    let mut name = first.value.to_lowercase();
-    at += 1;
-    if let Some(prefix) = name.strip_prefix("@@").map(str::to_owned) {
-        let qualified = matches!(tokens.list.get(at).map(|t| &t.token), Some(Token::Period));
-        match (prefix.as_str(), qualified) {
-            ("global", true) => scope = Some(Scope::Global),
-            ("persist", true) => scope = Some(Scope::Cluster),
-            ("session" | "local", true) => scope = Some(Scope::Session),
-            (_, true) => return Err(error::unknown_variable(&prefix)),
-            (_, false) => {}
+    match *tree.expr(id) {
+        // A bare word is a value here: OFF, utf8mb4.
+        tree::Expr::Column { schema, table, name: word } if schema.is_none() && table.is_none() => {
+            Ok(Some(Expr::Literal(Value::text(name(tree, word)?))))
         }
-        name = prefix;
-        if qualified {
-            name = match tokens.list.get(at + 1).map(|t| &t.token) {
-                Some(Token::Word(word)) => word.value.to_lowercase(),
-                _ => return Err(error::syntax("near SET")),
-            };
-            at += 2;
-        }
+        _ => binder.bind_in("field list", id).map(Some),
     }
-    if !matches!(tokens.list.get(at).map(|t| &t.token), Some(Token::Eq | Token::Assignment)) {
-        return Err(error::syntax(&format!("near '{name}'")));
-    }
-    at += 1;
-    if let Some(user) = name.strip_prefix('@') {
-        let expr = tokens.parse_expr(at, to)?;
-        return Ok(Setting::User(user.to_owned(), binder.bind_in("field list", &expr)?));
-    }
-    if !crate::variables::is_known(&name) {
-        return Err(error::unknown_variable(&name));
-    }
-    let scope = scope.unwrap_or(Scope::Session);
-    if scope == Scope::Cluster && name != "durability" {
-        return Err(error::not_supported(&format!("SET PERSIST {name}")));
-    }
-    if at + 1 == to && tokens.word(at) == "DEFAULT" {
-        return Ok(Setting::System(scope, name, None));
-    }
-    let value = match tokens.parse_expr(at, to)? {
-        // A bare word is a value here: ON, utf8mb4.
-        ast::Expr::Identifier(word) if !word.value.starts_with('@') => {
-            Expr::Literal(Value::text(&word.value))
-        }
-        expr => binder.bind_in("field list", &expr)?,
-    };
-    Ok(Setting::System(scope, name, Some(value)))
-}
-
-fn transaction(
-    tokens: &Tokens,
-    from: usize,
-    to: usize,
-    scope: Option<Scope>,
-) -> Result<Vec<Setting>, SqlError> {
-    let scope = scope.unwrap_or(Scope::NextTransaction);
-    let mut at = from;
-    let set = |name: &str, value: Value| {
-        Setting::System(scope.clone(), name.to_owned(), Some(Expr::Literal(value)))
-    };
-    let known: [(&[&str], &str, Value); 6] = [
-        (
-            &["ISOLATION", "LEVEL", "READ", "COMMITTED"],
-            "transaction_isolation",
-            Value::text("READ-COMMITTED"),
-        ),
-        (
-            &["ISOLATION", "LEVEL", "READ", "UNCOMMITTED"],
-            "transaction_isolation",
-            Value::text("READ-UNCOMMITTED"),
-        ),
-        (
-            &["ISOLATION", "LEVEL", "REPEATABLE", "READ"],
-            "transaction_isolation",
-            Value::text("REPEATABLE-READ"),
-        ),
-        (
-            &["ISOLATION", "LEVEL", "SERIALIZABLE"],
-            "transaction_isolation",
-            Value::text("SERIALIZABLE"),
-        ),
-        (&["READ", "ONLY"], "transaction_read_only", Value::Int(1)),
-        (&["READ", "WRITE"], "transaction_read_only", Value::Int(0)),
-    ];
-    let mut settings = Vec::new();
-    for (words, name, value) in known {
-        if tokens.words_are(at, words) {
-            settings.push(set(name, value));
-            at += words.len();
-            break;
-        }
-    }
-    if settings.is_empty() || at != to {
-        return Err(error::syntax("near 'SET TRANSACTION'"));
-    }
-    Ok(settings)
-}
-
-fn word_or_text(tokens: &Tokens, at: usize) -> Option<String> {
-    match tokens.list.get(at).map(|t| &t.token) {
-        Some(Token::Word(word)) => Some(word.value.clone()),
-        Some(Token::SingleQuotedString(text) | Token::DoubleQuotedString(text)) => {
-            Some(text.clone())
-        }
-        _ => None,
-    }
-}
-
-fn charset_word(tokens: &Tokens, at: usize, to: usize) -> Result<Option<String>, SqlError> {
-    let Some(name) = word_or_text(tokens, at).filter(|_| at + 1 == to) else {
-        return Err(error::syntax("near 'CHARACTER SET'"));
-    };
-    Ok((!name.eq_ignore_ascii_case("DEFAULT")).then_some(name))
-}
-
-fn names(tokens: &Tokens, at: usize, to: usize) -> Result<Setting, SqlError> {
-    let wrong = || error::syntax("near 'SET NAMES'");
-    let charset = word_or_text(tokens, at).ok_or_else(wrong)?;
-    let charset = (!charset.eq_ignore_ascii_case("DEFAULT")).then_some(charset);
-    if at + 1 == to {
-        return Ok(Setting::Names(charset, None));
-    }
-    if tokens.word(at + 1) != "COLLATE" || at + 3 != to {
-        return Err(wrong());
-    }
-    Ok(Setting::Names(charset, Some(word_or_text(tokens, at + 2).ok_or_else(wrong)?)))
 }

@@ -2,40 +2,75 @@
 
 mod lists;
 mod tables;
+#[cfg(test)]
+mod tests;
 
-use crate::bind::Binder;
+use crate::bind::{self, Binder};
 use crate::error::{self, Failure};
 use crate::expr::ValuesSource;
-use crate::parse::Tokens;
-use crate::plan::select::Context;
 use crate::plan::{ColumnMeta, Columns};
 use crate::session::{Outcome, Session, Sink};
 use crate::store::Store;
+use crate::syntax::{Context, name, optional_name};
 use lats_catalog::{ColumnDef, DefaultValue, TableDef};
+use lats_mysql_syntax::Tree;
+use lats_mysql_syntax::tree::{self, Account, ExprId, ShowFilter, Statement, TableName};
 use lats_values::{ColumnType, EvalContext, Expr, SqlError, TypeKind, Value};
-use sqlparser::tokenizer::Token;
 
 /// What is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    Variables { global: bool },
+    Variables {
+        global: bool,
+    },
     Status,
     Databases,
-    Tables { database: String, full: bool },
-    Columns { database: String, table: String, full: bool },
-    CreateTable { database: String, table: String },
-    CreateDatabase { database: String },
-    Index { database: String, table: String },
-    TableStatus { database: String },
+    Tables {
+        database: String,
+        full: bool,
+    },
+    Columns {
+        database: String,
+        table: String,
+        full: bool,
+        extended: bool,
+    },
+    CreateTable {
+        database: String,
+        table: String,
+    },
+    CreateDatabase {
+        database: String,
+        if_not_exists: bool,
+    },
+    Index {
+        database: String,
+        table: String,
+        extended: bool,
+    },
+    TableStatus {
+        database: String,
+    },
     Engines,
     Collation,
     Charset,
-    Warnings { errors_only: bool },
+    Warnings {
+        errors_only: bool,
+    },
+    Count {
+        errors_only: bool,
+    },
     ProcessList,
     Plugins,
     Privileges,
-    Grants,
-    Empty(&'static [&'static str]),
+    Grants {
+        user: Option<(String, Option<String>)>,
+    },
+    /// There is none of it, in this database or any.
+    Empty {
+        columns: &'static [&'static str],
+        database: Option<String>,
+    },
 }
 
 /// A SHOW statement.
@@ -65,7 +100,7 @@ pub fn is_virtual_database(name: &str) -> bool {
 impl Show {
     /// True if it shows what the statement before left.
     pub fn reads_diagnostics(&self) -> bool {
-        matches!(self.subject, Subject::Warnings { .. })
+        matches!(self.subject, Subject::Warnings { .. } | Subject::Count { .. })
     }
 
     /// The columns of its result.
@@ -86,112 +121,123 @@ impl Show {
     }
 }
 
-/// Parses a SHOW, DESCRIBE or similar statement.
+/// Plans a SHOW or DESCRIBE statement; gives none for other statements.
 ///
 /// # Errors
-/// 1064, or 1235 for what we do not show.
-pub fn parse(context: &Context<'_>) -> Result<Show, SqlError> {
-    let tokens = context.tokens;
-    match tokens.word(0).as_str() {
-        "SHOW" => {}
-        "DESCRIBE" | "DESC" | "EXPLAIN" => return describe(context),
-        other => return Err(error::not_supported(other)),
-    }
-    let mut at = 1;
-    let mut words = Words::default();
-    loop {
-        match tokens.word(at).as_str() {
-            "GLOBAL" => words.global = true,
-            "SESSION" | "LOCAL" | "EXTENDED" => {}
-            "FULL" => words.full = true,
-            _ => break,
+/// 1235 for what we do not show, and what binding gives.
+pub fn plan(context: &Context<'_>) -> Result<Option<Show>, SqlError> {
+    match &context.parsed.statement {
+        Statement::Show(show) => plan_show(show, context).map(Some),
+        Statement::Describe { table, column } => {
+            let (database, table) = table_of(table, context)?;
+            let subject = Subject::Columns { database, table, full: false, extended: false };
+            let pattern = optional_name(context.tree(), *column)?;
+            let filter = pattern.map(like_filter);
+            Ok(Some(Show { subject, pattern: None, filter, limit: None }))
         }
-        at += 1;
+        _ => Ok(None),
     }
-    let (subject, at) = subject(context, at, &words)?;
-    finish(tokens, subject, at)
 }
 
-#[derive(Default)]
-struct Words {
-    global: bool,
-    full: bool,
+fn plan_show(show: &tree::Show, context: &Context<'_>) -> Result<Show, SqlError> {
+    let tree = context.tree();
+    let subject = subject(show, context)?;
+    let mut planned = Show { subject, pattern: None, filter: None, limit: None };
+    match show.filter {
+        None => {}
+        Some(ShowFilter::Like(text)) => {
+            let pattern = name(tree, text)?;
+            planned.filter = Some(like_filter(pattern));
+            planned.pattern = Some(pattern.to_owned());
+        }
+        Some(ShowFilter::Where(condition)) => {
+            let mut binder = Binder::new(context);
+            binder.bind_names(&lists::columns(&planned.subject));
+            planned.filter = Some(binder.bind_in("where clause", condition)?);
+            if !binder.externals.is_empty() {
+                return Err(error::not_supported("variables in SHOW … WHERE"));
+            }
+        }
+    }
+    if let Some(limit) = &show.limit {
+        let offset = limit.offset.map(|offset| row_count(tree, offset)).transpose()?;
+        planned.limit = Some((offset.unwrap_or(0), row_count(tree, limit.count)?));
+    }
+    Ok(planned)
 }
 
-fn subject(context: &Context<'_>, at: usize, words: &Words) -> Result<(Subject, usize), SqlError> {
-    let tokens = context.tokens;
-    let full = words.full;
-    let (first, second) = (tokens.word(at), tokens.word(at + 1));
-    Ok(match (first.as_str(), second.as_str()) {
-        ("VARIABLES", _) => (Subject::Variables { global: words.global }, at + 1),
-        ("STATUS", _) => (Subject::Status, at + 1),
-        ("DATABASES" | "SCHEMAS", _) => (Subject::Databases, at + 1),
-        ("TABLES", _) => {
-            let (database, at) = database_of(context, at + 1)?;
-            (Subject::Tables { database, full }, at)
+fn row_count(tree: &Tree, id: ExprId) -> Result<usize, SqlError> {
+    match bind::literal(tree, id)? {
+        Some(Value::Int(count)) if count >= 0 => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+        Some(Value::UInt(count)) => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+        _ => Err(error::not_supported("placeholders in SHOW … LIMIT")),
+    }
+}
+
+fn subject(show: &tree::Show, context: &Context<'_>) -> Result<Subject, SqlError> {
+    use tree::ShowWhat as W;
+    let (full, extended) = (show.is_full, show.is_extended);
+    let no_columns = |columns| Subject::Empty { columns, database: None };
+    Ok(match show.what {
+        W::Variables => Subject::Variables { global: show.scope == tree::Scope::Global },
+        W::Status => Subject::Status,
+        W::Databases => Subject::Databases,
+        W::Tables => Subject::Tables { database: database_of(show, context)?, full },
+        W::TableStatus => Subject::TableStatus { database: database_of(show, context)? },
+        W::Columns => {
+            let (database, table) = shown_table(show, context)?;
+            Subject::Columns { database, table, full, extended }
         }
-        ("COLUMNS" | "FIELDS", _) => {
-            let ((database, table), at) = table_of(context, at + 1)?;
-            (Subject::Columns { database, table, full }, at)
+        W::Index => {
+            let (database, table) = shown_table(show, context)?;
+            Subject::Index { database, table, extended }
         }
-        ("INDEX" | "INDEXES" | "KEYS", _) => {
-            let ((database, table), at) = table_of(context, at + 1)?;
-            (Subject::Index { database, table }, at)
+        W::CreateTable => {
+            let (database, table) = shown_table(show, context)?;
+            Subject::CreateTable { database, table }
         }
-        ("CREATE", "TABLE") => {
-            let ((database, table), at) = name(context, at + 2)?;
-            (Subject::CreateTable { database, table }, at)
+        W::CreateDatabase => {
+            let database = database_of(show, context)?;
+            Subject::CreateDatabase { database, if_not_exists: show.if_not_exists }
         }
-        ("CREATE", "DATABASE" | "SCHEMA") => {
-            let skip = if tokens.words_are(at + 2, &["IF", "NOT", "EXISTS"]) { 5 } else { 2 };
-            let ((_, database), at) = plain_name(tokens, at + skip)?;
-            (Subject::CreateDatabase { database }, at)
+        W::Engines => Subject::Engines,
+        W::Collation => Subject::Collation,
+        W::Charset => Subject::Charset,
+        W::Warnings => Subject::Warnings { errors_only: false },
+        W::Errors => Subject::Warnings { errors_only: true },
+        W::CountWarnings => Subject::Count { errors_only: false },
+        W::CountErrors => Subject::Count { errors_only: true },
+        W::Processlist => Subject::ProcessList,
+        W::Plugins => Subject::Plugins,
+        W::Privileges => Subject::Privileges,
+        W::Grants => grants(show, context.tree())?,
+        W::Triggers => {
+            let database = Some(database_of(show, context)?);
+            Subject::Empty { columns: &lists::TRIGGERS, database }
         }
-        ("TABLE", "STATUS") => {
-            let (database, at) = database_of(context, at + 2)?;
-            (Subject::TableStatus { database }, at)
+        W::Events => {
+            let database = Some(database_of(show, context)?);
+            Subject::Empty { columns: &lists::EVENTS, database }
         }
-        ("ENGINES", _) => (Subject::Engines, at + 1),
-        ("STORAGE", "ENGINES") => (Subject::Engines, at + 2),
-        ("COLLATION", _) => (Subject::Collation, at + 1),
-        ("CHARSET", _) => (Subject::Charset, at + 1),
-        ("CHARACTER", "SET") => (Subject::Charset, at + 2),
-        ("WARNINGS", _) => (Subject::Warnings { errors_only: false }, at + 1),
-        ("ERRORS", _) => (Subject::Warnings { errors_only: true }, at + 1),
-        ("PROCESSLIST", _) => (Subject::ProcessList, at + 1),
-        ("PLUGINS", _) => (Subject::Plugins, at + 1),
-        ("PRIVILEGES", _) => (Subject::Privileges, at + 1),
-        ("GRANTS", _) => (Subject::Grants, tokens.list.len()),
-        ("TRIGGERS", _) => (Subject::Empty(&lists::TRIGGERS), database_of(context, at + 1)?.1),
-        ("EVENTS", _) => (Subject::Empty(&lists::EVENTS), database_of(context, at + 1)?.1),
-        ("PROCEDURE" | "FUNCTION", "STATUS") => (Subject::Empty(&lists::ROUTINES), at + 2),
-        ("OPEN", "TABLES") => {
-            (Subject::Empty(&lists::OPEN_TABLES), database_of(context, at + 2)?.1)
-        }
-        _ => return Err(error::not_supported(&format!("SHOW {first} {second}"))),
+        W::ProcedureStatus | W::FunctionStatus => no_columns(&lists::ROUTINES),
+        W::OpenTables => no_columns(&lists::OPEN_TABLES),
+        W::Profiles => no_columns(&lists::PROFILES),
+        W::CreateView => return Err(error::not_supported("SHOW CREATE VIEW")),
+        W::CreateUser => return Err(error::not_supported("SHOW CREATE USER")),
     })
 }
 
-fn describe(context: &Context<'_>) -> Result<Show, SqlError> {
-    let tokens = context.tokens;
-    if matches!(
-        tokens.word(1).as_str(),
-        "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "ANALYZE" | "FORMAT" | "WITH"
-    ) {
-        return Err(error::not_supported("EXPLAIN"));
+fn grants(show: &tree::Show, tree: &Tree) -> Result<Subject, SqlError> {
+    if !show.roles.is_empty() {
+        return Err(error::not_supported("roles"));
     }
-    let ((database, table), at) = name(context, 1)?;
-    let subject = Subject::Columns { database, table, full: false };
-    if at == tokens.list.len() {
-        return Ok(Show { subject, pattern: None, filter: None, limit: None });
-    }
-    // DESCRIBE table column
-    let ((_, pattern), at) = plain_name(tokens, at)?;
-    if at != tokens.list.len() {
-        return Err(error::syntax("near DESCRIBE"));
-    }
-    let filter = like_filter(&pattern);
-    Ok(Show { subject, pattern: None, filter: Some(filter), limit: None })
+    let user = match show.account {
+        None | Some(Account::Current) => None,
+        Some(Account::Name { user, host }) => {
+            Some((name(tree, user)?.to_owned(), optional_name(tree, host)?.map(str::to_owned)))
+        }
+    };
+    Ok(Subject::Grants { user })
 }
 
 fn like_filter(pattern: &str) -> Expr {
@@ -203,105 +249,23 @@ fn like_filter(pattern: &str) -> Expr {
     }
 }
 
-/// What may follow: LIKE, WHERE, LIMIT.
-fn finish(tokens: &Tokens, subject: Subject, mut at: usize) -> Result<Show, SqlError> {
-    let mut show = Show { subject, pattern: None, filter: None, limit: None };
-    match tokens.word(at).as_str() {
-        "LIKE" => {
-            let pattern = match tokens.list.get(at + 1).map(|t| &t.token) {
-                Some(Token::SingleQuotedString(text) | Token::DoubleQuotedString(text)) => text,
-                _ => return Err(error::syntax("near LIKE")),
-            };
-            show.filter = Some(like_filter(pattern));
-            show.pattern = Some(pattern.clone());
-            at += 2;
-        }
-        "WHERE" => {
-            let expr = tokens.parse_expr(at + 1, tokens.list.len())?;
-            let columns = lists::columns(&show.subject);
-            let mut binder = Binder::new(None, "");
-            binder.select_names = columns
-                .iter()
-                .zip(0u16..)
-                .map(|((name, _), at)| (name.to_lowercase(), Expr::Column(at)))
-                .collect();
-            show.filter = Some(binder.bind_in("where clause", &expr)?);
-            if !binder.externals.is_empty() {
-                return Err(error::not_supported("variables in SHOW … WHERE"));
-            }
-            at = tokens.list.len();
-        }
-        "LIMIT" => {
-            let number = |at: usize| match tokens.list.get(at).map(|t| &t.token) {
-                Some(Token::Number(text, _)) => text.parse::<usize>().ok(),
-                _ => None,
-            };
-            let comma = matches!(tokens.list.get(at + 2).map(|t| &t.token), Some(Token::Comma));
-            let parsed = match comma {
-                true => number(at + 1).zip(number(at + 3)),
-                false => Some(0).zip(number(at + 1)),
-            };
-            show.limit = Some(parsed.ok_or_else(|| error::syntax("near LIMIT"))?);
-            at += if comma { 4 } else { 2 };
-        }
-        _ => {}
-    }
-    if at < tokens.list.len() {
-        return Err(error::syntax("near SHOW"));
-    }
-    Ok(show)
+fn table_of(table: &TableName, context: &Context<'_>) -> Result<(String, String), SqlError> {
+    crate::ddl::place(context.tree(), table, context.database)
 }
 
-type Name = (Option<String>, String);
-
-fn plain_name(tokens: &Tokens, at: usize) -> Result<(Name, usize), SqlError> {
-    let word = |at: usize| match tokens.list.get(at).map(|t| &t.token) {
-        Some(Token::Word(word)) => Some(word.value.clone()),
-        Some(Token::SingleQuotedString(text)) => Some(text.clone()),
-        _ => None,
-    };
-    let Some(first) = word(at) else { return Err(error::syntax("near the end")) };
-    if matches!(tokens.list.get(at + 1).map(|t| &t.token), Some(Token::Period)) {
-        let Some(second) = word(at + 2) else { return Err(error::syntax("near '.'")) };
-        return Ok(((Some(first), second), at + 3));
-    }
-    Ok(((None, first), at + 1))
+/// The table, whose database may stand behind it.
+fn shown_table(show: &tree::Show, context: &Context<'_>) -> Result<(String, String), SqlError> {
+    let Some(table) = show.table else { return Err(error::internal("SHOW without its table")) };
+    let schema = if show.schema.is_some() { show.schema } else { table.schema };
+    table_of(&TableName { schema, ..table }, context)
 }
 
-fn name(context: &Context<'_>, at: usize) -> Result<((String, String), usize), SqlError> {
-    let ((database, table), at) = plain_name(context.tokens, at)?;
-    let database = match database {
-        Some(database) => database,
-        None => context.database.ok_or_else(error::no_database)?.to_owned(),
-    };
-    Ok(((database, table), at))
-}
-
-/// `FROM table [FROM database]`.
-fn table_of(context: &Context<'_>, at: usize) -> Result<((String, String), usize), SqlError> {
-    let tokens = context.tokens;
-    if !matches!(tokens.word(at).as_str(), "FROM" | "IN") {
-        return Err(error::syntax("near SHOW"));
+/// The database that is named, or the current one.
+fn database_of(show: &tree::Show, context: &Context<'_>) -> Result<String, SqlError> {
+    match optional_name(context.tree(), show.schema)? {
+        Some(database) => Ok(database.to_owned()),
+        None => context.database.map(str::to_owned).ok_or_else(error::no_database),
     }
-    let ((mut database, table), mut at) = plain_name(tokens, at + 1)?;
-    if matches!(tokens.word(at).as_str(), "FROM" | "IN") {
-        let ((_, named), after) = plain_name(tokens, at + 1)?;
-        (database, at) = (Some(named), after);
-    }
-    let database = match database {
-        Some(database) => database,
-        None => context.database.ok_or_else(error::no_database)?.to_owned(),
-    };
-    Ok(((database, table), at))
-}
-
-/// `[FROM database]`.
-fn database_of(context: &Context<'_>, at: usize) -> Result<(String, usize), SqlError> {
-    if matches!(context.tokens.word(at).as_str(), "FROM" | "IN") {
-        let ((_, database), at) = plain_name(context.tokens, at + 1)?;
-        return Ok((database, at));
-    }
-    Ok((context.database.ok_or_else(error::no_database)?.to_owned(), at))
 }
 
 impl<S: Store> Session<S> {

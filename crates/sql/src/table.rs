@@ -2,8 +2,9 @@
 
 use crate::error;
 use lats_catalog::{Catalog, SYSTEM_DATABASE, TableDef};
+use lats_mysql_syntax::Tree;
+use lats_mysql_syntax::tree::TableName;
 use lats_values::{ColumnType, RowLayout, SqlError, Value};
-use sqlparser::ast::{ObjectName, ObjectNamePart};
 use std::sync::Arc;
 
 /// A table's definition with what is derived from it.
@@ -62,49 +63,17 @@ impl Table {
     }
 }
 
-/// `name` or `database.name` as the parser gives it.
-///
-/// # Errors
-/// 1046 without a database, 1064 for more parts.
-pub fn split_name(name: &ObjectName, database: Option<&str>) -> Result<(String, String), SqlError> {
-    let mut parts = Vec::with_capacity(2);
-    for part in &name.0 {
-        match part {
-            ObjectNamePart::Identifier(ident) => parts.push(ident.value.as_str()),
-            ObjectNamePart::Function(_) => return Err(error::syntax("near a function's name")),
-        }
-    }
-    match parts.as_slice() {
-        [table] => {
-            let database = database.ok_or_else(error::no_database)?;
-            Ok((database.to_owned(), (*table).to_owned()))
-        }
-        [database, table] => Ok(((*database).to_owned(), (*table).to_owned())),
-        _ => Err(error::syntax(&format!("near '{name}'"))),
-    }
-}
-
-/// A name of one part.
-///
-/// # Errors
-/// 1064 for more parts.
-pub fn single_name(name: &ObjectName) -> Result<String, SqlError> {
-    match name.0.as_slice() {
-        [ObjectNamePart::Identifier(ident)] => Ok(ident.value.clone()),
-        _ => Err(error::syntax(&format!("near '{name}'"))),
-    }
-}
-
 /// Finds a table.
 ///
 /// # Errors
 /// 1046, 1049, 1146.
 pub fn find_table(
     catalog: &Catalog,
-    name: &ObjectName,
+    tree: &Tree,
+    name: &TableName,
     database: Option<&str>,
 ) -> Result<Arc<Table>, SqlError> {
-    let (database, table) = split_name(name, database)?;
+    let (database, table) = crate::syntax::split_name(tree, name, database)?;
     find(catalog, &database, &table).map(|def| Arc::new(Table::new(def)))
 }
 

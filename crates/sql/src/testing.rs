@@ -1,6 +1,7 @@
 //! A store in memory, for tests: one table of rows per table, undo lists for transactions, and
 //! refusals on demand.
 
+use crate::connection::statements::Statements;
 use crate::plan::Columns;
 use crate::session::{Client, Outcome, Session, Shared, Sink};
 use crate::store::{Store, StoreScan, StoreTransaction};
@@ -506,17 +507,25 @@ impl Desk {
     /// `ERROR number text`.
     pub fn run(&mut self, text: &str) -> String {
         let mut last = String::new();
-        for statement in crate::parse::split_statements(text) {
-            let mut kept = Kept::default();
-            let result = self.runtime.block_on(self.session.query(statement, &mut kept));
-            last = shown(result.map_err(crate::error::Failure::into_sql), &kept);
+        let mut statements = Statements::new(text.as_bytes());
+        loop {
+            match statements.next(self.session.syntax_mode()) {
+                Ok(Some(piece)) => last = self.run_one(piece.text),
+                Ok(None) => return last,
+                Err(_) => return self.run_one(statements.rest()),
+            }
         }
-        last
+    }
+
+    fn run_one(&mut self, statement: &[u8]) -> String {
+        let mut kept = Kept::default();
+        let result = self.runtime.block_on(self.session.query(statement, &mut kept));
+        shown(result.map_err(crate::error::Failure::into_sql), &kept)
     }
 
     /// Prepares and runs a statement.
     pub fn execute(&mut self, text: &str, parameters: &[Value]) -> String {
-        let info = match self.session.prepare(text) {
+        let info = match self.session.prepare(text.as_bytes()) {
             Ok(info) => info,
             Err(error) => return shown(Err(error), &Kept::default()),
         };
@@ -545,7 +554,7 @@ impl Desk {
 
     pub fn columns(&mut self, text: &str) -> Columns {
         let mut kept = Kept::default();
-        let result = self.runtime.block_on(self.session.query(text, &mut kept));
+        let result = self.runtime.block_on(self.session.query(text.as_bytes(), &mut kept));
         result.expect("a result");
         kept.columns.expect("columns")
     }

@@ -1,182 +1,267 @@
-//! COUNT, SUM, MIN, MAX and AVG.
+//! Aggregate functions: what one computes ([`AggregateSpec`]) and one group's state ([`Accumulator`]).
+//!
+//! An executor makes one spec for each aggregate of a statement and one accumulator for each group:
+//! [`Accumulator::push`] for each row, [`Accumulator::finish_with`] at the end. States of the same
+//! group that were filled from different rows are united by [`Accumulator::merge`]; GROUP_CONCAT
+//! without ORDER BY then has the rows of the first state before those of the second.
 
+mod bits;
+mod concat;
+mod distinct;
+mod kinds;
+mod result;
+mod sum;
 #[cfg(test)]
 mod tests;
+mod variance;
 
-use crate::{
-    ColumnType, Decimal, EvalContext, SqlError, TypeKind, Value,
-    compare::{Number, group_key, sort_order},
-    expr::to_number,
-};
-use alloc::{collections::BTreeSet, vec::Vec};
+pub use kinds::AggregateKind;
+pub use result::result_type;
 
-/// An aggregate function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AggregateKind {
-    /// `COUNT(*)`.
-    CountStar,
-    /// `COUNT(x)`.
-    Count,
-    /// `SUM(x)`.
-    Sum,
-    /// `MIN(x)`.
-    Min,
-    /// `MAX(x)`.
-    Max,
-    /// `AVG(x)`.
-    Avg,
+use crate::{ColumnType, EvalContext, SqlError, Value, compare::sort_order, error::push_warning};
+use alloc::{string::String, sync::Arc, vec::Vec};
+use bits::Bits;
+use concat::Concat;
+use distinct::Distinct;
+use sum::Sum;
+use variance::Variance;
+
+/// MySQL's default of `group_concat_max_len`, in bytes.
+pub const GROUP_CONCAT_BYTES_MAX: usize = 1_024;
+
+/// What an aggregate computes, of values of which types.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregateSpec {
+    /// Which function.
+    pub kind: AggregateKind,
+    /// With DISTINCT.
+    pub distinct: bool,
+    /// The types of its arguments; none for `COUNT(*)`.
+    pub args: Vec<ColumnType>,
+    /// ORDER BY of GROUP_CONCAT: places in what is pushed, and whether the order descends there.
+    /// A place behind the arguments is an expression that only orders.
+    pub order: Vec<(usize, bool)>,
+    /// SEPARATOR of GROUP_CONCAT.
+    pub separator: String,
+    /// Bytes that GROUP_CONCAT gives at most.
+    pub max_bytes: usize,
 }
 
-/// The type of an aggregate over values of type `input`.
-pub fn result_type(kind: AggregateKind, input: &ColumnType) -> ColumnType {
-    match kind {
-        AggregateKind::CountStar | AggregateKind::Count => {
-            ColumnType::new(TypeKind::BigInt).not_null()
-        }
-        AggregateKind::Min | AggregateKind::Max => ColumnType { nullable: true, ..input.clone() },
-        AggregateKind::Sum | AggregateKind::Avg => {
-            let average = kind == AggregateKind::Avg;
-            let Some((whole, scale)) = exact_digits(input) else {
-                return ColumnType::new(TypeKind::Double);
-            };
-            let (whole, scale) = if average { (whole, scale + 4) } else { (whole + 22, scale) };
-            let scale = scale.min(30);
-            let precision = (whole + scale).min(65);
-            ColumnType::new(TypeKind::Decimal { precision, scale })
+impl AggregateSpec {
+    /// Without DISTINCT and ORDER BY, with MySQL's default separator and length.
+    pub fn new(kind: AggregateKind, args: Vec<ColumnType>) -> Self {
+        Self {
+            kind,
+            distinct: false,
+            args,
+            order: Vec::new(),
+            separator: String::from(","),
+            max_bytes: GROUP_CONCAT_BYTES_MAX,
         }
     }
-}
 
-/// Digits before and behind the point of an exact type.
-fn exact_digits(input: &ColumnType) -> Option<(u8, u8)> {
-    Some(match input.kind {
-        TypeKind::TinyInt => (3, 0),
-        TypeKind::SmallInt => (5, 0),
-        TypeKind::MediumInt => (8, 0),
-        TypeKind::Int => (10, 0),
-        TypeKind::BigInt => (if input.unsigned { 20 } else { 19 }, 0),
-        TypeKind::Year => (4, 0),
-        TypeKind::Decimal { precision, scale } => (precision.saturating_sub(scale), scale),
-        TypeKind::Date => (8, 0),
-        TypeKind::Time { fsp } => (7, fsp),
-        TypeKind::DateTime { fsp } | TypeKind::Timestamp { fsp } => (14, fsp),
-        _ => return None,
-    })
-}
+    /// The same with DISTINCT.
+    #[must_use]
+    pub fn distinct(self) -> Self {
+        Self { distinct: true, ..self }
+    }
 
-/// What has been added up so far.
-#[derive(Clone, Debug)]
-enum Total {
-    Decimal(Decimal),
-    Double(f64),
+    /// The type of its result.
+    pub fn result_type(&self) -> ColumnType {
+        result::of_spec(self)
+    }
+
+    /// Whether values that were seen already must be told apart: MIN, MAX and the like give the
+    /// same with DISTINCT and without.
+    fn remembers(&self) -> bool {
+        use AggregateKind::*;
+        self.distinct && matches!(self.kind, Count | Sum | Avg | GroupConcat)
+    }
 }
 
 /// One aggregate of one group.
 #[derive(Clone, Debug)]
 pub struct Accumulator {
-    kind: AggregateKind,
-    /// Keys of the values seen, for DISTINCT.
-    seen: Option<BTreeSet<Vec<u8>>>,
-    count: i64,
-    total: Total,
-    extreme: Value,
-    /// Warnings that text other than numbers left.
+    spec: Arc<AggregateSpec>,
+    seen: Option<Distinct>,
+    state: State,
+    /// Warnings of [`Self::add`], which has no context to leave them in.
     pub warnings: Vec<SqlError>,
 }
 
+/// What the values so far come to.
+#[derive(Clone, Debug)]
+enum State {
+    /// COUNT.
+    Count(i64),
+    /// SUM and AVG.
+    Sum(Sum),
+    /// MIN, MAX and ANY_VALUE; nothing yet is `None`.
+    Chosen(Option<Value>),
+    /// The deviations and variances.
+    Variance(Variance),
+    /// BIT_AND, BIT_OR and BIT_XOR.
+    Bits(Bits),
+    /// GROUP_CONCAT.
+    Concat(Concat),
+}
+
 impl Accumulator {
-    /// Nothing added yet.
+    /// Nothing added yet, for an aggregate of one argument.
     pub fn new(kind: AggregateKind, distinct: bool, input: &ColumnType) -> Self {
-        let exact = exact_digits(input);
-        let total = match exact {
-            Some((_, scale)) => Total::Decimal(Decimal::new(0, scale)),
-            None => Total::Double(0.0),
-        };
-        Self {
-            kind,
-            seen: distinct.then(BTreeSet::new),
-            count: 0,
-            total,
-            extreme: Value::Null,
-            warnings: Vec::new(),
-        }
+        let spec = AggregateSpec::new(kind, Vec::from([input.clone()]));
+        Self::of(Arc::new(AggregateSpec { distinct, ..spec }))
     }
 
-    /// Adds a value; NULLs count only for `COUNT(*)`.
+    /// Nothing added yet.
+    pub fn of(spec: Arc<AggregateSpec>) -> Self {
+        use AggregateKind::*;
+        let input = spec.args.first();
+        let state = match spec.kind {
+            CountStar | Count => State::Count(0),
+            Sum | Avg => State::Sum(sum::Sum::new(input)),
+            Min | Max | AnyValue => State::Chosen(None),
+            StdPop | StdSamp | VarPop | VarSamp => State::Variance(Variance::default()),
+            BitAnd | BitOr | BitXor => State::Bits(Bits::new(spec.kind, input)),
+            GroupConcat => State::Concat(Concat::default()),
+        };
+        let seen = spec.remembers().then(Distinct::default);
+        Self { spec, seen, state, warnings: Vec::new() }
+    }
+
+    /// Adds a row: the values of the arguments, then those of expressions that only order.
+    ///
+    /// # Errors
+    /// Overflow, and in strict mode what would be a warning.
+    pub fn push(&mut self, values: &[Value], ctx: &mut EvalContext) -> Result<(), SqlError> {
+        let kind = self.spec.kind;
+        let args = values.get(..self.spec.args.len()).unwrap_or(values);
+        let counts_nulls = matches!(kind, AggregateKind::CountStar | AggregateKind::AnyValue);
+        if !counts_nulls && args.iter().any(Value::is_null) {
+            return Ok(());
+        }
+        if let Some(seen) = &mut self.seen
+            && !seen.insert(args, matches!(self.state, State::Sum(_)))
+        {
+            return Ok(());
+        }
+        let first = args.first().unwrap_or(&Value::Null);
+        match &mut self.state {
+            State::Count(count) => *count += 1,
+            State::Sum(sum) => sum.add(first, ctx)?,
+            State::Chosen(chosen) => choose(kind, chosen, first),
+            State::Variance(variance) => variance.add(first, ctx)?,
+            State::Bits(bits) => bits.add(first, ctx)?,
+            State::Concat(concat) => concat.add(args, values, &self.spec),
+        }
+        Ok(())
+    }
+
+    /// Adds a value of an aggregate of one argument; warnings stay in [`Self::warnings`].
+    ///
+    /// # Errors
+    /// Overflow.
     pub fn add(&mut self, value: &Value) -> Result<(), SqlError> {
-        if self.kind == AggregateKind::CountStar {
-            self.count += 1;
-            return Ok(());
-        }
-        if value.is_null() || !self.is_new(value) {
-            return Ok(());
-        }
-        self.count += 1;
-        match self.kind {
-            AggregateKind::Sum | AggregateKind::Avg => self.add_number(value),
-            AggregateKind::Min | AggregateKind::Max => {
-                self.keep_extreme(value);
-                Ok(())
-            }
-            AggregateKind::Count | AggregateKind::CountStar => Ok(()),
-        }
-    }
-
-    fn is_new(&mut self, value: &Value) -> bool {
-        let Some(seen) = &mut self.seen else { return true };
-        let mut key = Vec::new();
-        group_key(core::slice::from_ref(value), &mut key);
-        seen.insert(key)
-    }
-
-    fn add_number(&mut self, value: &Value) -> Result<(), SqlError> {
         let mut ctx = EvalContext::new(false);
-        let number = to_number(value, &mut ctx)?;
+        self.push(core::slice::from_ref(value), &mut ctx)?;
         for warning in ctx.warnings {
-            crate::error::push_warning(&mut self.warnings, warning);
+            push_warning(&mut self.warnings, warning);
         }
-        self.total = match (&self.total, number) {
-            (Total::Decimal(sum), number @ (Number::Int(_) | Number::Decimal(_))) => {
-                let exact = number.into_decimal().unwrap_or_else(Decimal::zero);
-                let sum = sum.add(&exact);
-                Total::Decimal(sum.map_err(|_| SqlError::out_of_range_expr("DECIMAL", "sum()"))?)
+        Ok(())
+    }
+
+    /// Adds what another accumulator of the same spec has taken, as if its rows came after these.
+    ///
+    /// # Errors
+    /// Overflow, as in [`Self::push`].
+    pub fn merge(&mut self, other: Self, ctx: &mut EvalContext) -> Result<(), SqlError> {
+        for warning in other.warnings {
+            push_warning(&mut self.warnings, warning);
+        }
+        if let (Some(seen), Some(more)) = (&mut self.seen, other.seen) {
+            return merge_distinct(&self.spec, &mut self.state, seen, (more, other.state), ctx);
+        }
+        match (&mut self.state, other.state) {
+            (State::Count(count), State::Count(more)) => *count += more,
+            (State::Sum(sum), State::Sum(more)) => sum.merge(&more)?,
+            (State::Chosen(chosen), State::Chosen(Some(value))) => {
+                choose(self.spec.kind, chosen, &value);
             }
-            (Total::Decimal(sum), Number::Double(v)) => Total::Double(sum.to_f64() + v),
-            (Total::Double(sum), number) => Total::Double(sum + number.to_f64()),
+            (State::Variance(variance), State::Variance(more)) => variance.merge(more),
+            (State::Bits(bits), State::Bits(more)) => bits.merge(&more)?,
+            (State::Concat(concat), State::Concat(more)) => concat.merge(more, &self.spec),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The memory that it takes, in bytes: its own and that of what it holds.
+    pub fn bytes(&self) -> usize {
+        let held = match &self.state {
+            State::Chosen(Some(Value::Text(text, _))) => text.len(),
+            State::Chosen(Some(Value::Bytes(bytes))) => bytes.len(),
+            State::Concat(concat) => concat.bytes(),
+            _ => 0,
         };
-        match &self.total {
-            Total::Double(sum) if !sum.is_finite() => {
-                Err(SqlError::out_of_range_expr("DOUBLE", "sum()"))
-            }
-            _ => Ok(()),
-        }
+        size_of::<Self>() + held + self.seen.as_ref().map_or(0, Distinct::bytes)
     }
 
-    fn keep_extreme(&mut self, value: &Value) {
-        let order = sort_order(value, &self.extreme);
-        let wanted = self.kind == AggregateKind::Max;
-        if self.extreme.is_null() || (if wanted { order.is_gt() } else { order.is_lt() }) {
-            self.extreme = value.clone();
-        }
-    }
-
-    /// The result: NULL for no values, except that counts are 0.
+    /// The result: NULL for no values, except that counts are 0 and bits are neutral.
     pub fn finish(self) -> Value {
-        match self.kind {
-            AggregateKind::CountStar | AggregateKind::Count => Value::Int(self.count),
-            AggregateKind::Min | AggregateKind::Max => self.extreme,
-            _ if self.count == 0 => Value::Null,
-            AggregateKind::Sum => match self.total {
-                Total::Decimal(sum) => Value::Decimal(sum),
-                Total::Double(sum) => Value::Double(sum),
-            },
-            AggregateKind::Avg => match self.total {
-                Total::Decimal(sum) => {
-                    let quotient = sum.div(&Decimal::from(self.count));
-                    quotient.map_or(Value::Null, Value::Decimal)
-                }
-                Total::Double(sum) => Value::Double(sum / self.count as f64),
-            },
+        self.finish_with(&mut EvalContext::new(false)).unwrap_or(Value::Null)
+    }
+
+    /// The same; a GROUP_CONCAT that was cut leaves warning 1260.
+    ///
+    /// # Errors
+    /// In strict mode what would be a warning.
+    pub fn finish_with(self, ctx: &mut EvalContext) -> Result<Value, SqlError> {
+        Ok(match self.state {
+            State::Count(count) => Value::Int(count),
+            State::Sum(sum) if self.spec.kind == AggregateKind::Avg => sum.average(),
+            State::Sum(sum) => sum.total(),
+            State::Chosen(chosen) => chosen.unwrap_or(Value::Null),
+            State::Variance(variance) => variance.finish(self.spec.kind),
+            State::Bits(bits) => bits.finish(),
+            State::Concat(concat) => concat.finish(&self.spec, ctx)?,
+        })
+    }
+}
+
+/// Keeps the value if it is the first one, or further out.
+fn choose(kind: AggregateKind, chosen: &mut Option<Value>, value: &Value) {
+    let better = match (&chosen, kind) {
+        (None, _) => true,
+        (Some(_), AggregateKind::AnyValue) => false,
+        (Some(best), AggregateKind::Max) => sort_order(value, best).is_gt(),
+        (Some(best), _) => sort_order(value, best).is_lt(),
+    };
+    if better {
+        *chosen = Some(value.clone());
+    }
+}
+
+/// Adds only what was not seen here.
+fn merge_distinct(
+    spec: &AggregateSpec,
+    state: &mut State,
+    seen: &mut Distinct,
+    (more, other): (Distinct, State),
+    ctx: &mut EvalContext,
+) -> Result<(), SqlError> {
+    if let (State::Concat(concat), State::Concat(other)) = (&mut *state, other) {
+        concat.merge_new(other, spec, |key| seen.insert_key(key.into()));
+        return Ok(());
+    }
+    for (key, value) in more.into_values() {
+        if !seen.insert_keyed(key, value.clone()) {
+            continue;
+        }
+        match state {
+            State::Count(count) => *count += 1,
+            State::Sum(sum) => sum.add(&value, ctx)?,
+            _ => {}
         }
     }
+    Ok(())
 }

@@ -56,7 +56,7 @@ impl Number {
         }
     }
 
-    fn cmp(&self, other: &Self) -> Ordering {
+    pub(crate) fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => a.cmp(b),
             (Self::Double(_), _) | (_, Self::Double(_)) => {

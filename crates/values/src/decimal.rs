@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// Most digits of a column.
 pub const PRECISION_MAX: u8 = 65;
-/// Most digits after the point that are shown.
+/// Most digits after the point of a column, and of what is computed; constants show more.
 pub const SCALE_MAX: u8 = 30;
 /// Digits that a division adds to the shown scale of its dividend.
 pub const DIVISION_SCALE: u8 = 4;
@@ -67,7 +67,7 @@ impl TryFrom<Wire> for Decimal {
             return Err("decimal too long");
         }
         let digits = Digits::from_bytes(&wire.mantissa);
-        if digits.count() > DIGITS_MAX || wire.shown > wire.scale || wire.shown > SCALE_MAX {
+        if digits.count() > DIGITS_MAX || wire.shown > wire.scale {
             return Err("decimal out of range");
         }
         Ok(Self { digits, scale: wire.scale, shown: wire.shown })
@@ -101,7 +101,8 @@ impl Decimal {
         if !value.is_finite() {
             return None;
         }
-        Self::parse(&alloc::format!("{value:e}"))
+        let exact = Self::parse(&alloc::format!("{value:e}"))?;
+        Some(if exact.scale > SCALE_MAX { exact.round(SCALE_MAX) } else { exact })
     }
 
     /// Digits after the point that are shown.
@@ -141,7 +142,7 @@ impl Decimal {
     }
 
     fn checked(digits: Digits, scale: u8, shown: u8) -> Result<Self, DecimalError> {
-        let value = Self { digits, scale, shown: shown.min(SCALE_MAX) };
+        let value = Self { digits, scale, shown };
         let (whole, scale) = (value.whole_digits(), usize::from(scale));
         if whole > DIGITS_MAX {
             return Err(DecimalError::Overflow);
@@ -233,7 +234,10 @@ impl Decimal {
     }
 
     fn rescaled(&self, scale: u8, round: bool) -> Self {
-        let scale = scale.min(SCALE_MAX);
+        self.at_scale(scale.min(SCALE_MAX), round)
+    }
+
+    fn at_scale(&self, scale: u8, round: bool) -> Self {
         let digits = if scale >= self.scale {
             self.digits_at(scale)
         } else {
@@ -306,7 +310,7 @@ impl Decimal {
 
     /// The number as it is shown.
     pub fn to_text(&self) -> String {
-        let shown = self.round(self.shown);
+        let shown = self.at_scale(self.shown, true);
         shown.digits.text_at(usize::from(shown.scale))
     }
 

@@ -139,6 +139,24 @@ impl SqlError {
         Self::new(1582, *b"42000", text)
     }
 
+    /// 1210: no such arguments.
+    pub fn wrong_arguments(function: &str) -> Self {
+        Self::new(1210, *b"HY000", format!("Incorrect arguments to {function}"))
+    }
+
+    /// 1583: a parameter that the function does not know.
+    pub fn wrong_parameters(function: &str) -> Self {
+        let text = format!("Incorrect parameters in the call to native function '{function}'");
+        Self::new(1583, *b"42000", text)
+    }
+
+    /// 1411: the argument is no value of the kind that the function takes.
+    pub fn wrong_for_function(kind: &str, value: &str, function: &str) -> Self {
+        let value = shortened(value);
+        let text = format!("Incorrect {kind} value: '{value}' for function {function}");
+        Self::new(1411, *b"HY000", text)
+    }
+
     /// 1270 and its relatives: the bytes are no text.
     pub fn invalid_utf8(bytes: &[u8]) -> Self {
         let hex = crate::text::hex(bytes.get(..bytes.len().min(6)).unwrap_or(bytes));

@@ -1,6 +1,8 @@
 //! Expressions over the columns of a row: their tree, and how they are computed.
 
 mod arithmetic;
+mod children;
+mod decimals;
 mod list;
 mod logic;
 mod numbers;
@@ -8,12 +10,15 @@ mod print;
 pub(crate) mod result;
 #[cfg(test)]
 pub(crate) mod tests;
+mod years;
 
-pub(crate) use arithmetic::{integer_result, modulo, negate};
+pub(crate) use arithmetic::{integer_result, modulo, negate, negation_is_decimal};
+pub use decimals::shown_decimals;
 pub use list::InList;
 pub(crate) use list::sort_lists;
 pub(crate) use numbers::{to_decimal, to_double, to_integer, to_number};
 pub use result::result_type;
+pub use years::adapt_years;
 
 use crate::{
     Collation, ColumnType, Function, RowLayout, SqlError, Value, convert, error::push_warning,
@@ -27,8 +32,9 @@ use serde::{Deserialize, Serialize};
 pub enum Expr {
     /// A value.
     Literal(Value),
-    /// A column of the row, counted from 0.
-    Column(u16),
+    /// A column of the row, counted from 0. Joined rows have more columns than a table may have;
+    /// a program for data nodes has only numbers that fit into 16 bits.
+    Column(u32),
     /// `-a`, `NOT a`, `~a`.
     Unary {
         /// Which.
@@ -177,23 +183,23 @@ pub enum BinaryOp {
 /// Where an expression finds the values of columns.
 pub trait ColumnSource {
     /// The value of a column; NULL when there is no such column.
-    fn column(&self, index: u16) -> Value;
+    fn column(&self, index: u32) -> Value;
 }
 
 impl ColumnSource for [Value] {
-    fn column(&self, index: u16) -> Value {
-        self.get(usize::from(index)).cloned().unwrap_or(Value::Null)
+    fn column(&self, index: u32) -> Value {
+        self.get(index as usize).cloned().unwrap_or(Value::Null)
     }
 }
 
 impl ColumnSource for &[Value] {
-    fn column(&self, index: u16) -> Value {
+    fn column(&self, index: u32) -> Value {
         (**self).column(index)
     }
 }
 
 impl ColumnSource for Vec<Value> {
-    fn column(&self, index: u16) -> Value {
+    fn column(&self, index: u32) -> Value {
         self.as_slice().column(index)
     }
 }
@@ -208,8 +214,8 @@ pub struct RowView<'a> {
 }
 
 impl ColumnSource for RowView<'_> {
-    fn column(&self, index: u16) -> Value {
-        self.layout.value(self.row, index)
+    fn column(&self, index: u32) -> Value {
+        u16::try_from(index).map_or(Value::Null, |index| self.layout.value(self.row, index))
     }
 }
 
@@ -268,7 +274,7 @@ impl EvalContext {
 
 /// Deepest tree that is computed. Parsers stop far earlier; long chains of AND, OR, + and the like
 /// are walked in a loop and do not count.
-const DEPTH_MAX: usize = 192;
+const DEPTH_MAX: usize = 640;
 
 /// Computes an expression.
 pub fn eval(expr: &Expr, row: &dyn ColumnSource, ctx: &mut EvalContext) -> Result<Value, SqlError> {
@@ -313,7 +319,11 @@ fn eval_node(
         Expr::Case { operand, branches, otherwise } => {
             case(operand.as_deref(), branches, otherwise.as_deref(), row, ctx)
         }
-        Expr::Cast { arg, to } => convert::cast(eval(arg, row, ctx)?, to, ctx),
+        Expr::Cast { arg, to } => {
+            let value = eval(arg, row, ctx)?;
+            let as_shown = to.kind.is_text() || to.kind.is_bytes();
+            convert::cast(if as_shown { shown(value, arg) } else { value }, to, ctx)
+        }
         Expr::Call { function, args } => call(*function, args, row, ctx),
         Expr::Collate { arg, collation } => collate(eval(arg, row, ctx)?, *collation),
     }
@@ -410,11 +420,18 @@ fn call(
             let same = logic::equal((&x, a), (&y, b), ctx)? == Some(true);
             Ok(if same { Value::Null } else { x })
         }
+        (Function::Coercibility, [arg]) => {
+            let value = eval(arg, row, ctx)?;
+            Ok(Value::Int(functions::coercibility(arg, &value)))
+        }
         _ => {
             let mut values = Vec::with_capacity(args.len());
             let mut bytes = 0_usize;
             for arg in args {
-                let value = eval(arg, row, ctx)?;
+                let mut value = eval(arg, row, ctx)?;
+                if function.takes_texts() {
+                    value = shown(value, arg);
+                }
                 if value.is_string() {
                     bytes = bytes.saturating_add(value.as_bytes().map_or(0, |b| b.len()));
                 }
@@ -426,6 +443,16 @@ fn call(
             functions::call(function, &values, ctx)
         }
     }
+}
+
+/// The text of a double that is shown with fewer digits than it has; other values as they are.
+fn shown(value: Value, of: &Expr) -> Value {
+    if let Value::Double(number) = value
+        && let Some(decimals) = shown_decimals(of, &[])
+    {
+        return Value::text(&crate::format_double_fixed(number, decimals));
+    }
+    value
 }
 
 fn collate(value: Value, collation: Collation) -> Result<Value, SqlError> {

@@ -10,6 +10,7 @@ mod tests;
 
 pub use names::IntervalUnit;
 pub(crate) use result::result_type;
+pub(crate) use strings::coercibility;
 
 use crate::{EvalContext, SqlError, Value};
 use serde::{Deserialize, Serialize};
@@ -163,7 +164,7 @@ pub enum Function {
     Date,
     /// `TIME(x)`.
     Time,
-    /// `TIMESTAMP(x)`.
+    /// `TIMESTAMP(x[, time])`.
     Timestamp,
     /// `YEAR(x)`.
     Year,
@@ -235,8 +236,82 @@ pub enum Function {
     DateFormat,
     /// `UNIX_TIMESTAMP(x)`.
     UnixTimestamp,
-    /// `FROM_UNIXTIME(x)`.
+    /// `FROM_UNIXTIME(x[, format])`.
     FromUnixtime,
+    /// `STR_TO_DATE(x, format)`.
+    StrToDate,
+    /// `ADDTIME(x, span)`.
+    AddTime,
+    /// `SUBTIME(x, span)`.
+    SubTime,
+    /// `MAKETIME(hour, minute, second)`.
+    MakeTime,
+    /// `TIME_FORMAT(x, format)`.
+    TimeFormat,
+    /// `PERIOD_ADD(period, months)`.
+    PeriodAdd,
+    /// `PERIOD_DIFF(a, b)`.
+    PeriodDiff,
+    /// `WEEKOFYEAR(x)`.
+    WeekOfYear,
+    /// `TO_SECONDS(x)`.
+    ToSeconds,
+    /// `CONVERT_TZ(x, from, to)`: between offsets from UTC.
+    ConvertTz,
+    /// `INET_ATON(x)`.
+    InetAton,
+    /// `INET_NTOA(n)`.
+    InetNtoa,
+    /// `INET6_ATON(x)`.
+    Inet6Aton,
+    /// `INET6_NTOA(bytes)`.
+    Inet6Ntoa,
+    /// `IS_IPV4(x)`.
+    IsIpv4,
+    /// `IS_IPV6(x)`.
+    IsIpv6,
+    /// `IS_IPV4_COMPAT(bytes)`.
+    IsIpv4Compat,
+    /// `IS_IPV4_MAPPED(bytes)`.
+    IsIpv4Mapped,
+    /// `IS_UUID(x)`.
+    IsUuid,
+    /// `UUID_TO_BIN(x[, swap])`.
+    UuidToBin,
+    /// `BIN_TO_UUID(bytes[, swap])`.
+    BinToUuid,
+    /// `MD5(x)`.
+    Md5,
+    /// `SHA1(x)`.
+    Sha1,
+    /// `SHA2(x, bits)`.
+    Sha2,
+    /// `TO_BASE64(x)`.
+    ToBase64,
+    /// `FROM_BASE64(x)`.
+    FromBase64,
+    /// `SOUNDEX(x)`.
+    Soundex,
+    /// `INTERVAL(n, a, b, …)`: how many of the ascending numbers are not above n.
+    Interval,
+    /// `MAKE_SET(bits, a, …)`.
+    MakeSet,
+    /// `EXPORT_SET(bits, on, off[, separator[, count]])`.
+    ExportSet,
+    /// `CHARSET(x)`.
+    Charset,
+    /// `COLLATION(x)`.
+    CollationOf,
+    /// `COERCIBILITY(x)`.
+    Coercibility,
+    /// `FORMAT_BYTES(x)`.
+    FormatBytes,
+    /// `FORMAT_PICO_TIME(x)`.
+    FormatPicoTime,
+    /// `GET_FORMAT(kind, region)`: `('DATE' | 'TIME' | 'DATETIME', region)`.
+    GetFormat,
+    /// `COT(x)`.
+    Cot,
 }
 
 /// Computes a function of values. Those that must not compute all their arguments (`IF`, `IFNULL`,

@@ -25,19 +25,22 @@ pub mod text;
 pub mod types;
 pub mod value;
 
-pub use aggregate::{Accumulator, AggregateKind, result_type as aggregate_result_type};
+pub use aggregate::{
+    Accumulator, AggregateKind, AggregateSpec, result_type as aggregate_result_type,
+};
 pub use compare::{compare, group_key, sort_order};
 pub use convert::{ColumnName, ConvertContext, cast, convert_to_column, present};
 pub use decimal::Decimal;
 pub use error::SqlError;
 pub use expr::{
-    BinaryOp, ColumnSource, EvalContext, Expr, RowView, UnaryOp, eval, is_true, result_type,
+    BinaryOp, ColumnSource, EvalContext, Expr, RowView, UnaryOp, adapt_years, eval, is_true,
+    result_type, shown_decimals,
 };
 pub use functions::{Function, IntervalUnit};
 pub use key::{encode_key_value, key_value_bytes, next_prefix};
 pub use program::Program;
 pub use row::RowLayout;
 pub use temporal::{Date, DateTime, Time};
-pub use text::{format_double, format_float};
+pub use text::{format_double, format_double_fixed, format_float};
 pub use types::{Collation, ColumnType, TypeKind};
 pub use value::Value;

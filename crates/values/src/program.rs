@@ -36,7 +36,8 @@ struct Changing<'a> {
 }
 
 impl ColumnSource for Changing<'_> {
-    fn column(&self, index: u16) -> Value {
+    fn column(&self, index: u32) -> Value {
+        let Ok(index) = u16::try_from(index) else { return Value::Null };
         let set = self.set.get(&index).map(|value| Value::clone(value));
         set.unwrap_or_else(|| self.layout.value(self.row, index))
     }
@@ -49,6 +50,7 @@ impl Program {
     }
 
     /// The bytes that [`Self::decode`] reads. Chains of AND and OR are made as flat as they can be.
+    /// A column whose number is above 65,534 makes a program that the reader refuses: no table has it.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode(self)
     }

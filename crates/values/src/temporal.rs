@@ -6,6 +6,7 @@ mod parse;
 mod tests;
 
 pub use interval::{Interval, add_interval, difference};
+pub(crate) use parse::carry;
 pub use parse::{Parsed, datetime_from_number, parse_datetime, parse_time, time_from_number};
 
 use core::fmt;

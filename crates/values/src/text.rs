@@ -2,6 +2,9 @@
 
 #[cfg(test)]
 mod tests;
+mod width;
+
+pub use width::double_in_width;
 
 use alloc::{
     format,
@@ -75,9 +78,20 @@ pub enum Rest {
     Garbage,
     /// There is no number at all.
     NoNumber,
+    /// The number is beyond the range of its type.
+    TooLarge,
 }
 
-/// The number that a text begins with (0 when none), and what is left over.
+/// A double with this many digits after the point.
+pub fn format_double_fixed(value: f64, decimals: u8) -> String {
+    if !value.is_finite() {
+        return non_finite(value);
+    }
+    format!("{value:.0$}", usize::from(decimals))
+}
+
+/// The number that a text begins with (0 when none), and what is left over. A number beyond the range
+/// of doubles is the largest one, and the text counts as one with something left over.
 pub fn double_prefix(bytes: &[u8]) -> (f64, Rest) {
     let start = bytes.iter().position(|b| !is_space(*b)).unwrap_or(bytes.len());
     let bytes = bytes.get(start..).unwrap_or(&[]);
@@ -87,10 +101,13 @@ pub fn double_prefix(bytes: &[u8]) -> (f64, Rest) {
     }
     let number = bytes.get(..length).and_then(|b| core::str::from_utf8(b).ok()).unwrap_or("0");
     let value: f64 = number.parse().unwrap_or(0.0);
-    // Too large: the largest double, as MySQL reads it.
-    let value = value.clamp(-f64::MAX, f64::MAX);
     let blank = bytes.get(length..).is_none_or(|rest| rest.iter().all(|b| is_space(*b)));
-    (value, if blank { Rest::Nothing } else { Rest::Garbage })
+    let rest = match (value.is_finite(), blank) {
+        (false, _) => Rest::TooLarge,
+        (true, true) => Rest::Nothing,
+        (true, false) => Rest::Garbage,
+    };
+    (value.clamp(-f64::MAX, f64::MAX), rest)
 }
 
 /// Whether MySQL takes the byte for white space.

@@ -77,6 +77,17 @@ impl Value {
         Some(Cow::Owned(owned.into_bytes()))
     }
 
+    /// The same as [`Self::to_text`], with so many digits after the point of a double (see
+    /// [`crate::shown_decimals`]).
+    pub fn to_text_with(&self, decimals: Option<u8>) -> Option<Vec<u8>> {
+        match (self, decimals) {
+            (Self::Double(value), Some(decimals)) => {
+                Some(text::format_double_fixed(*value, decimals).into_bytes())
+            }
+            _ => self.to_text(),
+        }
+    }
+
     /// The same as text for messages: bytes that are no UTF-8 are replaced.
     pub fn to_display(&self) -> String {
         match self.as_bytes() {

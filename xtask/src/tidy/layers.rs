@@ -3,7 +3,7 @@
 use super::{fail, files, metadata};
 
 /// Each crate, and those of ours that it may use. A new edge is a decision: make it here, knowingly.
-const LAYERS: [(&str, &[&str]); 22] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("lats-base", &[]),
     ("lats-values", &["base"]),
     ("lats-catalog", &["base", "values"]),
@@ -21,9 +21,10 @@ const LAYERS: [(&str, &[&str]); 22] = [
         "lats-sim",
         &["base", "catalog", "values", "files", "signals", "kernel", "node", "client", "history"],
     ),
+    ("lats-engine", &["base", "values"]),
     ("lats-mysql-syntax", &[]),
     ("lats-mysql-wire", &["base", "values"]),
-    ("lats-sql", &["base", "values", "catalog", "client", "mysql-wire"]),
+    ("lats-sql", &["base", "values", "catalog", "client", "engine", "mysql-syntax", "mysql-wire"]),
     ("lats-backup", &["base", "values", "catalog", "files", "client"]),
     ("lats-bench", &["base", "values", "catalog", "client"]),
     ("lats-cost", &["base", "values", "catalog", "signals", "kernel", "ldm", "tc", "client"]),

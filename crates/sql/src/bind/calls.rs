@@ -1,108 +1,221 @@
 //! Calls of functions: aggregates, those that take their value from the session, and the rest.
 
-use super::{AggregateCall, Binder};
+use super::Binder;
+use super::scope::{Aggregates, AliasUse};
 use crate::error;
 use crate::expr::External;
+use lats_engine::ir::{Call, ColumnId};
+use lats_mysql_syntax::Keyword as K;
+use lats_mysql_syntax::tree::{self, ExprId, List, Over, SideId};
+use lats_values::aggregate::AggregateSpec;
 use lats_values::{AggregateKind, ColumnType, Expr, Function, SqlError, TypeKind, Value};
-use sqlparser::ast::{
-    self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart,
-};
-
-enum Argument<'a> {
-    Star,
-    Expr(&'a ast::Expr),
-}
 
 impl Binder<'_> {
-    pub(super) fn function(&mut self, function: &ast::Function) -> Result<Expr, SqlError> {
-        let name = match function.name.0.as_slice() {
-            [ObjectNamePart::Identifier(ident)] => ident.value.to_ascii_uppercase(),
-            _ => return Err(error::not_supported(&format!("function {}", function.name))),
-        };
-        if function.over.is_some() {
-            return Err(error::not_supported("window functions"));
+    /// A function whose name is no keyword.
+    pub(super) fn named_call(
+        &mut self,
+        schema: tree::Text,
+        name: tree::Text,
+        arguments: List,
+    ) -> Result<Expr, SqlError> {
+        let shown = self.name(name)?;
+        if schema.is_some() {
+            let schema = self.name(schema)?;
+            let text = format!("FUNCTION {schema}.{shown} does not exist");
+            return Err(error::make(1305, "42000", &text));
         }
-        if function.filter.is_some()
-            || function.null_treatment.is_some()
-            || !function.within_group.is_empty()
-            || function.uses_odbc_syntax
-            || !matches!(function.parameters, FunctionArguments::None)
-        {
-            return Err(error::not_supported(&format!("this form of {name}")));
+        let name = shown.to_ascii_uppercase();
+        let arguments = self.tree().list(arguments);
+        if name == "ANY_VALUE" {
+            let [arg] = arguments else { return Err(error::wrong_argument_count("ANY_VALUE")) };
+            return self.any_value(*arg);
         }
-        let (arguments, distinct) = arguments(&name, &function.args)?;
-        if let Some(kind) = aggregate_kind(&name) {
-            return self.aggregate_call(&name, kind, &arguments, distinct);
-        }
-        if distinct {
-            return Err(error::syntax(&format!("DISTINCT in {name}")));
-        }
-        let mut plain = Vec::with_capacity(arguments.len());
-        for argument in &arguments {
-            match argument {
-                Argument::Expr(expr) => plain.push(*expr),
-                Argument::Star => return Err(error::syntax(&format!("* in {name}"))),
-            }
-        }
-        if let Some(found) = self.session_function(&name, &plain)? {
+        self.call_by_name(&name, arguments)
+    }
+
+    /// A function whose name is a keyword.
+    pub(super) fn keyword_call(&mut self, name: K, arguments: List) -> Result<Expr, SqlError> {
+        let arguments = self.tree().list(arguments);
+        self.call_by_name(name.name(), arguments)
+    }
+
+    pub(super) fn call_by_name(&mut self, name: &str, args: &[ExprId]) -> Result<Expr, SqlError> {
+        if let Some(found) = self.session_function(name, args)? {
             return Ok(found);
         }
-        self.value_function(&name, &plain)
+        let mut bound = Vec::with_capacity(args.len());
+        let Some(function) = Function::from_name(name) else { return Err(unknown(name)) };
+        for arg in args {
+            bound.push(self.bind(*arg)?);
+        }
+        self.call(function, name, bound)
+    }
+
+    /// Outside of groups ANY_VALUE is the value; with groups it is that of the first row.
+    fn any_value(&mut self, arg: ExprId) -> Result<Expr, SqlError> {
+        let bound = self.bind(arg)?;
+        if self.block().aggregates != Aggregates::Allowed {
+            return Ok(bound);
+        }
+        let column_type = self.type_of(&bound);
+        let spec = AggregateSpec::new(AggregateKind::AnyValue, vec![column_type.clone()]);
+        Ok(self.add_call(spec, vec![bound], column_type))
+    }
+
+    /// Aggregate functions, with OVER or without, and window functions.
+    pub(super) fn aggregate_or_window(
+        &mut self,
+        id: ExprId,
+        call: SideId,
+    ) -> Result<Expr, SqlError> {
+        let call = self.tree().aggregate(call);
+        if call.over != Over::None {
+            return self.window_function(call);
+        }
+        let Some(kind) = aggregate_kind(call.name) else {
+            return Err(match call.name {
+                K::JSON_ARRAYAGG | K::JSON_OBJECTAGG | K::ST_COLLECT => {
+                    error::not_supported(&format!("function {}", call.name.name()))
+                }
+                _ => error::syntax("near the end: a window function needs OVER"),
+            });
+        };
+        let _ = id;
+        self.aggregate_call(kind, call)
     }
 
     fn aggregate_call(
         &mut self,
-        name: &str,
         kind: AggregateKind,
-        arguments: &[Argument<'_>],
-        distinct: bool,
+        call: &tree::Aggregate,
     ) -> Result<Expr, SqlError> {
-        let call = match (kind, arguments) {
-            (AggregateKind::Count, [Argument::Star]) if !distinct => {
-                AggregateCall { kind: AggregateKind::CountStar, distinct, arg: None }
+        // Within an aggregate function the names of the select list are not known, and no other aggregate function may stand,
+        // unless it belongs to an outer query.
+        let before = std::mem::replace(&mut self.block().aggregates, Aggregates::Inside);
+        let bound = self.aggregate_arguments(kind, call);
+        self.block().aggregates = before;
+        let (spec, args) = bound?;
+        let column_type = spec.result_type();
+        let at = self.block_of(&args);
+        if self.blocks[at].aggregates != Aggregates::Allowed {
+            return Err(error::make(1111, "HY000", "Invalid use of group function"));
+        }
+        Ok(self.add_call_in(at, spec, args, column_type))
+    }
+
+    /// The function with its clauses, and what it aggregates.
+    pub(super) fn aggregate_arguments(
+        &mut self,
+        kind: AggregateKind,
+        call: &tree::Aggregate,
+    ) -> Result<(AggregateSpec, Vec<Expr>), SqlError> {
+        let list = self.tree().list(call.arguments);
+        if let [only] = list
+            && matches!(self.tree().expr(*only), tree::Expr::Star { .. })
+        {
+            return Ok((AggregateSpec::new(AggregateKind::CountStar, Vec::new()), Vec::new()));
+        }
+        let mut args = Vec::with_capacity(list.len());
+        for arg in list {
+            let arg = self.bind(*arg)?;
+            let numeric = matches!(kind, AggregateKind::Sum | AggregateKind::Avg);
+            args.push(super::hex_beside(arg, numeric));
+        }
+        let types = args.iter().map(|arg| self.type_of(arg)).collect();
+        let mut spec = AggregateSpec::new(kind, types);
+        spec.distinct = call.is_distinct;
+        if kind == AggregateKind::GroupConcat {
+            if call.separator.is_some() {
+                spec.separator = self.name(call.separator)?.to_owned();
             }
-            (_, [Argument::Expr(expr)]) => {
-                // An aggregate within an aggregate is refused.
-                let allowed = std::mem::replace(&mut self.aggregates_allowed, false);
-                let arg = self.bind(expr);
-                self.aggregates_allowed = allowed;
-                AggregateCall { kind, distinct, arg: Some(arg?) }
+            for item in &call.order {
+                // A number names an argument.
+                let place = match super::literal(self.tree(), item.value)? {
+                    Some(Value::Int(number)) => {
+                        let place = usize::try_from(number - 1).ok().filter(|at| *at < list.len());
+                        let unknown = || error::unknown_column(&number.to_string(), "order clause");
+                        place.ok_or_else(unknown)?
+                    }
+                    _ => {
+                        args.push(self.bind(item.value)?);
+                        args.len() - 1
+                    }
+                };
+                spec.order.push((place, item.direction == tree::Direction::Descending));
             }
-            (AggregateKind::Count, [_, _, ..]) if distinct => {
-                return Err(error::not_supported("COUNT(DISTINCT a, b)"));
+        }
+        Ok((spec, args))
+    }
+
+    /// An aggregate function belongs to the query of the innermost column in it.
+    fn block_of(&self, args: &[Expr]) -> usize {
+        let last = self.blocks.len().saturating_sub(1);
+        let mut innermost = None;
+        for arg in args {
+            crate::expr::visit_columns(arg, &mut |number| {
+                let Some(column) = self.columns.get(number as usize) else { return };
+                let at = self.blocks.iter().position(|block| block.number == column.block);
+                innermost = innermost.max(at);
+            });
+        }
+        innermost.unwrap_or(last)
+    }
+
+    fn add_call(&mut self, spec: AggregateSpec, args: Vec<Expr>, of: ColumnType) -> Expr {
+        let last = self.blocks.len().saturating_sub(1);
+        self.add_call_in(last, spec, args, of)
+    }
+
+    fn add_call_in(
+        &mut self,
+        at: usize,
+        spec: AggregateSpec,
+        args: Vec<Expr>,
+        column_type: ColumnType,
+    ) -> Expr {
+        let same = |call: &&Call| call.spec == spec && call.args == args;
+        if let Some(known) = self.blocks[at].calls.iter().find(same) {
+            return known.column.scalar();
+        }
+        let block = self.blocks[at].number;
+        let column = self.column("", column_type, None);
+        if let Some(made) = self.columns.get_mut(column.0 as usize) {
+            made.block = block;
+        }
+        self.call_columns.insert(column);
+        self.blocks[at].calls.push(Call { column, spec, args });
+        if at + 1 < self.blocks.len() {
+            for inner in &mut self.blocks[at + 1..] {
+                inner.is_correlated = true;
             }
-            _ => return Err(error::syntax(&format!("arguments of {name}"))),
-        };
-        self.aggregate(call)
+        }
+        column.scalar()
     }
 
     /// Functions whose value is the same for the whole statement.
-    fn session_function(
-        &mut self,
-        name: &str,
-        args: &[&ast::Expr],
-    ) -> Result<Option<Expr>, SqlError> {
+    fn session_function(&mut self, name: &str, args: &[ExprId]) -> Result<Option<Expr>, SqlError> {
         let external = match (name, args) {
-            ("NOW" | "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" | "UTC_TIMESTAMP", _) => {
-                External::Now(precision(name, args)?)
-            }
-            ("SYSDATE", []) => External::Now(0),
+            (
+                "NOW" | "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" | "UTC_TIMESTAMP"
+                | "SYSDATE",
+                _,
+            ) => External::Now(self.precision(name, args)?),
             ("CURDATE" | "CURRENT_DATE" | "UTC_DATE", []) => External::CurrentDate,
             ("CURTIME" | "CURRENT_TIME" | "UTC_TIME", _) => {
-                External::CurrentTime(precision(name, args)?)
+                External::CurrentTime(self.precision(name, args)?)
             }
             ("UNIX_TIMESTAMP", []) => External::UnixTime,
             ("LAST_INSERT_ID", []) => External::LastInsertId,
             ("LAST_INSERT_ID", _) => return Err(error::not_supported("LAST_INSERT_ID(expr)")),
             ("ROW_COUNT", []) => External::RowCount,
+            ("FOUND_ROWS", []) => External::FoundRows,
             ("CONNECTION_ID", []) => External::ConnectionId,
             ("DATABASE" | "SCHEMA", []) => External::Database,
             ("USER" | "CURRENT_USER" | "SESSION_USER" | "SYSTEM_USER", []) => External::User,
             ("VERSION", []) => {
                 External::SystemVariable { global: true, name: "version".to_owned() }
             }
-            ("VALUES", [column]) => return self.values_call(column).map(Some),
-            ("FOUND_ROWS" | "RAND" | "UUID" | "SLEEP" | "UUID_SHORT" | "GET_LOCK", _) => {
+            ("RAND" | "UUID" | "SLEEP" | "UUID_SHORT" | "GET_LOCK", _) => {
                 return Err(error::not_supported(&format!("function {name}")));
             }
             _ => return Ok(None),
@@ -110,41 +223,35 @@ impl Binder<'_> {
         Ok(Some(self.external(external)))
     }
 
-    fn values_call(&mut self, column: &ast::Expr) -> Result<Expr, SqlError> {
-        let name = match column {
-            ast::Expr::Identifier(ident) => &ident.value,
-            ast::Expr::CompoundIdentifier(parts) => match parts.last() {
-                Some(ident) => &ident.value,
-                None => return Err(error::syntax("near VALUES")),
+    fn precision(&self, name: &str, args: &[ExprId]) -> Result<u8, SqlError> {
+        match args {
+            [] => Ok(0),
+            [digits] => match super::literal(self.tree(), *digits)? {
+                Some(Value::Int(digits @ 0..=6)) => Ok(u8::try_from(digits).unwrap_or(6)),
+                _ => Err(error::make(
+                    1426,
+                    "42000",
+                    &format!("Too-big precision specified for '{name}'. Maximum is 6."),
+                )),
             },
-            _ => return Err(error::syntax("near VALUES")),
-        };
-        if self.values_base.is_none() {
-            return Err(error::not_supported("VALUES() outside ON DUPLICATE KEY UPDATE"));
+            _ => Err(error::wrong_argument_count(name)),
         }
-        self.values_column(name).ok_or_else(|| error::unknown_column(name, self.clause))
     }
 
-    /// A function that computes from its arguments alone.
-    pub(super) fn value_function(
-        &mut self,
-        name: &str,
-        args: &[&ast::Expr],
-    ) -> Result<Expr, SqlError> {
-        match (name, args) {
-            ("DATE_ADD" | "ADDDATE", [date, ast::Expr::Interval(interval)]) => {
-                return self.add_interval(date, interval, false);
-            }
-            ("DATE_SUB" | "SUBDATE", [date, ast::Expr::Interval(interval)]) => {
-                return self.add_interval(date, interval, true);
-            }
-            _ => {}
-        }
-        let Some(function) = Function::from_name(name) else {
-            return Err(unknown(name));
+    /// `VALUES(column)` in an upsert: the new row's.
+    pub(super) fn values_call(&mut self, column: ExprId) -> Result<Expr, SqlError> {
+        let Some(base) = self.values_base else {
+            // Elsewhere it is NULL, as in MySQL.
+            self.bind(column)?;
+            return Ok(Expr::Literal(Value::Null));
         };
-        let args: Result<Vec<Expr>, SqlError> = args.iter().map(|a| self.bind(a)).collect();
-        self.call(function, name, args?)
+        let before = std::mem::replace(&mut self.block().alias_use, AliasUse::No);
+        let bound = self.bind(column);
+        self.block().alias_use = before;
+        match bound? {
+            Expr::Column(number) if number < base => Ok(ColumnId(base + number).scalar()),
+            other => Ok(other),
+        }
     }
 
     /// A call, once its argument count has been checked.
@@ -158,14 +265,15 @@ impl Binder<'_> {
         if !(fewest..=most).contains(&args.len()) {
             return Err(error::wrong_argument_count(name));
         }
+        let numeric = takes_numbers(function);
+        let args = args.into_iter().map(|arg| super::hex_beside(arg, numeric)).collect();
         Ok(self.as_one_type(Expr::Call { function, args }))
     }
 
     /// IF, IFNULL, COALESCE and CASE with a text among their results give texts only: what is compared with
     /// them is compared with texts, whichever result it is.
     pub(super) fn as_one_type(&self, expr: Expr) -> Expr {
-        let types = self.table.map_or(&[][..], |t| &t.types);
-        let of = |e: &Expr| lats_values::result_type(e, types);
+        let of = |e: &Expr| self.type_of(e);
         let chooses = match &expr {
             Expr::Call { function, .. } => {
                 matches!(function, Function::If | Function::IfNull | Function::Coalesce)
@@ -199,54 +307,54 @@ impl Binder<'_> {
     }
 }
 
-fn arguments<'a>(
-    name: &str,
-    args: &'a FunctionArguments,
-) -> Result<(Vec<Argument<'a>>, bool), SqlError> {
-    let list = match args {
-        FunctionArguments::None => return Ok((Vec::new(), false)),
-        FunctionArguments::Subquery(_) => return Err(error::not_supported("subqueries")),
-        FunctionArguments::List(list) => list,
-    };
-    if !list.clauses.is_empty() {
-        return Err(error::not_supported(&format!("clauses in {name}")));
-    }
-    let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
-    let mut found = Vec::with_capacity(list.args.len());
-    for arg in &list.args {
-        found.push(match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Argument::Expr(expr),
-            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => Argument::Star,
-            _ => return Err(error::not_supported(&format!("arguments of {name}"))),
-        });
-    }
-    Ok((found, distinct))
+/// Functions for which a hexadecimal literal is a number.
+fn takes_numbers(function: Function) -> bool {
+    use Function as F;
+    matches!(
+        function,
+        F::Abs
+            | F::Ceil
+            | F::Floor
+            | F::Round
+            | F::Truncate
+            | F::Mod
+            | F::Sign
+            | F::Pow
+            | F::Sqrt
+            | F::Exp
+            | F::Ln
+            | F::Log
+            | F::Log2
+            | F::Log10
+            | F::Sin
+            | F::Cos
+            | F::Tan
+            | F::Asin
+            | F::Acos
+            | F::Atan
+            | F::Degrees
+            | F::Radians
+    )
 }
 
-fn aggregate_kind(name: &str) -> Option<AggregateKind> {
+/// The aggregate function with this name.
+pub(super) fn aggregate_kind(name: K) -> Option<AggregateKind> {
     Some(match name {
-        "COUNT" => AggregateKind::Count,
-        "SUM" => AggregateKind::Sum,
-        "MIN" => AggregateKind::Min,
-        "MAX" => AggregateKind::Max,
-        "AVG" => AggregateKind::Avg,
+        K::COUNT => AggregateKind::Count,
+        K::SUM => AggregateKind::Sum,
+        K::MIN => AggregateKind::Min,
+        K::MAX => AggregateKind::Max,
+        K::AVG => AggregateKind::Avg,
+        K::STD | K::STDDEV | K::STDDEV_POP => AggregateKind::StdPop,
+        K::STDDEV_SAMP => AggregateKind::StdSamp,
+        K::VAR_POP | K::VARIANCE => AggregateKind::VarPop,
+        K::VAR_SAMP => AggregateKind::VarSamp,
+        K::BIT_AND => AggregateKind::BitAnd,
+        K::BIT_OR => AggregateKind::BitOr,
+        K::BIT_XOR => AggregateKind::BitXor,
+        K::GROUP_CONCAT => AggregateKind::GroupConcat,
         _ => return None,
     })
-}
-
-fn precision(name: &str, args: &[&ast::Expr]) -> Result<u8, SqlError> {
-    match args {
-        [] => Ok(0),
-        [ast::Expr::Value(value)] => match super::literal(&value.value)? {
-            Value::Int(digits @ 0..=6) => Ok(u8::try_from(digits).unwrap_or(6)),
-            _ => Err(error::make(
-                1426,
-                "42000",
-                &format!("Too-big precision specified for '{name}'. Maximum is 6."),
-            )),
-        },
-        _ => Err(error::wrong_argument_count(name)),
-    }
 }
 
 /// MySQL's functions that we do not have yet; ascending.

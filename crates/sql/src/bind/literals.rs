@@ -1,44 +1,43 @@
 //! Literals and type names.
 
-use super::{Binder, collation_named};
+use super::collation_named;
 use crate::error;
-use crate::expr::External;
-use lats_values::{Collation, ColumnType, Decimal, Expr, SqlError, TypeKind, Value};
-use sqlparser::ast::{
-    self, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo, ValueWithSpan,
-};
+use crate::syntax::name;
+use lats_mysql_syntax::Tree;
+use lats_mysql_syntax::tree::{self, DataType, ExprId, TemporalKind, Text, TypeName};
+use lats_values::{Collation, ColumnType, Decimal, EvalContext, Expr, SqlError, TypeKind, Value};
 
-impl Binder<'_> {
-    pub(super) fn value(&mut self, value: &ValueWithSpan) -> Result<Expr, SqlError> {
-        if let ast::Value::Placeholder(text) = &value.value {
-            if text != "?" {
-                return Err(error::syntax(&format!("near '{text}'")));
-            }
-            let at = (value.span.start.line, value.span.start.column);
-            let Some(number) = self.placeholders.get(&at).copied() else {
-                return Err(error::syntax("near '?'"));
-            };
-            return Ok(self.external(External::Parameter(number)));
-        }
-        literal(&value.value).map(Expr::Literal)
-    }
-}
-
-/// The value of a literal.
+/// The value of a literal; none for what is no literal.
 ///
 /// # Errors
-/// 1235 for kinds of literals that we do not have.
-pub fn literal(value: &ast::Value) -> Result<Value, SqlError> {
-    match value {
-        ast::Value::Number(text, _) => number(text),
-        ast::Value::SingleQuotedString(text)
-        | ast::Value::DoubleQuotedString(text)
-        | ast::Value::NationalStringLiteral(text) => Ok(Value::text(text)),
-        ast::Value::HexStringLiteral(digits) => hex(digits),
-        ast::Value::Boolean(value) => Ok(Value::bool(*value)),
-        ast::Value::Null => Ok(Value::Null),
-        other => Err(error::not_supported(&format!("literal {other}"))),
-    }
+/// What is wrong with the literal, or 1235 for kinds of literals that we do not have.
+pub fn literal(tree: &Tree, id: ExprId) -> Result<Option<Value>, SqlError> {
+    use tree::Expr as E;
+    Ok(Some(match *tree.expr(id) {
+        E::Null => Value::Null,
+        E::True => Value::Int(1),
+        E::False => Value::Int(0),
+        E::Number { digits, .. } => number(name(tree, digits)?)?,
+        E::Text { charset, text, .. } => text_literal(tree, charset, text)?,
+        E::Hex { charset, digits } => {
+            let digits = name(tree, digits)?;
+            with_charset(tree, charset, hex_bytes(digits))?
+        }
+        E::Bits { charset, digits } => {
+            let digits = name(tree, digits)?;
+            with_charset(tree, charset, bit_bytes(digits))?
+        }
+        E::Temporal { kind, text } => temporal(kind, name(tree, text)?)?,
+        E::Unary(tree::UnaryOp::Minus, inner) => match *tree.expr(inner) {
+            E::Number { digits, .. } => number(&format!("-{}", name(tree, digits)?))?,
+            _ => return Ok(None),
+        },
+        E::Unary(tree::UnaryOp::Plus, inner) => match *tree.expr(inner) {
+            E::Number { digits, .. } => number(name(tree, digits)?)?,
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    }))
 }
 
 /// A number as MySQL types it: whole numbers, exact decimals, or with an exponent DOUBLE.
@@ -60,110 +59,185 @@ pub(crate) fn number(text: &str) -> Result<Value, SqlError> {
     }
 }
 
-fn hex(digits: &str) -> Result<Value, SqlError> {
+/// Text is utf8mb4 as it comes; what is not is a string of bytes.
+fn text_literal(tree: &Tree, charset: Text, text: Text) -> Result<Value, SqlError> {
+    let bytes = tree.text(text);
+    if charset.is_some() {
+        return with_charset(tree, charset, bytes.to_vec());
+    }
+    Ok(match core::str::from_utf8(bytes) {
+        Ok(text) => Value::text(text),
+        Err(_) => Value::Bytes(bytes.to_vec()),
+    })
+}
+
+/// Bytes behind an introducer such as `_utf8mb4`.
+fn with_charset(tree: &Tree, charset: Text, bytes: Vec<u8>) -> Result<Value, SqlError> {
+    if charset.is_none() {
+        return Ok(Value::Bytes(bytes));
+    }
+    let charset = name(tree, charset)?;
+    match charset_collation(charset)? {
+        Collation::Binary => Ok(Value::Bytes(bytes)),
+        _ => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Value::text(&text)),
+            Err(error) => {
+                let (at, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+                let rest = bytes.get(at..).unwrap_or(bytes);
+                let hex: String = rest.iter().take(6).map(|byte| format!("{byte:02X}")).collect();
+                let text = format!("Invalid {charset} character string: '{hex}'");
+                Err(error::make(1300, "HY000", &text))
+            }
+        },
+    }
+}
+
+fn hex_bytes(digits: &str) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or(0);
     let padded = if digits.len() % 2 == 1 { format!("0{digits}") } else { digits.to_owned() };
-    let pairs = padded.as_bytes().chunks(2);
-    let bytes: Option<Vec<u8>> =
-        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
-    bytes.map(Value::Bytes).ok_or_else(|| error::syntax(&format!("near '{digits}'")))
+    let pair = |pair: &[u8]| u8::try_from(digit(pair[0]) * 16 + digit(pair[1])).unwrap_or(0);
+    padded.as_bytes().chunks_exact(2).map(pair).collect()
+}
+
+fn bit_bytes(digits: &str) -> Vec<u8> {
+    let missing = (8 - digits.len() % 8) % 8;
+    let padded = format!("{}{digits}", "0".repeat(missing));
+    let byte = |bits: &[u8]| bits.iter().fold(0u8, |byte, bit| byte << 1 | (bit - b'0'));
+    padded.as_bytes().chunks_exact(8).map(byte).collect()
+}
+
+fn temporal(kind: TemporalKind, shown: &str) -> Result<Value, SqlError> {
+    // The literal has as many digits of a fraction as were written.
+    let digits = shown.split_once('.').map_or(0, |(_, digits)| digits.len().min(6));
+    let fsp = u8::try_from(digits).unwrap_or(6);
+    let (kind, name) = match kind {
+        TemporalKind::Date => (TypeKind::Date, "DATE"),
+        TemporalKind::Time => (TypeKind::Time { fsp }, "TIME"),
+        TemporalKind::Timestamp => (TypeKind::DateTime { fsp }, "DATETIME"),
+    };
+    let text = Expr::Literal(Value::text(shown));
+    let cast = Expr::Cast { arg: Box::new(text), to: ColumnType::new(kind) };
+    let none: &[Value] = &[];
+    let source = crate::expr::ValuesSource { row: none, externals: none };
+    match lats_values::eval(&cast, &source, &mut EvalContext::new(false))? {
+        Value::Null => {
+            Err(error::make(1525, "HY000", &format!("Incorrect {name} value: '{shown}'")))
+        }
+        value => Ok(value),
+    }
+}
+
+/// A number in a type's parentheses.
+pub(super) fn length(tree: &Tree, text: Text) -> Result<Option<u64>, SqlError> {
+    if text.is_none() {
+        return Ok(None);
+    }
+    let digits = name(tree, text)?;
+    digits.parse().map(Some).map_err(|_| error::make(1439, "42000", "Display width out of range"))
 }
 
 /// A column's type as written in a definition.
 ///
 /// # Errors
 /// 1235 for types that we do not have, 1074 and its like for lengths out of range.
-pub fn data_type(data_type: &DataType, collation: Collation) -> Result<ColumnType, SqlError> {
-    use TypeKind as K;
-    let (kind, unsigned) = match data_type {
-        DataType::TinyInt(_) | DataType::Bool | DataType::Boolean => (K::TinyInt, false),
-        DataType::TinyIntUnsigned(_) => (K::TinyInt, true),
-        DataType::SmallInt(_) | DataType::Int2(_) => (K::SmallInt, false),
-        DataType::SmallIntUnsigned(_) | DataType::Int2Unsigned(_) => (K::SmallInt, true),
-        DataType::MediumInt(_) => (K::MediumInt, false),
-        DataType::MediumIntUnsigned(_) => (K::MediumInt, true),
-        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => (K::Int, false),
-        DataType::IntUnsigned(_) | DataType::IntegerUnsigned(_) | DataType::Int4Unsigned(_) => {
-            (K::Int, true)
+pub fn data_type(
+    tree: &Tree,
+    data_type: &DataType,
+    collation: Collation,
+) -> Result<ColumnType, SqlError> {
+    use TypeName as T;
+    if data_type.is_zerofill {
+        return Err(error::not_supported("ZEROFILL"));
+    }
+    let collation = match data_type.charset {
+        tree::Charset::None if data_type.is_binary => collation_named("utf8mb4_bin")?,
+        tree::Charset::None => collation,
+        tree::Charset::Name(text) if data_type.is_binary => {
+            charset_collation(name(tree, text)?)?;
+            collation_named("utf8mb4_bin")?
         }
-        DataType::BigInt(_) | DataType::Int8(_) => (K::BigInt, false),
-        DataType::BigIntUnsigned(_) | DataType::Int8Unsigned(_) => (K::BigInt, true),
-        DataType::Float(info) => (float(info)?, false),
-        DataType::FloatUnsigned(info) => (float(info)?, true),
-        DataType::Float4 => (K::Float, false),
-        DataType::Double(info) => (double(info)?, false),
-        DataType::DoubleUnsigned(info) => (double(info)?, true),
-        DataType::DoublePrecision | DataType::Real | DataType::Float8 => (K::Double, false),
-        DataType::DoublePrecisionUnsigned | DataType::RealUnsigned => (K::Double, true),
-        DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => {
-            (decimal(info)?, false)
-        }
-        DataType::DecimalUnsigned(info) | DataType::DecUnsigned(info) => (decimal(info)?, true),
-        other => (other_kind(other, collation)?, false),
+        tree::Charset::Name(text) => charset_collation(name(tree, text)?)?,
+        tree::Charset::Ascii => return Err(error::not_supported("character set latin1")),
+        tree::Charset::Unicode => return Err(error::not_supported("character set ucs2")),
+        tree::Charset::Byte => Collation::Binary,
     };
+    let kind = kind_of(tree, data_type)?;
     let mut found = ColumnType::new(kind);
-    found.unsigned = unsigned;
+    found.unsigned = data_type.is_unsigned;
     if kind.is_text() {
         if collation == Collation::Binary {
             return Err(error::not_supported("CHARACTER SET binary for text; use BINARY or BLOB"));
         }
         found.collation = collation;
     }
-    found.is_boolean =
-        matches!(data_type, DataType::TinyInt(Some(1)) | DataType::Bool | DataType::Boolean);
+    let one_digit = length(tree, data_type.length)? == Some(1);
+    found.is_boolean = data_type.name == T::Bool || (data_type.name == T::TinyInt && one_digit);
     Ok(found)
 }
 
-fn other_kind(data_type: &DataType, _collation: Collation) -> Result<TypeKind, SqlError> {
+fn kind_of(tree: &Tree, data_type: &DataType) -> Result<TypeKind, SqlError> {
     use TypeKind as K;
-    Ok(match data_type {
-        DataType::Char(length) | DataType::Character(length) => {
-            K::Char { chars: characters(length.as_ref(), Some(1), 255)? }
+    use TypeName as T;
+    let length = length(tree, data_type.length)?;
+    let decimals = self::length(tree, data_type.decimals)?;
+    Ok(match data_type.name {
+        T::TinyInt | T::Bool => K::TinyInt,
+        T::SmallInt => K::SmallInt,
+        T::MediumInt => K::MediumInt,
+        T::Int => K::Int,
+        T::BigInt => K::BigInt,
+        T::Real | T::Double => match length {
+            None => K::Double,
+            Some(_) => return Err(error::not_supported("DOUBLE with a number of digits")),
+        },
+        T::Float => match (length, decimals) {
+            (None | Some(0..=24), None) => K::Float,
+            (Some(25..=53), None) => K::Double,
+            (Some(_), None) => return Err(column_specifier()),
+            _ => return Err(error::not_supported("FLOAT with a number of digits")),
+        },
+        T::Decimal => decimal(length, decimals)?,
+        T::Char | T::NationalChar => K::Char { chars: bounded(length.unwrap_or(1), 255)? },
+        T::VarChar | T::NationalVarChar => {
+            K::VarChar { chars: bounded(length.unwrap_or(0), 16_383)? }
         }
-        DataType::Varchar(length)
-        | DataType::CharVarying(length)
-        | DataType::CharacterVarying(length)
-        | DataType::Nvarchar(length) => {
-            K::VarChar { chars: characters(length.as_ref(), None, 16_383)? }
-        }
-        DataType::Binary(length) => K::Binary { bytes: bounded(length.unwrap_or(1), 255)? },
-        DataType::Varbinary(Some(BinaryLength::IntegerLength { length })) => {
-            K::VarBinary { bytes: bounded(*length, 65_535)? }
-        }
-        DataType::TinyText => K::TinyText,
-        DataType::Text => K::Text,
-        DataType::MediumText => K::MediumText,
-        DataType::LongText => K::LongText,
-        DataType::TinyBlob => K::TinyBlob,
-        DataType::Blob(None) => K::Blob,
-        DataType::MediumBlob => K::MediumBlob,
-        DataType::LongBlob => K::LongBlob,
-        DataType::Date => K::Date,
-        DataType::Time(fsp, TimezoneInfo::None) => K::Time { fsp: fraction(*fsp)? },
-        DataType::Datetime(fsp) => K::DateTime { fsp: fraction(*fsp)? },
-        DataType::Timestamp(fsp, TimezoneInfo::None) => K::Timestamp { fsp: fraction(*fsp)? },
-        DataType::Custom(name, args) => custom(&name.to_string(), args)?,
-        other => return Err(error::not_supported(&format!("type {other}"))),
+        T::Binary => K::Binary { bytes: bounded(length.unwrap_or(1), 255)? },
+        T::VarBinary => K::VarBinary { bytes: bounded(length.unwrap_or(0), 65_535)? },
+        T::Year => K::Year,
+        T::Date => K::Date,
+        T::Time => K::Time { fsp: fraction(length)? },
+        T::DateTime => K::DateTime { fsp: fraction(length)? },
+        T::Timestamp => K::Timestamp { fsp: fraction(length)? },
+        T::TinyBlob => K::TinyBlob,
+        T::Blob => sized(length, [K::TinyBlob, K::Blob, K::MediumBlob, K::LongBlob], 1),
+        T::MediumBlob => K::MediumBlob,
+        T::LongBlob => K::LongBlob,
+        T::TinyText => K::TinyText,
+        T::Text => sized(length, [K::TinyText, K::Text, K::MediumText, K::LongText], 4),
+        T::MediumText => K::MediumText,
+        T::LongText => K::LongText,
+        T::Signed | T::Unsigned => K::BigInt,
+        other => return Err(error::not_supported(&format!("type {}", type_name(other)))),
     })
 }
 
-fn custom(name: &str, args: &[String]) -> Result<TypeKind, SqlError> {
-    match (name.to_ascii_uppercase().as_str(), args) {
-        ("YEAR", []) => Ok(TypeKind::Year),
-        ("YEAR", [four]) if four == "4" => Ok(TypeKind::Year),
-        _ => Err(error::not_supported(&format!("type {name}"))),
+fn type_name(name: TypeName) -> String {
+    format!("{name:?}").to_ascii_uppercase()
+}
+
+/// The smallest of the four sizes of TEXT or BLOB that holds so many characters.
+fn sized(length: Option<u64>, kinds: [TypeKind; 4], bytes_per_char: u64) -> TypeKind {
+    let [tiny, plain, medium, long] = kinds;
+    match length.map(|length| length.saturating_mul(bytes_per_char)) {
+        None | Some(256..=65_535) => plain,
+        Some(0..=255) => tiny,
+        Some(65_536..=16_777_215) => medium,
+        Some(_) => long,
     }
 }
 
-fn characters(
-    length: Option<&CharacterLength>,
-    default: Option<u16>,
-    limit: u16,
-) -> Result<u16, SqlError> {
-    match length {
-        Some(CharacterLength::IntegerLength { length, unit: None }) => bounded(*length, limit),
-        Some(other) => Err(error::not_supported(&format!("length {other}"))),
-        None => default.ok_or_else(|| error::syntax("VARCHAR needs a length")),
-    }
+fn column_specifier() -> SqlError {
+    error::make(1063, "42000", "Incorrect column specifier for column")
 }
 
 fn bounded(length: u64, limit: u16) -> Result<u16, SqlError> {
@@ -177,26 +251,10 @@ fn bounded(length: u64, limit: u16) -> Result<u16, SqlError> {
     }
 }
 
-fn fraction(fsp: Option<u64>) -> Result<u8, SqlError> {
+pub(super) fn fraction(fsp: Option<u64>) -> Result<u8, SqlError> {
     match u8::try_from(fsp.unwrap_or(0)) {
         Ok(fsp) if fsp <= 6 => Ok(fsp),
         _ => Err(error::make(1426, "42000", "Too-big precision specified. Maximum is 6.")),
-    }
-}
-
-fn float(info: &ExactNumberInfo) -> Result<TypeKind, SqlError> {
-    match info {
-        ExactNumberInfo::None => Ok(TypeKind::Float),
-        ExactNumberInfo::Precision(0..=24) => Ok(TypeKind::Float),
-        ExactNumberInfo::Precision(25..=53) => Ok(TypeKind::Double),
-        other => Err(error::not_supported(&format!("FLOAT{other}"))),
-    }
-}
-
-fn double(info: &ExactNumberInfo) -> Result<TypeKind, SqlError> {
-    match info {
-        ExactNumberInfo::None => Ok(TypeKind::Double),
-        other => Err(error::not_supported(&format!("DOUBLE{other}"))),
     }
 }
 
@@ -204,14 +262,9 @@ fn double(info: &ExactNumberInfo) -> Result<TypeKind, SqlError> {
 ///
 /// # Errors
 /// 1426, 1425 and 1427 for numbers out of range.
-pub(super) fn decimal(info: &ExactNumberInfo) -> Result<TypeKind, SqlError> {
-    let (precision, scale) = match info {
-        ExactNumberInfo::None => (10, 0),
-        ExactNumberInfo::Precision(precision) => (*precision, 0),
-        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
-    };
-    let precision = if precision == 0 { 10 } else { precision };
-    match (u8::try_from(precision), u8::try_from(scale)) {
+pub(super) fn decimal(precision: Option<u64>, scale: Option<u64>) -> Result<TypeKind, SqlError> {
+    let precision = precision.filter(|precision| *precision > 0).unwrap_or(10);
+    match (u8::try_from(precision), u8::try_from(scale.unwrap_or(0))) {
         (Ok(precision @ ..=65), Ok(scale @ ..=30)) if scale <= precision => {
             Ok(TypeKind::Decimal { precision, scale })
         }

@@ -1,58 +1,19 @@
-//! Operators, where MySQL's precedence differs from the parser's.
+//! Operators, conditions and CASE.
 
 use super::Binder;
 use crate::error;
-use lats_values::{BinaryOp, Expr, SqlError, UnaryOp, Value};
-use sqlparser::ast::{self, BinaryOperator, UnaryOperator, ValueWithSpan};
-
-/// True for what no precedence can tear apart.
-pub(super) fn is_primary(expr: &ast::Expr) -> bool {
-    use ast::Expr as E;
-    match expr {
-        E::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => is_primary(expr),
-        E::Identifier(_)
-        | E::CompoundIdentifier(_)
-        | E::Value(_)
-        | E::Nested(_)
-        | E::Function(_)
-        | E::Case { .. }
-        | E::Cast { .. }
-        | E::Substring { .. }
-        | E::Trim { .. }
-        | E::Extract { .. }
-        | E::Ceil { .. }
-        | E::Floor { .. }
-        | E::Position { .. }
-        | E::Convert { .. } => true,
-        _ => false,
-    }
-}
-
-/// True for predicates and logic without parentheses: MySQL binds them less tightly than the
-/// operands of LIKE, IN and BETWEEN.
-fn is_loose(expr: &ast::Expr) -> bool {
-    use ast::Expr as E;
-    match expr {
-        E::BinaryOp { op, .. } => {
-            is_comparison(op) || matches!(op, BinaryOperator::And | BinaryOperator::Or)
-        }
-        E::UnaryOp { op: UnaryOperator::Not, .. } => true,
-        E::Like { .. } | E::InList { .. } | E::Between { .. } => true,
-        E::IsNull(_) | E::IsNotNull(_) | E::IsTrue(_) | E::IsNotTrue(_) => true,
-        E::IsFalse(_) | E::IsNotFalse(_) | E::IsUnknown(_) | E::IsNotUnknown(_) => true,
-        _ => false,
-    }
-}
-
-fn is_comparison(op: &BinaryOperator) -> bool {
-    use BinaryOperator as B;
-    matches!(op, B::Eq | B::NotEq | B::Lt | B::LtEq | B::Gt | B::GtEq | B::Spaceship)
-}
+use lats_mysql_syntax::tree::{self, ExprId, List, Truth};
+use lats_values::{BinaryOp, ColumnType, Expr, Function, SqlError, TypeKind, UnaryOp, Value};
 
 /// Hexadecimal literals are strings of bytes, and numbers where a number is wanted.
 pub(crate) fn hex_beside(expr: Expr, number: bool) -> Expr {
     match expr {
-        Expr::Literal(Value::Bytes(bytes)) if number && bytes.len() <= 8 => {
+        Expr::Literal(Value::Bytes(bytes)) if number => {
+            let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len());
+            if bytes.len() - start > 8 {
+                // More than 64 bits: the greatest number, as in MySQL.
+                return Expr::Literal(Value::UInt(u64::MAX));
+            }
             let whole = bytes.iter().fold(0_u64, |whole, byte| whole << 8 | u64::from(*byte));
             Expr::Literal(Value::UInt(whole))
         }
@@ -60,127 +21,193 @@ pub(crate) fn hex_beside(expr: Expr, number: bool) -> Expr {
     }
 }
 
-fn ambiguous(op: &str) -> SqlError {
-    error::not_supported(&format!("{op} between expressions without parentheses"))
+pub(super) fn is_comparison(op: tree::BinaryOp) -> bool {
+    use tree::BinaryOp as T;
+    matches!(
+        op,
+        T::Equal
+            | T::NullSafeEqual
+            | T::NotEqual
+            | T::Less
+            | T::LessEqual
+            | T::Greater
+            | T::GreaterEqual
+    )
+}
+
+/// The operator of `values` for one of the syntax; none for those that are functions.
+pub(super) fn value_op(op: tree::BinaryOp) -> Option<BinaryOp> {
+    use tree::BinaryOp as T;
+    Some(match op {
+        T::Xor => BinaryOp::Xor,
+        T::Equal => BinaryOp::Equal,
+        T::NullSafeEqual => BinaryOp::NullSafeEqual,
+        T::NotEqual => BinaryOp::NotEqual,
+        T::Less => BinaryOp::Less,
+        T::LessEqual => BinaryOp::LessOrEqual,
+        T::Greater => BinaryOp::Greater,
+        T::GreaterEqual => BinaryOp::GreaterOrEqual,
+        T::BitOr => BinaryOp::BitOr,
+        T::BitAnd => BinaryOp::BitAnd,
+        T::ShiftLeft => BinaryOp::ShiftLeft,
+        T::ShiftRight => BinaryOp::ShiftRight,
+        T::Add => BinaryOp::Add,
+        T::Subtract => BinaryOp::Subtract,
+        T::Multiply => BinaryOp::Multiply,
+        T::Divide => BinaryOp::Divide,
+        T::IntegerDivide => BinaryOp::IntDivide,
+        T::Modulo => BinaryOp::Modulo,
+        T::BitXor => BinaryOp::BitXor,
+        T::Concat | T::SoundsLike | T::MemberOf => return None,
+    })
 }
 
 impl Binder<'_> {
+    /// A binary operator. Chains to the left, such as `1+1+1`, are walked without recursion.
     pub(super) fn binary(
         &mut self,
-        left: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
+        id: ExprId,
+        _: tree::BinaryOp,
+        _: ExprId,
+        _: ExprId,
     ) -> Result<Expr, SqlError> {
-        match op {
-            BinaryOperator::And => return self.chain(left, right, op, BinaryOp::And),
-            BinaryOperator::Or => return self.chain(left, right, op, BinaryOp::Or),
-            BinaryOperator::Plus | BinaryOperator::Minus => {
-                if let ast::Expr::Interval(interval) = right {
-                    return self.add_interval(left, interval, *op == BinaryOperator::Minus);
-                }
-                if let (ast::Expr::Interval(interval), BinaryOperator::Plus) = (left, op) {
-                    return self.add_interval(right, interval, false);
-                }
+        let tree = self.tree();
+        let mut pending = Vec::new();
+        let mut first = id;
+        while let tree::Expr::Binary(op, left, right) = *tree.expr(first) {
+            pending.push((op, left, right));
+            first = left;
+            if self.is_row(left) || self.is_row(right) {
+                break;
             }
-            _ => {}
         }
-        let bound = binary_op(op)?;
-        let tight_only = !matches!(
+        let mut bound: Option<Expr> = None;
+        while let Some((op, left, right)) = pending.pop() {
+            bound = Some(match bound {
+                None if self.is_row(left) || self.is_row(right) => {
+                    self.row_comparison(op, left, right)?
+                }
+                None => {
+                    let left = self.bind(left)?;
+                    self.operator(op, left, right)?
+                }
+                Some(left) => self.operator(op, left, right)?,
+            });
+        }
+        bound.ok_or_else(|| error::internal("an operator was expected"))
+    }
+
+    fn operator(
+        &mut self,
+        op: tree::BinaryOp,
+        left: Expr,
+        right: ExprId,
+    ) -> Result<Expr, SqlError> {
+        if is_comparison(op) && self.is_row(right) {
+            return Err(super::operand_columns(1));
+        }
+        let right = self.bind(right)?;
+        let Some(bound) = value_op(op) else {
+            return match op {
+                tree::BinaryOp::Concat => {
+                    Ok(Expr::Call { function: Function::Concat, args: vec![left, right] })
+                }
+                tree::BinaryOp::SoundsLike => Err(error::not_supported("SOUNDS LIKE")),
+                _ => Err(error::not_supported("MEMBER OF")),
+            };
+        };
+        Ok(self.combine(bound, left, right))
+    }
+
+    /// An operator over two bound operands.
+    pub(super) fn combine(&self, op: BinaryOp, left: Expr, right: Expr) -> Expr {
+        use BinaryOp as B;
+        let compares = matches!(
             op,
-            BinaryOperator::Plus
-                | BinaryOperator::Minus
-                | BinaryOperator::Multiply
-                | BinaryOperator::Divide
-                | BinaryOperator::Modulo
-                | BinaryOperator::MyIntegerDivide
-        ) && !is_comparison(op);
-        let div = matches!(op, BinaryOperator::MyIntegerDivide);
-        if (tight_only && !(is_primary(left) && is_primary(right))) || (div && !is_primary(right)) {
-            return Err(ambiguous(&op.to_string()));
-        }
-        if is_comparison(op) && is_loose(right) {
-            return Err(ambiguous(&op.to_string()));
-        }
-        if is_comparison(op) && is_loose(left) && !is_comparison_chain(left) {
-            return Err(ambiguous(&op.to_string()));
-        }
-        let (left, right) = (self.bind(left)?, self.bind(right)?);
+            B::Equal
+                | B::NullSafeEqual
+                | B::NotEqual
+                | B::Less
+                | B::LessOrEqual
+                | B::Greater
+                | B::GreaterOrEqual
+        );
         // Arithmetic is done with numbers; comparisons if the other side is one.
-        let computes = !is_comparison(op);
         let (for_left, for_right) =
-            (computes || self.is_number(&right), computes || self.is_number(&left));
+            (!compares || self.is_number(&right), !compares || self.is_number(&left));
         let left = Box::new(hex_beside(left, for_left));
         let right = Box::new(hex_beside(right, for_right));
-        Ok(Expr::Binary { op: bound, left, right })
+        Expr::Binary { op, left, right }
     }
 
     /// True if the expression gives numbers.
-    fn is_number(&self, expr: &Expr) -> bool {
-        let types = self.table.map_or(&[][..], |table| &table.types);
-        let literal =
-            matches!(expr, Expr::Literal(_) | Expr::Column(0..crate::expr::AGGREGATE_BASE));
-        literal && crate::expr::type_of(expr, types, &[], &[]).kind.is_number()
-    }
-
-    /// AND and OR chains are walked without recursion and put together as a balanced tree: data
-    /// nodes limit the depth.
-    fn chain(
-        &mut self,
-        left: &ast::Expr,
-        right: &ast::Expr,
-        op: &BinaryOperator,
-        bound: BinaryOp,
-    ) -> Result<Expr, SqlError> {
-        let mut operands = vec![right];
-        let mut next = left;
-        while let ast::Expr::BinaryOp { left, op: inner, right } = next {
-            if inner != op {
-                break;
-            }
-            operands.push(right);
-            next = left;
+    pub(super) fn is_number(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Literal(value) => matches!(
+                value,
+                Value::Int(_)
+                    | Value::UInt(_)
+                    | Value::Decimal(_)
+                    | Value::Double(_)
+                    | Value::Float(_)
+            ),
+            other => self.type_of(other).kind.is_number(),
         }
-        operands.push(next);
-        operands.reverse();
-        let terms: Result<Vec<Expr>, SqlError> =
-            operands.into_iter().map(|operand| self.bind(operand)).collect();
-        balanced(terms?, bound).ok_or_else(|| error::syntax("near an operator"))
     }
 
-    pub(super) fn unary(&mut self, op: UnaryOperator, expr: &ast::Expr) -> Result<Expr, SqlError> {
+    /// AND and OR are put together as a balanced tree: data nodes limit the depth.
+    pub(super) fn chain(&mut self, list: List, op: BinaryOp) -> Result<Expr, SqlError> {
+        let mut terms = Vec::with_capacity(list.len());
+        for id in self.tree().list(list) {
+            terms.push(hex_beside(self.bind(*id)?, true));
+        }
+        balanced(terms, op).ok_or_else(|| error::internal("a condition was expected"))
+    }
+
+    pub(super) fn unary(&mut self, op: tree::UnaryOp, arg: ExprId) -> Result<Expr, SqlError> {
+        use tree::UnaryOp as U;
         let op = match op {
-            UnaryOperator::Plus => return self.bind(expr),
-            UnaryOperator::Minus => UnaryOp::Minus,
-            UnaryOperator::Not => UnaryOp::Not,
-            UnaryOperator::BangNot if is_primary(expr) => UnaryOp::Not,
-            UnaryOperator::BitwiseNot if is_primary(expr) => UnaryOp::BitNot,
-            other => return Err(ambiguous(&other.to_string())),
+            U::Plus => return self.bind(arg),
+            U::Binary => {
+                let to = ColumnType::new(TypeKind::LongBlob);
+                return Ok(Expr::Cast { arg: Box::new(self.bind(arg)?), to });
+            }
+            U::Minus => {
+                // The literal -9223372036854775808 is a BIGINT.
+                if let tree::Expr::Number { digits, .. } = *self.tree().expr(arg) {
+                    let digits = self.name(digits)?;
+                    return super::number(&format!("-{digits}")).map(Expr::Literal);
+                }
+                UnaryOp::Minus
+            }
+            U::Not | U::Bang => UnaryOp::Not,
+            U::BitNot => UnaryOp::BitNot,
         };
-        if op == UnaryOp::Minus
-            && let ast::Expr::Value(ValueWithSpan { value: ast::Value::Number(text, _), .. }) = expr
-        {
-            return super::literals::number(&format!("-{text}")).map(Expr::Literal);
-        }
-        Ok(Expr::Unary { op, arg: Box::new(self.bind(expr)?) })
-    }
-
-    pub(super) fn is_null(&mut self, expr: &ast::Expr, negated: bool) -> Result<Expr, SqlError> {
-        Ok(Expr::IsNull { arg: Box::new(self.bind(expr)?), negated })
+        let arg = hex_beside(self.bind(arg)?, true);
+        Ok(Expr::Unary { op, arg: Box::new(arg) })
     }
 
     /// `IS [NOT] TRUE` and `IS [NOT] FALSE` never give NULL.
-    pub(super) fn is_truth(
+    pub(super) fn is(
         &mut self,
-        expr: &ast::Expr,
-        wanted: bool,
-        negated: bool,
+        value: ExprId,
+        is_not: bool,
+        truth: Truth,
     ) -> Result<Expr, SqlError> {
-        let condition = self.bind(expr)?;
-        let condition = match wanted {
-            true => condition,
-            false => Expr::Unary { op: UnaryOp::Not, arg: Box::new(condition) },
+        let bound = self.bind(value)?;
+        let wanted = match truth {
+            Truth::Null | Truth::Unknown => {
+                return Ok(Expr::IsNull { arg: Box::new(bound), negated: is_not });
+            }
+            Truth::True => true,
+            Truth::False => false,
         };
-        let (yes, no) = if negated { (0, 1) } else { (1, 0) };
+        let bound = hex_beside(bound, true);
+        let condition = match wanted {
+            true => bound,
+            false => Expr::Unary { op: UnaryOp::Not, arg: Box::new(bound) },
+        };
+        let (yes, no) = if is_not { (0, 1) } else { (1, 0) };
         Ok(Expr::Case {
             operand: None,
             branches: vec![(condition, Expr::Literal(Value::Int(yes)))],
@@ -190,109 +217,82 @@ impl Binder<'_> {
 
     pub(super) fn in_list(
         &mut self,
-        expr: &ast::Expr,
-        list: &[ast::Expr],
-        negated: bool,
+        value: ExprId,
+        is_not: bool,
+        list: List,
     ) -> Result<Expr, SqlError> {
-        if is_loose(expr) {
-            return Err(ambiguous("IN"));
+        let items = self.tree().list(list);
+        if self.is_row(value) || items.iter().any(|item| self.is_row(*item)) {
+            return self.row_in_list(value, is_not, items);
         }
-        let arg = Box::new(self.bind(expr)?);
+        let arg = self.bind(value)?;
         let number = self.is_number(&arg);
-        let list = list.iter().map(|e| Ok(hex_beside(self.bind(e)?, number)));
-        let list: Result<Vec<Expr>, SqlError> = list.collect();
-        Ok(Expr::In { arg, list: list?.into(), negated })
+        let mut bound = Vec::with_capacity(items.len());
+        for item in items {
+            bound.push(hex_beside(self.bind(*item)?, number));
+        }
+        let arg = Box::new(hex_beside(arg, bound.iter().any(|item| self.is_number(item))));
+        Ok(Expr::In { arg, list: bound.into(), negated: is_not })
     }
 
     pub(super) fn between(
         &mut self,
-        parts: [&ast::Expr; 3],
-        negated: bool,
+        value: ExprId,
+        is_not: bool,
+        bounds: List,
     ) -> Result<Expr, SqlError> {
-        if parts.iter().any(|part| is_loose(part)) {
-            return Err(ambiguous("BETWEEN"));
-        }
-        let [arg, low, high] = parts;
-        let arg = Box::new(self.bind(arg)?);
-        let number = self.is_number(&arg);
-        let mut bound = |e| Ok::<_, SqlError>(Box::new(hex_beside(self.bind(e)?, number)));
-        let (low, high) = (bound(low)?, bound(high)?);
-        Ok(Expr::Between { arg, low, high, negated })
+        let [low, high] = *self.tree().list(bounds) else {
+            return Err(error::internal("BETWEEN has two bounds"));
+        };
+        let (arg, low, high) = (self.bind(value)?, self.bind(low)?, self.bind(high)?);
+        let number = self.is_number(&arg) || self.is_number(&low) || self.is_number(&high);
+        let read = |expr: Expr| Box::new(hex_beside(expr, number));
+        Ok(Expr::Between { arg: read(arg), low: read(low), high: read(high), negated: is_not })
     }
 
     pub(super) fn like(
         &mut self,
-        expr: &ast::Expr,
-        pattern: &ast::Expr,
-        escape: Option<&ValueWithSpan>,
-        negated: bool,
+        value: ExprId,
+        is_not: bool,
+        pattern: List,
     ) -> Result<Expr, SqlError> {
-        if is_loose(expr) || is_loose(pattern) {
-            return Err(ambiguous("LIKE"));
-        }
-        let escape = match escape.map(|v| &v.value) {
-            None => None,
-            Some(ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text)) => {
+        let wrong = || error::make(1210, "HY000", "Incorrect arguments to ESCAPE");
+        let (pattern, escape) = match *self.tree().list(pattern) {
+            [pattern] => (pattern, None),
+            [pattern, escape] => {
+                let Expr::Literal(Value::Text(text, _)) = self.bind(escape)? else {
+                    return Err(wrong());
+                };
                 let mut chars = text.chars();
                 match (chars.next(), chars.next()) {
-                    (Some(only), None) => Some(only),
-                    _ => return Err(error::make(1210, "HY000", "Incorrect arguments to ESCAPE")),
+                    // No escape at all.
+                    (None, _) => (pattern, Some('\0')),
+                    (Some(only), None) => (pattern, Some(only)),
+                    _ => return Err(wrong()),
                 }
             }
-            Some(_) => return Err(error::make(1210, "HY000", "Incorrect arguments to ESCAPE")),
+            _ => return Err(wrong()),
         };
-        let (arg, pattern) = (Box::new(self.bind(expr)?), Box::new(self.bind(pattern)?));
-        Ok(Expr::Like { arg, pattern, escape, negated })
+        let (arg, pattern) = (Box::new(self.bind(value)?), Box::new(self.bind(pattern)?));
+        Ok(Expr::Like { arg, pattern, escape, negated: is_not })
     }
 
     pub(super) fn case(
         &mut self,
-        operand: Option<&ast::Expr>,
-        conditions: &[ast::CaseWhen],
-        otherwise: Option<&ast::Expr>,
+        operand: Option<ExprId>,
+        whens: List,
+        otherwise: Option<ExprId>,
     ) -> Result<Expr, SqlError> {
         let operand = operand.map(|e| self.bind(e)).transpose()?.map(Box::new);
-        let mut branches = Vec::with_capacity(conditions.len());
-        for when in conditions {
-            branches.push((self.bind(&when.condition)?, self.bind(&when.result)?));
+        let whens = self.tree().list(whens);
+        let mut branches = Vec::with_capacity(whens.len() / 2);
+        for pair in whens.chunks_exact(2) {
+            let (condition, result) = (self.bind(pair[0])?, self.bind(pair[1])?);
+            branches.push((hex_beside(condition, operand.is_none()), result));
         }
         let otherwise = otherwise.map(|e| self.bind(e)).transpose()?.map(Box::new);
         Ok(self.as_one_type(Expr::Case { operand, branches, otherwise }))
     }
-}
-
-/// `a = b = c` groups from the left in both; so does `a IS NULL = b`.
-fn is_comparison_chain(expr: &ast::Expr) -> bool {
-    use ast::Expr as E;
-    match expr {
-        E::BinaryOp { op, .. } => is_comparison(op),
-        E::IsNull(_) | E::IsNotNull(_) => true,
-        _ => false,
-    }
-}
-
-fn binary_op(op: &BinaryOperator) -> Result<BinaryOp, SqlError> {
-    Ok(match op {
-        BinaryOperator::Plus => BinaryOp::Add,
-        BinaryOperator::Minus => BinaryOp::Subtract,
-        BinaryOperator::Multiply => BinaryOp::Multiply,
-        BinaryOperator::Divide => BinaryOp::Divide,
-        BinaryOperator::Modulo => BinaryOp::Modulo,
-        BinaryOperator::MyIntegerDivide => BinaryOp::IntDivide,
-        BinaryOperator::Eq => BinaryOp::Equal,
-        BinaryOperator::Spaceship => BinaryOp::NullSafeEqual,
-        BinaryOperator::NotEq => BinaryOp::NotEqual,
-        BinaryOperator::Lt => BinaryOp::Less,
-        BinaryOperator::LtEq => BinaryOp::LessOrEqual,
-        BinaryOperator::Gt => BinaryOp::Greater,
-        BinaryOperator::GtEq => BinaryOp::GreaterOrEqual,
-        BinaryOperator::BitwiseAnd => BinaryOp::BitAnd,
-        BinaryOperator::BitwiseOr => BinaryOp::BitOr,
-        BinaryOperator::BitwiseXor => BinaryOp::BitXor,
-        BinaryOperator::PGBitwiseShiftLeft => BinaryOp::ShiftLeft,
-        BinaryOperator::PGBitwiseShiftRight => BinaryOp::ShiftRight,
-        other => return Err(error::not_supported(&format!("operator {other}"))),
-    })
 }
 
 /// One tree of equal depth everywhere.

@@ -1,174 +1,198 @@
 //! Expressions with a syntax of their own: casts, intervals, SUBSTRING, TRIM, EXTRACT.
 
-use super::{Binder, literals};
+use super::literals::{self, length};
+use super::{Binder, charset_collation};
 use crate::error;
-use lats_values::{
-    Collation, ColumnType, EvalContext, Expr, Function, IntervalUnit, SqlError, TypeKind, Value,
-};
-use sqlparser::ast::{self, CeilFloorKind, DataType, DateTimeField, TrimWhereField};
+use lats_mysql_syntax::Keyword as K;
+use lats_mysql_syntax::tree::{self, DataType, ExprId, List, Text, TrimSide, TypeName};
+use lats_values::{Collation, ColumnType, Expr, Function, IntervalUnit, SqlError, TypeKind};
 
 impl Binder<'_> {
-    pub(super) fn special(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
-        use ast::Expr as E;
-        match expr {
-            E::Cast { kind: ast::CastKind::Cast, expr, data_type, array: false, format: None } => {
-                let to = cast_type(data_type)?;
-                // `BINARY a = b` comes as a cast of the whole comparison.
-                if matches!(data_type, DataType::Binary(_)) && !super::operators::is_primary(expr) {
-                    return Err(error::not_supported("BINARY before expressions"));
-                }
-                Ok(Expr::Cast { arg: Box::new(self.bind(expr)?), to })
+    pub(super) fn special(&mut self, id: ExprId) -> Result<Expr, SqlError> {
+        use tree::Expr as E;
+        match *self.tree().expr(id) {
+            E::Call { schema, name, arguments } => self.named_call(schema, name, arguments),
+            E::Function { name: K::GROUPING, arguments, .. } => self.grouping(arguments),
+            E::Function { name, arguments, .. } => self.keyword_call(name, arguments),
+            E::Cast { value, data_type, zone, is_convert: _, .. } => {
+                self.cast(value, self.tree().data_type(data_type), zone)
             }
-            E::Convert {
-                is_try: false,
-                expr,
-                data_type: Some(data_type),
-                charset: None,
-                target_before_value: false,
-                styles,
-            } if styles.is_empty() => {
-                let to = cast_type(data_type)?;
-                Ok(Expr::Cast { arg: Box::new(self.bind(expr)?), to })
+            E::ConvertUsing { value, charset } => self.convert_using(value, charset),
+            E::AddInterval { value, amount, unit, is_minus, .. } => {
+                self.add_interval(value, amount, unit, is_minus)
             }
-            E::TypedString(typed) if !typed.uses_odbc_syntax => typed_string(typed),
-            E::Extract { field, expr, .. } => {
-                let unit = interval_unit(Some(field))?;
-                let args = vec![self.bind(expr)?];
+            E::DateArithmetic { name, value, amount, unit } => {
+                let subtract = matches!(name, K::DATE_SUB | K::SUBDATE);
+                self.add_interval(value, amount, unit, subtract)
+            }
+            E::Extract { unit, value } => {
+                let unit = interval_unit(unit)?;
+                let args = vec![self.bind(value)?];
                 Ok(Expr::Call { function: Function::Extract { unit }, args })
             }
-            E::Ceil { expr, field } => self.whole("CEIL", expr, field),
-            E::Floor { expr, field } => self.whole("FLOOR", expr, field),
-            E::Position { expr, r#in } => self.value_function("LOCATE", &[expr, r#in]),
-            E::Substring { expr, substring_from: Some(from), substring_for, .. } => {
-                let mut args = vec![&**expr, &**from];
-                args.extend(substring_for.as_deref());
-                self.value_function("SUBSTRING", &args)
+            E::Trim { side, list } => self.trim(side, list),
+            E::Substring { list, .. } => self.call_by_name("SUBSTRING", self.tree().list(list)),
+            E::Position { part, text } => self.call_by_name("LOCATE", &[part, text]),
+            E::Char { list, charset } => {
+                let call = self.call_by_name("CHAR", self.tree().list(list))?;
+                match charset.is_some() {
+                    true => self.using(call, charset),
+                    false => Ok(call),
+                }
             }
-            E::Trim { trim_where, trim_what: None, expr, trim_characters: None } => {
-                self.value_function(trim_name(*trim_where), &[expr])
-            }
-            E::Trim { trim_where, trim_what: Some(what), expr, trim_characters: None } => {
-                self.value_function(trim_name(*trim_where), &[expr, what])
-            }
-            E::Prefixed { prefix, value } if is_introducer(&prefix.value) => self.bind(value),
-            E::Subquery(_) | E::Exists { .. } | E::InSubquery { .. } => {
-                Err(error::not_supported("subqueries"))
-            }
-            E::Tuple(_) => Err(error::not_supported("row values")),
-            other => {
-                let text: String = other.to_string().chars().take(100).collect();
-                Err(error::not_supported(&text))
-            }
+            E::Timestamp { name, unit, list } => self.timestamp(name, unit, list),
+            E::Values(column) => self.values_call(column),
+            E::Assign { .. } => Err(error::not_supported("assignment to variables in expressions")),
+            E::Default | E::DefaultOf(_) => Err(error::not_supported("DEFAULT in expressions")),
+            E::Regexp { .. } => Err(error::not_supported("REGEXP")),
+            E::Match { .. } => Err(error::not_supported("MATCH")),
+            E::JsonValue(_) => Err(error::not_supported("JSON_VALUE")),
+            E::Arrow { .. } => Err(error::not_supported("-> on JSON")),
+            E::WeightString { .. } => Err(error::not_supported("function WEIGHT_STRING")),
+            E::GetFormat { .. } => Err(error::not_supported("function GET_FORMAT")),
+            E::Odbc { name, value } => self.odbc(name, value),
+            E::Star { .. } => Err(error::syntax("near '*'")),
+            _ => Err(error::internal("an expression of a kind that nobody binds")),
         }
     }
 
-    fn whole(
-        &mut self,
-        name: &str,
-        expr: &ast::Expr,
-        field: &CeilFloorKind,
-    ) -> Result<Expr, SqlError> {
-        match field {
-            CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => {
-                self.value_function(name, &[expr])
-            }
-            _ => Err(error::wrong_argument_count(name)),
+    fn cast(&mut self, value: ExprId, data_type: &DataType, zone: Text) -> Result<Expr, SqlError> {
+        if zone.is_some() {
+            return Err(error::not_supported("AT TIME ZONE"));
         }
+        let to = self.cast_type(data_type)?;
+        let arg = super::hex_beside(self.bind(value)?, to.kind.is_number());
+        Ok(Expr::Cast { arg: Box::new(arg), to })
+    }
+
+    /// The type that CAST gives.
+    fn cast_type(&self, data_type: &DataType) -> Result<ColumnType, SqlError> {
+        use TypeName as T;
+        if data_type.is_array {
+            return Err(error::not_supported("CAST AS … ARRAY"));
+        }
+        let tree = self.tree();
+        let chars = length(tree, data_type.length)?;
+        Ok(match data_type.name {
+            T::Signed => ColumnType::new(TypeKind::BigInt),
+            T::Unsigned => ColumnType::new(TypeKind::BigInt).unsigned(),
+            T::Char | T::NationalChar if self.is_bytes(data_type)? => bytes_type(chars),
+            T::Char | T::NationalChar => {
+                let plain = ColumnType::new(text_kind(chars));
+                match data_type.is_binary {
+                    true => plain.collated(Collation::Utf8mb4Bin),
+                    false => plain,
+                }
+            }
+            T::Binary => bytes_type(chars),
+            T::Date
+            | T::Time
+            | T::DateTime
+            | T::Decimal
+            | T::Float
+            | T::Double
+            | T::Real
+            | T::Year => literals::data_type(tree, data_type, Collation::default())?,
+            other => {
+                let name = format!("{other:?}").to_ascii_uppercase();
+                return Err(error::not_supported(&format!("CAST AS {name}")));
+            }
+        })
+    }
+
+    fn is_bytes(&self, data_type: &DataType) -> Result<bool, SqlError> {
+        Ok(match data_type.charset {
+            tree::Charset::Byte => true,
+            tree::Charset::Name(text) => charset_collation(self.name(text)?)? == Collation::Binary,
+            _ => false,
+        })
+    }
+
+    fn convert_using(&mut self, value: ExprId, charset: Text) -> Result<Expr, SqlError> {
+        let bound = self.bind(value)?;
+        self.using(bound, charset)
+    }
+
+    fn using(&self, value: Expr, charset: Text) -> Result<Expr, SqlError> {
+        let to = match charset_collation(self.name(charset)?)? {
+            Collation::Binary => ColumnType::new(TypeKind::LongBlob),
+            _ => ColumnType::new(TypeKind::LongText),
+        };
+        Ok(Expr::Cast { arg: Box::new(value), to })
     }
 
     /// `date + INTERVAL n unit`.
-    pub(super) fn add_interval(
+    fn add_interval(
         &mut self,
-        date: &ast::Expr,
-        interval: &ast::Interval,
+        date: ExprId,
+        amount: ExprId,
+        unit: K,
         subtract: bool,
     ) -> Result<Expr, SqlError> {
-        if interval.leading_precision.is_some()
-            || interval.last_field.is_some()
-            || interval.fractional_seconds_precision.is_some()
-        {
-            return Err(error::not_supported("this form of INTERVAL"));
-        }
-        let unit = interval_unit(interval.leading_field.as_ref())?;
+        let unit = interval_unit(unit)?;
         let function =
             if subtract { Function::DateSub { unit } } else { Function::DateAdd { unit } };
-        let args = vec![self.bind(date)?, self.bind(&interval.value)?];
+        let args = vec![self.bind(date)?, self.bind(amount)?];
         Ok(Expr::Call { function, args })
     }
-}
 
-fn interval_unit(field: Option<&DateTimeField>) -> Result<IntervalUnit, SqlError> {
-    let Some(field) = field else { return Err(error::syntax("INTERVAL needs a unit")) };
-    let name = field.to_string();
-    IntervalUnit::from_name(&name).ok_or_else(|| error::not_supported(&format!("unit {name}")))
-}
+    fn trim(&mut self, side: TrimSide, list: List) -> Result<Expr, SqlError> {
+        let name = match side {
+            TrimSide::Leading => "LTRIM",
+            TrimSide::Trailing => "RTRIM",
+            TrimSide::Both | TrimSide::None => "TRIM",
+        };
+        match *self.tree().list(list) {
+            // What is removed stands before the text.
+            [what, text] => self.call_by_name(name, &[text, what]),
+            [text] => self.call_by_name(name, &[text]),
+            _ => Err(error::wrong_argument_count("TRIM")),
+        }
+    }
 
-fn trim_name(side: Option<TrimWhereField>) -> &'static str {
-    match side {
-        Some(TrimWhereField::Leading) => "LTRIM",
-        Some(TrimWhereField::Trailing) => "RTRIM",
-        Some(TrimWhereField::Both) | None => "TRIM",
+    fn timestamp(&mut self, name: K, unit: K, list: List) -> Result<Expr, SqlError> {
+        let (unit, args) = (interval_unit(unit)?, self.tree().list(list));
+        let mut bound = Vec::with_capacity(args.len());
+        for arg in args {
+            bound.push(self.bind(*arg)?);
+        }
+        if name == K::TIMESTAMPADD {
+            bound.reverse();
+            return Ok(Expr::Call { function: Function::DateAdd { unit }, args: bound });
+        }
+        Err(error::not_supported("function TIMESTAMPDIFF"))
+    }
+
+    /// `{d '2024-01-01'}`: what is in the braces; with d, t and ts a text is a moment.
+    fn odbc(&mut self, name: Text, value: ExprId) -> Result<Expr, SqlError> {
+        let kind = match self.name(name)?.to_ascii_lowercase().as_str() {
+            "d" => TypeKind::Date,
+            "t" => TypeKind::Time { fsp: 6 },
+            "ts" => TypeKind::DateTime { fsp: 6 },
+            _ => return self.bind(value),
+        };
+        let arg = Box::new(self.bind(value)?);
+        Ok(Expr::Cast { arg, to: ColumnType::new(kind) })
     }
 }
 
-/// `_utf8mb4'text'`: our text is always of this character set.
-fn is_introducer(prefix: &str) -> bool {
-    prefix.eq_ignore_ascii_case("_utf8mb4") || prefix.eq_ignore_ascii_case("_utf8")
-}
-
-fn typed_string(typed: &ast::TypedString) -> Result<Expr, SqlError> {
-    let (kind, name) = match typed.data_type {
-        DataType::Date => (TypeKind::Date, "DATE"),
-        DataType::Time(None, _) => (TypeKind::Time { fsp: 6 }, "TIME"),
-        DataType::Timestamp(None, _) => (TypeKind::DateTime { fsp: 6 }, "DATETIME"),
-        _ => return Err(error::not_supported(&format!("literal {}", typed.data_type))),
-    };
-    let text = literals::literal(&typed.value.value)?;
-    // The literal has as many digits of a fraction as were written.
-    let shown = text.to_display();
-    let digits = shown.split_once('.').map_or(0, |(_, digits)| digits.len().min(6));
-    let fsp = u8::try_from(digits).unwrap_or(6);
-    let kind = match kind {
-        TypeKind::Time { .. } => TypeKind::Time { fsp },
-        TypeKind::DateTime { .. } => TypeKind::DateTime { fsp },
-        other => other,
-    };
-    let cast = Expr::Cast { arg: Box::new(Expr::Literal(text)), to: ColumnType::new(kind) };
-    let mut context = EvalContext::new(false);
-    let none: &[Value] = &[];
-    match lats_values::eval(
-        &cast,
-        &crate::expr::ValuesSource { row: none, externals: none },
-        &mut context,
-    )? {
-        Value::Null => {
-            Err(error::make(1525, "HY000", &format!("Incorrect {name} value: '{shown}'")))
-        }
-        value => Ok(Expr::Literal(value)),
+fn text_kind(chars: Option<u64>) -> TypeKind {
+    match chars.map(u16::try_from) {
+        Some(Ok(chars)) if chars <= 16_383 => TypeKind::VarChar { chars },
+        _ => TypeKind::LongText,
     }
 }
 
-/// The type that CAST gives.
-pub(crate) fn cast_type(data_type: &DataType) -> Result<ColumnType, SqlError> {
-    Ok(match data_type {
-        DataType::Signed | DataType::SignedInteger => ColumnType::new(TypeKind::BigInt),
-        DataType::Unsigned | DataType::UnsignedInteger => {
-            ColumnType::new(TypeKind::BigInt).unsigned()
-        }
-        DataType::Char(None) | DataType::Character(None) => ColumnType::new(TypeKind::LongText),
-        DataType::Char(Some(ast::CharacterLength::IntegerLength { length, unit: None })) => {
-            let chars = u16::try_from(*length)
-                .map_err(|_| error::not_supported("CAST to so long a CHAR"))?;
-            ColumnType::new(TypeKind::VarChar { chars })
-        }
-        DataType::Binary(None) => ColumnType::new(TypeKind::LongBlob),
-        DataType::Date
-        | DataType::Time(..)
-        | DataType::Datetime(_)
-        | DataType::Decimal(_)
-        | DataType::Float(_)
-        | DataType::Double(_)
-        | DataType::Custom(..) => literals::data_type(data_type, Collation::default())?,
-        other => return Err(error::not_supported(&format!("CAST AS {other}"))),
+fn bytes_type(length: Option<u64>) -> ColumnType {
+    ColumnType::new(match length.map(u16::try_from) {
+        Some(Ok(bytes)) => TypeKind::Binary { bytes },
+        _ => TypeKind::LongBlob,
     })
+}
+
+fn interval_unit(unit: K) -> Result<IntervalUnit, SqlError> {
+    let name = unit.name();
+    // The units of ODBC have a prefix.
+    let plain = name.strip_prefix("SQL_TSI_").unwrap_or(name);
+    IntervalUnit::from_name(plain).ok_or_else(|| error::not_supported(&format!("unit {name}")))
 }

@@ -1,6 +1,7 @@
 //! What a client asks for, command by command.
 
 use super::sink::{WireSink, column_infos};
+use super::statements::{Piece, Statements};
 use super::{Bound, Connection, account};
 use crate::error::{self, Failure};
 use crate::session::{Outcome, Session, Sink};
@@ -20,7 +21,7 @@ const LONG_DATA_BYTES_MAX: usize = 64 << 20;
 
 /// A statement to run: its text, or a prepared statement's number and parameters.
 enum Request<'a> {
-    Text(&'a str),
+    Text(&'a [u8]),
     Prepared(u32, Vec<Value>),
 }
 
@@ -75,27 +76,32 @@ where
         Ok(())
     }
 
-    async fn query(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let text = match utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => {
-                self.err(&error);
-                return Ok(());
-            }
-        };
-        if !self.multi_statements || !text.contains(';') {
+    async fn query(&mut self, text: &[u8]) -> io::Result<()> {
+        let mut statements = Statements::new(text);
+        if !self.multi_statements || statements.only().is_some() {
             return self.statement(Request::Text(text), false).await.map(drop);
         }
-        let statements = crate::parse::split_statements(text);
-        let Some((last, before)) = statements.split_last() else {
-            return self.statement(Request::Text(text), false).await.map(drop);
-        };
-        for statement in before {
-            if !self.statement(Request::Text(statement), true).await? {
-                return Ok(());
+        let mut has_run = false;
+        loop {
+            match statements.next(self.session.syntax_mode()) {
+                Ok(Some(Piece { text, more })) => {
+                    if !self.statement(Request::Text(text), more).await? || !more {
+                        return Ok(());
+                    }
+                    has_run = true;
+                }
+                // Nothing but blanks: the parser says so.
+                Ok(None) if !has_run => {
+                    return self.statement(Request::Text(b""), false).await.map(drop);
+                }
+                Ok(None) => return Ok(()),
+                // The session says it once more, so that it is among its warnings.
+                Err(_) => {
+                    let rest = statements.rest();
+                    return self.statement(Request::Text(rest), false).await.map(drop);
+                }
             }
         }
-        self.statement(Request::Text(last), false).await.map(drop)
     }
 
     /// Runs a statement and writes its answer; false if it failed.
@@ -136,7 +142,7 @@ where
     }
 
     fn prepare(&mut self, bytes: &[u8]) {
-        match utf8(bytes).and_then(|text| self.session.prepare(text)) {
+        match self.session.prepare(bytes) {
             Err(error) => self.err(&error),
             Ok(info) => {
                 let parameters = StatementParameters::new(info.parameters, Collation::default());
@@ -233,7 +239,7 @@ where
     async fn field_list(&mut self, table: &str) -> io::Result<()> {
         let text = format!("SELECT * FROM `{}` LIMIT 0", table.replace('`', "``"));
         let mut columns = OnlyColumns::default();
-        match self.session.query(&text, &mut columns).await {
+        match self.session.query(text.as_bytes(), &mut columns).await {
             Err(Failure::Gone(error)) => return Err(error),
             Err(failure) => self.err(&failure.into_sql()),
             Ok(_) => {
@@ -269,13 +275,6 @@ impl Sink for OnlyColumns {
     fn has_begun(&self) -> bool {
         self.0.is_some()
     }
-}
-
-fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
-    std::str::from_utf8(bytes).map_err(|e| {
-        let rest = bytes.get(e.valid_up_to()..).unwrap_or(bytes);
-        SqlError::invalid_utf8(rest)
-    })
 }
 
 fn unknown_statement(id: u32) -> SqlError {

@@ -1,220 +1,214 @@
-//! Definitions of columns, and the options of tables.
+//! Definitions of columns.
 
-use crate::bind::{Binder, collation_named, data_type};
+use super::options::wrong_collation;
+use crate::bind::{collation_named, data_type, literal};
 use crate::error;
+use crate::syntax::name;
 use lats_catalog::{ColumnDef, DefaultValue};
-use lats_values::{Collation, ColumnType, ConvertContext, EvalContext, SqlError, Value};
-use sqlparser::ast::{
-    self, ColumnOption, CommentDef, CreateTableOptions, FunctionArguments, SqlOption,
-};
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::Token;
+use lats_mysql_syntax::tree::{self, Charset, ColumnAttribute, Expr, ExprId, TypeName};
+use lats_mysql_syntax::{Keyword, Tree};
+use lats_values::{Collation, ColumnType, ConvertContext, SqlError, TypeKind, Value};
 
-/// What follows a table's definition.
-#[derive(Debug, Default)]
-pub(super) struct TableOptions {
-    pub(super) collation: Collation,
-    pub(super) comment: String,
-    /// Where the sequence starts.
-    pub(super) auto_increment: Option<u64>,
+/// A column as it was written.
+pub(super) struct Column {
+    pub(super) def: ColumnDef,
+    /// PRIMARY KEY.
+    pub(super) is_key: bool,
+    /// UNIQUE.
+    pub(super) is_unique: bool,
+    /// NULL.
+    pub(super) is_null: bool,
 }
 
-pub(super) fn table_options(options: &CreateTableOptions) -> Result<TableOptions, SqlError> {
-    let mut found = TableOptions::default();
-    let list = match options {
-        CreateTableOptions::None => return Ok(found),
-        CreateTableOptions::Plain(list) => list,
-        _ => return Err(error::not_supported("these table options")),
-    };
-    for option in list {
-        match option {
-            SqlOption::Comment(CommentDef::WithEq(text) | CommentDef::WithoutEq(text)) => {
-                found.comment.clone_from(text);
+pub(super) fn column_def(
+    tree: &Tree,
+    written: &tree::ColumnDef,
+    table_collation: Collation,
+) -> Result<Column, SqlError> {
+    let name = name(tree, written.name)?;
+    super::check_name(name, 1166, "column")?;
+    if written.generated.is_some() {
+        return Err(error::not_supported("generated columns"));
+    }
+    let def = ColumnDef::new(name, column_type(tree, written, table_collation)?);
+    let mut column = Column { def, is_key: false, is_unique: false, is_null: false };
+    if written.data_type.name == TypeName::Serial {
+        number_it(&mut column)?;
+        column.is_unique = true;
+    }
+    let mut default = None;
+    for attribute in &written.attributes {
+        match attribute {
+            ColumnAttribute::Default { has_parentheses: true, .. } => {
+                return Err(error::not_supported("expressions as default values"));
             }
-            SqlOption::NamedParenthesizedList(list)
-                if list.key.value.eq_ignore_ascii_case("ENGINE") && list.values.is_empty() => {}
-            SqlOption::KeyValue { key, value } => key_value(&key.value, value, &mut found)?,
-            other => return Err(error::not_supported(&format!("table option {other}"))),
+            ColumnAttribute::Default { value, .. } => default = Some(*value),
+            other => attribute_of(tree, &mut column, other)?,
         }
+    }
+    if column.is_key {
+        column.def.column_type.nullable = false;
+    }
+    if let Some(id) = default {
+        column.def.default = default_value(tree, id, &column.def)?;
+    }
+    Ok(column)
+}
+
+/// What an attribute other than DEFAULT makes of the column.
+fn attribute_of(
+    tree: &Tree,
+    column: &mut Column,
+    attribute: &ColumnAttribute,
+) -> Result<(), SqlError> {
+    use ColumnAttribute as A;
+    let refused = match attribute {
+        A::Null | A::NotNull => {
+            column.is_null = *attribute == A::Null;
+            column.def.column_type.nullable = column.is_null;
+            return Ok(());
+        }
+        A::AutoIncrement => return number_it(column),
+        A::SerialDefaultValue => {
+            column.is_unique = true;
+            return number_it(column);
+        }
+        A::OnUpdate(value) => {
+            if !is_now_for(tree, *value, &column.def.column_type) {
+                let text = format!("Invalid ON UPDATE clause for '{}' column", column.def.name);
+                return Err(error::make(1294, "HY000", &text));
+            }
+            column.def.on_update_now = true;
+            return Ok(());
+        }
+        A::PrimaryKey => {
+            column.is_key = true;
+            return Ok(());
+        }
+        A::Unique => {
+            column.is_unique = true;
+            return Ok(());
+        }
+        // What the type's part of the definition looks at, and what is about storage.
+        A::Collate(_) | A::Comment(_) | A::ColumnFormat(_) | A::Visible => return Ok(()),
+        A::Storage(word) if *word != Keyword::DISK => return Ok(()),
+        // There is no secondary engine.
+        A::NotSecondary => return Ok(()),
+        A::Storage(_) => "STORAGE DISK",
+        A::Srid(_) => "SRID",
+        A::Invisible => "invisible columns",
+        A::EngineAttribute(_) | A::SecondaryEngineAttribute(_) => "ENGINE_ATTRIBUTE",
+        A::Check(_) => "CHECK constraints",
+        A::References(_) => "FOREIGN KEY",
+        A::Default { .. } => "expressions as default values",
+    };
+    Err(error::not_supported(refused))
+}
+
+/// AUTO_INCREMENT.
+fn number_it(column: &mut Column) -> Result<(), SqlError> {
+    if !column.def.column_type.kind.is_integer() {
+        let text = format!("Incorrect column specifier for column '{}'", column.def.name);
+        return Err(error::make(1063, "42000", &text));
+    }
+    column.def.auto_increment = true;
+    column.def.column_type.nullable = false;
+    Ok(())
+}
+
+/// The type with its collation: that of COLLATE, of the character set, or of the table.
+fn column_type(
+    tree: &Tree,
+    written: &tree::ColumnDef,
+    table_collation: Collation,
+) -> Result<ColumnType, SqlError> {
+    if written.data_type.name == TypeName::Serial {
+        return Ok(ColumnType::new(TypeKind::BigInt).unsigned());
+    }
+    let mut collation = None;
+    for attribute in &written.attributes {
+        if let ColumnAttribute::Collate(text) = attribute {
+            collation = Some(collation_named(name(tree, *text)?)?);
+        }
+    }
+    let mut found = data_type(tree, &written.data_type, collation.unwrap_or(table_collation))?;
+    if let Some(collation) = collation.filter(|_| found.kind.is_text()) {
+        let has_charset = written.data_type.charset != Charset::None;
+        if has_charset && found.collation.charset() != collation.charset() {
+            return Err(wrong_collation(collation.name(), found.collation.charset()));
+        }
+        found.collation = collation;
     }
     Ok(found)
 }
 
-fn key_value(key: &str, value: &ast::Expr, found: &mut TableOptions) -> Result<(), SqlError> {
-    let word = match value {
-        ast::Expr::Identifier(ident) => ident.value.clone(),
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
-                text.clone()
-            }
-            other => other.to_string(),
+/// True for CURRENT_TIMESTAMP, or a synonym, where a column of this type can have it: with as many digits of a second's fraction.
+fn is_now_for(tree: &Tree, id: ExprId, column: &ColumnType) -> bool {
+    let is_moment = matches!(column.kind, TypeKind::DateTime { .. } | TypeKind::Timestamp { .. });
+    is_moment && now_digits(tree, id) == Some(u64::from(column.kind.fsp()))
+}
+
+/// The digits of a second's fraction, if this is CURRENT_TIMESTAMP.
+fn now_digits(tree: &Tree, id: ExprId) -> Option<u64> {
+    use Keyword as K;
+    let Expr::Function { name, arguments, .. } = *tree.expr(id) else { return None };
+    if !matches!(name, K::NOW | K::CURRENT_TIMESTAMP | K::LOCALTIME | K::LOCALTIMESTAMP) {
+        return None;
+    }
+    match tree.list(arguments) {
+        [] => Some(0),
+        [digits] => match *tree.expr(*digits) {
+            Expr::Number { digits, .. } => str::from_utf8(tree.text(digits)).ok()?.parse().ok(),
+            _ => None,
         },
-        other => other.to_string(),
-    };
-    match key.to_ascii_uppercase().as_str() {
-        "ENGINE" | "ROW_FORMAT" | "KEY_BLOCK_SIZE" | "STATS_PERSISTENT" | "MAX_ROWS"
-        | "MIN_ROWS" | "AVG_ROW_LENGTH" | "CHECKSUM" | "PACK_KEYS" | "DELAY_KEY_WRITE"
-        | "STATS_AUTO_RECALC" | "STATS_SAMPLE_PAGES" | "COMPRESSION" => Ok(()),
-        "CHARSET" | "CHARACTER SET" | "DEFAULT CHARSET" | "DEFAULT CHARACTER SET" => {
-            // A collation that was named before belongs to this character set.
-            if found.collation == Collation::default() {
-                found.collation = crate::bind::charset_collation(&word)?;
-            }
-            Ok(())
-        }
-        "COLLATE" | "DEFAULT COLLATE" => {
-            found.collation = collation_named(&word)?;
-            Ok(())
-        }
-        "COMMENT" => {
-            found.comment = word;
-            Ok(())
-        }
-        "AUTO_INCREMENT" => {
-            let start = word.parse::<u64>().map_err(|_| error::syntax("near AUTO_INCREMENT"))?;
-            found.auto_increment = Some(start);
-            Ok(())
-        }
-        other => Err(error::not_supported(&format!("table option {other}"))),
+        _ => None,
     }
 }
 
-/// A column's definition, whether it is the primary key, and whether it is unique.
-pub(super) fn column_def(
-    column: &ast::ColumnDef,
-    table_collation: Collation,
-) -> Result<(ColumnDef, bool, bool), SqlError> {
-    let name = &column.name.value;
-    super::check_name(name, 1166, "column")?;
-    let collation = column_collation(column, table_collation)?;
-    let mut def = ColumnDef::new(name, data_type(&column.data_type, collation)?);
-    let mut is_key = false;
-    let mut is_unique = false;
-    let mut default = None;
-    let mut not_null = false;
-    for option in &column.options {
-        match &option.option {
-            ColumnOption::Null => def.column_type.nullable = true,
-            ColumnOption::NotNull => not_null = true,
-            ColumnOption::Default(expr) => default = Some(expr),
-            ColumnOption::PrimaryKey(key) if key.characteristics.is_none() => is_key = true,
-            ColumnOption::Unique(unique) if unique.characteristics.is_none() => is_unique = true,
-            ColumnOption::ForeignKey(_) => return Err(error::not_supported("FOREIGN KEY")),
-            ColumnOption::Check(_) => return Err(error::not_supported("CHECK constraints")),
-            ColumnOption::Generated { .. } => {
-                return Err(error::not_supported("generated columns"));
-            }
-            ColumnOption::CharacterSet(_) | ColumnOption::Collation(_) => {}
-            ColumnOption::Comment(_) => {}
-            ColumnOption::OnUpdate(expr) => {
-                check_now(expr, &def.column_type, &def.name)?;
-                def.on_update_now = true;
-            }
-            ColumnOption::DialectSpecific(tokens) if is_auto_increment(tokens) => {
-                if !def.column_type.kind.is_integer() {
-                    let text = format!("Incorrect column specifier for column '{}'", def.name);
-                    return Err(error::make(1063, "42000", &text));
-                }
-                def.auto_increment = true;
-                not_null = true;
-            }
-            other => return Err(error::not_supported(&format!("column option {other}"))),
-        }
-    }
-    if not_null || is_key {
-        def.column_type.nullable = false;
-    }
-    if let Some(expr) = default {
-        def.default = default_value(expr, &def)?;
-    }
-    Ok((def, is_key, is_unique))
-}
-
-fn column_collation(
-    column: &ast::ColumnDef,
-    table_collation: Collation,
-) -> Result<Collation, SqlError> {
-    let mut collation = table_collation;
-    for option in &column.options {
-        if let ColumnOption::CharacterSet(name) = &option.option {
-            collation = crate::bind::charset_collation(&name.to_string())?;
-        }
-    }
-    for option in &column.options {
-        if let ColumnOption::Collation(name) = &option.option {
-            collation = collation_named(&name.to_string())?;
-        }
-    }
-    Ok(collation)
-}
-
-fn is_auto_increment(tokens: &[Token]) -> bool {
-    matches!(tokens, [Token::Word(word)] if word.keyword == Keyword::AUTO_INCREMENT)
-}
-
-fn is_now(expr: &ast::Expr) -> bool {
-    let ast::Expr::Function(function) = expr else { return false };
-    let name = function.name.to_string().to_ascii_uppercase();
-    let named =
-        matches!(name.as_str(), "CURRENT_TIMESTAMP" | "NOW" | "LOCALTIME" | "LOCALTIMESTAMP");
-    named && matches!(&function.args, FunctionArguments::None | FunctionArguments::List(_))
-}
-
-fn check_now(expr: &ast::Expr, column: &ColumnType, name: &str) -> Result<(), SqlError> {
-    use lats_values::TypeKind as K;
-    let fits = matches!(column.kind, K::DateTime { .. } | K::Timestamp { .. });
-    if !is_now(expr) || !fits {
-        let text = format!("Invalid ON UPDATE clause for '{name}' column");
-        return Err(error::make(1294, "HY000", &text));
-    }
-    Ok(())
-}
-
-fn default_value(expr: &ast::Expr, def: &ColumnDef) -> Result<DefaultValue, SqlError> {
-    use lats_values::TypeKind as K;
+fn default_value(tree: &Tree, id: ExprId, def: &ColumnDef) -> Result<DefaultValue, SqlError> {
+    let column = &def.column_type;
     let invalid =
         || error::make(1067, "42000", &format!("Invalid default value for '{}'", def.name));
-    if is_now(expr) {
-        let fits = matches!(def.column_type.kind, K::DateTime { .. } | K::Timestamp { .. });
-        return if fits { Ok(DefaultValue::Now) } else { Err(invalid()) };
+    if now_digits(tree, id).is_some() {
+        return if is_now_for(tree, id, column) { Ok(DefaultValue::Now) } else { Err(invalid()) };
     }
-    let literal =
-        matches!(expr, ast::Expr::Value(_) | ast::Expr::UnaryOp { .. } | ast::Expr::TypedString(_));
-    if !literal {
+    let Some(value) = literal(tree, id)? else {
         return Err(error::not_supported("expressions as default values"));
-    }
+    };
     if def.auto_increment {
         return Err(invalid());
     }
-    let bound = Binder::new(None, "").bind_in("default value", expr)?;
-    let none: &[Value] = &[];
-    let source = crate::expr::ValuesSource { row: none, externals: none };
-    let value = lats_values::eval(&bound, &source, &mut EvalContext::new(true))?;
     if value.is_null() {
-        return match def.column_type.nullable {
+        return match column.nullable {
             true => Ok(DefaultValue::Literal(Value::Null)),
             false => Err(invalid()),
         };
     }
-    if matches!(
-        def.column_type.kind,
-        K::TinyText
-            | K::Text
-            | K::MediumText
-            | K::LongText
-            | K::TinyBlob
-            | K::Blob
-            | K::MediumBlob
-            | K::LongBlob
-    ) {
+    if super::keys::is_blob(column.kind) {
         let text = format!(
             "BLOB, TEXT, GEOMETRY or JSON column '{}' can't have a default value",
             def.name
         );
         return Err(error::make(1101, "42000", &text));
     }
+    let value = if column.kind.is_number() { digits_as_number(tree, id, value) } else { value };
     let mut context = ConvertContext::new(true, def.name.as_str(), 1);
-    lats_values::convert_to_column(value, &def.column_type, &mut context)
+    lats_values::convert_to_column(value, column, &mut context)
         .map(DefaultValue::Literal)
         .map_err(|_| invalid())
+}
+
+/// Hexadecimal and binary literals are numbers where a number is wanted.
+fn digits_as_number(tree: &Tree, id: ExprId, value: Value) -> Value {
+    let is_digits = matches!(tree.expr(id), Expr::Hex { .. } | Expr::Bits { .. });
+    match value {
+        Value::Bytes(bytes) if is_digits => {
+            let significant = bytes.iter().skip_while(|byte| **byte == 0);
+            // What is longer than eight bytes is as large as a number can be.
+            let is_long = significant.clone().count() > 8;
+            let number = significant.fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+            Value::UInt(if is_long { u64::MAX } else { number })
+        }
+        other => other,
+    }
 }

@@ -4,16 +4,19 @@ mod conflict;
 
 use super::{Chunks, operation, unique::duplicate};
 use crate::error::{self, Failure};
-use crate::expr::RowSource;
+use crate::expr::{RowSource, ValuesSource};
 use crate::literal_rows::LiteralRows;
+use crate::plan::Columns;
 use crate::plan::insert::{Cell, InsertPlan, OnConflict};
-use crate::session::{Done, Outcome, Session};
+use crate::plan::query::QueryPlan;
+use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session, Sink};
 use crate::store::Store;
 use crate::table::Table;
 use lats_catalog::DefaultValue;
 use lats_client::api::{LockMode, RowOp, RowOpKind, RowOutcome};
 use lats_values::{
-    ConvertContext, Date, DateTime, EvalContext, Expr, Program, SqlError, TypeKind, Value,
+    ColumnSource, ConvertContext, Date, DateTime, EvalContext, Expr, Program, SqlError, TypeKind,
+    Value,
 };
 
 #[derive(Default)]
@@ -28,7 +31,7 @@ struct Counts {
 struct Ids {
     /// The column, and the values that were generated for it.
     column: Option<u16>,
-    generated: std::ops::Range<u64>,
+    generated: Vec<std::ops::Range<u64>>,
     /// The first generated value that was stored.
     first: u64,
     /// The value of the last row that was stored.
@@ -44,7 +47,7 @@ impl Ids {
         let value = table.positive(row, column);
         self.last = value;
         self.updated = None;
-        if self.first == 0 && self.generated.contains(&value) {
+        if self.first == 0 && self.generated.iter().any(|range| range.contains(&value)) {
             self.first = value;
         }
     }
@@ -58,14 +61,25 @@ impl<S: Store> Session<S> {
         literals: Option<&LiteralRows>,
     ) -> Result<Outcome, Failure> {
         let table = &plan.table;
-        let mut rows = self.compute_rows(plan, externals, literals)?;
+        let selected = match &plan.query {
+            Some(query) => Some(self.selected_rows(query, externals).await?),
+            None => None,
+        };
+        let literals = selected.as_ref().or(literals);
+        let mut rows = match plan.names_columns {
+            true => self.compute_named_rows(plan, externals)?,
+            false => self.compute_rows(plan, externals, literals)?,
+        };
+        if rows.is_empty() {
+            return Ok(Outcome::Done(Done { info: insert_info(0, 0, 0), ..Done::default() }));
+        }
         let generated = self.fill_sequence(plan, &mut rows).await?;
         let ids = Ids {
             column: (0u16..)
                 .zip(&table.def.columns)
                 .find(|(_, c)| c.auto_increment)
                 .map(|(at, _)| at),
-            generated: generated.map_or(0..0, |first| first..first + rows.len() as u64),
+            generated,
             ..Ids::default()
         };
         let mut images = Vec::with_capacity(rows.len());
@@ -85,7 +99,7 @@ impl<S: Store> Session<S> {
                     0 => counts.ids.last,
                     first => first,
                 },
-                info: self.insert_info(records, &counts),
+                info: self.insert_info(plan, records, &counts),
             })),
             Err(failure) => {
                 self.undo_statement(mark).await;
@@ -94,12 +108,60 @@ impl<S: Store> Session<S> {
         }
     }
 
-    fn insert_info(&self, records: usize, counts: &Counts) -> String {
-        if records == 1 {
+    fn insert_info(&self, plan: &InsertPlan, records: usize, counts: &Counts) -> String {
+        if records == 1 && plan.query.is_none() {
             return String::new();
         }
-        let (duplicates, warnings) = (counts.duplicates, self.warnings.len());
-        format!("Records: {records}  Duplicates: {duplicates}  Warnings: {warnings}")
+        insert_info(records, counts.duplicates, self.warnings.len())
+    }
+
+    /// The rows of a query, all of them: the table that is written may be one that it reads.
+    async fn selected_rows(
+        &mut self,
+        query: &QueryPlan,
+        externals: &[Value],
+    ) -> Result<LiteralRows, Failure> {
+        let mut kept = Kept::default();
+        self.produce(query, externals, &mut kept, false).await?;
+        let width = query.columns.len().max(1);
+        Ok(LiteralRows { template: Vec::new(), width, values: kept.values })
+    }
+
+    /// Rows whose values name columns of the row: each sees what stands before it in the list, and defaults of the others.
+    fn compute_named_rows(
+        &mut self,
+        plan: &InsertPlan,
+        externals: &[Value],
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
+        let mut rows = Vec::with_capacity(plan.rows.len());
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let many = plan.rows.len() > 1;
+        // The columns in the order of the list.
+        let mut order: Vec<(usize, u16)> =
+            plan.sources.iter().zip(0u16..).filter_map(|(from, at)| Some(((*from)?, at))).collect();
+        order.sort_unstable();
+        for (cells, number) in plan.rows.iter().zip(1u64..) {
+            let mut row = Vec::with_capacity(plan.sources.len());
+            for (from, at) in plan.sources.iter().zip(0u16..) {
+                let value = match (from, self.default_value(plan, at, &mut Vec::new())) {
+                    (None, default) => default?,
+                    (Some(_), default) => default.unwrap_or(Value::Null),
+                };
+                row.push(value);
+            }
+            for (from, at) in &order {
+                let Some(Cell::Expr(expr)) = cells.get(*from) else {
+                    row[usize::from(*at)] = self.default_value(plan, *at, &mut warnings)?;
+                    continue;
+                };
+                let source = ValuesSource { row: &row, externals };
+                let value = given(plan, expr, &source, &mut warnings)?;
+                row[usize::from(*at)] = stored(plan, *at, value, (number, many), &mut warnings)?;
+            }
+            rows.push(row);
+        }
+        self.warnings = warnings;
+        Ok(rows)
     }
 
     /// The rows as the table stores them: those of the plan, or literals in the place of its one row of placeholders.
@@ -161,48 +223,46 @@ impl<S: Store> Session<S> {
         }
     }
 
-    /// Gives AUTO_INCREMENT columns their values; the first one generated.
+    /// Gives AUTO_INCREMENT columns their values, in the order of the rows; those that were generated.
     async fn fill_sequence(
         &mut self,
         plan: &InsertPlan,
         rows: &mut [Vec<Value>],
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<Vec<std::ops::Range<u64>>, Failure> {
         let numbered = plan.table.def.columns.iter().zip(0u16..);
         let column = numbered.filter(|(_, at)| generates(plan, *at)).map(|(_, at)| at).next();
-        let Some(column) = column else { return Ok(None) };
-        let def = &plan.table.def.columns[usize::from(column)];
+        let Some(column) = column else { return Ok(Vec::new()) };
+        let is_hidden = plan.table.def.columns[usize::from(column)].hidden;
         let zero_counts =
             self.variables.get("sql_mode").to_display().contains("NO_AUTO_VALUE_ON_ZERO");
-        let wanted = |value: &Value| match value {
-            Value::Null => true,
-            Value::Int(0) | Value::UInt(0) => !zero_counts,
-            _ => false,
-        };
-        let at = usize::from(column);
-        let missing = rows.iter().filter(|row| wanted(&row[at])).count() as u64;
-        let given = rows.iter().filter_map(|row| match &row[at] {
-            Value::Int(value) => u64::try_from(*value).ok(),
-            Value::UInt(value) => Some(*value),
-            _ => None,
-        });
-        if let Some(highest) = given.max().filter(|highest| *highest > 0) {
-            self.observe(plan.table.def.id, highest).await?;
-        }
-        if missing == 0 {
-            return Ok(None);
-        }
-        let first = self.generate(plan.table.def.id, missing).await?;
-        let (mut values, many) = (first.., rows.len() > 1);
-        for (row, number) in rows.iter_mut().zip(1u64..) {
-            if wanted(&row[at])
-                && let Some(value) = values.next()
-            {
-                let number = (number, many);
-                row[at] = stored(plan, column, Value::UInt(value), number, &mut self.warnings)
-                    .map_err(|_| sequence_is_used_up())?;
+        let (at, many, id) = (usize::from(column), rows.len() > 1, plan.table.def.id);
+        let mut generated = Vec::new();
+        let mut from = 0;
+        while from < rows.len() {
+            // Rows without a value get values in a row, rows with values move the sequence on.
+            let is_wanted = wants_value(&rows[from][at], zero_counts);
+            let same = |row: &&Vec<Value>| wants_value(&row[at], zero_counts) == is_wanted;
+            let to = from + rows[from..].iter().take_while(same).count();
+            if !is_wanted {
+                let given = rows[from..to].iter().filter_map(|row| positive(&row[at]));
+                if let Some(highest) = given.max() {
+                    self.observe(id, highest).await?;
+                }
+                from = to;
+                continue;
             }
+            let first = self.generate(id, (to - from) as u64).await?;
+            for (row, (value, number)) in
+                rows[from..to].iter_mut().zip((first..).zip(from as u64 + 1..))
+            {
+                row[at] =
+                    stored(plan, column, Value::UInt(value), (number, many), &mut self.warnings)
+                        .map_err(|_| sequence_is_used_up())?;
+            }
+            generated.push(first..first.saturating_add((to - from) as u64));
+            from = to;
         }
-        Ok(Some(first).filter(|_| !def.hidden))
+        Ok(if is_hidden { Vec::new() } else { generated })
     }
 
     async fn insert_images(
@@ -326,6 +386,59 @@ impl<S: Store> Session<S> {
     }
 }
 
+/// True if a column takes its next value: NULL says so, and 0 in most modes.
+fn wants_value(value: &Value, zero_counts: bool) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Int(0) | Value::UInt(0) => !zero_counts,
+        _ => false,
+    }
+}
+
+fn positive(value: &Value) -> Option<u64> {
+    let number = match value {
+        Value::Int(value) => u64::try_from(*value).ok(),
+        Value::UInt(value) => Some(*value),
+        _ => None,
+    };
+    number.filter(|number| *number > 0)
+}
+
+fn insert_info(records: usize, duplicates: u64, warnings: usize) -> String {
+    format!("Records: {records}  Duplicates: {duplicates}  Warnings: {warnings}")
+}
+
+/// Keeps the rows of a query.
+#[derive(Default)]
+struct Kept {
+    begun: bool,
+    values: Vec<Value>,
+    bytes: usize,
+}
+
+impl Sink for Kept {
+    fn begin(&mut self, _: &Columns) {
+        self.begun = true;
+    }
+
+    fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
+        self.bytes += super::select::row_bytes(values);
+        if self.bytes > STATEMENT_BYTES_MAX {
+            return Err(error::out_of_statement_memory());
+        }
+        self.values.extend_from_slice(values);
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun
+    }
+}
+
 fn sequence_is_used_up() -> SqlError {
     error::make(1467, "HY000", "Failed to read auto-increment value from storage engine")
 }
@@ -340,7 +453,7 @@ fn update_program(
     let columns = plan.table.types.len();
     let bound = |expr: &Expr| {
         let with_row = crate::expr::map_columns(expr, &|number| {
-            let at = usize::from(number).checked_sub(columns).filter(|at| *at < columns)?;
+            let at = (number as usize).checked_sub(columns).filter(|at| *at < columns)?;
             let at = u16::try_from(at).ok()?;
             Some(Expr::Literal(plan.table.layout.value(row, at)))
         });
@@ -368,7 +481,7 @@ fn generates(plan: &InsertPlan, at: u16) -> bool {
 fn given(
     plan: &InsertPlan,
     expr: &Expr,
-    source: &RowSource<'_>,
+    source: &dyn ColumnSource,
     warnings: &mut Vec<SqlError>,
 ) -> Result<Value, SqlError> {
     if let Expr::Literal(value) = expr {

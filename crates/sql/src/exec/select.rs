@@ -13,6 +13,7 @@ use crate::session::{Outcome, Session, Sink};
 use crate::store::Store;
 use crate::table::Table;
 use collect::Collector;
+pub(crate) use collect::row_bytes;
 use lats_base::{IndexId, limits::OPERATIONS_PER_REQUEST_MAX};
 use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, RowOutcome, Scan, StoreError};
 use lats_values::{Expr, Program, SqlError, Value};

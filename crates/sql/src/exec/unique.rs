@@ -11,7 +11,7 @@ use lats_values::{Program, SqlError};
 use std::{collections::BTreeSet, time::Duration};
 
 /// Keys that are looked for at once: their rows come whole.
-pub(super) const LOOKUPS_MAX: usize = 100;
+pub(in crate::exec) const LOOKUPS_MAX: usize = 100;
 
 /// 1062: the text of the columns, and the name of the key.
 fn taken(table: &Table, name: &str, columns: &[u16], row: &[u8]) -> SqlError {
@@ -88,7 +88,7 @@ impl Pursuit {
 
 impl<S: Store> Session<S> {
     /// The rows with these keys of a unique index, as committed reads see them: one for each key.
-    pub(super) async fn find_unique(
+    pub(in crate::exec) async fn find_unique(
         &mut self,
         table: &Table,
         index: IndexId,

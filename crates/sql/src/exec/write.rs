@@ -33,6 +33,12 @@ impl Update {
     }
 }
 
+/// Rows whose images are written, and the columns that the statement assigns.
+pub(super) struct Images<'a> {
+    pub(super) table: &'a Table,
+    pub(super) assigned: &'a [u16],
+}
+
 #[derive(Default)]
 struct Counts {
     matched: u64,
@@ -255,40 +261,70 @@ impl<S: Store> Session<S> {
         filter: Option<&Expr>,
         externals: &[Value],
     ) -> Result<Counts, Failure> {
-        let table = &plan.table;
         let filter = filter.map(|f| with_externals(f, externals));
-        let read = encode_program(filter.clone(), None);
-        let reads: Vec<RowOp> = keys
-            .into_iter()
-            .map(|key| RowOp {
-                program: read.clone(),
-                ..operation(table, RowOpKind::Read(LockMode::Exclusive), key)
-            })
-            .collect();
+        let assigned: Vec<u16> = plan.assignments.iter().flatten().map(|(at, _)| *at).collect();
+        let assignments = plan.assignments.iter().flatten();
         let program = Program {
-            filter: None,
-            assignments: plan
-                .assignments
-                .iter()
-                .flatten()
+            filter,
+            assignments: assignments
                 .map(|(column, expr)| (*column, with_externals(expr, externals)))
                 .collect(),
             projection: None,
             strict: plan.strict,
         };
+        let images = Images { table: &plan.table, assigned: &assigned };
+        let counts = self.change_images(images, keys, &mut |_| &program).await?;
+        self.finish_statement().await?;
+        Ok(counts)
+    }
+
+    /// Updates of rows with a program each; how many there were, and how many have changed.
+    pub(super) async fn write_changed_images(
+        &mut self,
+        images: Images<'_>,
+        changes: Vec<(Vec<u8>, Program)>,
+    ) -> Result<(u64, u64), Failure> {
+        let (keys, programs): (Vec<Vec<u8>>, Vec<Program>) = changes.into_iter().unzip();
+        let counts = self.change_images(images, keys, &mut |at| &programs[at]).await?;
+        Ok((counts.matched, counts.changed))
+    }
+
+    /// Deletes rows; how many there were.
+    pub(super) async fn delete_rows(
+        &mut self,
+        deletes: Vec<RowOp>,
+        table: &Table,
+    ) -> Result<u64, Failure> {
+        let counts = self.write_some((deletes, table), false, &mut Vec::new()).await?;
+        Ok(counts.changed)
+    }
+
+    /// Locks and reads rows, computes the new ones, and writes them.
+    async fn change_images<'p>(
+        &mut self,
+        images: Images<'_>,
+        keys: Vec<Vec<u8>>,
+        program: &mut (dyn FnMut(usize) -> &'p Program + Send),
+    ) -> Result<Counts, Failure> {
+        let table = images.table;
+        let reads = keys.into_iter().enumerate();
+        let reads: Vec<RowOp> = reads
+            .map(|(at, key)| RowOp {
+                program: encode_program(program(at).filter.clone(), None),
+                ..operation(table, RowOpKind::Read(LockMode::Exclusive), key)
+            })
+            .collect();
         let mut counts = Counts::default();
-        let sequenced = plan
-            .assignments
-            .iter()
-            .flatten()
-            .map(|(column, _)| *column)
-            .find(|column| table.def.columns[usize::from(*column)].auto_increment);
+        let is_sequenced = |column: &&u16| table.def.columns[usize::from(**column)].auto_increment;
+        let sequenced = images.assigned.iter().find(is_sequenced).copied();
         let mut highest = 0;
         let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
-        let mut chunks = Chunks::changing(reads, &plan.table);
-        let mut bytes = 0;
+        let mut chunks = Chunks::changing(reads, table);
+        let (mut bytes, mut at) = (0, 0);
         while let Some((chunk, _)) = chunks.next_chunk() {
             for result in self.run_operations(chunk, false).await? {
+                let program = program(at);
+                at += 1;
                 let Some(old) = result.row else { continue };
                 counts.matched += 1;
                 let Some(new) = program.updated(&table.layout, &old)? else { continue };
@@ -296,7 +332,7 @@ impl<S: Store> Session<S> {
                     continue;
                 }
                 counts.changed += 1;
-                let new = self.touch(plan, new)?;
+                let new = self.touch(&images, new)?;
                 bytes += new.len() * 2;
                 if bytes > STATEMENT_BYTES_MAX {
                     return Err(error::out_of_statement_memory().into());
@@ -317,20 +353,19 @@ impl<S: Store> Session<S> {
             self.observe(table.def.id, highest).await?;
         }
         deletes.extend(inserts);
-        self.replace_rows(plan, deletes).await?;
+        self.replace_rows(table, deletes).await?;
         Ok(counts)
     }
 
     /// Sets the columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
-    fn touch(&self, plan: &WritePlan, row: Vec<u8>) -> Result<Vec<u8>, Failure> {
-        let assigned = |at: u16| plan.assignments.iter().flatten().any(|(c, _)| *c == at);
-        let table = &plan.table;
+    fn touch(&self, images: &Images<'_>, row: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        let table = images.table;
         let touched: Vec<(u16, u8)> = table
             .def
             .columns
             .iter()
             .zip(0u16..)
-            .filter(|(def, at)| def.on_update_now && !assigned(*at))
+            .filter(|(def, at)| def.on_update_now && !images.assigned.contains(at))
             .map(|(def, at)| (at, def.column_type.kind.fsp()))
             .collect();
         if touched.is_empty() {
@@ -347,21 +382,17 @@ impl<S: Store> Session<S> {
         Ok(out)
     }
 
-    async fn replace_rows(
-        &mut self,
-        plan: &WritePlan,
-        operations: Vec<RowOp>,
-    ) -> Result<(), Failure> {
-        let mut chunks = Chunks::changing(operations, &plan.table);
+    async fn replace_rows(&mut self, table: &Table, operations: Vec<RowOp>) -> Result<(), Failure> {
+        let mut chunks = Chunks::changing(operations, table);
         while let Some((chunk, _)) = chunks.next_chunk() {
             let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
             for (result, row) in self.run_operations(chunk, false).await?.iter().zip(rows) {
                 if matches!(result.outcome, RowOutcome::Exists | RowOutcome::Duplicate) {
-                    return Err(super::unique::duplicate(&plan.table, Some(result), &row).into());
+                    return Err(super::unique::duplicate(table, Some(result), &row).into());
                 }
             }
         }
-        self.finish_statement().await
+        Ok(())
     }
 }
 

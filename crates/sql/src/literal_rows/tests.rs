@@ -2,37 +2,55 @@
 
 use super::*;
 use crate::bind::Binder;
-use crate::parse::Tokens;
+use crate::syntax::{Context, parse};
 use lats_base::prng::Prng;
+use lats_catalog::Catalog;
+use lats_mysql_syntax::Statement;
+use lats_mysql_syntax::tree::InsertSource;
 use lats_values::{EvalContext, eval};
-use sqlparser::ast::{SetExpr, Statement};
 
 /// The rows as the parser and the binder read them; none if they find a mistake.
-fn by_parser(text: &str) -> Option<Vec<Value>> {
-    let tokens = Tokens::new(text).ok()?;
-    let Statement::Insert(insert) = tokens.parse(text).ok()? else { return None };
-    let SetExpr::Values(rows) = &*insert.source.as_ref()?.body else { return None };
-    let mut binder = Binder::new(None, "");
+fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
+    let parsed = parse(text.as_bytes(), mode).ok()?;
+    let Statement::Insert(insert) = &parsed.statement else { return None };
+    let InsertSource::Rows(rows) = &insert.source else { return None };
+    let catalog = Catalog::initial();
+    let context = Context {
+        catalog: &catalog,
+        database: None,
+        text: text.as_bytes(),
+        parsed: &parsed,
+        full_group_by: true,
+        strict: true,
+    };
+    let mut binder = Binder::new(&context);
     let source = crate::expr::RowSource::constant(&[]);
-    let cells = rows.rows.iter().flat_map(|row| &row.content);
+    let cells = rows.iter().flat_map(|row| parsed.tree.list(*row));
     cells
         .map(|cell| {
-            let bound = binder.bind_in("field list", cell).ok()?;
+            let bound = binder.bind_in("field list", *cell).ok()?;
             eval(&bound, &source, &mut EvalContext::new(true)).ok()
         })
         .collect()
 }
 
-fn agrees(text: &str) -> bool {
-    let Some(rows) = LiteralRows::of(text) else { return false };
+fn agrees_in(text: &str, mode: Mode) -> bool {
+    let Some(rows) = LiteralRows::of(text.as_bytes(), mode) else { return false };
     // What stands behind them is not read here.
-    let template = Tokens::new(&rows.template);
-    if template.is_err() || template.is_ok_and(|t| t.parse(&rows.template).is_err()) {
+    if parse(&rows.template, mode).is_err() {
         return false;
     }
-    assert_eq!(Some(&rows.values), by_parser(text).as_ref(), "{text}");
+    assert_eq!(Some(&rows.values), by_parser(text, mode).as_ref(), "{text}");
     assert_eq!(rows.count() * rows.width, rows.values.len(), "{text}");
     true
+}
+
+fn agrees(text: &str) -> bool {
+    agrees_in(text, Mode::default())
+}
+
+fn of(text: &str) -> Option<LiteralRows> {
+    LiteralRows::of(text.as_bytes(), Mode::default())
 }
 
 #[test]
@@ -89,18 +107,45 @@ fn what_is_more_than_literals_is_left_to_the_parser() {
         "INSERT INTO t VALUES (a)",
         "INSERT INTO t VALUES (1 /* one */)",
         "INSERT /* into */ INTO t VALUES (1)",
+        "INSERT INTO t VALUES (1) /* two */, (2)",
+        "INSERT INTO t VALUES (1) /*!80000 , (2) */",
+        "INSERT /*+ NO_MERGE(t) */ INTO t VALUES (1)",
+        "INSERT INTO t VALUES (TRUE)",
         "INSERT INTO t SELECT 1",
         "INSERT INTO t SET a = 1",
     ] {
-        assert_eq!(LiteralRows::of(text), None, "{text}");
+        assert_eq!(of(text), None, "{text}");
     }
+}
+
+#[test]
+fn modes_decide_what_quotes_and_backslashes_are() {
+    let plain = Mode { no_backslash_escapes: true, ..Mode::default() };
+    assert!(agrees_in(r"INSERT INTO t VALUES ('a\n', '\', 'it''s')", plain));
+    let rows = LiteralRows::of(br"INSERT INTO t VALUES ('\')", plain).unwrap();
+    assert_eq!(rows.values, [Value::text(r"\")]);
+    let names = Mode { ansi_quotes: true, ..Mode::default() };
+    let text = "INSERT INTO \"t\" (\"a ? b\") VALUES ('\"')";
+    assert!(agrees_in(text, names));
+    assert_eq!(LiteralRows::of(b"INSERT INTO t VALUES (\"a\")", names), None);
+}
+
+#[test]
+fn what_is_no_utf8_is_left_to_the_parser() {
+    let mode = Mode::default();
+    assert_eq!(LiteralRows::of(b"INSERT INTO t VALUES ('\xff')", mode), None);
+    assert_eq!(LiteralRows::of(b"INSERT INTO t VALUES ('\\n\xff')", mode), None);
+    // Elsewhere the bytes stay as they are.
+    let text = b"INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = '\xff'";
+    let rows = LiteralRows::of(text, mode).unwrap();
+    assert!(rows.template.ends_with(b"(?) ON DUPLICATE KEY UPDATE a = '\xff'"));
 }
 
 #[test]
 fn no_row_is_wider_than_any_table() {
     let text = |width| format!("INSERT INTO t VALUES ({})", vec!["1"; width].join(","));
     assert!(agrees(&text(COLUMNS_MAX)));
-    assert_eq!(LiteralRows::of(&text(COLUMNS_MAX + 1)), None);
+    assert_eq!(of(&text(COLUMNS_MAX + 1)), None);
 }
 
 /// Texts of the pieces of which such statements are made, in any order: what is read here is read so by the parser.
@@ -149,7 +194,12 @@ fn nothing_is_read_otherwise_than_by_the_parser() {
             text.push_str(PIECES[random.below(PIECES.len() as u64) as usize]);
         }
         text.push_str([")", "')", ""][random.below(3) as usize]);
-        read += u32::from(agrees(&text));
+        let mode = Mode {
+            no_backslash_escapes: random.below(3) == 0,
+            ansi_quotes: random.below(3) == 0,
+            ..Mode::default()
+        };
+        read += u32::from(agrees_in(&text, mode));
     }
     assert!(read > 1_000, "only {read} were read");
 }

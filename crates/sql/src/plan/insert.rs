@@ -1,12 +1,15 @@
 //! Plans of INSERT and REPLACE.
 
-use super::{select::Context, write::update_value};
+use super::query::QueryPlan;
+use super::write::update_value;
 use crate::bind::{Binder, hex_beside};
 use crate::error;
 use crate::expr::{EXTERNAL_BASE, External};
-use crate::table::{Table, check_not_system, find_table, single_name, split_name};
-use lats_values::{Expr, SqlError, Value};
-use sqlparser::ast;
+use crate::syntax::{Context, optional_name};
+use crate::table::{Table, check_not_system, find_table};
+use lats_engine::ir::ColumnId;
+use lats_mysql_syntax::tree::{self, ExprId, Insert, InsertSource, List};
+use lats_values::{ColumnType, Expr, SqlError, Value};
 use std::sync::Arc;
 
 /// A value of an INSERT.
@@ -40,6 +43,10 @@ pub struct InsertPlan {
     pub sources: Vec<Option<usize>>,
     /// The rows.
     pub rows: Vec<Vec<Cell>>,
+    /// The query that gives the rows, of INSERT … SELECT.
+    pub query: Option<Box<QueryPlan>>,
+    /// Values of the row itself are used in its values.
+    pub names_columns: bool,
     /// What happens to a row whose key is taken.
     pub conflict: OnConflict,
     /// Values that do not fit are errors, not warnings.
@@ -51,7 +58,7 @@ impl InsertPlan {
     pub(crate) fn is_template(&self, width: usize, externals: &[External]) -> bool {
         let is_parameter = |(number, cell): (u16, &Cell)| {
             let at = usize::from(number);
-            let of_cell = Expr::Column(EXTERNAL_BASE.saturating_add(number));
+            let of_cell = Expr::Column(EXTERNAL_BASE + u32::from(number));
             matches!(cell, Cell::Expr(expr) if *expr == of_cell)
                 && externals.get(at) == Some(&External::Parameter(number))
         };
@@ -60,39 +67,70 @@ impl InsertPlan {
     }
 }
 
+type Planned = (InsertPlan, Vec<External>, u16);
+
 /// Plans an INSERT or REPLACE.
 ///
 /// # Errors
 /// What MySQL says, or 1235.
 pub fn plan(
-    insert: &ast::Insert,
+    insert: &Insert,
     context: &Context<'_>,
-) -> Result<(InsertPlan, Vec<External>, u16), SqlError> {
-    refuse_odd(insert)?;
-    let ast::TableObject::TableName(name) = &insert.table else {
-        return Err(error::not_supported("INSERT INTO a function"));
-    };
-    let table = find_table(context.catalog, name, context.database)?;
-    check_not_system(&table.def.database)?;
-    let mut columns: Vec<u16> = Vec::with_capacity(insert.columns.len());
-    for column in &insert.columns {
-        columns.push(target(&table, column)?);
+    external_types: &[ColumnType],
+) -> Result<Planned, SqlError> {
+    if !insert.partitions.is_empty() {
+        return Err(error::not_supported("PARTITION (…)"));
     }
-    let mut binder = Binder::new(None, "").with_placeholders(context.tokens);
-    let mut rows = if insert.assignments.is_empty() {
-        if columns.is_empty() {
-            columns = table.visible().collect();
+    let tree = context.tree();
+    let table = find_table(context.catalog, tree, &insert.table, context.database)?;
+    check_not_system(&table.def.database)?;
+    let mut binder = Binder::new(context).with_external_types(external_types);
+    binder.add_table(&table, &table.def.name);
+    let mut columns = Vec::new();
+    for column in insert.columns.iter().flatten() {
+        columns.push(target(&mut binder, &table, *column)?);
+    }
+    if insert.columns.is_none() && !matches!(insert.source, InsertSource::Set(_)) {
+        columns = table.visible().collect();
+    }
+    let mut query = None;
+    let mut rows = match &insert.source {
+        InsertSource::Rows(rows) => {
+            value_rows(insert.columns.is_none(), rows, &columns, &mut binder)?
         }
-        value_rows(insert, &columns, &mut binder)?
-    } else {
-        let mut row = Vec::with_capacity(insert.assignments.len());
-        for assignment in &insert.assignments {
-            columns.push(assigned(&table, assignment)?);
-            row.push(cell(&assignment.value, &mut binder)?);
+        InsertSource::Set(assignments) => {
+            let mut row = Vec::with_capacity(assignments.len());
+            for assignment in assignments {
+                columns.push(target(&mut binder, &table, assignment.column)?);
+                row.push(cell(assignment.value, &mut binder)?);
+            }
+            vec![row]
         }
-        vec![row]
+        InsertSource::Query(id) => {
+            query = Some(Box::new(source_query(*id, columns.len(), &mut binder)?));
+            Vec::new()
+        }
     };
     read_hex(&mut rows, &columns, &table);
+    let sources = sources(&table, &columns)?;
+    let names_columns = rows.iter().flatten().any(names_columns);
+    let conflict = on_conflict(insert, &table, &mut binder)?;
+    binder.check_limits()?;
+    let strict = context.strict && !insert.is_ignore;
+    let parameters = binder.parameters();
+    let plan = InsertPlan { table, sources, rows, query, names_columns, conflict, strict };
+    Ok((plan, binder.externals, parameters))
+}
+
+fn names_columns(cell: &Cell) -> bool {
+    match cell {
+        Cell::Expr(expr) => !crate::expr::is_constant(expr),
+        Cell::Default => false,
+    }
+}
+
+/// For each of the table's columns, where in a row its value is.
+fn sources(table: &Table, columns: &[u16]) -> Result<Vec<Option<usize>>, SqlError> {
     let mut sources = vec![None; table.types.len()];
     for (at, column) in columns.iter().enumerate() {
         let slot = &mut sources[usize::from(*column)];
@@ -102,9 +140,7 @@ pub fn plan(
         }
         *slot = Some(at);
     }
-    let (conflict, externals, parameters) = on_conflict(insert, &table, binder)?;
-    let strict = context.strict && !insert.ignore;
-    Ok((InsertPlan { table, sources, rows, conflict, strict }, externals, parameters))
+    Ok(sources)
 }
 
 /// Hexadecimal literals for columns of numbers are numbers.
@@ -119,157 +155,104 @@ fn read_hex(rows: &mut [Vec<Cell>], columns: &[u16], table: &Table) {
     }
 }
 
-fn refuse_odd(insert: &ast::Insert) -> Result<(), SqlError> {
-    let ast::Insert {
-        insert_token: _,
-        optimizer_hints: _,
-        or,
-        ignore: _,
-        into: _,
-        table: _,
-        table_alias,
-        columns: _,
-        overwrite,
-        source: _,
-        assignments: _,
-        partitioned,
-        after_columns,
-        has_table_keyword,
-        on: _,
-        returning,
-        output,
-        replace_into: _,
-        priority: _,
-        insert_alias: _,
-        settings,
-        format_clause,
-        multi_table_insert_type,
-        multi_table_into_clauses,
-        multi_table_when_clauses,
-        multi_table_else_clause,
-    } = insert;
-    if returning.is_some() {
-        return Err(error::not_supported("RETURNING"));
-    }
-    let odd = or.is_some()
-        || table_alias.is_some()
-        || *overwrite
-        || partitioned.is_some()
-        || !after_columns.is_empty()
-        || *has_table_keyword
-        || output.is_some()
-        || settings.is_some()
-        || format_clause.is_some()
-        || multi_table_insert_type.is_some()
-        || !multi_table_into_clauses.is_empty()
-        || !multi_table_when_clauses.is_empty()
-        || multi_table_else_clause.is_some();
-    if odd { Err(error::not_supported("this form of INSERT")) } else { Ok(()) }
-}
-
-fn target(table: &Table, column: &ast::ObjectName) -> Result<u16, SqlError> {
-    let (qualifier, name) = split_name(column, Some(""))?;
-    let fits = qualifier.is_empty() || qualifier == table.def.name;
-    let found = table.column(&name).filter(|_| fits);
-    found.ok_or_else(|| error::unknown_column(&name, "field list"))
-}
-
-/// The column that an assignment is for.
-///
-/// # Errors
-/// 1054, 1235.
-pub fn assigned(table: &Table, assignment: &ast::Assignment) -> Result<u16, SqlError> {
-    match &assignment.target {
-        ast::AssignmentTarget::ColumnName(name) => target(table, name),
-        ast::AssignmentTarget::Tuple(_) => Err(error::not_supported("row values")),
+/// The column that is written: its position in the table.
+pub(super) fn target(
+    binder: &mut Binder<'_>,
+    table: &Table,
+    column: ExprId,
+) -> Result<u16, SqlError> {
+    match binder.bind_in("field list", column)? {
+        Expr::Column(number) if (number as usize) < table.types.len() => {
+            Ok(super::select::column_number(number))
+        }
+        _ => {
+            let shown = crate::syntax::shown_column(binder.tree(), column);
+            Err(error::unknown_column(&shown, "field list"))
+        }
     }
 }
 
 fn value_rows(
-    insert: &ast::Insert,
+    no_columns: bool,
+    rows: &[List],
     columns: &[u16],
     binder: &mut Binder<'_>,
 ) -> Result<Vec<Vec<Cell>>, SqlError> {
-    let Some(query) = &insert.source else {
-        return Err(error::not_supported("INSERT without VALUES"));
-    };
-    let ast::SetExpr::Values(values) = &*query.body else {
-        return Err(error::not_supported("INSERT … SELECT"));
-    };
-    if query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() {
-        return Err(error::not_supported("this form of INSERT"));
-    }
-    let mut rows = Vec::with_capacity(values.rows.len());
-    for (number, row) in values.rows.iter().enumerate() {
-        let row = &row.content;
+    let mut bound = Vec::with_capacity(rows.len());
+    for (number, row) in rows.iter().enumerate() {
         // `VALUES ()` stands for defaults.
-        if row.len() != columns.len() && !(row.is_empty() && insert.columns.is_empty()) {
+        let is_empty = row.is_empty() && no_columns;
+        if row.len() != columns.len() && !is_empty {
             return Err(error::value_count(number + 1));
         }
         let mut cells = Vec::with_capacity(columns.len());
-        for expr in row {
-            cells.push(cell(expr, binder)?);
+        for value in binder.tree().list(*row) {
+            cells.push(cell(*value, binder)?);
         }
         cells.resize_with(columns.len(), || Cell::Default);
-        rows.push(cells);
+        bound.push(cells);
     }
-    Ok(rows)
+    Ok(bound)
 }
 
-fn cell(expr: &ast::Expr, binder: &mut Binder<'_>) -> Result<Cell, SqlError> {
-    if let ast::Expr::Identifier(ident) = expr
-        && ident.quote_style.is_none()
-        && ident.value.eq_ignore_ascii_case("DEFAULT")
-    {
+fn cell(value: ExprId, binder: &mut Binder<'_>) -> Result<Cell, SqlError> {
+    if matches!(binder.tree().expr(value), tree::Expr::Default) {
         return Ok(Cell::Default);
     }
-    binder.bind_in("field list", expr).map(Cell::Expr)
+    binder.bind_in("field list", value).map(Cell::Expr)
 }
 
-type Bound = (OnConflict, Vec<External>, u16);
-
-fn on_conflict(insert: &ast::Insert, table: &Table, values: Binder<'_>) -> Result<Bound, SqlError> {
-    let (externals, parameters) = (values.externals, values.parameters);
-    let plain = |conflict| Ok((conflict, externals.clone(), parameters));
-    match &insert.on {
-        None if insert.replace_into => plain(OnConflict::Replace),
-        None if insert.ignore => plain(OnConflict::Ignore),
-        None => plain(OnConflict::Error),
-        Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => {
-            let mut binder = Binder::new(Some(table), &table.def.name);
-            binder.externals = externals;
-            binder.external_places = values.external_places;
-            binder.placeholders = values.placeholders;
-            binder.parameters = parameters;
-            binder.values_base = u16::try_from(table.types.len()).ok();
-            if let Some(alias) = &insert.insert_alias {
-                if alias.col_aliases.as_ref().is_some_and(|list| !list.is_empty()) {
-                    return Err(error::not_supported("column aliases"));
-                }
-                binder.values_alias = Some(single_name(&alias.row_alias)?);
-            }
-            let mut bound = Vec::with_capacity(assignments.len());
-            for assignment in assignments {
-                let column = assigned(table, assignment)?;
-                let itself = |value: &ast::Expr| match value {
-                    ast::Expr::Identifier(name) => table.def.column(&name.value) == Some(column),
-                    _ => false,
-                };
-                if itself(&assignment.value) {
-                    // Nothing changes, not even a key.
-                    continue;
-                }
-                if table.def.primary_key.contains(&column) {
-                    return Err(error::not_supported(
-                        "ON DUPLICATE KEY UPDATE of a primary key column",
-                    ));
-                }
-                let value = update_value(table, column, &assignment.value, &mut binder)?;
-                bound.push((column, value));
-            }
-            binder.check_limits()?;
-            Ok((OnConflict::Update(bound), binder.externals, parameters))
-        }
-        Some(_) => Err(error::not_supported("ON CONFLICT")),
+/// The query of INSERT … SELECT.
+fn source_query(
+    id: tree::QueryId,
+    width: usize,
+    binder: &mut Binder<'_>,
+) -> Result<QueryPlan, SqlError> {
+    // The query does not see the table that is written.
+    let bound = binder.bind_query(id, 1)?;
+    if bound.outputs.len() != width {
+        return Err(error::value_count(1));
     }
+    super::query::finish(bound, binder)
+}
+
+fn on_conflict(
+    insert: &Insert,
+    table: &Arc<Table>,
+    binder: &mut Binder<'_>,
+) -> Result<OnConflict, SqlError> {
+    if insert.on_duplicate.is_empty() {
+        return Ok(match (insert.is_replace, insert.is_ignore) {
+            (true, _) => OnConflict::Replace,
+            (false, true) => OnConflict::Ignore,
+            (false, false) => OnConflict::Error,
+        });
+    }
+    let tree = binder.tree();
+    if matches!(insert.source, InsertSource::Query(_)) {
+        return Err(error::not_supported("ON DUPLICATE KEY UPDATE with a query"));
+    }
+    let alias = optional_name(tree, insert.row_alias)?;
+    let mut names = Vec::with_capacity(insert.column_aliases.len());
+    for name in &insert.column_aliases {
+        names.push(crate::syntax::name(tree, *name)?.to_owned());
+    }
+    binder.add_new_row(table, alias.map(|alias| (alias, names.as_slice())));
+    let mut bound = Vec::with_capacity(insert.on_duplicate.len());
+    for assignment in &insert.on_duplicate {
+        let column = target(binder, table, assignment.column)?;
+        let value = update_value(table, column, assignment.value, binder)?;
+        if value == ColumnId(u32::from(column)).scalar() {
+            // Nothing changes, not even a key.
+            continue;
+        }
+        if table.def.primary_key.contains(&column) {
+            return Err(error::not_supported("ON DUPLICATE KEY UPDATE of a primary key column"));
+        }
+        bound.push((column, value));
+    }
+    if binder.has_subqueries() {
+        return Err(error::not_supported("subqueries in ON DUPLICATE KEY UPDATE"));
+    }
+    Ok(OnConflict::Update(bound))
 }

@@ -1,19 +1,26 @@
 //! Plans of SELECT over one table or none.
 
-mod check;
-
 use super::{ColumnMeta, Columns, Limit};
 use crate::access::Access;
-use crate::bind::{AggregateCall, Binder};
-use crate::error;
-use crate::expr::type_of;
-use crate::parse::Tokens;
-use crate::table::{Table, find_table, single_name};
-use lats_catalog::Catalog;
+use crate::bind::Binder;
+use crate::bind::grouping::Select;
+use crate::expr::{AGGREGATE_BASE, map_columns, type_of};
+use crate::table::Table;
 use lats_client::api::{LockMode, LockWait, PRIMARY_INDEX};
-use lats_values::{ColumnType, Expr, Program, RowLayout, SqlError, Value};
-use sqlparser::ast::{self, SelectItem, SelectItemQualifiedWildcardKind};
+use lats_engine::ir::{Rel, SourceId};
+use lats_values::{AggregateKind, ColumnType, Expr, Program, RowLayout, Value};
 use std::sync::Arc;
+
+/// A call of an aggregate function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregateCall {
+    /// Which function.
+    pub kind: AggregateKind,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// What it aggregates; none for COUNT(*).
+    pub arg: Option<Expr>,
+}
 
 /// A column of the result.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,22 +81,6 @@ pub struct SelectPlan {
     pub columns: Option<Columns>,
 }
 
-/// What a plan is made from besides the statement itself.
-pub struct Context<'a> {
-    /// The catalog.
-    pub catalog: &'a Catalog,
-    /// The current database.
-    pub database: Option<&'a str>,
-    /// The statement's text.
-    pub text: &'a str,
-    /// Its tokens.
-    pub tokens: &'a Tokens,
-    /// `sql_mode` has ONLY_FULL_GROUP_BY.
-    pub full_group_by: bool,
-    /// `sql_mode` has STRICT_TRANS_TABLES.
-    pub strict: bool,
-}
-
 impl SelectPlan {
     /// True if rows must be sorted.
     pub fn sorts(&self) -> bool {
@@ -117,8 +108,8 @@ impl SelectPlan {
         let types = self.table.as_ref().map_or(&[][..], |t| &t.types);
         let aggregates = self.aggregate_types(externals);
         let meta = |output: &Output| match (&output.expr, &self.table) {
-            (Expr::Column(at), Some(table)) if usize::from(*at) < table.types.len() => {
-                ColumnMeta::column(table, &self.alias, *at, &output.name)
+            (Expr::Column(at), Some(table)) if (*at as usize) < table.types.len() => {
+                ColumnMeta::column(table, &self.alias, column_number(*at), &output.name)
             }
             (expr, _) => {
                 ColumnMeta::expression(&output.name, type_of(expr, types, &aggregates, externals))
@@ -144,75 +135,104 @@ pub fn input_type(call: &AggregateCall, types: &[ColumnType], externals: &[Value
     }
 }
 
-/// Plans a query.
-///
-/// # Errors
-/// What MySQL says, or 1235.
-pub fn plan<'a>(
-    query: &ast::Query,
-    context: &Context<'a>,
-) -> Result<(SelectPlan, Vec<crate::expr::External>, u16), SqlError> {
-    let select = check::only_select(query)?;
-    check::plain_select(select)?;
-    let (table, alias) = from_table(select, context)?;
-    let mut binder = Binder::new(table.as_deref(), &alias).with_placeholders(context.tokens);
-    let filter =
-        select.selection.as_ref().map(|e| binder.bind_in("where clause", e)).transpose()?;
-    let outputs = outputs(select, context, &mut binder)?;
-    let keys = group_keys(&select.group_by, &outputs, &mut binder)?;
-    let having = having(select, &outputs, &mut binder)?;
-    let order = order_by(query.order_by.as_ref(), &outputs, &mut binder)?;
-    let limit = limit(query.limit_clause.as_ref(), &mut binder)?;
-    binder.check_limits()?;
-    let calls = std::mem::take(&mut binder.aggregates);
-    let grouped = !keys.is_empty() || !calls.is_empty();
-    let grouping = grouped.then_some(Grouping { keys, calls, having: having.clone() });
-    if grouping.is_none() && having.is_some() {
-        return Err(error::not_supported("HAVING without GROUP BY or aggregate functions"));
+/// The plan of a SELECT that reads one table or none, without subqueries and windows; none for others.
+pub fn plan(
+    select: &Select,
+    binder: &Binder<'_>,
+    lock: (LockMode, LockWait),
+) -> Option<SelectPlan> {
+    let table = match &select.from {
+        Rel::Scan(scan) if scan.source == SourceId(0) && binder.sources[0].first == 0 => {
+            Some(&binder.sources[0])
+        }
+        Rel::Values { columns, .. } if columns.is_empty() => None,
+        _ => return None,
+    };
+    let is_plain = select.in_filter.is_empty()
+        && select.below.is_empty()
+        && select.above.is_empty()
+        && select.windows.is_empty()
+        && select.rollup.is_empty()
+        && (select.is_grouped || select.having.is_none());
+    if !is_plain || table.is_some_and(|source| !source.hints.is_empty()) {
+        return None;
     }
-    let distinct = matches!(select.distinct, Some(ast::Distinct::Distinct));
-    let (lock, wait) = check::lock_mode(query, &alias)?;
+    let calls = aggregate_calls(select)?;
+    if select.filter.as_ref().is_some_and(|filter| depth(filter) > FILTER_DEPTH_MAX) {
+        return None;
+    }
+    // The results of aggregate functions have numbers of their own here.
+    let renumber = |expr: &Expr| {
+        map_columns(expr, &|number| {
+            let at = select.calls.iter().position(|call| call.column.0 == number)?;
+            Some(Expr::Column(AGGREGATE_BASE + u32::try_from(at).ok()?))
+        })
+    };
+    let keys = select.keys.clone();
+    let having = select.having.as_ref().map(renumber);
+    let outputs = select.outputs.iter();
+    let outputs = outputs.map(|o| Output { expr: renumber(&o.expr), name: o.name.clone() });
+    let order = select.order.iter().map(|key| (renumber(&key.value), key.descending)).collect();
     let plan = SelectPlan {
         access: Access {
-            index: lats_client::api::PRIMARY_INDEX,
+            index: PRIMARY_INDEX,
             columns: Vec::new(),
             is_key_lookup: false,
             is_unique_lookup: false,
             residual: None,
-            filter: filter.clone(),
+            filter: select.filter.clone(),
             fixed: 0,
         },
-        alias,
+        alias: table.map_or_else(String::new, |source| source.alias.clone()),
         projection: None,
         layout: RowLayout::new(&[]),
         positions: Vec::new(),
-        outputs,
-        grouping,
-        distinct,
+        outputs: outputs.collect(),
+        grouping: select.is_grouped.then_some(Grouping { keys, calls, having }),
+        distinct: select.distinct,
         order,
         ordered_scan: false,
         reverse: false,
-        limit,
-        lock,
-        wait,
+        limit: Limit { count: select.limit.0.clone(), offset: select.limit.1.clone() },
+        lock: lock.0,
+        wait: lock.1,
         program: None,
         columns: None,
-        table: table.clone(),
+        table: table.map(|source| Arc::clone(&source.table)),
     };
-    let externals = std::mem::take(&mut binder.externals);
-    let parameters = binder.parameters;
-    drop(binder);
-    let plan = finish(plan, filter, context)?;
-    Ok((plan, externals, parameters))
+    Some(finish(plan, select.filter.clone()))
 }
 
-fn finish(
-    mut plan: SelectPlan,
-    filter: Option<Expr>,
-    context: &Context<'_>,
-) -> Result<SelectPlan, SqlError> {
-    check::grouping(&plan, context.full_group_by)?;
-    check::distinct_order(&plan)?;
+/// Nesting of conditions that data nodes take.
+const FILTER_DEPTH_MAX: usize = lats_base::limits::PROGRAM_DEPTH_MAX - 8;
+
+/// How deep an expression is nested.
+pub fn depth(expr: &Expr) -> usize {
+    let mut deepest = 0;
+    let mut left = vec![(expr, 1)];
+    while let Some((expr, level)) = left.pop() {
+        deepest = deepest.max(level);
+        left.extend(crate::expr::children(expr).into_iter().map(|child| (child, level + 1)));
+    }
+    deepest
+}
+
+/// The aggregate functions, if all are of the plain kinds.
+fn aggregate_calls(select: &Select) -> Option<Vec<AggregateCall>> {
+    use AggregateKind as A;
+    let call = |call: &lats_engine::ir::Call| {
+        let kind = call.spec.kind;
+        let is_plain = matches!(kind, A::Count | A::CountStar | A::Sum | A::Avg | A::Min | A::Max);
+        (is_plain && call.args.len() <= 1).then(|| AggregateCall {
+            kind,
+            distinct: call.spec.distinct,
+            arg: call.args.first().cloned(),
+        })
+    };
+    select.calls.iter().map(call).collect()
+}
+
+fn finish(mut plan: SelectPlan, filter: Option<Expr>) -> SelectPlan {
     if let Some(table) = plan.table.clone() {
         plan.access = Access::choose(&table, filter);
         choose_order(&mut plan, &table);
@@ -229,7 +249,7 @@ fn finish(
     if fixed {
         plan.columns = Some(plan.columns_with(&[]));
     }
-    Ok(plan)
+    plan
 }
 
 /// A program that only reads; nothing for one that does nothing.
@@ -240,301 +260,9 @@ pub fn encode_program(filter: Option<Expr>, projection: Option<Vec<u16>>) -> Vec
     Program { filter, assignments: Vec::new(), projection, strict: false }.encode()
 }
 
-fn from_table(
-    select: &ast::Select,
-    context: &Context<'_>,
-) -> Result<(Option<Arc<Table>>, String), SqlError> {
-    match select.from.as_slice() {
-        [] => Ok((None, String::new())),
-        [only] if is_dual(only) => Ok((None, String::new())),
-        [only] => {
-            let (name, alias) = table_name(only)?;
-            let table = find_table(context.catalog, name, context.database)?;
-            let alias = alias.unwrap_or_else(|| table.def.name.clone());
-            Ok((Some(table), alias))
-        }
-        _ => Err(error::not_supported("joins")),
-    }
-}
-
-fn is_dual(from: &ast::TableWithJoins) -> bool {
-    from.joins.is_empty()
-        && matches!(table_name(from), Ok((name, None))
-            if single_name(name).is_ok_and(|n| n.eq_ignore_ascii_case("dual")))
-}
-
-/// The one table of a FROM clause and its alias.
-///
-/// # Errors
-/// 1235 for anything but a table.
-pub fn table_name(
-    from: &ast::TableWithJoins,
-) -> Result<(&ast::ObjectName, Option<String>), SqlError> {
-    if !from.joins.is_empty() {
-        return Err(error::not_supported("joins"));
-    }
-    match &from.relation {
-        ast::TableFactor::Table {
-            name,
-            alias,
-            args: None,
-            with_hints,
-            version: None,
-            with_ordinality: false,
-            partitions,
-            json_path: None,
-            sample: None,
-            index_hints: _,
-        } if with_hints.is_empty() && partitions.is_empty() => {
-            let alias = match alias {
-                Some(alias) if !alias.columns.is_empty() || alias.at.is_some() => {
-                    return Err(error::not_supported("column aliases"));
-                }
-                other => other.as_ref().map(|a| a.name.value.clone()),
-            };
-            Ok((name, alias))
-        }
-        ast::TableFactor::Derived { .. } => Err(error::not_supported("subqueries")),
-        other => {
-            let text: String = other.to_string().chars().take(100).collect();
-            Err(error::not_supported(&text))
-        }
-    }
-}
-
-fn outputs(
-    select: &ast::Select,
-    context: &Context<'_>,
-    binder: &mut Binder<'_>,
-) -> Result<Vec<Output>, SqlError> {
-    let texts = context.tokens.select_items(context.text);
-    let mut outputs = Vec::with_capacity(select.projection.len());
-    binder.aggregates_allowed = true;
-    for (at, item) in select.projection.iter().enumerate() {
-        match item {
-            SelectItem::UnnamedExpr(expr) => {
-                let bound = binder.bind_in("field list", expr)?;
-                let name = match expr {
-                    ast::Expr::Identifier(ident) => ident.value.clone(),
-                    ast::Expr::CompoundIdentifier(parts)
-                        if !parts.first().is_some_and(|p| p.value.starts_with('@')) =>
-                    {
-                        parts.last().map_or_else(String::new, |p| p.value.clone())
-                    }
-                    ast::Expr::Value(ast::ValueWithSpan {
-                        value:
-                            ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text),
-                        ..
-                    }) => text.clone(),
-                    _ => texts.get(at).cloned().unwrap_or_else(|| expr.to_string()),
-                };
-                outputs.push(Output { expr: bound, name });
-            }
-            SelectItem::ExprWithAlias { expr, alias } => {
-                let bound = binder.bind_in("field list", expr)?;
-                outputs.push(Output { expr: bound, name: alias.value.clone() });
-            }
-            SelectItem::Wildcard(options) => {
-                check::plain_wildcard(options)?;
-                star(binder, &mut outputs)?;
-            }
-            SelectItem::QualifiedWildcard(kind, options) => {
-                check::plain_wildcard(options)?;
-                check_qualifier(kind, binder)?;
-                star(binder, &mut outputs)?;
-            }
-            SelectItem::ExprWithAliases { .. } => {
-                return Err(error::not_supported("several aliases"));
-            }
-        }
-    }
-    binder.aggregates_allowed = false;
-    Ok(outputs)
-}
-
-fn star(binder: &Binder<'_>, outputs: &mut Vec<Output>) -> Result<(), SqlError> {
-    let Some(table) = binder.table else {
-        return Err(error::make(1096, "HY000", "No tables used"));
-    };
-    outputs.extend(
-        table
-            .visible()
-            .map(|at| Output { expr: Expr::Column(at), name: table.column_name(at).to_owned() }),
-    );
-    Ok(())
-}
-
-fn check_qualifier(
-    kind: &SelectItemQualifiedWildcardKind,
-    binder: &Binder<'_>,
-) -> Result<(), SqlError> {
-    let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
-        return Err(error::not_supported("this form of *"));
-    };
-    let (database, table) = crate::table::split_name(name, Some(""))?;
-    let fits = binder.table.is_some_and(|t| database.is_empty() || t.def.database == database);
-    if fits && table == binder.alias {
-        return Ok(());
-    }
-    Err(error::make(1051, "42S02", &format!("Unknown table '{table}'")))
-}
-
-fn select_names(outputs: &[Output], binder: &mut Binder<'_>) {
-    binder.select_names = outputs
-        .iter()
-        .rev()
-        .map(|output| (output.name.to_lowercase(), output.expr.clone()))
-        .collect();
-}
-
-/// A select list's expression by its number or its name.
-fn by_position_or_name(
-    expr: &ast::Expr,
-    outputs: &[Output],
-    clause: &str,
-    names_first: bool,
-) -> Result<Option<Expr>, SqlError> {
-    match expr {
-        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) => {
-            let at = text.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-            match at.and_then(|at| outputs.get(at)) {
-                Some(output) => Ok(Some(output.expr.clone())),
-                None => Err(error::unknown_column(text, clause)),
-            }
-        }
-        ast::Expr::Identifier(ident) if names_first && !ident.value.starts_with('@') => {
-            let found = outputs.iter().find(|o| o.name.eq_ignore_ascii_case(&ident.value));
-            Ok(found.map(|o| o.expr.clone()))
-        }
-        _ => Ok(None),
-    }
-}
-
-fn group_keys(
-    group_by: &ast::GroupByExpr,
-    outputs: &[Output],
-    binder: &mut Binder<'_>,
-) -> Result<Vec<Expr>, SqlError> {
-    let ast::GroupByExpr::Expressions(list, modifiers) = group_by else {
-        return Err(error::not_supported("GROUP BY ALL"));
-    };
-    if !modifiers.is_empty() {
-        return Err(error::not_supported("GROUP BY … WITH"));
-    }
-    select_names(outputs, binder);
-    let mut keys = Vec::with_capacity(list.len());
-    for expr in list {
-        let key = match by_position_or_name(expr, outputs, "group statement", false)? {
-            Some(found) => found,
-            None => binder.bind_in("group statement", expr)?,
-        };
-        if crate::expr::has_aggregates(&key) {
-            return Err(error::make(1056, "42000", &format!("Can't group on '{expr}'")));
-        }
-        keys.push(key);
-    }
-    binder.select_names.clear();
-    Ok(keys)
-}
-
-fn having(
-    select: &ast::Select,
-    outputs: &[Output],
-    binder: &mut Binder<'_>,
-) -> Result<Option<Expr>, SqlError> {
-    let Some(having) = &select.having else { return Ok(None) };
-    select_names(outputs, binder);
-    binder.aggregates_allowed = true;
-    let bound = binder.bind_in("having clause", having)?;
-    binder.aggregates_allowed = false;
-    binder.select_names.clear();
-    Ok(Some(bound))
-}
-
-/// Binds ORDER BY.
-///
-/// # Errors
-/// What MySQL says, or 1235.
-pub fn order_by(
-    order_by: Option<&ast::OrderBy>,
-    outputs: &[Output],
-    binder: &mut Binder<'_>,
-) -> Result<Vec<(Expr, bool)>, SqlError> {
-    let Some(order_by) = order_by else { return Ok(Vec::new()) };
-    let ast::OrderByKind::Expressions(list) = &order_by.kind else {
-        return Err(error::not_supported("ORDER BY ALL"));
-    };
-    if order_by.interpolate.is_some() {
-        return Err(error::not_supported("INTERPOLATE"));
-    }
-    select_names(outputs, binder);
-    binder.aggregates_allowed = true;
-    let bound = order_list(list, outputs, binder);
-    binder.aggregates_allowed = false;
-    binder.select_names.clear();
-    bound
-}
-
-/// Binds a list of ORDER BY.
-///
-/// # Errors
-/// As [`order_by`].
-pub fn order_list(
-    list: &[ast::OrderByExpr],
-    outputs: &[Output],
-    binder: &mut Binder<'_>,
-) -> Result<Vec<(Expr, bool)>, SqlError> {
-    let mut order = Vec::with_capacity(list.len());
-    for item in list {
-        if item.options.nulls_first.is_some() || item.with_fill.is_some() {
-            return Err(error::not_supported("this form of ORDER BY"));
-        }
-        let expr = match by_position_or_name(&item.expr, outputs, "order clause", true)? {
-            Some(found) => found,
-            None => binder.bind_in("order clause", &item.expr)?,
-        };
-        // A constant orders nothing.
-        if !crate::expr::is_constant(&expr) {
-            order.push((expr, item.options.asc == Some(false)));
-        }
-    }
-    Ok(order)
-}
-
-fn limit(clause: Option<&ast::LimitClause>, binder: &mut Binder<'_>) -> Result<Limit, SqlError> {
-    let (count, offset) = match clause {
-        None => (None, None),
-        Some(ast::LimitClause::LimitOffset { limit, offset, limit_by }) => {
-            if !limit_by.is_empty() {
-                return Err(error::not_supported("LIMIT BY"));
-            }
-            (limit.as_ref(), offset.as_ref().map(|o| &o.value))
-        }
-        Some(ast::LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
-    };
-    let count = count.map(|e| limit_value(e, binder)).transpose()?;
-    let offset = offset.map(|e| limit_value(e, binder)).transpose()?;
-    Ok(Limit { count, offset })
-}
-
-/// Binds a number of rows.
-///
-/// # Errors
-/// 1064 for anything but a number or `?`.
-pub fn limit_value(expr: &ast::Expr, binder: &mut Binder<'_>) -> Result<Expr, SqlError> {
-    match expr {
-        ast::Expr::Value(value)
-            if matches!(value.value, ast::Value::Number(..) | ast::Value::Placeholder(_)) =>
-        {
-            match binder.bind_in("limit clause", expr)? {
-                Expr::Literal(Value::Decimal(_) | Value::Double(_)) => {
-                    Err(error::syntax(&format!("near 'LIMIT {expr}'")))
-                }
-                bound => Ok(bound),
-            }
-        }
-        _ => Err(error::syntax(&format!("near 'LIMIT {expr}'"))),
-    }
+/// A column's position in its table; tables have fewer than that many columns.
+pub(crate) fn column_number(number: u32) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
 }
 
 fn choose_order(plan: &mut SelectPlan, table: &Table) {
@@ -542,7 +270,9 @@ fn choose_order(plan: &mut SelectPlan, table: &Table) {
         .order
         .iter()
         .map(|(expr, descending)| match expr {
-            Expr::Column(at) if usize::from(*at) < table.types.len() => Some((*at, *descending)),
+            Expr::Column(at) if (*at as usize) < table.types.len() => {
+                Some((column_number(*at), *descending))
+            }
             _ => None,
         })
         .collect();
@@ -565,9 +295,9 @@ fn choose_order(plan: &mut SelectPlan, table: &Table) {
 
 fn project(plan: &mut SelectPlan, table: &Table) {
     let mut needed = std::collections::BTreeSet::new();
-    let mut visit = |number: u16| {
-        if usize::from(number) < table.types.len() {
-            needed.insert(number);
+    let mut visit = |number: u32| {
+        if (number as usize) < table.types.len() {
+            needed.insert(column_number(number));
         }
     };
     let grouping = plan.grouping.iter();

@@ -1,14 +1,17 @@
 //! Plans of UPDATE and DELETE.
 
-use super::select::{Context, encode_program, limit_value, order_list, table_name};
+use super::select::{column_number, encode_program};
 use super::{Limit, insert};
 use crate::access::Access;
 use crate::bind::{Binder, hex_beside};
 use crate::error;
 use crate::expr::{External, has_externals};
+use crate::syntax::{Context, optional_name};
 use crate::table::{Table, check_not_system, find_table};
+use lats_mysql_syntax::tree::{
+    self, Delete, DeleteFrom, ExprId, OrderItem, TableName, Text, Update,
+};
 use lats_values::{Expr, Program, SqlError};
-use sqlparser::ast;
 use std::sync::Arc;
 
 /// An UPDATE or DELETE.
@@ -52,39 +55,26 @@ impl WritePlan {
     }
 }
 
-/// Plans an UPDATE.
+type Planned = (WritePlan, Vec<External>, u16);
+
+/// Plans an UPDATE of one table without subqueries; none for others.
 ///
 /// # Errors
 /// What MySQL says, or 1235.
-pub fn plan_update(
-    update: &ast::Update,
-    context: &Context<'_>,
-) -> Result<(WritePlan, Vec<External>, u16), SqlError> {
-    let ast::Update {
-        update_token: _,
-        optimizer_hints: _,
-        table,
-        assignments,
-        from,
-        selection,
-        returning,
-        output,
-        or,
-        order_by,
-        limit,
-    } = update;
-    if from.is_some() || returning.is_some() || output.is_some() || or.is_some() {
-        return Err(error::not_supported("this form of UPDATE"));
+pub fn plan_update(update: &Update, context: &Context<'_>) -> Result<Option<Planned>, SqlError> {
+    if update.is_ignore {
+        return Err(error::not_supported("UPDATE IGNORE"));
     }
-    let (name, alias) = table_name(table)?;
-    let table = find_table(context.catalog, name, context.database)?;
-    check_not_system(&table.def.database)?;
-    let alias = alias.unwrap_or_else(|| table.def.name.clone());
-    let mut binder = Binder::new(Some(&table), &alias).with_placeholders(context.tokens);
-    let mut bound = Vec::with_capacity(assignments.len());
-    for assignment in assignments {
-        let column = update_target(&table, &alias, assignment)?;
-        bound.push((column, update_value(&table, column, &assignment.value, &mut binder)?));
+    let Some((table, alias)) = one_table(&update.tables, context)? else { return Ok(None) };
+    if update.with.is_some() {
+        return Ok(None);
+    }
+    let mut binder = Binder::new(context);
+    binder.add_table(&table, &alias);
+    let mut bound = Vec::with_capacity(update.assignments.len());
+    for assignment in &update.assignments {
+        let column = insert::target(&mut binder, &table, assignment.column)?;
+        bound.push((column, update_value(&table, column, assignment.value, &mut binder)?));
     }
     // What an AUTO_INCREMENT column becomes must be known here, for the sequence.
     let keyed = bound.iter().any(|(column, _)| {
@@ -97,7 +87,8 @@ pub fn plan_update(
         .iter()
         .zip(0u16..)
         .any(|(def, at)| def.on_update_now && !bound.iter().any(|(column, _)| *column == at));
-    let clauses = Clauses { selection: selection.as_ref(), order_by, limit: limit.as_ref() };
+    let clauses =
+        Clauses { filter: update.filter, order: &update.order, limit: update.limit.as_ref() };
     let (access, order, limit) = clauses.bind(&table, &mut binder)?;
     let plan = WritePlan {
         access,
@@ -113,42 +104,23 @@ pub fn plan_update(
     finish(plan, &table, binder)
 }
 
-/// Plans a DELETE.
+/// Plans a DELETE from one table without subqueries; none for others.
 ///
 /// # Errors
 /// What MySQL says, or 1235.
-pub fn plan_delete(
-    delete: &ast::Delete,
-    context: &Context<'_>,
-) -> Result<(WritePlan, Vec<External>, u16), SqlError> {
-    let ast::Delete {
-        delete_token: _,
-        optimizer_hints: _,
-        tables,
-        from,
-        using,
-        selection,
-        returning,
-        output,
-        order_by,
-        limit,
-    } = delete;
-    if !tables.is_empty() || using.is_some() {
-        return Err(error::not_supported("DELETE from several tables"));
+pub fn plan_delete(delete: &Delete, context: &Context<'_>) -> Result<Option<Planned>, SqlError> {
+    if delete.is_ignore {
+        return Err(error::not_supported("DELETE IGNORE"));
     }
-    if returning.is_some() || output.is_some() {
-        return Err(error::not_supported("this form of DELETE"));
+    let DeleteFrom::One { table, alias, partitions } = &delete.from else { return Ok(None) };
+    if delete.with.is_some() {
+        return Ok(None);
     }
-    let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = from;
-    let [from] = from.as_slice() else {
-        return Err(error::not_supported("DELETE from several tables"));
-    };
-    let (name, alias) = table_name(from)?;
-    let table = find_table(context.catalog, name, context.database)?;
-    check_not_system(&table.def.database)?;
-    let alias = alias.unwrap_or_else(|| table.def.name.clone());
-    let mut binder = Binder::new(Some(&table), &alias).with_placeholders(context.tokens);
-    let clauses = Clauses { selection: selection.as_ref(), order_by, limit: limit.as_ref() };
+    let (table, alias) = named(table, *alias, partitions, context)?;
+    let mut binder = Binder::new(context);
+    binder.add_table(&table, &alias);
+    let clauses =
+        Clauses { filter: delete.filter, order: &delete.order, limit: delete.limit.as_ref() };
     let (access, order, limit) = clauses.bind(&table, &mut binder)?;
     let plan = WritePlan {
         access,
@@ -164,19 +136,58 @@ pub fn plan_delete(
     finish(plan, &table, binder)
 }
 
+type Named = (Arc<Table>, String);
+
+fn one_table(tables: &[tree::TableId], context: &Context<'_>) -> Result<Option<Named>, SqlError> {
+    let [only] = tables else { return Ok(None) };
+    match context.tree().table(*only) {
+        // Hints about indexes are about joins and scans: rows are the same without them.
+        tree::Table::Named { name, partitions, alias, hints: _ } => {
+            named(name, *alias, partitions, context).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn named(
+    name: &TableName,
+    alias: Text,
+    partitions: &[Text],
+    context: &Context<'_>,
+) -> Result<Named, SqlError> {
+    if !partitions.is_empty() {
+        return Err(error::not_supported("PARTITION (…)"));
+    }
+    let tree = context.tree();
+    let table = find_table(context.catalog, tree, name, context.database)?;
+    check_not_system(&table.def.database)?;
+    let alias = optional_name(tree, alias)?.unwrap_or(&table.def.name).to_owned();
+    Ok((table, alias))
+}
+
 struct Clauses<'a> {
-    selection: Option<&'a ast::Expr>,
-    order_by: &'a [ast::OrderByExpr],
-    limit: Option<&'a ast::Expr>,
+    filter: Option<ExprId>,
+    order: &'a [OrderItem],
+    limit: Option<&'a tree::Limit>,
 }
 
 type BoundClauses = (Access, Vec<(Expr, bool)>, Limit);
 
 impl Clauses<'_> {
     fn bind(&self, table: &Table, binder: &mut Binder<'_>) -> Result<BoundClauses, SqlError> {
-        let filter = self.selection.map(|e| binder.bind_in("where clause", e)).transpose()?;
-        let order = order_list(self.order_by, &[], binder)?;
-        let count = self.limit.map(|e| limit_value(e, binder)).transpose()?;
+        let filter = self.filter.map(|e| binder.bind_in("where clause", e)).transpose()?;
+        let filter = filter.map(|filter| hex_beside(filter, true));
+        let mut order = Vec::with_capacity(self.order.len());
+        for item in self.order {
+            let value = binder.bind_in("order clause", item.value)?;
+            if !crate::expr::is_constant(&value) {
+                order.push((value, item.direction == tree::Direction::Descending));
+            }
+        }
+        let (count, _) = match self.limit {
+            Some(limit) => binder.limit(limit)?,
+            None => (None, None),
+        };
         Ok((Access::choose(table, filter), order, Limit { count, offset: None }))
     }
 }
@@ -185,13 +196,16 @@ fn finish(
     mut plan: WritePlan,
     table: &Table,
     binder: Binder<'_>,
-) -> Result<(WritePlan, Vec<External>, u16), SqlError> {
+) -> Result<Option<Planned>, SqlError> {
     binder.check_limits()?;
+    if binder.has_subqueries() {
+        return Ok(None);
+    }
     let columns: Option<Vec<(u16, bool)>> = plan
         .order
         .iter()
         .map(|(expr, descending)| match expr {
-            Expr::Column(at) => Some((*at, *descending)),
+            Expr::Column(at) => Some((column_number(*at), *descending)),
             _ => None,
         })
         .collect();
@@ -206,36 +220,18 @@ fn finish(
     if !dynamic && !plan.by_image {
         plan.program = Some(plan.row_program(plan.access.residual.clone(), &[]));
     }
-    let Binder { externals, parameters, .. } = binder;
-    Ok((plan, externals, parameters))
+    let parameters = binder.parameters();
+    Ok(Some((plan, binder.externals, parameters)))
 }
 
-fn update_target(
-    table: &Table,
-    alias: &str,
-    assignment: &ast::Assignment,
-) -> Result<u16, SqlError> {
-    if let ast::AssignmentTarget::ColumnName(name) = &assignment.target
-        && let [ast::ObjectNamePart::Identifier(first), ast::ObjectNamePart::Identifier(last)] =
-            name.0.as_slice()
-        && first.value == alias
-    {
-        let found = table.column(&last.value);
-        return found.ok_or_else(|| error::unknown_column(&name.to_string(), "field list"));
-    }
-    insert::assigned(table, assignment)
-}
-
-pub(super) fn update_value(
+/// What a column becomes.
+pub(crate) fn update_value(
     table: &Table,
     column: u16,
-    value: &ast::Expr,
+    value: ExprId,
     binder: &mut Binder<'_>,
 ) -> Result<Expr, SqlError> {
-    if let ast::Expr::Identifier(ident) = value
-        && ident.quote_style.is_none()
-        && ident.value.eq_ignore_ascii_case("DEFAULT")
-    {
+    if matches!(binder.tree().expr(value), tree::Expr::Default) {
         use lats_catalog::DefaultValue;
         let def = &table.def.columns[usize::from(column)];
         return match &def.default {
@@ -243,6 +239,10 @@ pub(super) fn update_value(
             DefaultValue::Now => Ok(binder.external(External::Now(def.column_type.kind.fsp()))),
             DefaultValue::None if def.column_type.nullable => {
                 Ok(Expr::Literal(lats_values::Value::Null))
+            }
+            // The column's own default is 0, as in MySQL.
+            DefaultValue::None if def.auto_increment => {
+                Ok(Expr::Literal(lats_values::Value::Int(0)))
             }
             DefaultValue::None => Err(error::no_default(&def.name)),
         };

@@ -12,7 +12,7 @@ const TEXT_BYTES_MAX: usize = 4 << 10;
 /// A bounded cache; the plan that was not used for the longest time goes first.
 #[derive(Default)]
 pub struct PlanCache {
-    plans: Map<Box<str>, Entry>,
+    plans: Map<Box<[u8]>, Entry>,
     clock: u64,
 }
 
@@ -23,7 +23,7 @@ struct Entry {
 
 impl PlanCache {
     /// The plan for a text.
-    pub fn get(&mut self, text: &str) -> Option<Arc<Prepared>> {
+    pub fn get(&mut self, text: &[u8]) -> Option<Arc<Prepared>> {
         self.clock += 1;
         let entry = self.plans.get_mut(text)?;
         entry.used = self.clock;
@@ -31,7 +31,7 @@ impl PlanCache {
     }
 
     /// Keeps a plan.
-    pub fn insert(&mut self, text: &str, prepared: Arc<Prepared>) {
+    pub fn insert(&mut self, text: &[u8], prepared: Arc<Prepared>) {
         if text.len() > TEXT_BYTES_MAX {
             return;
         }

@@ -1,90 +1,118 @@
-//! Statements that need no plan: transaction control, USE, and DDL.
+//! Statements that need no plan: transaction control, USE, and definitions.
 
 use super::{Done, Outcome, Session};
 use crate::error::{self, Failure};
+use crate::set::COMPLETION_CHAIN;
 use crate::store::Store;
-use lats_values::SqlError;
-use sqlparser::ast::{self, Statement, TransactionAccessMode, TransactionMode, Use};
+use crate::syntax::name;
+use lats_mysql_syntax::Parsed;
+use lats_mysql_syntax::tree::{Access, Completion, ExplainWhat, Statement};
 
 impl<S: Store> Session<S> {
-    pub(super) async fn other(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
-        match statement {
-            Statement::StartTransaction {
-                modes,
-                modifier: None,
-                statements,
-                exception: None,
-                has_end_keyword: false,
-                ..
-            } if statements.is_empty() => {
-                let read_only = read_only(modes)?;
+    pub(super) async fn other(&mut self, parsed: &Parsed) -> Result<Outcome, Failure> {
+        let tree = &parsed.tree;
+        match &parsed.statement {
+            Statement::StartTransaction { with_consistent_snapshot: true, .. } => {
+                return Err(error::not_supported("WITH CONSISTENT SNAPSHOT").into());
+            }
+            Statement::StartTransaction { access, .. } => {
+                let read_only = match access {
+                    Access::None => None,
+                    Access::ReadOnly => Some(true),
+                    Access::ReadWrite => Some(false),
+                };
                 self.begin(read_only).await?;
             }
-            Statement::Commit { chain, modifier: None, end: false } => {
-                self.commit().await?;
-                self.chain(*chain);
+            Statement::Commit(completion) => self.complete(*completion, true).await?,
+            Statement::Rollback(completion) => self.complete(*completion, false).await?,
+            Statement::RollbackTo(savepoint) => self.rollback_to(name(tree, *savepoint)?).await?,
+            Statement::Savepoint(savepoint) => self.set_savepoint(name(tree, *savepoint)?),
+            Statement::ReleaseSavepoint(savepoint) => {
+                self.release_savepoint(name(tree, *savepoint)?)?;
             }
-            Statement::Rollback { chain, savepoint: None } => {
-                self.rollback().await;
-                self.chain(*chain);
+            Statement::Use(database) => self.use_database(name(tree, *database)?)?,
+            // Nothing can be locked.
+            Statement::UnlockTables | Statement::UnlockInstance => {}
+            other => {
+                if let Some(what) = refused(other) {
+                    return Err(error::not_supported(&what).into());
+                }
+                return self.define(parsed).await;
             }
-            Statement::Rollback { chain: false, savepoint: Some(name) } => {
-                self.rollback_to(&name.value).await?;
-            }
-            Statement::Savepoint { name } => self.set_savepoint(&name.value),
-            Statement::ReleaseSavepoint { name } => self.release_savepoint(&name.value)?,
-            Statement::Use(Use::Object(name)) => {
-                self.use_database(&crate::table::single_name(name)?)?;
-            }
-            Statement::LockTables { .. } => {
-                return Err(error::not_supported("LOCK TABLES").into());
-            }
-            Statement::UnlockTables => {}
-            other => return self.define(other).await,
         }
         Ok(Done::nothing())
     }
 
-    /// A change of definitions. It waits for disks as a commit does.
-    async fn define(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
-        let outcome = match statement {
-            Statement::CreateTable(create) => self.create_table(create).await,
-            Statement::CreateIndex(create) => self.create_index(create).await,
-            Statement::CreateDatabase { .. } | Statement::CreateSchema { .. } => {
-                self.create_database(statement).await
-            }
-            Statement::Drop { .. } => self.drop_object(statement).await,
-            Statement::Truncate(truncate) => self.truncate(truncate).await,
-            other => Err(refused(other).into()),
-        }?;
-        if self.variables.wants_disk() {
-            self.shared.store.all_durable().await?;
+    /// True if the last statement failed: then its error is the last of the warnings.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error_count > 0
+    }
+
+    /// COMMIT and ROLLBACK. What follows AND CHAIN is like the transaction before.
+    async fn complete(&mut self, completion: Completion, commits: bool) -> Result<(), Failure> {
+        if completion.release == Some(true) {
+            return Err(error::not_supported("RELEASE").into());
         }
-        Ok(outcome)
-    }
-
-    fn chain(&mut self, chain: bool) {
-        self.explicit = chain;
+        let chain = completion.chain.unwrap_or_else(|| {
+            self.variables.get("completion_type").to_display() == COMPLETION_CHAIN
+        });
+        let (read_only, isolation) = (self.read_only, self.isolation.clone());
+        match commits {
+            true => self.commit().await?,
+            false => self.rollback().await,
+        }
+        if chain {
+            self.explicit = true;
+            self.read_only = read_only;
+            self.isolation = isolation;
+        }
+        Ok(())
     }
 }
 
-fn read_only(modes: &[TransactionMode]) -> Result<Option<bool>, SqlError> {
-    match modes {
-        [] => Ok(None),
-        [TransactionMode::AccessMode(TransactionAccessMode::ReadOnly)] => Ok(Some(true)),
-        [TransactionMode::AccessMode(TransactionAccessMode::ReadWrite)] => Ok(Some(false)),
-        _ => Err(error::not_supported("this form of START TRANSACTION")),
-    }
-}
-
-fn refused(statement: &Statement) -> SqlError {
+/// What a statement is called if LatsDB does not run it.
+fn refused(statement: &Statement) -> Option<String> {
+    use Statement as S;
     let what = match statement {
-        Statement::CreateView(_) => "views".to_owned(),
-        Statement::CreateTrigger(_) => "triggers".to_owned(),
-        Statement::CreateProcedure { .. } => "procedures".to_owned(),
-        Statement::CreateFunction(_) => "functions".to_owned(),
-        Statement::AlterTable(ast::AlterTable { .. }) => "ALTER TABLE".to_owned(),
-        other => other.to_string().chars().take(60).collect(),
+        S::CreateTable(create) if create.is_temporary => "TEMPORARY tables",
+        S::DropTables { is_temporary: true, .. } => "TEMPORARY tables",
+        S::CreateTable(_) | S::DropTables { .. } | S::CreateIndex(_) | S::DropIndex { .. } => {
+            return None;
+        }
+        S::CreateDatabase { .. } | S::DropDatabase { .. } | S::Truncate(_) => return None,
+        S::AlterTable(_) => "ALTER TABLE",
+        S::AlterDatabase { .. } => "ALTER DATABASE",
+        S::CreateView(_) | S::DropViews { .. } => "views",
+        S::RenameTables(_) => "RENAME TABLE",
+        S::LockTables(_) => "LOCK TABLES",
+        S::LockInstance => "LOCK INSTANCE FOR BACKUP",
+        S::SetRole { .. } => "SET ROLE",
+        S::SetDefaultRole { .. } => "SET DEFAULT ROLE",
+        S::Explain(explain) => match (&explain.what, explain.is_analyze) {
+            (ExplainWhat::Connection(_), _) => "EXPLAIN FOR CONNECTION",
+            (_, true) => "EXPLAIN ANALYZE",
+            _ => "EXPLAIN",
+        },
+        S::Help(_) => "HELP",
+        S::Prepare { .. } => "PREPARE as a statement",
+        S::Execute { .. } => "EXECUTE as a statement",
+        S::Deallocate(_) => "DEALLOCATE as a statement",
+        S::Call { .. } => "CALL",
+        S::Do(_) => "DO",
+        S::Kill { .. } => "KILL",
+        S::Flush { .. } => "FLUSH",
+        S::ResetPersist { .. } => "RESET PERSIST",
+        S::TableAdmin(admin) => return Some(format!("{} TABLE", admin.verb.name())),
+        S::User(user) if user.is_alter => "ALTER USER",
+        S::User(_) => "CREATE USER",
+        S::DropUsers { is_role: true, .. } => "DROP ROLE",
+        S::DropUsers { .. } => "DROP USER",
+        S::CreateRoles { .. } => "CREATE ROLE",
+        S::RenameUsers(_) => "RENAME USER",
+        S::Grant(grant) if grant.is_revoke => "REVOKE",
+        S::Grant(_) => "GRANT",
+        S::Other { name, .. } => name,
+        _ => return None,
     };
-    error::not_supported(&what)
+    Some(what.to_owned())
 }

@@ -160,6 +160,7 @@ impl<S: Store> Session<S> {
         }
         if let Failure::Sql(error) = &failure {
             self.warnings = vec![error.clone()];
+            self.error_count = 1;
         }
         failure
     }

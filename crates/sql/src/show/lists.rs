@@ -1,7 +1,7 @@
 //! What SHOW lists that is not in the catalog.
 
 use super::{Rows, Subject, number_type, text_type};
-use crate::error::Failure;
+use crate::error::{self, Failure};
 use crate::session::Session;
 use crate::store::Store;
 use crate::variables::Variables;
@@ -90,6 +90,7 @@ const TABLE_STATUS: [&str; 18] = [
     "Comment",
 ];
 pub(super) const OPEN_TABLES: [&str; 4] = ["Database", "Table", "In_use", "Name_locked"];
+pub(super) const PROFILES: [&str; 3] = ["#Query_ID", "Duration", "Query"];
 
 /// The columns of what is shown.
 pub(super) fn columns(subject: &Subject) -> Vec<(String, ColumnType)> {
@@ -127,11 +128,13 @@ fn names(subject: &Subject) -> &'static [&'static str] {
         }
         Subject::Charset => &["Charset", "Description", "Default collation", "#Maxlen"],
         Subject::Warnings { .. } => &["Level", "#Code", "Message"],
+        Subject::Count { errors_only: false } => &["#@@session.warning_count"],
+        Subject::Count { errors_only: true } => &["#@@session.error_count"],
         Subject::ProcessList => &["#Id", "User", "Host", "db", "Command", "#Time", "State", "Info"],
         Subject::Plugins => &["Name", "Status", "Type", "Library", "License"],
         Subject::Privileges => &["Privilege", "Context", "Comment"],
-        Subject::Grants => &["Grants"],
-        Subject::Empty(names) => names,
+        Subject::Grants { .. } => &["Grants"],
+        Subject::Empty { columns, .. } => columns,
     }
 }
 
@@ -155,12 +158,13 @@ impl<S: Store> Session<S> {
             Subject::Collation => collations(),
             Subject::Charset => charsets(),
             Subject::Warnings { errors_only } => self.show_warnings(*errors_only),
+            Subject::Count { errors_only } => {
+                let count = self.show_warnings(*errors_only).len();
+                vec![vec![Value::UInt(u64::try_from(count).unwrap_or(u64::MAX))]]
+            }
             Subject::ProcessList => self.show_processes(),
-            Subject::Grants => vec![texts(&[&format!(
-                "GRANT ALL PRIVILEGES ON *.* TO `{}`@`{}`",
-                self.client.user, self.client.host
-            )])],
-            Subject::Plugins | Subject::Privileges | Subject::Empty(_) => Vec::new(),
+            Subject::Grants { user } => self.show_grants(user.as_ref())?,
+            Subject::Plugins | Subject::Privileges => Vec::new(),
             other => self.show_catalog(other)?,
         };
         Ok(Rows { columns: columns(subject), rows })
@@ -174,20 +178,38 @@ impl<S: Store> Session<S> {
     }
 
     fn show_warnings(&self, errors_only: bool) -> Vec<Vec<Value>> {
-        let level = |errno: u16| match errno {
-            1051 | 1062 | 1265 | 1264 | 1292 | 1365 | 1364 | 1366 | 1048 => "Warning",
-            1007 | 1008 | 1050 => "Note",
-            _ => "Error",
+        let error = self.has_failed().then(|| self.warnings.len().saturating_sub(1));
+        let level = |(at, errno): (usize, u16)| match errno {
+            _ if error == Some(at) => "Error",
+            1003 | 1007 | 1008 | 1050 | 1051 | 1305 => "Note",
+            _ => "Warning",
         };
         self.warnings
             .iter()
-            .map(|w| (level(w.errno), w))
+            .enumerate()
+            .map(|(at, warning)| (level((at, warning.errno)), warning))
             .filter(|(level, _)| !errors_only || *level == "Error")
-            .map(|(level, w)| {
-                let code = Value::UInt(u64::from(w.errno));
-                vec![Value::text(level), code, Value::text(&w.message)]
+            .map(|(level, warning)| {
+                let code = Value::UInt(u64::from(warning.errno));
+                vec![Value::text(level), code, Value::text(&warning.message)]
             })
             .collect()
+    }
+
+    /// There is one account, which may do everything.
+    fn show_grants(
+        &self,
+        user: Option<&(String, Option<String>)>,
+    ) -> Result<Vec<Vec<Value>>, Failure> {
+        let (own, host) = (&self.client.user, &self.client.host);
+        if let Some((user, at)) = user
+            && (user != own || at.as_ref().is_some_and(|at| at != "%" && at != host))
+        {
+            let at = at.as_deref().unwrap_or("%");
+            let text = format!("There is no such grant defined for user '{user}' on host '{at}'");
+            return Err(error::make(1141, "42000", &text).into());
+        }
+        Ok(vec![texts(&[&format!("GRANT ALL PRIVILEGES ON *.* TO `{own}`@`{host}`")])])
     }
 
     fn show_processes(&self) -> Vec<Vec<Value>> {

@@ -38,22 +38,20 @@ impl<S: Store> Session<S> {
                 };
                 names.into_iter().map(row).collect()
             }
-            Subject::Columns { database, table, full } => {
-                show_columns(find(&catalog, database, table)?, *full)
+            Subject::Columns { database, table, full, extended } => {
+                show_columns(find(&catalog, database, table)?, *full, *extended)
             }
             Subject::CreateTable { database, table } => {
                 let def = find(&catalog, database, table)?;
                 vec![texts(&[table, &create_table(def)])]
             }
-            Subject::CreateDatabase { database } => {
+            Subject::CreateDatabase { database, if_not_exists } => {
                 known(database)?;
-                let text = format!(
-                    "CREATE DATABASE `{database}` /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE \
-                     utf8mb4_0900_ai_ci */"
-                );
-                vec![texts(&[database, &text])]
+                vec![texts(&[database, &create_database(database, *if_not_exists)])]
             }
-            Subject::Index { database, table } => show_index(find(&catalog, database, table)?),
+            Subject::Index { database, table, extended } => {
+                show_index(find(&catalog, database, table)?, *extended)
+            }
             Subject::TableStatus { database } => {
                 known(database)?;
                 let of = catalog.tables.values().filter(|t| t.database == *database);
@@ -61,9 +59,22 @@ impl<S: Store> Session<S> {
                 rows.sort_unstable_by(|a, b| a.name.cmp(&b.name));
                 rows.into_iter().map(table_status).collect()
             }
+            Subject::Empty { database: Some(database), .. } => {
+                known(database)?;
+                Vec::new()
+            }
             _ => Vec::new(),
         })
     }
+}
+
+fn create_database(database: &str, if_not_exists: bool) -> String {
+    let condition = if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" };
+    format!(
+        "CREATE DATABASE {condition}{} /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE \
+         utf8mb4_0900_ai_ci */",
+        quoted(database)
+    )
 }
 
 fn visible(table: &TableDef) -> impl Iterator<Item = (&ColumnDef, u16)> {
@@ -89,9 +100,10 @@ fn extra(column: &ColumnDef) -> String {
     words.join(" ")
 }
 
-fn show_columns(table: &TableDef, full: bool) -> Vec<Vec<Value>> {
+fn show_columns(table: &TableDef, full: bool, extended: bool) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
-    for (column, at) in visible(table) {
+    let columns = table.columns.iter().zip(0u16..);
+    for (column, at) in columns.filter(|(column, _)| extended || !column.hidden) {
         let kind = &column.column_type;
         let mut row = texts(&[&column.name, &kind.sql_name()]);
         if full {
@@ -113,10 +125,10 @@ fn show_columns(table: &TableDef, full: bool) -> Vec<Vec<Value>> {
     rows
 }
 
-fn show_index(table: &TableDef) -> Vec<Vec<Value>> {
+fn show_index(table: &TableDef, extended: bool) -> Vec<Vec<Value>> {
     let hidden = |at: &u16| table.columns.get(usize::from(*at)).is_some_and(|c| c.hidden);
-    let primary =
-        (!table.primary_key.iter().any(hidden)).then_some(("PRIMARY", 0, &table.primary_key));
+    let has_primary = extended || !table.primary_key.iter().any(hidden);
+    let primary = has_primary.then_some(("PRIMARY", 0, &table.primary_key));
     let secondary = complete_indexes(table)
         .map(|i| (i.name.as_str(), u64::from(i.unique.is_none()), &i.columns));
     let mut rows = Vec::new();

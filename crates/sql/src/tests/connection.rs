@@ -86,8 +86,9 @@ async fn text_statements() {
     assert_eq!(rows[4], [1, b'2', 0xFB]);
     let err = line.command(3, b"SELECT nope").await;
     assert_eq!(&err[..9], [0xFF, 0x1E, 0x04, b'#', b'4', b'2', b'S', b'2', b'2']);
-    let err = line.command(3, b"SELECT '\xFF'").await;
-    assert_eq!(err[0], 0xFF);
+    // Bytes that are no text are a string of bytes.
+    assert_eq!(line.command(3, b"SELECT HEX('\xFF')").await, [1]);
+    assert_eq!(line.rows().await[2], [2, b'F', b'F']);
     assert_eq!(line.command(14, b"").await[0], 0);
     assert_eq!(line.command(200, b"").await[0], 0xFF);
     line.send(0, &[1]).await;

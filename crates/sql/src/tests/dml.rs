@@ -64,11 +64,11 @@ fn rows_of_literals() {
          INSERT INTO t (k, c) VALUES (1)
          => ERROR 1136 Column count doesn't match value count at row 1
          INSERT INTO t (k) VALUES (1) RETURNING id
-         => ERROR 1235 This version of LatsDB doesn't yet support 'RETURNING'
+         => ERROR 1064 …
          INSERT INTO nope VALUES (1)
          => ERROR 1146 Table 'test.nope' doesn't exist
          INSERT INTO t VALUES (1, 2, 'a') ORDER BY 1
-         => ERROR 1235 This version of LatsDB doesn't yet support 'this form of INSERT'
+         => ERROR 1064 …
          SET sql_mode = ''
          => ok 0
          INSERT INTO t VALUES (30, NULL, 'a'), (31, -1, 'toolong')

@@ -7,23 +7,9 @@ fn not_supported_yet() {
     let mut desk = Desk::new();
     desk.run("CREATE TABLE t (id INT PRIMARY KEY, k INT); INSERT INTO t VALUES (1, 1)");
     let statements = [
-        "SELECT * FROM t a JOIN t b ON a.id = b.id",
-        "SELECT * FROM t, t b",
-        "SELECT (SELECT 1)",
-        "SELECT * FROM (SELECT 1) x",
-        "SELECT * FROM t WHERE id IN (SELECT 1)",
-        "SELECT * FROM t WHERE EXISTS (SELECT 1)",
-        "SELECT 1 UNION SELECT 2",
-        "WITH x AS (SELECT 1) SELECT * FROM t",
-        "SELECT ROW_NUMBER() OVER () FROM t",
-        "SELECT SQL_CALC_FOUND_ROWS * FROM t",
-        "SELECT id FROM t GROUP BY id WITH ROLLUP",
-        "SELECT k FROM t WHERE (id, k) = (1, 1)",
-        "SELECT 1 XOR 1",
-        "SELECT 6 DIV 2 + 1",
+        "SELECT * FROM JSON_TABLE('[]', '$[*]' COLUMNS (a INT PATH '$')) j",
         "SELECT 'a' REGEXP 'a'",
         "SELECT RAND()",
-        "INSERT INTO t SELECT * FROM t",
         "CREATE TABLE u (id INT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES t (id))",
         "CREATE TABLE u (id INT PRIMARY KEY, a INT REFERENCES t (id))",
         "CREATE TABLE u (id INT PRIMARY KEY, a INT CHECK (a > 1))",
@@ -31,14 +17,11 @@ fn not_supported_yet() {
         "CREATE TABLE u (id INT PRIMARY KEY, a JSON)",
         "CREATE TABLE u (id INT PRIMARY KEY, a ENUM('a','b'))",
         "CREATE TABLE u (id INT PRIMARY KEY) PARTITION BY HASH (id)",
-        "CREATE TABLE u LIKE t",
         "CREATE TABLE u AS SELECT 1",
         "CREATE TEMPORARY TABLE u (id INT PRIMARY KEY)",
         "CREATE VIEW v AS SELECT 1",
         "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.k = 1",
         "ALTER TABLE t ADD COLUMN c INT",
-        "DELETE a FROM t a",
-        "UPDATE t, t b SET t.k = 1",
         "EXPLAIN SELECT 1",
         "KILL 1",
         "CALL p()",
@@ -95,7 +78,7 @@ fn names_and_syntax() {
          SELECT * FROM t LIMIT -1
          => ERROR 1064 …
          SELECT * FROM t LIMIT k
-         => ERROR 1064 …",
+         => ERROR 1327 Undeclared variable: k",
     );
 }
 
@@ -106,18 +89,19 @@ fn hostile_texts_end_in_errors() {
         format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)),
         format!("SELECT {}1", "-".repeat(100_000)),
         format!("SELECT {}1", "NOT ".repeat(100_000)),
-        format!("SELECT 1{}", " OR 1".repeat(100_000)),
         format!("SELECT {}1", "CASE WHEN ".repeat(10_000)),
         format!("SELECT {}", "f(".repeat(10_000)),
         format!("SELECT 1{}", " + f(1, 2)".repeat(100_000)),
-        format!("SELECT 1{}", "+1".repeat(2_400)),
         format!("SELECT 1, 1{}", " UNION SELECT 1, 1".repeat(100_000)),
         format!("SELECT 1{}", " AT TIME ZONE 'a'".repeat(100_000)),
         format!("SELECT 1{}", " IS NULL".repeat(1_600)),
-        format!("SELECT 1{}", " = 1".repeat(2_400)),
     ];
     for text in texts {
         assert!(desk.run(&text).starts_with("ERROR"), "{}", &text[..20]);
+    }
+    for operator in [" OR 1", "+1"] {
+        let long = format!("SELECT (1{}) > 0", operator.repeat(2_400));
+        assert_eq!(desk.run(&long), "1", "{operator}");
     }
     let long = format!("SELECT 1 FROM dual WHERE 1 = 1{}", " AND 1 = 1".repeat(900));
     assert_eq!(desk.run(&long), "1");

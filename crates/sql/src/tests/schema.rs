@@ -181,6 +181,6 @@ fn show() {
          SHOW PLUGINS
          => 
          SHOW MASTER STATUS
-         => ERROR 1235 …",
+         => ERROR 1064 …",
     );
 }

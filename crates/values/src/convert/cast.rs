@@ -133,7 +133,12 @@ pub fn present(value: Value, to: &ColumnType) -> Value {
                 None => v,
             }
         }
-        (TypeKind::Decimal { scale, .. }, Value::Decimal(v)) => Value::Decimal(v.round(scale)),
+        // A constant shows more digits than a column has.
+        (TypeKind::Decimal { scale, .. }, Value::Decimal(v))
+            if v.shown_scale() <= crate::decimal::SCALE_MAX =>
+        {
+            Value::Decimal(v.round(scale))
+        }
         (TypeKind::Double, v) if !v.is_string() && !v.is_temporal() => {
             Value::Double(Number::of(&v).to_f64())
         }

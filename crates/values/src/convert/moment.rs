@@ -3,21 +3,22 @@
 use crate::{
     Date, DateTime, Decimal, EvalContext, SqlError, Time, Value,
     compare::Number,
-    temporal::{SECOND_MICROS, datetime_from_number, parse_datetime, parse_time, time_from_number},
+    temporal::{
+        SECOND_MICROS, carry, datetime_from_number, parse_datetime, parse_time, time_from_number,
+    },
 };
 
-/// The whole part of a number and its fraction in microseconds (rounded).
+/// The whole part of a number and its fraction in microseconds, which may round up to a second.
 pub(crate) fn split_number(value: &Value) -> Option<(i64, i64, u8)> {
     let (scale, exact) = match Number::of(value) {
         Number::Int(v) => return i64::try_from(v).ok().map(|v| (v, 0, 0)),
         Number::Decimal(v) => (v.shown_scale().min(6), v),
         Number::Double(v) => (6, Decimal::from_f64(v)?),
     };
-    let million = Decimal::new(1_000_000, 0);
-    let micros = exact.round(6).mul(&million).ok()?.to_i128()?;
-    let whole = i64::try_from(micros / i128::from(SECOND_MICROS)).ok()?;
-    let rest = i64::try_from(micros % i128::from(SECOND_MICROS)).ok()?;
-    Some((whole, rest, scale))
+    let whole = exact.truncate(0);
+    let million = Decimal::new(SECOND_MICROS.into(), 0);
+    let micros = exact.sub(&whole).ok()?.mul(&million).ok()?.to_i128()?;
+    Some((i64::try_from(whole.to_i128()?).ok()?, i64::try_from(micros).ok()?, scale))
 }
 
 /// The moment of a value without any check of zero dates; `None` when it is none.
@@ -37,7 +38,7 @@ pub(crate) fn raw_moment(value: &Value) -> Result<Option<(DateTime, bool)>, SqlE
             if micros < 0 {
                 return None;
             }
-            let moment = DateTime { micros: u32::try_from(micros).ok()?, fsp, ..base };
+            let moment = carry(DateTime { fsp, ..base }, u32::try_from(micros).ok()?)?;
             Some((moment, true))
         }),
     })

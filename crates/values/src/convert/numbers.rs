@@ -75,8 +75,10 @@ pub(super) fn store_real(
     let mut number = match value.as_bytes() {
         Some(bytes) if value.is_string() => {
             let (number, rest) = text::double_prefix(&bytes);
-            if rest != Rest::Nothing {
-                ctx.warn(ctx.truncated())?;
+            match rest {
+                Rest::Nothing => {}
+                Rest::TooLarge => ctx.warn(ctx.out_of_range())?,
+                Rest::Garbage | Rest::NoNumber => ctx.warn(ctx.truncated())?,
             }
             number
         }

@@ -14,6 +14,7 @@ pub(super) fn store_text(
     let mut text = match value {
         Value::Text(text, _) => text,
         Value::Bytes(bytes) => utf8(bytes, ctx)?,
+        Value::Double(number) => double(number, to.kind, ctx)?,
         other => other.to_display(),
     };
     let fit = fitting(&text, to.kind);
@@ -33,6 +34,20 @@ pub(super) fn store_text(
         text.truncate(text.trim_end_matches(' ').len());
     }
     Ok(Value::Text(text, to.collation))
+}
+
+/// A double loses digits behind the point before it is too long.
+fn double(number: f64, kind: TypeKind, ctx: Ctx<'_, '_>) -> Result<String, SqlError> {
+    let width = match kind {
+        TypeKind::Char { chars } | TypeKind::VarChar { chars } => chars,
+        TypeKind::Binary { bytes } | TypeKind::VarBinary { bytes } => bytes,
+        _ => u16::MAX,
+    };
+    let (text, fits) = text::double_in_width(number, usize::from(width));
+    if !fits {
+        too_long(ctx)?;
+    }
+    Ok(text)
 }
 
 fn too_long(ctx: Ctx<'_, '_>) -> Result<(), SqlError> {
@@ -72,6 +87,7 @@ pub(super) fn store_bytes(
     let mut bytes = match value {
         Value::Text(text, _) => text.into_bytes(),
         Value::Bytes(bytes) => bytes,
+        Value::Double(number) => double(number, to.kind, ctx)?.into_bytes(),
         other => other.to_text().unwrap_or_default(),
     };
     let limit = to.kind.max_variable_bytes();

@@ -73,6 +73,11 @@ fn numbers() {
             ("'x'", "1265", "0 [1265]"),
         ],
     );
+    let largest = "1.7976931348623157e308 [1264]";
+    check(
+        ColumnType::new(TypeKind::Double),
+        &[("'1e1000'", "1264", largest), ("'1e-1000'", "0", "0"), ("'1.5x'", "1265", "1.5 [1265]")],
+    );
     check(
         ColumnType::new(TypeKind::Year),
         &[
@@ -101,6 +106,21 @@ fn strings() {
     check(
         ColumnType::new(TypeKind::Char { chars: 3 }),
         &[("'a '", "a", "a"), ("'abc  '", "abc", "abc")],
+    );
+    check(
+        ColumnType::new(TypeKind::Char { chars: 6 }),
+        &[
+            ("2e6", "2e6", "2e6"),
+            ("2e-5", "2e-5", "2e-5"),
+            ("1.23456789e0", "1.2346", "1.2346"),
+            ("1234567.89e0", "1.23e6", "1.23e6"),
+            ("-1.2345e-10", "1406", "-1e-10 [1265]"),
+            ("1234567", "1406", "123456 [1265]"),
+        ],
+    );
+    check(
+        ColumnType::new(TypeKind::VarBinary { bytes: 10 }),
+        &[("0.1e0 + 0.2e0", "0.3", "0.3"), ("PI()", "3.14159265", "3.14159265")],
     );
     check(
         ColumnType::new(TypeKind::Binary { bytes: 2 }),

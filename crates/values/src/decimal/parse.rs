@@ -1,10 +1,11 @@
 //! Reading decimals from text.
 
-use super::{DIGITS_MAX, Decimal, Digits, SCALE_MAX};
+use super::{DIGITS_MAX, Decimal, Digits, GROUP, SCALE_MAX};
 use alloc::string::String;
 
 impl Decimal {
-    /// The number that a whole text is; `None` when it is no number or too large.
+    /// The number that a whole text is, with as many digits after the point as there is room for;
+    /// `None` when it is no number or too large.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim_matches(|c: char| c.is_ascii_whitespace());
         let scanned = scan(text)?;
@@ -93,7 +94,8 @@ impl Scanned<'_> {
             digits = digits.get(..keep)?;
         }
         if digits.is_empty() {
-            return Some(Decimal::new(0, scale.clamp(0, i64::from(SCALE_MAX)) as u8));
+            let scale = scale.clamp(0, (DIGITS_MAX - GROUP) as i64) as u8;
+            return Some(Decimal { digits: Digits::Small(0), scale, shown: scale });
         }
         if i64::try_from(digits.len()).ok()? - scale > DIGITS_MAX as i64 {
             return None;
@@ -104,11 +106,12 @@ impl Scanned<'_> {
             let zeros = usize::try_from(-scale).ok()?;
             return Some(Decimal::from_digits(value.scaled_up(zeros), 0));
         }
-        if scale <= i64::from(SCALE_MAX) {
-            return Some(Decimal::from_digits(value, scale as u8));
-        }
-        let drop = usize::try_from(scale - i64::from(SCALE_MAX)).ok()?;
-        let kept = if drop > keep { Digits::Small(0) } else { value.scaled_down(drop, true) };
-        Some(Decimal::from_digits(kept, SCALE_MAX))
+        // Groups of nine digits: those before the point, of which there is at least one, come first.
+        let whole = usize::try_from(digits.len() as i64 - scale).unwrap_or(0).max(1);
+        let room = GROUP * (DIGITS_MAX / GROUP - whole.div_ceil(GROUP));
+        let drop = usize::try_from(scale).ok()?.saturating_sub(room);
+        let digits = if drop > keep { Digits::Small(0) } else { value.scaled_down(drop, false) };
+        let scale = u8::try_from(usize::try_from(scale).ok()? - drop).ok()?;
+        Some(Decimal { digits, scale, shown: scale })
     }
 }

@@ -1,6 +1,6 @@
 //! `+ - * / DIV %`, the bit operators, and the ranges of their results.
 
-use super::{BinaryOp, print, to_decimal, to_integer, to_number};
+use super::{BinaryOp, UnaryOp, print, to_decimal, to_integer, to_number};
 use crate::{Decimal, EvalContext, Expr, SqlError, Value, compare::Number, decimal::DecimalError};
 use alloc::vec::Vec;
 
@@ -212,13 +212,39 @@ fn bits(op: BinaryOp, a: &Value, b: &Value, ctx: &mut EvalContext) -> Result<Val
     }))
 }
 
-/// `-a`. A literal beyond BIGINT becomes a decimal.
+/// Whether `-arg` is a decimal though `arg` is a whole number: of constants beyond BIGINT.
+pub(crate) fn negation_is_decimal(arg: &Expr) -> bool {
+    const LOWEST: u64 = 1 << 63;
+    match arg {
+        Expr::Literal(Value::UInt(v)) => *v > LOWEST,
+        Expr::Literal(Value::Int(v)) => *v == i64::MIN,
+        // The smallest BIGINT, as it is written.
+        Expr::Unary { op: UnaryOp::Minus, arg } => {
+            matches!(&**arg, Expr::Literal(Value::UInt(LOWEST)))
+        }
+        _ => false,
+    }
+}
+
+/// Whether there is no column in it. Only asked for numbers that do not fit, so it may take its time.
+fn is_constant(expr: &Expr) -> bool {
+    let mut left = Vec::from([expr]);
+    while let Some(expr) = left.pop() {
+        if matches!(expr, Expr::Column(_)) {
+            return false;
+        }
+        left.extend(expr.children());
+    }
+    true
+}
+
+/// `-a`. A constant beyond BIGINT becomes a decimal.
 pub(crate) fn negate(value: &Value, arg: &Expr, ctx: &mut EvalContext) -> Result<Value, SqlError> {
     match to_number(value, ctx)? {
-        Number::Int(v) => match (i64::try_from(-v), arg) {
-            (Ok(negated), _) => Ok(Value::Int(negated)),
-            (Err(_), Expr::Literal(_)) => Ok(Value::Decimal(Decimal::new(-v, 0))),
-            (Err(_), _) => {
+        Number::Int(v) => match i64::try_from(-v) {
+            Ok(negated) => Ok(Value::Int(negated)),
+            Err(_) if is_constant(arg) => Ok(Value::Decimal(Decimal::new(-v, 0))),
+            Err(_) => {
                 let text = alloc::format!("-({})", print::expression(arg));
                 Err(SqlError::out_of_range_expr("BIGINT", &text))
             }

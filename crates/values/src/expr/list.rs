@@ -41,6 +41,12 @@ impl InList {
         self.constants = constants_of(&self.items);
     }
 
+    /// The expressions, to be changed: what was sorted is no longer known.
+    pub(super) fn items_mut(&mut self) -> &mut [Expr] {
+        self.constants = Constants::Mixed;
+        &mut self.items
+    }
+
     /// Looks for a value that an expression other than a constant gave.
     pub(super) fn search(&self, value: &Value) -> Search {
         let found = match (&self.constants, value) {
@@ -64,26 +70,11 @@ impl InList {
 pub(crate) fn sort_lists(expr: &mut Expr) {
     let mut left = Vec::from([expr]);
     while let Some(expr) = left.pop() {
-        match expr {
-            Expr::Literal(_) | Expr::Column(_) => {}
-            Expr::Unary { arg, .. }
-            | Expr::IsNull { arg, .. }
-            | Expr::Cast { arg, .. }
-            | Expr::Collate { arg, .. } => left.push(arg),
-            Expr::Binary { left: a, right: b, .. } | Expr::Like { arg: a, pattern: b, .. } => {
-                left.extend([&mut **a, &mut **b]);
-            }
-            Expr::Between { arg, low, high, .. } => left.extend([&mut **arg, low, high]),
-            Expr::In { arg, list, .. } => {
-                list.sort();
-                left.push(arg);
-            }
-            Expr::Case { operand, branches, otherwise } => {
-                left.extend(operand.as_deref_mut());
-                left.extend(branches.iter_mut().flat_map(|(when, then)| [when, then]));
-                left.extend(otherwise.as_deref_mut());
-            }
-            Expr::Call { args, .. } => left.extend(args),
+        if let Expr::In { arg, list, .. } = expr {
+            list.sort();
+            left.push(arg);
+        } else {
+            left.extend(expr.children_mut());
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{BinaryOp, InList, eval, list::Search};
 use crate::{
     Collation, ColumnSource, EvalContext, Expr, SqlError, Value,
     compare::{common_collation, compare_in},
-    expr::to_number,
+    expr::{to_decimal, to_double, to_number},
 };
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -112,6 +112,12 @@ fn order_of(
     if a.0.is_null() || b.0.is_null() {
         return Ok(None);
     }
+    if let Some(order) = decimal_with_constant(a, b, ctx)? {
+        return Ok(Some(order));
+    }
+    if let Some(order) = decimal_with_constant(b, a, ctx)? {
+        return Ok(Some(order.reverse()));
+    }
     if a.0.is_string() != b.0.is_string() {
         let (text, other) = if a.0.is_string() { (a, b) } else { (b, a) };
         if !other.0.is_temporal() {
@@ -126,6 +132,19 @@ fn order_of(
         }
     }
     compare_in(a.0, b.0, collation_of(a, b)).map(Some)
+}
+
+/// A decimal that is no constant itself is compared with a constant text digit by digit.
+fn decimal_with_constant(
+    a: Operand<'_>,
+    b: Operand<'_>,
+    ctx: &mut EvalContext,
+) -> Result<Option<Ordering>, SqlError> {
+    let (Value::Decimal(number), Value::Text(..)) = (a.0, b.0) else { return Ok(None) };
+    if matches!(a.1, Expr::Literal(_)) || !matches!(b.1, Expr::Literal(_)) {
+        return Ok(None);
+    }
+    Ok(Some(number.order(&to_decimal(b.0, ctx)?)))
 }
 
 fn collation_of(a: Operand<'_>, b: Operand<'_>) -> Collation {
@@ -152,13 +171,47 @@ pub(super) fn between(
 ) -> Result<Truth, SqlError> {
     let value = eval(arg, row, ctx)?;
     let (from, to) = (eval(low, row, ctx)?, eval(high, row, ctx)?);
+    if compares_doubles([&value, &from, &to]) {
+        return between_doubles(&value, &from, &to, ctx);
+    }
     let above = order_of((&value, arg), (&from, low), ctx)?.map(Ordering::is_ge);
     let below = order_of((&value, arg), (&to, high), ctx)?.map(Ordering::is_le);
-    Ok(match (above, below) {
+    Ok(both(above, below))
+}
+
+fn both(a: Truth, b: Truth) -> Truth {
+    match (a, b) {
         (Some(false), _) | (_, Some(false)) => Some(false),
         (Some(true), Some(true)) => Some(true),
         _ => None,
-    })
+    }
+}
+
+/// Whether the operands of a BETWEEN are compared as doubles: all three have one type of comparison. That
+/// of exact numbers, of texts and of moments is what they have two by two.
+fn compares_doubles(operands: [&Value; 3]) -> bool {
+    let any = |test: fn(&Value) -> bool| operands.iter().any(|v| test(v));
+    let exact = |v: &Value| !v.is_null() && !v.is_string() && !v.is_real();
+    if any(Value::is_temporal) {
+        return false;
+    }
+    let numbers = any(Value::is_real) || operands.iter().any(|v| exact(v));
+    any(Value::is_real) || (operands[0].is_string() && numbers)
+}
+
+fn between_doubles(
+    value: &Value,
+    from: &Value,
+    to: &Value,
+    ctx: &mut EvalContext,
+) -> Result<Truth, SqlError> {
+    let mut double = |v: &Value| -> Result<Option<f64>, SqlError> {
+        if v.is_null() { Ok(None) } else { to_double(v, ctx).map(Some) }
+    };
+    let (value, from, to) = (double(value)?, double(from)?, double(to)?);
+    let above = value.zip(from).map(|(v, low)| v >= low);
+    let below = value.zip(to).map(|(v, high)| v <= high);
+    Ok(both(above, below))
 }
 
 pub(super) fn in_list(

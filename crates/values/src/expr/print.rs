@@ -53,7 +53,7 @@ fn at_depth(expr: &Expr, depth: usize) -> String {
         }
         Expr::Literal(value) => value.to_display(),
         // Names live in the catalog; the place is what a node knows.
-        Expr::Column(index) => format!("column {}", u32::from(*index) + 1),
+        Expr::Column(index) => format!("column {}", u64::from(*index) + 1),
         Expr::Unary { op: UnaryOp::Minus, arg } => format!("-({})", inner(arg)),
         Expr::Unary { op: UnaryOp::Not, arg } => format!("not({})", inner(arg)),
         Expr::Unary { op: UnaryOp::BitNot, arg } => format!("~({})", inner(arg)),

@@ -8,7 +8,10 @@ pub fn result_type(expr: &Expr, columns: &[ColumnType]) -> ColumnType {
     let of = |e: &Expr| result_type(e, columns);
     match expr {
         Expr::Literal(value) => literal(value),
-        Expr::Column(index) => columns.get(usize::from(*index)).cloned().unwrap_or_else(null_type),
+        Expr::Column(index) => columns.get(*index as usize).cloned().unwrap_or_else(null_type),
+        Expr::Unary { op: UnaryOp::Minus, arg } if super::negation_is_decimal(arg) => {
+            ColumnType::new(decimal(20, 0)).not_null()
+        }
         Expr::Unary { op: UnaryOp::Minus, arg } => negated(&of(arg)),
         Expr::Unary { op: UnaryOp::BitNot, .. } => bigint().unsigned(),
         Expr::Binary { op, left, right } => binary(*op, left, right, columns),

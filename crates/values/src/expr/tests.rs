@@ -1,6 +1,8 @@
 //! Tables of expressions and what MySQL 8.4 gives for them.
 
 mod functions;
+mod more_dates;
+mod more_texts;
 pub mod parser;
 
 use super::*;
@@ -90,6 +92,147 @@ fn arithmetic() {
 }
 
 #[test]
+fn numbers_beyond_their_types() {
+    check(&[
+        ("-(-(9223372036854775808))", "9223372036854775808"),
+        ("-(-9223372036854775807 - 1)", "9223372036854775808"),
+        ("-(-(9223372036854775807))", "9223372036854775807"),
+        ("-(9223372036854775809)", "-9223372036854775809"),
+        ("'1e1000' + 0", "1.7976931348623157e308 [1292]"),
+        ("-'1e400'", "-1.7976931348623157e308 [1292]"),
+    ]);
+}
+
+#[test]
+fn constants_with_many_digits() {
+    let sevens = "7".repeat(37);
+    for (text, expected) in [
+        (format!(".{sevens}"), format!("0.{sevens}")),
+        (format!("CONCAT(.{sevens}, '')"), format!("0.{sevens}")),
+        (format!(".{sevens} + 0"), format!("0.{sevens}")),
+        (format!("-.{sevens}"), format!("-0.{sevens}")),
+        (format!("ABS(.{sevens})"), format!("0.{sevens}")),
+        (format!("IF(1, .{sevens}, 1)"), format!("0.{sevens}")),
+        (format!(".{sevens} * 1"), format!("0.{}8", "7".repeat(29))),
+        (format!("ROUND(.{sevens}, 35)"), format!("0.{}8", "7".repeat(29))),
+        (format!("1 / .{sevens}"), String::from("1.2857")),
+        (format!("0.{}", "7".repeat(75)), format!("0.{}", "7".repeat(72))),
+        (format!("12345.{}", "7".repeat(75)), format!("12345.{}", "7".repeat(72))),
+        (format!("0.{}1", "0".repeat(99)), format!("0.{}", "0".repeat(72))),
+        (format!("CAST(.{sevens} AS DECIMAL(40,30))"), format!("0.{}8", "7".repeat(29))),
+    ] {
+        assert_eq!(run(&text, false), expected, "{text}");
+    }
+}
+
+/// Computes an expression over a row.
+fn over(text: &str, row: &[Value]) -> String {
+    let mut ctx = EvalContext::new(false);
+    let value = eval(&parse(text), &row, &mut ctx).unwrap().to_display();
+    value + &ctx.warnings.iter().map(|w| format!(" [{}]", w.errno)).collect::<String>()
+}
+
+#[test]
+fn decimals_are_compared_with_constant_texts_digit_by_digit() {
+    let decimal = |text: &str| Value::Decimal(crate::Decimal::parse(text).unwrap());
+    let row = [
+        decimal("100000000000000000000001"),
+        decimal("1.50"),
+        Value::text("100000000000000000000002"),
+        Value::Int(9_007_199_254_740_993),
+        Value::text("1.50abc"),
+    ];
+    for (text, expected) in [
+        ("c0 = '100000000000000000000002'", "0"),
+        ("c0 = '100000000000000000000001'", "1"),
+        ("'100000000000000000000002' > c0", "1"),
+        ("c0 + 0 = '100000000000000000000002'", "0"),
+        ("c0 IN ('100000000000000000000002')", "0"),
+        ("c0 BETWEEN '100000000000000000000002' AND '100000000000000000000003'", "0"),
+        ("c0 = c2", "1"),
+        ("100000000000000000000001 = '100000000000000000000002'", "1"),
+        ("c1 = '1.5abc'", "1 [1292]"),
+        ("c1 = 'abc'", "0 [1292]"),
+        ("c1 = c4", "1 [1292]"),
+        ("c3 = '9007199254740993.0'", "1"),
+        ("c3 = '9007199254740993'", "1"),
+        ("c3 = '9007199254740992'", "0"),
+        ("c4", "1.50abc"),
+        ("c4 = 1.5", "1 [1292]"),
+        ("NOT c4", "0 [1292]"),
+        ("c4 IN (2, 1.5)", "1 [1292] [1292]"),
+        ("c4 BETWEEN 1 AND 2", "1 [1292]"),
+        ("c3 IN ('2abc', 3)", "0 [1292]"),
+    ] {
+        assert_eq!(over(text, &row), expected, "{text}");
+    }
+}
+
+#[test]
+fn constants_beside_year_columns_become_years() {
+    let columns = [ColumnType::new(crate::TypeKind::Year), ColumnType::new(crate::TypeKind::Int)];
+    for (text, year, expected) in [
+        ("c0 = 99", 1999, "1"),
+        ("99 = c0", 1999, "1"),
+        ("c0 = 99.0", 1999, "1"),
+        ("c0 = '99'", 1999, "1"),
+        ("c0 = '0'", 2000, "1"),
+        ("c0 = '00'", 2000, "1"),
+        ("c0 = '0'", 0, "0"),
+        ("c0 = 0", 0, "1"),
+        ("c0 = 0", 2000, "0"),
+        ("c0 < 5", 2000, "1"),
+        ("c0 < 5", 2005, "0"),
+        ("c0 = '1999abc'", 1999, "1"),
+        ("c0 = '1999-01-01'", 1999, "1"),
+        ("c0 > DATE'1999-01-01'", 2000, "1"),
+        ("c0 = 70000", 0, "0"),
+        ("c0 = 1e2", 0, "0"),
+        ("c0 BETWEEN 70 AND 5", 2005, "1"),
+        ("c0 BETWEEN 70 AND 5", 2006, "0"),
+        ("c0 IN (99, 5)", 1999, "0"),
+        ("c0 + 0 = 99", 1999, "0"),
+        ("NOT (c0 <> 99 OR c1 = 99)", 1999, "1"),
+    ] {
+        let mut expr = parse(text);
+        adapt_years(&mut expr, &columns);
+        let row = vec![Value::UInt(year), Value::Int(98)];
+        let value = eval(&expr, &row, &mut EvalContext::new(false)).unwrap();
+        assert_eq!(value.to_display(), expected, "{text} with {year}");
+    }
+}
+
+#[test]
+fn doubles_of_pi_are_shown_with_six_digits() {
+    let columns = [ColumnType::new(crate::TypeKind::Decimal { precision: 30, scale: 10 })];
+    for (text, expected) in [
+        ("PI()", "3.141593"),
+        ("-PI()", "-3.141593"),
+        ("PI() + 0", "3.141593"),
+        ("PI() + 1.5", "4.641593"),
+        ("PI() + 0.000000000000000000", "3.141592653589793116"),
+        ("PI() * 1e0", "3.141592653589793"),
+        ("ABS(PI())", "3.141593"),
+        ("IF(1, PI(), 1)", "3.141593"),
+        ("COALESCE(PI(), 1.5)", "3.141593"),
+        ("DEGREES(PI())", "180"),
+        ("GREATEST(PI(), 1e0)", "3.141592653589793"),
+        ("SQRT(2) + PI()", "4.555806215962888"),
+        ("CONCAT(PI(), '')", "3.141593"),
+        ("CAST(PI() AS CHAR)", "3.141593"),
+        ("LENGTH(PI())", "8"),
+        ("FORMAT(PI(), 10)", "3.1415926536"),
+        ("PI() + c0", "4.1415926536"),
+    ] {
+        let expr = parse(text);
+        let one = Value::Decimal(crate::Decimal::new(10_000_000_000, 10));
+        let value = eval(&expr, &vec![one], &mut EvalContext::new(false)).unwrap();
+        let shown = value.to_text_with(shown_decimals(&expr, &columns)).unwrap();
+        assert_eq!(String::from_utf8(shown).unwrap(), expected, "{text}");
+    }
+}
+
+#[test]
 fn comparisons() {
     check(&[
         ("'a' = 'A'", "1"),
@@ -128,6 +271,16 @@ fn comparisons() {
         ("2 NOT BETWEEN 1 AND 3", "0"),
         ("2 BETWEEN NULL AND 1", "0"),
         ("2 BETWEEN NULL AND 3", "NULL"),
+        ("'5' BETWEEN 1 AND '10'", "1"),
+        ("'a' BETWEEN 0 AND '1'", "1 [1292]"),
+        ("5 BETWEEN '1' AND '10'", "1"),
+        ("'5' BETWEEN '1' AND 10", "1"),
+        ("'5' BETWEEN '1' AND '10'", "0"),
+        ("1.5 BETWEEN '1' AND 2", "1"),
+        ("5 BETWEEN '1abc' AND '10'", "1 [1292]"),
+        ("'5' BETWEEN NULL AND 1", "0"),
+        ("9007199254740993 BETWEEN 9007199254740992e0 AND 9007199254740992", "1"),
+        ("'2020-01-01' BETWEEN DATE'2019-01-01' AND '2021-1-1'", "1"),
         ("1 IN (2, NULL)", "NULL"),
         ("1 IN (1, NULL)", "1"),
         ("1 NOT IN (2, 3)", "1"),
@@ -211,6 +364,17 @@ fn casts() {
         ("CAST('1 2:3' AS TIME)", "26:03:00"),
         ("CAST(101112 AS TIME)", "10:11:12"),
         ("CAST(NULL AS SIGNED)", "NULL"),
+        ("CAST('2002-011-012' AS DATE)", "2002-11-12"),
+        ("CAST('1:2:3' AS DATE)", "0001-02-03"),
+        ("CAST(20171231235959.9999999 AS DATETIME(6))", "2018-01-01 00:00:00.000000"),
+        ("CAST(20171231235959.9999994 AS DATETIME(6))", "2017-12-31 23:59:59.999999"),
+        ("CAST(20171231235959.1234 AS DATETIME(6))", "2017-12-31 23:59:59.123400"),
+        ("CAST(20171231235959.5 AS DATETIME)", "2018-01-01 00:00:00"),
+        ("CAST(99991231235959.9999999 AS DATETIME(6))", "NULL [1292]"),
+        ("CAST(-20171231 AS DATE)", "NULL [1292]"),
+        ("CAST(235959.9999999 AS TIME(6))", "24:00:00.000000"),
+        ("CAST(2.5e0 AS TIME(6))", "00:00:02.500000"),
+        ("CAST('1e1000' AS DOUBLE)", "1.7976931348623157e308 [1292]"),
     ]);
 }
 
@@ -318,6 +482,39 @@ fn result_types() {
         ("CAST(c3 AS SIGNED)", "bigint"),
         ("LENGTH(c3)", "bigint"),
         ("ROUND(c2, 1)", "decimal(10,1)"),
+        ("-9223372036854775808", "bigint"),
+        ("STR_TO_DATE(c3, '%Y-%m-%d')", "date"),
+        ("STR_TO_DATE(c3, '%H')", "time"),
+        ("STR_TO_DATE(c3, '%H %f')", "time(6)"),
+        ("STR_TO_DATE(c3, '%Y %H')", "datetime"),
+        ("STR_TO_DATE(c3, c3)", "datetime(6)"),
+        ("ADDTIME(c3, c3)", "varchar(29)"),
+        ("ADDTIME(c4, '1')", "datetime(3)"),
+        ("ADDTIME(TIME'10:00:00', '1.25')", "time(2)"),
+        ("MAKETIME(1, 1, 1)", "time"),
+        ("MAKETIME(1, 1, 1.5)", "time(1)"),
+        ("MAKETIME(1, 1, '1')", "time(6)"),
+        ("CONVERT_TZ(c4, '+00:00', '+01:00')", "datetime(3)"),
+        ("TO_SECONDS(c4)", "bigint"),
+        ("PERIOD_ADD(200801, 1)", "bigint"),
+        ("FROM_UNIXTIME(c0, '%Y')", "varchar(255)"),
+        ("INET_ATON(c3)", "bigint unsigned"),
+        ("INET_NTOA(c0)", "varchar(31)"),
+        ("INET6_ATON(c3)", "varbinary(16)"),
+        ("IS_UUID(c3)", "bigint"),
+        ("UUID_TO_BIN(c3)", "varbinary(16)"),
+        ("BIN_TO_UUID(X'00')", "varchar(36)"),
+        ("MD5(c3)", "varchar(32)"),
+        ("TO_BASE64('abcd')", "varchar(8)"),
+        ("FROM_BASE64('abcd')", "varbinary(6)"),
+        ("SOUNDEX('a')", "varchar(4)"),
+        ("INTERVAL(c0, 1, 2)", "bigint"),
+        ("MAKE_SET(1, 'a', 'bcd')", "varchar(5)"),
+        ("EXPORT_SET(1, 'a', 'bb')", "varchar(191)"),
+        ("FORMAT_BYTES(c0)", "varchar(11)"),
+        ("COT(c0)", "double"),
+        ("-(-9223372036854775808)", "decimal(20,0)"),
+        ("-18446744073709551615", "decimal(20,0)"),
     ] {
         assert_eq!(result_type(&parse(text), &columns).sql_name(), expected, "{text}");
     }

@@ -2,7 +2,9 @@
 
 mod calendar;
 mod format;
+pub(crate) mod parse;
 mod shift;
+mod span;
 
 use super::{Function, IntervalUnit, strings::plain};
 use crate::{
@@ -52,12 +54,35 @@ pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) ->
             Ok(Value::Int(if with_year { year * 100 + week } else { week }))
         }
         (Function::FromUnixtime, [x]) => from_unix(x),
+        (Function::FromUnixtime, [x, format]) => Ok(match from_unix(x)? {
+            Value::DateTime(m) => {
+                format::format(m, &format.to_display()).map_or(Value::Null, plain)
+            }
+            _ => Value::Null,
+        }),
         (Function::FromDays, [x]) => {
             let days = i64::try_from(to_integer(x, ctx)?).unwrap_or(0);
             Ok(Value::Date(Date::from_days(days).unwrap_or(Date::ZERO)))
         }
         (Function::SecToTime, [x]) => sec_to_time(x, ctx),
+        (Function::Timestamp, [x, span]) => span::timestamp(x, span, ctx),
+        (Function::ToSeconds, [x]) => span::to_seconds(x, ctx),
+        (_, [x, y]) => of_two(function, x, y, ctx),
+        (Function::MakeTime, [hour, minute, second]) => span::make_time(hour, minute, second, ctx),
+        (Function::ConvertTz, [x, from, to]) => span::convert_tz(x, from, to, ctx),
         (_, [x]) => one(function, x, ctx),
+        _ => Err(SqlError::wrong_argument_count(function.name())),
+    }
+}
+
+fn of_two(function: Function, x: &Value, y: &Value, ctx: &mut EvalContext) -> Outcome {
+    match function {
+        Function::AddTime => span::add_time(x, y, false, ctx),
+        Function::SubTime => span::add_time(x, y, true, ctx),
+        Function::StrToDate => parse::str_to_date(x, y, ctx),
+        Function::TimeFormat => span::time_format(x, y, ctx),
+        Function::PeriodAdd | Function::PeriodDiff => span::period(function, x, y, ctx),
+        Function::GetFormat => Ok(span::get_format(x, y)),
         _ => Err(SqlError::wrong_argument_count(function.name())),
     }
 }
@@ -116,6 +141,7 @@ fn of_date(function: Function, date: Date) -> Value {
         Function::Weekday => weekday,
         Function::DayOfYear => date.day_of_year(),
         Function::ToDays => date.days(),
+        Function::WeekOfYear => calendar::week(date, 3, false).1,
         _ => return plain(String::from(calendar::day_name(date.weekday()))),
     })
 }

@@ -1,9 +1,12 @@
 //! Functions of numbers.
 
+mod exp;
+
 use super::Function;
 use crate::{
-    Decimal, EvalContext, SqlError, Value,
+    DateTime, Decimal, EvalContext, SqlError, Value,
     compare::{Number, common_collation, compare_in},
+    convert::moment::moment,
     expr::{modulo, to_decimal, to_double, to_integer, to_number},
 };
 use alloc::{format, string::String};
@@ -11,6 +14,9 @@ use alloc::{format, string::String};
 type Outcome = Result<Value, SqlError>;
 
 pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) -> Outcome {
+    if function == Function::Interval {
+        return interval(args, ctx);
+    }
     if args.iter().any(Value::is_null) {
         return Ok(Value::Null);
     }
@@ -59,9 +65,9 @@ fn bad_logarithm(ctx: &mut EvalContext) -> Outcome {
 
 fn two(function: Function, x: f64, y: f64, ctx: &mut EvalContext) -> Outcome {
     let value = match function {
-        Function::Pow => libm::pow(x, y),
+        Function::Pow => exp::pow(x, y),
         Function::Log if x <= 0.0 || x == 1.0 || y <= 0.0 => return bad_logarithm(ctx),
-        Function::Log => libm::log(y) / libm::log(x),
+        Function::Log => exp::ln(y) / exp::ln(x),
         _ => libm::atan2(x, y),
     };
     finite(function, value, &format!("{x},{y}"))
@@ -75,13 +81,14 @@ fn one(function: Function, x: f64, ctx: &mut EvalContext) -> Outcome {
             return bad_logarithm(ctx);
         }
         Function::Sqrt => libm::sqrt(x),
-        Function::Exp => libm::exp(x),
-        Function::Ln | Function::Log => libm::log(x),
+        Function::Exp => exp::exp(x),
+        Function::Ln | Function::Log => exp::ln(x),
         Function::Log2 => libm::log2(x),
         Function::Log10 => libm::log10(x),
         Function::Sin => libm::sin(x),
         Function::Cos => libm::cos(x),
         Function::Tan => libm::tan(x),
+        Function::Cot => 1.0 / libm::tan(x),
         Function::Asin => libm::asin(x),
         Function::Acos => libm::acos(x),
         Function::Atan => libm::atan(x),
@@ -161,13 +168,18 @@ fn place_double(value: f64, places: i64, round: bool) -> f64 {
     if places < 0 { whole * power } else { whole / power }
 }
 
-/// Numbers among themselves as numbers; with any text, as text.
+/// Numbers among themselves as numbers; with any day, as moments; with any text, as text.
 fn greatest_or_least(greatest: bool, args: &[Value], ctx: &mut EvalContext) -> Outcome {
+    if args.iter().any(|v| matches!(v, Value::Date(_) | Value::DateTime(_))) {
+        return latest_or_earliest(greatest, args, ctx);
+    }
+    let times = args.iter().filter(|v| matches!(v, Value::Time(_))).count();
+    let mixed = times > 0 && times < args.len();
     let collation =
         args.iter().filter(|v| v.is_string()).map(Value::collation).reduce(common_collation);
-    let temporal = args.iter().any(Value::is_temporal);
+    let collation = collation.or(mixed.then(crate::Collation::default));
     let converted = |value: &Value| match collation {
-        Some(with) if !value.is_string() && !temporal => Value::Text(value.to_display(), with),
+        Some(with) if !value.is_string() => Value::Text(value.to_display(), with),
         _ => value.clone(),
     };
     let mut best: Option<Value> = None;
@@ -189,6 +201,24 @@ fn greatest_or_least(greatest: bool, args: &[Value], ctx: &mut EvalContext) -> O
     common_number(best, args, ctx)
 }
 
+/// Days as long as no argument is a day with a time.
+fn latest_or_earliest(latest: bool, args: &[Value], ctx: &mut EvalContext) -> Outcome {
+    let mut best: Option<DateTime> = None;
+    for arg in args {
+        let Some(value) = moment(arg, true, ctx)? else { return Ok(Value::Null) };
+        let better = best.is_none_or(|current| match latest {
+            true => value.packed() > current.packed(),
+            false => value.packed() < current.packed(),
+        });
+        if better {
+            best = Some(value);
+        }
+    }
+    let with_time = args.iter().any(|v| matches!(v, Value::DateTime(_)));
+    Ok(best
+        .map_or(Value::Null, |m| if with_time { Value::DateTime(m) } else { Value::Date(m.date) }))
+}
+
 /// The result takes the common type of all arguments: 2 of (2, 1.5) is 2.0.
 fn common_number(best: Value, args: &[Value], ctx: &mut EvalContext) -> Outcome {
     if args.iter().any(|v| v.is_string() || v.is_temporal()) {
@@ -205,6 +235,21 @@ fn common_number(best: Value, args: &[Value], ctx: &mut EvalContext) -> Outcome 
         Some(scale) => Ok(Value::Decimal(to_decimal(&best, ctx)?.round(scale))),
         None => Ok(best),
     }
+}
+
+/// `INTERVAL(n, a, b, …)`: how many of the others, which ascend, are not above the first; NULLs are not.
+fn interval(args: &[Value], ctx: &mut EvalContext) -> Outcome {
+    let Some((first, others)) = args.split_first() else { return Ok(Value::Null) };
+    if first.is_null() {
+        return Ok(Value::Int(-1));
+    }
+    let first = to_number(first, ctx)?;
+    for (count, other) in (0_i64..).zip(others) {
+        if !other.is_null() && to_number(other, ctx)?.cmp(&first).is_gt() {
+            return Ok(Value::Int(count));
+        }
+    }
+    Ok(Value::Int(i64::try_from(others.len()).unwrap_or(i64::MAX)))
 }
 
 /// The CRC of IEEE 802.3, bit by bit: it is rare, and a table would only cost memory.

@@ -104,7 +104,7 @@ static ENTRIES: &[Entry] = &[
     entry(Function::Space, "SPACE", &[], (1, 1), Family::Text),
     entry(Function::Date, "DATE", &[], (1, 1), Family::Date),
     entry(Function::Time, "TIME", &[], (1, 1), Family::Date),
-    entry(Function::Timestamp, "TIMESTAMP", &[], (1, 1), Family::Date),
+    entry(Function::Timestamp, "TIMESTAMP", &[], (1, 2), Family::Date),
     entry(Function::Year, "YEAR", &[], (1, 1), Family::Date),
     entry(Function::Quarter, "QUARTER", &[], (1, 1), Family::Date),
     entry(Function::Month, "MONTH", &[], (1, 1), Family::Date),
@@ -130,7 +130,44 @@ static ENTRIES: &[Entry] = &[
     entry(Function::TimeDiff, "TIMEDIFF", &[], (2, 2), Family::Date),
     entry(Function::DateFormat, "DATE_FORMAT", &[], (2, 2), Family::Date),
     entry(Function::UnixTimestamp, "UNIX_TIMESTAMP", &[], (1, 1), Family::Date),
-    entry(Function::FromUnixtime, "FROM_UNIXTIME", &[], (1, 1), Family::Date),
+    entry(Function::FromUnixtime, "FROM_UNIXTIME", &[], (1, 2), Family::Date),
+    entry(Function::StrToDate, "STR_TO_DATE", &[], (2, 2), Family::Date),
+    entry(Function::AddTime, "ADDTIME", &[], (2, 2), Family::Date),
+    entry(Function::SubTime, "SUBTIME", &[], (2, 2), Family::Date),
+    entry(Function::MakeTime, "MAKETIME", &[], (3, 3), Family::Date),
+    entry(Function::TimeFormat, "TIME_FORMAT", &[], (2, 2), Family::Date),
+    entry(Function::PeriodAdd, "PERIOD_ADD", &[], (2, 2), Family::Date),
+    entry(Function::PeriodDiff, "PERIOD_DIFF", &[], (2, 2), Family::Date),
+    entry(Function::WeekOfYear, "WEEKOFYEAR", &[], (1, 1), Family::Date),
+    entry(Function::ToSeconds, "TO_SECONDS", &[], (1, 1), Family::Date),
+    entry(Function::ConvertTz, "CONVERT_TZ", &[], (3, 3), Family::Date),
+    entry(Function::InetAton, "INET_ATON", &[], (1, 1), Family::Text),
+    entry(Function::InetNtoa, "INET_NTOA", &[], (1, 1), Family::Text),
+    entry(Function::Inet6Aton, "INET6_ATON", &[], (1, 1), Family::Text),
+    entry(Function::Inet6Ntoa, "INET6_NTOA", &[], (1, 1), Family::Text),
+    entry(Function::IsIpv4, "IS_IPV4", &[], (1, 1), Family::Text),
+    entry(Function::IsIpv6, "IS_IPV6", &[], (1, 1), Family::Text),
+    entry(Function::IsIpv4Compat, "IS_IPV4_COMPAT", &[], (1, 1), Family::Text),
+    entry(Function::IsIpv4Mapped, "IS_IPV4_MAPPED", &[], (1, 1), Family::Text),
+    entry(Function::IsUuid, "IS_UUID", &[], (1, 1), Family::Text),
+    entry(Function::UuidToBin, "UUID_TO_BIN", &[], (1, 2), Family::Text),
+    entry(Function::BinToUuid, "BIN_TO_UUID", &[], (1, 2), Family::Text),
+    entry(Function::Md5, "MD5", &[], (1, 1), Family::Text),
+    entry(Function::Sha1, "SHA1", &["SHA"], (1, 1), Family::Text),
+    entry(Function::Sha2, "SHA2", &[], (2, 2), Family::Text),
+    entry(Function::ToBase64, "TO_BASE64", &[], (1, 1), Family::Text),
+    entry(Function::FromBase64, "FROM_BASE64", &[], (1, 1), Family::Text),
+    entry(Function::Soundex, "SOUNDEX", &[], (1, 1), Family::Text),
+    entry(Function::Interval, "INTERVAL", &[], (2, MANY), Family::Math),
+    entry(Function::MakeSet, "MAKE_SET", &[], (2, MANY), Family::Text),
+    entry(Function::ExportSet, "EXPORT_SET", &[], (3, 5), Family::Text),
+    entry(Function::Charset, "CHARSET", &[], (1, 1), Family::Text),
+    entry(Function::CollationOf, "COLLATION", &[], (1, 1), Family::Text),
+    entry(Function::Coercibility, "COERCIBILITY", &[], (1, 1), Family::Text),
+    entry(Function::FormatBytes, "FORMAT_BYTES", &[], (1, 1), Family::Text),
+    entry(Function::FormatPicoTime, "FORMAT_PICO_TIME", &[], (1, 1), Family::Text),
+    entry(Function::GetFormat, "GET_FORMAT", &[], (2, 2), Family::Date),
+    entry(Function::Cot, "COT", &[], (1, 1), Family::Math),
 ];
 
 impl Function {
@@ -182,6 +219,30 @@ impl Function {
 
     pub(super) fn is_math(self) -> bool {
         self.entry().is_some_and(|e| e.family == Family::Math)
+    }
+
+    /// Whether a number among its arguments counts as the text that it is shown as.
+    pub(crate) fn takes_texts(self) -> bool {
+        use Function::*;
+        let numbers = matches!(
+            self,
+            IsNull
+                | Hex
+                | Bin
+                | Oct
+                | Conv
+                | Char
+                | Format
+                | Space
+                | Field
+                | Elt
+                | NullIf
+                | Charset
+                | CollationOf
+                | FormatBytes
+                | FormatPicoTime
+        );
+        !numbers && self.entry().is_some_and(|e| e.family == Family::Text)
     }
 
     pub(super) fn is_date(self) -> bool {

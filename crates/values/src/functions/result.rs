@@ -1,6 +1,6 @@
 //! The types of the functions' results.
 
-use super::Function;
+use super::{Function, date::parse};
 use crate::{
     Collation, ColumnType, Expr, TypeKind, Value,
     expr::result::{arithmetic, bigint, chars_of, common, text_type},
@@ -35,7 +35,7 @@ fn nullable(of: ColumnType) -> ColumnType {
 
 fn math_type(function: Function) -> ColumnType {
     match function {
-        Function::Sign | Function::BitCount => bigint(),
+        Function::Sign | Function::BitCount | Function::Interval => bigint(),
         Function::Crc32 => bigint().unsigned(),
         _ => ColumnType::new(TypeKind::Double),
     }
@@ -74,6 +74,7 @@ fn date_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnT
         F::Date | F::LastDay | F::FromDays | F::MakeDate => TypeKind::Date,
         F::Time | F::TimeDiff | F::SecToTime => TypeKind::Time { fsp: text_fsp },
         F::Timestamp => TypeKind::DateTime { fsp: text_fsp },
+        F::FromUnixtime if args.len() > 1 => return text_type(255),
         F::FromUnixtime => TypeKind::DateTime {
             fsp: match types.first().map(|t| t.kind) {
                 Some(TypeKind::Decimal { scale, .. }) => scale.min(6),
@@ -82,8 +83,23 @@ fn date_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnT
             },
         },
         F::UnixTimestamp if fsp > 0 => TypeKind::Decimal { precision: 11 + fsp, scale: fsp },
+        F::MakeTime => TypeKind::Time { fsp: seconds_fsp(args, types) },
+        F::StrToDate => match args.get(1) {
+            Some(Expr::Literal(format)) => parse::kind_of(&format.to_display()),
+            _ => TypeKind::DateTime { fsp: 6 },
+        },
+        F::AddTime | F::SubTime => match types.first().map(|t| t.kind) {
+            Some(TypeKind::Time { .. }) => TypeKind::Time { fsp: text_fsp },
+            Some(kind) if kind.is_temporal() => TypeKind::DateTime { fsp: text_fsp },
+            _ => return text_type(29),
+        },
+        F::ConvertTz => {
+            let fsp = args.first().zip(types.first()).map_or(6, |(arg, t)| shown_fsp(arg, t));
+            TypeKind::DateTime { fsp }
+        }
         F::MonthName | F::DayName => return text_type(9),
-        F::DateFormat => return text_type(255),
+        F::GetFormat => return text_type(17),
+        F::DateFormat | F::TimeFormat => return text_type(255),
         F::DateAdd { unit } | F::DateSub { unit } => match types.first().map(|t| t.kind) {
             Some(TypeKind::Date) if !unit.has_time() => TypeKind::Date,
             Some(kind) if kind.is_temporal() => {
@@ -97,6 +113,15 @@ fn date_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnT
         },
         _ => return bigint(),
     })
+}
+
+/// Decimals of a TIME that is made of its parts.
+fn seconds_fsp(args: &[Expr], types: &[ColumnType]) -> u8 {
+    match (args.get(2), types.get(2).map(|t| t.kind)) {
+        (_, Some(TypeKind::Decimal { scale, .. })) => scale.min(6),
+        (_, Some(kind)) if kind.is_integer() => 0,
+        _ => 6,
+    }
 }
 
 /// A constant text shows its own digits behind the point; another one may have any.
@@ -123,6 +148,9 @@ fn string_type(function: Function, types: &[ColumnType]) -> ColumnType {
     use Function as F;
     let widths = || types.iter().map(|t| usize::from(chars_of(t)));
     let first = || widths().next().unwrap_or(0);
+    if let Some(fixed) = coded_type(function, first()) {
+        return fixed;
+    }
     let chars = match function {
         F::IsNull
         | F::Length
@@ -134,7 +162,19 @@ fn string_type(function: Function, types: &[ColumnType]) -> ColumnType {
         | F::Field
         | F::FindInSet
         | F::Locate
+        | F::IsIpv4
+        | F::IsIpv6
+        | F::IsIpv4Compat
+        | F::IsIpv4Mapped
+        | F::IsUuid
+        | F::Coercibility
         | F::Instr => return bigint(),
+        F::Soundex => first().max(4),
+        F::MakeSet => widths().skip(1).sum::<usize>() + types.len().saturating_sub(2),
+        F::ExportSet => {
+            let most = widths().skip(1).take(2).max().unwrap_or(0);
+            64 * most + 63 * widths().nth(3).unwrap_or(1)
+        }
         F::Unhex => {
             return ColumnType::new(TypeKind::VarBinary { bytes: (first() / 2 + 1) as u16 });
         }
@@ -160,4 +200,30 @@ fn string_type(function: Function, types: &[ColumnType]) -> ColumnType {
     let collations = types.iter().filter(|t| t.kind.is_text()).map(|t| t.collation);
     let collation = collations.reduce(crate::compare::common_collation);
     text_type(chars).collated(collation.unwrap_or(Collation::default()))
+}
+
+/// The types of texts in some code, by the characters of the first argument.
+fn coded_type(function: Function, first: usize) -> Option<ColumnType> {
+    use Function as F;
+    Some(match function {
+        F::InetAton => bigint().unsigned(),
+        F::Inet6Aton | F::UuidToBin => ColumnType::new(TypeKind::VarBinary { bytes: 16 }),
+        F::FromBase64 => {
+            let bytes = u16::try_from(first / 4 * 3 + 3).unwrap_or(u16::MAX);
+            ColumnType::new(TypeKind::VarBinary { bytes })
+        }
+        F::InetNtoa => text_type(31),
+        F::Inet6Ntoa => text_type(39),
+        F::BinToUuid => text_type(36),
+        F::Md5 => text_type(32),
+        F::Sha1 => text_type(40),
+        F::Sha2 => text_type(128),
+        F::ToBase64 => {
+            let chars = first.div_ceil(3) * 4;
+            text_type(chars + chars / 76)
+        }
+        F::Charset | F::CollationOf => text_type(64),
+        F::FormatBytes | F::FormatPicoTime => text_type(11),
+        _ => return None,
+    })
 }

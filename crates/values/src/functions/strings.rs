@@ -1,7 +1,14 @@
 //! Functions of text and bytes.
 
+mod about;
+mod address;
+mod digest;
 mod radix;
+mod sets;
 mod shape;
+mod uuid;
+
+pub(crate) use about::coercibility;
 
 use super::{Function, RESULT_BYTES_MAX};
 use crate::{
@@ -82,6 +89,17 @@ pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) ->
             return Ok(plain(String::from("NULL")));
         }
         Function::Char => return radix::char_of(args, ctx),
+        Function::Charset | Function::CollationOf => {
+            return Ok(args.first().map_or(Value::Null, |value| about::call(function, value)));
+        }
+        Function::Sha2 => return digest::sha2(args, ctx),
+        Function::MakeSet => return sets::make_set(args, ctx),
+        Function::UuidToBin | Function::BinToUuid | Function::IsUuid => match args {
+            [value, rest @ ..] if !value.is_null() => {
+                return uuid::call(function, value, rest.first(), ctx);
+            }
+            _ => return Ok(Value::Null),
+        },
         _ => {}
     }
     if args.iter().any(Value::is_null) {
@@ -107,7 +125,26 @@ pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) ->
         | Function::Conv
         | Function::Format
         | Function::Quote => radix::call(function, args, ctx),
-        _ => shape::call(function, args, ctx),
+        Function::Md5 | Function::Sha1 | Function::ToBase64 | Function::FromBase64 => {
+            digest::call(function, args)
+        }
+        Function::ExportSet => sets::export_set(args, ctx),
+        _ => match args {
+            [value] => of_one(function, value, ctx),
+            _ => shape::call(function, args, ctx),
+        },
+    }
+}
+
+fn of_one(function: Function, value: &Value, ctx: &mut EvalContext) -> Outcome {
+    use Function::*;
+    match function {
+        InetAton | InetNtoa | Inet6Aton | Inet6Ntoa | IsIpv4 | IsIpv6 | IsIpv4Compat
+        | IsIpv4Mapped => address::call(function, value, ctx),
+        Soundex => Ok(sets::soundex(value)),
+        FormatBytes => sets::format_bytes(value, ctx),
+        FormatPicoTime => sets::format_pico_time(value, ctx),
+        _ => shape::call(function, core::slice::from_ref(value), ctx),
     }
 }
 

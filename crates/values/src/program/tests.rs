@@ -83,6 +83,9 @@ fn bad_programs_are_refused() {
         assert_eq!(Program::decode(&program.encode(), &columns()), Err(RefCode::ProgramMalformed));
     };
     refused(&Program { filter: Some(parse("c3 = 1")), ..Program::default() });
+    for column in [u32::from(u16::MAX), 65_536, u32::MAX] {
+        refused(&Program { filter: Some(Expr::Column(column)), ..Program::default() });
+    }
     refused(&Program { assignments: vec![(3, parse("1"))], ..Program::default() });
     refused(&Program { projection: Some(vec![3]), ..Program::default() });
     refused(&Program { projection: Some(vec![1, 1]), ..Program::default() });
@@ -164,7 +167,7 @@ fn any_expr(types: &[ColumnType], depth: u32, random: &mut Prng) -> Expr {
     if depth == 0 || random.chance(1, 8) {
         return match random.chance(1, 2) {
             true => Expr::Literal(any_value(types, random)),
-            false => Expr::Column(random.below(types.len() as u64) as u16),
+            false => Expr::Column(random.below(types.len() as u64) as u32),
         };
     }
     let of = |random: &mut Prng| Box::new(any_expr(types, depth - 1, random));

@@ -1,4 +1,10 @@
 //! The encoding of programs.
+//!
+//! A variant's number is its place in its enum, for nodes, operators, functions, units, types, collations and values alike:
+//! new ones come at the end. `frozen.rs` pins the numbers.
+
+#[cfg(test)]
+mod frozen;
 
 use super::Program;
 use crate::{BinaryOp, Collation, ColumnType, Expr, Function, UnaryOp, Value};
@@ -110,7 +116,10 @@ fn visit<'e>(expr: &'e Expr, tasks: &mut Vec<Task<'e>>) {
 fn parts(expr: &Expr) -> (Node, Vec<&Expr>) {
     match expr {
         Expr::Literal(value) => (Node::Literal(value.clone()), Vec::new()),
-        Expr::Column(index) => (Node::Column(*index), Vec::new()),
+        // No table has so many columns: the reader refuses the number.
+        Expr::Column(index) => {
+            (Node::Column(u16::try_from(*index).unwrap_or(u16::MAX)), Vec::new())
+        }
         Expr::Unary { op, arg } => (Node::Unary(*op), Vec::from([&**arg])),
         Expr::Binary { op, left, right } => (Node::Binary(*op), Vec::from([&**left, right])),
         Expr::IsNull { arg, negated } => (Node::IsNull { negated: *negated }, Vec::from([&**arg])),
@@ -216,7 +225,7 @@ impl Stack {
         let mut next = || args.next().map(Box::new);
         Some(match node {
             Node::Literal(value) => Expr::Literal(finite(value)?),
-            Node::Column(index) if usize::from(index) < self.columns => Expr::Column(index),
+            Node::Column(index) if usize::from(index) < self.columns => Expr::Column(index.into()),
             Node::Column(_) => return None,
             Node::Unary(op) => Expr::Unary { op, arg: next()? },
             Node::Binary(op) => Expr::Binary { op, left: next()?, right: next()? },

@@ -43,6 +43,17 @@ impl<'a> Reader<'a> {
         self.bytes.iter().skip(self.at).take_while(|b| b.is_ascii_digit()).count()
     }
 
+    /// A number up to the next sign, with any zeros before it, and its length; `None` when there is
+    /// none, or it is larger than any part of a moment.
+    fn whole_number(&mut self) -> Option<(u32, usize)> {
+        let length = self.digit_run();
+        let digits = self.bytes.get(self.at..self.at + length)?;
+        let zeros = digits.iter().take_while(|b| **b == b'0').count().min(length.checked_sub(1)?);
+        self.at += zeros;
+        let value = self.number(7).filter(|v| *v <= PART_MAX)?;
+        (self.digit_run() == 0).then_some((value, length))
+    }
+
     /// A number of at most `most` digits.
     fn number(&mut self, most: usize) -> Option<u32> {
         let length = self.digit_run().min(most);
@@ -83,12 +94,37 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `69` is 2069, `70` is 1970.
+/// Larger numbers are no part of a moment.
+const PART_MAX: u32 = 999_999;
+
+/// `69` is 2069, `70` is 1970; of one digit or of three it is the year itself.
 fn full_year(year: u32, digits: usize) -> u32 {
     match (digits, year) {
-        (0..=2, 0..=69) => year + 2000,
-        (0..=2, _) => year + 1900,
+        (2, 0..=69) => year + 2000,
+        (2, _) => year + 1900,
         _ => year,
+    }
+}
+
+/// The parts of a text that has the form of a moment, whether there is such a moment or not.
+struct Fields {
+    parts: [u32; 6],
+    year_digits: usize,
+    micros: u32,
+    fsp: u8,
+    /// Whether the day and the time are told apart, or there is nothing but digits.
+    has_time: bool,
+}
+
+impl Fields {
+    /// The moment, if there is one.
+    fn moment(&self) -> Option<DateTime> {
+        let mut parts = self.parts;
+        // A short year in a date of nothing but zeros is the year 0.
+        if parts.iter().any(|part| *part != 0) {
+            parts[0] = full_year(parts[0], self.year_digits);
+        }
+        build(parts, self.micros, self.fsp)
     }
 }
 
@@ -105,7 +141,7 @@ fn build(fields: [u32; 6], micros: u32, fsp: u8) -> Option<DateTime> {
 }
 
 /// Adds a rounded fraction, which may be a whole second.
-fn carry(value: DateTime, micros: u32) -> Option<DateTime> {
+pub(crate) fn carry(value: DateTime, micros: u32) -> Option<DateTime> {
     let total = value.micros_of_day() + i64::from(micros);
     if total < DAY_MICROS {
         return DateTime::at(value.date, total, value.fsp);
@@ -117,85 +153,80 @@ fn carry(value: DateTime, micros: u32) -> Option<DateTime> {
 /// `T` before the time, an offset from UTC behind it.
 pub fn parse_datetime(text: &str) -> Option<Parsed<DateTime>> {
     let mut reader = Reader::new(text);
-    let run = reader.digit_run();
-    if run == 0 {
-        return None;
-    }
-    let after = reader.bytes.get(run).copied();
-    let plain =
-        run >= 5 && (after.is_none_or(|b| !b.is_ascii_punctuation()) || after == Some(b'.'));
-    let value = if plain { compact(&mut reader, run)? } else { delimited(&mut reader)? };
-    let value = offset(&mut reader, value)?;
+    let fields = fields(&mut reader)?;
+    finish(&mut reader, &fields)
+}
+
+fn finish(reader: &mut Reader<'_>, fields: &Fields) -> Option<Parsed<DateTime>> {
+    let value = offset(reader, fields.moment()?)?;
     Some(Parsed { value, complete: reader.done(), clipped: false })
 }
 
+/// The parts of what has the form of a moment.
+fn fields(reader: &mut Reader<'_>) -> Option<Fields> {
+    let digits = reader.digit_run();
+    if digits == 0 {
+        return None;
+    }
+    let run = reader.bytes.iter().take_while(|b| b.is_ascii_digit() || **b == b'T').count();
+    let after = reader.bytes.get(run).copied();
+    if after.is_none() || after == Some(b'.') { compact(reader, digits) } else { delimited(reader) }
+}
+
 /// `20240131235959`, `240131`, …: fields of two digits, and of four for the year when the run is
-/// 8 or at least 14 digits long.
-fn compact(reader: &mut Reader<'_>, run: usize) -> Option<DateTime> {
-    let year_digits = if run == 8 || run >= 14 { 4 } else { 2 };
-    let mut fields = [0_u32; 6];
+/// 4, 8 or at least 14 digits long.
+fn compact(reader: &mut Reader<'_>, run: usize) -> Option<Fields> {
+    let year_digits = if run == 4 || run == 8 || run >= 14 { 4 } else { 2 };
+    let mut parts = [0_u32; 6];
     let mut found = 1;
-    fields[0] = full_year(reader.number(year_digits)?, year_digits);
-    for field in fields.iter_mut().skip(1) {
-        if reader.digit_run() == 0 && found >= 3 && !time_follows(reader, found) {
-            break;
+    parts[0] = reader.number(year_digits)?;
+    for part in parts.iter_mut().skip(1) {
+        // `T` leads to the time; a point may stand between any two parts.
+        let lead = reader.peek() == Some(b'.') || (reader.peek() == Some(b'T') && found == 3);
+        if lead && reader.bytes.get(reader.at + 1).is_some_and(u8::is_ascii_digit) {
+            reader.at += 1;
         }
         let Some(value) = reader.number(2) else { break };
-        *field = value;
+        *part = value;
         found += 1;
     }
     if found < 3 {
         return None;
     }
     let (micros, fsp) = if found == 6 { reader.fraction() } else { (0, 0) };
-    build(fields, micros, fsp)
+    Some(Fields { parts, year_digits, micros, fsp, has_time: true })
 }
 
-/// After a compact day, `T` or a space may lead to the time.
-fn time_follows(reader: &mut Reader<'_>, found: usize) -> bool {
-    let next_digit = reader.bytes.get(reader.at + 1).is_some_and(u8::is_ascii_digit);
-    let lead = match reader.peek() {
-        Some(b'T' | b' ') => found == 3,
-        Some(b':') => found > 3,
-        _ => false,
-    };
-    if lead && next_digit {
-        reader.at += 1;
-        return true;
-    }
-    false
-}
-
-fn delimited(reader: &mut Reader<'_>) -> Option<DateTime> {
-    let mut fields = [0_u32; 6];
-    let run = reader.digit_run().min(4);
-    fields[0] = full_year(reader.number(4)?, run);
+fn delimited(reader: &mut Reader<'_>) -> Option<Fields> {
+    let mut parts = [0_u32; 6];
+    let (year, year_digits) = reader.whole_number()?;
+    parts[0] = year;
     let mut found = 1;
-    for (index, field) in fields.iter_mut().enumerate().skip(1) {
+    let mut has_time = false;
+    for (index, part) in parts.iter_mut().enumerate().skip(1) {
         let start = reader.at;
         let led = if index == 3 {
             let mark = matches!(reader.peek(), Some(b'T' | b' '));
             while matches!(reader.peek(), Some(b'T' | b' ')) {
                 reader.at += 1;
             }
+            has_time |= mark;
             mark || reader.separators()
         } else {
             reader.separators()
         };
-        match if led { reader.number(2) } else { None } {
-            Some(value) => *field = value,
-            None => {
-                reader.at = start;
-                break;
-            }
+        if !led || reader.digit_run() == 0 {
+            reader.at = start;
+            break;
         }
+        (*part, _) = reader.whole_number()?;
         found += 1;
     }
     if found < 3 {
         return None;
     }
     let (micros, fsp) = if found == 6 { reader.fraction() } else { (0, 0) };
-    build(fields, micros, fsp)
+    Some(Fields { parts, year_digits, micros, fsp, has_time })
 }
 
 /// `+05:30` behind the time: the moment in UTC.
@@ -227,12 +258,14 @@ pub fn parse_time(text: &str) -> Option<Parsed<Time>> {
         return None;
     }
     if !negative && reader.bytes.len() >= 12 {
-        // A text this long is a moment if it reads as one.
-        if let Some(moment) = parse_datetime(text)
-            && moment.complete
+        // A text this long that has the form of a moment is one, or nothing.
+        let mut whole = Reader::new(text);
+        if let Some(fields) = fields(&mut whole)
+            && fields.has_time
         {
+            let moment = finish(&mut whole, &fields)?;
             let value = moment.value.time();
-            return Some(Parsed { value, complete: true, clipped: false });
+            return Some(Parsed { value, complete: moment.complete, clipped: false });
         }
     }
     let mut fields = Vec::new();

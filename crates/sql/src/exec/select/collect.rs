@@ -361,7 +361,7 @@ fn argument_types(plan: &SelectPlan, externals: &[Value]) -> Vec<ColumnType> {
     calls.map(|call| input_type(call, types, externals)).collect()
 }
 
-pub(super) fn row_bytes(row: &[Value]) -> usize {
+pub(crate) fn row_bytes(row: &[Value]) -> usize {
     let heap = |value: &Value| match value {
         Value::Text(text, _) => text.capacity(),
         Value::Bytes(bytes) => bytes.capacity(),

@@ -21,9 +21,10 @@ pub(super) fn plain_columns(plan: &SelectPlan) -> Option<Vec<u16>> {
     if plan.table.is_none() || plan.grouping.is_some() {
         return None;
     }
-    let place = |number: u16| {
+    let place = |number: u32| {
+        let own = crate::plan::select::column_number(number);
         (number < AGGREGATE_BASE)
-            .then(|| plan.positions.get(usize::from(number)).copied().unwrap_or(number))
+            .then(|| plan.positions.get(usize::from(own)).copied().unwrap_or(own))
     };
     let columns = plan.order.iter().map(|(expr, _)| match expr {
         Expr::Column(number) => place(*number),

@@ -25,6 +25,22 @@ pub(super) fn month_name(month: u8) -> Option<&'static str> {
     MONTHS.get(usize::from(month).checked_sub(1)?).copied()
 }
 
+/// Whether a word is a name, or its first three letters; in any case.
+fn is_name(word: &str, name: &str, short: bool) -> bool {
+    let name = if short { name.get(..3).unwrap_or(name) } else { name };
+    name.eq_ignore_ascii_case(word)
+}
+
+/// The number of a month, from 1.
+pub(super) fn month_of(word: &str, short: bool) -> Option<u32> {
+    (1..).zip(MONTHS).find(|(_, name)| is_name(word, name, short)).map(|(number, _)| number)
+}
+
+/// The number of a weekday, from 1 for Monday.
+pub(super) fn weekday_of(word: &str, short: bool) -> Option<i64> {
+    (1..).zip(DAYS).find(|(_, name)| is_name(word, name, short)).map(|(number, _)| number)
+}
+
 /// The name of a day of the week; 0 is Monday.
 pub(super) fn day_name(weekday: u8) -> &'static str {
     DAYS.get(usize::from(weekday)).copied().unwrap_or("")

@@ -1,7 +1,7 @@
 //! `DATE_FORMAT`.
 
 use super::calendar::{day_name, month_name, week};
-use crate::DateTime;
+use crate::{Date, DateTime, Time};
 use alloc::string::String;
 use core::fmt::{self, Write};
 
@@ -17,6 +17,37 @@ pub(super) fn format(moment: DateTime, format: &str) -> Option<String> {
         // A single % at the end stands for itself.
         let code = chars.next().unwrap_or('%');
         put(moment, code, &mut out).ok()?;
+    }
+    Some(out)
+}
+
+/// A time in a format: what a day would show is zero, and names of days are none.
+pub(super) fn format_time(time: Time, format: &str) -> Option<String> {
+    let moment = DateTime {
+        date: Date::ZERO,
+        hour: (time.hours % 24) as u8,
+        minute: time.minutes,
+        second: time.seconds,
+        micros: time.micros,
+        fsp: time.fsp,
+    };
+    let mut out = String::from(if time.negative { "-" } else { "" });
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        match chars.next().unwrap_or('%') {
+            'H' => write!(out, "{:02}", time.hours),
+            'k' => write!(out, "{}", time.hours),
+            'T' => {
+                write!(out, "{:02}:{:02}:{:02}", time.hours, time.minutes, time.seconds)
+            }
+            'D' => Err(fmt::Error),
+            code => put(moment, code, &mut out),
+        }
+        .ok()?;
     }
     Some(out)
 }

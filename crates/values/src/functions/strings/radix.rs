@@ -25,7 +25,8 @@ pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) ->
             Ok(plain(format!("{bits:o}")))
         }
         (Function::Conv, [value, from, to]) => {
-            let (from, to) = (to_integer(from, ctx)?, to_integer(to, ctx)?);
+            // MySQL keeps 32 bits of a base.
+            let (from, to) = (to_integer(from, ctx)? as i32, to_integer(to, ctx)? as i32);
             Ok(conv(&value.to_display(), from, to))
         }
         (Function::Format, [value, places]) => format_number(value, places, ctx),
@@ -65,26 +66,14 @@ fn unhex(bytes: &[u8]) -> Value {
     Value::Bytes(out)
 }
 
-/// Bases 2 to 36; a negative base to convert to gives a signed result.
-fn conv(text: &str, from: i128, to: i128) -> Value {
-    let base = |b: i128| u32::try_from(b.abs()).ok().filter(|b| (2..=36).contains(b));
+/// Bases 2 to 36. A negative base to convert from reads a signed number, one to convert to writes it.
+fn conv(text: &str, from: i32, to: i32) -> Value {
+    let base = |b: i32| Some(b.unsigned_abs()).filter(|b| (2..=36).contains(b));
     let (Some(source), Some(target)) = (base(from), base(to)) else { return Value::Null };
-    let text = text.trim_start();
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let mut value = 0_u64;
-    for digit in digits.chars().map_while(|c| c.to_digit(source)) {
-        let next = value.checked_mul(source.into()).and_then(|v| v.checked_add(digit.into()));
-        value = next.unwrap_or(u64::MAX);
-        if value == u64::MAX {
-            break;
-        }
+    if text.is_empty() {
+        return Value::Null;
     }
-    if negative {
-        value = value.wrapping_neg();
-    }
+    let value = read_number(text.trim_start(), source, from < 0);
     let signed = to < 0 && (value as i64) < 0;
     let mut rest = if signed { value.wrapping_neg() } else { value };
     let mut out = Vec::new();
@@ -100,6 +89,26 @@ fn conv(text: &str, from: i128, to: i128) -> Value {
         out.push('-');
     }
     plain(out.into_iter().rev().collect())
+}
+
+/// The bits of the number that a text begins with; one beyond the range stops at its end.
+fn read_number(text: &str, base: u32, signed: bool) -> u64 {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let size = digits
+        .chars()
+        .map_while(|c| c.to_digit(base))
+        .fold(0_u128, |sum, digit| (sum * u128::from(base) + u128::from(digit)).min(1 << 65));
+    const LOWEST: u128 = 1 << 63;
+    match (signed, negative) {
+        (true, true) => size.min(LOWEST).wrapping_neg() as u64,
+        (true, false) => size.min(LOWEST - 1) as u64,
+        (false, true) if size > u128::from(u64::MAX) => 0,
+        (false, true) => (size as u64).wrapping_neg(),
+        (false, false) => u64::try_from(size).unwrap_or(u64::MAX),
+    }
 }
 
 /// `1,234,567.80`.

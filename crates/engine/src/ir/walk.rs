@@ -1,0 +1,259 @@
+//! Walks over plans and expressions.
+
+use super::{Bound, ColumnId, EXTERNAL_BASE, Rel, Scalar, SortKey};
+use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use lats_values::Expr;
+
+/// The parts of an expression.
+pub fn children(expr: &Scalar) -> Vec<&Scalar> {
+    match expr {
+        Expr::Literal(_) | Expr::Column(_) => Vec::new(),
+        Expr::Unary { arg, .. }
+        | Expr::IsNull { arg, .. }
+        | Expr::Cast { arg, .. }
+        | Expr::Collate { arg, .. } => Vec::from([&**arg]),
+        Expr::Binary { left, right, .. } => Vec::from([&**left, right]),
+        Expr::Between { arg, low, high, .. } => Vec::from([&**arg, low, high]),
+        Expr::In { arg, list, .. } => core::iter::once(&**arg).chain(list).collect(),
+        Expr::Like { arg, pattern, .. } => Vec::from([&**arg, pattern]),
+        Expr::Case { operand, branches, otherwise } => {
+            let pairs = branches.iter().flat_map(|(when, then)| [when, then]);
+            operand.as_deref().into_iter().chain(pairs).chain(otherwise.as_deref()).collect()
+        }
+        Expr::Call { args, .. } => args.iter().collect(),
+    }
+}
+
+/// Calls `visit` with every column number in the expression, those of values from outside too.
+pub fn visit_numbers(expr: &Scalar, visit: &mut dyn FnMut(u32)) {
+    let mut left = Vec::from([expr]);
+    while let Some(expr) = left.pop() {
+        if let Expr::Column(number) = expr {
+            visit(*number);
+        }
+        left.extend(children(expr));
+    }
+}
+
+/// Adds the columns of an expression.
+pub fn add_columns(expr: &Scalar, found: &mut BTreeSet<ColumnId>) {
+    visit_numbers(expr, &mut |number| {
+        if number < EXTERNAL_BASE {
+            found.insert(ColumnId(number));
+        }
+    });
+}
+
+/// The columns of an expression.
+pub fn columns_of(expr: &Scalar) -> BTreeSet<ColumnId> {
+    let mut found = BTreeSet::new();
+    add_columns(expr, &mut found);
+    found
+}
+
+/// A copy of the expression with columns replaced where `replace` has something.
+pub fn map_columns(expr: &Scalar, replace: &dyn Fn(u32) -> Option<Scalar>) -> Scalar {
+    let map = |e: &Scalar| map_columns(e, replace);
+    let boxed = |e: &Scalar| Box::new(map_columns(e, replace));
+    match expr {
+        Expr::Literal(_) => expr.clone(),
+        Expr::Column(number) => replace(*number).unwrap_or_else(|| expr.clone()),
+        Expr::Unary { op, arg } => Expr::Unary { op: *op, arg: boxed(arg) },
+        Expr::Binary { op, left, right } => {
+            Expr::Binary { op: *op, left: boxed(left), right: boxed(right) }
+        }
+        Expr::IsNull { arg, negated } => Expr::IsNull { arg: boxed(arg), negated: *negated },
+        Expr::Between { arg, low, high, negated } => {
+            Expr::Between { arg: boxed(arg), low: boxed(low), high: boxed(high), negated: *negated }
+        }
+        Expr::In { arg, list, negated } => {
+            Expr::In { arg: boxed(arg), list: list.iter().map(map).collect(), negated: *negated }
+        }
+        Expr::Like { arg, pattern, escape, negated } => Expr::Like {
+            arg: boxed(arg),
+            pattern: boxed(pattern),
+            escape: *escape,
+            negated: *negated,
+        },
+        Expr::Case { operand, branches, otherwise } => Expr::Case {
+            operand: operand.as_deref().map(boxed),
+            branches: branches.iter().map(|(when, then)| (map(when), map(then))).collect(),
+            otherwise: otherwise.as_deref().map(boxed),
+        },
+        Expr::Cast { arg, to } => Expr::Cast { arg: boxed(arg), to: to.clone() },
+        Expr::Call { function, args } => {
+            Expr::Call { function: *function, args: args.iter().map(map).collect() }
+        }
+        Expr::Collate { arg, collation } => {
+            Expr::Collate { arg: boxed(arg), collation: *collation }
+        }
+    }
+}
+
+/// The terms of a condition that all must hold.
+pub fn conjuncts(condition: Scalar) -> Vec<Scalar> {
+    let mut found = Vec::new();
+    let mut left = Vec::from([condition]);
+    while let Some(expr) = left.pop() {
+        match expr {
+            Expr::Binary { op: lats_values::BinaryOp::And, left: a, right: b } => {
+                left.push(*b);
+                left.push(*a);
+            }
+            other => found.push(other),
+        }
+    }
+    found
+}
+
+/// One condition of terms that all must hold, as a balanced tree.
+pub fn conjunction(mut terms: Vec<Scalar>) -> Option<Scalar> {
+    while terms.len() > 1 {
+        let mut pairs = Vec::with_capacity(terms.len().div_ceil(2));
+        let mut rest = terms.into_iter();
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => Expr::Binary {
+                    op: lats_values::BinaryOp::And,
+                    left: Box::new(left),
+                    right: Box::new(right),
+                },
+                None => left,
+            });
+        }
+        terms = pairs;
+    }
+    terms.pop()
+}
+
+fn sort_scalars(keys: &[SortKey]) -> impl Iterator<Item = &Scalar> {
+    keys.iter().map(|key| &key.value)
+}
+
+impl Rel {
+    /// The expressions of this node alone.
+    pub fn scalars(&self) -> Vec<&Scalar> {
+        match self {
+            Self::Scan(scan) => scan.condition.iter().collect(),
+            Self::Values { rows, .. } => rows.iter().flatten().collect(),
+            Self::Filter { condition, .. } => Vec::from([condition]),
+            Self::Extend { items, .. } => items.iter().map(|(_, value)| value).collect(),
+            Self::Join { on, .. } | Self::Apply { on, .. } => on.iter().collect(),
+            Self::Aggregate { keys, calls, .. } => {
+                keys.iter().chain(calls.iter().flat_map(|call| &call.args)).collect()
+            }
+            Self::Window { partition, order, calls, .. } => {
+                let bounds = calls.iter().flat_map(|call| [&call.frame.start, &call.frame.end]);
+                let bounds = bounds.filter_map(|bound| match bound {
+                    Bound::Preceding(value) | Bound::Following(value) => Some(value),
+                    Bound::Unbounded | Bound::CurrentRow => None,
+                });
+                let args = calls.iter().flat_map(|call| &call.args);
+                partition.iter().chain(sort_scalars(order)).chain(args).chain(bounds).collect()
+            }
+            Self::Sort { keys, .. } => sort_scalars(keys).collect(),
+            Self::Limit { count, offset, .. } => count.iter().chain(offset).collect(),
+            Self::Recursive { limit, .. } => limit.iter().collect(),
+            Self::Narrow { .. }
+            | Self::Distinct { .. }
+            | Self::Set { .. }
+            | Self::Working { .. }
+            | Self::MaxOneRow { .. } => Vec::new(),
+        }
+    }
+
+    /// The nodes below this one.
+    pub fn inputs(&self) -> Vec<&Rel> {
+        match self {
+            Self::Scan(_) | Self::Values { .. } | Self::Working { .. } => Vec::new(),
+            Self::Filter { input, .. }
+            | Self::Extend { input, .. }
+            | Self::Narrow { input, .. }
+            | Self::Aggregate { input, .. }
+            | Self::Window { input, .. }
+            | Self::Distinct { input, .. }
+            | Self::Sort { input, .. }
+            | Self::Limit { input, .. }
+            | Self::MaxOneRow { input } => Vec::from([&**input]),
+            Self::Join { left, right, .. } | Self::Apply { left, right, .. } => {
+                Vec::from([&**left, right])
+            }
+            Self::Set { left, right, .. } => Vec::from([&*left.0, &right.0]),
+            Self::Recursive { anchor, step, .. } => Vec::from([&*anchor.0, &step.0]),
+        }
+    }
+
+    /// Replaces each node below this one.
+    #[must_use]
+    pub fn map_inputs(self, change: &mut dyn FnMut(Rel) -> Rel) -> Self {
+        let mut boxed = |rel: Box<Rel>| Box::new(change(*rel));
+        match self {
+            Self::Scan(_) | Self::Values { .. } | Self::Working { .. } => self,
+            Self::Filter { input, condition } => Self::Filter { input: boxed(input), condition },
+            Self::Extend { input, items } => Self::Extend { input: boxed(input), items },
+            Self::Narrow { input, columns } => Self::Narrow { input: boxed(input), columns },
+            Self::Aggregate { input, keys, rollup, calls } => {
+                Self::Aggregate { input: boxed(input), keys, rollup, calls }
+            }
+            Self::Window { input, partition, order, calls } => {
+                Self::Window { input: boxed(input), partition, order, calls }
+            }
+            Self::Distinct { input, columns } => Self::Distinct { input: boxed(input), columns },
+            Self::Sort { input, keys } => Self::Sort { input: boxed(input), keys },
+            Self::Limit { input, count, offset } => {
+                Self::Limit { input: boxed(input), count, offset }
+            }
+            Self::MaxOneRow { input } => Self::MaxOneRow { input: boxed(input) },
+            Self::Join { kind, left, right, on } => {
+                Self::Join { kind, left: boxed(left), right: boxed(right), on }
+            }
+            Self::Apply { kind, left, right, on } => {
+                Self::Apply { kind, left: boxed(left), right: boxed(right), on }
+            }
+            Self::Set { op, all, columns, left, right } => Self::Set {
+                op,
+                all,
+                columns,
+                left: (boxed(left.0), left.1),
+                right: (boxed(right.0), right.1),
+            },
+            Self::Recursive { id, columns, anchor, step, distinct, limit } => Self::Recursive {
+                id,
+                columns,
+                anchor: (boxed(anchor.0), anchor.1),
+                step: (boxed(step.0), step.1),
+                distinct,
+                limit,
+            },
+        }
+    }
+}
+
+/// The columns that a plan takes from around it: those that its expressions name and no node in it makes.
+pub fn free_columns(rel: &Rel) -> BTreeSet<ColumnId> {
+    let mut free = BTreeSet::new();
+    add_free(rel, &mut free);
+    free
+}
+
+fn add_free(rel: &Rel, free: &mut BTreeSet<ColumnId>) {
+    let mut own = BTreeSet::new();
+    for scalar in rel.scalars() {
+        add_columns(scalar, &mut own);
+    }
+    for input in rel.inputs() {
+        add_free(input, &mut own);
+    }
+    for column in made_below(rel) {
+        own.remove(&column);
+    }
+    free.extend(own);
+}
+
+/// The columns that a node's expressions, and the right side of an Apply, find in its inputs.
+fn made_below(rel: &Rel) -> Vec<ColumnId> {
+    match rel {
+        Rel::Scan(scan) => (scan.first.0..scan.first.0 + scan.width).map(ColumnId).collect(),
+        other => other.inputs().iter().flat_map(|input| input.columns()).collect(),
+    }
+}

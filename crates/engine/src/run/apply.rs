@@ -1,0 +1,254 @@
+//! The right side for each row of the left one: several instances run at once, so that what they ask for travels together.
+
+use super::hash_join::finish_row;
+use super::{Node, Operator, Params, Poll, Row, Run, build, more_than_one_row};
+use crate::ir::JoinKind;
+use crate::physical::{ApplyOutput, Op};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use lats_base::map::Map;
+use lats_values::{Expr, SqlError, Value, group_key};
+
+/// What is applied how.
+pub(super) struct Spec<'p> {
+    pub(super) output: ApplyOutput,
+    pub(super) right: &'p Op,
+    pub(super) given: &'p [Expr],
+    pub(super) on: Option<&'p Expr>,
+    pub(super) right_width: usize,
+}
+
+/// The right side for one row.
+struct Instance<'p> {
+    left: Row,
+    node: Option<Node<'p>>,
+    /// The bytes of the parameters, if the answer is to be kept for rows with the same.
+    key: Option<Vec<u8>>,
+    found: Found,
+}
+
+/// What an instance has found.
+#[derive(Clone, Default)]
+struct Found {
+    /// Rows of the right side, for joins.
+    rows: Vec<Row>,
+    /// The condition held for a row.
+    holds: bool,
+    /// It was unknown for a row.
+    is_unknown: bool,
+    /// The value of the one row.
+    value: Option<Value>,
+}
+
+/// The operator while it runs.
+pub(super) struct Apply<'p> {
+    left: Node<'p>,
+    left_is_done: bool,
+    spec: Spec<'p>,
+    params: Params,
+    waiting: Vec<Row>,
+    running: VecDeque<Instance<'p>>,
+    /// The results by parameters, while there is room; rows of joins are not kept.
+    known: Map<Vec<u8>, Found>,
+}
+
+/// Instances that run at once.
+const INSTANCES_MAX: usize = 64;
+/// Results that are kept.
+const KNOWN_MAX: usize = 4_096;
+
+impl<'p> Apply<'p> {
+    pub(super) fn new(left: Node<'p>, spec: Spec<'p>, params: Params) -> Self {
+        let (waiting, running, known) = (Vec::new(), VecDeque::new(), Map::default());
+        Self { left, left_is_done: false, spec, params, waiting, running, known }
+    }
+
+    fn begin(&mut self, run: &mut Run<'_>, left: Row) -> Result<(), SqlError> {
+        let mut given = Vec::with_capacity(self.spec.given.len());
+        for expr in self.spec.given {
+            given.push(run.eval(expr, &left, &self.params)?);
+        }
+        // A condition sees the left row, so that its results are of this row alone.
+        let keeps = !matches!(self.spec.output, ApplyOutput::Join(_)) && self.spec.on.is_none();
+        let mut key = None;
+        if keeps {
+            let mut bytes = Vec::new();
+            group_key(&given, &mut bytes);
+            if let Some(found) = self.known.get(&bytes) {
+                let found = found.clone();
+                self.running.push_back(Instance { left, node: None, key: None, found });
+                return Ok(());
+            }
+            key = Some(bytes);
+        }
+        let node = Some(build(self.spec.right, &Params::from(given)));
+        self.running.push_back(Instance { left, node, key, found: Found::default() });
+        Ok(())
+    }
+
+    /// Steps an instance until it is through or waits; false if it waits.
+    fn step(&self, run: &mut Run<'_>, at: &mut Instance<'p>) -> Result<Stepped, SqlError> {
+        while let Some(node) = &mut at.node {
+            let rows = match node.next(run)? {
+                Poll::Rows(rows) => rows,
+                Poll::Pending => return Ok(Stepped::Waits),
+                Poll::Yield => return Ok(Stepped::Yields),
+                Poll::Done => {
+                    at.node = None;
+                    break;
+                }
+            };
+            if self.take(run, &at.left, rows, &mut at.found)?
+                && let Some(mut node) = at.node.take()
+            {
+                node.close(run);
+            }
+        }
+        Ok(Stepped::Through)
+    }
+
+    /// Takes rows of the right side; true if no more are needed.
+    fn take(
+        &self,
+        run: &mut Run<'_>,
+        left: &Row,
+        rows: Vec<Row>,
+        found: &mut Found,
+    ) -> Result<bool, SqlError> {
+        for row in rows {
+            let truth = match self.spec.on {
+                None => Some(true),
+                Some(on) => truth(run, on, (left, &row), &self.params)?,
+            };
+            match (self.spec.output, truth) {
+                (_, Some(false)) => {}
+                (_, None) => found.is_unknown = true,
+                (ApplyOutput::Mark | ApplyOutput::Join(JoinKind::Semi | JoinKind::Anti), _) => {
+                    found.holds = true;
+                    return Ok(true);
+                }
+                (ApplyOutput::Join(_), _) => found.rows.push(row),
+                (ApplyOutput::Single(slot), _) => {
+                    if found.value.is_some() {
+                        return Err(more_than_one_row());
+                    }
+                    let value = row.into_iter().nth(slot as usize);
+                    found.value = Some(value.unwrap_or(Value::Null));
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn finish(&mut self, instance: Instance<'p>, out: &mut Vec<Row>) {
+        let Instance { mut left, key, found, .. } = instance;
+        if let Some(key) = key
+            && self.known.len() < KNOWN_MAX
+        {
+            self.known.insert(key, found.clone());
+        }
+        match self.spec.output {
+            ApplyOutput::Mark => {
+                left.push(match (found.holds, found.is_unknown) {
+                    (true, _) => Value::Int(1),
+                    (false, true) => Value::Null,
+                    (false, false) => Value::Int(0),
+                });
+                out.push(left);
+            }
+            ApplyOutput::Single(_) => {
+                left.push(found.value.unwrap_or(Value::Null));
+                out.push(left);
+            }
+            ApplyOutput::Join(kind) => {
+                let partnered = found.holds || !found.rows.is_empty();
+                for right in found.rows {
+                    let mut row = left.clone();
+                    row.extend(right);
+                    out.push(row);
+                }
+                finish_row(kind, partnered, left, self.spec.right_width, out);
+            }
+        }
+    }
+
+    /// Steps all instances once; hands on the rows of those at the front that are through.
+    fn step_all(&mut self, run: &mut Run<'_>) -> Result<(Vec<Row>, bool), SqlError> {
+        let mut running = core::mem::take(&mut self.running);
+        let mut yields = false;
+        for instance in &mut running {
+            yields |= self.step(run, instance)? == Stepped::Yields;
+        }
+        let mut out = Vec::new();
+        while running.front().is_some_and(|instance| instance.node.is_none())
+            && let Some(instance) = running.pop_front()
+        {
+            run.spend(1);
+            self.finish(instance, &mut out);
+        }
+        self.running = running;
+        Ok((out, yields))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stepped {
+    Through,
+    Waits,
+    Yields,
+}
+
+/// The truth of a condition for a pair of rows; none if it is unknown.
+fn truth(
+    run: &mut Run<'_>,
+    on: &Expr,
+    rows: (&[Value], &[Value]),
+    params: &[Value],
+) -> Result<Option<bool>, SqlError> {
+    if run.eval_pair(on, rows, params)?.is_null() {
+        return Ok(None);
+    }
+    run.is_true(on, rows, params).map(Some)
+}
+
+impl Operator for Apply<'_> {
+    fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
+        loop {
+            while self.running.len() < INSTANCES_MAX
+                && let Some(left) = self.waiting.pop()
+            {
+                self.begin(run, left)?;
+            }
+            if !self.running.is_empty() {
+                let (out, yields) = self.step_all(run)?;
+                if !out.is_empty() {
+                    return Ok(Poll::Rows(out));
+                }
+                return Ok(if yields { Poll::Yield } else { Poll::Pending });
+            }
+            if self.left_is_done {
+                return Ok(Poll::Done);
+            }
+            match self.left.next(run)? {
+                Poll::Rows(mut rows) => {
+                    rows.reverse();
+                    self.waiting = rows;
+                }
+                Poll::Done => self.left_is_done = true,
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn close(&mut self, run: &mut Run<'_>) {
+        self.left.close(run);
+        self.waiting.clear();
+        for instance in &mut self.running {
+            if let Some(node) = &mut instance.node {
+                node.close(run);
+            }
+        }
+        self.running.clear();
+        self.left_is_done = true;
+    }
+}

@@ -1,0 +1,105 @@
+//! Functions over the frame of a row.
+
+use super::{Keyed, argument};
+use crate::ir::{Bound, WindowFunction as W};
+use crate::physical::WindowCall;
+use crate::run::{Params, Run};
+use alloc::format;
+use alloc::{sync::Arc, vec::Vec};
+use lats_values::{Accumulator, SqlError, Value};
+
+/// The value of a function over the rows of the frame.
+pub(super) fn value(
+    run: &mut Run<'_>,
+    call: &WindowCall,
+    part: &[Keyed],
+    peers: (usize, usize),
+    at: usize,
+    params: &Params,
+) -> Result<Value, SqlError> {
+    let frame = frame(run, call, part, peers, at, params)?;
+    let rows = frame.map_or(&[][..], |(from, to)| &part[from..=to]);
+    let of = |run: &mut Run<'_>, keyed: Option<&Keyed>| match keyed {
+        Some(keyed) => Ok(argument(run, call, 0, &keyed.row, params)?.unwrap_or(Value::Null)),
+        None => Ok(Value::Null),
+    };
+    match &call.function {
+        W::FirstValue => of(run, rows.first()),
+        W::LastValue => of(run, rows.last()),
+        W::NthValue => {
+            let nth = match argument(run, call, 1, &part[at].row, params)? {
+                Some(Value::Int(n)) if n > 0 => n.unsigned_abs() as usize,
+                Some(Value::UInt(n)) if n > 0 => usize::try_from(n).unwrap_or(usize::MAX),
+                _ => return Err(wrong_arguments("nth_value")),
+            };
+            of(run, rows.get(nth - 1))
+        }
+        W::Aggregate(spec) => {
+            let mut accumulator = Accumulator::of(Arc::clone(spec));
+            for keyed in rows {
+                let mut values = Vec::with_capacity(call.args.len());
+                for (expr, _) in &call.args {
+                    values.push(run.eval(expr, &keyed.row, params)?);
+                }
+                accumulator.push(&values, &mut run.context)?;
+            }
+            accumulator.finish_with(&mut run.context)
+        }
+        _ => Ok(Value::Null),
+    }
+}
+
+/// The first and the last row of the frame; none if it is empty.
+fn frame(
+    run: &mut Run<'_>,
+    call: &WindowCall,
+    part: &[Keyed],
+    (first_peer, last_peer): (usize, usize),
+    at: usize,
+    params: &Params,
+) -> Result<Option<(usize, usize)>, SqlError> {
+    let mut distance = |bound: &Bound| match bound {
+        Bound::Preceding(expr) | Bound::Following(expr) => {
+            match run.eval(expr, &part[at].row, params)? {
+                Value::Int(n) if n >= 0 => Ok(n),
+                Value::UInt(n) => Ok(i64::try_from(n).unwrap_or(i64::MAX)),
+                _ => Err(wrong_frame()),
+            }
+        }
+        Bound::Unbounded | Bound::CurrentRow => Ok(0),
+    };
+    let (before, behind) = (distance(&call.frame.start)?, distance(&call.frame.end)?);
+    let here = i64::try_from(at).unwrap_or(i64::MAX);
+    let is_range = call.frame.is_range;
+    let place = |row: usize| i64::try_from(row).unwrap_or(i64::MAX);
+    let from = match call.frame.start {
+        Bound::Unbounded => 0,
+        Bound::CurrentRow if is_range => place(first_peer),
+        Bound::CurrentRow => here,
+        Bound::Preceding(_) => here.saturating_sub(before),
+        Bound::Following(_) => here.saturating_add(before),
+    };
+    let to = match call.frame.end {
+        Bound::Unbounded => place(part.len()) - 1,
+        Bound::CurrentRow if is_range => place(last_peer),
+        Bound::CurrentRow => here,
+        Bound::Preceding(_) => here.saturating_sub(behind),
+        Bound::Following(_) => here.saturating_add(behind),
+    };
+    let (from, to) = (from.max(0), to.min(place(part.len()) - 1));
+    if from > to {
+        return Ok(None);
+    }
+    Ok(usize::try_from(from).ok().zip(usize::try_from(to).ok()))
+}
+
+/// 1210.
+pub(super) fn wrong_arguments(function: &str) -> SqlError {
+    SqlError::new(1210, *b"HY000", format!("Incorrect arguments to {function}"))
+}
+
+fn wrong_frame() -> SqlError {
+    let text =
+        "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type";
+    SqlError::new(3586, *b"HY000", text.into())
+}

@@ -1,0 +1,104 @@
+//! What a column's name stands for: columns of tables, names of the select list, columns of outer queries.
+
+use super::Binder;
+use super::scope::{Aggregates, AliasUse, same_name};
+use crate::error;
+use crate::syntax::{optional_name, shown_column};
+use lats_engine::ir::ColumnId;
+use lats_mysql_syntax::tree::{self, ExprId};
+use lats_values::{Expr, SqlError};
+
+/// Database, table and name as they were written.
+type Parts<'n> = (Option<&'n str>, Option<&'n str>, &'n str);
+
+impl Binder<'_> {
+    pub(super) fn column_reference(&mut self, id: ExprId) -> Result<Expr, SqlError> {
+        let tree = self.tree();
+        let tree::Expr::Column { schema, table, name } = *tree.expr(id) else {
+            return Err(error::internal("a column's name was expected"));
+        };
+        let parts = (optional_name(tree, schema)?, optional_name(tree, table)?, self.name(name)?);
+        let clause = self.clause;
+        self.resolve(parts)?.ok_or_else(|| error::unknown_column(&shown_column(tree, id), clause))
+    }
+
+    /// Looks a name up in the innermost block, then in those around it.
+    pub(super) fn resolve(&mut self, parts: Parts<'_>) -> Result<Option<Expr>, SqlError> {
+        let mut at = self.blocks.len();
+        let mut hidden = 0;
+        while at > 0 {
+            at -= 1;
+            if hidden > 0 {
+                // What a hidden block does not see is hidden, too.
+                hidden += self.blocks[at].hidden;
+                hidden -= 1;
+                continue;
+            }
+            if let Some(found) = self.resolve_in(at, parts)? {
+                for block in &mut self.blocks[at + 1..] {
+                    block.is_correlated = true;
+                }
+                return Ok(Some(found));
+            }
+            hidden = self.blocks[at].hidden;
+        }
+        Ok(None)
+    }
+
+    fn resolve_in(&self, at: usize, parts: Parts<'_>) -> Result<Option<Expr>, SqlError> {
+        let block = &self.blocks[at];
+        let (_, table, name) = parts;
+        let alias_use = match block.aggregates {
+            Aggregates::Inside => AliasUse::No,
+            _ => block.alias_use,
+        };
+        if alias_use == AliasUse::First && table.is_none() {
+            // A key of GROUP BY comes before a name of the select list.
+            if let Some(id) = block.scope.find(parts, self.clause).ok().flatten()
+                && block.keys.contains(&id.scalar())
+            {
+                return Ok(Some(self.of_group(at, id)));
+            }
+            if let Some(expr) = self.output_named(at, name)? {
+                return Ok(Some(expr));
+            }
+        }
+        if let Some(id) = block.scope.find(parts, self.clause)? {
+            let is_known = alias_use != AliasUse::First
+                || block.keys.contains(&id.scalar())
+                || block.outputs.iter().any(|output| output.expr == id.scalar());
+            if is_known {
+                return Ok(Some(self.of_group(at, id)));
+            }
+        }
+        if alias_use == AliasUse::Last && table.is_none() {
+            return self.output_named(at, name);
+        }
+        Ok(None)
+    }
+
+    /// A column as it is behind the grouping: with ROLLUP, keys are columns of their own.
+    fn of_group(&self, at: usize, id: ColumnId) -> Expr {
+        let block = &self.blocks[at];
+        if block.aggregates == Aggregates::Inside {
+            return id.scalar();
+        }
+        let key = block.keys.iter().position(|key| *key == id.scalar());
+        key.and_then(|key| block.rollup.get(key)).map_or(id, |(key, _)| *key).scalar()
+    }
+
+    /// The select list's expression with this name.
+    pub(super) fn output_named(&self, at: usize, name: &str) -> Result<Option<Expr>, SqlError> {
+        let named = self.blocks[at].outputs.iter().filter(|o| same_name(&o.name, name));
+        let mut found: Option<&Expr> = None;
+        for output in named {
+            match found {
+                Some(other) if *other != output.expr => {
+                    return Err(super::scope::ambiguous(None, name, self.clause));
+                }
+                _ => found = Some(&output.expr),
+            }
+        }
+        Ok(found.cloned())
+    }
+}

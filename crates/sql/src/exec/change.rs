@@ -1,0 +1,143 @@
+//! UPDATE and DELETE of rows that a query has found.
+
+use super::write::Images;
+use crate::error::{self, Failure};
+use crate::exec::operation;
+use crate::expr::with_externals;
+use crate::plan::Columns;
+use crate::plan::change::{ChangePlan, NewValue, Target};
+use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session, Sink};
+use crate::store::Store;
+use lats_client::api::RowOpKind;
+use lats_values::{Expr, Program, SqlError, Value, encode_key_value};
+use std::collections::BTreeSet;
+
+impl<S: Store> Session<S> {
+    pub(crate) async fn change_found(
+        &mut self,
+        plan: &ChangePlan,
+        externals: &[Value],
+    ) -> Result<Outcome, Failure> {
+        let mark = self.statement_mark();
+        let counts = match self.change_rows(plan, externals).await {
+            Ok(counts) => counts,
+            Err(failure) => {
+                self.undo_statement(mark).await;
+                return Err(failure);
+            }
+        };
+        let (matched, changed) = counts;
+        if !plan.updates {
+            return Ok(Outcome::Done(Done { affected_rows: changed, ..Done::default() }));
+        }
+        let affected_rows = if self.client.found_rows { matched } else { changed };
+        let warnings = self.warnings.len();
+        let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
+        Ok(Outcome::Done(Done { affected_rows, info, ..Done::default() }))
+    }
+
+    async fn change_rows(
+        &mut self,
+        plan: &ChangePlan,
+        externals: &[Value],
+    ) -> Result<(u64, u64), Failure> {
+        let mut rows = Found::default();
+        self.produce(&plan.query, externals, &mut rows, false).await?;
+        let (mut matched, mut changed) = (0, 0);
+        for target in &plan.targets {
+            let (found, done) = self.change_target(plan, target, &rows.rows, externals).await?;
+            matched += found;
+            changed += done;
+        }
+        self.finish_statement().await?;
+        Ok((matched, changed))
+    }
+
+    /// Changes the rows of one table; each once, as the first row of the query says.
+    async fn change_target(
+        &mut self,
+        plan: &ChangePlan,
+        target: &Target,
+        rows: &[Vec<Value>],
+        externals: &[Value],
+    ) -> Result<(u64, u64), Failure> {
+        let table = &target.table;
+        let mut seen = BTreeSet::new();
+        let mut changes = Vec::new();
+        for row in rows {
+            let Some(key) = key_of(target, row) else { continue };
+            if !seen.insert(key.clone()) {
+                continue;
+            }
+            changes.push((key, program(plan, target, row, externals)));
+        }
+        if plan.updates {
+            let assigned: Vec<u16> = target.assignments.iter().map(|(column, _)| *column).collect();
+            let images = Images { table, assigned: &assigned };
+            return self.write_changed_images(images, changes).await;
+        }
+        let deletes =
+            changes.into_iter().map(|(key, _)| operation(table, RowOpKind::Delete, key)).collect();
+        let changed = self.delete_rows(deletes, table).await?;
+        Ok((changed, changed))
+    }
+}
+
+/// The key of the target's row; none if an outer join has found none.
+fn key_of(target: &Target, row: &[Value]) -> Option<Vec<u8>> {
+    let mut key = Vec::with_capacity(16);
+    for (place, column) in (target.first..).zip(&target.table.def.primary_key) {
+        let value = row.get(place)?;
+        if value.is_null() {
+            return None;
+        }
+        encode_key_value(target.table.types.get(usize::from(*column))?, value, &mut key);
+    }
+    Some(key)
+}
+
+/// The assignments of one row.
+fn program(plan: &ChangePlan, target: &Target, row: &[Value], externals: &[Value]) -> Program {
+    let value = |value: &NewValue| match value {
+        NewValue::OfRow(expr) => with_externals(expr, externals),
+        NewValue::Found(place) => Expr::Literal(row.get(*place).cloned().unwrap_or(Value::Null)),
+    };
+    let assignments = target.assignments.iter().map(|(column, new)| (*column, value(new)));
+    Program {
+        filter: None,
+        assignments: assignments.collect(),
+        projection: None,
+        strict: plan.strict,
+    }
+}
+
+/// Keeps the rows of the query.
+#[derive(Default)]
+struct Found {
+    begun: bool,
+    rows: Vec<Vec<Value>>,
+    bytes: usize,
+}
+
+impl Sink for Found {
+    fn begin(&mut self, _: &Columns) {
+        self.begun = true;
+    }
+
+    fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
+        self.bytes += super::select::row_bytes(values);
+        if self.bytes > STATEMENT_BYTES_MAX {
+            return Err(error::out_of_statement_memory());
+        }
+        self.rows.push(values.to_vec());
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun
+    }
+}

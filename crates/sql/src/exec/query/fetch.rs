@@ -1,0 +1,311 @@
+//! Reading what a machine asks for. Reads by key of all that is asked for go together.
+
+use crate::access::Target;
+use crate::error::Failure;
+use crate::exec::{Chunks, operation, unique::LOOKUPS_MAX};
+use crate::expr::with_externals;
+use crate::plan::query::{QueryPlan, TableSource};
+use crate::plan::select::encode_program;
+use crate::session::{Running, Session};
+use crate::store::Store;
+use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
+use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, Scan, StoreError};
+use lats_engine::run::{Answer, Ask, AskId, Row, Run};
+use lats_values::{Expr, Program, Value};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A request whose rows come by and by.
+struct Open<S: Store> {
+    source: usize,
+    /// The scans that are still to be made, and which request each is for.
+    scans: VecDeque<(u32, Scan)>,
+    running: Option<(u32, Running<S>)>,
+    /// For locking reads: the program of reads by key.
+    programs: BTreeMap<u32, Vec<u8>>,
+}
+
+/// A read by key, and where its row goes.
+struct KeyRead {
+    id: AskId,
+    request: u32,
+    source: usize,
+    operation: RowOp,
+}
+
+/// Reads rows for a machine.
+pub(super) struct Fetcher<'p, S: Store> {
+    plan: &'p QueryPlan,
+    externals: &'p [Value],
+    open: BTreeMap<AskId, Open<S>>,
+    locked: bool,
+}
+
+impl<'p, S: Store> Fetcher<'p, S> {
+    pub(super) fn new(plan: &'p QueryPlan, externals: &'p [Value]) -> Self {
+        Self { plan, externals, open: BTreeMap::new(), locked: false }
+    }
+
+    /// Answers all that is asked for.
+    pub(super) async fn answer(
+        &mut self,
+        session: &mut Session<S>,
+        run: &mut Run<'_>,
+    ) -> Result<(), Failure> {
+        let mut reads = Vec::new();
+        let mut more = Vec::new();
+        for ask in std::mem::take(&mut run.asks) {
+            match ask {
+                Ask::Read { id, source, requests } => {
+                    self.begin(session, run, (id, source, requests), &mut reads).await?;
+                    if self.open.contains_key(&id) {
+                        more.push(id);
+                    }
+                }
+                Ask::More(id) => more.push(id),
+                Ask::Close(id) => {
+                    self.open.remove(&id);
+                }
+            }
+        }
+        self.read_keys(session, run, reads).await?;
+        for id in more {
+            self.next_rows(session, run, id).await?;
+        }
+        Ok(())
+    }
+
+    /// Settles a statement that has taken locks and commits by itself.
+    pub(super) async fn finish(self, session: &mut Session<S>) -> Result<(), Failure> {
+        match self.locked {
+            true => session.finish_statement().await,
+            false => Ok(()),
+        }
+    }
+
+    fn lock(&self, session: &Session<S>, source: usize) -> LockMode {
+        match self.plan.sources[source].lock.0 {
+            LockMode::Committed if session.reads_repeatably() => LockMode::Shared,
+            lock => lock,
+        }
+    }
+
+    /// Begins with an ask: reads by key are gathered, scans are kept for later.
+    async fn begin(
+        &mut self,
+        session: &mut Session<S>,
+        run: &mut Run<'_>,
+        (id, number, requests): (AskId, usize, Vec<Row>),
+        reads: &mut Vec<KeyRead>,
+    ) -> Result<(), Failure> {
+        let source = &self.plan.sources[number];
+        let lock = self.lock(session, number);
+        let mut open = Open {
+            source: number,
+            scans: VecDeque::new(),
+            running: None,
+            programs: BTreeMap::new(),
+        };
+        let mut unique = Vec::new();
+        for (request, params) in (0u32..).zip(requests) {
+            let outside: Vec<Value> = self.externals.iter().cloned().chain(params).collect();
+            let resolved = source.access.resolve(&source.table, &outside)?;
+            let program = program(source, resolved.filter, &outside);
+            match resolved.target {
+                Target::Keys(keys) => reads.extend(keys.into_iter().map(|key| KeyRead {
+                    id,
+                    request,
+                    source: number,
+                    operation: RowOp {
+                        program: program.clone(),
+                        wait: source.lock.1,
+                        ..operation(&source.table, RowOpKind::Read(lock), key)
+                    },
+                })),
+                Target::UniqueKeys(keys) if lock == LockMode::Committed => {
+                    unique.extend(keys.into_iter().map(|key| (request, key, program.clone())));
+                }
+                Target::UniqueKeys(keys) => {
+                    let filter = source.access.filter.as_ref();
+                    let whole = self::program(source, filter, &outside);
+                    open.programs.insert(request, whole);
+                    let ranges = crate::access::key_ranges(&keys);
+                    open.scans.push_back((request, scan(source, ranges, Vec::new(), lock)));
+                }
+                Target::Ranges(ranges) if ranges.is_empty() => {}
+                Target::Ranges(ranges) => {
+                    let program = match lock {
+                        LockMode::Committed => program,
+                        _ => {
+                            let filter = source.access.filter.as_ref();
+                            let whole = self::program(source, filter, &outside);
+                            open.programs.insert(request, whole);
+                            let filter = resolved.filter.map(|f| with_externals(f, &outside));
+                            encode_program(filter, Some(Vec::new()))
+                        }
+                    };
+                    open.scans.push_back((request, scan(source, ranges, program, lock)));
+                }
+            }
+        }
+        let mut answer = Answer::default();
+        Self::read_unique(session, source, unique, &mut answer).await?;
+        answer.more = !open.scans.is_empty();
+        if answer.more {
+            self.open.insert(id, open);
+        }
+        run.answer(id, answer);
+        Ok(())
+    }
+
+    /// Reads rows by keys of a unique index.
+    async fn read_unique(
+        session: &mut Session<S>,
+        source: &TableSource,
+        wanted: Vec<(u32, Vec<u8>, Vec<u8>)>,
+        answer: &mut Answer,
+    ) -> Result<(), Failure> {
+        let table = &source.table;
+        for part in wanted.chunks(LOOKUPS_MAX) {
+            let keys: Vec<Vec<u8>> = part.iter().map(|(_, key, _)| key.clone()).collect();
+            let found = session.find_unique(table, source.access.index, &keys).await?;
+            for ((request, _, program), found) in part.iter().zip(found) {
+                let Some(found) = found else { continue };
+                let program = match program.as_slice() {
+                    [] => Program::default(),
+                    bytes => {
+                        Program::decode(bytes, table.layout.columns()).map_err(StoreError::from)?
+                    }
+                };
+                if !program.matches(&table.layout, &found.row)? {
+                    continue;
+                }
+                let mut projected = Vec::new();
+                program.project(&table.layout, &found.row, &mut projected);
+                answer.rows.push((*request, decode(source, &projected)));
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_keys(
+        &mut self,
+        session: &mut Session<S>,
+        run: &mut Run<'_>,
+        reads: Vec<KeyRead>,
+    ) -> Result<(), Failure> {
+        let mut rest = reads;
+        while !rest.is_empty() {
+            let later = rest.split_off(rest.len().min(OPERATIONS_PER_REQUEST_MAX));
+            let part = std::mem::replace(&mut rest, later);
+            let (places, operations): (Vec<_>, Vec<_>) = part
+                .into_iter()
+                .map(|read| ((read.id, read.request, read.source), read.operation))
+                .unzip();
+            let is_locking =
+                operations.iter().any(|op| op.kind != RowOpKind::Read(LockMode::Committed));
+            let results = match is_locking {
+                false => session.read_rows(operations).await?,
+                true => {
+                    self.locked = true;
+                    session.run_operations(operations, false).await?
+                }
+            };
+            for ((id, request, source), result) in places.into_iter().zip(results) {
+                let rows =
+                    result.row.map(|row| (request, decode(&self.plan.sources[source], &row)));
+                let more = self.open.contains_key(&id);
+                run.answer(id, Answer { rows: rows.into_iter().collect(), more });
+            }
+        }
+        Ok(())
+    }
+
+    /// The next rows of scans.
+    async fn next_rows(
+        &mut self,
+        session: &mut Session<S>,
+        run: &mut Run<'_>,
+        id: AskId,
+    ) -> Result<(), Failure> {
+        let Some(mut open) = self.open.remove(&id) else { return Ok(()) };
+        let source = &self.plan.sources[open.source];
+        let lock = self.lock(session, open.source);
+        let mut answer = Answer::default();
+        while answer.rows.is_empty() {
+            let (request, mut running) = match open.running.take() {
+                Some(running) => running,
+                None => match open.scans.pop_front() {
+                    Some((request, scan)) => (request, session.start_scan(scan)),
+                    None => break,
+                },
+            };
+            let Some(batch) = running.next().await? else { continue };
+            match lock {
+                LockMode::Committed => {
+                    answer.rows.extend(batch.iter().map(|row| (request, decode(source, row.row))));
+                }
+                _ => {
+                    // A row may have changed since it was found: the whole condition is looked at again.
+                    let program = open.programs.get(&request).cloned().unwrap_or_default();
+                    let reads: Vec<RowOp> = batch
+                        .iter()
+                        .map(|row| RowOp {
+                            program: program.clone(),
+                            wait: source.lock.1,
+                            ..operation(
+                                &source.table,
+                                RowOpKind::Read(lock),
+                                row.primary_key.to_vec(),
+                            )
+                        })
+                        .collect();
+                    self.locked = true;
+                    let mut chunks = Chunks::changing(reads, &source.table);
+                    while let Some((chunk, _)) = chunks.next_chunk() {
+                        let results = session.run_operations(chunk, false).await?;
+                        let rows = results.into_iter().filter_map(|result| result.row);
+                        answer.rows.extend(rows.map(|row| (request, decode(source, &row))));
+                    }
+                }
+            }
+            open.running = Some((request, running));
+        }
+        answer.more = open.running.is_some() || !open.scans.is_empty();
+        if answer.more {
+            self.open.insert(id, open);
+        }
+        run.answer(id, answer);
+        Ok(())
+    }
+}
+
+/// What data nodes run for a request.
+fn program(source: &TableSource, filter: Option<&Expr>, outside: &[Value]) -> Vec<u8> {
+    match &source.program {
+        Some(program) if filter == source.access.residual.as_ref() => program.clone(),
+        _ => encode_program(
+            filter.map(|filter| with_externals(filter, outside)),
+            source.projection.clone(),
+        ),
+    }
+}
+
+fn scan(source: &TableSource, ranges: Vec<KeyRange>, program: Vec<u8>, lock: LockMode) -> Scan {
+    Scan {
+        table: source.table.def.id,
+        schema_version: source.table.def.schema_version,
+        index: source.access.index,
+        ranges,
+        ordered: false,
+        reverse: false,
+        primary_keys: lock != LockMode::Committed,
+        program,
+        limit: None,
+        as_of: AsOf::Newest,
+        pending: false,
+    }
+}
+
+fn decode(source: &TableSource, image: &[u8]) -> Row {
+    (0..source.width).map(|at| source.layout.value(image, at)).collect()
+}

@@ -1,0 +1,229 @@
+//! Plans of UPDATE and DELETE whose rows a query finds: of several tables, or with subqueries.
+
+use super::query::{self, QueryPlan};
+use crate::bind::change::{Change, Found};
+use crate::bind::{Binder, hex_beside};
+use crate::error;
+use crate::expr::External;
+use crate::syntax::{Context, optional_name};
+use crate::table::{Table, check_not_system};
+use lats_client::api::{LockMode, LockWait};
+use lats_engine::ir::SourceId;
+use lats_mysql_syntax::tree::{self, Delete, DeleteFrom, Update};
+use lats_values::{ColumnType, Expr, SqlError};
+use std::sync::Arc;
+
+/// An UPDATE or DELETE.
+#[derive(Debug)]
+pub struct ChangePlan {
+    /// Gives a row for each row to change: keys and new values.
+    pub query: QueryPlan,
+    /// The tables that are changed.
+    pub targets: Vec<Target>,
+    /// Values that do not fit are errors, not warnings.
+    pub strict: bool,
+    /// It is an UPDATE.
+    pub updates: bool,
+}
+
+/// A table that is changed.
+#[derive(Debug)]
+pub struct Target {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The place of the first column of its primary key in the query's rows; the others follow.
+    pub first: usize,
+    /// What an UPDATE assigns, in order.
+    pub assignments: Vec<(u16, NewValue)>,
+}
+
+/// A new value.
+#[derive(Debug)]
+pub enum NewValue {
+    /// It is computed from the row itself, as earlier assignments have left it.
+    OfRow(Expr),
+    /// It stands in this place of the query's rows.
+    Found(usize),
+}
+
+type Planned = (ChangePlan, Vec<External>, u16);
+
+/// Plans an UPDATE.
+///
+/// # Errors
+/// What MySQL says, or 1235.
+pub fn plan_update(
+    update: &Update,
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Planned, SqlError> {
+    if update.is_ignore {
+        return Err(error::not_supported("UPDATE IGNORE"));
+    }
+    let several = is_several(&update.tables, context);
+    if several && !(update.order.is_empty() && update.limit.is_none()) {
+        let what = if update.order.is_empty() { "LIMIT" } else { "ORDER BY" };
+        let text = format!("Incorrect usage of UPDATE and {what}");
+        return Err(error::make(1221, "HY000", &text));
+    }
+    let mut binder = Binder::new(context).with_external_types(external_types);
+    let change = Change {
+        with: update.with.as_deref(),
+        tables: &update.tables,
+        filter: update.filter,
+        assignments: &update.assignments,
+        order: &update.order,
+        limit: update.limit.as_ref(),
+    };
+    let bound = binder.bind_change(&change, |binder| {
+        let mut targets: Vec<SourceId> = Vec::new();
+        for assignment in change.assignments {
+            let (source, _) = binder.assigned(assignment.column)?;
+            if !targets.contains(&source) {
+                targets.push(source);
+            }
+        }
+        Ok(targets)
+    })?;
+    finish(bound, binder, (context.strict, true), several)
+}
+
+/// Plans a DELETE.
+///
+/// # Errors
+/// What MySQL says, or 1235.
+pub fn plan_delete(
+    delete: &Delete,
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Planned, SqlError> {
+    if delete.is_ignore {
+        return Err(error::not_supported("DELETE IGNORE"));
+    }
+    let mut binder = Binder::new(context).with_external_types(external_types);
+    let (tables, names): (&[tree::TableId], &[tree::TableName]) = match &delete.from {
+        DeleteFrom::Many { targets, tables, .. } => (tables, targets),
+        DeleteFrom::One { .. } => (&[], &[]),
+    };
+    let change = Change {
+        with: delete.with.as_deref(),
+        tables,
+        filter: delete.filter,
+        assignments: &[],
+        order: &delete.order,
+        limit: delete.limit.as_ref(),
+    };
+    let bound = match &delete.from {
+        DeleteFrom::Many { .. } => binder.bind_change(&change, |binder| {
+            names.iter().map(|name| named_target(binder, name)).collect()
+        })?,
+        DeleteFrom::One { table, alias, partitions } => {
+            let place = (table, partitions.as_slice(), *alias);
+            binder.bind_change_of(&change, place, |_| Ok(vec![SourceId(0)]))?
+        }
+    };
+    let several = matches!(delete.from, DeleteFrom::Many { .. });
+    finish(bound, binder, (context.strict, false), several)
+}
+
+fn is_several(tables: &[tree::TableId], context: &Context<'_>) -> bool {
+    match tables {
+        [only] => !matches!(context.tree().table(*only), tree::Table::Named { .. }),
+        _ => true,
+    }
+}
+
+/// A table that DELETE names, among those behind FROM.
+fn named_target(binder: &Binder<'_>, name: &tree::TableName) -> Result<SourceId, SqlError> {
+    let tree = binder.tree();
+    let database = optional_name(tree, name.schema)?;
+    let alias = binder.name(name.name)?;
+    let fits = |source: &crate::bind::Source| {
+        source.alias == alias && database.is_none_or(|d| source.table.def.database == d)
+    };
+    let found = binder.sources.iter().position(|source| !source.is_inner && fits(source));
+    let unknown = || {
+        let text = format!("Unknown table '{alias}' in MULTI DELETE");
+        error::make(1109, "42S02", &text)
+    };
+    found.and_then(|at| u32::try_from(at).ok()).map(SourceId).ok_or_else(unknown)
+}
+
+fn finish(
+    found: Found,
+    mut binder: Binder<'_>,
+    (strict, updates): (bool, bool),
+    several: bool,
+) -> Result<Planned, SqlError> {
+    binder.check_limits()?;
+    let parameters = binder.parameters();
+    let Found { query, targets } = found;
+    for target in &targets {
+        let table = &binder.source(target.source).table;
+        check_not_system(&table.def.database)?;
+        refuse_reading(target.source, &binder)?;
+    }
+    let sources: Vec<SourceId> = targets.iter().map(|target| target.source).collect();
+    let targets = targets
+        .into_iter()
+        .map(|target| {
+            let table = Arc::clone(&binder.source(target.source).table);
+            let of_row = !several;
+            let first = binder.source(target.source).first;
+            let assignments = target
+                .assignments
+                .into_iter()
+                .map(|(column, value, place)| {
+                    let number = table.types[usize::from(column)].kind.is_number();
+                    let is_own = of_row && uses_only(&value, first, table.types.len());
+                    let value = match is_own {
+                        true => NewValue::OfRow(hex_beside(renumbered(&value, first), number)),
+                        false => NewValue::Found(place),
+                    };
+                    (column, value)
+                })
+                .collect();
+            Target { table, first: target.first, assignments }
+        })
+        .collect();
+    let mut query = query::finish(query, &mut binder)?;
+    let specs: Vec<SourceId> = query.plan.sources.iter().map(|spec| spec.source).collect();
+    for (source, spec) in query.sources.iter_mut().zip(specs) {
+        // Rows that are changed are locked when they are found.
+        if sources.contains(&spec) {
+            source.lock = (LockMode::Exclusive, LockWait::Wait);
+        }
+    }
+    Ok((ChangePlan { query, targets, strict, updates }, binder.externals, parameters))
+}
+
+/// 1093: subqueries may not read the table that is changed, but for derived tables.
+fn refuse_reading(target: SourceId, binder: &Binder<'_>) -> Result<(), SqlError> {
+    let id = binder.source(target).table.def.id;
+    let reads = |source: &crate::bind::Source| {
+        source.is_inner && !source.is_derived && source.table.def.id == id
+    };
+    if !binder.sources.iter().any(reads) {
+        return Ok(());
+    }
+    let alias = &binder.source(target).alias;
+    let text = format!("You can't specify target table '{alias}' for update in FROM clause");
+    Err(error::make(1093, "HY000", &text))
+}
+
+/// True if an expression takes columns of one table only, and nothing that subqueries give.
+fn uses_only(expr: &Expr, first: u32, width: usize) -> bool {
+    let end = first + u32::try_from(width).unwrap_or(u32::MAX);
+    let mut only = true;
+    crate::expr::visit_columns(expr, &mut |number| {
+        only &= number >= crate::expr::EXTERNAL_BASE || (first..end).contains(&number);
+    });
+    only
+}
+
+/// The expression over positions in the table.
+fn renumbered(expr: &Expr, first: u32) -> Expr {
+    crate::expr::map_columns(expr, &|number| {
+        (number < crate::expr::EXTERNAL_BASE).then(|| Expr::Column(number - first))
+    })
+}

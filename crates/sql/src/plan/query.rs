@@ -1,0 +1,258 @@
+//! Plans of queries that need more than one table's rows.
+
+use super::select::{self, column_number};
+use super::{ColumnMeta, Columns, Plan};
+use crate::access::Access;
+use crate::bind::query::BoundQuery;
+use crate::bind::{Binder, Source};
+use crate::error;
+use crate::expr::{EXTERNAL_BASE, External, map_columns};
+use crate::syntax::Context;
+use crate::table::Table;
+use lats_client::api::{LockMode, LockWait};
+use lats_engine::ir::ColumnId;
+use lats_engine::lower::Lowering;
+use lats_engine::physical::{self, PARAM_BASE};
+use lats_engine::rewrite;
+use lats_mysql_syntax::tree::{self, Into, IntoTarget, Query, QueryId};
+use lats_values::{ColumnType, Expr, RowLayout, SqlError, TypeKind, Value};
+use std::sync::Arc;
+
+/// A query.
+#[derive(Debug)]
+pub struct QueryPlan {
+    /// What is computed.
+    pub plan: physical::Plan,
+    /// How each of the plan's tables is read.
+    pub sources: Vec<TableSource>,
+    /// The columns of the result.
+    pub columns: Columns,
+    /// The user variables that take the values of the one row, of SELECT … INTO.
+    pub into: Option<Vec<String>>,
+    /// The types of the values from outside that it was made for.
+    pub external_types: Vec<ColumnType>,
+    /// It has a LIMIT of its own.
+    pub is_limited: bool,
+}
+
+/// How rows of a table are read.
+#[derive(Debug)]
+pub struct TableSource {
+    /// The table.
+    pub table: Arc<Table>,
+    /// How its rows are found. Parameters of the request stand behind the statement's values from outside.
+    pub access: Access,
+    /// The columns that are read; none for all.
+    pub projection: Option<Vec<u16>>,
+    /// The layout of what is read.
+    pub layout: RowLayout,
+    /// How many columns are read.
+    pub width: u16,
+    /// What data nodes run for the residual condition, where it is the same for all requests.
+    pub program: Option<Vec<u8>>,
+    /// FOR UPDATE, FOR SHARE.
+    pub lock: (LockMode, LockWait),
+}
+
+impl QueryPlan {
+    /// The columns of the result.
+    pub fn columns(&self) -> Columns {
+        match self.into {
+            Some(_) => Columns::from([]),
+            None => Arc::clone(&self.columns),
+        }
+    }
+}
+
+type Planned = (Plan, Vec<External>, u16);
+
+/// Plans a query; `external_types` are the types of its values from outside, as far as they are known.
+///
+/// # Errors
+/// What MySQL says, or 1235.
+pub fn plan(
+    id: QueryId,
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Planned, SqlError> {
+    let query = context.tree().query(id);
+    let into = into_variables(query, context)?;
+    let mut binder = Binder::new(context).with_external_types(external_types);
+    let bound = binder.bind_query(id, 0)?;
+    binder.check_limits()?;
+    let parameters = binder.parameters();
+    let locks = Locks::of(query, &binder)?;
+    if into.is_none()
+        && let Some(select) = &bound.select
+    {
+        let lock = locks.of_source(0, &binder);
+        if let Some(plan) = select::plan(select, &binder, lock) {
+            return Ok((Plan::Select(Box::new(plan)), binder.externals, parameters));
+        }
+    }
+    if into.as_ref().is_some_and(|names| names.len() != bound.outputs.len()) {
+        let text = "The used SELECT statements have a different number of columns";
+        return Err(error::make(1222, "21000", text));
+    }
+    let mut plan = finish(bound, &mut binder)?;
+    plan.into = into;
+    plan.is_limited = query.limit.is_some();
+    for (at, source) in plan.plan.sources.iter().enumerate() {
+        let number = source.source.0 as usize;
+        plan.sources[at].lock = locks.of_source(number, &binder);
+    }
+    Ok((Plan::Query(Box::new(plan)), binder.externals, parameters))
+}
+
+/// The plan of a query that is bound.
+pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<QueryPlan, SqlError> {
+    let outputs = bound.columns();
+    let rel = rewrite::all(bound.rel, &outputs, &binder.types);
+    let plan = Lowering::new(&binder.types, binder.external_types).plan(&rel, &outputs);
+    let externals = u32::try_from(binder.externals.len()).unwrap_or(u32::MAX);
+    let sources = plan.sources.iter();
+    let sources =
+        sources.map(|spec| table_source(spec, binder.source(spec.source), externals)).collect();
+    let columns = bound.outputs.iter().map(|(id, name)| meta(*id, name, binder)).collect();
+    let external_types = binder.external_types.to_vec();
+    Ok(QueryPlan { plan, sources, columns, into: None, external_types, is_limited: false })
+}
+
+fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) -> TableSource {
+    let table = &source.table;
+    let condition = spec.condition.as_ref().map(|condition| {
+        map_columns(condition, &|number| {
+            let is_param = (PARAM_BASE..EXTERNAL_BASE).contains(&number);
+            is_param.then(|| Expr::Column(EXTERNAL_BASE + externals + (number - PARAM_BASE)))
+        })
+    });
+    let mut access = Access::choose(table, condition);
+    access.obey(table, &source.hints);
+    let columns: Vec<u16> = spec.columns.iter().map(|column| column_number(*column)).collect();
+    let types: Vec<ColumnType> =
+        columns.iter().map(|column| table.types[usize::from(*column)].clone()).collect();
+    let width = u16::try_from(columns.len()).unwrap_or(u16::MAX);
+    let projection = (columns.len() < table.types.len()).then_some(columns);
+    let is_fixed = !access.residual.as_ref().is_some_and(crate::expr::has_externals);
+    let program =
+        is_fixed.then(|| select::encode_program(access.residual.clone(), projection.clone()));
+    TableSource {
+        table: Arc::clone(table),
+        access,
+        projection,
+        layout: RowLayout::new(&types),
+        width,
+        program,
+        lock: (LockMode::Committed, LockWait::Wait),
+    }
+}
+
+/// What the client is told about a column.
+fn meta(id: ColumnId, name: &str, binder: &Binder<'_>) -> ColumnMeta {
+    let column_type = binder.type_of(&id.scalar());
+    let origin = binder.columns.get(id.0 as usize).and_then(|column| column.origin);
+    match origin {
+        Some(origin) => {
+            let source = binder.source(origin.source);
+            let meta = ColumnMeta::column(&source.table, &source.alias, origin.position, name);
+            ColumnMeta { column_type, ..meta }
+        }
+        None => ColumnMeta::expression(name, column_type),
+    }
+}
+
+/// The user variables of INTO.
+fn into_variables(query: &Query, context: &Context<'_>) -> Result<Option<Vec<String>>, SqlError> {
+    let inner = match context.tree().body(query.body) {
+        tree::Body::Select(select) => select.into.as_ref(),
+        _ => None,
+    };
+    match query.into.as_deref().or(inner) {
+        None => Ok(None),
+        Some(Into::Outfile { .. }) => Err(error::not_supported("INTO OUTFILE")),
+        Some(Into::Dumpfile(_)) => Err(error::not_supported("INTO DUMPFILE")),
+        Some(Into::Variables(targets)) => {
+            let name = |target: &IntoTarget| match target {
+                IntoTarget::User(name) => {
+                    Ok(crate::syntax::name(context.tree(), *name)?.to_lowercase())
+                }
+                IntoTarget::Local(name) => {
+                    let name = crate::syntax::name(context.tree(), *name)?;
+                    Err(error::make(1327, "42000", &format!("Undeclared variable: {name}")))
+                }
+            };
+            targets.iter().map(name).collect::<Result<_, _>>().map(Some)
+        }
+    }
+}
+
+/// FOR UPDATE and FOR SHARE: for all tables of the query, or for those that OF names.
+struct Locks {
+    clauses: Vec<(Option<Vec<String>>, LockMode, LockWait)>,
+    block: Option<u32>,
+}
+
+impl Locks {
+    /// # Errors
+    /// 3568 for OF a table that is not there.
+    fn of(query: &Query, binder: &Binder<'_>) -> Result<Self, SqlError> {
+        let mut clauses = Vec::with_capacity(query.locks.len());
+        // The query's own tables are those of its first block; subqueries lock with clauses of their own.
+        let block = binder.sources.first().map(|source| source.block);
+        for lock in &query.locks {
+            let mut of = Vec::with_capacity(lock.of.len());
+            for table in &lock.of {
+                let name = binder.name(table.name)?;
+                let known =
+                    binder.sources.iter().any(|s| Some(s.block) == block && s.alias == name);
+                if !known {
+                    let text = format!("Unresolved table name '{name}' in locking clause.");
+                    return Err(error::make(3568, "HY000", &text));
+                }
+                of.push(name.to_owned());
+            }
+            let mode = match lock.kind {
+                tree::LockKind::Update => LockMode::Exclusive,
+                tree::LockKind::Share | tree::LockKind::ShareMode => LockMode::Shared,
+            };
+            let wait = match lock.wait {
+                tree::LockWait::Wait => LockWait::Wait,
+                tree::LockWait::NoWait => LockWait::Refuse,
+                tree::LockWait::SkipLocked => LockWait::Skip,
+            };
+            clauses.push(((!of.is_empty()).then_some(of), mode, wait));
+        }
+        Ok(Self { clauses, block })
+    }
+
+    fn of_source(&self, number: usize, binder: &Binder<'_>) -> (LockMode, LockWait) {
+        let none = (LockMode::Committed, LockWait::Wait);
+        let Some(source) = binder.sources.get(number) else { return none };
+        if Some(source.block) != self.block {
+            return none;
+        }
+        let named = |of: &Option<Vec<String>>| match of {
+            Some(names) => names.contains(&source.alias),
+            None => true,
+        };
+        let found = self.clauses.iter().find(|(of, ..)| named(of));
+        found.map_or(none, |(_, mode, wait)| (*mode, *wait))
+    }
+}
+
+/// The type that a value from outside has in plans. Lengths are rounded up, so that a plan serves values like it.
+pub fn type_of_external(value: &Value) -> ColumnType {
+    let found = lats_values::result_type(&Expr::Literal(value.clone()), &[]);
+    let kind = match found.kind {
+        TypeKind::VarChar { chars } => match chars.checked_next_power_of_two() {
+            Some(chars) if chars <= 16_383 => TypeKind::VarChar { chars: chars.max(64) },
+            _ => TypeKind::LongText,
+        },
+        TypeKind::VarBinary { bytes } if bytes > 0 => match bytes.checked_next_power_of_two() {
+            Some(bytes) => TypeKind::VarBinary { bytes: bytes.max(64) },
+            None => TypeKind::LongBlob,
+        },
+        kind => kind,
+    };
+    ColumnType { kind, nullable: true, ..found }
+}

@@ -1,0 +1,112 @@
+//! What statements are planned from: the syntax tree, the catalog, and the session's modes.
+
+use crate::error;
+use lats_catalog::Catalog;
+use lats_mysql_syntax::tree::{Expr, ExprId, TableName, Text};
+use lats_mysql_syntax::{Mode, Parsed, SyntaxError, Tree};
+use lats_values::SqlError;
+
+/// What a plan is made from.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The catalog.
+    pub catalog: &'a Catalog,
+    /// The current database.
+    pub database: Option<&'a str>,
+    /// The text that the tree's spans are in.
+    pub text: &'a [u8],
+    /// The statement and its tree.
+    pub parsed: &'a Parsed,
+    /// `sql_mode` has ONLY_FULL_GROUP_BY.
+    pub full_group_by: bool,
+    /// `sql_mode` has STRICT_TRANS_TABLES or STRICT_ALL_TABLES.
+    pub strict: bool,
+}
+
+impl<'a> Context<'a> {
+    /// The statement's tree.
+    pub fn tree(&self) -> &'a Tree {
+        &self.parsed.tree
+    }
+}
+
+/// Parses a statement.
+///
+/// # Errors
+/// What MySQL's parser says.
+pub fn parse(text: &[u8], mode: Mode) -> Result<Parsed, SqlError> {
+    let parsed = lats_mysql_syntax::parse(text, 0, mode).map_err(|e| syntax_error(&e))?;
+    match parsed.next {
+        None => Ok(parsed),
+        // The text behind the semicolon is a statement of its own, which nobody asked for.
+        Some(next) => {
+            let error = SyntaxError::near(text, parsed.span.start, next.0);
+            Err(syntax_error(&error))
+        }
+    }
+}
+
+/// The parser's error as the client gets it.
+pub fn syntax_error(error: &SyntaxError) -> SqlError {
+    error::make(error.number, error.state, &error.message)
+}
+
+/// What of `sql_mode` changes how a text is read.
+pub fn mode_of(sql_mode: &str) -> Mode {
+    let has = |name: &str| sql_mode.split(',').any(|mode| mode.eq_ignore_ascii_case(name));
+    Mode {
+        ansi_quotes: has("ANSI_QUOTES"),
+        pipes_as_concat: has("PIPES_AS_CONCAT"),
+        no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
+        high_not_precedence: has("HIGH_NOT_PRECEDENCE"),
+        ignore_space: has("IGNORE_SPACE"),
+    }
+}
+
+/// A name, or any text that must be utf8mb4; empty for none.
+///
+/// # Errors
+/// 1300 for bytes that are no utf8mb4.
+pub fn name(tree: &Tree, text: Text) -> Result<&str, SqlError> {
+    core::str::from_utf8(tree.text(text)).map_err(|e| {
+        let bytes = tree.text(text);
+        SqlError::invalid_utf8(bytes.get(e.valid_up_to()..).unwrap_or(bytes))
+    })
+}
+
+/// A name where one was written.
+///
+/// # Errors
+/// As [`name`].
+pub fn optional_name(tree: &Tree, text: Text) -> Result<Option<&str>, SqlError> {
+    text.is_some().then(|| name(tree, text)).transpose()
+}
+
+/// A table's database and name.
+///
+/// # Errors
+/// 1046 without a database, 1300.
+pub fn split_name(
+    tree: &Tree,
+    table: &TableName,
+    database: Option<&str>,
+) -> Result<(String, String), SqlError> {
+    let schema = match optional_name(tree, table.schema)? {
+        Some(schema) => schema,
+        None => database.ok_or_else(error::no_database)?,
+    };
+    Ok((schema.to_owned(), name(tree, table.name)?.to_owned()))
+}
+
+/// The parts of a column's name as they were written, for errors.
+pub fn shown_column(tree: &Tree, id: ExprId) -> String {
+    match tree.expr(id) {
+        Expr::Column { schema, table, name } => {
+            let parts = [*schema, *table, *name];
+            let parts = parts.iter().filter(|part| part.is_some());
+            let parts = parts.map(|part| String::from_utf8_lossy(tree.text(*part)).into_owned());
+            parts.collect::<Vec<_>>().join(".")
+        }
+        _ => String::new(),
+    }
+}

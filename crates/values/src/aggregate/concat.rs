@@ -1,0 +1,142 @@
+//! GROUP_CONCAT.
+
+use super::{AggregateSpec, distinct::key_of};
+use crate::{Collation, EvalContext, SqlError, Value, compare, compare::sort_order};
+use alloc::{boxed::Box, string::String, vec::Vec};
+use core::cmp::Ordering;
+
+/// The rows so far, each with its text and what orders it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Concat {
+    rows: Vec<Row>,
+    text_bytes: usize,
+    order_bytes: usize,
+    /// Whether an argument was bytes, and the collation of the texts.
+    has_bytes: bool,
+    collation: Option<Collation>,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    text: Box<[u8]>,
+    order: Box<[Value]>,
+    /// What DISTINCT compares; empty without DISTINCT.
+    key: Box<[u8]>,
+}
+
+impl Concat {
+    /// Adds a row of arguments that are not NULL; `values` are those and what only orders.
+    pub(super) fn add(&mut self, args: &[Value], values: &[Value], spec: &AggregateSpec) {
+        for arg in args {
+            match arg {
+                Value::Bytes(_) => self.has_bytes = true,
+                Value::Text(_, with) => self.take_collation(*with),
+                _ => {}
+            }
+        }
+        let text = args.iter().filter_map(Value::as_bytes).collect::<Vec<_>>().concat();
+        let of = |(place, _): &(usize, bool)| values.get(*place).cloned().unwrap_or(Value::Null);
+        let key = if spec.distinct { key_of(args) } else { Box::default() };
+        self.keep(Row { text: text.into(), order: spec.order.iter().map(of).collect(), key }, spec);
+    }
+
+    fn take_collation(&mut self, with: Collation) {
+        let collation = self.collation.map_or(with, |c| compare::common_collation(c, with));
+        self.collation = Some(collation);
+    }
+
+    /// Without an order, rows behind the longest result are not needed.
+    fn keep(&mut self, row: Row, spec: &AggregateSpec) {
+        let between = self.rows.len().saturating_sub(1) * spec.separator.len();
+        if spec.order.is_empty() && self.text_bytes + between > spec.max_bytes {
+            return;
+        }
+        let of = |value: &Value| size_of::<Value>() + string_bytes(value);
+        self.order_bytes += row.order.iter().map(of).sum::<usize>() + row.key.len();
+        self.text_bytes += row.text.len();
+        self.rows.push(row);
+    }
+
+    pub(super) fn merge(&mut self, other: Self, spec: &AggregateSpec) {
+        self.merge_new(other, spec, |_| true);
+    }
+
+    /// Adds the rows of another one whose keys are new.
+    pub(super) fn merge_new(
+        &mut self,
+        other: Self,
+        spec: &AggregateSpec,
+        mut is_new: impl FnMut(&[u8]) -> bool,
+    ) {
+        self.has_bytes |= other.has_bytes;
+        other.collation.into_iter().for_each(|with| self.take_collation(with));
+        for row in other.rows {
+            if is_new(&row.key) {
+                self.keep(row, spec);
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.rows.len() * size_of::<Row>() + self.text_bytes + self.order_bytes
+    }
+
+    /// The text, cut where a character ends.
+    pub(super) fn finish(
+        mut self,
+        spec: &AggregateSpec,
+        ctx: &mut EvalContext,
+    ) -> Result<Value, SqlError> {
+        if self.rows.is_empty() {
+            return Ok(Value::Null);
+        }
+        // Rows that are equal here keep the order in which they came.
+        self.rows.sort_by(|a, b| order_of(&spec.order, &a.order, &b.order));
+        let mut out = Vec::with_capacity(self.text_bytes.min(spec.max_bytes));
+        for (number, row) in (1_u64..).zip(&self.rows) {
+            if number > 1 {
+                out.extend_from_slice(spec.separator.as_bytes());
+            }
+            out.extend_from_slice(&row.text);
+            if out.len() > spec.max_bytes {
+                ctx.warn(SqlError::cut_by_group_concat(number))?;
+                break;
+            }
+        }
+        let cut = out.len().min(spec.max_bytes);
+        if self.has_bytes {
+            out.truncate(cut);
+            return Ok(Value::Bytes(out));
+        }
+        // Every part was UTF-8.
+        let mut text = String::from_utf8(out).unwrap_or_default();
+        text.truncate(text.floor_char_boundary(cut));
+        Ok(Value::Text(text, self.collation.unwrap_or_default()))
+    }
+}
+
+fn string_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text, _) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+fn order_of(spec: &[(usize, bool)], a: &[Value], b: &[Value]) -> Ordering {
+    for ((_, descending), (x, y)) in spec.iter().zip(a.iter().zip(b)) {
+        let order = sort_order(x, y);
+        if order.is_ne() {
+            return if *descending { order.reverse() } else { order };
+        }
+    }
+    Ordering::Equal
+}
+
+impl SqlError {
+    /// 1260: the result of GROUP_CONCAT was longer than it may be.
+    pub fn cut_by_group_concat(row: u64) -> Self {
+        let text = alloc::format!("Row {row} was cut by GROUP_CONCAT()");
+        Self::new(1260, *b"HY000", text)
+    }
+}

@@ -1,0 +1,310 @@
+//! The numbers that stand for the variants of what programs are made of. Nodes of two versions talk to
+//! each other, so a number never changes its meaning: new variants come at the end, and none goes.
+
+use super::Node;
+use crate::{
+    BinaryOp as B, Collation as C, ColumnType, Date, DateTime, Decimal, Function as F,
+    IntervalUnit as U, Time, TypeKind as T, UnaryOp, Value as V,
+};
+use alloc::{string::String, vec::Vec};
+use core::fmt::Debug;
+use serde::{Serialize, de::DeserializeOwned};
+
+fn bytes<T: Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_extend(value, Vec::new()).unwrap()
+}
+
+/// Each value's number is its place in the list, and the list has every variant.
+fn numbered<T: Serialize + DeserializeOwned + PartialEq + Debug>(values: &[T]) {
+    for (number, value) in values.iter().enumerate() {
+        let found = bytes(value);
+        assert!(found.starts_with(&bytes(&(number as u32))), "{value:?} has another number");
+        assert_eq!(postcard::from_bytes::<T>(&found).as_ref(), Ok(value));
+    }
+    let mut next = bytes(&(values.len() as u32));
+    next.extend([0; 16]);
+    let unknown = postcard::take_from_bytes::<T>(&next).is_err();
+    assert!(unknown, "a variant is missing after {:?}", values.last());
+}
+
+#[test]
+fn operators_have_their_numbers() {
+    numbered(&[UnaryOp::Minus, UnaryOp::Not, UnaryOp::BitNot]);
+    numbered(&[
+        B::Add,
+        B::Subtract,
+        B::Multiply,
+        B::Divide,
+        B::IntDivide,
+        B::Modulo,
+        B::Equal,
+        B::NullSafeEqual,
+        B::NotEqual,
+        B::Less,
+        B::LessOrEqual,
+        B::Greater,
+        B::GreaterOrEqual,
+        B::And,
+        B::Or,
+        B::Xor,
+        B::BitAnd,
+        B::BitOr,
+        B::BitXor,
+        B::ShiftLeft,
+        B::ShiftRight,
+    ]);
+}
+
+const FUNCTIONS: &[F] = &[
+    F::Abs,
+    F::Ceil,
+    F::Floor,
+    F::Round,
+    F::Truncate,
+    F::Mod,
+    F::Sign,
+    F::Pow,
+    F::Sqrt,
+    F::Exp,
+    F::Ln,
+    F::Log,
+    F::Log2,
+    F::Log10,
+    F::Pi,
+    F::Sin,
+    F::Cos,
+    F::Tan,
+    F::Asin,
+    F::Acos,
+    F::Atan,
+    F::Degrees,
+    F::Radians,
+    F::BitCount,
+    F::Crc32,
+    F::Greatest,
+    F::Least,
+    F::If,
+    F::IfNull,
+    F::NullIf,
+    F::Coalesce,
+    F::IsNull,
+    F::Concat,
+    F::ConcatWs,
+    F::Length,
+    F::BitLength,
+    F::CharLength,
+    F::Lower,
+    F::Upper,
+    F::Left,
+    F::Right,
+    F::Substring,
+    F::SubstringIndex,
+    F::Trim,
+    F::LTrim,
+    F::RTrim,
+    F::Replace,
+    F::Insert,
+    F::Reverse,
+    F::Repeat,
+    F::Lpad,
+    F::Rpad,
+    F::Locate,
+    F::Instr,
+    F::Hex,
+    F::Unhex,
+    F::Bin,
+    F::Oct,
+    F::Conv,
+    F::Char,
+    F::Ord,
+    F::Quote,
+    F::Format,
+    F::Strcmp,
+    F::Field,
+    F::Elt,
+    F::FindInSet,
+    F::Ascii,
+    F::Space,
+    F::Date,
+    F::Time,
+    F::Timestamp,
+    F::Year,
+    F::Quarter,
+    F::Month,
+    F::MonthName,
+    F::Day,
+    F::DayName,
+    F::Hour,
+    F::Minute,
+    F::Second,
+    F::Microsecond,
+    F::DayOfWeek,
+    F::Weekday,
+    F::DayOfYear,
+    F::Week,
+    F::YearWeek,
+    F::LastDay,
+    F::ToDays,
+    F::FromDays,
+    F::MakeDate,
+    F::TimeToSec,
+    F::SecToTime,
+    F::DateDiff,
+    F::TimeDiff,
+    F::DateAdd { unit: U::Day },
+    F::DateSub { unit: U::Day },
+    F::TimestampDiff { unit: U::Day },
+    F::Extract { unit: U::Day },
+    F::DateFormat,
+    F::UnixTimestamp,
+    F::FromUnixtime,
+    F::StrToDate,
+    F::AddTime,
+    F::SubTime,
+    F::MakeTime,
+    F::TimeFormat,
+    F::PeriodAdd,
+    F::PeriodDiff,
+    F::WeekOfYear,
+    F::ToSeconds,
+    F::ConvertTz,
+    F::InetAton,
+    F::InetNtoa,
+    F::Inet6Aton,
+    F::Inet6Ntoa,
+    F::IsIpv4,
+    F::IsIpv6,
+    F::IsIpv4Compat,
+    F::IsIpv4Mapped,
+    F::IsUuid,
+    F::UuidToBin,
+    F::BinToUuid,
+    F::Md5,
+    F::Sha1,
+    F::Sha2,
+    F::ToBase64,
+    F::FromBase64,
+    F::Soundex,
+    F::Interval,
+    F::MakeSet,
+    F::ExportSet,
+    F::Charset,
+    F::CollationOf,
+    F::Coercibility,
+    F::FormatBytes,
+    F::FormatPicoTime,
+    F::GetFormat,
+    F::Cot,
+];
+
+#[test]
+fn functions_have_their_numbers() {
+    numbered(FUNCTIONS);
+}
+
+#[test]
+fn units_have_their_numbers() {
+    numbered(&[
+        U::Microsecond,
+        U::Second,
+        U::Minute,
+        U::Hour,
+        U::Day,
+        U::Week,
+        U::Month,
+        U::Quarter,
+        U::Year,
+        U::SecondMicrosecond,
+        U::MinuteMicrosecond,
+        U::MinuteSecond,
+        U::HourMicrosecond,
+        U::HourSecond,
+        U::HourMinute,
+        U::DayMicrosecond,
+        U::DaySecond,
+        U::DayMinute,
+        U::DayHour,
+        U::YearMonth,
+    ]);
+}
+
+#[test]
+fn types_have_their_numbers() {
+    numbered(&[C::Binary, C::Utf8mb4Bin, C::Utf8mb4GeneralCi, C::Utf8mb4_0900AiCi]);
+    numbered(&[
+        T::TinyInt,
+        T::SmallInt,
+        T::MediumInt,
+        T::Int,
+        T::BigInt,
+        T::Float,
+        T::Double,
+        T::Decimal { precision: 1, scale: 0 },
+        T::Char { chars: 1 },
+        T::VarChar { chars: 1 },
+        T::Binary { bytes: 1 },
+        T::VarBinary { bytes: 1 },
+        T::TinyText,
+        T::Text,
+        T::MediumText,
+        T::LongText,
+        T::TinyBlob,
+        T::Blob,
+        T::MediumBlob,
+        T::LongBlob,
+        T::Date,
+        T::Time { fsp: 1 },
+        T::DateTime { fsp: 1 },
+        T::Timestamp { fsp: 1 },
+        T::Year,
+    ]);
+    let decimal = ColumnType::new(T::Decimal { precision: 10, scale: 2 }).unsigned().not_null();
+    assert_eq!(bytes(&decimal), [7, 10, 2, 1, 0, 0, 0]);
+    let text = ColumnType::new(T::VarChar { chars: 300 });
+    assert_eq!(bytes(&text), [9, 0xac, 2, 0, 1, 3, 0]);
+}
+
+#[test]
+fn values_have_their_numbers() {
+    let date = Date { year: 2024, month: 1, day: 31 };
+    numbered(&[
+        V::Null,
+        V::Int(-1),
+        V::UInt(1),
+        V::Float(1.0),
+        V::Double(1.0),
+        V::Decimal(Decimal::new(15, 1)),
+        V::Text(String::from("a"), C::Binary),
+        V::Bytes(Vec::from([1])),
+        V::Date(date),
+        V::Time(Time::from_micros(1, 6)),
+        V::DateTime(DateTime { hour: 1, ..date.at_midnight() }),
+    ]);
+    assert_eq!(bytes(&V::Int(-2)), [1, 3]);
+    assert_eq!(bytes(&V::Decimal(Decimal::new(-150, 2))), [5, 2, 0xff, 0x6a, 2, 2]);
+    assert_eq!(bytes(&V::text("ab")), [6, 2, b'a', b'b', 3]);
+    assert_eq!(bytes(&V::Date(date)), [8, 0xe8, 0x0f, 1, 31]);
+}
+
+#[test]
+fn nodes_have_their_numbers() {
+    let nodes: [(Node, &[u8]); 12] = [
+        (Node::Literal(V::Null), &[0, 0]),
+        (Node::Column(300), &[1, 0xac, 2]),
+        (Node::Unary(UnaryOp::Not), &[2, 1]),
+        (Node::Binary(B::Equal), &[3, 6]),
+        (Node::IsNull { negated: true }, &[4, 1]),
+        (Node::Between { negated: false }, &[5, 0]),
+        (Node::In { count: 3, negated: true }, &[6, 3, 1]),
+        (Node::Like { escape: Some('!'), negated: false }, &[7, 1, 1, b'!', 0]),
+        (Node::Case { operand: true, branches: 2, otherwise: false }, &[8, 1, 2, 0]),
+        (Node::Cast(ColumnType::new(T::Date)), &[9, 20, 0, 1, 0, 0]),
+        (Node::Call { function: F::Ceil, count: 1 }, &[10, 1, 1]),
+        (Node::Collate(C::Utf8mb4Bin), &[11, 1]),
+    ];
+    for (node, expected) in &nodes {
+        assert_eq!(bytes(node), *expected);
+    }
+    let next = [nodes.len() as u8, 0, 0, 0, 0, 0, 0, 0];
+    assert!(postcard::take_from_bytes::<Node>(&next).is_err(), "a node is missing");
+}
