@@ -5,7 +5,7 @@ use crate::error;
 use crate::syntax::{name, optional_name};
 use lats_base::{IndexId, limits};
 use lats_catalog::{ColumnDef, DefaultValue, IndexDef, TableDef};
-use lats_mysql_syntax::tree::{Direction, KeyDef, KeyKind, KeyOption, KeyPart, KeyValue, Text};
+use lats_mysql_syntax::tree::{KeyDef, KeyKind, KeyOption, KeyPart, KeyValue, Text};
 use lats_mysql_syntax::{Keyword, Tree};
 use lats_values::{Collation, ColumnType, SqlError, TypeKind, Value};
 
