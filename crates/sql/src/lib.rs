@@ -16,6 +16,7 @@ mod literal_rows;
 pub mod plan;
 pub mod session;
 pub mod set;
+mod shape;
 pub mod show;
 pub mod store;
 pub mod syntax;

@@ -9,6 +9,7 @@ use crate::error::{self, Failure};
 use crate::expr::External;
 use crate::literal_rows::LiteralRows;
 use crate::plan::{Columns, Plan, Prepared};
+use crate::shape::Shape;
 use crate::store::Store;
 use crate::syntax::Context;
 use crate::variables::{UserVariables, Variables};
@@ -479,6 +480,16 @@ impl<S: Store> Session<S> {
     ) -> Result<Outcome, Failure> {
         self.statement_micros = (self.shared.now_micros)();
         let literals = if id.is_none() { LiteralRows::of(text, self.syntax_mode) } else { None };
+        let shape = match (id, &literals) {
+            (None, None) => Shape::of(text, self.syntax_mode),
+            _ => None,
+        };
+        // What is wrong with a statement is said of its own text.
+        let shape = shape.filter(|shape| self.lookup(&shape.template, None).is_ok());
+        let (text, parameters) = match &shape {
+            Some(shape) => (shape.template.as_slice(), shape.values.as_slice()),
+            None => (text, parameters),
+        };
         let mut wait = Duration::from_millis(2);
         let mut waited = Duration::ZERO;
         loop {
