@@ -1,6 +1,7 @@
 //! Plans: statements bound to the catalog, ready to run many times with other values.
 
 pub mod change;
+pub mod explain;
 pub mod insert;
 pub mod query;
 pub mod select;
@@ -36,6 +37,8 @@ pub enum Plan {
     Write(Box<write::WritePlan>),
     /// UPDATE and DELETE of rows that a query finds.
     Change(Box<change::ChangePlan>),
+    /// EXPLAIN.
+    Explain(Box<explain::ExplainPlan>),
     /// SHOW and its like.
     Show(Box<crate::show::Show>),
     /// SET.

@@ -2,6 +2,7 @@
 
 mod cache;
 mod control;
+mod named;
 mod settings;
 mod transaction;
 
@@ -15,7 +16,8 @@ use crate::syntax::Context;
 use crate::variables::{UserVariables, Variables};
 use cache::PlanCache;
 use lats_base::TableId;
-use lats_mysql_syntax::{Mode, Statement as Syntax};
+use lats_mysql_syntax::tree::{Explain, ExplainWhat};
+use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
 use lats_values::{ColumnType, DateTime, SqlError, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -221,6 +223,8 @@ pub struct Session<S: Store> {
     plans: PlanCache,
     statements: BTreeMap<u32, Statement>,
     next_statement: u32,
+    /// The numbers of those that PREPARE has named.
+    names: BTreeMap<String, u32>,
     syntax_mode: Mode,
     /// Rows of the last SELECT, for FOUND_ROWS().
     pub(crate) found_rows: u64,
@@ -253,6 +257,7 @@ impl<S: Store> Session<S> {
             plans: PlanCache::default(),
             statements: BTreeMap::new(),
             next_statement: 1,
+            names: BTreeMap::new(),
             syntax_mode: Mode::default(),
             found_rows: 0,
             error_count: 0,
@@ -307,12 +312,16 @@ impl<S: Store> Session<S> {
             return Err(error::make(1461, "42000", text));
         }
         let prepared = Arc::new(self.plan(text, self.database.as_deref(), &[])?);
+        if let Plan::Other(parsed) = &prepared.plan {
+            named::check_preparable(&parsed.statement)?;
+        }
         let id = self.next_statement;
         self.next_statement = self.next_statement.wrapping_add(1).max(1);
         let nulls = vec![Value::Null; prepared.externals.len()];
         let columns = match &prepared.plan {
             Plan::Select(plan) => plan.columns_with(&nulls),
             Plan::Query(plan) => plan.columns(),
+            Plan::Explain(plan) => Arc::clone(&plan.columns),
             Plan::Show(show) => show.columns(),
             _ => Columns::from([]),
         };
@@ -570,7 +579,26 @@ impl<S: Store> Session<S> {
                 self.set(settings, &externals).await?;
                 Ok(Done::nothing())
             }
-            Plan::Other(statement) => self.other(statement).await,
+            Plan::Explain(plan) => {
+                sink.begin(&plan.columns);
+                for row in &plan.rows {
+                    sink.row(row)?;
+                }
+                Ok(Outcome::Rows)
+            }
+            Plan::Other(parsed) => match &parsed.statement {
+                Syntax::Prepare { name, source } => {
+                    Ok(self.prepare_named(&parsed.tree, *name, *source)?)
+                }
+                Syntax::Execute { name, variables } => {
+                    self.execute_named(&parsed.tree, (*name, variables), sink).await
+                }
+                Syntax::Deallocate(name) => {
+                    self.deallocate(&parsed.tree, *name)?;
+                    Ok(Done::nothing())
+                }
+                _ => self.other(parsed).await,
+            },
         }
     }
 
@@ -663,6 +691,11 @@ fn plan_statement(
     context: &Context<'_>,
     external_types: &[ColumnType],
 ) -> Result<Option<Planned>, SqlError> {
+    if let Syntax::Explain(explain) = &context.parsed.statement
+        && let ExplainWhat::Statement(statement) = &explain.what
+    {
+        return explained(explain, statement, context, external_types).map(Some);
+    }
     if let Some(show) = crate::show::plan(context)? {
         return Ok(Some((Plan::Show(Box::new(show)), Vec::new(), 0)));
     }
@@ -702,4 +735,21 @@ fn plan_statement(
         }
         _ => return Ok(None),
     }))
+}
+
+/// EXPLAIN of a statement: its plan is made, and shown.
+fn explained(
+    explain: &Explain,
+    statement: &Syntax,
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Planned, SqlError> {
+    let format = crate::plan::explain::format(explain, context)?;
+    let parsed = Parsed { statement: statement.clone(), ..context.parsed.clone() };
+    let inner = Context { parsed: &parsed, ..*context };
+    let Some((plan, externals, parameters)) = plan_statement(&inner, external_types)? else {
+        return Err(error::not_supported("EXPLAIN of this statement"));
+    };
+    let shown = crate::plan::explain::explain(&plan, format)?;
+    Ok((Plan::Explain(Box::new(shown)), externals, parameters))
 }

@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn constants_of_conditions_become_parameters() {
-        let (template, values) = shape("SELECT a, 1 FROM t WHERE b = 5 AND c IN (1, 'x') ORDER BY 1");
+        let (template, values) =
+            shape("SELECT a, 1 FROM t WHERE b = 5 AND c IN (1, 'x') ORDER BY 1");
         assert_eq!(template, "SELECT a, 1 FROM t WHERE b = ? AND c IN (?, ?) ORDER BY 1");
         assert_eq!(values, [Value::Int(5), Value::Int(1), Value::text("x")]);
         let (template, _) = shape("UPDATE t SET a = 1 WHERE b > 2 LIMIT 3");

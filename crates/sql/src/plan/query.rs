@@ -40,6 +40,8 @@ pub struct QueryPlan {
 pub struct TableSource {
     /// The table.
     pub table: Arc<Table>,
+    /// Its name in the statement.
+    pub alias: String,
     /// How its rows are found. Parameters of the request stand behind the statement's values from outside.
     pub access: Access,
     /// The columns that are read; none for all.
@@ -138,6 +140,7 @@ fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) ->
         is_fixed.then(|| select::encode_program(access.residual.clone(), projection.clone()));
     TableSource {
         table: Arc::clone(table),
+        alias: source.alias.clone(),
         access,
         projection,
         layout: RowLayout::new(&types),

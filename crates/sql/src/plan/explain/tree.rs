@@ -1,0 +1,226 @@
+//! The steps of a plan as an indented tree.
+
+use super::not_shown;
+use crate::access::Access;
+use crate::plan::Plan;
+use crate::plan::query::{QueryPlan, TableSource};
+use crate::plan::select::SelectPlan;
+use crate::table::Table;
+use lats_client::api::{LockMode, PRIMARY_INDEX};
+use lats_engine::ir::{JoinKind, SetOp};
+use lats_engine::physical::{ApplyOutput, Op};
+use lats_values::SqlError;
+
+/// The tree of a statement.
+pub(super) fn tree(plan: &Plan) -> Result<String, SqlError> {
+    let mut out = Lines::default();
+    match plan {
+        Plan::Select(plan) => select(plan, &mut out),
+        Plan::Query(plan) => out.op(&plan.plan.root, plan, 0),
+        Plan::Insert(plan) => {
+            out.line(0, &format!("Insert into {}", plan.table.def.name));
+            match &plan.query {
+                Some(query) => out.op(&query.plan.root, query, 1),
+                None => {
+                    out.line(1, &format!("Rows fetched before execution ({})", plan.rows.len()))
+                }
+            }
+        }
+        Plan::Write(plan) => {
+            let verb = if plan.assignments.is_some() { "Update" } else { "Delete from" };
+            out.line(0, &format!("{verb} {}", plan.table.def.name));
+            out.line(1, &access(&plan.table, &plan.table.def.name, &plan.access));
+        }
+        Plan::Change(plan) => {
+            let verb = if plan.updates { "Update" } else { "Delete from" };
+            let names: Vec<&str> =
+                plan.targets.iter().map(|target| target.table.def.name.as_str()).collect();
+            out.line(0, &format!("{verb} {}", names.join(", ")));
+            out.op(&plan.query.plan.root, &plan.query, 1);
+        }
+        Plan::Show(_) | Plan::Set(_) | Plan::Explain(_) | Plan::Other(_) => return Err(not_shown()),
+    }
+    Ok(out.text)
+}
+
+fn select(plan: &SelectPlan, out: &mut Lines) {
+    let mut depth = 0;
+    let mut step = |out: &mut Lines, text: &str| {
+        out.line(depth, text);
+        depth += 1;
+    };
+    if plan.limit.count.is_some() {
+        step(out, "Limit");
+    }
+    if plan.sorts() {
+        step(out, "Sort");
+    }
+    if plan.distinct {
+        step(out, "Remove duplicates");
+    }
+    if let Some(grouping) = &plan.grouping {
+        let how = if grouping.keys.is_empty() { "Aggregate" } else { "Group aggregate by hash" };
+        step(out, how);
+    }
+    match &plan.table {
+        None => step(out, "Rows fetched before execution"),
+        Some(table) => {
+            if plan.access.residual.is_some() {
+                step(out, "Filter (in data nodes)");
+            }
+            let order = match (plan.ordered_scan, plan.reverse) {
+                (true, true) => ", in descending order",
+                (true, false) => ", in order",
+                (false, _) => "",
+            };
+            let lock = lock(plan.lock);
+            step(out, &format!("{}{order}{lock}", access(table, &plan.alias, &plan.access)));
+        }
+    }
+}
+
+fn lock(mode: LockMode) -> &'static str {
+    match mode {
+        LockMode::Committed => "",
+        LockMode::Shared => " (FOR SHARE)",
+        LockMode::Exclusive => " (FOR UPDATE)",
+    }
+}
+
+/// How rows of a table are found.
+fn access(table: &Table, alias: &str, access: &Access) -> String {
+    let index = match access.index {
+        PRIMARY_INDEX => "PRIMARY",
+        index => table.def.index(index).map_or("?", |index| &index.name),
+    };
+    let columns: Vec<&str> =
+        access.columns.iter().map(|(column, _)| table.column_name(*column)).collect();
+    let columns = columns.join(", ");
+    match () {
+        () if access.is_key_lookup || access.is_unique_lookup => {
+            format!("Single-row index lookup on {alias} using {index} ({columns})")
+        }
+        () if columns.is_empty() && access.index == PRIMARY_INDEX => {
+            format!("Table scan on {alias}")
+        }
+        () if columns.is_empty() => format!("Index scan on {alias} using {index}"),
+        () => format!("Index range scan on {alias} using {index} ({columns})"),
+    }
+}
+
+#[derive(Default)]
+struct Lines {
+    text: String,
+}
+
+impl Lines {
+    fn line(&mut self, depth: usize, text: &str) {
+        self.text.push_str(&"    ".repeat(depth));
+        self.text.push_str("-> ");
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn source(&mut self, source: &TableSource, depth: usize) {
+        let filter = match source.access.residual {
+            Some(_) => "; filter in data nodes",
+            None => "",
+        };
+        let found = access(&source.table, &source.alias, &source.access);
+        self.line(depth, &format!("{found}{filter}{}", lock(source.lock.0)));
+    }
+
+    fn op(&mut self, op: &Op, plan: &QueryPlan, depth: usize) {
+        let below = depth + 1;
+        match op {
+            Op::Source { source, .. } => {
+                if let Some(source) = plan.sources.get(*source) {
+                    self.source(source, depth);
+                }
+            }
+            Op::Values { rows, .. } => {
+                self.line(depth, &format!("Rows fetched before execution ({})", rows.len()));
+            }
+            // Columns cost no step of their own.
+            Op::Narrow { input, .. } | Op::Extend { input, .. } => self.op(input, plan, depth),
+            Op::HashJoin { kind, left, right, pairs, .. } => {
+                self.line(depth, &format!("{} hash join ({} columns)", join(*kind), pairs.len()));
+                self.op(left, plan, below);
+                self.line(below, "Hash");
+                self.op(right, plan, below + 1);
+            }
+            Op::NestedJoin { kind, left, right, .. } => {
+                self.line(depth, &format!("Nested loop {} join", join(*kind).to_lowercase()));
+                self.op(left, plan, below);
+                self.line(below, "Materialize");
+                self.op(right, plan, below + 1);
+            }
+            Op::LookupJoin { kind, left, source, .. } => {
+                let kind = join(*kind).to_lowercase();
+                self.line(depth, &format!("Nested loop {kind} join, keys of many rows at once"));
+                self.op(left, plan, below);
+                if let Some(source) = plan.sources.get(*source) {
+                    self.source(source, below);
+                }
+            }
+            Op::Apply { output, left, right, .. } => {
+                let what = match output {
+                    ApplyOutput::Join(kind) => {
+                        format!("Apply ({} join)", join(*kind).to_lowercase())
+                    }
+                    ApplyOutput::Mark => "Apply (condition with a subquery)".to_owned(),
+                    ApplyOutput::Single(_) => "Apply (value of a subquery)".to_owned(),
+                };
+                self.line(depth, &what);
+                self.op(left, plan, below);
+                self.line(below, "For each row, and once for rows with the same parameters");
+                self.op(right, plan, below + 1);
+            }
+            other => self.one_input(other, plan, depth),
+        }
+    }
+
+    fn one_input(&mut self, op: &Op, plan: &QueryPlan, depth: usize) {
+        let (text, inputs): (&str, Vec<&Op>) = match op {
+            Op::Filter { input, .. } => ("Filter", vec![input]),
+            Op::Aggregate { input, keys, rollup, .. } => match (keys.is_empty(), rollup) {
+                (true, _) => ("Aggregate", vec![input]),
+                (false, false) => ("Group aggregate by hash", vec![input]),
+                (false, true) => ("Group aggregate by hash, with totals", vec![input]),
+            },
+            Op::Window { input, .. } => ("Window aggregate", vec![input]),
+            Op::Distinct { input, .. } => ("Remove duplicates", vec![input]),
+            Op::Sort { input, top: Some(_), .. } => ("Sort, and keep the first rows", vec![input]),
+            Op::Sort { input, .. } => ("Sort", vec![input]),
+            Op::Limit { input, .. } => ("Limit", vec![input]),
+            Op::MaxOneRow { input } => ("At most one row", vec![input]),
+            Op::Set { op, all, left, right } => {
+                let text = match (op, all) {
+                    (SetOp::Union, true) => "Append",
+                    (SetOp::Union, false) => "Union, without duplicates",
+                    (SetOp::Intersect, _) => "Intersect",
+                    (SetOp::Except, _) => "Except",
+                };
+                (text, vec![left, right])
+            }
+            Op::Recursive { anchor, step, .. } => {
+                ("Repeat until no row is new", vec![anchor, step])
+            }
+            Op::Working { .. } => ("Rows of the step before", vec![]),
+            _ => ("?", vec![]),
+        };
+        self.line(depth, text);
+        for input in inputs {
+            self.op(input, plan, depth + 1);
+        }
+    }
+}
+
+fn join(kind: JoinKind) -> &'static str {
+    match kind {
+        JoinKind::Inner => "Inner",
+        JoinKind::Left => "Left",
+        JoinKind::Semi => "Semi",
+        JoinKind::Anti => "Anti",
+    }
+}

@@ -1,0 +1,100 @@
+//! PREPARE and EXPLAIN as statements, and SELECT … INTO.
+
+use crate::testing::Desk;
+
+fn people() -> Desk {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE person (id INT PRIMARY KEY, name VARCHAR(9), town INT, KEY (town));
+         CREATE TABLE town (id INT PRIMARY KEY, name VARCHAR(9));
+         INSERT INTO person VALUES (1, 'Ann', 1), (2, 'Bob', 1), (3, 'Cyd', NULL);
+         INSERT INTO town VALUES (1, 'Oslo'), (2, 'Rome')",
+    );
+    desk
+}
+
+#[test]
+fn statements_with_names() {
+    people().check(
+        "PREPARE p FROM 'SELECT name FROM person WHERE id = ? OR name = ? ORDER BY id'
+         => ok 0
+         SET @a = 1, @b = 'Cyd'
+         => ok 0
+         EXECUTE p USING @a, @b
+         => Ann;Cyd
+         EXECUTE P USING @a
+         => ERROR 1210 Incorrect arguments to EXECUTE
+         SET @s = 'INSERT INTO town VALUES (?, ?)'
+         => ok 0
+         PREPARE q FROM @s
+         => ok 0
+         SET @a = 9
+         => ok 0
+         EXECUTE q USING @a, @b
+         => ok 1
+         SELECT name FROM town WHERE id = 9
+         => Cyd
+         PREPARE q FROM 'SELECT * FROM nope'
+         => ERROR 1146 …
+         EXECUTE q USING @a, @b
+         => ERROR 1243 Unknown prepared statement handler (q) given to EXECUTE
+         PREPARE r FROM 'EXECUTE p'
+         => ERROR 1295 …
+         DEALLOCATE PREPARE p
+         => ok 0
+         DROP PREPARE p
+         => ERROR 1243 Unknown prepared statement handler (p) given to DEALLOCATE PREPARE",
+    );
+}
+
+#[test]
+fn values_into_variables() {
+    people().check(
+        "SELECT name, town INTO @n, @t FROM person WHERE id = 2
+         => ok 1
+         SELECT @n, @t
+         => Bob|1
+         SELECT id INTO @n FROM person WHERE id = 77
+         => ok 0
+         SHOW WARNINGS
+         => Warning|1329|No data - zero rows fetched, selected, or processed
+         SELECT @n
+         => Bob
+         SELECT id INTO @n FROM person
+         => ERROR 1172 Result consisted of more than one row
+         SELECT 1, 2 INTO @n
+         => ERROR 1222 …",
+    );
+}
+
+#[test]
+fn plans_are_shown() {
+    let mut desk = people();
+    let join = "SELECT p.name, t.name FROM person p JOIN town t ON t.id = p.town WHERE p.id = 1";
+    let tree = desk.run(&format!("EXPLAIN FORMAT=TREE {join}"));
+    assert_eq!(
+        tree,
+        "-> Nested loop inner join, keys of many rows at once\n    \
+         -> Single-row index lookup on p using PRIMARY (id)\n    \
+         -> Single-row index lookup on t using PRIMARY (id)\n"
+    );
+    desk.check(
+        "EXPLAIN SELECT p.name, t.name FROM person p JOIN town t ON t.id = p.town WHERE p.id = 1
+         => 1|SIMPLE|p|NULL|const|PRIMARY|PRIMARY|4|NULL|NULL|NULL|NULL;1|SIMPLE|t|NULL|eq_ref|PRIMARY|PRIMARY|4|NULL|NULL|NULL|NULL
+         EXPLAIN SELECT * FROM person WHERE town = 1 ORDER BY name
+         => 1|SIMPLE|person|NULL|range|town|town|5|NULL|NULL|NULL|Using filesort
+         EXPLAIN SELECT 1
+         => 1|SIMPLE|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|No tables used
+         EXPLAIN FORMAT=nope SELECT 1
+         => ERROR 1791 Unknown EXPLAIN format name: 'nope'
+         EXPLAIN ANALYZE SELECT 1
+         => ERROR 1235 …
+         EXPLAIN SELECT nope FROM person
+         => ERROR 1054 …",
+    );
+    let set = desk.run("EXPLAIN FORMAT=TREE SELECT town FROM person UNION SELECT id FROM town");
+    assert!(set.starts_with("-> Union, without duplicates\n"), "{set}");
+    let exists = "SELECT id FROM town t WHERE EXISTS (SELECT * FROM person WHERE town = t.id)";
+    let exists = desk.run(&format!("EXPLAIN FORMAT=TREE {exists}"));
+    assert!(exists.contains("Index range scan on person using town (town)"), "{exists}");
+}
