@@ -7,6 +7,7 @@ mod index;
 mod keys;
 mod options;
 mod partition;
+mod selected;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use crate::store::Store;
 use crate::syntax::{name, split_name};
 use crate::table::{check_not_system, find};
 use lats_base::RefCode;
-use lats_catalog::{Change, ChangeErrorKind};
+use lats_catalog::{Change, ChangeErrorKind, ColumnDef};
 use lats_client::api::StoreError;
 use lats_mysql_syntax::tree::{CreateTable, Statement, TableContent, TableName, TableOption, Text};
 use lats_mysql_syntax::{Parsed, Tree};
@@ -32,7 +33,7 @@ impl<S: Store> Session<S> {
         self.commit().await?;
         let tree = &parsed.tree;
         let outcome = match &parsed.statement {
-            Statement::CreateTable(create) => self.create_table(tree, create).await,
+            Statement::CreateTable(create) => self.create_table(tree, create, &[]).await,
             Statement::CreateIndex(create) => self.create_index(tree, create).await,
             Statement::CreateDatabase { if_not_exists, name, options } => {
                 self.create_database(tree, *name, *if_not_exists, options).await
@@ -90,6 +91,7 @@ impl<S: Store> Session<S> {
         &mut self,
         tree: &Tree,
         create: &CreateTable,
+        selected: &[ColumnDef],
     ) -> Result<Outcome, Failure> {
         let (database, name) = place(tree, &create.table, self.database.as_deref())?;
         check_not_system(&database)?;
@@ -105,15 +107,13 @@ impl<S: Store> Session<S> {
         let place = (database, name);
         let (table, start) = match &create.content {
             TableContent::Like { table, .. } => (self.table_like(tree, table, &place)?, None),
-            TableContent::Elements { query: Some(_), .. } => {
-                return Err(error::not_supported("CREATE TABLE … SELECT").into());
-            }
             TableContent::Elements { elements, options, partitioning, .. } => {
                 let options = options::table_options(tree, options)?;
                 self.check_engine(&options, &place.1)?;
                 let start = options.auto_increment;
                 let partitioning = partitioning.as_deref();
-                (table::table_def(tree, elements, options, partitioning, place.clone())?, start)
+                let columns = (elements.as_slice(), selected);
+                (table::table_def(tree, columns, options, partitioning, place.clone())?, start)
             }
         };
         let if_not_exists = create.if_not_exists;

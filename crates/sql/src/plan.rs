@@ -37,6 +37,8 @@ pub enum Plan {
     Write(Box<write::WritePlan>),
     /// UPDATE and DELETE of rows that a query finds.
     Change(Box<change::ChangePlan>),
+    /// CREATE TABLE … SELECT.
+    CreateAs(Box<CreateAsPlan>),
     /// EXPLAIN.
     Explain(Box<explain::ExplainPlan>),
     /// SHOW and its like.
@@ -45,6 +47,15 @@ pub enum Plan {
     Set(Vec<crate::set::Setting>),
     /// Everything that needs no plan.
     Other(Box<lats_mysql_syntax::Parsed>),
+}
+
+/// A CREATE TABLE … SELECT.
+#[derive(Debug)]
+pub struct CreateAsPlan {
+    /// The statement.
+    pub parsed: lats_mysql_syntax::Parsed,
+    /// The query.
+    pub query: Arc<query::QueryPlan>,
 }
 
 /// What a client is told about a column of a result.

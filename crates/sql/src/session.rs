@@ -16,7 +16,7 @@ use crate::syntax::Context;
 use crate::variables::{UserVariables, Variables};
 use cache::PlanCache;
 use lats_base::TableId;
-use lats_mysql_syntax::tree::{Explain, ExplainWhat};
+use lats_mysql_syntax::tree::{Explain, ExplainWhat, TableContent};
 use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
 use lats_values::{ColumnType, DateTime, SqlError, Value};
 use std::collections::BTreeMap;
@@ -445,8 +445,9 @@ impl<S: Store> Session<S> {
         parameters: &[Value],
     ) -> Result<Arc<Prepared>, SqlError> {
         let plan = match &prepared.plan {
-            Plan::Query(plan) => plan,
+            Plan::Query(plan) => &**plan,
             Plan::Change(change) => &change.query,
+            Plan::CreateAs(create) => &create.query,
             Plan::Insert(insert) => match &insert.query {
                 Some(query) => query,
                 None => return Ok(prepared),
@@ -579,6 +580,7 @@ impl<S: Store> Session<S> {
                 self.set(settings, &externals).await?;
                 Ok(Done::nothing())
             }
+            Plan::CreateAs(plan) => self.create_as(plan, &externals).await,
             Plan::Explain(plan) => {
                 sink.begin(&plan.columns);
                 for row in &plan.rows {
@@ -701,6 +703,12 @@ fn plan_statement(
     }
     Ok(Some(match &context.parsed.statement {
         Syntax::Query(query) => crate::plan::query::plan(*query, context, external_types)?,
+        Syntax::CreateTable(create) => match &create.content {
+            TableContent::Elements { query: Some(query), .. } if !create.is_temporary => {
+                crate::plan::query::plan_create_as(*query, context, external_types)?
+            }
+            _ => return Ok(None),
+        },
         Syntax::Insert(insert) => {
             let (plan, externals, parameters) =
                 crate::plan::insert::plan(insert, context, external_types)?;

@@ -8,7 +8,7 @@ use crate::session::Session;
 use crate::store::Store;
 use crate::table::find;
 use lats_base::{IndexId, TableId, limits};
-use lats_catalog::{IndexDef, TableDef, Unique};
+use lats_catalog::{ColumnDef, IndexDef, TableDef, Unique};
 use lats_mysql_syntax::Tree;
 use lats_mysql_syntax::tree::{Partitioning, TableElement, TableName};
 use lats_values::SqlError;
@@ -58,14 +58,14 @@ pub(super) fn to_be_filled() -> Unique {
 
 pub(super) fn table_def(
     tree: &Tree,
-    elements: &[TableElement],
+    (elements, selected): (&[TableElement], &[ColumnDef]),
     options: TableOptions,
     partitioning: Option<&Partitioning>,
     (database, name): (String, String),
 ) -> Result<TableDef, SqlError> {
     let mut table = TableDef::new(&database, &name, Vec::new(), Vec::new());
     table.comment.clone_from(&options.comment);
-    let nullable = add_columns(&mut table, tree, elements, &options)?;
+    let nullable = add_columns(&mut table, tree, (elements, selected), &options)?;
     check_size(&table)?;
     for element in elements {
         match element {
@@ -88,7 +88,7 @@ pub(super) fn table_def(
 fn add_columns(
     table: &mut TableDef,
     tree: &Tree,
-    elements: &[TableElement],
+    (elements, selected): (&[TableElement], &[ColumnDef]),
     options: &TableOptions,
 ) -> Result<Vec<u16>, SqlError> {
     let (mut uniques, mut nullable) = (Vec::new(), Vec::new());
@@ -110,6 +110,12 @@ fn add_columns(
         }
         uniques.extend(column.is_unique.then_some(at));
         nullable.extend(column.is_null.then_some(at));
+    }
+    // The columns of CREATE TABLE … SELECT that have no definition come behind the others.
+    for column in selected {
+        if table.column(&column.name).is_none() {
+            table.columns.push(column.clone());
+        }
     }
     if table.columns.is_empty() {
         return Err(error::make(1113, "42000", "A table must have at least 1 column"));

@@ -44,7 +44,7 @@ pub struct InsertPlan {
     /// The rows.
     pub rows: Vec<Vec<Cell>>,
     /// The query that gives the rows, of INSERT … SELECT.
-    pub query: Option<Box<QueryPlan>>,
+    pub query: Option<Arc<QueryPlan>>,
     /// Values of the row itself are used in its values.
     pub names_columns: bool,
     /// What happens to a row whose key is taken.
@@ -107,7 +107,7 @@ pub fn plan(
             vec![row]
         }
         InsertSource::Query(id) => {
-            query = Some(Box::new(source_query(*id, columns.len(), &mut binder)?));
+            query = Some(Arc::new(source_query(*id, columns.len(), &mut binder)?));
             Vec::new()
         }
     };

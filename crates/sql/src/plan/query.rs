@@ -1,7 +1,7 @@
 //! Plans of queries that need more than one table's rows.
 
 use super::select::{self, column_number};
-use super::{ColumnMeta, Columns, Plan};
+use super::{ColumnMeta, Columns, CreateAsPlan, Plan};
 use crate::access::Access;
 use crate::bind::query::BoundQuery;
 use crate::bind::{Binder, Source};
@@ -104,6 +104,24 @@ pub fn plan(
         plan.sources[at].lock = locks.of_source(number, &binder);
     }
     Ok((Plan::Query(Box::new(plan)), binder.externals, parameters))
+}
+
+/// Plans CREATE TABLE … SELECT.
+///
+/// # Errors
+/// What MySQL says, or 1235.
+pub fn plan_create_as(
+    id: QueryId,
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Planned, SqlError> {
+    let mut binder = Binder::new(context).with_external_types(external_types);
+    let bound = binder.bind_query(id, 0)?;
+    binder.check_limits()?;
+    let parameters = binder.parameters();
+    let query = Arc::new(finish(bound, &mut binder)?);
+    let plan = CreateAsPlan { parsed: context.parsed.clone(), query };
+    Ok((Plan::CreateAs(Box::new(plan)), binder.externals, parameters))
 }
 
 /// The plan of a query that is bound.

@@ -112,3 +112,25 @@ fn rows_of_a_query() {
          => 31|32;32|NULL",
     );
 }
+
+#[test]
+fn tables_of_a_query() {
+    shop().check(
+        "CREATE TABLE sums AS SELECT kind.name, SUM(price) AS total, COUNT(*) AS n FROM item JOIN kind ON kind.id = kind GROUP BY kind.id
+         => ok 2
+         SELECT name, total, n FROM sums ORDER BY name
+         => ink|20|1;tea|50|2
+         CREATE TABLE IF NOT EXISTS sums AS SELECT 1 AS one
+         => ok 0
+         CREATE TABLE keyed (id BIGINT PRIMARY KEY, extra INT DEFAULT 7) SELECT id, price FROM item WHERE kind = 1
+         => ok 2
+         SELECT id, extra, price FROM keyed ORDER BY id
+         => 1|7|10;4|7|40
+         CREATE TABLE twice (kind INT PRIMARY KEY) SELECT kind FROM item WHERE kind = 1
+         => ERROR 1062 …
+         SELECT * FROM twice
+         => ERROR 1146 …
+         CREATE TABLE once (kind INT PRIMARY KEY) IGNORE SELECT kind FROM item WHERE kind = 1
+         => ok 1",
+    );
+}

@@ -59,7 +59,9 @@ pub(super) fn rows(plan: &Plan) -> Result<ExplainPlan, SqlError> {
         Plan::Change(plan) => {
             found.query(&plan.query, if plan.updates { "UPDATE" } else { "DELETE" });
         }
-        Plan::Show(_) | Plan::Set(_) | Plan::Explain(_) | Plan::Other(_) => return Err(not_shown()),
+        Plan::CreateAs(_) | Plan::Show(_) | Plan::Set(_) | Plan::Explain(_) | Plan::Other(_) => {
+            return Err(not_shown());
+        }
     }
     Ok(ExplainPlan { columns: columns(), rows: found.rows })
 }
