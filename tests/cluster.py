@@ -16,6 +16,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import traceback
 
@@ -24,6 +25,8 @@ from minimysql import Connection, MySQLError
 # Whatever is to happen has happened by then, also on a busy machine.
 PATIENCE_S = 120
 ATTEMPTS = 8
+# How long a node may serve without having heard from the others.
+LEASE_S = 0.3
 # A removal that is under way has come about by then.
 SETTLED_S = 0.5
 # Lock wait timeout, transaction rolled back, temporary error; too many connections, shutdown.
@@ -134,6 +137,43 @@ def removed_by(log):
 
 def port_of(node):
     return int(node["sql_address"].rsplit(":", 1)[1])
+
+
+class Waits(threading.Thread):
+    """Looks whether threads of nodes that work get a processor. A node that waits for one may be without a lease for a moment, and refuse
+    what it is asked, although nobody removes it and no log says so."""
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        self.cluster, self.over = cluster, threading.Event()
+        self.samples = {}  # by thread: (when, seconds that it has waited in its life), not older than a lease
+        self.starved = []  # (when, process)
+
+    def run(self):
+        looked, pids = None, []
+        while not self.over.wait(LEASE_S / 6):
+            if looked is None or time.monotonic() - looked > LEASE_S:
+                looked, pids = time.monotonic(), self.cluster.processes()[0]
+            for pid in pids:
+                for path in glob.glob(f"/proc/{pid}/task/*"):
+                    self.look(pid, path)
+
+    def look(self, pid, path):
+        try:
+            with open(path + "/comm", encoding="utf8") as name, open(path + "/schedstat", encoding="utf8") as stat:
+                if not name.read().startswith("lats-exec"):
+                    return
+                sample = time.monotonic(), int(stat.read().split()[1]) / 1e9
+        except (OSError, IndexError):
+            return
+        samples = [s for s in self.samples.get(path, []) if s[0] > sample[0] - LEASE_S] + [sample]
+        self.samples[path] = samples
+        if sample[1] - samples[0][1] > LEASE_S / 2:
+            self.starved.append((sample[0], pid))
+
+    def since(self, moment):
+        """The processes that have waited for half of a lease within a lease, at a time since then."""
+        return sorted({pid for when, pid in list(self.starved) if when > moment})
 
 
 class Running:

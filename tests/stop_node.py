@@ -5,8 +5,8 @@ Clients move money between accounts through both nodes (see kill.py). A client m
 transactions, when its node is to stop; whatever has begun must be committed. Afterwards every node is primary of
 its part again, also when one was killed.
 
-If a node is removed meanwhile, because it got no processor time for a lease, transactions fail that have nothing to do with
-stopping: then what was done to the node is done once more.
+If a node gets no processor time for a lease, it is removed, or serves nothing for a moment, and transactions fail that have nothing to
+do with stopping: then what was done to the node is done once more.
 
 stop_node.py [--binary target/release/latsdb] [--rounds 3] [--sql-port 14406]
 """
@@ -19,7 +19,8 @@ import sys
 import threading
 import time
 
-from cluster import ATTEMPTS, PATIENCE_S, Cluster, CommandFailed, Disturbed, connect, insist, repeated, rows, wait_until
+from cluster import (ATTEMPTS, PATIENCE_S, Cluster, CommandFailed, Disturbed, Waits, connect, insist, is_temporary, repeated, rows,
+                     wait_until)
 from kill import Ledger, Worker, check, longest_gap, prepare
 from minimysql import MySQLError
 
@@ -103,24 +104,42 @@ class Watch:
     """Says whether clients have failed."""
 
     def __init__(self, cluster, workers):
-        self.cluster, self.workers = cluster, workers
-        self.known = 0
+        self.cluster, self.workers, self.waits = cluster, workers, Waits(cluster)
+        self.waits.start()
+        self.settled = self.now()
 
-    def failures(self):
-        return [text for worker in self.workers for text in worker.failures]
+    def now(self):
+        """What has happened by now: when it is, who was removed, how often each client has failed."""
+        return time.monotonic(), self.cluster.removed(), [len(worker.failures) for worker in self.workers]
+
+    def check_calm(self, why):
+        """Something has failed: is the machine to blame?"""
+        since, removed, _ = self.settled
+        if self.cluster.was_disturbed(removed):
+            raise Disturbed(f"{why} (removed: {self.cluster.removed()[len(removed):]})")
+        starved = self.waits.since(since)
+        if starved and "(LDB-10)" in str(why):
+            raise Disturbed(f"{why} (processes that waited for a processor: {starved})")
 
     @contextlib.contextmanager
     def nobody_fails(self, name):
-        """Whoever fails in here, or before and after the last time, shows a mistake. If a node was removed that had not been told to
-        stop, what was done is to be done once more."""
-        removed = self.cluster.removed()
-        with self.cluster.undisturbed():
+        """Whoever fails in here, or between here and the last time, shows a mistake. If a node was removed that had not been told to
+        stop, or has got no processor, what was done is to be done once more."""
+        try:
+            # One that was removed a moment ago is not there yet.
+            balanced(self.cluster)
             yield
-        failures = self.failures()
-        new, self.known = len(failures) - self.known, len(failures)
-        if new and self.cluster.was_disturbed(removed):
-            raise Disturbed(f"{failures[-1]} (removed: {self.cluster.removed()[len(removed):]})")
-        assert not new, f"{name}: {new} transactions failed: {failures[-new:]}"
+        except Exception as error:
+            if is_temporary(error):
+                self.check_calm(error)
+            raise
+        now = self.now()
+        parts = zip(self.workers, self.settled[2], now[2])
+        if failures := [text for worker, before, after in parts for text in worker.failures[before:after]]:
+            # The one that says least of the machine.
+            self.check_calm(min(failures, key=lambda text: "(LDB-10)" in text))
+        assert not failures, f"{name}: {len(failures)} transactions failed: {failures}"
+        self.settled = now
 
     def begin_again(self):
         """What has failed by now says nothing."""
@@ -129,7 +148,7 @@ class Watch:
                 with contextlib.suppress(CommandFailed):
                     self.cluster.run("start-node", str(node["node_id"]))
         balanced(self.cluster)
-        self.known = len(self.failures())
+        self.settled = self.now()
 
 
 def under_load(cluster, ledger, name, work):
@@ -255,6 +274,7 @@ def once(args):
             stop_again_and_again(cluster, ledger, watch, args.rounds)
         finally:
             stop.set()
+            watch.waits.over.set()
         for worker in workers:
             worker.join(PATIENCE_S)
             assert not worker.is_alive(), "a client hangs"
@@ -264,7 +284,8 @@ def once(args):
             cluster.at_last("stop-node", lambda: a_node_is_killed(cluster))
             cluster.at_last("stop-node", lambda: the_last_one_stays(cluster, ports))
     print(f"stop-node: {len(ledger.committed)} committed, {sum(s.scans for s in scanners)} scans, "
-          f"{sum(w.moved for w in workers)} times sent elsewhere, {len(ledger.refused)} refused, {len(ledger.unknown)} cut off")
+          f"{sum(w.moved for w in workers)} times sent elsewhere, {len(ledger.refused)} refused, {len(ledger.unknown)} cut off; "
+          f"{len(watch.waits.starved)} times a node waited long for a processor")
     for what in wrong:
         print(f"stop-node: WRONG: {what}")
     return 1 if wrong else 0

@@ -8,6 +8,7 @@ use crate::ir::{
 use crate::physical::{
     AggregateCall, ApplyOutput, Op, OrderKey, PARAM_BASE, Plan, SourceSpec, WindowCall,
 };
+use crate::rewrite::Rules;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use lats_values::{ColumnType, Expr};
 
@@ -17,6 +18,7 @@ pub struct Lowering<'a> {
     /// The types of values from outside, as far as they are known.
     externals: &'a Types,
     sources: Vec<SourceSpec>,
+    rules: Rules,
 }
 
 /// Where the values of columns are: in the row at hand, or in the parameters of the instance.
@@ -28,8 +30,8 @@ struct Place<'p> {
 
 impl<'a> Lowering<'a> {
     /// For a statement with these columns.
-    pub fn new(types: &'a Types, externals: &'a Types) -> Self {
-        Self { types, externals, sources: Vec::new() }
+    pub fn new(types: &'a Types, externals: &'a Types, rules: Rules) -> Self {
+        Self { types, externals, sources: Vec::new(), rules }
     }
 
     /// The plan whose rows have these columns.
@@ -199,7 +201,9 @@ impl<'a> Lowering<'a> {
         let on = on.map(|on| self.scalar(on, Place { row: &both, params }));
         let left = Box::new(self.op(left, params));
         let right = Box::new(self.op(right, &inner));
-        Op::Apply { output, left, right, params: given, on, right_width: rights.len() as u32 }
+        let right_width = rights.len() as u32;
+        let keeps = self.rules.apply_cache;
+        Op::Apply { output, left, right, params: given, on, right_width, keeps }
     }
 
     fn aggregate(&mut self, rel: &Rel, params: &[ColumnId]) -> Op {

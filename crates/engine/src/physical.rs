@@ -202,6 +202,8 @@ pub enum Op {
         on: Option<Expr>,
         /// Slots of the right side.
         right_width: u32,
+        /// Results are kept for rows with the same parameters.
+        keeps: bool,
     },
     /// Groups: the first row of each, and the results.
     Aggregate {

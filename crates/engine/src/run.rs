@@ -323,13 +323,14 @@ fn build_join<'p>(op: &'p Op, params: Params) -> Node<'p> {
             let left = below(left);
             Box::new(lookup_join::LookupJoin::new(*kind, left, *source, requests, width, params))
         }
-        Op::Apply { output, left, right, params: given, on, right_width } => {
+        Op::Apply { output, left, right, params: given, on, right_width, keeps } => {
             let spec = apply::Spec {
                 output: *output,
                 right,
                 given,
                 on: on.as_ref(),
                 right_width: *right_width as usize,
+                keeps: *keeps,
             };
             Box::new(apply::Apply::new(below(left), spec, params))
         }

@@ -104,6 +104,8 @@ pub struct Binder<'a> {
     pub(crate) values_base: Option<u32>,
     /// The select list is bound for its names: keys of groups are not known yet.
     names_only: bool,
+    /// There are columns of YEAR.
+    has_years: bool,
     depth: usize,
 }
 
@@ -126,6 +128,7 @@ impl<'a> Binder<'a> {
             call_columns: BTreeSet::new(),
             values_base: None,
             names_only: false,
+            has_years: false,
             depth: 0,
         }
     }
@@ -196,6 +199,7 @@ impl<'a> Binder<'a> {
         {
             self.column(&def.name, column_type.clone(), Some(Origin { source, position }));
         }
+        self.has_years |= table.types.iter().any(|of| of.kind == lats_values::TypeKind::Year);
         let block = self.block().number;
         let (table, alias) = (Arc::clone(table), alias.to_owned());
         let is_inner = self.blocks.len() > 1;
@@ -260,7 +264,11 @@ impl<'a> Binder<'a> {
         let before = std::mem::replace(&mut self.clause, clause);
         let bound = self.bind(id);
         self.clause = before;
-        bound
+        let mut bound = bound?;
+        if self.has_years {
+            lats_values::adapt_years(&mut bound, &self.types);
+        }
+        Ok(bound)
     }
 
     /// Binds an expression.

@@ -13,6 +13,7 @@ pub mod error;
 pub mod exec;
 pub mod expr;
 mod literal_rows;
+pub mod optimizer_switch;
 pub mod plan;
 pub mod session;
 pub mod set;

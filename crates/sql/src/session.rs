@@ -9,6 +9,7 @@ mod transaction;
 use crate::error::{self, Failure};
 use crate::expr::External;
 use crate::literal_rows::LiteralRows;
+use crate::optimizer_switch::Rules;
 use crate::plan::{Columns, Plan, Prepared};
 use crate::shape::Shape;
 use crate::store::Store;
@@ -391,6 +392,7 @@ impl<S: Store> Session<S> {
             parsed: &parsed,
             full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
             strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
+            rules: Rules::of(&self.variables.get("optimizer_switch").to_display()),
         };
         let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
             Some(planned) => planned,

@@ -1,6 +1,7 @@
 //! What statements are planned from: the syntax tree, the catalog, and the session's modes.
 
 use crate::error;
+use crate::optimizer_switch::Rules;
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Expr, ExprId, TableName, Text};
 use lats_mysql_syntax::{Mode, Parsed, SyntaxError, Tree};
@@ -21,6 +22,8 @@ pub struct Context<'a> {
     pub full_group_by: bool,
     /// `sql_mode` has STRICT_TRANS_TABLES or STRICT_ALL_TABLES.
     pub strict: bool,
+    /// What plans may do, of `optimizer_switch`.
+    pub rules: Rules,
 }
 
 impl<'a> Context<'a> {

@@ -1,6 +1,7 @@
 //! System variables: their names, defaults, and what they may be set to.
 
 use crate::error;
+use crate::optimizer_switch::Rules;
 use lats_base::map::Map;
 use lats_values::{SqlError, Value};
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ enum Kind {
     Zone,
     /// What a commit waits for.
     Durability,
+    /// `optimizer_switch`.
+    Rules,
 }
 
 #[derive(Clone, Copy)]
@@ -92,6 +95,7 @@ const VARIABLES: &[Variable] = &[
     text("collation_server", "utf8mb4_0900_ai_ci", Kind::Collation),
     text("completion_type", "NO_CHAIN", Kind::Text),
     number("connect_timeout", 10),
+    number("cte_max_recursion_depth", 1_000),
     text("default_collation_for_utf8mb4", "utf8mb4_0900_ai_ci", Kind::Collation),
     text("default_storage_engine", "LatsDB", Kind::Text),
     number("default_week_format", 0),
@@ -120,6 +124,8 @@ const VARIABLES: &[Variable] = &[
     number("net_buffer_length", 16_384),
     number("net_read_timeout", 30),
     number("net_write_timeout", 60),
+    // What plans may do: see optimizer_switch.rs. Empty for all.
+    text("optimizer_switch", "", Kind::Rules),
     switch("performance_schema", false),
     fixed("port", 4_306),
     fixed("protocol_version", 10),
@@ -182,6 +188,9 @@ impl Variables {
         }
         match find(name).map(|v| v.default) {
             Some(Default::Number(number)) => Value::Int(number),
+            Some(Default::Text("")) if name == "optimizer_switch" => {
+                Value::text(&Rules::default().shown())
+            }
             Some(Default::Text(text)) => Value::text(text),
             Some(Default::Null) | None => Value::Null,
         }
@@ -250,7 +259,13 @@ impl Variables {
                 self.changed.remove(variable.name);
             }
             Some(value) => {
-                let checked = check(variable, value)?;
+                let checked = match variable.kind {
+                    Kind::Rules => {
+                        let now = Rules::of(&self.get(name).to_display());
+                        Value::text(&now.with(&value.to_display())?.shown())
+                    }
+                    _ => check(variable, value)?,
+                };
                 for alias in aliases(variable.name) {
                     self.changed.insert(alias, checked.clone());
                 }
@@ -301,6 +316,7 @@ fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
             "SERIALIZABLE" => Err(error::not_supported("ISOLATION LEVEL SERIALIZABLE")),
             _ => Err(wrong()),
         },
+        Kind::Rules => Ok(value.clone()),
         Kind::Durability => match shown.to_ascii_lowercase().as_str() {
             REPLICATED => Ok(Value::text(REPLICATED)),
             DISK => Ok(Value::text(DISK)),

@@ -42,7 +42,9 @@ impl Lowering<'_> {
         let fixed: BTreeSet<ColumnId> =
             terms.iter().filter_map(|term| self.fixes(scan, term, given)).collect();
         let uses_given = on.is_some();
-        uses_given && scan.keys.iter().any(|key| key.iter().all(|column| fixed.contains(column)))
+        self.rules.key_join
+            && uses_given
+            && scan.keys.iter().any(|key| key.iter().all(|column| fixed.contains(column)))
     }
 
     /// The column of the table that the term sets equal to something outside of it, in the column's own order.
@@ -89,8 +91,8 @@ impl Lowering<'_> {
         let mut rest = Vec::new();
         for term in on.cloned().map(walk::conjuncts).unwrap_or_default() {
             match self.pair(&term, (of_left, &lefts), (of_right, &rights)) {
-                Some(pair) => pairs.push(pair),
-                None => rest.push(term),
+                Some(pair) if self.rules.hash_join => pairs.push(pair),
+                _ => rest.push(term),
             }
         }
         let both: Vec<ColumnId> = lefts.iter().chain(&rights).copied().collect();

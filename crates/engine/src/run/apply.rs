@@ -16,6 +16,7 @@ pub(super) struct Spec<'p> {
     pub(super) given: &'p [Expr],
     pub(super) on: Option<&'p Expr>,
     pub(super) right_width: usize,
+    pub(super) keeps: bool,
 }
 
 /// The right side for one row.
@@ -69,7 +70,9 @@ impl<'p> Apply<'p> {
             given.push(run.eval(expr, &left, &self.params)?);
         }
         // A condition sees the left row, so that its results are of this row alone.
-        let keeps = !matches!(self.spec.output, ApplyOutput::Join(_)) && self.spec.on.is_none();
+        let keeps = self.spec.keeps
+            && !matches!(self.spec.output, ApplyOutput::Join(_))
+            && self.spec.on.is_none();
         let mut key = None;
         if keeps {
             let mut bytes = Vec::new();

@@ -112,7 +112,10 @@ impl Binder<'_> {
                 tree::BinaryOp::Concat => {
                     Ok(Expr::Call { function: Function::Concat, args: vec![left, right] })
                 }
-                tree::BinaryOp::SoundsLike => Err(error::not_supported("SOUNDS LIKE")),
+                tree::BinaryOp::SoundsLike => {
+                    let sound = |arg| Expr::Call { function: Function::Soundex, args: vec![arg] };
+                    Ok(self.combine(BinaryOp::Equal, sound(left), sound(right)))
+                }
                 _ => Err(error::not_supported("MEMBER OF")),
             };
         };

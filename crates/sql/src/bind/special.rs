@@ -5,7 +5,7 @@ use super::{Binder, charset_collation};
 use crate::error;
 use lats_mysql_syntax::Keyword as K;
 use lats_mysql_syntax::tree::{self, DataType, ExprId, List, Text, TrimSide, TypeName};
-use lats_values::{Collation, ColumnType, Expr, Function, IntervalUnit, SqlError, TypeKind};
+use lats_values::{Collation, ColumnType, Expr, Function, IntervalUnit, SqlError, TypeKind, Value};
 
 impl Binder<'_> {
     pub(super) fn special(&mut self, id: ExprId) -> Result<Expr, SqlError> {
@@ -49,7 +49,11 @@ impl Binder<'_> {
             E::JsonValue(_) => Err(error::not_supported("JSON_VALUE")),
             E::Arrow { .. } => Err(error::not_supported("-> on JSON")),
             E::WeightString { .. } => Err(error::not_supported("function WEIGHT_STRING")),
-            E::GetFormat { .. } => Err(error::not_supported("function GET_FORMAT")),
+            E::GetFormat { kind, style } => {
+                let kind = Expr::Literal(Value::text(kind.name()));
+                let args = vec![kind, self.bind(style)?];
+                Ok(Expr::Call { function: Function::GetFormat, args })
+            }
             E::Odbc { name, value } => self.odbc(name, value),
             E::Star { .. } => Err(error::syntax("near '*'")),
             _ => Err(error::internal("an expression of a kind that nobody binds")),
@@ -160,7 +164,7 @@ impl Binder<'_> {
             bound.reverse();
             return Ok(Expr::Call { function: Function::DateAdd { unit }, args: bound });
         }
-        Err(error::not_supported("function TIMESTAMPDIFF"))
+        Ok(Expr::Call { function: Function::TimestampDiff { unit }, args: bound })
     }
 
     /// `{d '2024-01-01'}`: what is in the braces; with d, t and ts a text is a moment.

@@ -22,6 +22,7 @@ fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
         parsed: &parsed,
         full_group_by: true,
         strict: true,
+        rules: crate::optimizer_switch::Rules::default(),
     };
     let mut binder = Binder::new(&context);
     let source = crate::expr::RowSource::constant(&[]);

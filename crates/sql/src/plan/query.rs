@@ -85,6 +85,7 @@ pub fn plan(
     let parameters = binder.parameters();
     let locks = Locks::of(query, &binder)?;
     if into.is_none()
+        && context.rules.short_way
         && let Some(select) = &bound.select
     {
         let lock = locks.of_source(0, &binder);
@@ -127,8 +128,10 @@ pub fn plan_create_as(
 /// The plan of a query that is bound.
 pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<QueryPlan, SqlError> {
     let outputs = bound.columns();
-    let rel = rewrite::all(bound.rel, &outputs, &binder.types);
-    let plan = Lowering::new(&binder.types, binder.external_types).plan(&rel, &outputs);
+    let rules = binder.context.rules;
+    let rel = rewrite::all(bound.rel, &outputs, &binder.types, rules.engine);
+    let lowering = Lowering::new(&binder.types, binder.external_types, rules.engine);
+    let plan = lowering.plan(&rel, &outputs);
     let externals = u32::try_from(binder.externals.len()).unwrap_or(u32::MAX);
     let sources = plan.sources.iter();
     let sources =

@@ -115,7 +115,7 @@ impl<S: Store> Session<S> {
                 if name == "autocommit" && !before && self.autocommit() {
                     self.commit().await?;
                 }
-                if name == "sql_mode" {
+                if matches!(name, "sql_mode" | "optimizer_switch") {
                     self.forget_plans();
                 }
             }

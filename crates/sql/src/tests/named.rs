@@ -98,3 +98,42 @@ fn plans_are_shown() {
     let exists = desk.run(&format!("EXPLAIN FORMAT=TREE {exists}"));
     assert!(exists.contains("Index range scan on person using town (town)"), "{exists}");
 }
+
+#[test]
+fn rules_can_be_switched_off() {
+    let mut desk = people();
+    let queries = [
+        "SELECT p.name, t.name FROM person p JOIN town t ON t.id = p.town ORDER BY p.id",
+        "SELECT t.name, COUNT(p.id) FROM town t LEFT JOIN person p ON p.town = t.id GROUP BY t.id ORDER BY t.id",
+        "SELECT name FROM person WHERE town IN (SELECT id FROM town WHERE name = 'Oslo') AND id < 3 ORDER BY id",
+        "SELECT name FROM person WHERE id > 1 ORDER BY name DESC LIMIT 1",
+    ];
+    let answers: Vec<String> = queries.iter().map(|query| desk.run(query)).collect();
+    assert_eq!(answers[0], "Ann|Oslo;Bob|Oslo");
+    let rules = [
+        "apply_cache",
+        "column_pruning",
+        "condition_pushdown",
+        "hash_join",
+        "key_join",
+        "single_table",
+    ];
+    for rule in rules {
+        assert_eq!(desk.run(&format!("SET optimizer_switch = '{rule}=off'")), "ok 0");
+        for (query, answer) in queries.iter().zip(&answers) {
+            assert_eq!(desk.run(query), *answer, "{rule}: {query}");
+        }
+    }
+    desk.check(
+        "SELECT @@optimizer_switch
+         => apply_cache=off,column_pruning=off,condition_pushdown=off,hash_join=off,key_join=off,single_table=off
+         SET optimizer_switch = 'hash_join=on,semijoin=off'
+         => ok 0
+         SELECT @@optimizer_switch LIKE '%hash_join=on%'
+         => 1
+         SET optimizer_switch = 'default'
+         => ok 0
+         SET optimizer_switch = 'nope=on'
+         => ERROR 1231 Variable 'optimizer_switch' can't be set to the value of 'nope=on'",
+    );
+}

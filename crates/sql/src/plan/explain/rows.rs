@@ -46,7 +46,7 @@ pub(super) fn rows(plan: &Plan) -> Result<ExplainPlan, SqlError> {
         },
         Plan::Query(plan) => found.query(plan, "SIMPLE"),
         Plan::Insert(plan) => {
-            found.row("INSERT", Some(&plan.table.def.name), "ALL", None, None, &[]);
+            found.row("INSERT", Some(&plan.table.def.name), "ALL", None, &[]);
             if let Some(query) = &plan.query {
                 found.query(query, "SIMPLE");
             }
@@ -163,12 +163,12 @@ impl Found {
             .filter_map(|(column, _)| table.types.get(usize::from(*column)))
             .map(|of| of.max_bytes() + usize::from(of.nullable))
             .sum();
-        let key_bytes = key.map(|_| key_bytes);
-        self.row(select_type, Some(alias), kind, key, key_bytes, extra);
+        let key = key.map(|key| (key, key_bytes));
+        self.row(select_type, Some(alias), kind, key, extra);
     }
 
     fn no_table(&mut self, select_type: &str) {
-        self.row(select_type, None, "", None, None, &["No tables used"]);
+        self.row(select_type, None, "", None, &["No tables used"]);
     }
 
     fn row(
@@ -176,10 +176,10 @@ impl Found {
         select_type: &str,
         table: Option<&str>,
         kind: &str,
-        key: Option<&str>,
-        key_bytes: Option<usize>,
+        key: Option<(&str, usize)>,
         extra: &[&str],
     ) {
+        let (key, key_bytes) = key.unzip();
         let text = |text: Option<&str>| text.map_or(Value::Null, Value::text);
         let key_bytes = key_bytes.map(|bytes| bytes.to_string());
         self.rows.push(vec![

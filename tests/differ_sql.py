@@ -1,0 +1,856 @@
+"""What differ.py asks: schemas, skewed rows and statements, made from a seed as trees that can be made smaller.
+
+A statement is a tree of `Node`. Each node has a category ('expr', 'query', 'from', 'list', 'clause', ...): a shrinker may put a
+descendant of the same category into its place, leave optional nodes out, and take elements from lists. Whether the smaller
+statement makes sense is for the servers to say: what both refuse is no difference.
+
+Statements have one possible answer: LIMIT has a total order, windows whose functions see the order of rows too.
+"""
+
+import copy
+import random
+
+# Types: i signed, u unsigned, d decimal, f double, s text, x bytes, D date, T datetime, M time.
+COLUMN_TYPES = {
+    "INT": "i", "BIGINT": "i", "TINYINT": "i", "INT UNSIGNED": "u", "BIGINT UNSIGNED": "u", "DECIMAL(8,2)": "d", "DECIMAL(12,4)": "d",
+    "DOUBLE": "f", "VARCHAR(20)": "s", "CHAR(6)": "s", "VARBINARY(8)": "x", "DATE": "D", "DATETIME": "T", "TIME": "M",
+}
+TYPE_WEIGHTS = {
+    "INT": 9, "BIGINT": 3, "TINYINT": 3, "INT UNSIGNED": 3, "BIGINT UNSIGNED": 1, "DECIMAL(8,2)": 3, "DECIMAL(12,4)": 1, "DOUBLE": 3,
+    "VARCHAR(20)": 7, "CHAR(6)": 2, "VARBINARY(8)": 2, "DATE": 3, "DATETIME": 3, "TIME": 2,
+}
+TYPE_NAMES = {"i": "int", "u": "unsigned", "d": "decimal", "f": "double", "s": "text", "x": "bytes", "D": "date", "T": "datetime", "M": "time"}
+NUMERIC = "iudf"
+DOMAINS = {
+    "i": ["0", "1", "2", "3", "-1", "5", "7", "10", "100", "-7"],
+    "u": ["0", "1", "2", "3", "5", "7", "10", "100"],
+    "d": ["0.00", "1.00", "1.50", "2.25", "-1.50", "10.00", "0.05", "99.99", "3.00"],
+    "f": ["0", "1", "0.5", "2.25", "-1.5", "10", "1e3", "3"],
+    "s": ["'a'", "'b'", "'ab'", "''", "'abc'", "'x y'", "'1'", "'10'", "'zz'", "'a%'", "'B'", "'Ab'"],
+    "x": ["'a'", "'b'", "'A'", "'ab'", "''", "'zz'"],
+    "D": ["'2020-01-01'", "'2020-02-29'", "'2021-03-31'", "'1999-12-31'", "'2020-12-31'"],
+    "T": ["'2020-01-01 00:00:00'", "'2020-02-29 12:30:45'", "'2021-03-31 23:59:59'", "'1999-12-31 23:59:59'", "'2020-01-01 08:00:00'"],
+    "M": ["'00:00:00'", "'12:30:45'", "'-01:00:00'", "'23:59:59'", "'100:00:00'"],
+}
+CAST_LITERAL = {"D": "DATE {}", "T": "TIMESTAMP {}", "M": "TIME {}"}
+# Name on LatsDB, name on MariaDB.
+COLLATIONS = [("utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci"), ("utf8mb4_bin", "utf8mb4_bin"), ("utf8mb4_general_ci", "utf8mb4_general_ci")]
+
+
+class Node:
+    """A part of a statement. `text` has one {} for each part; a list has a separator instead."""
+
+    __slots__ = ("category", "kind", "type", "text", "parts", "separator", "minimum", "optional", "extra")
+
+    def __init__(self, category, text, parts=(), kind="", type_=None, separator=None, minimum=1, optional=False):
+        self.category, self.text, self.parts, self.kind, self.type = category, text, list(parts), kind, type_
+        self.separator, self.minimum, self.optional, self.extra = separator, minimum, optional, None
+
+    def sql(self):
+        if self.kind == "order all":
+            count = len(self.extra.parts)
+            return self.text.format(", ".join(f"{at + 1}{d}" for at, d in zip(range(count), self.parts)))
+        texts = [part.sql() for part in self.parts]
+        return self.separator.join(texts) if self.separator is not None else self.text.format(*texts)
+
+    def walk(self):
+        yield self
+        if self.kind != "order all":
+            for part in self.parts:
+                yield from part.walk()
+
+
+def raw(text, category="expr", type_=None, kind=""):
+    return Node(category, text, kind=kind, type_=type_)
+
+
+def empty():
+    return Node("empty", "")
+
+
+def clause(text, *parts, kind=""):
+    return Node("clause", text, parts, kind=kind, optional=True)
+
+
+def sequence(parts, minimum=1, separator=", "):
+    return Node("list", None, parts, separator=separator, minimum=minimum)
+
+
+class Col:
+    """A column that an expression may name."""
+
+    __slots__ = ("node", "type", "nullable", "unique")
+
+    def __init__(self, node, type_, nullable=True):
+        self.node, self.type, self.nullable = (raw(node) if isinstance(node, str) else node), type_, nullable
+
+    def ref(self):
+        return copy.deepcopy(self.node)
+
+
+class Table:
+    def __init__(self, name, columns, key, indexes, collation):
+        self.name, self.columns, self.key, self.indexes, self.collation = name, columns, key, indexes, collation
+        self.rows = []
+
+    def create(self, oracle):
+        parts = [f"{name} {kind}{'' if nullable else ' NOT NULL'}" for name, kind, nullable in self.columns]
+        parts.append(f"PRIMARY KEY ({', '.join(self.key)})")
+        parts += [f"{'UNIQUE ' if unique else ''}KEY {name} ({', '.join(columns)})" for name, unique, columns in self.indexes]
+        collation = self.collation[1 if oracle else 0]
+        return f"CREATE TABLE {self.name} ({', '.join(parts)}) DEFAULT CHARACTER SET utf8mb4 COLLATE {collation}"
+
+    def insert(self, rows=None):
+        rows = self.rows if rows is None else rows
+        if not rows:
+            return None
+        return f"INSERT INTO {self.name} VALUES " + ", ".join(f"({', '.join(row)})" for row in rows)
+
+
+def weighted(rng, table):
+    return rng.choices(list(table), list(table.values()))[0]
+
+
+def skewed(rng, values):
+    """Small places are much more frequent than large ones."""
+    return values[min(int(rng.expovariate(0.45)), len(values) - 1)]
+
+
+def make_schema(rng):
+    """Three to six tables, which share some names and have the same small domains."""
+    collation = rng.choices(COLLATIONS, [3, 2, 1])[0]
+    shared = {"a": "INT", "b": rng.choice(["VARCHAR(20)", "INT", "DATE"]), "c": weighted(rng, TYPE_WEIGHTS)}
+    domains = {}
+    for letter, values in DOMAINS.items():
+        values = values[:]
+        rng.shuffle(values)
+        domains[letter] = values
+    tables = []
+    for at in range(rng.randint(3, 6)):
+        two = rng.random() < 0.35
+        columns = [("id", "INT", False)] + ([("k", rng.choice(["INT", "VARCHAR(20)", "DATE"]), False)] if two else [])
+        for name, kind in shared.items():
+            if rng.random() < 0.75:
+                columns.append((name, kind, rng.random() < 0.85))
+        for number in range(rng.randint(1, 4)):
+            columns.append((f"c{at}{number}", weighted(rng, TYPE_WEIGHTS), rng.random() < 0.85))
+        key = ["id", "k"] if two else ["id"]
+        indexes, others = [], [name for name, _, _ in columns[len(key):]]
+        for number in range(rng.choice([0, 0, 1, 1, 2, 3])):
+            chosen = rng.sample(others, min(len(others), rng.choice([1, 1, 2, 3])))
+            indexes.append((f"i{number}", rng.random() < 0.25, chosen))
+        table = Table(f"t{at}", columns, key, indexes, collation)
+        count = rng.choice([0, 1, 3, 5, 8, 12, 12, 20, 40, 60])
+        nulls = rng.choice([0, 0.1, 0.25, 0.5])
+        seen = [set() for _ in range(len(indexes) + 1)]
+        for number in range(count):
+            row = []
+            for name, kind, nullable in columns:
+                letter = COLUMN_TYPES[kind]
+                if name == "id":
+                    row.append(str(number + 1 if not two else rng.randint(1, 1 + count // 3)))
+                elif nullable and rng.random() < nulls:
+                    row.append("NULL")
+                else:
+                    row.append(skewed(rng, domains[letter]))
+            keys = [key] + [chosen if unique else None for _, unique, chosen in indexes]
+            values = dict(zip([column[0] for column in columns], row))
+            # Keys are unique also where texts are compared without case.
+            marks = [None if names is None else tuple(values[name].lower() for name in names) for names in keys]
+            if any(mark is not None and mark in had and "null" not in mark for mark, had in zip(marks, seen)):
+                continue
+            for mark, had in zip(marks, seen):
+                had.add(mark)
+            table.rows.append(row)
+        tables.append(table)
+    return tables
+
+
+class Scope:
+    def __init__(self, columns, parent=None, grouped=False):
+        self.columns, self.parent, self.grouped = columns, parent, grouped
+
+
+class Generator:
+    """Makes statements for a schema."""
+
+    def __init__(self, rng, tables, lateral=False):
+        self.rng, self.tables, self.lateral = rng, tables, lateral
+        self.features, self.types, self.joins = set(), set(), set()
+        self.names, self.size, self.ctes = 0, 0, []
+        self.connection_texts = tables[0].collation == COLLATIONS[0]
+
+    def chance(self, probability):
+        return self.rng.random() < probability
+
+    def pick(self, table):
+        return weighted(self.rng, table)
+
+    def note(self, feature):
+        self.features.add(feature)
+
+    def name(self, prefix):
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+    # Expressions.
+
+    def literal(self, type_):
+        if self.chance(0.04):
+            self.note("NULL literal")
+            return raw("NULL", type_=type_)
+        value = skewed(self.rng, DOMAINS[type_])
+        return raw(CAST_LITERAL.get(type_, "{}").format(value), type_=type_)
+
+    def column(self, type_, scope):
+        """A column of this type, of an outer query at times."""
+        if scope.parent and self.chance(0.3):
+            found = self.column(type_, scope.parent)
+            if found:
+                self.note("correlated" if not scope.parent.parent else "correlated, two levels")
+                return found
+        fitting = [column for column in scope.columns if column.type == type_]
+        if not fitting and type_ in NUMERIC:
+            fitting = [column for column in scope.columns if column.type in NUMERIC and (type_ != "u" or column.type == "u")]
+        if not fitting:
+            return None
+        column = self.rng.choice(fitting)
+        self.types.add(column.type)
+        return column.ref()
+
+    def atom(self, type_, scope):
+        node = self.column(type_, scope) if self.chance(0.85) else None
+        return node or self.literal(type_)
+
+    def any_type(self, scope, allowed="iudfsxDTM"):
+        types = [column.type for column in scope.columns if column.type in allowed]
+        return self.rng.choice(types) if types and self.chance(0.9) else self.rng.choice([t for t in "iidfsDT" if t in allowed] or [allowed[0]])
+
+    def expr(self, type_, scope, depth):
+        if depth <= 0 or self.chance(0.35):
+            return self.atom(type_, scope)
+        if self.chance(0.10) and self.size < 5:
+            self.note("scalar subquery")
+            return Node("expr", "{}", [self.scalar(type_, scope, depth - 1)], type_=type_)
+        if self.chance(0.25):
+            return self.generic(type_, scope, depth)
+        return getattr(self, {"i": "integer", "u": "unsigned", "d": "decimal", "f": "double", "s": "string", "x": "bytes_", "D": "date",
+                              "T": "datetime", "M": "time"}[type_])(scope, depth)
+
+    def call(self, type_, text, *parts, feature=None):
+        self.note(feature or text.split("(")[0].strip("{} ") or text)
+        return Node("expr", text, parts, type_=type_)
+
+    def generic(self, type_, scope, depth):
+        def sub():
+            return self.expr(type_, scope, depth - 1)
+        choice = self.rng.randrange(7)
+        if choice == 0:
+            return self.call(type_, "COALESCE({}, {})", sub(), sub())
+        if choice == 1:
+            return self.call(type_, "IFNULL({}, {})", sub(), sub())
+        if choice == 2:
+            return self.call(type_, "NULLIF({}, {})", sub(), sub())
+        if choice == 3:
+            return self.call(type_, "IF({}, {}, {})", self.predicate(scope, depth - 1), sub(), sub())
+        if choice == 4:
+            return self.call(type_, "CASE WHEN {} THEN {} WHEN {} THEN {} ELSE {} END", self.predicate(scope, depth - 1), sub(),
+                             self.predicate(scope, depth - 1), sub(), sub(), feature="CASE WHEN")
+        if choice == 5:
+            of = self.any_type(scope)
+            return self.call(type_, "CASE {} WHEN {} THEN {} ELSE {} END", self.expr(of, scope, depth - 1), self.literal(of), sub(), sub(),
+                             feature="CASE of")
+        return self.call(type_, self.rng.choice(["GREATEST({}, {})", "LEAST({}, {})"]), sub(), sub())
+
+    def integer(self, scope, depth):
+        def sub():
+            return self.expr("i", scope, depth - 1)
+
+        def text():
+            return self.expr("s", scope, depth - 1)
+        choice = self.rng.randrange(24)
+        if choice < 6:
+            return self.call("i", self.rng.choice(["({} + {})", "({} - {})", "({} * {})"]), sub(), sub(), feature="+ - *")
+        if choice == 6:
+            return self.call("i", self.rng.choice(["({} DIV {})", "({} % {})", "MOD({}, {})"]), sub(), sub(), feature="DIV MOD")
+        if choice == 7:
+            return self.call("i", self.rng.choice(["(- {})", "ABS({})", "SIGN({})"]), sub(), feature="- ABS SIGN")
+        if choice == 8:
+            return self.call("i", self.rng.choice(["({} & 7)", "(ABS({}) | 3)", "(ABS({}) ^ 1)", "(ABS({}) << 2)", "(ABS({}) >> 1)"]), sub(), feature="& | ^ << >>")
+        if choice == 9:
+            return self.call("i", self.rng.choice(["LENGTH({})", "CHAR_LENGTH({})", "ASCII({})"]), text())
+        if choice == 10:
+            return self.call("i", self.rng.choice(["INSTR({}, {})", "LOCATE({}, {})", "STRCMP({}, {})"]), self.expr("s", scope, depth - 1), text())
+        if choice == 11:
+            return self.call("i", self.rng.choice(["YEAR({})", "MONTH({})", "DAYOFMONTH({})", "DAYOFWEEK({})", "WEEKDAY({})", "DAYOFYEAR({})", "TO_DAYS({})",
+                                                   "QUARTER({})", "WEEK({})"]), self.expr(self.rng.choice("DT"), scope, depth - 1))
+        if choice == 12:
+            return self.call("i", self.rng.choice(["HOUR({})", "MINUTE({})", "SECOND({})"]), self.expr(self.rng.choice("TM"), scope, depth - 1))
+        if choice == 13:
+            return self.call("i", "DATEDIFF({}, {})", self.expr("D", scope, depth - 1), self.expr(self.rng.choice("DT"), scope, depth - 1))
+        if choice == 14:
+            return self.call("i", "TIMESTAMPDIFF(" + self.rng.choice(["DAY", "MONTH", "HOUR", "YEAR", "SECOND"]) + ", {}, {})",
+                             self.expr("T", scope, depth - 1), self.expr(self.rng.choice("DT"), scope, depth - 1))
+        if choice == 15:
+            return self.call("i", "CAST({} AS SIGNED)", self.expr(self.rng.choice("du"), scope, depth - 1), feature="CAST SIGNED")
+        if choice == 16:
+            return self.call("i", self.rng.choice(["FLOOR({})", "CEIL({})", "ROUND({})"]), self.expr("d", scope, depth - 1))
+        if choice == 17:
+            of = self.any_type(scope)
+            return self.call("i", "FIELD({}, {}, {})", self.expr(of, scope, depth - 1), self.literal(of), self.literal(of))
+        if choice == 18:
+            of = self.any_type(scope)
+            return self.call("i", "INTERVAL({}, {}, {})", sub(), raw("1"), raw("5")) if self.chance(0.3) else \
+                self.call("i", "ISNULL({})", self.expr(of, scope, depth - 1))
+        return Node("expr", "({})", [self.predicate(scope, depth - 1)], type_="i", kind="truth")
+
+    def unsigned(self, scope, depth):
+        def sub():
+            return self.expr("u", scope, depth - 1)
+        choice = self.rng.randrange(5)
+        if choice < 2:
+            return self.call("u", self.rng.choice(["({} + {})", "({} * {})", "({} % {})", "({} DIV {})"]), sub(), sub(), feature="unsigned + *")
+        if choice == 2:
+            return self.call("u", self.rng.choice(["({} & {})", "({} | {})", "({} ^ {})"]), sub(), sub(), feature="unsigned & | ^")
+        if choice == 3:
+            return self.call("u", "CAST(ABS({}) AS UNSIGNED)", self.expr("i", scope, depth - 1), feature="CAST UNSIGNED")
+        return self.atom("u", scope)
+
+    def decimal(self, scope, depth):
+        def sub():
+            return self.expr("d", scope, depth - 1)
+        choice = self.rng.randrange(9)
+        if choice < 3:
+            return self.call("d", self.rng.choice(["({} + {})", "({} - {})", "({} * {})"]), sub(), self.expr(self.rng.choice("di"), scope, depth - 1),
+                             feature="decimal + - *")
+        if choice == 3:
+            return self.call("d", "({} / {})", self.expr(self.rng.choice("di"), scope, depth - 1), self.expr("i", scope, depth - 1), feature="/")
+        if choice == 4:
+            return self.call("d", "({} % {})", sub(), sub(), feature="decimal %")
+        if choice == 5:
+            return self.call("d", self.rng.choice(["ROUND({}, 1)", "TRUNCATE({}, 1)", "ABS({})", "(- {})"]), sub())
+        if choice == 6:
+            return self.call("d", "CAST({} AS DECIMAL(10,3))", self.expr(self.rng.choice("idf"), scope, depth - 1), feature="CAST DECIMAL")
+        return self.atom("d", scope)
+
+    def double(self, scope, depth):
+        def sub():
+            return self.expr("f", scope, depth - 1)
+        choice = self.rng.randrange(8)
+        if choice < 3:
+            return self.call("f", self.rng.choice(["({} + {})", "({} - {})", "({} * {})", "({} / {})"]), sub(), self.expr(self.rng.choice("fid"), scope, depth - 1),
+                             feature="double + - * /")
+        if choice == 3:
+            return self.call("f", self.rng.choice(["SQRT({})", "FLOOR({})", "CEIL({})", "ROUND({})", "ABS({})", "POW({}, 2)", "EXP({} / 1000)"]), sub())
+        if choice == 4:
+            return self.call("f", "CAST({} AS DOUBLE)", self.expr(self.rng.choice("id"), scope, depth - 1), feature="CAST DOUBLE")
+        return self.atom("f", scope)
+
+    def string(self, scope, depth):
+        def sub():
+            return self.expr("s", scope, depth - 1)
+        choice = self.rng.randrange(12)
+        if choice < 2:
+            return self.call("s", self.rng.choice(["CONCAT({}, {})", "CONCAT_WS('-', {}, {})"]), sub(), sub())
+        if choice == 2:
+            return self.call("s", self.rng.choice(["UPPER({})", "LOWER({})", "TRIM({})", "LTRIM({})", "RTRIM({})", "REVERSE({})"]), sub())
+        if choice == 3:
+            return self.call("s", self.rng.choice(["LEFT({}, 2)", "RIGHT({}, 2)", "SUBSTRING({}, 2)", "SUBSTRING({}, 1, 2)", "SUBSTRING({}, -2, 1)"]), sub())
+        if choice == 4:
+            return self.call("s", self.rng.choice(["LPAD({}, 4, '*')", "RPAD({}, 4, '*')", "REPEAT({}, 2)"]), sub())
+        if choice == 5:
+            return self.call("s", "REPLACE({}, 'a', {})", sub(), sub())
+        if choice == 6 and self.connection_texts:
+            return self.call("s", "CAST({} AS CHAR)", self.expr(self.rng.choice("iudD"), scope, depth - 1), feature="CAST CHAR")
+        if choice == 7 and self.connection_texts:
+            return self.call("s", "CONCAT({}, {})", sub(), self.expr(self.rng.choice("idTM"), scope, depth - 1), feature="CONCAT number")
+        if choice == 8 and self.connection_texts:
+            return self.call("s", self.rng.choice(["DATE_FORMAT({}, '%Y-%m')", "DATE_FORMAT({}, '%d %b %H')", "DATE_FORMAT({}, '%W')"]),
+                             self.expr("T", scope, depth - 1))
+        if choice == 9:
+            return self.call("s", "ELT({}, {}, {})", self.expr("i", scope, depth - 1), sub(), sub())
+        if choice == 10:
+            return self.call("s", "SUBSTRING_INDEX({}, ' ', 1)", sub())
+        return self.atom("s", scope)
+
+    def bytes_(self, scope, _depth):
+        return self.atom("x", scope)
+
+    def date(self, scope, depth):
+        def sub():
+            return self.expr("D", scope, depth - 1)
+        choice = self.rng.randrange(6)
+        unit = self.rng.choice(["1 DAY", "1 MONTH", "-1 YEAR", "2 WEEK", "1 QUARTER"])
+        if choice == 0:
+            return self.call("D", self.rng.choice(["DATE_ADD({}, INTERVAL ", "DATE_SUB({}, INTERVAL ", "({} + INTERVAL "]) + unit + ")", sub(), feature="date + interval")
+        if choice == 1:
+            return self.call("D", "LAST_DAY({})", sub())
+        if choice == 2:
+            return self.call("D", self.rng.choice(["DATE({})", "CAST({} AS DATE)"]), self.expr("T", scope, depth - 1))
+        return self.atom("D", scope)
+
+    def datetime(self, scope, depth):
+        choice = self.rng.randrange(5)
+        unit = self.rng.choice(["1 DAY", "1 MONTH", "90 MINUTE", "-1 SECOND", "2 HOUR"])
+        if choice == 0:
+            return self.call("T", self.rng.choice(["DATE_ADD({}, INTERVAL ", "({} - INTERVAL "]) + unit + ")", self.expr("T", scope, depth - 1),
+                             feature="datetime + interval")
+        if choice == 1:
+            return self.call("T", "CAST({} AS DATETIME)", self.expr("D", scope, depth - 1), feature="CAST DATETIME")
+        return self.atom("T", scope)
+
+    def time(self, scope, depth):
+        if self.chance(0.2):
+            return self.call("M", "TIME({})", self.expr("T", scope, depth - 1))
+        return self.atom("M", scope)
+
+    # Predicates.
+
+    def predicate(self, scope, depth):
+        if depth > 0 and self.chance(0.4):
+            choice = self.rng.randrange(8)
+            if choice < 3:
+                return self.call("i", "({} AND {})", self.predicate(scope, depth - 1), self.predicate(scope, depth - 1), feature="AND")
+            if choice < 6:
+                return self.call("i", "({} OR {})", self.predicate(scope, depth - 1), self.predicate(scope, depth - 1), feature="OR")
+            if choice == 6:
+                return self.call("i", "(NOT {})", self.predicate(scope, depth - 1), feature="NOT")
+            return self.call("i", "({} XOR {})", self.predicate(scope, depth - 1), self.predicate(scope, depth - 1), feature="XOR")
+        if depth > 0 and self.size < 5 and self.chance(0.25):
+            return self.subquery_predicate(scope, depth - 1)
+        type_ = self.any_type(scope)
+        left = self.expr(type_, scope, depth - 1)
+        choice = self.rng.randrange(20)
+        if choice < 9:
+            other = self.rng.choice(NUMERIC) if type_ in NUMERIC and self.chance(0.3) else "DT"["D" == type_] if type_ in "DT" and self.chance(0.2) else type_
+            return self.call("i", "({} " + self.rng.choice(["=", "=", "=", "<", "<=", ">", ">=", "<>", "<=>"]) + " {})", left, self.expr(other, scope, depth - 1),
+                             feature="comparison")
+        if choice < 11:
+            return self.call("i", self.rng.choice(["({} IS NULL)", "({} IS NOT NULL)"]), left, feature="IS NULL")
+        if choice == 11:
+            return self.call("i", "(" + self.rng.choice(["({}) IS TRUE", "({}) IS FALSE", "({}) IS UNKNOWN", "({}) IS NOT TRUE", "({}) IS NOT FALSE"]) + ")",
+                             self.predicate(scope, depth - 1), feature="IS TRUE")
+        if choice < 14:
+            word = self.rng.choice(["BETWEEN", "BETWEEN", "NOT BETWEEN"])
+            return self.call("i", "({} " + word + " {} AND {})", left, self.expr(type_, scope, depth - 2), self.expr(type_, scope, depth - 2), feature=word)
+        if choice < 17:
+            word = self.rng.choice(["IN", "IN", "NOT IN"])
+            parts = [self.literal(type_) if self.chance(0.8) else self.expr(type_, scope, depth - 2) for _ in range(self.rng.randint(1, 4))]
+            return self.call("i", "({} " + word + " ({}))", left, sequence(parts), feature=word + " list")
+        if choice == 17:
+            word = self.rng.choice(["LIKE", "LIKE", "NOT LIKE"])
+            pattern = raw(self.rng.choice(["'a%'", "'%b'", "'_'", "'%'", "'a_%'", "'%1%'", "'a\\\\%'"]))
+            return self.call("i", "({} " + word + " {})", self.expr("s", scope, depth - 1), pattern, feature=word)
+        if choice == 18:
+            other = self.any_type(scope)
+            pair = sequence([left, self.expr(other, scope, depth - 2)], 2)
+            if self.chance(0.5):
+                rows = [Node("list", "({}, {})", [self.literal(type_), self.literal(other)]) for _ in range(self.rng.randint(1, 3))]
+                return self.call("i", "(({}) " + self.rng.choice(["IN", "NOT IN"]) + " ({}))", pair, sequence(rows), feature="row IN list")
+            return self.call("i", "(({}) " + self.rng.choice(["=", "<>", "<=>", "<", ">="]) + " ({}))", pair,
+                             sequence([self.expr(type_, scope, depth - 2), self.expr(other, scope, depth - 2)], 2), feature="row comparison")
+        if type_ in NUMERIC:
+            return left
+        return self.call("i", "({} = {})", left, self.expr(type_, scope, depth - 1), feature="comparison")
+
+    def subquery_predicate(self, scope, depth):
+        choice = self.rng.randrange(12)
+        if choice < 3:
+            word = self.rng.choice(["EXISTS", "EXISTS", "NOT EXISTS"])
+            self.note(word)
+            query = self.query([self.any_type(scope)], scope, depth, limits=False)
+            return Node("expr", "(" + word + " ({}))", [query], type_="i")
+        type_ = self.any_type(scope)
+        left = self.expr(type_, scope, depth - 1)
+        if choice < 8:
+            word = self.rng.choice(["IN", "IN", "NOT IN"])
+            self.note(word + " subquery")
+            return Node("expr", "({} " + word + " ({}))", [left, self.query([type_], scope, depth, limits=False)], type_="i")
+        if choice == 8:
+            other = self.any_type(scope)
+            word = self.rng.choice(["IN", "NOT IN"])
+            self.note("row " + word + " subquery")
+            query = self.query([type_, other], scope, depth, limits=False)
+            return Node("expr", "(({}) " + word + " ({}))", [sequence([left, self.expr(other, scope, depth - 1)], 2), query], type_="i")
+        if choice < 11:
+            word = self.rng.choice(["ANY", "ALL", "SOME"])
+            self.note(word)
+            sign = self.rng.choice(["=", "<>", "<", "<=", ">", ">="])
+            return Node("expr", "({} " + sign + " " + word + " ({}))", [left, self.query([type_], scope, depth, limits=False)], type_="i")
+        self.note("comparison with scalar subquery")
+        sign = self.rng.choice(["=", "<", ">=", "<>"])
+        return Node("expr", "({} " + sign + " {})", [left, self.scalar(type_, scope, depth)], type_="i")
+
+    def scalar(self, type_, scope, depth):
+        """A query with one row at most."""
+        self.size += 1
+        if self.chance(0.75) and type_ in "iudfsDT":
+            inner, from_ = self.from_(scope, self.rng.choice([1, 1, 2]), depth)
+            word = {"i": ["COUNT", "MIN", "MAX", "SUM"], "d": ["MIN", "MAX", "SUM", "AVG"]}.get(type_, ["MIN", "MAX"])
+            word = self.rng.choice(word)
+            self.note(f"scalar {word}")
+            argument = self.expr(type_, Scope(inner.columns), 1) if inner.columns else self.literal(type_)
+            items = sequence([Node("expr", word + "({})", [argument], type_=type_, kind="aggregate")])
+            where = clause(" WHERE {}", self.predicate(inner, depth)) if self.chance(0.7) else empty()
+            return Node("query", "(SELECT {}{}{})", [items, clause(" FROM {}", from_), where], kind="select")
+        query = self.query([type_], scope, depth, limits=False, limit_one=True)
+        return Node("query", "({})", [query], kind="paren")
+
+    # FROM.
+
+    def factor(self, scope, depth, base_only=False):
+        """A table, a derived table, or a common table expression, with an alias."""
+        alias = self.name("r")
+        if not base_only and self.ctes and self.chance(0.3):
+            name, types = self.rng.choice(self.ctes)
+            self.note("CTE reference")
+            return [Col(f"{alias}.x{at}", t) for at, t in enumerate(types)], raw(f"{name} AS {alias}", "from", kind="table"), {}
+        if not base_only and depth > 0 and self.size < 4 and self.chance(0.22):
+            self.note("derived table")
+            types = [self.rng.choice("iisdDfT") for _ in range(self.rng.randint(1, 3))]
+            query = self.query(types, None, depth - 1)
+            return ([Col(f"{alias}.x{at}", t) for at, t in enumerate(types)], Node("from", "({}) AS " + alias, [query], kind="derived"),
+                    {f"x{at}": t for at, t in enumerate(types)})
+        table = self.rng.choice(self.tables if not self.chance(0.6) else [t for t in self.tables if t.rows] or self.tables)
+        columns = [Col(f"{alias}.{name}", COLUMN_TYPES[kind], nullable) for name, kind, nullable in table.columns]
+        return columns, raw(f"{table.name} AS {alias}", "from", kind="table"), {name: COLUMN_TYPES[kind] for name, kind, _ in table.columns}
+
+    def condition(self, left, right, parent, depth):
+        """What a join is on: equal columns, mostly."""
+        scope = Scope(left + right, parent)
+        pairs = [(one, two) for one in left for two in right if one.type == two.type or (one.type in "iu" and two.type in "iu")]
+        if not pairs or self.chance(0.12):
+            return self.predicate(scope, min(depth, 2))
+        one, two = self.rng.choice(pairs)
+        self.types.update((one.type, two.type))
+        node = Node("expr", "({} " + self.rng.choice(["=", "=", "=", "=", "=", "<", "<=>", ">="]) + " {})", [one.ref(), two.ref()], type_="i")
+        if self.chance(0.3):
+            node = Node("expr", self.rng.choice(["({} AND {})", "({} AND {})", "({} OR {})"]), [node, self.predicate(scope, min(depth, 1))], type_="i")
+        return node
+
+    def from_(self, parent, count, depth, base_only=False):
+        self.size += count
+        columns, node, names = self.factor(parent, depth, base_only)
+        simple = True
+        for at in range(count - 1):
+            other_columns, other, other_names = self.factor(parent, depth, base_only)
+            if count - at > 2 and self.chance(0.2):
+                more_columns, more, _ = self.factor(parent, depth, base_only)
+                word = self.rng.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN"])
+                other = Node("from", "({} " + word + " {} ON {})", [other, more, self.condition(other_columns, more_columns, parent, depth)], kind="join")
+                other_columns, other_names = other_columns + more_columns, {}
+                self.note("nested join")
+            word = self.pick({"JOIN": 30, "LEFT JOIN": 25, "RIGHT JOIN": 12, "CROSS JOIN": 5, ",": 8, "STRAIGHT_JOIN": 5, "USING": 8, "LEFT USING": 4,
+                              "RIGHT USING": 3, "NATURAL": 4, "NATURAL LEFT": 3, "NATURAL RIGHT": 2, "LATERAL": 6 if self.lateral else 0})
+            shared = [name for name in names if other_names.get(name) == names[name]]
+            clash = [name for name in names if name in other_names and name not in shared]
+            if "NATURAL" in word or "USING" in word:
+                if not simple or not shared or ("NATURAL" in word and clash) or at != count - 2:
+                    word = "JOIN"
+            if word == "LATERAL":
+                alias, types = self.name("r"), [self.rng.choice("isd")]
+                query = self.query(types, Scope(columns), max(depth - 1, 0))
+                other_columns, other_names = [Col(f"{alias}.x0", types[0])], {}
+                node = Node("from", "{} JOIN LATERAL ({}) AS " + alias, [node, query], kind="join")
+            elif "NATURAL" in word:
+                node = Node("from", "{} " + word + " JOIN {}", [node, other], kind="join")
+            elif "USING" in word:
+                chosen = self.rng.sample(shared, self.rng.randint(1, min(2, len(shared))))
+                node = Node("from", "{} " + word.replace("USING", "JOIN").replace("RIGHT", "RIGHT") + " {} USING (" + ", ".join(chosen) + ")", [node, other], kind="join")
+                shared = chosen
+            elif word == ",":
+                node = Node("from", "({}, {})" if at != count - 2 else "{}, {}", [node, other], kind="join")
+            elif word == "CROSS JOIN" or (word == "STRAIGHT_JOIN" and self.chance(0.1)):
+                node = Node("from", "{} " + word + " {}", [node, other], kind="join")
+            else:
+                node = Node("from", "{} " + word + " {} ON {}", [node, other, self.condition(columns, other_columns, parent, depth)], kind="join")
+            self.joins.add(word)
+            columns = columns + other_columns
+            if ("NATURAL" in word or "USING" in word) and at == count - 2 and "RIGHT" not in word:
+                columns = columns + [Col(name, names[name]) for name in shared]
+            simple = False
+            names = {}
+        return Scope(columns, parent), node
+
+    # Queries.
+
+    def query(self, types, parent, depth, limits=True, limit_one=False, top=False):
+        """A query that gives these types. Its columns are called x0, x1, ..."""
+        self.size += 1
+        if depth > 0 and self.chance(0.13) and not limit_one:
+            return self.set_operation(types, parent, depth, limits)
+        kind = self.pick({"plain": 50, "grouped": 22, "aggregate": 6, "window": 10, "distinct": 12})
+        if limit_one and kind != "aggregate":
+            kind = self.rng.choice(["plain", "distinct"])
+        count = self.rng.choice([1, 1, 2, 2, 2, 3, 3] if top else [1, 1, 1, 2])
+        with_ = empty()
+        if top and self.chance(0.15):
+            with_ = self.with_(depth)
+        scope, from_ = self.from_(parent, count, depth)
+        where = empty()
+        if self.chance(0.5):
+            where = clause(" WHERE {}", self.predicate(scope, min(depth, 2) + (1 if top else 0)), kind="where")
+            self.note("WHERE")
+        tail, window = [], empty()
+        if kind in ("plain", "distinct"):
+            items = [self.expr(t, scope, depth) for t in types]
+        elif kind == "window":
+            items, window = self.windows(types, scope, depth)
+        else:
+            items, tail = self.grouped(types, scope, depth, kind == "aggregate")
+        if kind != "plain":
+            self.note({"grouped": "GROUP BY", "aggregate": "aggregate of all", "window": "window", "distinct": "DISTINCT"}[kind])
+        items = sequence([Node("item", "{} AS x" + str(at), [item]) for at, item in enumerate(items)])
+        distinct = Node("clause", "DISTINCT ", optional=True) if kind == "distinct" else empty()
+        order = empty()
+        if limits and self.chance(0.35) or limit_one:
+            order = self.order(items, limit=limit_one or self.chance(0.6), one=limit_one)
+        return Node("query", "{}SELECT {}{}{}{}{}{}{}", [with_, distinct, items, clause(" FROM {}", from_), where,
+                                                       Node("clauses", None, tail, separator="", minimum=0), window, order], kind="select")
+
+    def order(self, items, limit, one=False):
+        directions = [self.rng.choice(["", "", " DESC", " ASC"]) for _ in range(max(len(items.parts), 1))]
+        node = Node("clause", " ORDER BY {}", directions, kind="order all", optional=True)
+        node.extra = items
+        self.note("ORDER BY")
+        if not limit:
+            return node
+        self.note("LIMIT")
+        text = " LIMIT 1" if one else self.rng.choice([" LIMIT 1", " LIMIT 2", " LIMIT 3", " LIMIT 5", " LIMIT 10", " LIMIT 3 OFFSET 1", " LIMIT 4 OFFSET 2", " LIMIT 1, 5", " LIMIT 0"][0 if self.chance(0.95) else 8:])
+        limited = Node("clause", text, optional=not one, kind="limit")
+        return Node("clauses", "{}{}", [node, limited], kind="ordered limit", optional=not one)
+
+    def set_operation(self, types, parent, depth, limits):
+        word = self.rng.choice(["UNION", "UNION", "UNION ALL", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"])
+        self.note(word)
+        left = self.query(types, parent, depth - 1, limits=limits)
+        right = self.query(types, parent, depth - 1, limits=limits)
+        order = empty()
+        if limits and self.chance(0.3):
+            order = self.order(sequence([raw("x") for _ in types]), self.chance(0.6))
+        return Node("query", "({}) " + word + " ({}){}", [left, right, order], kind="set")
+
+    def with_(self, depth):
+        ctes, recursive = [], False
+        for _ in range(self.rng.choice([1, 1, 2])):
+            name = self.name("w")
+            if self.chance(0.35):
+                recursive = True
+                self.note("recursive CTE")
+                table = self.rng.choice(self.tables)
+                numbers = [column for column, kind, _ in table.columns if COLUMN_TYPES[kind] == "i"]
+                if self.chance(0.5):
+                    body = raw(f"SELECT 1 AS x0 UNION ALL SELECT x0 + 1 FROM {name} WHERE x0 < {self.rng.randint(2, 8)}", "query")
+                elif self.chance(0.5):
+                    body = raw(f"SELECT {self.rng.choice(numbers)} AS x0 FROM {table.name} UNION SELECT z.{self.rng.choice(numbers)} FROM {name} JOIN "
+                               f"{table.name} AS z ON z.{self.rng.choice(numbers)} = {name}.x0", "query")
+                else:
+                    body = raw(f"SELECT id AS x0 FROM {table.name} UNION SELECT z.{self.rng.choice(numbers)} + 1 FROM {table.name} AS z, {name} "
+                               f"WHERE z.{self.rng.choice(numbers)} = {name}.x0 AND x0 < 20", "query")
+                types = ["i"]
+            else:
+                types = [self.rng.choice("iisdDf") for _ in range(self.rng.randint(1, 3))]
+                body = self.query(types, None, min(depth, 1))
+                self.note("CTE")
+            ctes.append(Node("cte", name + " AS ({})", [body]))
+            self.ctes.append((name, types))
+        return Node("clause", "WITH " + ("RECURSIVE " if recursive else "") + "{} ", [sequence(ctes)], optional=True)
+
+    def aggregate(self, type_, scope, depth):
+        """An aggregate of this type, of columns of this query only."""
+        inner = Scope(scope.columns)
+        if not scope.columns:
+            return raw("COUNT(*)", type_="i", kind="aggregate")
+
+        def argument(of):
+            return self.expr(of, inner, min(depth, 1)) if self.chance(0.4) else self.column(of, inner) or self.literal(of)
+        word = {"i": ["COUNT(*)", "COUNT({})", "COUNT(DISTINCT {})", "MIN({})", "MAX({})", "SUM({})", "SUM(DISTINCT {})", "COUNT(DISTINCT {}, {})", "BIT_OR"],
+                "u": ["MIN({})", "MAX({})"], "d": ["SUM({})", "AVG({})", "AVG(DISTINCT {})", "MIN({})", "MAX({})"],
+                "f": ["SUM({})", "AVG({})", "MIN({})", "STDDEV_POP({})", "VAR_SAMP({})", "STDDEV_SAMP({})", "VAR_POP({})"],
+                "s": ["MIN({})", "MAX({})", "GROUP_CONCAT", "GROUP_CONCAT DISTINCT"]}.get(type_, ["MIN({})", "MAX({})"])
+        word = self.rng.choice(word)
+        self.note(word.replace("{}", "x"))
+        if word == "COUNT(*)":
+            return raw(word, type_="i", kind="aggregate")
+        if "GROUP_CONCAT" in word:
+            of = self.any_type(scope, "iusDd")
+            value = argument(of)
+            direction = self.rng.choice(["", " DESC"])
+            return Node("expr", "GROUP_CONCAT(" + ("DISTINCT " if "DISTINCT" in word else "") + "{} ORDER BY {}" + direction + self.rng.choice(["", " SEPARATOR '|'"]) + ")",
+                        [value, copy.deepcopy(value)], type_="s", kind="aggregate")
+        if word == "BIT_OR":
+            return Node("expr", self.rng.choice(["BIT_OR({})", "BIT_AND({})", "BIT_XOR({})"]), [argument("u")], type_="i", kind="aggregate")
+        if "COUNT" in word:
+            parts = [argument(self.any_type(scope)) for _ in range(word.count("{}"))]
+        else:
+            parts = [argument(type_)]
+        return Node("expr", word, parts, type_=type_, kind="aggregate")
+
+    def grouped(self, types, scope, depth, all_):
+        """Items and clauses of a query with groups."""
+        keys = []
+        if not all_:
+            for _ in range(self.rng.choice([1, 1, 2])):
+                of = self.any_type(scope)
+                inner = Scope(scope.columns)
+                key = (self.column(of, inner) if self.chance(0.75) else self.expr(of, inner, 1)) or self.column(of, inner)
+                if key is not None and "r" in key.sql() and not key.sql().startswith("NULL"):
+                    keys.append(Col(key, of))
+        pseudo = Scope(keys, scope.parent, grouped=True)
+        items = []
+        for type_ in types:
+            fitting = [key for key in keys if key.type == type_]
+            if fitting and self.chance(0.6):
+                items.append(self.rng.choice(fitting).ref())
+            else:
+                item = self.aggregate(type_, scope, depth)
+                if self.chance(0.12) and type_ in "ifd":
+                    item = Node("expr", self.rng.choice(["({} + 1)", "COALESCE({}, 0)", "(- {})"]), [item], type_=type_)
+                items.append(item)
+        tail = []
+        if keys:
+            tail.append(clause(" GROUP BY {}", sequence([key.ref() for key in keys]), kind="group"))
+            if self.chance(0.1):
+                self.note("WITH ROLLUP")
+                tail.append(clause(" WITH ROLLUP"))
+            elif self.chance(0.35):
+                self.note("HAVING")
+                having = Scope(pseudo.columns + [Col(self.aggregate(t, scope, depth), t) for t in self.rng.choices("iidfs", k=2)], scope.parent, grouped=True)
+                tail.append(clause(" HAVING {}", self.predicate(having, min(depth, 2)), kind="having"))
+        return items, tail
+
+    def windows(self, types, scope, depth):
+        """Items of which some are window functions."""
+        items, named = [], empty()
+        name = None
+        columns = scope.columns
+        inner = Scope(columns)
+
+        def simple():
+            return self.rng.choice(columns).ref() if columns else raw("1")
+        if self.chance(0.25):
+            name = self.name("w")
+            named = Node("clause", " WINDOW " + name + " AS (PARTITION BY {} ORDER BY {})", [simple(), sequence([column.ref() for column in columns] or [raw("1")])],
+                         optional=True)
+            self.note("named window")
+        for type_ in types:
+            if type_ not in "idfsDT" or self.chance(0.25):
+                items.append(self.expr(type_, scope, min(depth, 1)))
+                continue
+            ordered = {"i": ["ROW_NUMBER()", "NTILE(3)", "RANK()", "DENSE_RANK()"], "f": ["PERCENT_RANK()", "CUME_DIST()"]}.get(type_, [])
+            ordered = ordered + ["LAG({})", "LEAD({})", "LAG({}, 2)", "FIRST_VALUE({})", "LAST_VALUE({})", "NTH_VALUE({}, 2)"]
+            plain = {"i": ["COUNT({})", "SUM({})", "COUNT(*)"], "d": ["SUM({})", "AVG({})"], "f": ["SUM({})", "AVG({})"]}.get(type_, []) + ["MIN({})", "MAX({})"]
+            is_plain = self.chance(0.5)
+            word = self.rng.choice(plain if is_plain else ordered)
+            self.note(word.replace("{}", "x") + " OVER")
+            parts = [self.expr(type_, inner, 1)] if "{}" in word else []
+            if name and self.chance(0.6):
+                items.append(Node("expr", word + " OVER " + name, parts, type_=type_, kind="window"))
+                continue
+            partition = clause("PARTITION BY {}", simple()) if self.chance(0.6) else empty()
+            descending = self.rng.choice(["", " DESC"])
+            if is_plain and self.chance(0.3):
+                order = empty()
+            elif is_plain and self.chance(0.5):
+                order = clause(" ORDER BY {}" + descending, simple())
+            else:
+                order = Node("clause", " ORDER BY {}", [sequence([Node("item", "{}" + descending, [column.ref()]) for column in columns] or [raw("1")])])
+                if self.chance(0.4) and ("VALUE" in word or is_plain):
+                    frame = self.rng.choice(["UNBOUNDED PRECEDING", "1 PRECEDING", "BETWEEN 2 PRECEDING AND 1 FOLLOWING", "BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+                                             "BETWEEN 1 FOLLOWING AND 2 FOLLOWING", "BETWEEN 3 PRECEDING AND 1 PRECEDING", "CURRENT ROW"])
+                    self.note("ROWS frame")
+                    order = Node("clauses", "{}{}", [order, clause(" ROWS " + frame)])
+            items.append(Node("expr", word + " OVER ({}{})", [*parts, partition, order], type_=type_, kind="window"))
+        return items, named
+
+    # Statements.
+
+    def select(self):
+        types = [self.rng.choice("iiisssdfDTuMx") for _ in range(self.rng.randint(1, 4))]
+        return self.query(types, None, self.rng.choice([1, 2, 2, 3]), top=True)
+
+    def assignments(self, table, alias, scope, depth):
+        """What an UPDATE sets: columns outside unique keys, mostly."""
+        keys = set(table.key).union(*[set(columns) for _, unique, columns in table.indexes if unique])
+        others = [column for column in table.columns if column[0] not in keys] or table.columns[-1:]
+        chosen = self.rng.sample(others, min(len(others), self.rng.randint(1, 2)))
+        parts = []
+        for name, kind, _ in chosen:
+            type_ = COLUMN_TYPES[kind]
+            self.types.add(type_)
+            value = self.expr(type_, scope, depth) if type_ not in "sx" else self.atom(type_, scope)
+            parts.append(Node("item", f"{alias}{name} = " + "{}", [value]))
+        return sequence(parts)
+
+    def change(self):
+        """A statement that changes one table or two: tree, names of the tables."""
+        kind = self.pick({"UPDATE": 22, "DELETE": 14, "UPDATE join": 12, "DELETE join": 12, "INSERT SELECT": 12, "REPLACE": 8, "ON DUPLICATE": 14, "INSERT VALUES": 6})
+        self.note(kind)
+        table = self.rng.choice([t for t in self.tables if t.rows] or self.tables)
+        others = [t for t in self.tables if t is not table]
+        everything, depth = self.tables, self.rng.choice([1, 1, 2])
+        scope = Scope([Col(f"{table.name}.{name}", COLUMN_TYPES[kind], nullable) for name, kind, nullable in table.columns])
+        if kind in ("UPDATE", "DELETE"):
+            self.tables = others
+            where = clause(" WHERE {}", self.predicate(scope, depth + 1), kind="where") if self.chance(0.85) else empty()
+            limit = clause(" ORDER BY " + ", ".join(table.key) + self.rng.choice([" LIMIT 2", " LIMIT 5", ""])) if self.chance(0.15) else empty()
+            if kind == "UPDATE":
+                node = Node("statement", "UPDATE " + table.name + " SET {}{}{}", [self.assignments(table, "", scope, depth), where, limit])
+            else:
+                node = Node("statement", "DELETE FROM " + table.name + "{}{}", [where, limit])
+        elif kind in ("UPDATE join", "DELETE join"):
+            alias = "g"
+            own = [Col(f"g.{name}", COLUMN_TYPES[kind], nullable) for name, kind, nullable in table.columns]
+            inner, from_ = self.from_(None, 1, 0, base_only=True)
+            word = self.rng.choice(["JOIN", "JOIN", "LEFT JOIN"])
+            self.joins.add(word)
+            joined = Node("from", f"{table.name} AS {alias} {word} " + "{} ON {}", [from_, self.condition(own, inner.columns, None, 1)], kind="join")
+            self.tables = others
+            where = clause(" WHERE {}", self.predicate(Scope(own + inner.columns), depth), kind="where") if self.chance(0.6) else empty()
+            if kind == "UPDATE join":
+                node = Node("statement", "UPDATE {} SET {}{}", [joined, self.assignments(table, "g.", Scope(own), 1), where])
+            else:
+                node = Node("statement", "DELETE g FROM {}{}", [joined, where])
+        else:
+            names = [column[0] for column in table.columns if not column[2] or self.chance(0.8)]
+            types = [COLUMN_TYPES[column[1]] for column in table.columns if column[0] in names]
+            verb = "REPLACE" if kind == "REPLACE" else "INSERT IGNORE" if kind == "INSERT SELECT" and self.chance(0.2) else "INSERT"
+            head = f"{verb} INTO {table.name} ({', '.join(names)}) "
+            if kind == "INSERT VALUES" or self.chance(0.3):
+                rows = [Node("list", "({})", [sequence([self.new_value(name, t, table) for name, t in zip(names, types)], len(names))]) for _ in range(self.rng.randint(1, 4))]
+                source = Node("values", "VALUES {}", [sequence(rows)])
+            else:
+                inner, from_ = self.from_(None, self.rng.choice([1, 1, 2]), 1)
+                items = []
+                for name, t in zip(names, types):
+                    value = self.column(t, inner) if t in "sx" else self.expr(t, inner, 1)
+                    if name == "id" and self.chance(0.6):
+                        value = Node("expr", "({} + " + self.rng.choice(["0", "5", "50"]) + ")", [self.column("i", inner) or raw("1")])
+                    items.append(Node("item", "{} AS x" + str(len(items)), [value or self.literal(t)]))
+                items = sequence(items, len(names))
+                where = clause(" WHERE {}", self.predicate(inner, 1)) if self.chance(0.6) else empty()
+                distinct = Node("clause", "DISTINCT ", optional=True) if self.chance(0.4) else empty()
+                order = self.order(items, limit=False)
+                source = Node("query", "SELECT {}{} FROM {}{}{}", [distinct, items, from_, where, order])
+            tail = empty()
+            if kind == "ON DUPLICATE":
+                parts = []
+                keys = set(table.key).union(*[set(columns) for _, unique, columns in table.indexes if unique])
+                for name, kind_, _ in table.columns:
+                    if name in names and name not in keys and self.chance(0.6):
+                        choice = self.rng.choice(["VALUES({0})", "{1}.{0}", "COALESCE(VALUES({0}), {1}.{0})", "IF(VALUES({0}) > {1}.{0}, VALUES({0}), NULL)"]
+                                                 + (["{1}.{0} + 1", "VALUES({0}) + {1}.{0}"] if COLUMN_TYPES[kind_] in "if" else []))
+                        parts.append(raw(f"{name} = " + choice.format(name, table.name), "item"))
+                parts = parts or [raw("id = VALUES(id)", "item")]
+                tail = Node("clause", " ON DUPLICATE KEY UPDATE {}", [sequence(parts)])
+            node = Node("statement", head + "{}{}", [source, tail])
+        self.tables = everything
+        return node, [table.name]
+
+    def new_value(self, name, type_, table):
+        if name == "id":
+            return raw(str(self.rng.randint(1, len(table.rows) + 4)))
+        return self.literal(type_)
+
+    def coverage(self):
+        return {"productions": self.features, "types": self.types, "joins": self.joins or {"none"}}
