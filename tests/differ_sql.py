@@ -205,7 +205,11 @@ class Generator:
     def column(self, type_, scope):
         """A column of this type, of an outer query at times."""
         if scope.parent and self.chance(0.3):
-            found = self.column(type_, scope.parent)
+            # Of an outer query with groups, only its plain keys have one value, and aggregates may belong to either query.
+            outer = scope.parent
+            if outer.grouped:
+                outer = Scope([column for column in outer.columns if column.node.kind != "aggregate" and not column.node.parts], outer.parent, True)
+            found = self.column(type_, outer)
             if found:
                 self.note("correlated" if not scope.parent.parent else "correlated, two levels")
                 return found
@@ -587,6 +591,7 @@ class Generator:
         if top and self.chance(0.15):
             with_ = self.with_(depth)
         scope, from_ = self.from_(parent, count, depth)
+        types = types or [self.any_type(scope) for _ in range(self.rng.randint(1, 4))]
         where = empty()
         if self.chance(0.5):
             where = clause(" WHERE {}", self.predicate(scope, min(depth, 2) + (1 if top else 0)), kind="where")
@@ -603,7 +608,8 @@ class Generator:
         items = sequence([Node("item", "{} AS x" + str(at), [item]) for at, item in enumerate(items)])
         distinct = Node("clause", "DISTINCT ", optional=True) if kind == "distinct" else empty()
         order = empty()
-        if limits and self.chance(0.35) or limit_one:
+        # MariaDB takes no ORDER BY after WITH ROLLUP.
+        if (limits and self.chance(0.35) or limit_one) and not any("ROLLUP" in part.text for part in tail):
             order = self.order(items, limit=limit_one or self.chance(0.6), one=limit_one)
         return Node("query", "{}SELECT {}{}{}{}{}{}{}", [with_, distinct, items, clause(" FROM {}", from_), where,
                                                        Node("clauses", None, tail, separator="", minimum=0), window, order], kind="select")
@@ -623,6 +629,7 @@ class Generator:
     def set_operation(self, types, parent, depth, limits):
         word = self.rng.choice(["UNION", "UNION", "UNION ALL", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"])
         self.note(word)
+        types = types or [self.rng.choice("iiisssdfDTuM") for _ in range(self.rng.randint(1, 3))]
         left = self.query(types, parent, depth - 1, limits=limits)
         right = self.query(types, parent, depth - 1, limits=limits)
         order = empty()
@@ -766,8 +773,7 @@ class Generator:
     # Statements.
 
     def select(self):
-        types = [self.rng.choice("iiisssdfDTuMx") for _ in range(self.rng.randint(1, 4))]
-        return self.query(types, None, self.rng.choice([1, 2, 2, 3]), top=True)
+        return self.query(None, None, self.rng.choice([1, 2, 2, 3]), top=True)
 
     def assignments(self, table, alias, scope, depth):
         """What an UPDATE sets: columns outside unique keys, mostly."""

@@ -8,6 +8,7 @@ pub mod sequence;
 mod unique;
 pub mod write;
 
+pub(crate) use query::OnlyRow;
 pub(crate) use unique::duplicate;
 
 use crate::error::{self, Failure};

@@ -45,8 +45,19 @@ pub enum Plan {
     Show(Box<crate::show::Show>),
     /// SET.
     Set(Vec<crate::set::Setting>),
+    /// SET with subqueries.
+    SetQuery(Box<SetQueryPlan>),
     /// Everything that needs no plan.
     Other(Box<lats_mysql_syntax::Parsed>),
+}
+
+/// A SET with subqueries in its values.
+#[derive(Debug)]
+pub struct SetQueryPlan {
+    /// The assignments; values of the query stand behind the values from outside.
+    pub settings: Vec<crate::set::Setting>,
+    /// Gives one row of values.
+    pub query: query::QueryPlan,
 }
 
 /// A CREATE TABLE … SELECT.

@@ -450,6 +450,7 @@ impl<S: Store> Session<S> {
             Plan::Query(plan) => &**plan,
             Plan::Change(change) => &change.query,
             Plan::CreateAs(create) => &create.query,
+            Plan::SetQuery(set) => &set.query,
             Plan::Insert(insert) => match &insert.query {
                 Some(query) => query,
                 None => return Ok(prepared),
@@ -580,6 +581,14 @@ impl<S: Store> Session<S> {
             Plan::Show(show) => self.show(show, sink).await,
             Plan::Set(settings) => {
                 self.set(settings, &externals).await?;
+                Ok(Done::nothing())
+            }
+            Plan::SetQuery(plan) => {
+                let mut only = crate::exec::OnlyRow::default();
+                self.produce(&plan.query, &externals, &mut only, true).await?;
+                let externals: Vec<Value> =
+                    externals.into_iter().chain(only.row.unwrap_or_default()).collect();
+                self.set(&plan.settings, &externals).await?;
                 Ok(Done::nothing())
             }
             Plan::CreateAs(plan) => self.create_as(plan, &externals).await,
@@ -734,10 +743,7 @@ fn plan_statement(
                 (Plan::Change(Box::new(planned.0)), planned.1, planned.2)
             }
         },
-        Syntax::Set(items) => {
-            let (settings, externals, parameters) = crate::set::plan(items, context)?;
-            (Plan::Set(settings), externals, parameters)
-        }
+        Syntax::Set(items) => crate::set::plan(items, context, external_types)?,
         Syntax::SetTransaction { scope, isolation, access, .. } => {
             let (settings, externals, parameters) =
                 crate::set::plan_transaction(*scope, *isolation, *access)?;

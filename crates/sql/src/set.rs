@@ -6,11 +6,13 @@ mod values;
 
 use crate::bind::Binder;
 use crate::error;
-use crate::expr::External;
+use crate::expr::{EXTERNAL_BASE, External};
+use crate::plan::query::QueryPlan;
+use crate::plan::{Plan, SetQueryPlan};
 use crate::syntax::{Context, name, optional_name};
 use lats_mysql_syntax::Tree;
 use lats_mysql_syntax::tree::{self, Access, Isolation, SetItem, SetValue, Text};
-use lats_values::{Expr, SqlError, Value};
+use lats_values::{ColumnType, Expr, SqlError, Value};
 pub(crate) use values::{COMPLETION_CHAIN, settled};
 
 /// Where a value goes.
@@ -45,14 +47,43 @@ type Planned = (Vec<Setting>, Vec<External>, u16);
 ///
 /// # Errors
 /// What binding gives; 1193 for unknown variables.
-pub fn plan(items: &[SetItem], context: &Context<'_>) -> Result<Planned, SqlError> {
-    let mut binder = Binder::new(context);
+pub fn plan(
+    items: &[SetItem],
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<(Plan, Vec<External>, u16), SqlError> {
+    let mut binder = Binder::new(context).with_external_types(external_types);
     let mut settings = Vec::with_capacity(items.len());
     for item in items {
         settings.push(setting(item, context.tree(), &mut binder)?);
     }
     let parameters = binder.parameters();
-    Ok((settings, binder.externals, parameters))
+    if !binder.has_subqueries() {
+        return Ok((Plan::Set(settings), binder.externals, parameters));
+    }
+    let (settings, query) = with_query(settings, &mut binder)?;
+    let plan = Plan::SetQuery(Box::new(SetQueryPlan { settings, query }));
+    Ok((plan, binder.externals, parameters))
+}
+
+/// Values with subqueries are those of a query's one row: they stand behind the values from outside.
+fn with_query(
+    mut settings: Vec<Setting>,
+    binder: &mut Binder<'_>,
+) -> Result<(Vec<Setting>, QueryPlan), SqlError> {
+    let first = EXTERNAL_BASE + u32::try_from(binder.externals.len()).unwrap_or(0);
+    let mut values = Vec::new();
+    for setting in &mut settings {
+        let place = match setting {
+            Setting::User(_, value) => value,
+            Setting::System(_, _, Some(value)) => value,
+            _ => continue,
+        };
+        let number = first + u32::try_from(values.len()).unwrap_or(0);
+        values.push(std::mem::replace(place, Expr::Column(number)));
+    }
+    let bound = binder.rows_of(vec![values])?;
+    Ok((settings, crate::plan::query::finish(bound, binder)?))
 }
 
 /// The assignments that SET TRANSACTION stands for.

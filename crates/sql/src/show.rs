@@ -154,8 +154,8 @@ fn plan_show(show: &tree::Show, context: &Context<'_>) -> Result<Show, SqlError>
             let mut binder = Binder::new(context);
             binder.bind_names(&lists::columns(&planned.subject));
             planned.filter = Some(binder.bind_in("where clause", condition)?);
-            if !binder.externals.is_empty() {
-                return Err(error::not_supported("variables in SHOW … WHERE"));
+            if !binder.externals.is_empty() || binder.has_subqueries() {
+                return Err(error::not_supported("variables and subqueries in SHOW … WHERE"));
             }
         }
     }

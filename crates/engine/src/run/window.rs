@@ -30,17 +30,31 @@ pub(super) struct Window<'p> {
     spec: Spec<'p>,
     params: Params,
     rows: Vec<Keyed>,
-    is_built: bool,
-    out: Vec<Row>,
+    is_sorted: bool,
+    part: Part,
+}
+
+/// The part that is computed: its rows, and what is known of it.
+#[derive(Default)]
+struct Part {
+    from: usize,
+    to: usize,
+    /// The next row.
+    at: usize,
+    peers: Vec<(usize, usize)>,
+    /// For each row, how many groups of peers there are up to it.
+    ranks: Vec<usize>,
+    /// For each function, what the rows of the frame so far come to.
+    so_far: Vec<Option<frame::SoFar>>,
 }
 
 /// Rows that are handed on at once.
-const ROWS_AT_ONCE: usize = 1_024;
+const ROWS_AT_ONCE: usize = 256;
 
 impl<'p> Window<'p> {
     pub(super) fn new(input: Node<'p>, spec: Spec<'p>, params: Params) -> Self {
-        let (rows, out) = (Vec::new(), Vec::new());
-        Self { input, spec, params, rows, is_built: false, out }
+        let (rows, part) = (Vec::new(), Part::default());
+        Self { input, spec, params, rows, is_sorted: false, part }
     }
 
     fn keep(&mut self, run: &mut Run<'_>, row: Row) -> Result<(), SqlError> {
@@ -54,39 +68,54 @@ impl<'p> Window<'p> {
         Ok(())
     }
 
-    fn compute(&mut self, run: &mut Run<'_>) -> Result<(), SqlError> {
+    fn sort(&mut self) {
         let keys = self.spec.order;
-        let mut rows = core::mem::take(&mut self.rows);
-        rows.sort_by(|a, b| {
+        self.rows.sort_by(|a, b| {
             compare_values(&a.partition, &b.partition)
                 .then_with(|| compare(keys, &a.order, &b.order))
         });
-        let mut from = 0;
-        while from < rows.len() {
-            let key = bytes_of(&rows[from].partition);
-            let same = rows[from..].iter().take_while(|row| bytes_of(&row.partition) == key);
-            let to = from + same.count();
-            let results = self.part(run, &rows[from..to])?;
-            for (keyed, values) in rows[from..to].iter_mut().zip(results) {
-                keyed.row.extend(values);
-            }
-            from = to;
-        }
-        self.out = rows.into_iter().rev().map(|keyed| keyed.row).collect();
-        Ok(())
+        self.is_sorted = true;
     }
 
-    /// The results of all functions for each row of a part.
-    fn part(&self, run: &mut Run<'_>, part: &[Keyed]) -> Result<Vec<Row>, SqlError> {
-        let peers = self.peers(part);
-        let mut results: Vec<Row> = part.iter().map(|_| Row::new()).collect();
-        for call in self.spec.calls {
-            for (at, result) in results.iter_mut().enumerate() {
-                let value = self.value(run, call, part, &peers, at)?;
-                result.push(present(value, &call.column_type));
-            }
+    /// Goes on to the part that begins with this row; false at the end.
+    fn next_part(&mut self, from: usize) -> bool {
+        let Some(first) = self.rows.get(from) else { return false };
+        let key = bytes_of(&first.partition);
+        let same = self.rows[from..].iter().take_while(|row| bytes_of(&row.partition) == key);
+        let to = from + same.count();
+        let peers = self.peers(&self.rows[from..to]);
+        let mut ranks = Vec::with_capacity(peers.len());
+        for (at, (first, _)) in peers.iter().enumerate() {
+            let before = ranks.last().copied().unwrap_or(0);
+            ranks.push(before + usize::from(*first == at));
         }
-        Ok(results)
+        let so_far = self.spec.calls.iter().map(|_| None).collect();
+        self.part = Part { from, to, at: from, peers, ranks, so_far };
+        true
+    }
+
+    /// The next rows with their results.
+    fn compute(&mut self, run: &mut Run<'_>) -> Result<Vec<Row>, SqlError> {
+        let mut out = Vec::new();
+        while out.len() < ROWS_AT_ONCE {
+            if self.part.at == self.part.to && !self.next_part(self.part.to) {
+                break;
+            }
+            let (from, to, at) = (self.part.from, self.part.to, self.part.at);
+            let mut results = Row::with_capacity(self.spec.calls.len());
+            let mut so_far = core::mem::take(&mut self.part.so_far);
+            for (call, so_far) in self.spec.calls.iter().zip(&mut so_far) {
+                let value = self.value(run, call, &self.rows[from..to], at - from, so_far)?;
+                results.push(present(value, &call.column_type));
+            }
+            self.part.so_far = so_far;
+            self.part.at += 1;
+            // The row stays: those behind it may look at it.
+            let mut row = self.rows[at].row.clone();
+            row.extend(results);
+            out.push(row);
+        }
+        Ok(out)
     }
 
     /// For each row, the first and the last of the rows with the same order.
@@ -109,27 +138,22 @@ impl<'p> Window<'p> {
         run: &mut Run<'_>,
         call: &WindowCall,
         part: &[Keyed],
-        peers: &[(usize, usize)],
         at: usize,
+        so_far: &mut Option<frame::SoFar>,
     ) -> Result<Value, SqlError> {
-        let (first, last) = peers[at];
+        let (first, last) = self.part.peers[at];
         let count = part.len();
         let number = |n: usize| Value::UInt(n as u64);
         Ok(match &call.function {
             W::RowNumber => number(at + 1),
             W::Rank => number(first + 1),
-            W::DenseRank => {
-                let before = peers[..at].iter().filter(|(from, _)| *from != first);
-                let mut starts: Vec<usize> = before.map(|(from, _)| *from).collect();
-                starts.dedup();
-                number(starts.len() + 1)
-            }
+            W::DenseRank => number(self.part.ranks[at]),
             W::PercentRank if count == 1 => Value::Double(0.0),
             W::PercentRank => Value::Double(first as f64 / (count - 1) as f64),
             W::CumeDist => Value::Double((last + 1) as f64 / count as f64),
             W::Ntile => self.ntile(run, call, part, at)?,
             W::Lag | W::Lead => self.neighbour(run, call, part, at)?,
-            _ => frame::value(run, call, part, peers[at], at, &self.params)?,
+            _ => frame::value(run, call, (part, (first, last), at), &self.params, so_far)?,
         })
     }
 
@@ -216,7 +240,7 @@ fn compare_values(a: &[Value], b: &[Value]) -> Ordering {
 
 impl Operator for Window<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        while !self.is_built {
+        while !self.is_sorted {
             match self.input.next(run)? {
                 Poll::Rows(rows) => {
                     let tired = run.spend(rows.len());
@@ -227,26 +251,19 @@ impl Operator for Window<'_> {
                         return Ok(Poll::Yield);
                     }
                 }
-                Poll::Done => {
-                    self.is_built = true;
-                    self.compute(run)?;
-                }
+                Poll::Done => self.sort(),
                 other => return Ok(other),
             }
         }
-        let count = self.out.len().min(ROWS_AT_ONCE);
-        if count == 0 {
-            return Ok(Poll::Done);
-        }
-        let mut rows = self.out.split_off(self.out.len() - count);
-        rows.reverse();
-        Ok(Poll::Rows(rows))
+        let rows = self.compute(run)?;
+        run.spend(rows.len());
+        Ok(if rows.is_empty() { Poll::Done } else { Poll::Rows(rows) })
     }
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
-        self.out.clear();
         self.rows.clear();
-        self.is_built = true;
+        self.part = Part::default();
+        self.is_sorted = true;
     }
 }

@@ -4,7 +4,7 @@ use super::grouping::filtered;
 use super::query::BoundQuery;
 use super::{Binder, Origin};
 use crate::error;
-use lats_engine::ir::{ColumnId, Rel, SortKey, SourceId};
+use lats_engine::ir::{ColumnId, Rel, SortKey, SourceId, walk};
 use lats_mysql_syntax::tree::{
     self, Assignment, ExprId, OrderItem, TableId, TableName, Text, With,
 };
@@ -134,6 +134,44 @@ impl<'a> Binder<'a> {
         }
         rel = self.ordered(rel, keys, change.limit)?;
         Ok(Found { query: BoundQuery { rel, outputs, select: None }, targets: found })
+    }
+
+    /// Rows of expressions in which there are subqueries of this block.
+    ///
+    /// # Errors
+    /// 1235 for values that name columns.
+    pub fn rows_of(&mut self, rows: Vec<Vec<Expr>>) -> Result<BoundQuery, SqlError> {
+        let block = self.block();
+        let mut pending = std::mem::take(&mut block.below);
+        pending.append(&mut block.above);
+        let made: Vec<ColumnId> =
+            pending.iter().filter_map(super::scope::Pending::column).collect();
+        let mut all: Option<BoundQuery> = None;
+        for row in rows {
+            let mut needed = std::collections::BTreeSet::new();
+            for value in &row {
+                walk::add_columns(value, &mut needed);
+            }
+            if needed.iter().any(|column| !made.contains(column)) {
+                return Err(error::not_supported("names of columns beside subqueries in VALUES"));
+            }
+            let own = pending.iter();
+            let own = own.filter(|p| p.column().is_some_and(|column| needed.contains(&column)));
+            let rel = Self::apply(Rel::one_row(), own.cloned().collect());
+            let mut items = Vec::with_capacity(row.len());
+            for value in row {
+                let of_type = self.type_of(&value);
+                items.push((self.column("", of_type, None), value));
+            }
+            let outputs = items.iter().map(|(column, _)| (*column, String::new())).collect();
+            let rel = Rel::Extend { input: Box::new(rel), items };
+            let next = BoundQuery { rel, outputs, select: None };
+            all = Some(match all {
+                None => next,
+                Some(before) => self.beneath(before, next)?,
+            });
+        }
+        all.ok_or_else(|| error::internal("rows were expected"))
     }
 
     fn ordered(

@@ -302,6 +302,15 @@ impl<'a> Binder<'a> {
         Ok(BoundQuery { rel, outputs, select: None })
     }
 
+    /// Rows of one query, and then those of another one.
+    pub(super) fn beneath(
+        &mut self,
+        above: BoundQuery,
+        below: BoundQuery,
+    ) -> Result<BoundQuery, SqlError> {
+        self.set_operation(SetOp::Union, true, above, below)
+    }
+
     fn common_type(&self, a: ColumnId, b: ColumnId) -> ColumnType {
         let (x, y) = (&self.types[a.0 as usize], &self.types[b.0 as usize]);
         let nullable = x.nullable || y.nullable;

@@ -96,9 +96,9 @@ impl<S: Store> Session<S> {
 
 /// Keeps the one row of SELECT … INTO.
 #[derive(Default)]
-struct OnlyRow {
+pub(crate) struct OnlyRow {
     begun: bool,
-    row: Option<Vec<Value>>,
+    pub(crate) row: Option<Vec<Value>>,
 }
 
 impl Sink for OnlyRow {

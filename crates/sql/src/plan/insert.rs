@@ -111,6 +111,10 @@ pub fn plan(
             Vec::new()
         }
     };
+    if binder.has_subqueries() {
+        query = Some(Arc::new(rows_query(&rows, &mut binder)?));
+        rows = Vec::new();
+    }
     read_hex(&mut rows, &columns, &table);
     let sources = sources(&table, &columns)?;
     let names_columns = rows.iter().flatten().any(names_columns);
@@ -200,6 +204,20 @@ fn cell(value: ExprId, binder: &mut Binder<'_>) -> Result<Cell, SqlError> {
         return Ok(Cell::Default);
     }
     binder.bind_in("field list", value).map(Cell::Expr)
+}
+
+/// Rows with subqueries in their values: they are the rows of a query.
+fn rows_query(rows: &[Vec<Cell>], binder: &mut Binder<'_>) -> Result<QueryPlan, SqlError> {
+    let mut exprs = Vec::with_capacity(rows.len());
+    for row in rows {
+        let values = row.iter().map(|cell| match cell {
+            Cell::Expr(expr) => Ok(expr.clone()),
+            Cell::Default => Err(error::not_supported("DEFAULT beside subqueries in VALUES")),
+        });
+        exprs.push(values.collect::<Result<Vec<Expr>, SqlError>>()?);
+    }
+    let bound = binder.rows_of(exprs)?;
+    super::query::finish(bound, binder)
 }
 
 /// The query of INSERT … SELECT.

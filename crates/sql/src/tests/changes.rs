@@ -134,3 +134,33 @@ fn tables_of_a_query() {
          => ok 1",
     );
 }
+
+#[test]
+fn values_of_subqueries() {
+    shop().check(
+        "INSERT INTO item VALUES (5, (SELECT MAX(price) FROM item) + 1, (SELECT id FROM kind WHERE name = 'ink')), (6, 1, NULL)
+         => ok 2
+         SELECT * FROM item WHERE id > 4 ORDER BY id
+         => 5|41|2;6|1|NULL
+         INSERT INTO item (id, price) VALUES (7, DEFAULT), (8, (SELECT 1))
+         => ERROR 1235 …
+         SET @m = (SELECT MAX(price) FROM item), @n = 5
+         => ok 0
+         SELECT @m, @n
+         => 41|5
+         INSERT INTO item VALUES (7, 1, 1) ON DUPLICATE KEY UPDATE price = (SELECT 1)
+         => ERROR 1235 …",
+    );
+}
+
+#[test]
+fn windows() {
+    shop().check(
+        "SELECT id, SUM(price) OVER (ORDER BY id) AS s, SUM(price) OVER () AS a, SUM(price) OVER (ORDER BY id ROWS 1 PRECEDING) AS p FROM item ORDER BY id
+         => 1|10|100|10;2|30|100|30;3|60|100|50;4|100|100|70
+         SELECT id, DENSE_RANK() OVER (ORDER BY kind) AS d, RANK() OVER (ORDER BY kind) AS r, COUNT(*) OVER (PARTITION BY kind) AS c FROM item ORDER BY id
+         => 1|2|2|2;2|3|4|1;3|1|1|1;4|2|2|2
+         SELECT id, LAG(id, 1, 0) OVER w AS a, LEAD(id) OVER w AS b, NTILE(3) OVER w AS n FROM item WINDOW w AS (ORDER BY price DESC) ORDER BY id
+         => 1|2|NULL|3;2|3|1|2;3|4|2|1;4|0|3|1",
+    );
+}

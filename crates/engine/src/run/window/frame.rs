@@ -8,16 +8,25 @@ use alloc::format;
 use alloc::{sync::Arc, vec::Vec};
 use lats_values::{Accumulator, SqlError, Value};
 
+/// What an aggregate function has taken of a part: the rows from one on up to another one.
+pub(super) struct SoFar {
+    accumulator: Accumulator,
+    from: usize,
+    to: usize,
+}
+
+/// A part, the peers of the row, and the row.
+type Place<'k> = (&'k [Keyed], (usize, usize), usize);
+
 /// The value of a function over the rows of the frame.
 pub(super) fn value(
     run: &mut Run<'_>,
     call: &WindowCall,
-    part: &[Keyed],
-    peers: (usize, usize),
-    at: usize,
+    (part, peers, at): Place<'_>,
     params: &Params,
+    so_far: &mut Option<SoFar>,
 ) -> Result<Value, SqlError> {
-    let frame = frame(run, call, part, peers, at, params)?;
+    let frame = frame(run, call, (part, peers, at), params)?;
     let rows = frame.map_or(&[][..], |(from, to)| &part[from..=to]);
     let of = |run: &mut Run<'_>, keyed: Option<&Keyed>| match keyed {
         Some(keyed) => Ok(argument(run, call, 0, &keyed.row, params)?.unwrap_or(Value::Null)),
@@ -35,15 +44,25 @@ pub(super) fn value(
             of(run, rows.get(nth - 1))
         }
         W::Aggregate(spec) => {
-            let mut accumulator = Accumulator::of(Arc::clone(spec));
-            for keyed in rows {
+            let (from, to) = frame.map_or((0, 0), |(from, to)| (from, to + 1));
+            // A frame that only grows goes on where the row before has ended.
+            let known = so_far.take().filter(|known| known.from == from && known.to <= to);
+            let mut known = known.unwrap_or_else(|| SoFar {
+                accumulator: Accumulator::of(Arc::clone(spec)),
+                from,
+                to: from,
+            });
+            for keyed in part.get(known.to..to).unwrap_or_default() {
                 let mut values = Vec::with_capacity(call.args.len());
                 for (expr, _) in &call.args {
                     values.push(run.eval(expr, &keyed.row, params)?);
                 }
-                accumulator.push(&values, &mut run.context)?;
+                known.accumulator.push(&values, &mut run.context)?;
             }
-            accumulator.finish_with(&mut run.context)
+            known.to = known.to.max(to);
+            let value = known.accumulator.clone().finish_with(&mut run.context);
+            *so_far = Some(known);
+            value
         }
         _ => Ok(Value::Null),
     }
@@ -53,9 +72,7 @@ pub(super) fn value(
 fn frame(
     run: &mut Run<'_>,
     call: &WindowCall,
-    part: &[Keyed],
-    (first_peer, last_peer): (usize, usize),
-    at: usize,
+    (part, (first_peer, last_peer), at): Place<'_>,
     params: &Params,
 ) -> Result<Option<(usize, usize)>, SqlError> {
     let mut distance = |bound: &Bound| match bound {

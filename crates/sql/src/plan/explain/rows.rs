@@ -59,7 +59,12 @@ pub(super) fn rows(plan: &Plan) -> Result<ExplainPlan, SqlError> {
         Plan::Change(plan) => {
             found.query(&plan.query, if plan.updates { "UPDATE" } else { "DELETE" });
         }
-        Plan::CreateAs(_) | Plan::Show(_) | Plan::Set(_) | Plan::Explain(_) | Plan::Other(_) => {
+        Plan::CreateAs(_)
+        | Plan::Show(_)
+        | Plan::Set(_)
+        | Plan::SetQuery(_)
+        | Plan::Explain(_)
+        | Plan::Other(_) => {
             return Err(not_shown());
         }
     }

@@ -38,7 +38,12 @@ pub(super) fn tree(plan: &Plan) -> Result<String, SqlError> {
             out.line(0, &format!("{verb} {}", names.join(", ")));
             out.op(&plan.query.plan.root, &plan.query, 1);
         }
-        Plan::CreateAs(_) | Plan::Show(_) | Plan::Set(_) | Plan::Explain(_) | Plan::Other(_) => {
+        Plan::CreateAs(_)
+        | Plan::Show(_)
+        | Plan::Set(_)
+        | Plan::SetQuery(_)
+        | Plan::Explain(_)
+        | Plan::Other(_) => {
             return Err(not_shown());
         }
     }
