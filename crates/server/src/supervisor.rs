@@ -479,9 +479,12 @@ impl Supervisor {
     }
 
     fn kill_all(&mut self) {
+        // All at once, so that none of them notes that the others have died: it would be needed for the next start.
         for child in self.children.values_mut() {
             // It may have ended by itself.
             let _ = child.kill();
+        }
+        for child in self.children.values_mut() {
             let _ = child.wait();
         }
         self.children.clear();
