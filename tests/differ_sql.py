@@ -50,6 +50,9 @@ class Node:
         if self.kind == "order all":
             count = len(self.extra.parts)
             return self.text.format(", ".join(f"{at + 1}{d}" for at, d in zip(range(count), self.parts)))
+        if self.kind == "window order":
+            names = [name for from_ in self.extra.parts for factor in factors(from_) for name in factor.extra]
+            return self.text.format(", ".join(name + self.separator for name in names) or "1")
         texts = [part.sql() for part in self.parts]
         return self.separator.join(texts) if self.separator is not None else self.text.format(*texts)
 
@@ -58,6 +61,18 @@ class Node:
         if self.kind != "order all":
             for part in self.parts:
                 yield from part.walk()
+
+
+def factors(node):
+    """The tables and derived tables of a FROM clause."""
+    if node.kind in ("table", "derived"):
+        return [node]
+    return [factor for part in node.parts if part.category == "from" for factor in factors(part)]
+
+
+def with_columns(node, columns):
+    node.extra = [column.node.text for column in columns]
+    return node
 
 
 def raw(text, category="expr", type_=None, kind=""):
@@ -140,7 +155,7 @@ def make_schema(rng):
             chosen = rng.sample(others, min(len(others), rng.choice([1, 1, 2, 3])))
             indexes.append((f"i{number}", rng.random() < 0.25, chosen))
         table = Table(f"t{at}", columns, key, indexes, collation)
-        count = rng.choice([0, 1, 3, 5, 8, 12, 12, 20, 40, 60])
+        count = rng.choice([0, 1, 3, 5, 8, 12, 12, 16, 20, 30, 40, 60])
         nulls = rng.choice([0, 0.1, 0.25, 0.5])
         seen = [set() for _ in range(len(indexes) + 1)]
         for number in range(count):
@@ -413,7 +428,7 @@ class Generator:
     def predicate(self, scope, depth):
         if depth > 0 and self.chance(0.4):
             choice = self.rng.randrange(8)
-            if choice < 3:
+            if choice < 2:
                 return self.call("i", "({} AND {})", self.predicate(scope, depth - 1), self.predicate(scope, depth - 1), feature="AND")
             if choice < 6:
                 return self.call("i", "({} OR {})", self.predicate(scope, depth - 1), self.predicate(scope, depth - 1), feature="OR")
@@ -508,16 +523,18 @@ class Generator:
         if not base_only and self.ctes and self.chance(0.3):
             name, types = self.rng.choice(self.ctes)
             self.note("CTE reference")
-            return [Col(f"{alias}.x{at}", t) for at, t in enumerate(types)], raw(f"{name} AS {alias}", "from", kind="table"), {}
+            columns = [Col(f"{alias}.x{at}", t) for at, t in enumerate(types)]
+            return columns, with_columns(raw(f"{name} AS {alias}", "from", kind="table"), columns), {}
         if not base_only and depth > 0 and self.size < 4 and self.chance(0.22):
             self.note("derived table")
             types = [self.rng.choice("iisdDfT") for _ in range(self.rng.randint(1, 3))]
             query = self.query(types, None, depth - 1)
-            return ([Col(f"{alias}.x{at}", t) for at, t in enumerate(types)], Node("from", "({}) AS " + alias, [query], kind="derived"),
-                    {f"x{at}": t for at, t in enumerate(types)})
-        table = self.rng.choice(self.tables if not self.chance(0.6) else [t for t in self.tables if t.rows] or self.tables)
+            columns = [Col(f"{alias}.x{at}", t) for at, t in enumerate(types)]
+            node = with_columns(Node("from", "({}) AS " + alias, [query], kind="derived"), columns)
+            return columns, node, {f"x{at}": t for at, t in enumerate(types)}
+        table = self.rng.choice(self.tables if not self.chance(0.88) else [t for t in self.tables if t.rows] or self.tables)
         columns = [Col(f"{alias}.{name}", COLUMN_TYPES[kind], nullable) for name, kind, nullable in table.columns]
-        return columns, raw(f"{table.name} AS {alias}", "from", kind="table"), {name: COLUMN_TYPES[kind] for name, kind, _ in table.columns}
+        return columns, with_columns(raw(f"{table.name} AS {alias}", "from", kind="table"), columns), {name: COLUMN_TYPES[kind] for name, kind, _ in table.columns}
 
     def condition(self, left, right, parent, depth):
         """What a join is on: equal columns, mostly."""
@@ -555,7 +572,8 @@ class Generator:
                 alias, types = self.name("r"), [self.rng.choice("isd")]
                 query = self.query(types, Scope(columns), max(depth - 1, 0))
                 other_columns, other_names = [Col(f"{alias}.x0", types[0])], {}
-                node = Node("from", "{} JOIN LATERAL ({}) AS " + alias, [node, query], kind="join")
+                lateral = with_columns(Node("from", "LATERAL ({}) AS " + alias, [query], kind="derived"), other_columns)
+                node = Node("from", "{} JOIN {}", [node, lateral], kind="join")
             elif "NATURAL" in word:
                 node = Node("from", "{} " + word + " JOIN {}", [node, other], kind="join")
             elif "USING" in word:
@@ -591,16 +609,17 @@ class Generator:
         if top and self.chance(0.15):
             with_ = self.with_(depth)
         scope, from_ = self.from_(parent, count, depth)
+        source = clause(" FROM {}", from_)
         types = types or [self.any_type(scope) for _ in range(self.rng.randint(1, 4))]
         where = empty()
-        if self.chance(0.5):
+        if self.chance(0.42):
             where = clause(" WHERE {}", self.predicate(scope, min(depth, 2) + (1 if top else 0)), kind="where")
             self.note("WHERE")
         tail, window = [], empty()
         if kind in ("plain", "distinct"):
             items = [self.expr(t, scope, depth) for t in types]
         elif kind == "window":
-            items, window = self.windows(types, scope, depth)
+            items, window = self.windows(types, scope, depth, source)
         else:
             items, tail = self.grouped(types, scope, depth, kind == "aggregate")
         if kind != "plain":
@@ -611,7 +630,7 @@ class Generator:
         # MariaDB takes no ORDER BY after WITH ROLLUP.
         if (limits and self.chance(0.35) or limit_one) and not any("ROLLUP" in part.text for part in tail):
             order = self.order(items, limit=limit_one or self.chance(0.6), one=limit_one)
-        return Node("query", "{}SELECT {}{}{}{}{}{}{}", [with_, distinct, items, clause(" FROM {}", from_), where,
+        return Node("query", "{}SELECT {}{}{}{}{}{}{}", [with_, distinct, items, source, where,
                                                        Node("clauses", None, tail, separator="", minimum=0), window, order], kind="select")
 
     def order(self, items, limit, one=False):
@@ -673,7 +692,7 @@ class Generator:
             return self.expr(of, inner, min(depth, 1)) if self.chance(0.4) else self.column(of, inner) or self.literal(of)
         word = {"i": ["COUNT(*)", "COUNT({})", "COUNT(DISTINCT {})", "MIN({})", "MAX({})", "SUM({})", "SUM(DISTINCT {})", "COUNT(DISTINCT {}, {})", "BIT_OR"],
                 "u": ["MIN({})", "MAX({})"], "d": ["SUM({})", "AVG({})", "AVG(DISTINCT {})", "MIN({})", "MAX({})"],
-                "f": ["SUM({})", "AVG({})", "MIN({})", "STDDEV_POP({})", "VAR_SAMP({})", "STDDEV_SAMP({})", "VAR_POP({})"],
+                "f": ["SUM({})", "AVG({})", "MIN({})", "STDDEV_POP(0e0 + {})", "VAR_SAMP(0e0 + {})", "STDDEV_SAMP(0e0 + {})", "VAR_POP(0e0 + {})"],
                 "s": ["MIN({})", "MAX({})", "GROUP_CONCAT", "GROUP_CONCAT DISTINCT"]}.get(type_, ["MIN({})", "MAX({})"])
         word = self.rng.choice(word)
         self.note(word.replace("{}", "x"))
@@ -716,7 +735,7 @@ class Generator:
                 items.append(item)
         tail = []
         if keys:
-            tail.append(clause(" GROUP BY {}", sequence([key.ref() for key in keys]), kind="group"))
+            tail.append(clause(" GROUP BY {}", sequence([Node("key", "{}", [key.ref()]) for key in keys]), kind="group"))
             if self.chance(0.1):
                 self.note("WITH ROLLUP")
                 tail.append(clause(" WITH ROLLUP"))
@@ -726,7 +745,7 @@ class Generator:
                 tail.append(clause(" HAVING {}", self.predicate(having, min(depth, 2)), kind="having"))
         return items, tail
 
-    def windows(self, types, scope, depth):
+    def windows(self, types, scope, depth, source):
         """Items of which some are window functions."""
         items, named = [], empty()
         name = None
@@ -735,10 +754,16 @@ class Generator:
 
         def simple():
             return self.rng.choice(columns).ref() if columns else raw("1")
+
+        def total(direction):
+            """All columns of all tables: equal rows are alike."""
+            node = Node("window order", "{}", kind="window order", separator=direction)
+            node.extra = source
+            node.parts = []
+            return node
         if self.chance(0.25):
             name = self.name("w")
-            named = Node("clause", " WINDOW " + name + " AS (PARTITION BY {} ORDER BY {})", [simple(), sequence([column.ref() for column in columns] or [raw("1")])],
-                         optional=True)
+            named = Node("clause", " WINDOW " + name + " AS (PARTITION BY {} ORDER BY {})", [simple(), total("")], optional=True)
             self.note("named window")
         for type_ in types:
             if type_ not in "idfsDT" or self.chance(0.25):
@@ -761,7 +786,7 @@ class Generator:
             elif is_plain and self.chance(0.5):
                 order = clause(" ORDER BY {}" + descending, simple())
             else:
-                order = Node("clause", " ORDER BY {}", [sequence([Node("item", "{}" + descending, [column.ref()]) for column in columns] or [raw("1")])])
+                order = Node("clause", " ORDER BY {}", [total(descending)])
                 if self.chance(0.4) and ("VALUE" in word or is_plain):
                     frame = self.rng.choice(["UNBOUNDED PRECEDING", "1 PRECEDING", "BETWEEN 2 PRECEDING AND 1 FOLLOWING", "BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
                                              "BETWEEN 1 FOLLOWING AND 2 FOLLOWING", "BETWEEN 3 PRECEDING AND 1 PRECEDING", "CURRENT ROW"])

@@ -198,12 +198,18 @@ impl<'a> Lowering<'a> {
             }
         };
         let both: Vec<ColumnId> = lefts.iter().chain(&rights).copied().collect();
+        let once =
+            inner.is_empty() && self.rules.apply_cache && !matches!(output, ApplyOutput::Join(_));
+        let equal = on.filter(|_| once && output == ApplyOutput::Mark && self.rules.hash_join);
+        let of_right = Place { row: &rights, params };
+        let equal = equal.and_then(|on| self.pair(on, (place, &lefts), (of_right, &rights)));
+        let equal = equal.filter(|pair| !pair.null_safe);
         let on = on.map(|on| self.scalar(on, Place { row: &both, params }));
         let left = Box::new(self.op(left, params));
         let right = Box::new(self.op(right, &inner));
         let right_width = rights.len() as u32;
         let keeps = self.rules.apply_cache;
-        Op::Apply { output, left, right, params: given, on, right_width, keeps }
+        Op::Apply { output, left, right, params: given, on, right_width, keeps, once, equal }
     }
 
     fn aggregate(&mut self, rel: &Rel, params: &[ColumnId]) -> Op {

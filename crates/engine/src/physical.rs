@@ -204,6 +204,10 @@ pub enum Op {
         right_width: u32,
         /// Results are kept for rows with the same parameters.
         keeps: bool,
+        /// The right side is the same for all rows: it runs once.
+        once: bool,
+        /// The condition is this equality: the right side's values are looked up.
+        equal: Option<EqualPair>,
     },
     /// Groups: the first row of each, and the results.
     Aggregate {

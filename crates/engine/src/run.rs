@@ -7,6 +7,7 @@ mod hash_join;
 mod keys;
 mod lookup_join;
 mod nested_join;
+mod once;
 mod recursive;
 mod rows;
 mod set;
@@ -323,7 +324,7 @@ fn build_join<'p>(op: &'p Op, params: Params) -> Node<'p> {
             let left = below(left);
             Box::new(lookup_join::LookupJoin::new(*kind, left, *source, requests, width, params))
         }
-        Op::Apply { output, left, right, params: given, on, right_width, keeps } => {
+        Op::Apply { output, left, right, params: given, on, right_width, keeps, once, equal } => {
             let spec = apply::Spec {
                 output: *output,
                 right,
@@ -331,6 +332,8 @@ fn build_join<'p>(op: &'p Op, params: Params) -> Node<'p> {
                 on: on.as_ref(),
                 right_width: *right_width as usize,
                 keeps: *keeps,
+                once: *once,
+                equal: equal.as_ref(),
             };
             Box::new(apply::Apply::new(below(left), spec, params))
         }

@@ -106,7 +106,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn pair(
+    pub(super) fn pair(
         &self,
         term: &Scalar,
         (of_left, lefts): (Place<'_>, &[ColumnId]),

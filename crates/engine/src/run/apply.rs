@@ -1,9 +1,10 @@
 //! The right side for each row of the left one: several instances run at once, so that what they ask for travels together.
 
 use super::hash_join::finish_row;
+use super::once::{Built, Gathered, Once};
 use super::{Node, Operator, Params, Poll, Row, Run, build, more_than_one_row};
 use crate::ir::JoinKind;
-use crate::physical::{ApplyOutput, Op};
+use crate::physical::{ApplyOutput, EqualPair, Op};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use lats_base::map::Map;
@@ -17,6 +18,8 @@ pub(super) struct Spec<'p> {
     pub(super) on: Option<&'p Expr>,
     pub(super) right_width: usize,
     pub(super) keeps: bool,
+    pub(super) once: bool,
+    pub(super) equal: Option<&'p EqualPair>,
 }
 
 /// The right side for one row.
@@ -30,15 +33,15 @@ struct Instance<'p> {
 
 /// What an instance has found.
 #[derive(Clone, Default)]
-struct Found {
+pub(super) struct Found {
     /// Rows of the right side, for joins.
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
     /// The condition held for a row.
-    holds: bool,
+    pub(super) holds: bool,
     /// It was unknown for a row.
-    is_unknown: bool,
+    pub(super) is_unknown: bool,
     /// The value of the one row.
-    value: Option<Value>,
+    pub(super) value: Option<Value>,
 }
 
 /// The operator while it runs.
@@ -51,6 +54,9 @@ pub(super) struct Apply<'p> {
     running: VecDeque<Instance<'p>>,
     /// The results by parameters, while there is room; rows of joins are not kept.
     known: Map<Vec<u8>, Found>,
+    /// The right side, if it is the same for all rows.
+    once: Once<'p>,
+    gathered: Gathered,
 }
 
 /// Instances that run at once.
@@ -61,7 +67,8 @@ const KNOWN_MAX: usize = 4_096;
 impl<'p> Apply<'p> {
     pub(super) fn new(left: Node<'p>, spec: Spec<'p>, params: Params) -> Self {
         let (waiting, running, known) = (Vec::new(), VecDeque::new(), Map::default());
-        Self { left, left_is_done: false, spec, params, waiting, running, known }
+        let (once, gathered) = (Once::Unknown, Gathered::default());
+        Self { left, left_is_done: false, spec, params, waiting, running, known, once, gathered }
     }
 
     fn begin(&mut self, run: &mut Run<'_>, left: Row) -> Result<(), SqlError> {
@@ -175,6 +182,25 @@ impl<'p> Apply<'p> {
         }
     }
 
+    /// Rows of the left side beside what the one run of the right side gives for them.
+    fn with_once(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
+        let right = self.spec.right;
+        let node = || build(right, &Params::from([]));
+        let parts = (&self.spec, &mut self.gathered);
+        if let Built::Not(poll) = self.once.build(run, parts, node, &self.params)? {
+            return Ok(poll);
+        }
+        let mut out = Vec::new();
+        while out.len() < INSTANCES_MAX
+            && let Some(left) = self.waiting.pop()
+        {
+            run.spend(1);
+            let found = self.once.find(run, &self.spec, &left, &self.params)?;
+            self.finish(Instance { left, node: None, key: None, found }, &mut out);
+        }
+        Ok(Poll::Rows(out))
+    }
+
     /// Steps all instances once; hands on the rows of those at the front that are through.
     fn step_all(&mut self, run: &mut Run<'_>) -> Result<(Vec<Row>, bool), SqlError> {
         let mut running = core::mem::take(&mut self.running);
@@ -202,7 +228,7 @@ enum Stepped {
 }
 
 /// The truth of a condition for a pair of rows; none if it is unknown.
-fn truth(
+pub(super) fn truth(
     run: &mut Run<'_>,
     on: &Expr,
     rows: (&[Value], &[Value]),
@@ -217,6 +243,12 @@ fn truth(
 impl Operator for Apply<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
         loop {
+            if self.spec.once && !self.waiting.is_empty() {
+                match self.with_once(run)? {
+                    Poll::Rows(rows) if rows.is_empty() => continue,
+                    other => return Ok(other),
+                }
+            }
             while self.running.len() < INSTANCES_MAX
                 && let Some(left) = self.waiting.pop()
             {
@@ -252,6 +284,9 @@ impl Operator for Apply<'_> {
             }
         }
         self.running.clear();
+        if let Once::Running(node) = &mut self.once {
+            node.close(run);
+        }
         self.left_is_done = true;
     }
 }

@@ -46,6 +46,8 @@ pub struct Select {
     pub limit: (Option<Scalar>, Option<Scalar>),
     /// The block's number.
     pub block: u32,
+    /// SQL_CALC_FOUND_ROWS: LIMIT is not in the plan, so that all rows can be counted.
+    pub counts_all: bool,
 }
 
 impl Binder<'_> {
@@ -79,6 +81,7 @@ impl Binder<'_> {
             Some(limit) => self.limit(limit)?,
             None => (None, None),
         };
+        let depth = self.blocks.len();
         let block = self.block();
         let parts = Select {
             from,
@@ -97,6 +100,7 @@ impl Binder<'_> {
             order,
             limit,
             block: block.number,
+            counts_all: select.options.calc_found_rows && depth == 2,
         };
         self.check_grouping(&parts)?;
         check::distinct_order(&parts)?;
@@ -288,7 +292,7 @@ impl Binder<'_> {
             rel = Rel::Sort { input: Box::new(rel), keys };
         }
         let (count, offset) = parts.limit;
-        if count.is_some() || offset.is_some() {
+        if (count.is_some() || offset.is_some()) && !kept.counts_all {
             rel = Rel::Limit { input: Box::new(rel), count, offset };
         }
         if rel.columns() != columns {

@@ -2,6 +2,7 @@
 
 mod fetch;
 
+use super::limits;
 use crate::error::{self, Failure};
 use crate::plan::Columns;
 use crate::plan::query::QueryPlan;
@@ -55,6 +56,11 @@ impl<S: Store> Session<S> {
         let unlimited = self.variables.changed_number("sql_select_limit");
         let most = unlimited.filter(|_| !plan.is_limited).map(|most| most.max(0).unsigned_abs());
         let mut left = most.unwrap_or(u64::MAX);
+        // With SQL_CALC_FOUND_ROWS all rows are counted, and only some are sent.
+        let (mut skip, mut send) = match &plan.counted {
+            Some(limit) => limits(limit, externals)?,
+            None => (0, u64::MAX),
+        };
         let memory = (STATEMENT_BYTES_MAX, error::out_of_statement_memory as fn() -> SqlError);
         let steps = match self.variables.get("cte_max_recursion_depth") {
             Value::Int(steps) => steps.max(0).unsigned_abs(),
@@ -75,8 +81,13 @@ impl<S: Store> Session<S> {
                         sink.begin(&plan.columns);
                     }
                     for row in rows.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
-                        sink.row(row)?;
                         count += 1;
+                        if skip > 0 {
+                            skip -= 1;
+                        } else if send > 0 {
+                            send -= 1;
+                            sink.row(row)?;
+                        }
                     }
                     left = left.saturating_sub(rows.len() as u64);
                     sink.flush().await?;

@@ -54,6 +54,7 @@ impl<S: Store> Session<S> {
         collector.finish()?;
         send(&mut collector, sink)?;
         begin(&collector, sink);
+        self.found_rows = collector.given();
         self.add_warnings(collector.warnings());
         Ok(Outcome::Rows)
     }

@@ -1,7 +1,7 @@
 //! Plans of queries that need more than one table's rows.
 
 use super::select::{self, column_number};
-use super::{ColumnMeta, Columns, CreateAsPlan, Plan};
+use super::{ColumnMeta, Columns, CreateAsPlan, Limit, Plan};
 use crate::access::Access;
 use crate::bind::query::BoundQuery;
 use crate::bind::{Binder, Source};
@@ -33,6 +33,8 @@ pub struct QueryPlan {
     pub external_types: Vec<ColumnType>,
     /// It has a LIMIT of its own.
     pub is_limited: bool,
+    /// SQL_CALC_FOUND_ROWS: the LIMIT that is left to who sends the rows.
+    pub counted: Option<Limit>,
 }
 
 /// How rows of a table are read.
@@ -138,7 +140,11 @@ pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<Query
         sources.map(|spec| table_source(spec, binder.source(spec.source), externals)).collect();
     let columns = bound.outputs.iter().map(|(id, name)| meta(*id, name, binder)).collect();
     let external_types = binder.external_types.to_vec();
-    Ok(QueryPlan { plan, sources, columns, into: None, external_types, is_limited: false })
+    let counted = bound.select.filter(|select| select.counts_all).map(|select| {
+        let (count, offset) = select.limit;
+        Limit { count, offset }
+    });
+    Ok(QueryPlan { plan, sources, columns, into: None, external_types, is_limited: false, counted })
 }
 
 fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) -> TableSource {

@@ -153,6 +153,7 @@ pub fn plan(
         && select.above.is_empty()
         && select.windows.is_empty()
         && select.rollup.is_empty()
+        && !select.counts_all
         && (select.is_grouped || select.having.is_none());
     if !is_plain || table.is_some_and(|source| !source.hints.is_empty()) {
         return None;

@@ -137,3 +137,19 @@ fn rules_can_be_switched_off() {
          => ERROR 1231 Variable 'optimizer_switch' can't be set to the value of 'nope=on'",
     );
 }
+
+#[test]
+fn rows_are_counted() {
+    people().check(
+        "SELECT SQL_CALC_FOUND_ROWS name FROM person ORDER BY id LIMIT 1 OFFSET 1
+         => Bob
+         SELECT FOUND_ROWS()
+         => 3
+         SELECT FOUND_ROWS()
+         => 1
+         SELECT name FROM person WHERE id < 3
+         => Ann;Bob
+         SELECT FOUND_ROWS()
+         => 2",
+    );
+}

@@ -49,6 +49,8 @@ pub(super) struct Collector<'a> {
     /// Values of the rows that can be sent, one row behind the other.
     pending: Vec<Value>,
     bytes: usize,
+    /// Rows that were given.
+    given: u64,
 }
 
 impl<'a> Collector<'a> {
@@ -83,6 +85,7 @@ impl<'a> Collector<'a> {
             key: Vec::new(),
             pending: Vec::new(),
             bytes: 0,
+            given: 0,
         }
     }
 
@@ -113,6 +116,11 @@ impl<'a> Collector<'a> {
     /// The rows that can be sent.
     pub(super) fn pending(&self) -> impl ExactSizeIterator<Item = &[Value]> {
         self.pending.chunks_exact(self.plan.outputs.len().max(1))
+    }
+
+    /// How many rows were given.
+    pub(super) fn given(&self) -> u64 {
+        self.given
     }
 
     /// They have been sent.
@@ -208,6 +216,7 @@ impl<'a> Collector<'a> {
             self.skip -= 1;
         } else if self.left > 0 {
             self.left -= 1;
+            self.given += 1;
             self.pending.append(row);
         }
         self.left == 0
