@@ -122,7 +122,7 @@ def protocol(port):
         ("an unknown statement executed", b"\x17" + (99).to_bytes(4, "little") + b"\0" + (1).to_bytes(4, "little"), (1243,)),
         ("half an execute", b"\x17\x01", (1835, 1047, 1243)),
         ("an unknown statement reset", b"\x1a" + (99).to_bytes(4, "little"), (1243,)),
-        ("a statement that is not UTF-8", b"\x03SELECT '\xff\xfe\x80'", None),
+        ("a text that is not UTF-8", b"\x03SELECT '\xff\xfe\x80'", ()),
         ("an empty statement", b"\x03", (1065,)),
         ("a zero byte in a statement", b"\x03SELECT \0 1", (1064,)),
         ("a database that is not UTF-8", b"\x02\xff\xfe", None),
@@ -283,7 +283,7 @@ def statements(port):
     expect(c, "INSERT INTO bad VALUES (2, 'x')", 1136)
     expect(c, f"INSERT INTO bad VALUES (2, 'x', 1, '{'b' * 40000}')", 1118)
     expect(c, "UPDATE bad SET small = small + 1000 WHERE id = 1", 1264)
-    expect(c, "SELECT * FROM bad a JOIN bad b ON a.id = b.id", 1235)
+    expect(c, "SELECT * FROM bad WHERE REGEXP_LIKE(id, 1)", 1235)
     expect(c, "CREATE TABLE u (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t (id))", 1235)
     case("the session goes on", c.query("SELECT name FROM bad") == [["one"]])
     c.query("DROP TABLE bad")

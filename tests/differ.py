@@ -66,8 +66,14 @@ class Server:
             answer = self.connection.query(text)
         except MySQLError as error:
             return ("error", error.number, str(error))
-        except OSError as error:
+        except IndexError:
+            # A row with fewer columns than were announced.
             self.connection.close()
+            self.connection = None
+            return ("malformed", "an answer that breaks the protocol")
+        except OSError as error:
+            if self.connection:
+                self.connection.close()
             self.connection = None
             return ("timeout" if isinstance(error, TimeoutError) else "lost", str(error))
         return ("rows", [tuple(row) for row in answer]) if isinstance(answer, list) else ("count", answer)
@@ -190,6 +196,8 @@ def close(one, two):
 
 def compare(ours, theirs, ordered):
     """What differs: None, or a word; words in brackets are no wrong answers."""
+    if ours[0] == "malformed":
+        return ours[0]
     if ours[0] in ("lost", "timeout"):
         return "(no answer from the oracle, either)" if theirs[0] in ("lost", "timeout") else ours[0]
     if theirs[0] in ("lost", "timeout") or theirs[:2] in (("error", 1969), ("error", 1317)):
@@ -293,8 +301,11 @@ class Alone:
         answers = [whole, *parts]
         case.returned, case.has_null = whole[0] == "rows" and bool(whole[1]), False
         case.last = answers
-        if any(answer[0] in ("lost", "timeout") for answer in answers):
-            return next(answer[0] for answer in answers if answer[0] in ("lost", "timeout"))
+        for answer in answers:
+            if answer[0] == "timeout":
+                return "(timeout)"
+            if answer[0] in ("lost", "malformed"):
+                return answer[0]
         errors = [answer for answer in answers if answer[0] == "error"]
         if errors:
             # Which rows are computed may depend on the form of the statement.
@@ -315,7 +326,7 @@ def shown(answer, limit=12):
         rows = sorted(answer[1], key=key) if len(answer[1]) > limit else answer[1]
         text = " ".join("(" + ", ".join("NULL" if cell is None else cell for cell in row) + ")" for row in rows[:limit])
         return f"{len(rows)} rows: {text}{' ...' if len(rows) > limit else ''}"
-    return {"count": "ok, {} rows affected", "error": "error {1}", "lost": "the connection is lost: {}", "timeout": "no answer: {}"}[answer[0]].format(*answer[1:])
+    return {"count": "ok, {} rows affected", "error": "error {1}", "lost": "the connection is lost: {}", "timeout": "no answer: {}", "malformed": "{}"}[answer[0]].format(*answer[1:])
 
 
 def is_ordered(root):
@@ -660,7 +671,7 @@ class Run:
     """Schemas and statements, their differences and their coverage."""
 
     def __init__(self, args, mode):
-        self.args, self.mode = args, mode
+        self.args, self.mode, self.planted = args, mode, None
         self.allowed = Allowed(args.allow)
         self.outcomes, self.soft, self.refusals, self.excused = (collections.Counter() for _ in range(4))
         self.first_soft, self.found, self.skeletons = {}, [], {}
@@ -721,6 +732,13 @@ class Run:
         if reason:
             self.excused[reason] += 1
             return
+        if self.planted:
+            # What is wrong without the planted answer, too, is not its merit.
+            self.planted.active = False
+            same = self.mode.check(case)
+            self.planted.active = True
+            if same:
+                return
         self.outcomes[found] += 1
         case.kind = found
         if self.args.shrink and "error" in found and sum(other.kind == found for other in self.found) >= 4:
@@ -773,7 +791,7 @@ class Run:
                 self.seen.add((production, what, null))
 
     def report(self):
-        types, joins = "iudfsxDTM", sorted({j for row in self.coverage.values() for j in row if j not in "iudfsxDTM" and j not in ("all", "NULL", "no NULL")})
+        types, joins = list("iudfsxDTM"), sorted({j for row in self.coverage.values() for j in row if j not in "iudfsxDTM" and j not in ("all", "NULL", "no NULL")})
         head = ["production", "all", "NULL", "no NULL", *types, *joins]
         rows = [[name] + [str(row[column]) for column in head[1:]] for name, row in sorted(self.coverage.items())]
         names = {"i": "int", "u": "uns", "d": "dec", "f": "dbl", "s": "text", "x": "bin", "D": "date", "T": "dtime", "M": "time", "no NULL": "none"}
@@ -810,7 +828,7 @@ def plant(args):
                 continue
             ours = Planted(args.oracle_port, True, args.limit, what)
             run = Run(args, Pair(ours, Server(args.oracle_port, True, args.limit)) if mode == "oracle" else Alone(ours))
-            run.mode_name = mode
+            run.planted = ours
             output, sys.stdout = sys.stdout, open("/dev/null", "w", encoding="utf-8")
             try:
                 run.run(stop_at_first=name != "nothing")

@@ -736,7 +736,10 @@ class Generator:
         tail = []
         if keys:
             tail.append(clause(" GROUP BY {}", sequence([Node("key", "{}", [key.ref()]) for key in keys]), kind="group"))
-            if self.chance(0.1):
+            plain = all(not key.node.parts for key in keys) and len({item.sql() for item in items}) == len(items)
+            plain = plain and len({key.node.sql() for key in keys}) == len(keys)
+            if plain and self.chance(0.12):
+                # MariaDB leaves keys that are expressions, or are named twice, as they are.
                 self.note("WITH ROLLUP")
                 tail.append(clause(" WITH ROLLUP"))
             elif self.chance(0.35):
@@ -753,7 +756,9 @@ class Generator:
         inner = Scope(columns)
 
         def simple():
-            return self.rng.choice(columns).ref() if columns else raw("1")
+            # MariaDB does not find columns of USING by their bare names here.
+            named = [column for column in columns if "." in column.node.text]
+            return self.rng.choice(named).ref() if named else raw("1")
 
         def total(direction):
             """All columns of all tables: equal rows are alike."""

@@ -22,6 +22,8 @@ pub struct Prepared {
     pub parameters: u16,
     /// The catalog that it was bound to.
     pub catalog_version: u64,
+    /// Its constants mean more than their values: they are not taken out of its text.
+    pub reads_constants: bool,
 }
 
 /// What a statement does.

@@ -401,7 +401,9 @@ impl<S: Store> Session<S> {
             }
             None => (Plan::Other(Box::new(parsed)), Vec::new(), 0),
         };
-        Ok(Prepared { plan, externals, parameters, catalog_version: catalog.version })
+        let reads_constants = reads_years(&plan);
+        let catalog_version = catalog.version;
+        Ok(Prepared { plan, externals, parameters, catalog_version, reads_constants })
     }
 
     fn lookup(&mut self, text: &[u8], id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
@@ -498,7 +500,10 @@ impl<S: Store> Session<S> {
             _ => None,
         };
         // What is wrong with a statement is said of its own text.
-        let shape = shape.filter(|shape| self.lookup(&shape.template, None).is_ok());
+        let shape = shape.filter(|shape| {
+            let planned = self.lookup(&shape.template, None);
+            planned.is_ok_and(|prepared| !prepared.reads_constants)
+        });
         let (text, parameters) = match &shape {
             Some(shape) => (shape.template.as_slice(), shape.values.as_slice()),
             None => (text, parameters),
@@ -558,11 +563,40 @@ impl<S: Store> Session<S> {
             return Err(error::transaction_lost().into());
         }
         let externals = self.externals(&prepared.externals, parameters);
-        self.warnings_kept = matches!(&prepared.plan, Plan::Show(show) if show.reads_diagnostics());
-        if !self.warnings_kept {
-            self.warnings.clear();
-            self.error_count = 0;
+        self.warnings_kept = keeps_diagnostics(&prepared.plan);
+        if self.warnings_kept {
+            return self.run_beside(prepared, (externals, literals), sink).await;
         }
+        self.warnings.clear();
+        self.error_count = 0;
+        self.run_plan(prepared, (externals, literals), sink).await
+    }
+
+    /// Runs a statement that keeps what the one before has left, unless it has warnings of its own.
+    async fn run_beside<K: Sink>(
+        &mut self,
+        prepared: &Prepared,
+        given: (Vec<Value>, Option<&LiteralRows>),
+        sink: &mut K,
+    ) -> Result<Outcome, Failure> {
+        if matches!(&prepared.plan, Plan::Show(_)) {
+            return self.run_plan(prepared, given, sink).await;
+        }
+        let before = (std::mem::take(&mut self.warnings), std::mem::take(&mut self.error_count));
+        let outcome = self.run_plan(prepared, given, sink).await?;
+        match self.warnings.is_empty() {
+            true => (self.warnings, self.error_count) = before,
+            false => self.warnings_kept = false,
+        }
+        Ok(outcome)
+    }
+
+    async fn run_plan<K: Sink>(
+        &mut self,
+        prepared: &Prepared,
+        (externals, literals): (Vec<Value>, Option<&LiteralRows>),
+        sink: &mut K,
+    ) -> Result<Outcome, Failure> {
         match &prepared.plan {
             Plan::Select(plan) => self.select(plan, &externals, sink).await,
             Plan::Query(plan) => self.run_query(plan, &externals, sink).await,
@@ -690,6 +724,30 @@ enum Given<'a> {
     Parameters(&'a [Value]),
     /// Rows that stand in the text.
     Rows(&'a LiteralRows),
+}
+
+/// True if a table of the plan has a YEAR: constants beside it are read in a way of their own.
+fn reads_years(plan: &Plan) -> bool {
+    let has_year = |table: &crate::table::Table| {
+        table.types.iter().any(|of| of.kind == lats_values::TypeKind::Year)
+    };
+    match plan {
+        Plan::Select(plan) => plan.table.as_ref().is_some_and(|table| has_year(table)),
+        Plan::Query(plan) => plan.sources.iter().any(|source| has_year(&source.table)),
+        Plan::Write(plan) => has_year(&plan.table),
+        Plan::Change(plan) => plan.query.sources.iter().any(|source| has_year(&source.table)),
+        _ => false,
+    }
+}
+
+/// True for statements that read no table: what the statement before has left stays, as in MySQL.
+fn keeps_diagnostics(plan: &Plan) -> bool {
+    match plan {
+        Plan::Show(show) => show.reads_diagnostics(),
+        Plan::Select(select) => select.table.is_none(),
+        Plan::Set(_) => true,
+        _ => false,
+    }
 }
 
 fn ends_transaction(plan: &Plan) -> bool {

@@ -5,6 +5,9 @@ use crate::error;
 use lats_mysql_syntax::tree::{self, ExprId, List, Truth};
 use lats_values::{BinaryOp, ColumnType, Expr, Function, SqlError, TypeKind, UnaryOp, Value};
 
+/// Operators in a row, such as those of `1+1+1`: expressions are as deep as their chains are long.
+const CHAIN_MAX: usize = 2_500;
+
 /// Hexadecimal literals are strings of bytes, and numbers where a number is wanted.
 pub(crate) fn hex_beside(expr: Expr, number: bool) -> Expr {
     match expr {
@@ -75,6 +78,10 @@ impl Binder<'_> {
         let mut pending = Vec::new();
         let mut first = id;
         while let tree::Expr::Binary(op, left, right) = *tree.expr(first) {
+            if pending.len() == CHAIN_MAX {
+                let text = "Thread stack overrun: too many operators in one expression";
+                return Err(error::make(1436, "HY000", text));
+            }
             pending.push((op, left, right));
             first = left;
             if self.is_row(left) || self.is_row(right) {

@@ -107,9 +107,29 @@ fn rules_can_be_switched_off() {
         "SELECT t.name, COUNT(p.id) FROM town t LEFT JOIN person p ON p.town = t.id GROUP BY t.id ORDER BY t.id",
         "SELECT name FROM person WHERE town IN (SELECT id FROM town WHERE name = 'Oslo') AND id < 3 ORDER BY id",
         "SELECT name FROM person WHERE id > 1 ORDER BY name DESC LIMIT 1",
+        "SELECT id, town IN (SELECT id FROM town) AS a, id NOT IN (SELECT town FROM person) AS b FROM person ORDER BY id",
+        "SELECT id, 2 IN (SELECT town FROM person WHERE id < 3) AS c, town IN (SELECT 1 FROM town WHERE id > 9) AS d FROM person ORDER BY id",
+        "SELECT id, (town, id) IN (SELECT town, id FROM person WHERE id > 1) AS e, id > ALL (SELECT id FROM town) AS f FROM person ORDER BY id",
+        "SELECT id, (SELECT COUNT(*) FROM town) AS g, EXISTS (SELECT * FROM town WHERE id = 7) AS h FROM person ORDER BY id",
+        "SELECT t.id, (SELECT MAX(p.name) FROM person p WHERE p.town = t.id) AS i FROM town t ORDER BY t.id",
+        "SELECT d.town, d.n FROM (SELECT town, COUNT(*) AS n FROM person GROUP BY town) d WHERE d.n > 1 OR d.town IS NULL ORDER BY d.n",
+        "SELECT t.name FROM town t LEFT JOIN person p ON p.town = t.id AND p.id > 1 WHERE p.id IS NULL OR p.id = 2 ORDER BY t.id",
     ];
     let answers: Vec<String> = queries.iter().map(|query| desk.run(query)).collect();
-    assert_eq!(answers[0], "Ann|Oslo;Bob|Oslo");
+    let expected = [
+        "Ann|Oslo;Bob|Oslo",
+        "Oslo|2;Rome|0",
+        "Ann;Bob",
+        "Cyd",
+        "1|1|0;2|1|NULL;3|NULL|NULL",
+        "1|0|0;2|0|0;3|0|0",
+        "1|0|0;2|1|0;3|NULL|1",
+        "1|2|0;2|2|0;3|2|0",
+        "1|Bob;2|NULL",
+        "NULL|1;1|2",
+        "Oslo;Rome",
+    ];
+    assert_eq!(answers, expected);
     let rules = [
         "apply_cache",
         "column_pruning",
