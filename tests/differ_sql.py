@@ -612,7 +612,7 @@ class Generator:
         source = clause(" FROM {}", from_)
         types = types or [self.any_type(scope) for _ in range(self.rng.randint(1, 4))]
         where = empty()
-        if self.chance(0.42):
+        if self.chance(0.36):
             where = clause(" WHERE {}", self.predicate(scope, min(depth, 2) + (1 if top else 0)), kind="where")
             self.note("WHERE")
         tail, window = [], empty()

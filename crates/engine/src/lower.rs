@@ -10,6 +10,7 @@ use crate::physical::{
 };
 use crate::rewrite::Rules;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use core::cell::Cell;
 use lats_values::{ColumnType, Expr};
 
 /// Lowers plans of one statement.
@@ -19,6 +20,8 @@ pub struct Lowering<'a> {
     externals: &'a Types,
     sources: Vec<SourceSpec>,
     rules: Rules,
+    /// A column is wanted that nobody makes.
+    is_missing: Cell<bool>,
 }
 
 /// Where the values of columns are: in the row at hand, or in the parameters of the instance.
@@ -31,14 +34,14 @@ struct Place<'p> {
 impl<'a> Lowering<'a> {
     /// For a statement with these columns.
     pub fn new(types: &'a Types, externals: &'a Types, rules: Rules) -> Self {
-        Self { types, externals, sources: Vec::new(), rules }
+        Self { types, externals, sources: Vec::new(), rules, is_missing: Cell::new(false) }
     }
 
-    /// The plan whose rows have these columns.
-    pub fn plan(mut self, rel: &Rel, outputs: &[ColumnId]) -> Plan {
+    /// The plan whose rows have these columns; none if an expression wants a column that is not made below it.
+    pub fn plan(mut self, rel: &Rel, outputs: &[ColumnId]) -> Option<Plan> {
         let root = self.op(rel, &[]);
         let root = narrowed(root, &rel.columns(), outputs);
-        Plan { root, sources: self.sources }
+        (!self.is_missing.get()).then_some(Plan { root, sources: self.sources })
     }
 
     fn type_of(&self, expr: &Scalar) -> ColumnType {
@@ -289,8 +292,8 @@ impl<'a> Lowering<'a> {
                 Some(slot) => slot as u32,
                 None => {
                     let at = place.params.iter().position(|other| *other == column);
-                    // A column that nobody makes is NULL; `ir::check` refuses such plans in tests.
-                    PARAM_BASE + at.map_or(PARAM_BASE - 1, |at| at as u32)
+                    self.is_missing.set(self.is_missing.get() || at.is_none());
+                    PARAM_BASE + at.map_or(0, |at| at as u32)
                 }
             };
             Some(Expr::Column(found))

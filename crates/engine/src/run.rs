@@ -152,11 +152,7 @@ impl<'r> Run<'r> {
     /// Counts rows that were handled; true if it is time to let others work.
     fn spend(&mut self, rows: usize) -> bool {
         self.spent += rows.max(1);
-        if self.spent < ROWS_PER_TURN {
-            return false;
-        }
-        self.spent = 0;
-        true
+        self.spent >= ROWS_PER_TURN
     }
 
     fn eval(&mut self, expr: &Expr, row: &[Value], params: &[Value]) -> Result<Value, SqlError> {
@@ -250,6 +246,7 @@ impl<'p> Machine<'p> {
     /// # Errors
     /// What evaluating expressions gives, and the error for too much memory.
     pub fn step(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
+        run.spent = 0;
         self.root.next(run)
     }
 }

@@ -392,6 +392,7 @@ impl<S: Store> Session<S> {
             parsed: &parsed,
             full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
             strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
+            group_concat_bytes: self.group_concat_bytes(),
             rules: Rules::of(&self.variables.get("optimizer_switch").to_display()),
         };
         let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
@@ -439,6 +440,15 @@ impl<S: Store> Session<S> {
         let fits = usize::from(prepared.parameters) == rows.width
             && matches!(&prepared.plan, Plan::Insert(plan) if plan.is_template(rows.width, &prepared.externals));
         fits.then_some(prepared)
+    }
+
+    fn group_concat_bytes(&self) -> usize {
+        let bytes = match self.variables.get("group_concat_max_len") {
+            Value::Int(bytes) => u64::try_from(bytes).unwrap_or(4),
+            Value::UInt(bytes) => bytes,
+            _ => 1_024,
+        };
+        usize::try_from(bytes.max(4)).unwrap_or(usize::MAX)
     }
 
     /// The plan for values of these types: plans of queries are made for them.

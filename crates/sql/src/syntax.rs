@@ -22,6 +22,8 @@ pub struct Context<'a> {
     pub full_group_by: bool,
     /// `sql_mode` has STRICT_TRANS_TABLES or STRICT_ALL_TABLES.
     pub strict: bool,
+    /// `group_concat_max_len`.
+    pub group_concat_bytes: usize,
     /// What plans may do, of `optimizer_switch`.
     pub rules: Rules,
 }

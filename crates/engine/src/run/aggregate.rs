@@ -113,8 +113,10 @@ impl<'p> Aggregate<'p> {
     /// All rows were added: totals come behind their groups.
     fn finish(&mut self) {
         self.is_built = true;
-        if self.groups.is_empty() && self.spec.keys.is_empty() {
-            let group = self.group(None, Row::new(), 0);
+        // Totals are there also if there are no rows.
+        if self.groups.is_empty() && (self.spec.keys.is_empty() || self.spec.rollup) {
+            let keys = self.spec.keys.iter().map(|_| Value::Null).collect();
+            let group = self.group(None, keys, 0);
             self.groups.push(group);
         }
         if self.spec.rollup {

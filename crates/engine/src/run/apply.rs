@@ -8,7 +8,7 @@ use crate::physical::{ApplyOutput, EqualPair, Op};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use lats_base::map::Map;
-use lats_values::{Expr, SqlError, Value, group_key};
+use lats_values::{Expr, SqlError, Value};
 
 /// What is applied how.
 pub(super) struct Spec<'p> {
@@ -29,6 +29,8 @@ struct Instance<'p> {
     /// The bytes of the parameters, if the answer is to be kept for rows with the same.
     key: Option<Vec<u8>>,
     found: Found,
+    /// Memory that its operators hold.
+    held: usize,
 }
 
 /// What an instance has found.
@@ -83,23 +85,27 @@ impl<'p> Apply<'p> {
         let mut key = None;
         if keeps {
             let mut bytes = Vec::new();
-            group_key(&given, &mut bytes);
+            given.iter().for_each(|value| append_exact(value, &mut bytes));
             if let Some(found) = self.known.get(&bytes) {
                 let found = found.clone();
-                self.running.push_back(Instance { left, node: None, key: None, found });
+                self.running.push_back(Instance { left, node: None, key: None, found, held: 0 });
                 return Ok(());
             }
             key = Some(bytes);
         }
         let node = Some(build(self.spec.right, &Params::from(given)));
-        self.running.push_back(Instance { left, node, key, found: Found::default() });
+        let found = Found::default();
+        self.running.push_back(Instance { left, node, key, found, held: 0 });
         Ok(())
     }
 
     /// Steps an instance until it is through or waits; false if it waits.
     fn step(&self, run: &mut Run<'_>, at: &mut Instance<'p>) -> Result<Stepped, SqlError> {
         while let Some(node) = &mut at.node {
-            let rows = match node.next(run)? {
+            let before = run.bytes;
+            let polled = node.next(run)?;
+            at.held += run.bytes.saturating_sub(before);
+            let rows = match polled {
                 Poll::Rows(rows) => rows,
                 Poll::Pending => return Ok(Stepped::Waits),
                 Poll::Yield => return Ok(Stepped::Yields),
@@ -196,7 +202,7 @@ impl<'p> Apply<'p> {
         {
             run.spend(1);
             let found = self.once.find(run, &self.spec, &left, &self.params)?;
-            self.finish(Instance { left, node: None, key: None, found }, &mut out);
+            self.finish(Instance { left, node: None, key: None, found, held: 0 }, &mut out);
         }
         Ok(Poll::Rows(out))
     }
@@ -213,11 +219,33 @@ impl<'p> Apply<'p> {
             && let Some(instance) = running.pop_front()
         {
             run.spend(1);
+            run.release(instance.held);
             self.finish(instance, &mut out);
         }
         self.running = running;
         Ok((out, yields))
     }
+}
+
+/// Appends bytes that are the same for the same value only: a subquery may tell apart what a collation does not.
+fn append_exact(value: &Value, key: &mut Vec<u8>) {
+    let (tag, text): (u8, Option<Vec<u8>>) = match value {
+        Value::Null => (0, None),
+        Value::Int(_) => (1, value.to_text()),
+        Value::UInt(_) => (2, value.to_text()),
+        Value::Float(number) => (3, Some(number.to_bits().to_be_bytes().to_vec())),
+        Value::Double(number) => (4, Some(number.to_bits().to_be_bytes().to_vec())),
+        Value::Decimal(_) => (5, value.to_text()),
+        Value::Text(..) => (6, value.to_text()),
+        Value::Bytes(_) => (7, value.to_text()),
+        Value::Date(_) => (8, value.to_text()),
+        Value::Time(_) => (9, value.to_text()),
+        Value::DateTime(_) => (10, value.to_text()),
+    };
+    let text = text.unwrap_or_default();
+    key.push(tag);
+    key.extend_from_slice(&text.len().to_be_bytes());
+    key.extend_from_slice(&text);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -83,6 +83,7 @@ impl<'p> HashJoin<'p> {
             partners.push(at);
             at = self.next.get(at as usize).copied().unwrap_or(NONE);
         }
+        run.spend(partners.len());
         for at in partners.into_iter().rev() {
             let Some(right) = self.rows.get(at as usize) else { continue };
             if let Some(residual) = self.spec.residual

@@ -5,7 +5,7 @@ use crate::physical::Op;
 use alloc::format;
 use alloc::{sync::Arc, vec::Vec};
 use lats_base::map::Map;
-use lats_values::{ColumnType, Expr, SqlError, group_key, present};
+use lats_values::{ColumnType, ConvertContext, Expr, SqlError, convert_to_column, group_key};
 
 /// What is found how.
 pub(super) struct Spec<'p> {
@@ -24,7 +24,11 @@ pub(super) struct Recursive<'p> {
     seen: Map<Vec<u8>, ()>,
     /// Rows that this step has found: the next step sees them.
     found: Vec<Row>,
+    /// Rows that the step before has found: this step sees them.
+    current: Arc<Vec<Row>>,
     steps: u64,
+    /// Memory that the operators of this step hold.
+    held: usize,
     left: Option<u64>,
     is_done: bool,
 }
@@ -32,15 +36,22 @@ pub(super) struct Recursive<'p> {
 impl<'p> Recursive<'p> {
     pub(super) fn new(anchor: Node<'p>, spec: Spec<'p>, params: Params) -> Self {
         let (seen, found) = (Map::default(), Vec::new());
-        Self { node: anchor, spec, params, seen, found, steps: 0, left: None, is_done: false }
+        let current = Arc::default();
+        let (steps, held, left, is_done) = (0, 0, None, false);
+        Self { node: anchor, spec, params, seen, found, current, steps, held, left, is_done }
     }
 
     /// Rows that count, as rows of the result.
     fn take(&mut self, run: &mut Run<'_>, rows: Vec<Row>) -> Result<Vec<Row>, SqlError> {
         let mut out = Vec::with_capacity(rows.len());
         for row in rows {
-            let typed = row.into_iter().zip(self.spec.types);
-            let row: Row = typed.map(|(value, of)| present(value, of)).collect();
+            let mut typed = Row::with_capacity(row.len());
+            for (value, of) in row.into_iter().zip(self.spec.types) {
+                // The columns have the anchor's types, as those of a table.
+                let mut context = ConvertContext::new(true, "", 1);
+                typed.push(convert_to_column(value, of, &mut context)?);
+            }
+            let row = typed;
             if self.spec.distinct {
                 let mut key = Vec::new();
                 group_key(&row, &mut key);
@@ -72,7 +83,8 @@ impl<'p> Recursive<'p> {
             return Err(SqlError::new(3636, *b"HY000", text));
         }
         run.release(found.iter().map(|row| row_bytes(row)).sum());
-        run.working.insert(self.spec.id, Arc::new(found));
+        self.current = Arc::new(found);
+        run.release(core::mem::take(&mut self.held));
         self.node = build(self.spec.step, &self.params);
         Ok(true)
     }
@@ -87,7 +99,12 @@ impl Operator for Recursive<'_> {
         };
         self.left = Some(left);
         while !self.is_done && left > 0 {
-            match self.node.next(run)? {
+            // Other instances of the same recursion may run in turn with this one.
+            run.working.insert(self.spec.id, Arc::clone(&self.current));
+            let before = run.bytes;
+            let polled = self.node.next(run)?;
+            self.held += run.bytes.saturating_sub(before);
+            match polled {
                 Poll::Rows(rows) => {
                     let tired = run.spend(rows.len());
                     let mut out = self.take(run, rows)?;

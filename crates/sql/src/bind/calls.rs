@@ -125,6 +125,7 @@ impl Binder<'_> {
         let mut spec = AggregateSpec::new(kind, types);
         spec.distinct = call.is_distinct;
         if kind == AggregateKind::GroupConcat {
+            spec.max_bytes = self.context.group_concat_bytes;
             if call.separator.is_some() {
                 spec.separator = self.name(call.separator)?.to_owned();
             }

@@ -35,6 +35,8 @@ pub struct FoundTarget {
     pub first: usize,
     /// Columns, their new values, and the places of the values in the query's rows.
     pub assignments: Vec<(u16, Expr, usize)>,
+    /// A value with a subquery reads a column that is assigned before it.
+    pub reads_new_values: bool,
 }
 
 /// The query and what it is for.
@@ -115,14 +117,17 @@ impl<'a> Binder<'a> {
             let base = of.first;
             outputs.extend(keys.iter().map(|at| (ColumnId(base + u32::from(*at)), String::new())));
             let mut assignments = Vec::new();
+            let (mut before, mut reads_new_values) = (Vec::new(), false);
             for (_, position, value) in assigned.iter().filter(|(of, ..)| *of == source) {
                 let of_type = self.type_of(value);
                 let column = self.column("", of_type, None);
                 items.push((column, value.clone()));
                 assignments.push((*position, value.clone(), outputs.len()));
+                reads_new_values |= self.reads_by_subquery(value, &before);
+                before.push(ColumnId(base + u32::from(*position)));
                 outputs.push((column, String::new()));
             }
-            found.push(FoundTarget { source, first, assignments });
+            found.push(FoundTarget { source, first, assignments, reads_new_values });
         }
         let keys = self.order_keys(change.order)?;
         let block = self.block();
@@ -134,6 +139,21 @@ impl<'a> Binder<'a> {
         }
         rel = self.ordered(rel, keys, change.limit)?;
         Ok(Found { query: BoundQuery { rel, outputs, select: None }, targets: found })
+    }
+
+    /// True if a value has a subquery, and reads one of these columns, in the subquery or beside it.
+    fn reads_by_subquery(&mut self, value: &Expr, columns: &[ColumnId]) -> bool {
+        let used = walk::columns_of(value);
+        let block = self.block();
+        let pending = block.below.iter().chain(&block.above);
+        let own: Vec<_> =
+            pending.filter(|p| p.column().is_some_and(|column| used.contains(&column))).collect();
+        let within = own.iter().any(|p| {
+            let mut free = walk::free_columns(&p.rel);
+            p.on.iter().for_each(|on| walk::add_columns(on, &mut free));
+            columns.iter().any(|column| free.contains(column))
+        });
+        !own.is_empty() && (within || columns.iter().any(|column| used.contains(column)))
     }
 
     /// Rows of expressions in which there are subqueries of this block.

@@ -211,6 +211,8 @@ impl Binder<'_> {
             if let Some(column) = self.columns.get_mut(id.0 as usize) {
                 column.block = block;
             }
+            // Out here it is a column like others.
+            self.call_columns.remove(id);
             columns.push((name.clone(), *id));
         }
         Ok(Scope::of_table(None, alias, columns))
@@ -239,7 +241,7 @@ impl Binder<'_> {
             _ => None,
         };
         let (mut scope, mut on) = match &merged {
-            Some(names) => self.merge(&left.1, &right.1, names, turned)?,
+            Some(names) => self.merge(&left.1, &right.1, names, (turned, natural))?,
             None => (left.1.clone().join(right.1.clone())?, None),
         };
         let mut pending = Vec::new();
@@ -249,6 +251,11 @@ impl Binder<'_> {
             scope = std::mem::replace(&mut self.block().scope, before);
             let (bound, below) = bound?;
             (on, pending) = (Some(bound), below);
+        }
+        let free = walk::free_columns(&right.0);
+        if turned && left.0.columns().iter().any(|column| free.contains(column)) {
+            let text = "INNER or LEFT JOIN must be used for LATERAL references made by this table";
+            return Err(error::make(3809, "HY000", text));
         }
         let (rel, nulls) = match turned {
             false => (join_rel(outer, left.0, right.0, on, pending), right.1),
@@ -289,7 +296,7 @@ impl Binder<'_> {
         left: &Scope,
         right: &Scope,
         names: &[String],
-        turned: bool,
+        (turned, natural): (bool, bool),
     ) -> Result<(Scope, Option<Scalar>), SqlError> {
         let mut terms = Vec::with_capacity(names.len());
         let mut pairs = Vec::with_capacity(names.len());
@@ -315,8 +322,11 @@ impl Binder<'_> {
                 Visible { name: shown.clone(), id }
             })
             .collect();
-        visible.extend(left.visible.iter().filter(is_merged).cloned());
-        visible.extend(right.visible.iter().filter(is_merged).cloned());
+        // MySQL turns NATURAL RIGHT JOIN round, columns included.
+        let sides = if turned && natural { [right, left] } else { [left, right] };
+        for side in sides {
+            visible.extend(side.visible.iter().filter(is_merged).cloned());
+        }
         let on = super::balanced(terms, lats_values::BinaryOp::And);
         Ok((Scope { tables, visible }, on))
     }

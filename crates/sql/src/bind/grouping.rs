@@ -102,6 +102,10 @@ impl Binder<'_> {
             block: block.number,
             counts_all: select.options.calc_found_rows && depth == 2,
         };
+        let has_subqueries = !parts.above.is_empty() || !parts.below.is_empty();
+        if !parts.rollup.is_empty() && has_subqueries {
+            return Err(error::not_supported("subqueries beside WITH ROLLUP"));
+        }
         self.check_grouping(&parts)?;
         check::distinct_order(&parts)?;
         self.assemble(parts)
@@ -176,6 +180,9 @@ impl Binder<'_> {
     ) -> Result<Vec<(ColumnId, ColumnId)>, SqlError> {
         if !select.with_rollup {
             return Ok(Vec::new());
+        }
+        if keys.iter().any(|key| !matches!(key, Expr::Column(_))) {
+            return Err(error::not_supported("WITH ROLLUP over expressions"));
         }
         let mut rollup = Vec::with_capacity(keys.len());
         for key in keys {
@@ -256,14 +263,14 @@ impl Binder<'_> {
         rel = Self::apply(rel, parts.above);
         rel = rel.filter(parts.having);
         rel = windows::windows(rel, parts.windows);
+        let below: std::collections::BTreeSet<ColumnId> = rel.columns().into_iter().collect();
         let mut items = Vec::new();
         let mut outputs: Vec<(ColumnId, String)> = Vec::with_capacity(parts.outputs.len());
         let mut made: Vec<(Scalar, ColumnId)> = Vec::new();
         for output in parts.outputs {
             let id = match &output.expr {
-                Expr::Column(number) if *number < lats_engine::ir::EXTERNAL_BASE => {
-                    ColumnId(*number)
-                }
+                // Columns of outer queries become columns of this one.
+                Expr::Column(number) if below.contains(&ColumnId(*number)) => ColumnId(*number),
                 expr => {
                     let column_type = self.type_of(expr);
                     let value = expr.clone();

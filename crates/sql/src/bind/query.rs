@@ -32,6 +32,8 @@ pub struct Common<'a> {
     name: String,
     columns: Option<Vec<String>>,
     kind: CommonKind<'a>,
+    /// It may name itself: WITH RECURSIVE.
+    is_recursive: bool,
     /// The blocks around WITH: the query sees these only.
     blocks: usize,
 }
@@ -52,6 +54,9 @@ impl<'a> Binder<'a> {
     pub fn bind_query(&mut self, id: QueryId, hidden: usize) -> Result<BoundQuery, SqlError> {
         self.enter()?;
         let query = self.tree().query(id);
+        if !query.locks.is_empty() && self.blocks.len() > 1 {
+            return Err(error::not_supported("FOR UPDATE and FOR SHARE in subqueries"));
+        }
         let commons = self.commons.len();
         let with = match &query.with {
             Some(with) => self.with(with, hidden),
@@ -76,13 +81,14 @@ impl<'a> Binder<'a> {
             let columns = self.column_names(&table.columns)?;
             let kind = CommonKind::Query(table.query, hidden, std::marker::PhantomData);
             let blocks = self.blocks.len();
-            let common = Common { name: name.to_owned(), columns, kind, blocks };
-            if with.is_recursive {
-                // Its own name is known within it.
-                self.commons.push(Common { name: name.to_owned(), ..common });
-            } else {
-                self.commons.push(common);
-            }
+            let is_recursive = with.is_recursive;
+            self.commons.push(Common {
+                name: name.to_owned(),
+                columns,
+                kind,
+                is_recursive,
+                blocks,
+            });
         }
         Ok(())
     }
@@ -128,8 +134,8 @@ impl<'a> Binder<'a> {
 
     /// True if the query of a common table names it.
     fn is_recursive(&self, at: usize, query: QueryId) -> bool {
-        let name = &self.commons[at].name;
-        super::recursion::names_itself(self.tree(), query, name)
+        let common = &self.commons[at];
+        common.is_recursive && super::recursion::names_itself(self.tree(), query, &common.name)
     }
 
     fn common_query(
@@ -139,7 +145,8 @@ impl<'a> Binder<'a> {
         common: &Common<'a>,
     ) -> Result<BoundQuery, SqlError> {
         // Blocks around WITH are seen, but not the one whose FROM names the table.
-        if !super::recursion::names_itself(self.tree(), query, &common.name) {
+        let names_itself = super::recursion::names_itself(self.tree(), query, &common.name);
+        if !common.is_recursive || !names_itself {
             return self.bind_query(query, hidden);
         }
         self.recursive(query, hidden, common)
@@ -168,6 +175,9 @@ impl<'a> Binder<'a> {
             ));
         }
         let none: Clauses<'_> = (&[], None);
+        if found.limit.as_ref().is_some_and(|limit| limit.offset.is_some()) {
+            return Err(error::not_supported("OFFSET of a recursive common table"));
+        }
         let place = self.commons.len().saturating_sub(1);
         let hide = self.commons.split_off(place);
         let anchor = self.body(split.anchor, none, hidden);
@@ -205,6 +215,7 @@ impl<'a> Binder<'a> {
         let mut all: Option<BoundQuery> = None;
         for step in steps {
             let next = self.body(*step, (&[], None), hidden)?;
+            check_step(&next)?;
             all = Some(match all {
                 None => next,
                 Some(before) => self.set_operation(SetOp::Union, true, before, next)?,
@@ -474,6 +485,32 @@ impl Binder<'_> {
     pub(super) fn allow_aggregates(&mut self) {
         self.block().aggregates = Aggregates::Allowed;
     }
+}
+
+/// What the recursive part of a common table may not have.
+///
+/// # Errors
+/// 3575, 3577.
+fn check_step(step: &BoundQuery) -> Result<(), SqlError> {
+    let Some(select) = &step.select else {
+        return Err(error::not_supported("this form of a recursive common table"));
+    };
+    if select.is_grouped || !select.windows.is_empty() || select.distinct {
+        let text = "Recursive Common Table Expression can contain neither aggregation nor window functions in recursive query block";
+        return Err(error::make(3575, "HY000", text));
+    }
+    let in_from = count_working(&select.from);
+    if in_from != 1 || count_working(&step.rel) != 1 {
+        let text = "In recursive query block of Recursive Common Table Expression, the recursive table must be referenced only once, and \
+                    not in any subquery";
+        return Err(error::make(3577, "HY000", text));
+    }
+    Ok(())
+}
+
+fn count_working(rel: &Rel) -> usize {
+    let below: usize = rel.inputs().into_iter().map(count_working).sum();
+    below + usize::from(matches!(rel, Rel::Working { .. }))
 }
 
 /// 1222.

@@ -77,6 +77,9 @@ impl Binder<'_> {
         if let Some(known) = self.known_subquery(query) {
             return Ok(known);
         }
+        if self.tree().query(query).limit.is_some() {
+            return Err(crate::error::not_supported("LIMIT & IN/ALL/ANY/SOME subquery"));
+        }
         let (rel, columns) = self.subquery(query)?;
         if columns.len() != left.len() {
             return Err(operand_columns(left.len()));

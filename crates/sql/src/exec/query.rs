@@ -21,7 +21,9 @@ impl<S: Store> Session<S> {
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
         let Some(names) = &plan.into else {
-            let count = self.produce(plan, externals, sink, true).await?;
+            let most = self.variables.changed_number("sql_select_limit");
+            let most = most.filter(|_| !plan.is_limited).map(|most| most.max(0).unsigned_abs());
+            let count = self.produce_some(plan, externals, sink, (true, most)).await?;
             if !sink.has_begun() {
                 sink.begin(&plan.columns);
             }
@@ -53,8 +55,17 @@ impl<S: Store> Session<S> {
         sink: &mut K,
         ends: bool,
     ) -> Result<u64, Failure> {
-        let unlimited = self.variables.changed_number("sql_select_limit");
-        let most = unlimited.filter(|_| !plan.is_limited).map(|most| most.max(0).unsigned_abs());
+        self.produce_some(plan, externals, sink, (ends, None)).await
+    }
+
+    /// The same, with so many rows at most.
+    async fn produce_some<K: Sink>(
+        &mut self,
+        plan: &QueryPlan,
+        externals: &[Value],
+        sink: &mut K,
+        (ends, most): (bool, Option<u64>),
+    ) -> Result<u64, Failure> {
         let mut left = most.unwrap_or(u64::MAX);
         // With SQL_CALC_FOUND_ROWS all rows are counted, and only some are sent.
         let (mut skip, mut send) = match &plan.counted {
@@ -91,6 +102,8 @@ impl<S: Store> Session<S> {
                     }
                     left = left.saturating_sub(rows.len() as u64);
                     sink.flush().await?;
+                    // A sink that keeps rows never waits.
+                    tokio::task::consume_budget().await;
                 }
             }
         }

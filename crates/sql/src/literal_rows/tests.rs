@@ -22,6 +22,7 @@ fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
         parsed: &parsed,
         full_group_by: true,
         strict: true,
+        group_concat_bytes: 1_024,
         rules: crate::optimizer_switch::Rules::default(),
     };
     let mut binder = Binder::new(&context);

@@ -162,6 +162,10 @@ fn finish(
         let table = &binder.source(target.source).table;
         check_not_system(&table.def.database)?;
         refuse_reading(target.source, &binder)?;
+        if !several && target.reads_new_values {
+            let what = "subqueries in SET beside columns that are assigned before";
+            return Err(error::not_supported(what));
+        }
     }
     let sources: Vec<SourceId> = targets.iter().map(|target| target.source).collect();
     let targets = targets

@@ -2,6 +2,7 @@
 
 use super::query::QueryPlan;
 use super::write::update_value;
+use crate::bind::query::BoundQuery;
 use crate::bind::{Binder, hex_beside};
 use crate::error;
 use crate::expr::{EXTERNAL_BASE, External};
@@ -111,14 +112,19 @@ pub fn plan(
             Vec::new()
         }
     };
+    let mut bound_rows = None;
     if binder.has_subqueries() {
-        query = Some(Arc::new(rows_query(&rows, &mut binder)?));
+        bound_rows = Some(rows_query(&rows, &mut binder)?);
         rows = Vec::new();
     }
     read_hex(&mut rows, &columns, &table);
     let sources = sources(&table, &columns)?;
     let names_columns = rows.iter().flatten().any(names_columns);
     let conflict = on_conflict(insert, &table, &mut binder)?;
+    // Plans of queries number what they ask for behind all values from outside.
+    if let Some(bound) = bound_rows {
+        query = Some(Arc::new(super::query::finish(bound, &mut binder)?));
+    }
     binder.check_limits()?;
     let strict = context.strict && !insert.is_ignore;
     let parameters = binder.parameters();
@@ -207,7 +213,7 @@ fn cell(value: ExprId, binder: &mut Binder<'_>) -> Result<Cell, SqlError> {
 }
 
 /// Rows with subqueries in their values: they are the rows of a query.
-fn rows_query(rows: &[Vec<Cell>], binder: &mut Binder<'_>) -> Result<QueryPlan, SqlError> {
+fn rows_query(rows: &[Vec<Cell>], binder: &mut Binder<'_>) -> Result<BoundQuery, SqlError> {
     let mut exprs = Vec::with_capacity(rows.len());
     for row in rows {
         let values = row.iter().map(|cell| match cell {
@@ -216,8 +222,7 @@ fn rows_query(rows: &[Vec<Cell>], binder: &mut Binder<'_>) -> Result<QueryPlan, 
         });
         exprs.push(values.collect::<Result<Vec<Expr>, SqlError>>()?);
     }
-    let bound = binder.rows_of(exprs)?;
-    super::query::finish(bound, binder)
+    binder.rows_of(exprs)
 }
 
 /// The query of INSERT … SELECT.
@@ -226,6 +231,7 @@ fn source_query(
     width: usize,
     binder: &mut Binder<'_>,
 ) -> Result<QueryPlan, SqlError> {
+    super::query::refuse_locks(id, &binder.context)?;
     // The query does not see the table that is written.
     let bound = binder.bind_query(id, 1)?;
     if bound.outputs.len() != width {

@@ -85,7 +85,8 @@ pub fn plan(
     let bound = binder.bind_query(id, 0)?;
     binder.check_limits()?;
     let parameters = binder.parameters();
-    let locks = Locks::of(query, &binder)?;
+    let block = bound.select.as_ref().map(|select| select.block);
+    let locks = Locks::of(query, block, &binder)?;
     if into.is_none()
         && context.rules.short_way
         && let Some(select) = &bound.select
@@ -109,6 +110,17 @@ pub fn plan(
     Ok((Plan::Query(Box::new(plan)), binder.externals, parameters))
 }
 
+/// Locking clauses of queries within other statements are refused.
+///
+/// # Errors
+/// 1235.
+pub fn refuse_locks(id: QueryId, context: &Context<'_>) -> Result<(), SqlError> {
+    match context.tree().query(id).locks.is_empty() {
+        true => Ok(()),
+        false => Err(error::not_supported("FOR UPDATE and FOR SHARE here")),
+    }
+}
+
 /// Plans CREATE TABLE … SELECT.
 ///
 /// # Errors
@@ -119,6 +131,7 @@ pub fn plan_create_as(
     external_types: &[ColumnType],
 ) -> Result<Planned, SqlError> {
     let mut binder = Binder::new(context).with_external_types(external_types);
+    refuse_locks(id, context)?;
     let bound = binder.bind_query(id, 0)?;
     binder.check_limits()?;
     let parameters = binder.parameters();
@@ -134,6 +147,8 @@ pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<Query
     let rel = rewrite::all(bound.rel, &outputs, &binder.types, rules.engine);
     let lowering = Lowering::new(&binder.types, binder.external_types, rules.engine);
     let plan = lowering.plan(&rel, &outputs);
+    let refused = || error::not_supported("this combination of subqueries, windows and groups");
+    let plan = plan.ok_or_else(refused)?;
     let externals = u32::try_from(binder.externals.len()).unwrap_or(u32::MAX);
     let sources = plan.sources.iter();
     let sources =
@@ -225,10 +240,11 @@ struct Locks {
 impl Locks {
     /// # Errors
     /// 3568 for OF a table that is not there.
-    fn of(query: &Query, binder: &Binder<'_>) -> Result<Self, SqlError> {
+    fn of(query: &Query, block: Option<u32>, binder: &Binder<'_>) -> Result<Self, SqlError> {
+        if block.is_none() && !query.locks.is_empty() {
+            return Err(error::not_supported("FOR UPDATE and FOR SHARE of this form of query"));
+        }
         let mut clauses = Vec::with_capacity(query.locks.len());
-        // The query's own tables are those of its first block; subqueries lock with clauses of their own.
-        let block = binder.sources.first().map(|source| source.block);
         for lock in &query.locks {
             let mut of = Vec::with_capacity(lock.of.len());
             for table in &lock.of {

@@ -115,7 +115,7 @@ impl<S: Store> Session<S> {
                 if name == "autocommit" && !before && self.autocommit() {
                     self.commit().await?;
                 }
-                if matches!(name, "sql_mode" | "optimizer_switch") {
+                if matches!(name, "sql_mode" | "optimizer_switch" | "group_concat_max_len") {
                     self.forget_plans();
                 }
             }

@@ -173,3 +173,31 @@ fn rows_are_counted() {
          => 2",
     );
 }
+
+#[test]
+fn columns_of_outer_queries() {
+    people().check(
+        "SELECT (SELECT id) AS a, (SELECT town FROM town WHERE id = 2) AS b FROM person ORDER BY person.id
+         => 1|1;2|1;3|NULL
+         SELECT (SELECT SUM(p.id)) FROM person p
+         => 6
+         SELECT id, (WITH RECURSIVE c AS (SELECT person.id AS n UNION ALL SELECT n + 1 FROM c WHERE n < 4) SELECT COUNT(*) FROM c) AS n FROM person ORDER BY id
+         => 1|4;2|3;3|2
+         WITH town AS (SELECT id + 10 AS id FROM town) SELECT id FROM town ORDER BY id
+         => 11;12
+         WITH RECURSIVE c AS (SELECT 10 AS n UNION ALL SELECT n / 2 FROM c WHERE n > 2) SELECT n FROM c
+         => 10;5;3;2
+         WITH RECURSIVE c AS (SELECT 1 AS n UNION ALL SELECT COUNT(*) FROM c) SELECT n FROM c
+         => ERROR 3575 …
+         WITH RECURSIVE c AS (SELECT 1 AS n UNION ALL SELECT a.n + 1 FROM c a JOIN c b) SELECT n FROM c
+         => ERROR 3577 …
+         SELECT id FROM person WHERE id IN (SELECT id FROM town LIMIT 1)
+         => ERROR 1235 …
+         SELECT town, COUNT(*) FROM person WHERE id > 9 GROUP BY town WITH ROLLUP
+         => NULL|0
+         UPDATE person SET id = id + 10, town = (SELECT MAX(id) FROM town WHERE id < person.id)
+         => ERROR 1235 …
+         SELECT id, ROW_NUMBER() OVER (ORDER BY id) IN (SELECT 1) FROM person
+         => ERROR 1235 …",
+    );
+}

@@ -1,7 +1,7 @@
 //! BIT_AND, BIT_OR and BIT_XOR: over whole numbers, and byte by byte over byte strings.
 
 use super::AggregateKind;
-use crate::{ColumnType, EvalContext, SqlError, Value, expr::to_integer};
+use crate::{ColumnType, EvalContext, SqlError, TypeKind, Value, expr::to_integer};
 use alloc::{string::String, vec::Vec};
 
 /// Longest byte string that is taken.
@@ -26,7 +26,9 @@ enum SoFar {
 impl Bits {
     pub(super) fn new(kind: AggregateKind, input: Option<&ColumnType>) -> Self {
         let neutral = if kind == AggregateKind::BitAnd { u64::MAX } else { 0 };
-        let bytes = input.filter(|of| of.kind.is_bytes());
+        // NULL has no bytes: it is a number here.
+        let is_null = |of: &ColumnType| of.kind == TypeKind::VarBinary { bytes: 0 };
+        let bytes = input.filter(|of| of.kind.is_bytes() && !is_null(of));
         let so_far = if bytes.is_some() { SoFar::Bytes(None) } else { SoFar::Number(neutral) };
         Self { kind, so_far, width: bytes.map_or(0, |of| of.kind.max_variable_bytes()) }
     }

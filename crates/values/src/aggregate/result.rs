@@ -21,7 +21,11 @@ fn of_parts(kind: AggregateKind, args: &[ColumnType], max_bytes: usize) -> Colum
         Min | Max | AnyValue => ColumnType { nullable: true, ..input },
         Sum | Avg => sum_type(&input, kind == Avg),
         StdPop | StdSamp | VarPop | VarSamp => ColumnType::new(TypeKind::Double),
-        BitAnd | BitOr | BitXor if input.kind.is_bytes() => input.not_null(),
+        BitAnd | BitOr | BitXor
+            if input.kind.is_bytes() && input.kind != (TypeKind::VarBinary { bytes: 0 }) =>
+        {
+            input.not_null()
+        }
         BitAnd | BitOr | BitXor => bigint().unsigned().not_null(),
         GroupConcat => concat_type(args, max_bytes),
     }
