@@ -2,6 +2,8 @@
 
 mod join;
 
+pub use join::key_class;
+
 use crate::ir::{
     ApplyKind, Bound, ColumnId, EXTERNAL_BASE, Frame, Rel, Scalar, Scan, SortKey, Types, walk,
 };

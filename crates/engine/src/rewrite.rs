@@ -1,7 +1,14 @@
 //! Rewrites: each gives the same rows as before.
 
 pub mod columns;
+mod common;
+mod equal;
+pub mod facts;
+mod grouped;
+mod lift;
+mod narrow;
 pub mod push;
+mod semi;
 
 use crate::ir::{ColumnId, Rel, Types};
 
@@ -18,18 +25,60 @@ pub struct Rules {
     pub key_join: bool,
     /// Results of subqueries are kept for rows with the same parameters.
     pub apply_cache: bool,
+    /// Subqueries that only decide about rows become semi-joins and anti-joins.
+    pub semi_join: bool,
+    /// Subqueries with aggregate functions become joins with groups.
+    pub grouped_join: bool,
+    /// Outer joins whose rows without partners are left out are inner joins.
+    pub outer_to_inner: bool,
+    /// What is said of one column is said of those that are equal to it.
+    pub equal_columns: bool,
+    /// What all alternatives of a condition have in common stands beside them.
+    pub common_terms: bool,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { filters: true, columns: true, hash_join: true, key_join: true, apply_cache: true }
+        Self {
+            filters: true,
+            columns: true,
+            hash_join: true,
+            key_join: true,
+            apply_cache: true,
+            semi_join: true,
+            grouped_join: true,
+            outer_to_inner: true,
+            equal_columns: true,
+            common_terms: true,
+        }
     }
 }
 
+/// What rewrites know of a statement.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The types of its columns.
+    pub types: &'a Types,
+    /// The types of values from outside, as far as they are known.
+    pub externals: &'a Types,
+    /// What they may do.
+    pub rules: Rules,
+}
+
 /// All rewrites, in their order. The columns are those that are wanted of the result.
-pub fn all(mut rel: Rel, wanted: &[ColumnId], types: &Types, rules: Rules) -> Rel {
+pub fn all(mut rel: Rel, wanted: &[ColumnId], context: Context<'_>) -> Rel {
+    let rules = context.rules;
+    if rules.columns {
+        rel = narrow::dropped(rel);
+    }
+    if rules.semi_join {
+        rel = semi::joins(rel, wanted, context.types);
+    }
+    if rules.grouped_join {
+        rel = grouped::joins(rel, context.types);
+    }
     if rules.filters {
-        rel = push::filters(rel, types);
+        rel = push::filters(rel, context);
     }
     if rules.columns {
         rel = columns::prune(rel, wanted);

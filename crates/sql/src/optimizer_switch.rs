@@ -20,8 +20,22 @@ impl Default for Rules {
 }
 
 /// MySQL's flags that LatsDB has no use for: they are taken, and shown.
-const OTHERS: [&str; 6] =
-    ["derived_merge", "index_merge", "materialization", "mrr", "semijoin", "subquery_to_derived"];
+const OTHERS: [&str; 4] = ["derived_merge", "index_merge", "materialization", "mrr"];
+
+/// Ours, in the order in which they are shown.
+pub const NAMES: [&str; 11] = [
+    "apply_cache",
+    "column_pruning",
+    "common_terms",
+    "condition_pushdown",
+    "equal_columns",
+    "hash_join",
+    "key_join",
+    "outer_to_inner",
+    "semijoin",
+    "single_table",
+    "subquery_to_derived",
+];
 
 impl Rules {
     fn flag(&mut self, name: &str) -> Option<&mut bool> {
@@ -31,6 +45,11 @@ impl Rules {
             "hash_join" => &mut self.engine.hash_join,
             "key_join" => &mut self.engine.key_join,
             "apply_cache" => &mut self.engine.apply_cache,
+            "common_terms" => &mut self.engine.common_terms,
+            "equal_columns" => &mut self.engine.equal_columns,
+            "outer_to_inner" => &mut self.engine.outer_to_inner,
+            "semijoin" => &mut self.engine.semi_join,
+            "subquery_to_derived" => &mut self.engine.grouped_join,
             "single_table" => &mut self.short_way,
             _ => return None,
         })
@@ -38,19 +57,11 @@ impl Rules {
 
     /// All flags as the variable shows them.
     pub fn shown(mut self) -> String {
-        let names = [
-            "apply_cache",
-            "column_pruning",
-            "condition_pushdown",
-            "hash_join",
-            "key_join",
-            "single_table",
-        ];
         let flag = |name: &&str| {
             let is_on = self.flag(name).is_none_or(|flag| *flag);
             format!("{name}={}", if is_on { "on" } else { "off" })
         };
-        names.iter().map(flag).collect::<Vec<_>>().join(",")
+        NAMES.iter().map(flag).collect::<Vec<_>>().join(",")
     }
 
     /// What the variable says.

@@ -7,6 +7,7 @@ mod dml;
 mod named;
 mod queries;
 mod refusals;
+mod rewrites;
 mod schema;
 mod transactions;
 mod unique;

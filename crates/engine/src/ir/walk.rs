@@ -1,6 +1,6 @@
 //! Walks over plans and expressions.
 
-use super::{Bound, ColumnId, EXTERNAL_BASE, Rel, Scalar, SortKey};
+use super::{ApplyKind, Bound, ColumnId, EXTERNAL_BASE, JoinKind, Rel, Scalar, SortKey};
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use lats_values::Expr;
 
@@ -248,6 +248,29 @@ fn add_free(rel: &Rel, free: &mut BTreeSet<ColumnId>) {
         own.remove(&column);
     }
     free.extend(own);
+}
+
+/// True if the plan makes this column, and no outer join or group without rows puts NULL in its place.
+pub fn always_made(rel: &Rel, column: ColumnId) -> bool {
+    match rel {
+        Rel::Scan(scan) => scan.has(column),
+        Rel::Join { kind: JoinKind::Left, left, .. }
+        | Rel::Apply { kind: ApplyKind::Join(JoinKind::Left), left, .. } => {
+            always_made(left, column)
+        }
+        Rel::Extend { input, items } => {
+            items.iter().any(|(made, _)| *made == column) || always_made(input, column)
+        }
+        Rel::Aggregate { input, keys, calls, .. } => {
+            calls.iter().any(|call| call.column == column)
+                || (!keys.is_empty() && always_made(input, column))
+        }
+        Rel::Values { columns, .. }
+        | Rel::Working { columns, .. }
+        | Rel::Set { columns, .. }
+        | Rel::Recursive { columns, .. } => columns.contains(&column),
+        other => other.inputs().into_iter().any(|input| always_made(input, column)),
+    }
 }
 
 /// The columns that a node's expressions, and the right side of an Apply, find in its inputs.

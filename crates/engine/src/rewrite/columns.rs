@@ -1,44 +1,84 @@
-//! Columns of tables that nobody reads are not read.
+//! Columns that nobody reads are not read from tables, and not carried through joins, sorts and groups.
 
-use crate::ir::{ApplyKind, ColumnId, Rel, walk};
-use alloc::collections::BTreeSet;
+use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, walk};
+use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
-/// The plan with scans that give only what is used above them.
+type Columns = BTreeSet<ColumnId>;
+
+/// The plan with nodes that give only what is used above them.
 pub fn prune(rel: Rel, wanted: &[ColumnId]) -> Rel {
-    let mut used: BTreeSet<ColumnId> = wanted.iter().copied().collect();
-    note(&rel, &mut used);
-    narrow(rel, &used)
+    narrow(rel, &wanted.iter().copied().collect())
 }
 
-fn note(rel: &Rel, used: &mut BTreeSet<ColumnId>) {
-    // A scan's condition is looked at where the row is stored; what it takes from outside is used.
-    for scalar in rel.scalars() {
-        let columns = walk::columns_of(scalar);
-        match rel {
-            Rel::Scan(scan) => used.extend(columns.into_iter().filter(|column| !scan.has(*column))),
-            _ => used.extend(columns),
-        }
-    }
-    match rel {
-        Rel::Narrow { columns, .. } | Rel::Distinct { columns, .. } => used.extend(columns),
-        Rel::Set { left, right, .. } => used.extend(left.1.iter().chain(&right.1)),
-        Rel::Recursive { anchor, step, .. } => used.extend(anchor.1.iter().chain(&step.1)),
-        Rel::Apply { kind: ApplyKind::Single { of, .. }, .. } => {
-            used.insert(*of);
-        }
-        _ => {}
-    }
-    for input in rel.inputs() {
-        note(input, used);
-    }
-}
-
-fn narrow(rel: Rel, used: &BTreeSet<ColumnId>) -> Rel {
+/// The plan where these columns are wanted of its rows.
+fn narrow(rel: Rel, wanted: &Columns) -> Rel {
+    let with_own = |rel: &Rel| {
+        let mut all = wanted.clone();
+        rel.scalars().into_iter().for_each(|scalar| walk::add_columns(scalar, &mut all));
+        all
+    };
     match rel {
         Rel::Scan(mut scan) => {
-            scan.columns.retain(|column| used.contains(column));
+            scan.columns.retain(|column| wanted.contains(column));
             Rel::Scan(scan)
         }
-        other => other.map_inputs(&mut |input| narrow(input, used)),
+        Rel::Narrow { input, columns } => {
+            let columns: Vec<ColumnId> =
+                columns.into_iter().filter(|column| wanted.contains(column)).collect();
+            let input = narrow(*input, &columns.iter().copied().collect());
+            Rel::Narrow { input: Box::new(input), columns }
+        }
+        Rel::Set { op, all, columns, left, right } => {
+            let side = |(rel, columns): (Box<Rel>, Vec<ColumnId>)| {
+                (Box::new(prune(*rel, &columns)), columns)
+            };
+            Rel::Set { op, all, columns, left: side(left), right: side(right) }
+        }
+        Rel::Recursive { id, columns, anchor, step, distinct, limit } => {
+            let side = |(rel, columns): (Box<Rel>, Vec<ColumnId>)| {
+                (Box::new(prune(*rel, &columns)), columns)
+            };
+            Rel::Recursive { id, columns, anchor: side(anchor), step: side(step), distinct, limit }
+        }
+        Rel::Join { .. } | Rel::Apply { .. } => {
+            let mut all = with_own(&rel);
+            if let Rel::Apply { kind, right, .. } = &rel {
+                all.extend(walk::free_columns(right));
+                if let ApplyKind::Single { of, .. } = kind {
+                    all.insert(*of);
+                }
+            }
+            rel.map_inputs(&mut |input| thin(narrow(input, &all), &all))
+        }
+        Rel::Distinct { input, columns } => {
+            let all: Columns = wanted.iter().chain(&columns).copied().collect();
+            Rel::Distinct { input: Box::new(thin(narrow(*input, &all), &all)), columns }
+        }
+        Rel::Aggregate { .. } | Rel::Window { .. } | Rel::Sort { .. } => {
+            let all = with_own(&rel);
+            rel.map_inputs(&mut |input| thin(narrow(input, &all), &all))
+        }
+        other => {
+            let all = with_own(&other);
+            other.map_inputs(&mut |input| narrow(input, &all))
+        }
+    }
+}
+
+/// The rows without columns that nobody wants, where they come from more than one node.
+fn thin(rel: Rel, wanted: &Columns) -> Rel {
+    let makes_rows = match &rel {
+        Rel::Join { kind, .. } => matches!(kind, JoinKind::Inner | JoinKind::Left),
+        Rel::Apply { .. } | Rel::Aggregate { .. } | Rel::Window { .. } | Rel::Extend { .. } => true,
+        _ => false,
+    };
+    if !makes_rows {
+        return rel;
+    }
+    let columns = rel.columns();
+    let kept: Vec<ColumnId> = columns.iter().copied().filter(|c| wanted.contains(c)).collect();
+    match kept.len() < columns.len() {
+        true => Rel::Narrow { input: Box::new(rel), columns: kept },
+        false => rel,
     }
 }

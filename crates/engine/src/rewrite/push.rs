@@ -2,68 +2,105 @@
 //!
 //! A term of a filter above an inner join holds for a row of the join if and only if it holds for the part of the row that it is
 //! about. Of a left join, only terms about the kept side may move; terms of ON about the other side may move into that side.
+//! A term about keys of groups holds for all rows of a group or for none.
 
-use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, Types, walk};
+use super::{Context, common, equal, facts};
+use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, walk};
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use lats_values::{Expr, TypeKind};
+
+type Columns = BTreeSet<ColumnId>;
 
 /// The plan with filters as far down as they may go.
-pub fn filters(rel: Rel, types: &Types) -> Rel {
-    push(rel, Vec::new(), types)
+pub fn filters(rel: Rel, context: Context<'_>) -> Rel {
+    push(rel, Vec::new(), context)
 }
 
 /// The rows of `rel` for which all terms are true.
-fn push(rel: Rel, mut terms: Vec<Scalar>, types: &Types) -> Rel {
+fn push(rel: Rel, mut terms: Vec<Scalar>, context: Context<'_>) -> Rel {
     match rel {
         Rel::Filter { input, condition } => {
-            terms.splice(0..0, walk::conjuncts(condition));
-            push(*input, terms, types)
+            terms.splice(0..0, split_up(condition, context));
+            push(*input, terms, context)
         }
         Rel::Scan(mut scan) => {
-            let all = scan.condition.take().into_iter().flat_map(walk::conjuncts).chain(terms);
-            scan.condition = walk::conjunction(all.collect());
+            let mut all = scan.condition.take().map(walk::conjuncts).unwrap_or_default();
+            for term in terms {
+                if !all.contains(&term) {
+                    all.push(term);
+                }
+            }
+            scan.condition = walk::conjunction(all);
             Rel::Scan(scan)
         }
-        Rel::Join { kind, left, right, on } => join(kind, *left, *right, on, terms, types),
-        Rel::Apply { kind, left, right, on } => {
-            // What is about the left side alone is looked at before the right side runs.
-            let lefts = set(&left.columns());
-            let rights = set(&right.columns());
-            let made = match &kind {
-                ApplyKind::Mark(column) | ApplyKind::Single { column, .. } => Some(*column),
-                ApplyKind::Join(_) => None,
-            };
-            let about_left = |term: &Scalar| {
-                let columns = walk::columns_of(term);
-                !columns.iter().any(|c| rights.contains(c) || Some(*c) == made)
-                    && (columns.iter().any(|c| lefts.contains(c)) || columns.is_empty())
-            };
-            let (below, above): (Vec<_>, Vec<_>) = terms.into_iter().partition(about_left);
-            let left = Box::new(push(*left, below, types));
-            let right = Box::new(push(*right, Vec::new(), types));
-            Rel::Apply { kind, left, right, on }.filter(walk::conjunction(above))
-        }
+        Rel::Join { kind, left, right, on } => join(kind, (*left, *right), on, terms, context),
+        Rel::Apply { kind, left, right, on } => apply(kind, (*left, *right), on, terms, context),
         Rel::Extend { input, items } => {
-            let made: BTreeSet<ColumnId> = items.iter().map(|(column, _)| *column).collect();
-            let (above, below): (Vec<_>, Vec<_>) = terms
-                .into_iter()
-                .partition(|term| walk::columns_of(term).iter().any(|c| made.contains(c)));
-            let input = Box::new(push(*input, below, types));
+            let made: Columns = items.iter().map(|(column, _)| *column).collect();
+            let (above, below) = partition(terms, |columns| columns.is_disjoint(&made));
+            let input = Box::new(push(*input, below, context));
             Rel::Extend { input, items }.filter(walk::conjunction(above))
         }
         Rel::Narrow { input, columns } => {
-            Rel::Narrow { input: Box::new(push(*input, terms, types)), columns }
+            Rel::Narrow { input: Box::new(push(*input, terms, context)), columns }
         }
         Rel::Sort { input, keys } => {
-            Rel::Sort { input: Box::new(push(*input, terms, types)), keys }
+            Rel::Sort { input: Box::new(push(*input, terms, context)), keys }
+        }
+        Rel::Aggregate { .. } | Rel::Window { .. } | Rel::Distinct { .. } => {
+            let shared = shared_columns(&rel, context);
+            let (above, below) =
+                partition(terms, |columns| !columns.is_empty() && columns.is_subset(&shared));
+            let mut below = Some(below);
+            let rel =
+                rel.map_inputs(&mut |input| push(input, below.take().unwrap_or_default(), context));
+            rel.filter(walk::conjunction(above))
         }
         other => {
-            let below = other.map_inputs(&mut |input| push(input, Vec::new(), types));
+            let below = other.map_inputs(&mut |input| push(input, Vec::new(), context));
             below.filter(walk::conjunction(terms))
         }
     }
 }
 
-fn set(columns: &[ColumnId]) -> BTreeSet<ColumnId> {
+/// The terms of a condition.
+fn split_up(condition: Scalar, context: Context<'_>) -> Vec<Scalar> {
+    let terms = walk::conjuncts(condition);
+    if context.rules.common_terms { common::taken_out(terms) } else { terms }
+}
+
+/// The terms whose columns do not pass the test, and those whose do.
+fn partition(terms: Vec<Scalar>, test: impl Fn(&Columns) -> bool) -> (Vec<Scalar>, Vec<Scalar>) {
+    terms.into_iter().partition(|term| !test(&walk::columns_of(term)))
+}
+
+/// Columns in which all rows of a group, a part, or a set of equal rows have the very same value.
+fn shared_columns(rel: &Rel, context: Context<'_>) -> Columns {
+    let of_keys = |keys: &[Scalar]| -> Columns {
+        let column = |key: &Scalar| match key {
+            Expr::Column(number) => Some(ColumnId(*number)),
+            _ => None,
+        };
+        keys.iter().filter_map(column).collect()
+    };
+    let mut columns = match rel {
+        Rel::Aggregate { keys, rollup, .. } if rollup.is_empty() => of_keys(keys),
+        Rel::Window { partition, .. } => of_keys(partition),
+        Rel::Distinct { columns, .. } => columns.iter().copied().collect(),
+        _ => Columns::new(),
+    };
+    // Texts and doubles that are equal need not be the same: 'a' and 'A', 0 and -0.
+    columns.retain(|column| {
+        let of = context.types.get(column.0 as usize);
+        of.is_some_and(|of| {
+            let inexact = matches!(of.kind, TypeKind::Float | TypeKind::Double);
+            !of.kind.is_text() && !of.kind.is_bytes() && !inexact
+        })
+    });
+    columns
+}
+
+fn set(columns: &[ColumnId]) -> Columns {
     columns.iter().copied().collect()
 }
 
@@ -74,7 +111,7 @@ struct Split {
     both: Vec<Scalar>,
 }
 
-fn split(terms: Vec<Scalar>, lefts: &BTreeSet<ColumnId>, rights: &BTreeSet<ColumnId>) -> Split {
+fn split(terms: Vec<Scalar>, lefts: &Columns, rights: &Columns) -> Split {
     let mut found = Split { left: Vec::new(), right: Vec::new(), both: Vec::new() };
     for term in terms {
         let columns = walk::columns_of(&term);
@@ -90,28 +127,104 @@ fn split(terms: Vec<Scalar>, lefts: &BTreeSet<ColumnId>, rights: &BTreeSet<Colum
     found
 }
 
-fn join(
-    kind: JoinKind,
-    left: Rel,
-    right: Rel,
+fn apply(
+    kind: ApplyKind,
+    (left, right): (Rel, Rel),
     on: Option<Scalar>,
     terms: Vec<Scalar>,
-    types: &Types,
+    context: Context<'_>,
+) -> Rel {
+    // What is about the left side alone is looked at before the right side runs.
+    let (lefts, rights) = (set(&left.columns()), set(&right.columns()));
+    let made = match &kind {
+        ApplyKind::Mark(column) | ApplyKind::Single { column, .. } => Some(*column),
+        ApplyKind::Join(_) => None,
+    };
+    let (above, below) = partition(terms, |columns| {
+        !columns.iter().any(|c| rights.contains(c) || Some(*c) == made)
+            && (columns.iter().any(|c| lefts.contains(c)) || columns.is_empty())
+    });
+    let left = Box::new(push(left, below, context));
+    let right = Box::new(push(right, Vec::new(), context));
+    Rel::Apply { kind, left, right, on }.filter(walk::conjunction(above))
+}
+
+fn join(
+    kind: JoinKind,
+    (left, right): (Rel, Rel),
+    on: Option<Scalar>,
+    terms: Vec<Scalar>,
+    context: Context<'_>,
 ) -> Rel {
     let (lefts, rights) = (set(&left.columns()), set(&right.columns()));
-    let on = on.map(walk::conjuncts).unwrap_or_default();
+    let on = on.map(|on| split_up(on, context)).unwrap_or_default();
+    let drops = |term: &Scalar| facts::rejects_nulls(term, &rights);
+    let kind = match kind {
+        JoinKind::Left if context.rules.outer_to_inner && terms.iter().any(drops) => {
+            JoinKind::Inner
+        }
+        other => other,
+    };
     if kind == JoinKind::Inner {
-        let split = split(on.into_iter().chain(terms).collect(), &lefts, &rights);
-        let left = Box::new(push(left, split.left, types));
-        let right = Box::new(push(right, split.right, types));
-        return Rel::Join { kind, left, right, on: walk::conjunction(split.both) };
+        return inner((left, right), (&lefts, &rights), on.into_iter().chain(terms), context);
     }
     let above = split(terms, &lefts, &rights);
-    let within = split(on, &lefts, &rights);
+    let mut within = split(on, &lefts, &rights);
+    if context.rules.equal_columns {
+        let known: Vec<Scalar> =
+            above.left.iter().chain(&within.left).chain(&within.both).cloned().collect();
+        let implied = split(equal::implied(&known, context), &lefts, &rights);
+        within.right.extend(implied.right);
+    }
     // Terms of ON about the left side alone decide about partners, not about the row.
     let on = walk::conjunction(within.left.into_iter().chain(within.both).collect());
-    let left = Box::new(push(left, above.left, types));
-    let right = Box::new(push(right, within.right, types));
+    let left = Box::new(push(left, above.left, context));
+    let right = Box::new(push(right, within.right, context));
     let rest = above.right.into_iter().chain(above.both).collect();
     Rel::Join { kind, left, right, on }.filter(walk::conjunction(rest))
+}
+
+fn inner(
+    (mut left, mut right): (Rel, Rel),
+    (lefts, rights): (&Columns, &Columns),
+    terms: impl Iterator<Item = Scalar>,
+    context: Context<'_>,
+) -> Rel {
+    let mut all: Vec<Scalar> = terms.collect();
+    if context.rules.equal_columns {
+        // Conditions of joins below say what is equal, too.
+        hoist(&mut left, &mut all, context);
+        hoist(&mut right, &mut all, context);
+        all.extend(equal::implied(&all, context));
+    }
+    let mut split = split(all, lefts, rights);
+    if context.rules.common_terms {
+        for term in &split.both {
+            split.left.extend(common::about(term, lefts));
+            split.right.extend(common::about(term, rights));
+        }
+    }
+    let left = Box::new(push(left, split.left, context));
+    let right = Box::new(push(right, split.right, context));
+    Rel::Join { kind: JoinKind::Inner, left, right, on: walk::conjunction(split.both) }
+}
+
+/// Takes the conditions of inner joins that stand directly below.
+fn hoist(rel: &mut Rel, terms: &mut Vec<Scalar>, context: Context<'_>) {
+    match rel {
+        Rel::Join { kind: JoinKind::Inner, left, right, on } => {
+            terms.extend(on.take().into_iter().flat_map(|on| split_up(on, context)));
+            hoist(left, terms, context);
+            hoist(right, terms, context);
+        }
+        Rel::Filter { .. } => {
+            let Rel::Filter { input, condition } = core::mem::replace(rel, Rel::one_row()) else {
+                return;
+            };
+            terms.extend(split_up(condition, context));
+            *rel = *input;
+            hoist(rel, terms, context);
+        }
+        _ => {}
+    }
 }

@@ -144,7 +144,9 @@ pub fn plan_create_as(
 pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<QueryPlan, SqlError> {
     let outputs = bound.columns();
     let rules = binder.context.rules;
-    let rel = rewrite::all(bound.rel, &outputs, &binder.types, rules.engine);
+    let (types, externals) = (&binder.types, binder.external_types);
+    let context = rewrite::Context { types, externals, rules: rules.engine };
+    let rel = rewrite::all(bound.rel, &outputs, context);
     let lowering = Lowering::new(&binder.types, binder.external_types, rules.engine);
     let plan = lowering.plan(&rel, &outputs);
     let refused = || error::not_supported("this combination of subqueries, windows and groups");

@@ -96,7 +96,7 @@ fn plans_are_shown() {
     assert!(set.starts_with("-> Union, without duplicates\n"), "{set}");
     let exists = "SELECT id FROM town t WHERE EXISTS (SELECT * FROM person WHERE town = t.id)";
     let exists = desk.run(&format!("EXPLAIN FORMAT=TREE {exists}"));
-    assert!(exists.contains("Index range scan on person using town (town)"), "{exists}");
+    assert!(exists.starts_with("-> Semi hash join"), "{exists}");
 }
 
 #[test]
@@ -130,15 +130,7 @@ fn rules_can_be_switched_off() {
         "Oslo;Rome",
     ];
     assert_eq!(answers, expected);
-    let rules = [
-        "apply_cache",
-        "column_pruning",
-        "condition_pushdown",
-        "hash_join",
-        "key_join",
-        "single_table",
-    ];
-    for rule in rules {
+    for rule in crate::optimizer_switch::NAMES {
         assert_eq!(desk.run(&format!("SET optimizer_switch = '{rule}=off'")), "ok 0");
         for (query, answer) in queries.iter().zip(&answers) {
             assert_eq!(desk.run(query), *answer, "{rule}: {query}");
@@ -146,7 +138,7 @@ fn rules_can_be_switched_off() {
     }
     desk.check(
         "SELECT @@optimizer_switch
-         => apply_cache=off,column_pruning=off,condition_pushdown=off,hash_join=off,key_join=off,single_table=off
+         => apply_cache=off,column_pruning=off,common_terms=off,condition_pushdown=off,equal_columns=off,hash_join=off,key_join=off,outer_to_inner=off,semijoin=off,single_table=off,subquery_to_derived=off
          SET optimizer_switch = 'hash_join=on,semijoin=off'
          => ok 0
          SELECT @@optimizer_switch LIKE '%hash_join=on%'

@@ -1,0 +1,136 @@
+//! A subquery with an aggregate function that is equal to the row around it in some values becomes a join with groups.
+//!
+//! `(SELECT f(…) FROM s WHERE s.k = r.k)` is the result of the group of `s` with `r`'s value of `k`.
+//! Where there is no such group, it is what `f` gives without rows: NULL, or 0 of COUNT.
+//! Whatever stands around the aggregate functions is computed above the join, for rows with a group and for others alike.
+
+use super::lift::{self, Lifted};
+use crate::ir::{ApplyKind, Call, ColumnId, JoinKind, Rel, Scalar, Types, types::type_with, walk};
+use crate::lower::key_class;
+use crate::physical::KeyClass;
+use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use lats_values::aggregate::AggregateKind;
+use lats_values::{BinaryOp, ColumnType, Expr, TypeKind, Value};
+
+/// The plan with joins in the place of such subqueries.
+pub fn joins(rel: Rel, types: &Types) -> Rel {
+    let rel = rel.map_inputs(&mut |input| joins(input, types));
+    match rel {
+        Rel::Apply { kind: ApplyKind::Single { column, of }, left, right, on: None } => {
+            match join(&left, &right, of, types) {
+                Some((grouped, on, value)) => {
+                    let right = Box::new(grouped);
+                    let joined = Rel::Join { kind: JoinKind::Left, left, right, on: Some(on) };
+                    let items = Vec::from([(column, value)]);
+                    Rel::Extend { input: Box::new(joined), items }
+                }
+                None => {
+                    let kind = ApplyKind::Single { column, of };
+                    Rel::Apply { kind, left, right, on: None }
+                }
+            }
+        }
+        other => other,
+    }
+}
+
+/// The groups, what they share with the row, and the value of the subquery.
+fn join(left: &Rel, right: &Rel, of: ColumnId, types: &Types) -> Option<(Rel, Scalar, Scalar)> {
+    let outer: BTreeSet<ColumnId> = left.columns().into_iter().collect();
+    let (aggregate, value) = value_above(right, of.scalar())?;
+    let Rel::Aggregate { input, keys, rollup, calls } = aggregate else { return None };
+    let names_outer = |scalar: &Scalar| walk::columns_of(scalar).iter().any(|c| outer.contains(c));
+    let is_plain = keys.is_empty() && rollup.is_empty();
+    if !is_plain || calls.iter().flat_map(|call| &call.args).any(names_outer) {
+        return None;
+    }
+    // For one row, an index of the subquery's table is better.
+    if super::facts::at_most_one_row(left) {
+        return None;
+    }
+    let Lifted { rel, terms } = lift::correlated(input, &outer, true)?;
+    let made: BTreeSet<ColumnId> = rel.columns().into_iter().collect();
+    let mut keys = Vec::with_capacity(terms.len());
+    for term in &terms {
+        keys.push(key_of(term, &made, &outer, types)?);
+    }
+    if keys.is_empty() {
+        return None;
+    }
+    let value = walk::map_columns(&value, &|number| {
+        let call = calls.iter().find(|call| call.column == ColumnId(number))?;
+        without_rows(call)
+    });
+    let on = walk::conjunction(terms)?;
+    let (input, calls) = (Box::new(rel), calls.clone());
+    Some((Rel::Aggregate { input, keys, rollup: Vec::new(), calls }, on, value))
+}
+
+/// The aggregation of a subquery, and its value as an expression over that.
+fn value_above(rel: &Rel, value: Scalar) -> Option<(&Rel, Scalar)> {
+    match rel {
+        Rel::Aggregate { .. } => Some((rel, value)),
+        Rel::Narrow { input, .. } | Rel::MaxOneRow { input } | Rel::Sort { input, .. } => {
+            value_above(input, value)
+        }
+        Rel::Extend { input, items } => {
+            let replace = |number: u32| {
+                let item = items.iter().find(|(column, _)| column.0 == number);
+                item.map(|(_, value)| value.clone())
+            };
+            value_above(input, walk::map_columns(&value, &replace))
+        }
+        // HAVING: without the row there is no value.
+        Rel::Filter { input, condition } => {
+            let branches = Vec::from([(condition.clone(), value)]);
+            value_above(input, Expr::Case { operand: None, branches, otherwise: None })
+        }
+        _ => None,
+    }
+}
+
+/// The subquery's side of an equality with the row around it, if equal values of it are one group.
+fn key_of(
+    term: &Scalar,
+    made: &BTreeSet<ColumnId>,
+    outer: &BTreeSet<ColumnId>,
+    types: &Types,
+) -> Option<Scalar> {
+    let Expr::Binary { op: BinaryOp::Equal, left, right } = term else { return None };
+    let within = |scalar: &Scalar, columns: &BTreeSet<ColumnId>| {
+        let used = walk::columns_of(scalar);
+        !used.is_empty() && used.iter().all(|column| columns.contains(column))
+    };
+    let (own, other) = match (within(left, made), within(right, made)) {
+        (true, false) => (left, right),
+        (false, true) => (right, left),
+        _ => return None,
+    };
+    let foreign = walk::columns_of(other).iter().all(|c| outer.contains(c) || !made.contains(c));
+    let (own_type, other_type) = (type_with(own, types, &[]), type_with(other, types, &[]));
+    let class = key_class(&own_type, &other_type)?;
+    (foreign && groups_like(class, &own_type)).then(|| (**own).clone())
+}
+
+/// True if values of this type that are equal to one value by this comparison are equal to each other.
+fn groups_like(class: KeyClass, own: &ColumnType) -> bool {
+    match class {
+        KeyClass::Double => matches!(own.kind, TypeKind::Float | TypeKind::Double),
+        KeyClass::Bytes => own.kind.is_bytes(),
+        _ => true,
+    }
+}
+
+/// The result of a call, also for rows without a group; none if that is NULL, as it comes from the join.
+fn without_rows(call: &Call) -> Option<Scalar> {
+    let value = match call.spec.kind {
+        AggregateKind::CountStar | AggregateKind::Count => Value::Int(0),
+        AggregateKind::BitAnd => Value::UInt(u64::MAX),
+        AggregateKind::BitOr | AggregateKind::BitXor => Value::UInt(0),
+        _ => return None,
+    };
+    let is_null = Expr::IsNull { arg: Box::new(call.column.scalar()), negated: false };
+    let branches = Vec::from([(is_null, Expr::Literal(value))]);
+    let otherwise = Some(Box::new(call.column.scalar()));
+    Some(Expr::Case { operand: None, branches, otherwise })
+}

@@ -1,0 +1,233 @@
+//! Rewrites: what they give, and that answers are the same with and without each of them.
+
+use crate::optimizer_switch::NAMES;
+use crate::testing::Desk;
+
+/// Tables with NULLs, values that are equal but not the same, and rows without partners.
+const TABLES: &str = "
+    CREATE TABLE r (id INT PRIMARY KEY, k INT, t VARCHAR(9), d DECIMAL(9,2), n INT NOT NULL);
+    INSERT INTO r VALUES (1,1,'a',1.5,1),(2,1,'A',2.5,2),(3,2,'b',NULL,1),(4,NULL,NULL,3,3),(5,7,'c',0,9);
+    CREATE TABLE s (id INT PRIMARY KEY, k INT, t VARCHAR(9), m BIGINT, n INT NOT NULL, KEY (k));
+    INSERT INTO s VALUES (1,1,'a',10,1),(2,1,'B',20,2),(3,2,'b',NULL,2),(4,NULL,'C',40,4),(5,3,NULL,50,5),(6,2,'x',60,1);
+    CREATE TABLE u (a INT, b INT, c INT, PRIMARY KEY (a, b));
+    INSERT INTO u VALUES (1,1,5),(1,2,6),(2,1,7),(3,3,NULL)";
+
+/// Queries and their answers, as MySQL gives them.
+const QUERIES: &[(&str, &str)] = &[
+    ("SELECT id FROM r WHERE EXISTS (SELECT * FROM s WHERE s.k = r.k) ORDER BY id", "1;2;3"),
+    ("SELECT id FROM r WHERE NOT EXISTS (SELECT * FROM s WHERE s.k = r.k) ORDER BY id", "4;5"),
+    (
+        "SELECT id FROM r WHERE EXISTS (SELECT * FROM s WHERE s.k = r.k AND s.m > r.d * 10) ORDER BY id",
+        "1",
+    ),
+    ("SELECT id FROM r WHERE k IN (SELECT k FROM s WHERE s.n >= r.n) ORDER BY id", "1;2;3"),
+    ("SELECT id FROM r WHERE k NOT IN (SELECT k FROM s) ORDER BY id", ""),
+    ("SELECT id FROM r WHERE n NOT IN (SELECT n FROM s) ORDER BY id", "4;5"),
+    ("SELECT id FROM r WHERE n NOT IN (SELECT n FROM s WHERE s.k = r.k) ORDER BY id", "4;5"),
+    ("SELECT id FROM r WHERE k NOT IN (SELECT k FROM s WHERE s.n > r.n) ORDER BY id", "5"),
+    ("SELECT id FROM r WHERE t IN (SELECT t FROM s) ORDER BY id", "1;2;3;5"),
+    ("SELECT id FROM r WHERE (k, n) IN (SELECT k, n FROM s) ORDER BY id", "1;2;3"),
+    (
+        "SELECT id FROM r WHERE EXISTS (SELECT DISTINCT n FROM s WHERE s.k = r.k ORDER BY n) ORDER BY id",
+        "1;2;3",
+    ),
+    (
+        "SELECT id FROM r WHERE EXISTS (SELECT COUNT(*) FROM s WHERE s.k = r.k) ORDER BY id",
+        "1;2;3;4;5",
+    ),
+    (
+        "SELECT id FROM r WHERE EXISTS (SELECT s.k FROM s WHERE s.k = r.k GROUP BY s.k HAVING COUNT(*) > 1) ORDER BY id",
+        "1;2;3",
+    ),
+    ("SELECT id FROM r WHERE EXISTS (SELECT * FROM s WHERE s.k = r.k LIMIT 0) ORDER BY id", ""),
+    (
+        "SELECT id FROM r WHERE EXISTS (SELECT * FROM s) AND NOT EXISTS (SELECT * FROM s WHERE s.id = 99) ORDER BY id",
+        "1;2;3;4;5",
+    ),
+    (
+        "SELECT id FROM r WHERE EXISTS (SELECT * FROM s JOIN u ON u.a = s.k WHERE u.b = r.n AND s.n = r.n) ORDER BY id",
+        "1;2;3",
+    ),
+    (
+        "SELECT id FROM r WHERE EXISTS (SELECT * FROM s WHERE s.k = r.k AND EXISTS (SELECT * FROM u WHERE u.a = s.k AND u.b = r.n)) ORDER BY id",
+        "1;2;3",
+    ),
+    (
+        "SELECT id FROM r WHERE EXISTS (SELECT * FROM s WHERE s.k = r.k) OR id = 5 ORDER BY id",
+        "1;2;3;5",
+    ),
+    (
+        "SELECT id, EXISTS (SELECT * FROM s WHERE s.k = r.k) AS e FROM r WHERE EXISTS (SELECT * FROM s WHERE s.k = r.k) ORDER BY id",
+        "1|1;2|1;3|1",
+    ),
+    ("SELECT id FROM r WHERE k IN (SELECT k FROM s UNION SELECT 7) ORDER BY id", "1;2;3;5"),
+    (
+        "SELECT id, (SELECT SUM(m) FROM s WHERE s.k = r.k) AS v FROM r ORDER BY id",
+        "1|30;2|30;3|60;4|NULL;5|NULL",
+    ),
+    (
+        "SELECT id, (SELECT COUNT(*) FROM s WHERE s.k = r.k) AS v FROM r ORDER BY id",
+        "1|2;2|2;3|2;4|0;5|0",
+    ),
+    (
+        "SELECT id, (SELECT COUNT(*) + 1 FROM s WHERE s.k = r.k HAVING COUNT(*) <> 2) AS v FROM r ORDER BY id",
+        "1|NULL;2|NULL;3|NULL;4|1;5|1",
+    ),
+    (
+        "SELECT id, (SELECT COALESCE(MAX(m), -r.id) FROM s WHERE s.k = r.k AND s.n > 1) AS v FROM r ORDER BY id",
+        "1|20;2|20;3|-3;4|-4;5|-5",
+    ),
+    (
+        "SELECT id, (SELECT BIT_AND(m) FROM s WHERE s.k = r.k) AS v FROM r WHERE id > 3 ORDER BY id",
+        "4|18446744073709551615;5|18446744073709551615",
+    ),
+    (
+        "SELECT id, (SELECT SUM(s.m) FROM s WHERE s.t = r.t) AS v FROM r ORDER BY id",
+        "1|10;2|10;3|20;4|NULL;5|40",
+    ),
+    (
+        "SELECT id, (SELECT SUM(s.m) FROM s WHERE s.t = r.k) AS v FROM r WHERE id < 2 ORDER BY id",
+        "1|NULL",
+    ),
+    ("SELECT id FROM r WHERE d < (SELECT 0.1 * AVG(m) FROM s WHERE s.k = r.k) ORDER BY id", ""),
+    ("SELECT id FROM r WHERE d > (SELECT 0.1 * AVG(m) FROM s WHERE s.k = r.k) ORDER BY id", "2"),
+    (
+        "SELECT id, (SELECT COUNT(*) FROM s WHERE s.k < r.k) AS v FROM r ORDER BY id",
+        "1|0;2|0;3|2;4|0;5|5",
+    ),
+    (
+        "SELECT r.id, s.id FROM r LEFT JOIN s ON s.k = r.k WHERE s.n > 1 ORDER BY 1, 2",
+        "1|2;2|2;3|3",
+    ),
+    (
+        "SELECT r.id, s.id FROM r LEFT JOIN s ON s.k = r.k WHERE s.n > 1 OR s.id IS NULL ORDER BY 1, 2",
+        "1|2;2|2;3|3;4|NULL;5|NULL",
+    ),
+    (
+        "SELECT r.id, s.id FROM r LEFT JOIN s ON s.k = r.k WHERE NOT (s.n <=> 1) ORDER BY 1, 2",
+        "1|2;2|2;3|3;4|NULL;5|NULL",
+    ),
+    (
+        "SELECT r.id, s.id FROM r LEFT JOIN s ON s.k = r.k AND r.id > 2 WHERE COALESCE(s.n, 1) = 1 ORDER BY 1, 2",
+        "1|NULL;2|NULL;3|6;4|NULL;5|NULL",
+    ),
+    (
+        "SELECT r.id, s.id, u.b FROM r, s, u WHERE r.k = s.k AND s.k = u.a AND r.k = 1 AND u.b < 2 ORDER BY 1, 2, 3",
+        "1|1|1;1|2|1;2|1|1;2|2|1",
+    ),
+    ("SELECT r.id, s.id FROM r JOIN s ON r.t = s.t WHERE r.t = 'A' ORDER BY 1, 2", "1|1;2|1"),
+    (
+        "SELECT r.id, s.id FROM r JOIN s ON r.t = s.t WHERE r.t = 'A' COLLATE utf8mb4_bin ORDER BY 1, 2",
+        "2|1",
+    ),
+    ("SELECT r.id, s.id FROM r JOIN s ON r.t = s.t WHERE r.t = BINARY 'A' ORDER BY 1, 2", "2|1"),
+    ("SELECT r.id, s.id FROM r LEFT JOIN s ON s.k = r.k WHERE r.k = 2 ORDER BY 1, 2", "3|3;3|6"),
+    (
+        "SELECT r.id, s.id FROM r, s WHERE (r.k = s.k AND r.n = 1 AND s.n = 2) OR (r.k = s.k AND r.n = 2 AND s.n = 1) ORDER BY 1, 2",
+        "1|2;2|1;3|3",
+    ),
+    (
+        "SELECT r.id, s.id FROM r, s WHERE (r.k = s.k) OR (r.k = s.k AND r.n = 2) ORDER BY 1, 2",
+        "1|1;1|2;2|1;2|2;3|3;3|6",
+    ),
+    (
+        "SELECT g.k, g.c FROM (SELECT k, COUNT(*) AS c FROM s GROUP BY k) g WHERE g.k > 1 AND g.c > 1 ORDER BY 1",
+        "2|2",
+    ),
+    (
+        "SELECT g.t, g.c FROM (SELECT t, COUNT(*) AS c FROM r GROUP BY t) g WHERE g.t = 'a' ORDER BY 1",
+        "a|2",
+    ),
+    ("SELECT d.n FROM (SELECT DISTINCT n FROM s) d WHERE d.n < 3 ORDER BY 1", "1;2"),
+    (
+        "SELECT w.id, w.x FROM (SELECT id, k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY id) AS x FROM s) w WHERE w.k = 2 AND w.x > 1",
+        "6|2",
+    ),
+    (
+        "SELECT v.a, r.id FROM (SELECT a, b + 1 AS b FROM u) v JOIN r ON r.id = v.b ORDER BY 1, 2",
+        "1|2;1|3;2|2;3|4",
+    ),
+    (
+        "SELECT r.id, l.m FROM r, LATERAL (SELECT s.m FROM s WHERE s.k = r.k AND s.n > 1) l ORDER BY 1, 2",
+        "1|20;2|20;3|NULL",
+    ),
+    (
+        "SELECT r.id, l.m FROM r LEFT JOIN LATERAL (SELECT s.m FROM s WHERE s.k = r.k AND s.n > 1) l ON TRUE ORDER BY 1, 2",
+        "1|20;2|20;3|NULL;4|NULL;5|NULL",
+    ),
+    (
+        "SELECT r.id, l.m FROM r, LATERAL (SELECT s.m FROM s WHERE s.k = r.k ORDER BY s.m DESC LIMIT 1) l ORDER BY 1",
+        "1|20;2|20;3|60",
+    ),
+    ("SELECT k, COUNT(*) FROM r GROUP BY k HAVING k IN (SELECT k FROM s) ORDER BY k", "1|2;2|1"),
+    (
+        "SELECT id FROM r WHERE id IN (SELECT r2.id FROM r r2 WHERE EXISTS (SELECT * FROM s WHERE s.k = r2.k AND s.n = r.n)) ORDER BY id",
+        "1;2;3",
+    ),
+];
+
+fn desk() -> Desk {
+    let mut desk = Desk::new();
+    desk.run(TABLES);
+    desk
+}
+
+#[test]
+fn answers_are_those_of_mysql() {
+    let mut desk = desk();
+    for (query, answer) in QUERIES {
+        assert_eq!(desk.run(query), *answer, "{query}");
+    }
+}
+
+#[test]
+fn each_rule_off_and_all_off() {
+    let mut desk = desk();
+    for rule in NAMES {
+        assert_eq!(desk.run(&format!("SET optimizer_switch = 'default,{rule}=off'")), "ok 0");
+        for (query, answer) in QUERIES {
+            assert_eq!(desk.run(query), *answer, "without {rule}: {query}");
+        }
+    }
+    let all_off: Vec<String> = NAMES.iter().map(|rule| format!("{rule}=off")).collect();
+    assert_eq!(desk.run(&format!("SET optimizer_switch = '{}'", all_off.join(","))), "ok 0");
+    for (query, answer) in QUERIES {
+        assert_eq!(desk.run(query), *answer, "without any rule: {query}");
+    }
+}
+
+#[test]
+fn each_rule_alone() {
+    let mut desk = desk();
+    let all_off: Vec<String> = NAMES.iter().map(|rule| format!("{rule}=off")).collect();
+    let all_off = all_off.join(",");
+    for rule in NAMES {
+        assert_eq!(desk.run(&format!("SET optimizer_switch = '{all_off},{rule}=on'")), "ok 0");
+        for (query, answer) in QUERIES {
+            assert_eq!(desk.run(query), *answer, "with {rule} alone: {query}");
+        }
+    }
+}
+
+/// What EXPLAIN must and must not say.
+#[test]
+fn plans() {
+    let mut desk = desk();
+    let cases: &[(&str, &[&str], &[&str])] = &[
+        ("SELECT id FROM r WHERE EXISTS (SELECT * FROM s WHERE s.k = r.k)", &["Semi"], &["Apply"]),
+        (
+            "SELECT id FROM r WHERE NOT EXISTS (SELECT * FROM s WHERE s.k = r.k)",
+            &["Anti"],
+            &["Apply"],
+        ),
+    ];
+    for (query, has, lacks) in cases {
+        let plan = desk.run(&format!("EXPLAIN FORMAT=TREE {query}"));
+        for text in *has {
+            assert!(plan.contains(text), "{text} in {plan}");
+        }
+        for text in *lacks {
+            assert!(!plan.contains(text), "{text} in {plan}");
+        }
+    }
+}
