@@ -75,13 +75,22 @@ pub enum ApplyKind {
     Join(JoinKind),
     /// One more column: is there a row for which the condition holds? NULL if it is unknown for some and holds for none.
     Mark(ColumnId),
-    /// One more column: the value of the one row, NULL without a row, error 1242 for more rows.
+    /// More columns: the values of the one row, NULL without a row, error 1242 for more rows.
     Single {
-        /// The new column.
-        column: ColumnId,
-        /// The subquery's column.
-        of: ColumnId,
+        /// The new columns, and of each the subquery's column.
+        columns: Vec<(ColumnId, ColumnId)>,
     },
+}
+
+impl ApplyKind {
+    /// The columns that it makes itself.
+    pub fn made(&self) -> Vec<ColumnId> {
+        match self {
+            Self::Join(_) => Vec::new(),
+            Self::Mark(column) => Vec::from([*column]),
+            Self::Single { columns } => columns.iter().map(|(column, _)| *column).collect(),
+        }
+    }
 }
 
 /// A call of an aggregate function.
@@ -169,6 +178,8 @@ pub enum Rel {
         right: Box<Rel>,
         /// The condition, over both sides.
         on: Option<Scalar>,
+        /// Over the left side: where it is not true, nobody looks at the new columns, and the right side does not run.
+        when: Option<Scalar>,
     },
     /// One row for each group: the first row of the group, and the results of aggregate functions.
     Aggregate {
@@ -365,10 +376,9 @@ impl Rel {
                 }
                 columns
             }
-            Self::Apply { kind: ApplyKind::Mark(column), left, .. }
-            | Self::Apply { kind: ApplyKind::Single { column, .. }, left, .. } => {
+            Self::Apply { kind, left, .. } => {
                 let mut columns = left.columns();
-                columns.push(*column);
+                columns.extend(kind.made());
                 columns
             }
             Self::Aggregate { input, rollup, calls, .. } => {

@@ -83,9 +83,7 @@ impl<'a> Lowering<'a> {
             Rel::Join { kind, left, right, on } => {
                 self.join(*kind, left, right, on.as_ref(), params)
             }
-            Rel::Apply { kind, left, right, on } => {
-                self.apply(kind, left, right, on.as_ref(), params)
-            }
+            Rel::Apply { .. } => self.apply(rel, params),
             Rel::Aggregate { .. } => self.aggregate(rel, params),
             Rel::Window { .. } => self.window(rel, params),
             Rel::Distinct { input, columns } => {
@@ -183,25 +181,24 @@ impl<'a> Lowering<'a> {
         (self.sources.len() - 1, requested)
     }
 
-    fn apply(
-        &mut self,
-        kind: &ApplyKind,
-        left: &Rel,
-        right: &Rel,
-        on: Option<&Scalar>,
-        params: &[ColumnId],
-    ) -> Op {
+    fn apply(&mut self, rel: &Rel, params: &[ColumnId]) -> Op {
+        let Rel::Apply { kind, left, right, on, when } = rel else {
+            return Op::Values { rows: Vec::new(), types: Vec::new() };
+        };
+        let on = on.as_ref();
         let (lefts, rights) = (left.columns(), right.columns());
         let inner: Vec<ColumnId> = walk::free_columns(right).into_iter().collect();
         let place = Place { row: &lefts, params };
         let given = inner.iter().map(|column| self.scalar(&column.scalar(), place)).collect();
-        let output = match kind {
-            ApplyKind::Join(kind) => ApplyOutput::Join(*kind),
-            ApplyKind::Mark(_) => ApplyOutput::Mark,
-            ApplyKind::Single { of, .. } => {
-                ApplyOutput::Single(slots(&rights, core::slice::from_ref(of))[0])
+        let (output, of) = match kind {
+            ApplyKind::Join(kind) => (ApplyOutput::Join(*kind), Vec::new()),
+            ApplyKind::Mark(_) => (ApplyOutput::Mark, Vec::new()),
+            ApplyKind::Single { columns } => {
+                (ApplyOutput::Single, columns.iter().map(|(_, of)| *of).collect())
             }
         };
+        let slots = slots(&rights, &of);
+        let when = when.as_ref().map(|when| Box::new(self.scalar(when, place)));
         let both: Vec<ColumnId> = lefts.iter().chain(&rights).copied().collect();
         let once =
             inner.is_empty() && self.rules.apply_cache && !matches!(output, ApplyOutput::Join(_));
@@ -214,7 +211,8 @@ impl<'a> Lowering<'a> {
         let right = Box::new(self.op(right, &inner));
         let right_width = rights.len() as u32;
         let keeps = self.rules.apply_cache;
-        Op::Apply { output, left, right, params: given, on, right_width, keeps, once, equal }
+        let params = given;
+        Op::Apply { output, left, right, params, on, right_width, keeps, once, slots, when, equal }
     }
 
     fn aggregate(&mut self, rel: &Rel, params: &[ColumnId]) -> Op {

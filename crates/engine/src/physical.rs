@@ -105,8 +105,8 @@ pub enum ApplyOutput {
     Join(JoinKind),
     /// Whether the condition holds for a row.
     Mark,
-    /// The value in this slot of the one row.
-    Single(u32),
+    /// The values of the one row.
+    Single,
 }
 
 /// An operator and those below it. Slots of a join's rows are those of the left side and then of the right one.
@@ -206,6 +206,10 @@ pub enum Op {
         keeps: bool,
         /// The right side is the same for all rows: it runs once.
         once: bool,
+        /// The slots of the values of a single row.
+        slots: Vec<u32>,
+        /// Over rows of the left side: where it is not true, the right side does not run.
+        when: Option<Box<Expr>>,
         /// The condition is this equality: the right side's values are looked up.
         equal: Option<EqualPair>,
     },

@@ -321,18 +321,12 @@ fn build_join<'p>(op: &'p Op, params: Params) -> Node<'p> {
             let left = below(left);
             Box::new(lookup_join::LookupJoin::new(*kind, left, *source, requests, width, params))
         }
-        Op::Apply { output, left, right, params: given, on, right_width, keeps, once, equal } => {
-            let spec = apply::Spec {
-                output: *output,
-                right,
-                given,
-                on: on.as_ref(),
-                right_width: *right_width as usize,
-                keeps: *keeps,
-                once: *once,
-                equal: equal.as_ref(),
-            };
-            Box::new(apply::Apply::new(below(left), spec, params))
+        Op::Apply { left, .. } => {
+            let left = below(left);
+            match apply::Spec::of(op) {
+                Some(spec) => Box::new(apply::Apply::new(left, spec, params)),
+                None => left,
+            }
         }
         // The caller names the joins.
         _ => build(op, &params),

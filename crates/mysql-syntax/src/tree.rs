@@ -136,6 +136,12 @@ impl Tree {
         &self.lists[start..start + list.length as usize]
     }
 
+    /// How many queries the statement has, one within the other.
+    #[must_use]
+    pub fn queries(&self) -> usize {
+        self.queries.len()
+    }
+
     #[must_use]
     pub fn query(&self, id: QueryId) -> &Query {
         &self.queries[id.0 as usize]

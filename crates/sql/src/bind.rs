@@ -8,6 +8,7 @@ pub mod change;
 pub mod from;
 pub mod grouping;
 mod items;
+mod lazy;
 mod literals;
 mod operators;
 pub mod query;
@@ -106,6 +107,8 @@ pub struct Binder<'a> {
     names_only: bool,
     /// There are columns of YEAR.
     has_years: bool,
+    /// There are subqueries.
+    has_queries: bool,
     depth: usize,
 }
 
@@ -129,6 +132,7 @@ impl<'a> Binder<'a> {
             values_base: None,
             names_only: false,
             has_years: false,
+            has_queries: context.tree().queries() > 0,
             depth: 0,
         }
     }
@@ -158,6 +162,10 @@ impl<'a> Binder<'a> {
         // There is always one: the first is never popped.
         let last = self.blocks.len().saturating_sub(1);
         &mut self.blocks[last]
+    }
+
+    pub(crate) fn block_ref(&self) -> &Block {
+        &self.blocks[self.blocks.len().saturating_sub(1)]
     }
 
     pub(crate) fn new_block_number(&mut self) -> u32 {
@@ -261,8 +269,28 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// What MySQL says, or 1235.
     pub fn bind_in(&mut self, clause: &'static str, id: ExprId) -> Result<Expr, SqlError> {
+        self.in_clause(clause, |binder| binder.bind(id))
+    }
+
+    /// Binds a condition of this clause.
+    ///
+    /// # Errors
+    /// What MySQL says, or 1235.
+    pub(crate) fn bind_terms_in(
+        &mut self,
+        clause: &'static str,
+        id: ExprId,
+    ) -> Result<Expr, SqlError> {
+        self.in_clause(clause, |binder| binder.terms(id))
+    }
+
+    fn in_clause(
+        &mut self,
+        clause: &'static str,
+        work: impl FnOnce(&mut Self) -> Result<Expr, SqlError>,
+    ) -> Result<Expr, SqlError> {
         let before = std::mem::replace(&mut self.clause, clause);
-        let bound = self.bind(id);
+        let bound = work(self);
         self.clause = before;
         let mut bound = bound?;
         if self.has_years {

@@ -9,5 +9,6 @@ mod queries;
 mod refusals;
 mod rewrites;
 mod schema;
+mod subqueries;
 mod transactions;
 mod unique;

@@ -138,7 +138,8 @@ impl Rel {
             Self::Values { rows, .. } => rows.iter().flatten().collect(),
             Self::Filter { condition, .. } => Vec::from([condition]),
             Self::Extend { items, .. } => items.iter().map(|(_, value)| value).collect(),
-            Self::Join { on, .. } | Self::Apply { on, .. } => on.iter().collect(),
+            Self::Join { on, .. } => on.iter().collect(),
+            Self::Apply { on, when, .. } => on.iter().chain(when).collect(),
             Self::Aggregate { keys, calls, .. } => {
                 keys.iter().chain(calls.iter().flat_map(|call| &call.args)).collect()
             }
@@ -183,6 +184,57 @@ impl Rel {
         }
     }
 
+    /// The expressions of this node and of those below it.
+    pub fn all_scalars(&self) -> Vec<&Scalar> {
+        let mut found = self.scalars();
+        for input in self.inputs() {
+            found.extend(input.all_scalars());
+        }
+        found
+    }
+
+    /// Replaces each expression of this node and of those below it.
+    #[must_use]
+    pub fn map_scalars(self, change: &mut dyn FnMut(Scalar) -> Scalar) -> Self {
+        let mut rel = self.map_inputs(&mut |input| input.map_scalars(change));
+        rel.scalars_mut().into_iter().for_each(|scalar| {
+            let before = core::mem::replace(scalar, Expr::Column(0));
+            *scalar = change(before);
+        });
+        rel
+    }
+
+    /// The expressions of this node alone, to be changed.
+    fn scalars_mut(&mut self) -> Vec<&mut Scalar> {
+        match self {
+            Self::Scan(scan) => scan.condition.iter_mut().collect(),
+            Self::Values { rows, .. } => rows.iter_mut().flatten().collect(),
+            Self::Filter { condition, .. } => Vec::from([condition]),
+            Self::Extend { items, .. } => items.iter_mut().map(|(_, value)| value).collect(),
+            Self::Join { on, .. } => on.iter_mut().collect(),
+            Self::Apply { on, when, .. } => on.iter_mut().chain(when).collect(),
+            Self::Aggregate { keys, calls, .. } => {
+                keys.iter_mut().chain(calls.iter_mut().flat_map(|call| &mut call.args)).collect()
+            }
+            Self::Window { partition, order, calls, .. } => {
+                let order = order.iter_mut().map(|key| &mut key.value);
+                partition
+                    .iter_mut()
+                    .chain(order)
+                    .chain(calls.iter_mut().flat_map(of_window))
+                    .collect()
+            }
+            Self::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.value).collect(),
+            Self::Limit { count, offset, .. } => count.iter_mut().chain(offset).collect(),
+            Self::Recursive { limit, .. } => limit.iter_mut().collect(),
+            Self::Narrow { .. }
+            | Self::Distinct { .. }
+            | Self::Set { .. }
+            | Self::Working { .. }
+            | Self::MaxOneRow { .. } => Vec::new(),
+        }
+    }
+
     /// Replaces each node below this one.
     #[must_use]
     pub fn map_inputs(self, change: &mut dyn FnMut(Rel) -> Rel) -> Self {
@@ -207,8 +259,8 @@ impl Rel {
             Self::Join { kind, left, right, on } => {
                 Self::Join { kind, left: boxed(left), right: boxed(right), on }
             }
-            Self::Apply { kind, left, right, on } => {
-                Self::Apply { kind, left: boxed(left), right: boxed(right), on }
+            Self::Apply { kind, left, right, on, when } => {
+                Self::Apply { kind, left: boxed(left), right: boxed(right), on, when }
             }
             Self::Set { op, all, columns, left, right } => Self::Set {
                 op,
@@ -227,6 +279,15 @@ impl Rel {
             },
         }
     }
+}
+
+fn of_window(call: &mut super::WindowCall) -> impl Iterator<Item = &mut Scalar> {
+    let bounds = [&mut call.frame.start, &mut call.frame.end];
+    let bounds = bounds.into_iter().filter_map(|bound| match bound {
+        Bound::Preceding(value) | Bound::Following(value) => Some(value),
+        Bound::Unbounded | Bound::CurrentRow => None,
+    });
+    call.args.iter_mut().chain(bounds)
 }
 
 /// The columns that a plan takes from around it: those that its expressions name and no node in it makes.

@@ -44,8 +44,8 @@ fn narrow(rel: Rel, wanted: &Columns) -> Rel {
             let mut all = with_own(&rel);
             if let Rel::Apply { kind, right, .. } = &rel {
                 all.extend(walk::free_columns(right));
-                if let ApplyKind::Single { of, .. } = kind {
-                    all.insert(*of);
+                if let ApplyKind::Single { columns } = kind {
+                    all.extend(columns.iter().map(|(_, of)| *of));
                 }
             }
             rel.map_inputs(&mut |input| thin(narrow(input, &all), &all))

@@ -1,6 +1,6 @@
 //! What is known of a plan's rows without looking at them.
 
-use crate::ir::{ColumnId, Rel, Scalar, Scan, walk};
+use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, Scan, walk};
 use alloc::{collections::BTreeSet, vec::Vec};
 use lats_values::{BinaryOp, Expr, UnaryOp};
 
@@ -19,12 +19,11 @@ pub fn at_most_one_row(rel: &Rel) -> bool {
         },
         Rel::Aggregate { keys, rollup, .. } => keys.is_empty() && rollup.is_empty(),
         Rel::Join { left, right, kind, .. } => {
-            let gives_pairs =
-                matches!(kind, crate::ir::JoinKind::Inner | crate::ir::JoinKind::Left);
+            let gives_pairs = matches!(kind, JoinKind::Inner | JoinKind::Left);
             at_most_one_row(left) && (!gives_pairs || at_most_one_row(right))
         }
         Rel::Apply { left, right, kind, .. } => {
-            let gives_pairs = matches!(kind, crate::ir::ApplyKind::Join(_));
+            let gives_pairs = matches!(kind, ApplyKind::Join(_));
             at_most_one_row(left) && (!gives_pairs || at_most_one_row(right))
         }
         Rel::Extend { input, .. }
@@ -35,6 +34,16 @@ pub fn at_most_one_row(rel: &Rel) -> bool {
         | Rel::Limit { input, .. } => at_most_one_row(input),
         Rel::Set { .. } | Rel::Recursive { .. } | Rel::Working { .. } => false,
     }
+}
+
+/// True if running the plan may end with error 1242. Then it runs only for the rows that need it.
+pub fn may_have_too_many(rel: &Rel) -> bool {
+    let here = match rel {
+        Rel::Apply { kind: ApplyKind::Single { .. }, right, .. } => !at_most_one_row(right),
+        Rel::MaxOneRow { input } => !at_most_one_row(input),
+        _ => false,
+    };
+    here || rel.inputs().into_iter().any(may_have_too_many)
 }
 
 /// True if the condition says what a key of the table is.

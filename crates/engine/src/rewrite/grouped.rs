@@ -4,6 +4,7 @@
 //! Where there is no such group, it is what `f` gives without rows: NULL, or 0 of COUNT.
 //! Whatever stands around the aggregate functions is computed above the join, for rows with a group and for others alike.
 
+use super::facts;
 use super::lift::{self, Lifted};
 use crate::ir::{ApplyKind, Call, ColumnId, JoinKind, Rel, Scalar, Types, types::type_with, walk};
 use crate::lower::key_class;
@@ -16,17 +17,21 @@ use lats_values::{BinaryOp, ColumnType, Expr, TypeKind, Value};
 pub fn joins(rel: Rel, types: &Types) -> Rel {
     let rel = rel.map_inputs(&mut |input| joins(input, types));
     match rel {
-        Rel::Apply { kind: ApplyKind::Single { column, of }, left, right, on: None } => {
-            match join(&left, &right, of, types) {
-                Some((grouped, on, value)) => {
+        Rel::Apply { kind: ApplyKind::Single { columns }, left, right, on: None, when: None } => {
+            let made = match *columns.as_slice() {
+                [(column, of)] => join(&left, &right, of, types).map(|made| (column, made)),
+                _ => None,
+            };
+            match made {
+                Some((column, (grouped, on, value))) => {
                     let right = Box::new(grouped);
                     let joined = Rel::Join { kind: JoinKind::Left, left, right, on: Some(on) };
                     let items = Vec::from([(column, value)]);
                     Rel::Extend { input: Box::new(joined), items }
                 }
                 None => {
-                    let kind = ApplyKind::Single { column, of };
-                    Rel::Apply { kind, left, right, on: None }
+                    let kind = ApplyKind::Single { columns };
+                    Rel::Apply { kind, left, right, on: None, when: None }
                 }
             }
         }
@@ -45,7 +50,7 @@ fn join(left: &Rel, right: &Rel, of: ColumnId, types: &Types) -> Option<(Rel, Sc
         return None;
     }
     // For one row, an index of the subquery's table is better.
-    if super::facts::at_most_one_row(left) {
+    if facts::at_most_one_row(left) || facts::may_have_too_many(input) {
         return None;
     }
     let Lifted { rel, terms } = lift::correlated(input, &outer, true)?;

@@ -1,5 +1,6 @@
 //! Conditions of a subquery that name columns of the rows around it are taken out of it: what is left is the same for all rows.
 
+use super::facts;
 use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, walk};
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
@@ -50,8 +51,8 @@ fn lift(rel: Rel, outer: &BTreeSet<ColumnId>, exact: bool, terms: &mut Vec<Scala
         Rel::Join { kind, left, right, on } => {
             Rel::Join { kind, left: Box::new(below(left, terms)), right, on }
         }
-        Rel::Apply { kind, left, right, on } => {
-            Rel::Apply { kind, left: Box::new(below(left, terms)), right, on }
+        Rel::Apply { kind, left, right, on, when } => {
+            Rel::Apply { kind, left: Box::new(below(left, terms)), right, on, when }
         }
         Rel::Sort { input, .. } | Rel::Distinct { input, .. } if !exact => below(input, terms),
         other => other,
@@ -75,7 +76,7 @@ fn without(
 pub(super) fn joined(kind: JoinKind, left: Rel, right: Rel, on: Option<Scalar>) -> Rel {
     let outer: BTreeSet<ColumnId> = left.columns().into_iter().collect();
     let exact = matches!(kind, JoinKind::Inner | JoinKind::Left);
-    let lifted = correlated(&right, &outer, exact);
+    let lifted = correlated(&right, &outer, exact).filter(|_| !facts::may_have_too_many(&right));
     // Whether there is a row at all is known with the first one: an Apply stops there.
     let is_needed = exact || on.is_some() || lifted.as_ref().is_some_and(|l| !l.terms.is_empty());
     match lifted {
@@ -86,7 +87,7 @@ pub(super) fn joined(kind: JoinKind, left: Rel, right: Rel, on: Option<Scalar>) 
         }
         _ => {
             let kind = ApplyKind::Join(kind);
-            Rel::Apply { kind, left: Box::new(left), right: Box::new(right), on }
+            Rel::Apply { kind, left: Box::new(left), right: Box::new(right), on, when: None }
         }
     }
 }

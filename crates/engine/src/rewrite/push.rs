@@ -5,7 +5,7 @@
 //! A term about keys of groups holds for all rows of a group or for none.
 
 use super::{Context, common, equal, facts};
-use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, walk};
+use crate::ir::{ColumnId, JoinKind, Rel, Scalar, walk};
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use lats_values::{Expr, TypeKind};
 
@@ -34,7 +34,7 @@ fn push(rel: Rel, mut terms: Vec<Scalar>, context: Context<'_>) -> Rel {
             Rel::Scan(scan)
         }
         Rel::Join { kind, left, right, on } => join(kind, (*left, *right), on, terms, context),
-        Rel::Apply { kind, left, right, on } => apply(kind, (*left, *right), on, terms, context),
+        Rel::Apply { .. } => apply(rel, terms, context),
         Rel::Extend { input, items } => {
             let made: Columns = items.iter().map(|(column, _)| *column).collect();
             let (above, below) = partition(terms, |columns| columns.is_disjoint(&made));
@@ -127,26 +127,20 @@ fn split(terms: Vec<Scalar>, lefts: &Columns, rights: &Columns) -> Split {
     found
 }
 
-fn apply(
-    kind: ApplyKind,
-    (left, right): (Rel, Rel),
-    on: Option<Scalar>,
-    terms: Vec<Scalar>,
-    context: Context<'_>,
-) -> Rel {
+fn apply(rel: Rel, terms: Vec<Scalar>, context: Context<'_>) -> Rel {
+    let Rel::Apply { kind, left, right, on, when } = rel else {
+        return rel.filter(walk::conjunction(terms));
+    };
     // What is about the left side alone is looked at before the right side runs.
     let (lefts, rights) = (set(&left.columns()), set(&right.columns()));
-    let made = match &kind {
-        ApplyKind::Mark(column) | ApplyKind::Single { column, .. } => Some(*column),
-        ApplyKind::Join(_) => None,
-    };
+    let made = kind.made();
     let (above, below) = partition(terms, |columns| {
-        !columns.iter().any(|c| rights.contains(c) || Some(*c) == made)
+        !columns.iter().any(|c| rights.contains(c) || made.contains(c))
             && (columns.iter().any(|c| lefts.contains(c)) || columns.is_empty())
     });
-    let left = Box::new(push(left, below, context));
-    let right = Box::new(push(right, Vec::new(), context));
-    Rel::Apply { kind, left, right, on }.filter(walk::conjunction(above))
+    let left = Box::new(push(*left, below, context));
+    let right = Box::new(push(*right, Vec::new(), context));
+    Rel::Apply { kind, left, right, on, when }.filter(walk::conjunction(above))
 }
 
 fn join(

@@ -32,7 +32,9 @@ fn count(rel: &Rel, uses: &mut Uses) {
         Rel::Recursive { anchor, step, .. } => {
             anchor.1.iter().chain(&step.1).copied().for_each(add);
         }
-        Rel::Apply { kind: ApplyKind::Single { of, .. }, .. } => add(*of),
+        Rel::Apply { kind: ApplyKind::Single { columns }, .. } => {
+            columns.iter().for_each(|(_, of)| add(*of));
+        }
         _ => {}
     }
     rel.inputs().into_iter().for_each(|input| count(input, uses));
@@ -59,7 +61,7 @@ fn change(rel: Rel, uses: &Uses, types: &Types) -> Rel {
             }
             input.filter(walk::conjunction(rest))
         }
-        Rel::Apply { kind: ApplyKind::Join(kind), left, right, on } => {
+        Rel::Apply { kind: ApplyKind::Join(kind), left, right, on, when: None } => {
             lift::joined(kind, *left, *right, on)
         }
         other => other,
@@ -80,25 +82,27 @@ fn decided_by(term: &Scalar) -> Option<(ColumnId, JoinKind)> {
 
 /// The chain of subqueries with the one of this mark as a join; the chain as it was if it is not there or cannot be one.
 fn decide(rel: Rel, mark: ColumnId, join: JoinKind, types: &Types) -> (Rel, bool) {
-    let Rel::Apply { kind, left, right, on } = rel else { return (rel, false) };
+    let Rel::Apply { kind, left, right, on, when } = rel else { return (rel, false) };
     match kind {
         ApplyKind::Mark(own) if own == mark => {
             let is_known =
                 join == JoinKind::Semi || never_unknown(on.as_ref(), [&left, &right], types);
-            if !is_known {
-                return (Rel::Apply { kind, left, right, on }, false);
+            if !is_known || when.is_some() {
+                return (Rel::Apply { kind, left, right, on, when }, false);
             }
             match lift::joined(join, *left, *right, on) {
                 // It stays an Apply, which keeps results for rows with the same parameters only as a mark.
-                Rel::Apply { left, right, on, .. } => (Rel::Apply { kind, left, right, on }, false),
+                Rel::Apply { left, right, on, .. } => {
+                    (Rel::Apply { kind, left, right, on, when }, false)
+                }
                 joined => (joined, true),
             }
         }
         ApplyKind::Mark(_) | ApplyKind::Single { .. } => {
             let (left, is_done) = decide(*left, mark, join, types);
-            (Rel::Apply { kind, left: Box::new(left), right, on }, is_done)
+            (Rel::Apply { kind, left: Box::new(left), right, on, when }, is_done)
         }
-        ApplyKind::Join(_) => (Rel::Apply { kind, left, right, on }, false),
+        ApplyKind::Join(_) => (Rel::Apply { kind, left, right, on, when }, false),
     }
 }
 

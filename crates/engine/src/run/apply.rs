@@ -19,7 +19,61 @@ pub(super) struct Spec<'p> {
     pub(super) right_width: usize,
     pub(super) keeps: bool,
     pub(super) once: bool,
+    pub(super) slots: &'p [u32],
+    pub(super) when: Option<&'p Expr>,
     pub(super) equal: Option<&'p EqualPair>,
+}
+
+impl<'p> Spec<'p> {
+    /// What an operator says; none if it is no Apply.
+    pub(super) fn of(op: &'p Op) -> Option<Self> {
+        let Op::Apply {
+            output,
+            right,
+            params,
+            on,
+            right_width,
+            keeps,
+            once,
+            slots,
+            when,
+            equal,
+            ..
+        } = op
+        else {
+            return None;
+        };
+        Some(Self {
+            output: *output,
+            right,
+            given: params,
+            on: on.as_ref(),
+            right_width: *right_width as usize,
+            keeps: *keeps,
+            once: *once,
+            slots,
+            when: when.as_deref(),
+            equal: equal.as_ref(),
+        })
+    }
+
+    /// False if nobody looks at what the right side gives for this row.
+    fn is_needed(&self, run: &mut Run<'_>, left: &Row, params: &Params) -> bool {
+        let Some(when) = self.when else { return true };
+        // It is computed for the row once more: then it warns, or fails.
+        let (warnings, strict) = (run.context.warnings.len(), run.context.strict);
+        run.context.strict = false;
+        let needed = run.is_true(when, (left, &[]), params);
+        run.context.strict = strict;
+        run.context.warnings.truncate(warnings);
+        needed.unwrap_or(true)
+    }
+
+    /// The values of the single row.
+    pub(super) fn values_of(&self, row: &[Value]) -> Row {
+        let value = |slot: &u32| row.get(*slot as usize).cloned().unwrap_or(Value::Null);
+        self.slots.iter().map(value).collect()
+    }
 }
 
 /// The right side for one row.
@@ -42,8 +96,8 @@ pub(super) struct Found {
     pub(super) holds: bool,
     /// It was unknown for a row.
     pub(super) is_unknown: bool,
-    /// The value of the one row.
-    pub(super) value: Option<Value>,
+    /// The values of the one row.
+    pub(super) values: Option<Row>,
 }
 
 /// The operator while it runs.
@@ -74,6 +128,11 @@ impl<'p> Apply<'p> {
     }
 
     fn begin(&mut self, run: &mut Run<'_>, left: Row) -> Result<(), SqlError> {
+        if !self.spec.is_needed(run, &left, &self.params) {
+            let found = Found::default();
+            self.running.push_back(Instance { left, node: None, key: None, found, held: 0 });
+            return Ok(());
+        }
         let mut given = Vec::with_capacity(self.spec.given.len());
         for expr in self.spec.given {
             given.push(run.eval(expr, &left, &self.params)?);
@@ -144,12 +203,11 @@ impl<'p> Apply<'p> {
                     return Ok(true);
                 }
                 (ApplyOutput::Join(_), _) => found.rows.push(row),
-                (ApplyOutput::Single(slot), _) => {
-                    if found.value.is_some() {
+                (ApplyOutput::Single, _) => {
+                    if found.values.is_some() {
                         return Err(more_than_one_row());
                     }
-                    let value = row.into_iter().nth(slot as usize);
-                    found.value = Some(value.unwrap_or(Value::Null));
+                    found.values = Some(self.spec.values_of(&row));
                 }
             }
         }
@@ -172,8 +230,9 @@ impl<'p> Apply<'p> {
                 });
                 out.push(left);
             }
-            ApplyOutput::Single(_) => {
-                left.push(found.value.unwrap_or(Value::Null));
+            ApplyOutput::Single => {
+                let nulls = || self.spec.slots.iter().map(|_| Value::Null).collect();
+                left.extend(found.values.unwrap_or_else(nulls));
                 out.push(left);
             }
             ApplyOutput::Join(kind) => {
@@ -191,17 +250,21 @@ impl<'p> Apply<'p> {
     /// Rows of the left side beside what the one run of the right side gives for them.
     fn with_once(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
         let right = self.spec.right;
-        let node = || build(right, &Params::from([]));
-        let parts = (&self.spec, &mut self.gathered);
-        if let Built::Not(poll) = self.once.build(run, parts, node, &self.params)? {
-            return Ok(poll);
-        }
         let mut out = Vec::new();
         while out.len() < INSTANCES_MAX
             && let Some(left) = self.waiting.pop()
         {
             run.spend(1);
-            let found = self.once.find(run, &self.spec, &left, &self.params)?;
+            let mut found = Found::default();
+            if self.spec.is_needed(run, &left, &self.params) {
+                let node = || build(right, &Params::from([]));
+                let parts = (&self.spec, &mut self.gathered);
+                if let Built::Not(poll) = self.once.build(run, parts, node, &self.params)? {
+                    self.waiting.push(left);
+                    return Ok(if out.is_empty() { poll } else { Poll::Rows(out) });
+                }
+                found = self.once.find(run, &self.spec, &left, &self.params)?;
+            }
             self.finish(Instance { left, node: None, key: None, found, held: 0 }, &mut out);
         }
         Ok(Poll::Rows(out))

@@ -5,7 +5,7 @@ use super::{Node, Params, Poll, Row, Run, keys, more_than_one_row, row_bytes};
 use crate::physical::ApplyOutput;
 use alloc::vec::Vec;
 use lats_base::map::Map;
-use lats_values::{SqlError, Value};
+use lats_values::SqlError;
 
 /// The right side's rows, as far as they are needed.
 pub(super) enum Once<'p> {
@@ -114,12 +114,11 @@ impl<'p> Once<'p> {
             match (spec.output, truth) {
                 (_, Some(false)) => {}
                 (_, None) => found.is_unknown = true,
-                (ApplyOutput::Single(slot), _) => {
-                    if found.value.is_some() {
+                (ApplyOutput::Single, _) => {
+                    if found.values.is_some() {
                         return Err(more_than_one_row());
                     }
-                    let value = row.get(slot as usize).cloned();
-                    found.value = Some(value.unwrap_or(Value::Null));
+                    found.values = Some(spec.values_of(row));
                 }
                 (ApplyOutput::Mark | ApplyOutput::Join(_), _) => {
                     found.holds = true;

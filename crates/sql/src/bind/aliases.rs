@@ -4,7 +4,7 @@ use super::Binder;
 use super::scope::{Aggregates, AliasUse, same_name};
 use crate::error;
 use crate::syntax::{optional_name, shown_column};
-use lats_engine::ir::ColumnId;
+use lats_engine::ir::walk;
 use lats_mysql_syntax::tree::{self, ExprId};
 use lats_values::{Expr, SqlError};
 
@@ -34,7 +34,11 @@ impl Binder<'_> {
                 hidden -= 1;
                 continue;
             }
-            if let Some(found) = self.resolve_in(at, parts)? {
+            let found = match at + 1 == self.blocks.len() {
+                true => self.resolve_in(at, parts)?,
+                false => self.resolve_around(at, parts)?,
+            };
+            if let Some(found) = found {
                 for block in &mut self.blocks[at + 1..] {
                     block.is_correlated = true;
                 }
@@ -57,7 +61,7 @@ impl Binder<'_> {
             if let Some(id) = block.scope.find(parts, self.clause).ok().flatten()
                 && block.keys.contains(&id.scalar())
             {
-                return Ok(Some(self.of_group(at, id)));
+                return Ok(Some(id.scalar()));
             }
             if let Some(expr) = self.output_named(at, name)? {
                 return Ok(Some(expr));
@@ -68,7 +72,7 @@ impl Binder<'_> {
                 || block.keys.contains(&id.scalar())
                 || block.outputs.iter().any(|output| output.expr == id.scalar());
             if is_known {
-                return Ok(Some(self.of_group(at, id)));
+                return Ok(Some(id.scalar()));
             }
         }
         if alias_use == AliasUse::Last && table.is_none() {
@@ -77,14 +81,28 @@ impl Binder<'_> {
         Ok(None)
     }
 
-    /// A column as it is behind the grouping: with ROLLUP, keys are columns of their own.
-    fn of_group(&self, at: usize, id: ColumnId) -> Expr {
+    /// Looks a name up in a block for a subquery of it: columns come before names of the select list.
+    fn resolve_around(&mut self, at: usize, parts: Parts<'_>) -> Result<Option<Expr>, SqlError> {
         let block = &self.blocks[at];
-        if block.aggregates == Aggregates::Inside {
-            return id.scalar();
+        if let Some(id) = block.scope.find(parts, self.clause)? {
+            return Ok(Some(id.scalar()));
         }
-        let key = block.keys.iter().position(|key| *key == id.scalar());
-        key.and_then(|key| block.rollup.get(key)).map_or(id, |(key, _)| *key).scalar()
+        let (_, table, name) = parts;
+        let is_hidden = block.alias_use == AliasUse::No || block.aggregates == Aggregates::Inside;
+        if table.is_some() || is_hidden {
+            return Ok(None);
+        }
+        let is_coming = block.coming.iter().any(|other| same_name(other, name));
+        let found = self.output_named(at, name)?;
+        if let Some(value) = &found {
+            let columns = walk::columns_of(value);
+            if columns.iter().any(|column| self.call_columns.contains(column)) {
+                return Err(reference(name, "reference to group function"));
+            }
+        } else if is_coming {
+            return Err(reference(name, "forward reference in item list"));
+        }
+        Ok(found.map(|value| self.named_value(at, name, value)))
     }
 
     /// The select list's expression with this name.
@@ -101,4 +119,9 @@ impl Binder<'_> {
         }
         Ok(found.cloned())
     }
+}
+
+/// 1247.
+fn reference(name: &str, why: &str) -> SqlError {
+    error::make(1247, "42S22", &format!("Reference '{name}' not supported ({why})"))
 }

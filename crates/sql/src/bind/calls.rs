@@ -1,7 +1,7 @@
 //! Calls of functions: aggregates, those that take their value from the session, and the rest.
 
-use super::Binder;
 use super::scope::{Aggregates, AliasUse};
+use super::{Binder, lazy};
 use crate::error;
 use crate::expr::External;
 use lats_engine::ir::{Call, ColumnId};
@@ -45,10 +45,32 @@ impl Binder<'_> {
         }
         let mut bound = Vec::with_capacity(args.len());
         let Some(function) = Function::from_name(name) else { return Err(unknown(name)) };
+        let guards = self.guards();
         for arg in args {
             bound.push(self.bind(*arg)?);
+            if function == Function::If {
+                self.unguard(guards);
+            }
+            self.guard_argument(function, &bound);
         }
+        self.unguard(guards);
         self.call(function, name, bound)
+    }
+
+    /// Functions that do not look at all of their arguments: what the next one is needed for.
+    fn guard_argument(&mut self, function: Function, bound: &[Expr]) {
+        let (Some(first), Some(last)) = (bound.first(), bound.last()) else { return };
+        match (function, bound.len()) {
+            (Function::If, 1) => self.guard(|| super::hex_beside(first.clone(), true)),
+            (Function::If, 2) => {
+                self.guard(|| lazy::not_true(super::hex_beside(first.clone(), true)));
+            }
+            (Function::IfNull | Function::Coalesce, _) => {
+                self.guard(|| lazy::is_null(last.clone(), false));
+            }
+            (Function::NullIf, 1) => self.guard(|| lazy::is_null(first.clone(), true)),
+            _ => {}
+        }
     }
 
     /// Outside of groups ANY_VALUE is the value; with groups it is that of the first row.
@@ -90,15 +112,22 @@ impl Binder<'_> {
         call: &tree::Aggregate,
     ) -> Result<Expr, SqlError> {
         // Within an aggregate function the names of the select list are not known, and no other aggregate function may stand,
-        // unless it belongs to an outer query.
-        let before = std::mem::replace(&mut self.block().aggregates, Aggregates::Inside);
+        // unless it belongs to an outer query. It is computed for all rows, whatever its result is for.
+        let block = self.block();
+        let before = std::mem::replace(&mut block.aggregates, Aggregates::Inside);
+        let guards = std::mem::take(&mut block.guards);
+        let had = block.below.len();
         let bound = self.aggregate_arguments(kind, call);
-        self.block().aggregates = before;
+        let block = self.block();
+        (block.aggregates, block.guards) = (before, guards);
         let (spec, args) = bound?;
         let column_type = spec.result_type();
-        let at = self.block_of(&args);
-        if self.blocks[at].aggregates != Aggregates::Allowed {
-            return Err(error::make(1111, "HY000", "Invalid use of group function"));
+        let at = self.aggregating_block(&args)?;
+        if at + 1 < self.blocks.len() {
+            // Subqueries in its arguments go where it goes.
+            let had = had.min(self.block().below.len());
+            let moved = self.block().below.split_off(had);
+            self.blocks[at].below.extend(moved);
         }
         Ok(self.add_call_in(at, spec, args, column_type))
     }
@@ -148,18 +177,47 @@ impl Binder<'_> {
         Ok((spec, args))
     }
 
-    /// An aggregate function belongs to the query of the innermost column in it.
-    fn block_of(&self, args: &[Expr]) -> usize {
+    /// The block whose groups an aggregate function is about: that of the innermost column in it; if it may not stand there, the
+    /// outermost one within that where it may.
+    ///
+    /// # Errors
+    /// 1111.
+    fn aggregating_block(&self, args: &[Expr]) -> Result<usize, SqlError> {
         let last = self.blocks.len().saturating_sub(1);
-        let mut innermost = None;
-        for arg in args {
-            crate::expr::visit_columns(arg, &mut |number| {
-                let Some(column) = self.columns.get(number as usize) else { return };
-                let at = self.blocks.iter().position(|block| block.number == column.block);
-                innermost = innermost.max(at);
-            });
+        let allowed = |at: usize| self.blocks[at].aggregates == Aggregates::Allowed;
+        let innermost = args.iter().filter_map(|arg| self.innermost(arg)).max();
+        let is_inside = |at: usize| self.blocks[at].aggregates == Aggregates::Inside;
+        let found = match innermost {
+            Some(at) if at == last => Some(at).filter(|at| allowed(*at)),
+            // An aggregate function within one of the same query.
+            Some(at) if is_inside(at) => None,
+            None if allowed(last) => Some(last),
+            other => {
+                let outer = (other.unwrap_or(0)..last).find(|at| allowed(*at));
+                outer.or(Some(last).filter(|at| allowed(*at)))
+            }
+        };
+        found.ok_or_else(|| error::make(1111, "HY000", "Invalid use of group function"))
+    }
+
+    /// The innermost block of which the expression, or a subquery in it, names a column.
+    fn innermost(&self, expr: &Expr) -> Option<usize> {
+        let mut found = None;
+        let mut left: Vec<ColumnId> = lats_engine::ir::walk::columns_of(expr).into_iter().collect();
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some(column) = left.pop() {
+            if !seen.insert(column) {
+                continue;
+            }
+            let pending = self.blocks.iter().flat_map(|block| &block.below);
+            if let Some(pending) = pending.into_iter().find(|p| p.columns().contains(&column)) {
+                left.extend(pending.needs());
+                continue;
+            }
+            let Some(known) = self.columns.get(column.0 as usize) else { continue };
+            found = found.max(self.blocks.iter().position(|block| block.number == known.block));
         }
-        innermost.unwrap_or(last)
+        found
     }
 
     fn add_call(&mut self, spec: AggregateSpec, args: Vec<Expr>, of: ColumnType) -> Expr {

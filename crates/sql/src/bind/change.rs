@@ -1,6 +1,6 @@
 //! The query that finds the rows of an UPDATE or DELETE.
 
-use super::grouping::filtered;
+use super::lazy::filtered;
 use super::query::BoundQuery;
 use super::{Binder, Origin};
 use crate::error;
@@ -146,11 +146,9 @@ impl<'a> Binder<'a> {
         let used = walk::columns_of(value);
         let block = self.block();
         let pending = block.below.iter().chain(&block.above);
-        let own: Vec<_> =
-            pending.filter(|p| p.column().is_some_and(|column| used.contains(&column))).collect();
+        let own: Vec<_> = pending.filter(|p| p.makes(&used)).collect();
         let within = own.iter().any(|p| {
-            let mut free = walk::free_columns(&p.rel);
-            p.on.iter().for_each(|on| walk::add_columns(on, &mut free));
+            let free = p.needs();
             columns.iter().any(|column| free.contains(column))
         });
         !own.is_empty() && (within || columns.iter().any(|column| used.contains(column)))
@@ -164,8 +162,7 @@ impl<'a> Binder<'a> {
         let block = self.block();
         let mut pending = std::mem::take(&mut block.below);
         pending.append(&mut block.above);
-        let made: Vec<ColumnId> =
-            pending.iter().filter_map(super::scope::Pending::column).collect();
+        let made: Vec<ColumnId> = pending.iter().flat_map(super::scope::Pending::columns).collect();
         let mut all: Option<BoundQuery> = None;
         for row in rows {
             let mut needed = std::collections::BTreeSet::new();
@@ -176,7 +173,7 @@ impl<'a> Binder<'a> {
                 return Err(error::not_supported("names of columns beside subqueries in VALUES"));
             }
             let own = pending.iter();
-            let own = own.filter(|p| p.column().is_some_and(|column| needed.contains(&column)));
+            let own = own.filter(|p| p.makes(&needed));
             let rel = Self::apply(Rel::one_row(), own.cloned().collect());
             let mut items = Vec::with_capacity(row.len());
             for value in row {

@@ -1,7 +1,7 @@
 //! FROM: tables, derived tables and joins.
 
-use super::Binder;
 use super::scope::{Aggregates, AliasUse, Named, Pending, Scope, Visible, ambiguous, same_name};
+use super::{Binder, lazy};
 use crate::error;
 use crate::syntax::optional_name;
 use crate::table::{Table, find_table};
@@ -282,8 +282,10 @@ impl Binder<'_> {
         let alias_use = std::mem::replace(&mut block.alias_use, AliasUse::No);
         let windows = std::mem::replace(&mut block.windows_allowed, false);
         let kept = std::mem::take(&mut block.below);
-        let bound = self.bind_in(clause, id);
+        let guards = std::mem::take(&mut block.guards);
+        let bound = self.bind_terms_in(clause, id);
         let block = self.block();
+        block.guards = guards;
         (block.aggregates, block.alias_use) = (aggregates, alias_use);
         block.windows_allowed = windows;
         let pending = std::mem::replace(&mut block.below, kept);
@@ -363,8 +365,8 @@ fn join_rel(outer: bool, left: Rel, right: Rel, on: Option<Scalar>, pending: Vec
     if pending.is_empty() && !takes_left {
         return Rel::Join { kind, left, right, on };
     }
-    let right = Binder::apply(*right, pending).filter(on);
-    Rel::Apply { kind: ApplyKind::Join(kind), left, right: Box::new(right), on: None }
+    let right = Box::new(lazy::filtered(*right, on, pending));
+    Rel::Apply { kind: ApplyKind::Join(kind), left, right, on: None, when: None }
 }
 
 /// A table of a scope, by its name.

@@ -1,15 +1,18 @@
 //! SELECT: its clauses in the order in which MySQL resolves them, and the plan that they make.
 
 mod check;
+mod rollup;
 
 use super::Binder;
+use super::lazy::{Steps, filtered};
 use super::query::BoundQuery;
 use super::scope::{Aggregates, AliasUse, Output, Pending};
 use super::windows::{self, Found};
 use crate::error;
 use lats_engine::ir::{Call, ColumnId, Rel, Scalar, SortKey, walk};
 use lats_mysql_syntax::tree;
-use lats_values::{BinaryOp, ColumnType, Expr, SqlError, Value};
+use lats_values::{BinaryOp, ColumnType, Expr, SqlError, TypeKind, Value};
+use std::collections::BTreeSet;
 
 /// The parts of a SELECT.
 #[derive(Clone, Debug)]
@@ -69,13 +72,19 @@ impl Binder<'_> {
         let keys = self.group_keys(select)?;
         let rollup = self.rollup_columns(select, &keys)?;
         let outputs = self.select_list(&select.items)?;
-        let outputs = self.behind_rollup(outputs);
-        self.block().outputs = outputs.clone();
+        // Names of the select list stand for what is behind the groups.
+        let behind = outputs.iter().map(|output| rollup::output(output, self.block_ref()));
+        self.block().outputs = behind.collect();
         let having = self.having(select)?;
         self.allow_aggregates();
         self.block().windows_allowed = true;
+        let had_groups = has_groups || having.is_some() || !self.block().calls.is_empty();
         let order = self.order_keys(order)?;
         self.block().windows_allowed = false;
+        if !had_groups && !self.block().calls.is_empty() {
+            let text = "Expression #1 of ORDER BY contains aggregate function and applies to the result of a non-aggregated query";
+            return Err(error::make(3029, "HY000", text));
+        }
         self.block().aggregates = Aggregates::Refused;
         let limit = match limit {
             Some(limit) => self.limit(limit)?,
@@ -102,11 +111,8 @@ impl Binder<'_> {
             block: block.number,
             counts_all: select.options.calc_found_rows && depth == 2,
         };
-        let has_subqueries = !parts.above.is_empty() || !parts.below.is_empty();
-        if !parts.rollup.is_empty() && has_subqueries {
-            return Err(error::not_supported("subqueries beside WITH ROLLUP"));
-        }
         self.check_grouping(&parts)?;
+        let parts = rollup::behind(parts);
         check::distinct_order(&parts)?;
         self.assemble(parts)
     }
@@ -127,9 +133,10 @@ impl Binder<'_> {
         let block = self.block();
         // Subqueries keep their columns, and aggregate functions in them their place.
         let subqueries = std::mem::take(&mut block.subqueries);
+        let values = std::mem::take(&mut block.values);
         let calls = std::mem::take(&mut block.calls);
         *block = saved;
-        (block.subqueries, block.calls) = (subqueries, calls);
+        (block.subqueries, block.values, block.calls) = (subqueries, values, calls);
         block.outputs = named;
         block.aggregates = Aggregates::Refused;
         block.windows_allowed = false;
@@ -155,10 +162,12 @@ impl Binder<'_> {
     fn place_below(&mut self, key: &Scalar) {
         let columns = walk::columns_of(key);
         let block = self.block();
-        for (_, pending) in &block.subqueries {
-            let is_used = pending.column().is_some_and(|column| columns.contains(&column));
-            if is_used && !block.below.contains(pending) {
-                block.below.push(pending.clone());
+        let used = block.subqueries.iter().filter(|(_, pending)| pending.makes(&columns));
+        let used = used.map(|(_, pending)| pending.clone());
+        let used: Vec<Pending> = used.flat_map(|pending| block.with_values(pending)).collect();
+        for pending in used {
+            if !block.below.contains(&pending) {
+                block.below.push(pending);
             }
         }
     }
@@ -181,29 +190,14 @@ impl Binder<'_> {
         if !select.with_rollup {
             return Ok(Vec::new());
         }
-        if keys.iter().any(|key| !matches!(key, Expr::Column(_))) {
-            return Err(error::not_supported("WITH ROLLUP over expressions"));
-        }
         let mut rollup = Vec::with_capacity(keys.len());
         for key in keys {
             let column_type = ColumnType { nullable: true, ..self.type_of(key) };
-            let of_total = ColumnType::new(lats_values::TypeKind::BigInt).not_null();
+            let of_total = ColumnType::new(TypeKind::BigInt).not_null();
             rollup.push((self.column("", column_type, None), self.column("", of_total, None)));
         }
         self.block().rollup = rollup.clone();
         Ok(rollup)
-    }
-
-    /// With ROLLUP, an expression of the select list that is a key is that key's column.
-    fn behind_rollup(&mut self, mut outputs: Vec<Output>) -> Vec<Output> {
-        let block = self.block();
-        for output in &mut outputs {
-            let key = block.keys.iter().position(|key| *key == output.expr);
-            if let Some((column, _)) = key.and_then(|at| block.rollup.get(at)) {
-                output.expr = column.scalar();
-            }
-        }
-        outputs
     }
 
     /// GROUPING(key, …): a bit for each key that is totalled over.
@@ -217,11 +211,13 @@ impl Binder<'_> {
             let block = self.block();
             let key = block.rollup.iter().position(|(key, _)| key.scalar() == bound);
             let key = key.or_else(|| block.keys.iter().position(|key| *key == bound));
-            let Some((_, total)) = key.and_then(|at| block.rollup.get(at)) else {
+            let Some(key) = key else {
                 let text = "Argument #0 of GROUPING function is not in GROUP BY";
                 return Err(error::make(3602, "HY000", text));
             };
-            let total = total.scalar();
+            // Without ROLLUP there are no totals.
+            let total = block.rollup.get(key).map(|(_, total)| total.scalar());
+            let total = total.unwrap_or(Expr::Literal(Value::Int(0)));
             all = Some(match all {
                 None => total,
                 Some(before) => {
@@ -244,10 +240,17 @@ impl Binder<'_> {
         block.aggregates = Aggregates::Allowed;
         block.alias_use = AliasUse::First;
         block.windows_allowed = false;
-        let bound = self.bind_in("having clause", id);
+        let bound = self.bind_terms_in("having clause", id);
         let block = self.block();
         block.alias_use = AliasUse::No;
         Ok(Some(super::hex_beside(bound?, true)))
+    }
+
+    /// True for an AVG or another function of groups or windows that gives exact numbers.
+    fn is_quotient(&self, column: ColumnId) -> bool {
+        let made = self.columns.get(column.0 as usize);
+        made.is_some_and(|column| column.name.is_empty())
+            && matches!(self.type_of(&column.scalar()).kind, TypeKind::Decimal { .. })
     }
 
     /// The plan of a SELECT.
@@ -259,11 +262,17 @@ impl Binder<'_> {
             let (keys, rollup, calls) = (parts.keys, parts.rollup, parts.calls);
             rel = Rel::Aggregate { input: Box::new(rel), keys, rollup, calls };
         }
-        // Subqueries of HAVING and those of the select list are not told apart: all see the same rows.
-        rel = Self::apply(rel, parts.above);
-        rel = rel.filter(parts.having);
-        rel = windows::windows(rel, parts.windows);
-        let below: std::collections::BTreeSet<ColumnId> = rel.columns().into_iter().collect();
+        let mut steps = Steps::new(rel, parts.above);
+        steps.filter(parts.having);
+        steps.need(parts.windows.iter().flat_map(Found::columns).collect());
+        steps.change(|rel| windows::windows(rel, parts.windows));
+        let shown = parts.outputs.iter().map(|output| &output.expr);
+        let shown = shown.chain(parts.order.iter().map(|key| &key.value));
+        steps.need(shown.flat_map(walk::columns_of).collect());
+        let mut rel = steps.rel;
+        let mut below: BTreeSet<ColumnId> = rel.columns().into_iter().collect();
+        // Exact quotients have more digits than their type, until they are the column of a result.
+        below.retain(|column| !self.is_quotient(*column));
         let mut items = Vec::new();
         let mut outputs: Vec<(ColumnId, String)> = Vec::with_capacity(parts.outputs.len());
         let mut made: Vec<(Scalar, ColumnId)> = Vec::new();
@@ -306,28 +315,5 @@ impl Binder<'_> {
             rel = Rel::Narrow { input: Box::new(rel), columns };
         }
         Ok(BoundQuery { rel, outputs, select: Some(Box::new(kept)) })
-    }
-}
-
-/// The rows that pass WHERE. Terms without subqueries are looked at first.
-pub(super) fn filtered(from: Rel, filter: Option<Scalar>, pending: Vec<Pending>) -> Rel {
-    let Some(filter) = filter else { return Binder::apply(from, pending) };
-    if pending.is_empty() {
-        return from.filter(Some(filter));
-    }
-    let is_plain = |term: &Scalar| {
-        let columns = walk::columns_of(term);
-        !columns.iter().any(|column| pending.iter().any(|p| gives(p, *column)))
-    };
-    let (plain, rest): (Vec<_>, Vec<_>) = walk::conjuncts(filter).into_iter().partition(is_plain);
-    let rel = from.filter(walk::conjunction(plain));
-    Binder::apply(rel, pending).filter(walk::conjunction(rest))
-}
-
-fn gives(pending: &Pending, column: ColumnId) -> bool {
-    use lats_engine::ir::ApplyKind;
-    match pending.kind {
-        ApplyKind::Mark(made) | ApplyKind::Single { column: made, .. } => made == column,
-        ApplyKind::Join(_) => false,
     }
 }

@@ -1,6 +1,6 @@
 //! The select list: values, names, stars.
 
-use super::scope::{Aggregates, Output};
+use super::scope::{Aggregates, AliasUse, Output};
 use super::{Binder, from};
 use crate::error;
 use crate::syntax::optional_name;
@@ -13,8 +13,19 @@ impl Binder<'_> {
         let block = self.block();
         block.aggregates = Aggregates::Allowed;
         block.windows_allowed = true;
+        let names_known = self.has_queries;
+        if names_known {
+            self.coming_names(items)?;
+        }
         let mut outputs = Vec::with_capacity(items.len());
-        for item in items {
+        for (at, item) in items.iter().enumerate() {
+            if names_known {
+                // Subqueries may use the names of what stands before.
+                let block = self.block();
+                block.alias_use = AliasUse::Within;
+                block.outputs.clone_from(&outputs);
+                block.coming.drain(..block.coming.len().min(usize::from(at > 0)));
+            }
             match *self.tree().expr(item.value) {
                 tree::Expr::Star { schema, table } => self.star(schema, table, &mut outputs)?,
                 _ => {
@@ -29,7 +40,21 @@ impl Binder<'_> {
                 }
             }
         }
+        let block = self.block();
+        block.alias_use = AliasUse::No;
+        block.coming.clear();
         Ok(outputs)
+    }
+
+    /// Notes the names of the select list before they are bound.
+    fn coming_names(&mut self, items: &[SelectItem]) -> Result<(), SqlError> {
+        let mut names = Vec::with_capacity(items.len());
+        for item in items {
+            let alias = optional_name(self.tree(), item.alias)?;
+            names.push(alias.unwrap_or_default().to_owned());
+        }
+        self.block().coming = names;
+        Ok(())
     }
 
     /// MySQL's name for a column without an alias.

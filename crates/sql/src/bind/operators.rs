@@ -1,6 +1,6 @@
 //! Operators, conditions and CASE.
 
-use super::Binder;
+use super::{Binder, lazy};
 use crate::error;
 use lats_mysql_syntax::tree::{self, ExprId, List, Truth};
 use lats_values::{BinaryOp, ColumnType, Expr, Function, SqlError, TypeKind, UnaryOp, Value};
@@ -84,14 +84,14 @@ impl Binder<'_> {
             }
             pending.push((op, left, right));
             first = left;
-            if self.is_row(left) || self.is_row(right) {
+            if self.compares_rows(op, left, right) {
                 break;
             }
         }
         let mut bound: Option<Expr> = None;
         while let Some((op, left, right)) = pending.pop() {
             bound = Some(match bound {
-                None if self.is_row(left) || self.is_row(right) => {
+                None if self.compares_rows(op, left, right) => {
                     self.row_comparison(op, left, right)?
                 }
                 None => {
@@ -104,15 +104,16 @@ impl Binder<'_> {
         bound.ok_or_else(|| error::internal("an operator was expected"))
     }
 
+    fn compares_rows(&self, op: tree::BinaryOp, left: ExprId, right: ExprId) -> bool {
+        is_comparison(op) && (self.is_row(left) || self.is_row(right))
+    }
+
     fn operator(
         &mut self,
         op: tree::BinaryOp,
         left: Expr,
         right: ExprId,
     ) -> Result<Expr, SqlError> {
-        if is_comparison(op) && self.is_row(right) {
-            return Err(super::operand_columns(1));
-        }
         let right = self.bind(right)?;
         let Some(bound) = value_op(op) else {
             return match op {
@@ -168,9 +169,17 @@ impl Binder<'_> {
     /// AND and OR are put together as a balanced tree: data nodes limit the depth.
     pub(super) fn chain(&mut self, list: List, op: BinaryOp) -> Result<Expr, SqlError> {
         let mut terms = Vec::with_capacity(list.len());
+        let guards = self.guards();
         for id in self.tree().list(list) {
-            terms.push(hex_beside(self.bind(*id)?, true));
+            let term = hex_beside(self.bind(*id)?, true);
+            // What decides leaves the rest unlooked at.
+            self.guard(|| match op {
+                BinaryOp::And => lazy::not_false(term.clone()),
+                _ => lazy::not_true(term.clone()),
+            });
+            terms.push(term);
         }
+        self.unguard(guards);
         balanced(terms, op).ok_or_else(|| error::internal("a condition was expected"))
     }
 
@@ -296,11 +305,25 @@ impl Binder<'_> {
         let operand = operand.map(|e| self.bind(e)).transpose()?.map(Box::new);
         let whens = self.tree().list(whens);
         let mut branches = Vec::with_capacity(whens.len() / 2);
+        let guards = self.guards();
         for pair in whens.chunks_exact(2) {
-            let (condition, result) = (self.bind(pair[0])?, self.bind(pair[1])?);
-            branches.push((hex_beside(condition, operand.is_none()), result));
+            let condition = hex_beside(self.bind(pair[0])?, operand.is_none());
+            let holds = || match &operand {
+                Some(operand) => {
+                    let (op, left) = (BinaryOp::Equal, operand.clone());
+                    Expr::Binary { op, left, right: Box::new(condition.clone()) }
+                }
+                None => condition.clone(),
+            };
+            let before = self.guards();
+            self.guard(holds);
+            let result = self.bind(pair[1])?;
+            self.unguard(before);
+            self.guard(|| lazy::not_true(holds()));
+            branches.push((condition, result));
         }
         let otherwise = otherwise.map(|e| self.bind(e)).transpose()?.map(Box::new);
+        self.unguard(guards);
         Ok(self.as_one_type(Expr::Case { operand, branches, otherwise }))
     }
 }

@@ -53,6 +53,10 @@ impl<'a> Binder<'a> {
     /// Binds a query; `hidden` blocks around it are not seen by it.
     pub fn bind_query(&mut self, id: QueryId, hidden: usize) -> Result<BoundQuery, SqlError> {
         self.enter()?;
+        if self.depth == 1 {
+            // The statement is this query.
+            self.has_queries = self.tree().queries() > 1;
+        }
         let query = self.tree().query(id);
         if !query.locks.is_empty() && self.blocks.len() > 1 {
             return Err(error::not_supported("FOR UPDATE and FOR SHARE in subqueries"));

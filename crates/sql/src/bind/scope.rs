@@ -1,9 +1,10 @@
 //! Which names are known where.
 
 use crate::error;
-use lats_engine::ir::{Call, ColumnId, Rel, Scalar};
+use lats_engine::ir::{Call, ColumnId, Rel, Scalar, walk};
 use lats_mysql_syntax::tree::QueryId;
 use lats_values::SqlError;
+use std::collections::BTreeSet;
 
 /// A table's name and its columns' names.
 #[derive(Clone, Debug)]
@@ -128,16 +129,31 @@ pub struct Pending {
     pub kind: lats_engine::ir::ApplyKind,
     /// The condition of a mark.
     pub on: Option<Scalar>,
+    /// Where this is not true, nobody looks at its columns.
+    pub when: Option<Scalar>,
 }
 
 impl Pending {
-    /// The column that it makes.
-    pub fn column(&self) -> Option<ColumnId> {
-        use lats_engine::ir::ApplyKind;
-        match self.kind {
-            ApplyKind::Mark(column) | ApplyKind::Single { column, .. } => Some(column),
-            ApplyKind::Join(_) => None,
-        }
+    /// The columns that it makes.
+    pub fn columns(&self) -> Vec<ColumnId> {
+        self.kind.made()
+    }
+
+    /// True if it makes one of these columns.
+    pub fn makes(&self, columns: &BTreeSet<ColumnId>) -> bool {
+        self.columns().iter().any(|column| columns.contains(column))
+    }
+
+    /// The columns that it takes from the row.
+    pub fn needs(&self) -> BTreeSet<ColumnId> {
+        let mut needs = BTreeSet::new();
+        self.on.iter().for_each(|on| walk::add_columns(on, &mut needs));
+        self.rel.columns().iter().for_each(|column| {
+            needs.remove(column);
+        });
+        needs.extend(walk::free_columns(&self.rel));
+        self.when.iter().for_each(|when| walk::add_columns(when, &mut needs));
+        needs
     }
 }
 
@@ -146,6 +162,8 @@ impl Pending {
 pub enum AliasUse {
     /// None.
     No,
+    /// None itself, but subqueries in it may (the select list).
+    Within,
     /// Columns of the tables come first (GROUP BY, and within expressions of ORDER BY).
     Last,
     /// The select list comes first (HAVING).
@@ -205,6 +223,12 @@ pub struct Block {
     pub keys: Vec<Scalar>,
     /// WITH ROLLUP: the keys' columns, and those that tell rows of totals.
     pub rollup: Vec<(ColumnId, ColumnId)>,
+    /// Names of the select list that are still to come.
+    pub coming: Vec<String>,
+    /// Values of the select list that subqueries name, and what makes columns of them.
+    pub values: Vec<(Scalar, Pending)>,
+    /// Where one of these is not true, what is bound now is not needed.
+    pub guards: Vec<Scalar>,
     /// Columns of outer blocks were used.
     pub is_correlated: bool,
     /// The subqueries of the block: where an expression is bound again, they keep their columns.
@@ -229,8 +253,25 @@ impl Block {
             alias_use: AliasUse::No,
             keys: Vec::new(),
             rollup: Vec::new(),
+            coming: Vec::new(),
+            values: Vec::new(),
+            guards: Vec::new(),
             is_correlated: false,
             subqueries: Vec::new(),
         }
+    }
+
+    /// True if it is known where the subquery runs.
+    pub fn is_placed(&self, pending: &Pending) -> bool {
+        self.below.contains(pending) || self.above.contains(pending)
+    }
+
+    /// A subquery behind the values of the select list that it names.
+    pub fn with_values(&self, pending: Pending) -> Vec<Pending> {
+        let needs = pending.needs();
+        let values = self.values.iter().map(|(_, value)| value);
+        let mut all: Vec<Pending> = values.filter(|value| value.makes(&needs)).cloned().collect();
+        all.push(pending);
+        all
     }
 }

@@ -1,6 +1,7 @@
 //! Subqueries in expressions: each becomes a column that an Apply under the expression makes.
 
 use super::operators::value_op;
+use super::rows::Parts;
 use super::scope::{Aggregates, Pending};
 use super::{Binder, operand_columns};
 use lats_engine::ir::{ApplyKind, ColumnId, Rel, Scalar};
@@ -10,19 +11,56 @@ use lats_values::{BinaryOp, ColumnType, Expr, SqlError, TypeKind, UnaryOp};
 impl Binder<'_> {
     /// `(SELECT …)` as a value.
     pub(super) fn scalar_subquery(&mut self, query: QueryId) -> Result<Expr, SqlError> {
-        if let Some(known) = self.known_subquery(query) {
-            return Ok(known);
+        match self.row_subquery(query)? {
+            Parts::One(value) => Ok(value),
+            Parts::Row(_) => Err(operand_columns(1)),
         }
-        let (rel, columns) = self.subquery(query)?;
-        let [of] = *columns else { return Err(operand_columns(1)) };
-        let of_type = ColumnType { nullable: true, ..self.types[of.0 as usize].clone() };
-        let column = self.column("", of_type, None);
-        self.pend(query, Pending { rel, kind: ApplyKind::Single { column, of }, on: None });
-        Ok(column.scalar())
+    }
+
+    /// `(SELECT …)` as a value, or as a row if it has more columns.
+    pub(super) fn row_subquery(&mut self, query: QueryId) -> Result<Parts, SqlError> {
+        let made = match self.known_subquery(query) {
+            Some(known) => known,
+            None => {
+                let (rel, of) = self.subquery(query)?;
+                let mut columns = Vec::with_capacity(of.len());
+                for of in of {
+                    let of_type = self.types[of.0 as usize].clone();
+                    let of_type = ColumnType { nullable: true, ..of_type };
+                    columns.push((self.column("", of_type, None), of));
+                }
+                let made = columns.iter().map(|(column, _)| *column).collect();
+                let kind = ApplyKind::Single { columns };
+                self.pend(query, Pending { rel, kind, on: None, when: None });
+                made
+            }
+        };
+        Ok(match *made {
+            [only] => Parts::One(only.scalar()),
+            _ => Parts::Row(made.iter().map(|column| Parts::One(column.scalar())).collect()),
+        })
+    }
+
+    /// False if the query has one column for sure.
+    pub(super) fn may_be_row(&self, query: QueryId) -> bool {
+        let tree = self.tree();
+        let mut body = tree.query(query).body;
+        loop {
+            body = match tree.body(body) {
+                tree::Body::Select(select) => {
+                    let [item] = select.items.as_slice() else { return true };
+                    return matches!(tree.expr(item.value), tree::Expr::Star { .. });
+                }
+                tree::Body::Set { left, .. } => *left,
+                tree::Body::Nested(query) => tree.query(*query).body,
+                tree::Body::Values(rows) => return rows.first().is_none_or(|row| row.len() != 1),
+                tree::Body::Table(_) => return true,
+            };
+        }
     }
 
     pub(super) fn exists(&mut self, query: QueryId) -> Result<Expr, SqlError> {
-        if let Some(known) = self.known_subquery(query) {
+        if let Some(known) = self.known_mark(query) {
             return Ok(known);
         }
         let (rel, _) = self.subquery(query)?;
@@ -36,7 +74,7 @@ impl Binder<'_> {
         is_not: bool,
         query: QueryId,
     ) -> Result<Expr, SqlError> {
-        let left = self.bind_parts(value)?;
+        let left = self.bind_parts(value)?.flat()?;
         let found = self.any_of(BinaryOp::Equal, left, query)?;
         Ok(if is_not { Expr::Unary { op: UnaryOp::Not, arg: Box::new(found) } } else { found })
     }
@@ -50,7 +88,7 @@ impl Binder<'_> {
         query: QueryId,
     ) -> Result<Expr, SqlError> {
         let op = value_op(op).ok_or_else(|| operand_columns(1))?;
-        let left = self.bind_parts(left)?;
+        let left = self.bind_parts(left)?.flat()?;
         // Rows are compared with = ANY and <> ALL only.
         let for_rows =
             matches!((op, is_all), (BinaryOp::Equal, false) | (BinaryOp::NotEqual, true));
@@ -74,7 +112,7 @@ impl Binder<'_> {
     }
 
     fn any_of(&mut self, op: BinaryOp, left: Vec<Expr>, query: QueryId) -> Result<Expr, SqlError> {
-        if let Some(known) = self.known_subquery(query) {
+        if let Some(known) = self.known_mark(query) {
             return Ok(known);
         }
         if self.tree().query(query).limit.is_some() {
@@ -84,7 +122,8 @@ impl Binder<'_> {
         if columns.len() != left.len() {
             return Err(operand_columns(left.len()));
         }
-        let right = columns.iter().map(|column| column.scalar()).collect();
+        let right = columns.iter().map(|column| Parts::One(column.scalar())).collect();
+        let left = left.into_iter().map(Parts::One).collect();
         let on = self.compare_rows(op, left, right)?;
         Ok(self.mark(query, rel, Some(on), true))
     }
@@ -93,48 +132,8 @@ impl Binder<'_> {
         let of_type = ColumnType::new(TypeKind::BigInt);
         let of_type = if nullable { of_type } else { of_type.not_null() };
         let column = self.column("", of_type, None);
-        self.pend(query, Pending { rel, kind: ApplyKind::Mark(column), on });
+        self.pend(query, Pending { rel, kind: ApplyKind::Mark(column), on, when: None });
         column.scalar()
-    }
-
-    /// `(a, b) = (SELECT …)`: the row of the subquery, of which there is at most one.
-    pub(super) fn row_beside_subquery(
-        &mut self,
-        op: BinaryOp,
-        left: ExprId,
-        right: ExprId,
-    ) -> Result<Option<Expr>, SqlError> {
-        let query = |id: ExprId| match *self.tree().expr(id) {
-            tree::Expr::Subquery(query) => Some(query),
-            _ => None,
-        };
-        let (parts, query, turned) = match (query(left), query(right)) {
-            (None, Some(query)) => (left, query, false),
-            (Some(query), None) => (right, query, true),
-            _ => return Ok(None),
-        };
-        let parts = self.bind_parts(parts)?;
-        if let Some(known) = self.known_subquery(query) {
-            return Ok(Some(known));
-        }
-        let (rel, columns) = self.subquery(query)?;
-        if columns.len() != parts.len() {
-            return Err(operand_columns(parts.len()));
-        }
-        let row: Vec<Expr> = columns.iter().map(|column| column.scalar()).collect();
-        let on = match turned {
-            false => self.compare_rows(op, parts, row)?,
-            true => self.compare_rows(op, row, parts)?,
-        };
-        // Without a row the comparison is unknown, not false.
-        let value = self.column("", ColumnType::new(TypeKind::BigInt), None);
-        let rel = Rel::Extend {
-            input: Box::new(Rel::MaxOneRow { input: Box::new(rel) }),
-            items: vec![(value, on)],
-        };
-        let column = self.column("", ColumnType::new(TypeKind::BigInt), None);
-        self.pend(query, Pending { rel, kind: ApplyKind::Single { column, of: value }, on: None });
-        Ok(Some(column.scalar()))
     }
 
     /// Binds a subquery; its rows and its columns in their order.
@@ -150,13 +149,15 @@ impl Binder<'_> {
     }
 
     /// Keeps a subquery until its place under the expression is known.
-    fn pend(&mut self, query: QueryId, pending: Pending) {
+    fn pend(&mut self, query: QueryId, mut pending: Pending) {
+        pending.when = self.guarded_by();
         self.block().subqueries.push((query, pending.clone()));
-        self.place(pending);
+        let last = self.blocks.len() - 1;
+        self.place(last, pending);
     }
 
-    fn place(&mut self, pending: Pending) {
-        let block = self.block();
+    fn place(&mut self, at: usize, pending: Pending) {
+        let block = &mut self.blocks[at];
         match block.aggregates {
             // Outside of an aggregate function, where groups may be made before.
             Aggregates::Allowed => block.above.push(pending),
@@ -165,22 +166,57 @@ impl Binder<'_> {
         }
     }
 
-    /// The column of a subquery that was bound before.
-    fn known_subquery(&mut self, query: QueryId) -> Option<Expr> {
+    /// The columns of a subquery that was bound before.
+    fn known_subquery(&mut self, query: QueryId) -> Option<Vec<ColumnId>> {
+        let last = self.blocks.len() - 1;
         let block = self.block();
         let (_, pending) = block.subqueries.iter().find(|(known, _)| *known == query)?;
         let pending = pending.clone();
-        let column = pending.column()?;
-        if !block.below.contains(&pending) && !block.above.contains(&pending) {
-            self.place(pending);
+        let columns = pending.columns();
+        for needed in block.with_values(pending) {
+            if !self.blocks[last].is_placed(&needed) {
+                self.place(last, needed);
+            }
         }
-        Some(column.scalar())
+        Some(columns)
+    }
+
+    fn known_mark(&mut self, query: QueryId) -> Option<Expr> {
+        let columns = self.known_subquery(query)?;
+        columns.first().map(|column| column.scalar())
+    }
+
+    /// A value of the select list of an outer block, for a subquery that names it: it is a column of that block's rows.
+    pub(super) fn named_value(&mut self, at: usize, name: &str, value: Expr) -> Expr {
+        if matches!(value, Expr::Column(_)) {
+            return value;
+        }
+        let known = self.blocks[at].values.iter().find(|(known, _)| *known == value).cloned();
+        if let Some((_, pending)) = known {
+            let column = pending.columns()[0];
+            if !self.blocks[at].is_placed(&pending) {
+                self.place(at, pending);
+            }
+            return column.scalar();
+        }
+        let of_type = self.type_of(&value);
+        let of = self.column(name, of_type.clone(), None);
+        let column = self.column(name, ColumnType { nullable: true, ..of_type }, None);
+        for made in [of, column] {
+            self.columns[made.0 as usize].block = self.blocks[at].number;
+        }
+        let rel = Rel::Values { columns: vec![of], rows: vec![vec![value.clone()]] };
+        let kind = ApplyKind::Single { columns: vec![(column, of)] };
+        let pending = Pending { rel, kind, on: None, when: None };
+        self.blocks[at].values.push((value, pending.clone()));
+        self.place(at, pending);
+        column.scalar()
     }
 
     /// The rows with the columns of these subqueries.
     pub(crate) fn apply(mut rel: Rel, pending: Vec<Pending>) -> Rel {
-        for Pending { rel: right, kind, on } in pending {
-            rel = Rel::Apply { kind, left: Box::new(rel), right: Box::new(right), on };
+        for Pending { rel: right, kind, on, when } in pending {
+            rel = Rel::Apply { kind, left: Box::new(rel), right: Box::new(right), on, when };
         }
         rel
     }

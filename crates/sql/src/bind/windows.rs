@@ -3,10 +3,13 @@
 use super::Binder;
 use super::scope::Aggregates;
 use crate::error;
-use lats_engine::ir::{Bound, Frame, Rel, Scalar, SortKey, WindowCall, WindowFunction};
+use lats_engine::ir::{
+    Bound, ColumnId, Frame, Rel, Scalar, SortKey, WindowCall, WindowFunction, walk,
+};
 use lats_mysql_syntax::Keyword as K;
 use lats_mysql_syntax::tree::{self, Over, SideId, Text, Window};
 use lats_values::{ColumnType, Expr, SqlError, TypeKind, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A window function and its window.
@@ -18,6 +21,34 @@ pub struct Found {
     pub order: Vec<SortKey>,
     /// The function.
     pub call: WindowCall,
+}
+
+impl Found {
+    /// Its expressions.
+    pub fn scalars(&self) -> impl Iterator<Item = &Scalar> {
+        let order = self.order.iter().map(|key| &key.value);
+        self.partition.iter().chain(order).chain(&self.call.args)
+    }
+
+    /// The columns that it takes.
+    pub fn columns(&self) -> BTreeSet<ColumnId> {
+        let mut columns = BTreeSet::new();
+        self.scalars().for_each(|scalar| walk::add_columns(scalar, &mut columns));
+        for bound in [&self.call.frame.start, &self.call.frame.end] {
+            if let Bound::Preceding(value) | Bound::Following(value) = bound {
+                walk::add_columns(value, &mut columns);
+            }
+        }
+        columns
+    }
+
+    /// Replaces its expressions.
+    pub fn change(&mut self, change: &mut dyn FnMut(Scalar) -> Scalar) {
+        let order = self.order.iter_mut().map(|key| &mut key.value);
+        for scalar in self.partition.iter_mut().chain(order).chain(&mut self.call.args) {
+            *scalar = change(scalar.clone());
+        }
+    }
 }
 
 /// A window with what it takes from the windows that it names.
@@ -43,9 +74,13 @@ impl Binder<'_> {
         if call.nulls == tree::Nulls::Ignore {
             return Err(error::not_supported("IGNORE NULLS"));
         }
-        self.block().windows_allowed = false;
+        let block = self.block();
+        block.windows_allowed = false;
+        // It is computed for all rows, whatever its result is for.
+        let guards = std::mem::take(&mut block.guards);
         let found = self.window_call(call);
-        self.block().windows_allowed = true;
+        let block = self.block();
+        (block.windows_allowed, block.guards) = (true, guards);
         let found = found?;
         let column = found.call.column;
         self.block().windows.push(found);

@@ -164,6 +164,28 @@ const QUERIES: &[(&str, &str)] = &[
         "SELECT id FROM r WHERE id IN (SELECT r2.id FROM r r2 WHERE EXISTS (SELECT * FROM s WHERE s.k = r2.k AND s.n = r.n)) ORDER BY id",
         "1;2;3",
     ),
+    // Subqueries of which some have more than one row, for rows that do not need them.
+    (
+        "SELECT id FROM r WHERE k = 2 AND EXISTS (SELECT * FROM u WHERE u.a = r.id AND (SELECT s.m FROM s WHERE s.k = u.b) > 0)",
+        "3",
+    ),
+    (
+        "SELECT id, (SELECT SUM(u.a + COALESCE((SELECT s.m FROM s WHERE s.k = u.b), 0)) FROM u WHERE u.a = r.id) AS v FROM r WHERE k = 2",
+        "3|53",
+    ),
+    (
+        "SELECT id, IF(k = 2, (SELECT s.m FROM s WHERE s.k = r.id), 0) AS v FROM r WHERE id < 4 ORDER BY id",
+        "1|0;2|0;3|50",
+    ),
+    (
+        "SELECT id, IF(k = 2, (SELECT SUM(m) FROM s WHERE s.k = r.id), 0) AS v FROM r WHERE id < 4 ORDER BY id",
+        "1|0;2|0;3|50",
+    ),
+    (
+        "SELECT id FROM r WHERE k = 1 OR (SELECT s.m FROM s WHERE s.k = r.id) = 50 ORDER BY id",
+        "1;2;3",
+    ),
+    ("SELECT id FROM r WHERE k = 2 AND (SELECT s.m FROM s WHERE s.k = r.id) = 50", "3"),
 ];
 
 fn desk() -> Desk {

@@ -14,6 +14,17 @@ struct Facts {
     dependencies: Vec<(BTreeSet<ColumnId>, BTreeSet<ColumnId>)>,
 }
 
+/// Where an expression may be a key that is no column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// As a whole.
+    Whole,
+    /// This is a part of one that is none.
+    Within,
+    /// As a whole and as a part.
+    Any,
+}
+
 impl Binder<'_> {
     /// # Errors
     /// 1055 with GROUP BY, 1140 without.
@@ -30,7 +41,9 @@ impl Binder<'_> {
         for (expr, clause) in lists {
             place = if clause == last { place + 1 } else { 1 };
             last = clause;
-            if let Some(column) = self.free_column(expr, parts, &known) {
+            // In HAVING and ORDER BY a name may stand for a key that is an expression.
+            let depth = if clause == "SELECT list" { Depth::Whole } else { Depth::Any };
+            if let Some(column) = self.free_column(expr, parts, &known, depth) {
                 return Err(self.not_grouped(column, place, clause, parts.keys.is_empty()));
             }
         }
@@ -64,30 +77,40 @@ impl Binder<'_> {
         }
     }
 
-    /// A column of this block in the expression that no key covers.
+    /// A column of this block in the expression, or in a subquery of it, that no key covers.
     fn free_column(
         &self,
         expr: &Scalar,
         parts: &Select,
         known: &BTreeSet<ColumnId>,
+        depth: Depth,
     ) -> Option<ColumnId> {
-        if parts.keys.contains(expr) {
+        let is_plain = matches!(expr, Expr::Column(_));
+        if (is_plain || depth != Depth::Within) && parts.keys.contains(expr) {
             return None;
         }
-        match expr {
-            Expr::Column(number) => {
-                let id = ColumnId(*number);
-                let column = self.columns.get(*number as usize)?;
-                let is_own = column.block == parts.block && !self.call_columns.contains(&id);
-                let is_made = parts.rollup.iter().any(|(a, b)| *a == id || *b == id);
-                let is_plain = parts.read_columns().contains(&id);
-                (is_own && is_plain && !is_made && !known.contains(&id)).then_some(id)
-            }
-            other => {
-                let children = walk::children(other);
-                children.into_iter().find_map(|child| self.free_column(child, parts, known))
-            }
+        let Expr::Column(number) = expr else {
+            let depth = if depth == Depth::Any { Depth::Any } else { Depth::Within };
+            let children = walk::children(expr);
+            return children
+                .into_iter()
+                .find_map(|child| self.free_column(child, parts, known, depth));
+        };
+        let id = ColumnId(*number);
+        let whole = if depth == Depth::Any { Depth::Any } else { Depth::Whole };
+        let of = |scalar: &Scalar| self.free_column(scalar, parts, known, whole);
+        let mut pending = parts.above.iter().chain(&parts.below);
+        if let Some(pending) = pending.find(|pending| pending.columns().contains(&id)) {
+            let scalars = pending.rel.all_scalars().into_iter();
+            return scalars.chain(&pending.on).chain(&pending.when).find_map(of);
         }
+        if let Some(window) = parts.windows.iter().find(|window| window.call.column == id) {
+            return window.scalars().find_map(of);
+        }
+        let column = self.columns.get(*number as usize)?;
+        let is_own = column.block == parts.block && !self.call_columns.contains(&id);
+        let is_read = parts.read_columns().contains(&id);
+        (is_own && is_read && !known.contains(&id)).then_some(id)
     }
 
     /// The columns that the keys determine.

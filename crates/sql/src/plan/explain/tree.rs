@@ -170,17 +170,19 @@ impl Lines {
                     self.source(source, below);
                 }
             }
-            Op::Apply { output, left, right, .. } => {
+            Op::Apply { output, left, right, when, .. } => {
                 let what = match output {
                     ApplyOutput::Join(kind) => {
                         format!("Apply ({} join)", join(*kind).to_lowercase())
                     }
                     ApplyOutput::Mark => "Apply (condition with a subquery)".to_owned(),
-                    ApplyOutput::Single(_) => "Apply (value of a subquery)".to_owned(),
+                    ApplyOutput::Single => "Apply (value of a subquery)".to_owned(),
                 };
                 self.line(depth, &what);
                 self.op(left, plan, below);
-                self.line(below, "For each row, and once for rows with the same parameters");
+                let needed = if when.is_some() { ", where it is needed" } else { "" };
+                let text = "For each row, and once for rows with the same parameters";
+                self.line(below, &format!("{text}{needed}"));
                 self.op(right, plan, below + 1);
             }
             other => self.one_input(other, plan, depth),
