@@ -299,3 +299,27 @@ pub enum Op {
         input: Box<Op>,
     },
 }
+
+impl Op {
+    /// The operators right below it.
+    pub fn inputs(&self) -> Vec<&Self> {
+        match self {
+            Self::Source { .. } | Self::Values { .. } | Self::Working { .. } => Vec::new(),
+            Self::Filter { input, .. }
+            | Self::Extend { input, .. }
+            | Self::Narrow { input, .. }
+            | Self::Aggregate { input, .. }
+            | Self::Window { input, .. }
+            | Self::Distinct { input, .. }
+            | Self::Sort { input, .. }
+            | Self::Limit { input, .. }
+            | Self::MaxOneRow { input }
+            | Self::LookupJoin { left: input, .. } => Vec::from([&**input]),
+            Self::HashJoin { left, right, .. }
+            | Self::NestedJoin { left, right, .. }
+            | Self::Apply { left, right, .. }
+            | Self::Set { left, right, .. }
+            | Self::Recursive { anchor: left, step: right, .. } => Vec::from([&**left, &**right]),
+        }
+    }
+}

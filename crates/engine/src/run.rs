@@ -6,19 +6,28 @@ mod distinct;
 mod hash_join;
 mod keys;
 mod lookup_join;
+mod memory;
 mod nested_join;
 mod once;
+mod ordered;
+mod profile;
 mod recursive;
 mod rows;
 mod set;
 mod sort;
 mod source;
+#[cfg(test)]
+mod tests;
 mod window;
 
+pub use profile::{OpProfile, Profile};
+
+use crate::ir::SetOp;
 use crate::physical::{Op, PARAM_BASE, Plan};
 use alloc::collections::BTreeMap;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use lats_values::{ColumnSource, EvalContext, Expr, SqlError, Value};
+use memory::Memory;
 
 /// A row: a value for each slot.
 pub type Row = Vec<Value>;
@@ -41,6 +50,8 @@ pub enum Ask {
         source: usize,
         /// The parameters.
         requests: Vec<Row>,
+        /// So many rows may be enough: no more than these are to be read at first, then by and by more at once.
+        first: Option<u32>,
     },
     /// More rows of the same.
     More(AskId),
@@ -78,81 +89,108 @@ pub struct Run<'r> {
     pub context: EvalContext,
     /// What is asked for since this was last looked at.
     pub asks: Vec<Ask>,
-    /// Answers that were not taken yet.
-    answers: BTreeMap<AskId, Answer>,
+    /// What is counted for EXPLAIN ANALYZE.
+    pub profile: Option<Profile>,
+    /// Answers that were not taken yet, and the memory that they take.
+    answers: BTreeMap<AskId, (Answer, usize)>,
     next_ask: u64,
     /// Rows that recursions found last.
     working: BTreeMap<u32, Arc<Vec<Row>>>,
     /// Steps of recursions at most.
     recursion_max: u64,
-    bytes: usize,
-    bytes_max: usize,
-    out_of_memory: fn() -> SqlError,
-    /// Rows handled since the last pause.
-    spent: usize,
+    memory: Memory,
+    /// What was done since the last pause.
+    rows_done: u64,
+    /// What expressions could still do then.
+    work_left: u64,
 }
 
-/// Rows that a run handles before it lets others work.
-const ROWS_PER_TURN: usize = 2_048;
+/// What a run does before it lets others work: well below a millisecond. Evaluating a node of an expression is a unit.
+const STEP_WORK: u64 = 16_384;
+/// What handling a row is beside the expressions.
+const ROW_WORK: u64 = 8;
 
 impl<'r> Run<'r> {
     /// A run with so many bytes of memory at most; the function gives the error for more.
     pub fn new(
         externals: &'r [Value],
         context: EvalContext,
-        (bytes_max, out_of_memory): (usize, fn() -> SqlError),
+        memory: (usize, fn() -> SqlError),
         recursion_max: u64,
     ) -> Self {
         Self {
             externals,
+            work_left: context.work_left(),
             context,
             asks: Vec::new(),
+            profile: None,
             answers: BTreeMap::new(),
             next_ask: 0,
             working: BTreeMap::new(),
             recursion_max,
-            bytes: 0,
-            bytes_max,
-            out_of_memory,
-            spent: 0,
+            memory: Memory::new(memory),
+            rows_done: 0,
         }
     }
 
     /// Gives an answer.
-    pub fn answer(&mut self, id: AskId, answer: Answer) {
-        let before = self.answers.entry(id).or_default();
+    ///
+    /// # Errors
+    /// The error for too much memory.
+    pub fn answer(&mut self, id: AskId, answer: Answer) -> Result<(), SqlError> {
+        let bytes = answer.rows.iter().map(|(_, row)| row_bytes(row)).sum();
+        self.memory.hold(bytes)?;
+        let (before, held) = self.answers.entry(id).or_default();
+        *held += bytes;
         before.rows.extend(answer.rows);
         before.more = answer.more;
+        Ok(())
     }
 
-    fn ask(&mut self, source: usize, requests: Vec<Row>) -> AskId {
+    /// Bytes that are held now.
+    pub fn used(&self) -> usize {
+        self.memory.used()
+    }
+
+    /// The most bytes that were held at a time.
+    pub fn peak(&self) -> usize {
+        self.memory.peak()
+    }
+
+    fn ask(&mut self, source: usize, requests: Vec<Row>, first: Option<u32>) -> AskId {
         let id = AskId(self.next_ask);
         self.next_ask += 1;
-        self.asks.push(Ask::Read { id, source, requests });
+        self.asks.push(Ask::Read { id, source, requests, first });
         id
     }
 
     fn take(&mut self, id: AskId) -> Option<Answer> {
-        self.answers.remove(&id)
+        let (answer, held) = self.answers.remove(&id)?;
+        self.memory.release(held);
+        Some(answer)
     }
 
-    /// Counts memory that is held until the end of the run, or until it is released.
-    fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > self.bytes_max {
-            return Err((self.out_of_memory)());
-        }
-        Ok(())
-    }
-
-    fn release(&mut self, bytes: usize) {
-        self.bytes = self.bytes.saturating_sub(bytes);
+    /// No more of this is wanted.
+    fn forget(&mut self, id: AskId) {
+        self.asks.push(Ask::Close(id));
+        self.take(id);
     }
 
     /// Counts rows that were handled; true if it is time to let others work.
     fn spend(&mut self, rows: usize) -> bool {
-        self.spent += rows.max(1);
-        self.spent >= ROWS_PER_TURN
+        self.rows_done += rows as u64;
+        self.is_tired()
+    }
+
+    /// True if the last step has done so much that it is time to let others work, whatever it gave.
+    pub fn is_tired(&self) -> bool {
+        let evaluated = self.work_left.saturating_sub(self.context.work_left());
+        evaluated + self.rows_done * ROW_WORK >= STEP_WORK
+    }
+
+    fn rest(&mut self) {
+        self.rows_done = 0;
+        self.work_left = self.context.work_left();
     }
 
     fn eval(&mut self, expr: &Expr, row: &[Value], params: &[Value]) -> Result<Value, SqlError> {
@@ -224,112 +262,177 @@ trait Operator: Send {
     /// The next rows.
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError>;
 
-    /// No more rows are wanted.
+    /// No more rows are wanted, or there are none: what is held is released. Whoever has an operator closes it before dropping it.
     fn close(&mut self, run: &mut Run<'_>);
 }
 
 type Node<'p> = Box<dyn Operator + 'p>;
 
+/// How many rows of an operator are needed.
+#[derive(Clone)]
+enum Goal<'p> {
+    /// All.
+    All,
+    /// One, most likely.
+    First,
+    /// Those of a LIMIT, whose expressions see these parameters.
+    Limit(&'p Expr, Option<&'p Expr>, Params),
+}
+
+impl Goal<'_> {
+    /// How many rows are to be read first; none if all are needed.
+    fn first_rows(&self, run: &mut Run<'_>) -> Result<Option<u32>, SqlError> {
+        let rows = match self {
+            Self::All => return Ok(None),
+            Self::First => 1,
+            Self::Limit(count, offset, params) => {
+                let offset = offset.map(|offset| run.count(offset, params)).transpose()?;
+                run.count(count, params)?.saturating_add(offset.unwrap_or(0))
+            }
+        };
+        let few = rows < memory::CHUNK_ROWS as u64;
+        Ok(few.then(|| u32::try_from(rows.max(1)).unwrap_or(1)))
+    }
+}
+
 /// A plan while it runs.
 pub struct Machine<'p> {
-    root: Node<'p>,
+    plan: &'p Plan,
+    /// The operators, from the first step on.
+    root: Option<Node<'p>>,
 }
 
 impl<'p> Machine<'p> {
     /// Ready for the first step.
     pub fn new(plan: &'p Plan) -> Self {
-        Self { root: build(&plan.root, &Params::from([])) }
+        Self { plan, root: None }
     }
 
-    /// Goes on until there are rows, or answers are needed.
+    /// Goes on until there are rows, answers are needed, or it is time to let others work.
     ///
     /// # Errors
     /// What evaluating expressions gives, and the error for too much memory.
     pub fn step(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        run.spent = 0;
-        self.root.next(run)
+        run.rest();
+        let plan = self.plan;
+        let root =
+            self.root.get_or_insert_with(|| build(run, &plan.root, &Params::from([]), &Goal::All));
+        let polled = root.next(run)?;
+        if matches!(polled, Poll::Done) {
+            root.close(run);
+        }
+        Ok(polled)
+    }
+
+    /// No more rows are wanted.
+    pub fn close(&mut self, run: &mut Run<'_>) {
+        if let Some(root) = &mut self.root {
+            root.close(run);
+        }
     }
 }
 
 /// The operators of a plan, for an instance with these parameters.
-fn build<'p>(op: &'p Op, params: &Params) -> Node<'p> {
-    let below = |op: &'p Op| build(op, params);
-    let params = Arc::clone(params);
+fn build<'p>(run: &Run<'_>, op: &'p Op, params: &Params, goal: &Goal<'p>) -> Node<'p> {
+    let node = build_op(run, op, params, goal);
+    match &run.profile {
+        None => node,
+        Some(profile) => profile.measured(op, node),
+    }
+}
+
+fn build_op<'p>(run: &Run<'_>, op: &'p Op, params: &Params, goal: &Goal<'p>) -> Node<'p> {
+    // What hands on rows as they come needs as many as are needed of it.
+    let some = |op: &'p Op| build(run, op, params, goal);
+    let all = |op: &'p Op| build(run, op, params, &Goal::All);
+    let own = || Arc::clone(params);
     match op {
         Op::Source { source, params: requests } => {
-            Box::new(source::Source::new(*source, requests, params))
+            Box::new(source::Source::new(*source, requests, own(), goal.clone()))
         }
-        Op::Values { rows, types } => Box::new(rows::ValueRows::new(rows, types, params)),
+        Op::Values { rows, types } => Box::new(rows::ValueRows::new(rows, types, own())),
         Op::Filter { input, condition } => {
-            Box::new(rows::Filter { input: below(input), condition, params })
+            Box::new(rows::Filter::new(some(input), condition, own()))
         }
-        Op::Extend { input, items } => {
-            Box::new(rows::Extend { input: below(input), items, params })
-        }
-        Op::Narrow { input, slots } => Box::new(rows::Narrow { input: below(input), slots }),
+        Op::Extend { input, items } => Box::new(rows::Extend::new(some(input), items, own())),
+        Op::Narrow { input, slots } => Box::new(rows::Narrow { input: some(input), slots }),
         Op::HashJoin { .. } | Op::NestedJoin { .. } | Op::LookupJoin { .. } | Op::Apply { .. } => {
-            build_join(op, params)
+            build_join(run, op, params, goal)
         }
         Op::Aggregate { input, keys, rollup, calls, width } => {
             let spec = aggregate::Spec { keys, rollup: *rollup, calls, width: *width as usize };
-            Box::new(aggregate::Aggregate::new(below(input), spec, params))
+            Box::new(aggregate::Aggregate::new(all(input), spec, own()))
         }
         Op::Window { input, partition, order, calls } => {
             let spec = window::Spec { partition, order, calls };
-            Box::new(window::Window::new(below(input), spec, params))
+            Box::new(window::Window::new(all(input), spec, own()))
         }
-        Op::Distinct { input, slots } => Box::new(distinct::Distinct::new(below(input), slots)),
+        Op::Distinct { input, slots } => Box::new(distinct::Distinct::new(some(input), slots)),
         Op::Sort { input, keys, top } => {
-            Box::new(sort::Sort::new(below(input), keys, top.as_ref(), params))
+            Box::new(sort::Sort::new(all(input), keys, top.as_ref(), own()))
         }
         Op::Limit { input, count, offset } => {
-            Box::new(rows::Limit::new(below(input), count.as_ref(), offset.as_ref(), params))
+            let (count, offset) = (count.as_ref(), offset.as_ref());
+            let below = match (goal, count) {
+                (Goal::First, _) | (_, None) => goal,
+                (_, Some(count)) => &Goal::Limit(count, offset, own()),
+            };
+            let input = build(run, input, params, below);
+            Box::new(rows::Limit::new(input, count, offset, own()))
         }
-        Op::Set { op, all, left, right } => {
-            Box::new(set::Set::new(*op, *all, below(left), below(right)))
+        Op::Set { op, all: keeps_all, left, right } => {
+            let right = if *op == SetOp::Union { some(right) } else { all(right) };
+            Box::new(set::Set::new(*op, *keeps_all, some(left), right))
         }
         Op::Recursive { id, anchor, step, distinct, limit, types } => {
             let limit = limit.as_ref();
             let spec = recursive::Spec { id: *id, step, distinct: *distinct, limit, types };
-            Box::new(recursive::Recursive::new(below(anchor), spec, params))
+            Box::new(recursive::Recursive::new(all(anchor), spec, own()))
         }
         Op::Working { id } => Box::new(recursive::Working::new(*id)),
-        Op::MaxOneRow { input } => Box::new(rows::MaxOneRow { input: below(input), seen: 0 }),
+        Op::MaxOneRow { input } => Box::new(rows::MaxOneRow { input: some(input), seen: 0 }),
     }
 }
 
-fn build_join<'p>(op: &'p Op, params: Params) -> Node<'p> {
-    let below = |op: &'p Op| build(op, &params);
+fn build_join<'p>(run: &Run<'_>, op: &'p Op, params: &Params, goal: &Goal<'p>) -> Node<'p> {
+    let some = |op: &'p Op| build(run, op, params, goal);
+    let all = |op: &'p Op| build(run, op, params, &Goal::All);
+    let own = Arc::clone(params);
     match op {
         Op::HashJoin { kind, left, right, pairs, residual, right_width } => {
-            let sides = (below(left), below(right));
+            let sides = (some(left), all(right));
             let spec = hash_join::Spec {
                 kind: *kind,
                 pairs,
                 residual: residual.as_ref(),
                 right_width: *right_width as usize,
             };
-            Box::new(hash_join::HashJoin::new(sides, spec, params))
+            Box::new(hash_join::HashJoin::new(sides, spec, own))
         }
         Op::NestedJoin { kind, left, right, on, right_width } => {
-            let sides = (below(left), below(right));
+            let sides = (some(left), all(right));
             let width = *right_width as usize;
-            Box::new(nested_join::NestedJoin::new(*kind, sides, on.as_ref(), width, params))
+            Box::new(nested_join::NestedJoin::new(*kind, sides, on.as_ref(), width, own))
         }
         Op::LookupJoin { kind, left, source, params: requests, right_width } => {
-            let width = *right_width as usize;
-            let left = below(left);
-            Box::new(lookup_join::LookupJoin::new(*kind, left, *source, requests, width, params))
+            let spec = lookup_join::Spec {
+                kind: *kind,
+                source: *source,
+                requests,
+                right_width: *right_width as usize,
+                goal: goal.clone(),
+            };
+            Box::new(lookup_join::LookupJoin::new(some(left), spec, own))
         }
         Op::Apply { left, .. } => {
-            let left = below(left);
+            let left = some(left);
             match apply::Spec::of(op) {
-                Some(spec) => Box::new(apply::Apply::new(left, spec, params)),
+                Some(spec) => Box::new(apply::Apply::new(left, spec, (own, goal.clone()))),
                 None => left,
             }
         }
         // The caller names the joins.
-        _ => build(op, &params),
+        _ => build_op(run, op, params, goal),
     }
 }
 

@@ -245,6 +245,11 @@ impl EvalContext {
         Self { strict, warnings: Vec::new(), work_left, depth: 0 }
     }
 
+    /// How much may still be done: the difference between two moments is what was done between them.
+    pub fn work_left(&self) -> u64 {
+        self.work_left
+    }
+
     /// Counts work; an error if it is too much.
     pub(crate) fn charge(&mut self, work: u64) -> Result<(), SqlError> {
         self.work_left = self.work_left.checked_sub(work).ok_or_else(SqlError::too_much_work)?;

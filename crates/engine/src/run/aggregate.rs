@@ -1,5 +1,7 @@
 //! Groups and aggregate functions.
 
+use super::memory::{Chunk, ENTRY_BYTES, Held, Waiting};
+use super::ordered::Sorter;
 use super::{Node, Operator, Params, Poll, Row, Run, row_bytes};
 use crate::physical::AggregateCall;
 use alloc::{sync::Arc, vec::Vec};
@@ -30,19 +32,34 @@ pub(super) struct Aggregate<'p> {
     input: Node<'p>,
     spec: Spec<'p>,
     params: Params,
+    waiting: Waiting,
     numbers: Map<Vec<u8>, usize>,
     groups: Vec<Group>,
-    is_built: bool,
-    given: usize,
+    held: Held,
+    /// The groups in their order, when all rows were added.
+    built: Option<Built>,
 }
 
-/// Rows that are handed on at once.
-const ROWS_AT_ONCE: usize = 1_024;
+/// Groups that are handed on.
+enum Built {
+    /// As they were found, the next one last.
+    Found,
+    /// Totals behind what they add up.
+    Totals(Sorter<Group>),
+}
 
 impl<'p> Aggregate<'p> {
     pub(super) fn new(input: Node<'p>, spec: Spec<'p>, params: Params) -> Self {
-        let (numbers, groups) = (Map::default(), Vec::new());
-        Self { input, spec, params, numbers, groups, is_built: false, given: 0 }
+        Self {
+            input,
+            spec,
+            params,
+            waiting: Waiting::default(),
+            numbers: Map::default(),
+            groups: Vec::new(),
+            held: Held::default(),
+            built: None,
+        }
     }
 
     fn group(&self, first: Option<Row>, keys: Row, level: usize) -> Group {
@@ -93,10 +110,12 @@ impl<'p> Aggregate<'p> {
         let number = match self.numbers.get(&key) {
             Some(number) => *number,
             None => {
-                run.hold(key.len() + row_bytes(row) + 96 * (1 + self.spec.calls.len()))?;
+                let group = self.group(Some(row.clone()), keys.clone(), level);
+                let states: usize = group.accumulators.iter().map(Accumulator::bytes).sum();
+                let bytes = key.len() + ENTRY_BYTES + row_bytes(row) + row_bytes(keys) + states;
+                self.held.grow(run, bytes)?;
                 let number = self.groups.len();
                 self.numbers.insert(key, number);
-                let group = self.group(Some(row.clone()), keys.clone(), level);
                 self.groups.push(group);
                 number
             }
@@ -105,22 +124,61 @@ impl<'p> Aggregate<'p> {
         for (accumulator, values) in group.accumulators.iter_mut().zip(args) {
             let before = accumulator.bytes();
             accumulator.push(values, &mut run.context)?;
-            run.hold(accumulator.bytes().saturating_sub(before))?;
+            self.held.grow(run, accumulator.bytes().saturating_sub(before))?;
         }
         Ok(())
     }
 
-    /// All rows were added: totals come behind their groups.
+    /// All rows were added: the groups are handed on.
     fn finish(&mut self) {
-        self.is_built = true;
         // Totals are there also if there are no rows.
         if self.groups.is_empty() && (self.spec.keys.is_empty() || self.spec.rollup) {
             let keys = self.spec.keys.iter().map(|_| Value::Null).collect();
             let group = self.group(None, keys, 0);
             self.groups.push(group);
         }
-        if self.spec.rollup {
-            self.groups.sort_by(compare_totals);
+        self.groups.reverse();
+        self.numbers = Map::default();
+        self.built = Some(match self.spec.rollup {
+            true => Built::Totals(Sorter::default()),
+            false => Built::Found,
+        });
+    }
+
+    /// Goes on with the groups; what a pause is, or none when all are there.
+    fn build(&mut self, run: &mut Run<'_>) -> Result<Option<Poll>, SqlError> {
+        while self.built.is_none() {
+            while let Some(row) = self.waiting.pop(run) {
+                self.add(run, &row)?;
+                let levels = if self.spec.rollup { self.spec.keys.len() } else { 0 };
+                if run.spend(1 + levels) {
+                    return Ok(Some(Poll::Yield));
+                }
+            }
+            match self.input.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                Poll::Done => {
+                    self.input.close(run);
+                    self.finish();
+                }
+                other => return Ok(Some(other)),
+            }
+        }
+        if let Some(Built::Totals(sorter)) = &mut self.built {
+            while let Some(group) = self.groups.pop() {
+                sorter.push(group, &compare_totals);
+                if run.spend(2) {
+                    return Ok(Some(Poll::Yield));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_group(&mut self) -> Option<Group> {
+        match &mut self.built {
+            Some(Built::Totals(sorter)) => sorter.pop(&compare_totals),
+            _ => self.groups.pop(),
         }
     }
 
@@ -135,6 +193,8 @@ impl<'p> Aggregate<'p> {
             }
         }
         for accumulator in group.accumulators {
+            // What it comes to may be as long as what was gathered for it.
+            run.spend(accumulator.bytes() / 256);
             row.push(accumulator.finish_with(&mut run.context)?);
         }
         Ok(row)
@@ -155,39 +215,26 @@ fn compare_totals(a: &Group, b: &Group) -> core::cmp::Ordering {
 
 impl Operator for Aggregate<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        while !self.is_built {
-            match self.input.next(run)? {
-                Poll::Rows(rows) => {
-                    let tired = run.spend(rows.len());
-                    for row in &rows {
-                        self.add(run, row)?;
-                    }
-                    if tired {
-                        return Ok(Poll::Yield);
-                    }
-                }
-                Poll::Done => {
-                    self.finish();
-                    // The next groups are taken from the end.
-                    self.groups.reverse();
-                    self.numbers = Map::default();
-                }
-                other => return Ok(other),
+        if let Some(pause) = self.build(run)? {
+            return Ok(pause);
+        }
+        let mut out = Chunk::default();
+        while !out.is_full()
+            && let Some(group) = self.next_group()
+        {
+            out.push(self.row(run, group)?);
+            if run.spend(1) {
+                break;
             }
         }
-        let mut out = Vec::new();
-        while out.len() < ROWS_AT_ONCE
-            && let Some(group) = self.groups.pop()
-        {
-            self.given += 1;
-            out.push(self.row(run, group)?);
-        }
-        Ok(if out.is_empty() { Poll::Done } else { Poll::Rows(out) })
+        Ok(out.or(Poll::Done))
     }
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
-        self.groups.clear();
-        self.is_built = true;
+        self.waiting.clear(run);
+        (self.numbers, self.groups) = (Map::default(), Vec::new());
+        self.built = Some(Built::Found);
+        self.held.free(run);
     }
 }

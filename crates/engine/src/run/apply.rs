@@ -1,13 +1,13 @@
 //! The right side for each row of the left one: several instances run at once, so that what they ask for travels together.
 
-use super::hash_join::finish_row;
-use super::once::{Built, Gathered, Once};
-use super::{Node, Operator, Params, Poll, Row, Run, build, more_than_one_row};
+use super::hash_join::{finish_row, pair};
+use super::memory::{CacheId, Chunk, Held, Waiting};
+use super::once::Once;
+use super::{Goal, Node, Operator, Params, Poll, Row, Run, build, more_than_one_row, row_bytes};
 use crate::ir::JoinKind;
 use crate::physical::{ApplyOutput, EqualPair, Op};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use lats_base::map::Map;
 use lats_values::{Expr, SqlError, Value};
 
 /// What is applied how.
@@ -22,6 +22,7 @@ pub(super) struct Spec<'p> {
     pub(super) slots: &'p [u32],
     pub(super) when: Option<&'p Expr>,
     pub(super) equal: Option<&'p EqualPair>,
+    pub(super) right_goal: Goal<'p>,
 }
 
 impl<'p> Spec<'p> {
@@ -43,6 +44,12 @@ impl<'p> Spec<'p> {
         else {
             return None;
         };
+        // Whether there is a row at all is known with the first one.
+        let exists = on.is_none()
+            && matches!(
+                output,
+                ApplyOutput::Mark | ApplyOutput::Join(JoinKind::Semi | JoinKind::Anti)
+            );
         Some(Self {
             output: *output,
             right,
@@ -54,6 +61,7 @@ impl<'p> Spec<'p> {
             slots,
             when: when.as_deref(),
             equal: equal.as_ref(),
+            right_goal: if exists { Goal::First } else { Goal::All },
         })
     }
 
@@ -82,16 +90,18 @@ struct Instance<'p> {
     node: Option<Node<'p>>,
     /// The bytes of the parameters, if the answer is to be kept for rows with the same.
     key: Option<Vec<u8>>,
+    /// Rows of the right side that were not looked at yet.
+    rows: Waiting,
     found: Found,
-    /// Memory that its operators hold.
-    held: usize,
+    /// Memory that the row and what was found take.
+    held: Held,
 }
 
 /// What an instance has found.
 #[derive(Clone, Default)]
 pub(super) struct Found {
-    /// Rows of the right side, for joins.
-    pub(super) rows: Vec<Row>,
+    /// Rows of the right side, for joins; the next one first.
+    pub(super) rows: VecDeque<Row>,
     /// The condition held for a row.
     pub(super) holds: bool,
     /// It was unknown for a row.
@@ -100,129 +110,161 @@ pub(super) struct Found {
     pub(super) values: Option<Row>,
 }
 
+impl Found {
+    /// Memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let values = self.values.as_ref().map_or(0, |values| row_bytes(values));
+        size_of::<Self>() + values + self.rows.iter().map(|row| row_bytes(row)).sum::<usize>()
+    }
+}
+
 /// The operator while it runs.
 pub(super) struct Apply<'p> {
     left: Node<'p>,
     left_is_done: bool,
     spec: Spec<'p>,
     params: Params,
-    waiting: Vec<Row>,
+    goal: Goal<'p>,
+    waiting: Waiting,
     running: VecDeque<Instance<'p>>,
+    /// Instances that run at once.
+    at_once: Option<usize>,
     /// The results by parameters, while there is room; rows of joins are not kept.
-    known: Map<Vec<u8>, Found>,
+    known: Option<CacheId>,
     /// The right side, if it is the same for all rows.
     once: Once<'p>,
-    gathered: Gathered,
 }
 
-/// Instances that run at once.
+/// Instances that run at once at most.
 const INSTANCES_MAX: usize = 64;
-/// Results that are kept.
-const KNOWN_MAX: usize = 4_096;
 
 impl<'p> Apply<'p> {
-    pub(super) fn new(left: Node<'p>, spec: Spec<'p>, params: Params) -> Self {
-        let (waiting, running, known) = (Vec::new(), VecDeque::new(), Map::default());
-        let (once, gathered) = (Once::Unknown, Gathered::default());
-        Self { left, left_is_done: false, spec, params, waiting, running, known, once, gathered }
+    pub(super) fn new(left: Node<'p>, spec: Spec<'p>, (params, goal): (Params, Goal<'p>)) -> Self {
+        Self {
+            left,
+            left_is_done: false,
+            spec,
+            params,
+            goal,
+            waiting: Waiting::default(),
+            running: VecDeque::new(),
+            at_once: None,
+            known: None,
+            once: Once::default(),
+        }
     }
 
     fn begin(&mut self, run: &mut Run<'_>, left: Row) -> Result<(), SqlError> {
         if !self.spec.is_needed(run, &left, &self.params) {
-            let found = Found::default();
-            self.running.push_back(Instance { left, node: None, key: None, found, held: 0 });
+            let mut held = Held::default();
+            held.grow(run, row_bytes(&left))?;
+            let (found, rows) = (Found::default(), Waiting::default());
+            self.running.push_back(Instance { left, node: None, key: None, rows, found, held });
             return Ok(());
         }
         let mut given = Vec::with_capacity(self.spec.given.len());
         for expr in self.spec.given {
             given.push(run.eval(expr, &left, &self.params)?);
         }
+        let mut held = Held::default();
+        held.grow(run, row_bytes(&left) + row_bytes(&given))?;
         // A condition sees the left row, so that its results are of this row alone.
         let keeps = self.spec.keeps
             && !matches!(self.spec.output, ApplyOutput::Join(_))
             && self.spec.on.is_none();
         let mut key = None;
         if keeps {
+            let known = *self.known.get_or_insert_with(|| run.memory.new_cache());
             let mut bytes = Vec::new();
             given.iter().for_each(|value| append_exact(value, &mut bytes));
-            if let Some(found) = self.known.get(&bytes) {
-                let found = found.clone();
-                self.running.push_back(Instance { left, node: None, key: None, found, held: 0 });
+            if let Some(found) = run.memory.known(known, &bytes) {
+                let (found, rows) = (found.clone(), Waiting::default());
+                self.running.push_back(Instance { left, node: None, key, rows, found, held });
                 return Ok(());
             }
             key = Some(bytes);
         }
-        let node = Some(build(self.spec.right, &Params::from(given)));
-        let found = Found::default();
-        self.running.push_back(Instance { left, node, key, found, held: 0 });
+        let goal = &self.spec.right_goal;
+        let node = Some(build(run, self.spec.right, &Params::from(given), goal));
+        let (found, rows) = (Found::default(), Waiting::default());
+        self.running.push_back(Instance { left, node, key, rows, found, held });
         Ok(())
     }
 
-    /// Steps an instance until it is through or waits; false if it waits.
+    /// Steps an instance until it is through or waits.
     fn step(&self, run: &mut Run<'_>, at: &mut Instance<'p>) -> Result<Stepped, SqlError> {
         while let Some(node) = &mut at.node {
-            let before = run.bytes;
-            let polled = node.next(run)?;
-            at.held += run.bytes.saturating_sub(before);
-            let rows = match polled {
-                Poll::Rows(rows) => rows,
+            let mut is_enough = false;
+            while !is_enough && let Some(row) = at.rows.pop(run) {
+                is_enough = self.take(run, (&at.left, row), &mut at.found, &mut at.held)?;
+                if run.spend(1) && !is_enough {
+                    return Ok(Stepped::Yields);
+                }
+            }
+            if is_enough {
+                at.rows.clear(run);
+                node.close(run);
+                at.node = None;
+                break;
+            }
+            match node.next(run)? {
+                Poll::Rows(rows) => at.rows.fill(run, rows)?,
                 Poll::Pending => return Ok(Stepped::Waits),
                 Poll::Yield => return Ok(Stepped::Yields),
                 Poll::Done => {
+                    node.close(run);
                     at.node = None;
-                    break;
                 }
-            };
-            if self.take(run, &at.left, rows, &mut at.found)?
-                && let Some(mut node) = at.node.take()
-            {
-                node.close(run);
             }
         }
         Ok(Stepped::Through)
     }
 
-    /// Takes rows of the right side; true if no more are needed.
+    /// Takes a row of the right side; true if no more are needed.
     fn take(
         &self,
         run: &mut Run<'_>,
-        left: &Row,
-        rows: Vec<Row>,
+        (left, row): (&Row, Row),
         found: &mut Found,
+        held: &mut Held,
     ) -> Result<bool, SqlError> {
-        for row in rows {
-            let truth = match self.spec.on {
-                None => Some(true),
-                Some(on) => truth(run, on, (left, &row), &self.params)?,
-            };
-            match (self.spec.output, truth) {
-                (_, Some(false)) => {}
-                (_, None) => found.is_unknown = true,
-                (ApplyOutput::Mark | ApplyOutput::Join(JoinKind::Semi | JoinKind::Anti), _) => {
-                    found.holds = true;
-                    return Ok(true);
+        let truth = match self.spec.on {
+            None => Some(true),
+            Some(on) => truth(run, on, (left, &row), &self.params)?,
+        };
+        match (self.spec.output, truth) {
+            (_, Some(false)) => {}
+            (_, None) => found.is_unknown = true,
+            (ApplyOutput::Mark | ApplyOutput::Join(JoinKind::Semi | JoinKind::Anti), _) => {
+                found.holds = true;
+                return Ok(true);
+            }
+            (ApplyOutput::Join(_), _) => {
+                held.grow(run, row_bytes(&row))?;
+                found.holds = true;
+                found.rows.push_back(row);
+            }
+            (ApplyOutput::Single, _) => {
+                if found.values.is_some() {
+                    return Err(more_than_one_row());
                 }
-                (ApplyOutput::Join(_), _) => found.rows.push(row),
-                (ApplyOutput::Single, _) => {
-                    if found.values.is_some() {
-                        return Err(more_than_one_row());
-                    }
-                    found.values = Some(self.spec.values_of(&row));
-                }
+                let values = self.spec.values_of(&row);
+                held.grow(run, row_bytes(&values))?;
+                found.values = Some(values);
             }
         }
         Ok(false)
     }
 
-    fn finish(&mut self, instance: Instance<'p>, out: &mut Vec<Row>) {
-        let Instance { mut left, key, found, .. } = instance;
-        if let Some(key) = key
-            && self.known.len() < KNOWN_MAX
-        {
-            self.known.insert(key, found.clone());
+    /// Hands on what an instance that is through gives; false if there is more of it.
+    fn finish(&self, run: &mut Run<'_>, instance: &mut Instance<'p>, out: &mut Chunk) -> bool {
+        if let (Some(known), Some(key)) = (self.known, instance.key.take()) {
+            run.memory.keep(known, key, &instance.found);
         }
+        let (left, found) = (&mut instance.left, &mut instance.found);
         match self.spec.output {
             ApplyOutput::Mark => {
+                let mut left = core::mem::take(left);
                 left.push(match (found.holds, found.is_unknown) {
                     (true, _) => Value::Int(1),
                     (false, true) => Value::Null,
@@ -231,62 +273,94 @@ impl<'p> Apply<'p> {
                 out.push(left);
             }
             ApplyOutput::Single => {
+                let mut left = core::mem::take(left);
                 let nulls = || self.spec.slots.iter().map(|_| Value::Null).collect();
-                left.extend(found.values.unwrap_or_else(nulls));
+                left.extend(found.values.take().unwrap_or_else(nulls));
                 out.push(left);
             }
             ApplyOutput::Join(kind) => {
-                let partnered = found.holds || !found.rows.is_empty();
-                for right in found.rows {
-                    let mut row = left.clone();
-                    row.extend(right);
-                    out.push(row);
+                while let Some(right) = found.rows.pop_front() {
+                    out.push(pair(left, &right));
+                    if (run.spend(1) || out.is_full()) && !found.rows.is_empty() {
+                        return false;
+                    }
                 }
-                finish_row(kind, partnered, left, self.spec.right_width, out);
+                let left = core::mem::take(left);
+                finish_row(kind, found.holds, left, self.spec.right_width, out);
             }
         }
+        instance.held.free(run);
+        true
     }
 
     /// Rows of the left side beside what the one run of the right side gives for them.
     fn with_once(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        let right = self.spec.right;
-        let mut out = Vec::new();
-        while out.len() < INSTANCES_MAX
-            && let Some(left) = self.waiting.pop()
+        let (right, goal) = (self.spec.right, &self.spec.right_goal);
+        let node = |run: &Run<'_>| build(run, right, &Params::from([]), goal);
+        let mut out = Chunk::default();
+        while !out.is_full()
+            && let Some(left) = self.waiting.last()
         {
-            run.spend(1);
             let mut found = Found::default();
-            if self.spec.is_needed(run, &left, &self.params) {
-                let node = || build(right, &Params::from([]));
-                let parts = (&self.spec, &mut self.gathered);
-                if let Built::Not(poll) = self.once.build(run, parts, node, &self.params)? {
-                    self.waiting.push(left);
-                    return Ok(if out.is_empty() { poll } else { Poll::Rows(out) });
+            if self.spec.is_needed(run, left, &self.params) {
+                if let Some(pause) = self.once.build(run, &self.spec, node, &self.params)? {
+                    return Ok(out.or(pause));
                 }
-                found = self.once.find(run, &self.spec, &left, &self.params)?;
+                match self.once.find(run, &self.spec, left, &self.params)? {
+                    Some(known) => found = known,
+                    None => break,
+                }
             }
-            self.finish(Instance { left, node: None, key: None, found, held: 0 }, &mut out);
+            let Some(left) = self.waiting.pop(run) else { break };
+            let (rows, held) = (Waiting::default(), Held::default());
+            let mut instance = Instance { left, node: None, key: None, rows, found, held };
+            self.finish(run, &mut instance, &mut out);
+            if run.spend(1) {
+                break;
+            }
         }
-        Ok(Poll::Rows(out))
+        Ok(out.or(Poll::Yield))
     }
 
-    /// Steps all instances once; hands on the rows of those at the front that are through.
-    fn step_all(&mut self, run: &mut Run<'_>) -> Result<(Vec<Row>, bool), SqlError> {
+    /// Steps the instances; hands on the rows of those at the front that are through. None if the next ones can begin.
+    fn step_all(&mut self, run: &mut Run<'_>) -> Result<Option<Poll>, SqlError> {
         let mut running = core::mem::take(&mut self.running);
-        let mut yields = false;
+        let mut pause = Poll::Pending;
         for instance in &mut running {
-            yields |= self.step(run, instance)? == Stepped::Yields;
+            let stepped = self.step(run, instance)?;
+            if stepped == Stepped::Yields || run.is_tired() {
+                pause = Poll::Yield;
+                break;
+            }
         }
-        let mut out = Vec::new();
-        while running.front().is_some_and(|instance| instance.node.is_none())
-            && let Some(instance) = running.pop_front()
+        let mut out = Chunk::default();
+        while let Some(instance) = running.front_mut()
+            && instance.node.is_none()
         {
-            run.spend(1);
-            run.release(instance.held);
-            self.finish(instance, &mut out);
+            if self.finish(run, instance, &mut out) {
+                running.pop_front();
+            }
+            if run.spend(1) || out.is_full() {
+                pause = Poll::Yield;
+                break;
+            }
+        }
+        if running.front().is_none_or(|instance| instance.node.is_none()) {
+            pause = Poll::Yield;
         }
         self.running = running;
-        Ok((out, yields))
+        let goes_on = self.running.is_empty() && out.is_empty() && !run.is_tired();
+        Ok((!goes_on).then(|| out.or(pause)))
+    }
+
+    /// How many instances run at once: few, if few rows may be enough.
+    fn at_once(&mut self, run: &mut Run<'_>) -> Result<usize, SqlError> {
+        let at_once = match self.at_once {
+            Some(at_once) => super::memory::more_at_once(at_once),
+            None => self.goal.first_rows(run)?.map_or(INSTANCES_MAX, |first| first as usize),
+        };
+        self.at_once = Some(at_once);
+        Ok(at_once.min(INSTANCES_MAX))
     }
 }
 
@@ -335,31 +409,33 @@ impl Operator for Apply<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
         loop {
             if self.spec.once && !self.waiting.is_empty() {
-                match self.with_once(run)? {
-                    Poll::Rows(rows) if rows.is_empty() => continue,
-                    other => return Ok(other),
+                return self.with_once(run);
+            }
+            if self.running.is_empty() && !self.waiting.is_empty() {
+                let at_once = self.at_once(run)?;
+                while self.running.len() < at_once
+                    && let Some(left) = self.waiting.pop(run)
+                {
+                    self.begin(run, left)?;
                 }
             }
-            while self.running.len() < INSTANCES_MAX
-                && let Some(left) = self.waiting.pop()
+            while self.at_once.is_some_and(|at_once| at_once >= INSTANCES_MAX)
+                && self.running.len() < INSTANCES_MAX
+                && let Some(left) = self.waiting.pop(run)
             {
                 self.begin(run, left)?;
             }
             if !self.running.is_empty() {
-                let (out, yields) = self.step_all(run)?;
-                if !out.is_empty() {
-                    return Ok(Poll::Rows(out));
+                match self.step_all(run)? {
+                    Some(polled) => return Ok(polled),
+                    None => continue,
                 }
-                return Ok(if yields { Poll::Yield } else { Poll::Pending });
             }
             if self.left_is_done {
                 return Ok(Poll::Done);
             }
             match self.left.next(run)? {
-                Poll::Rows(mut rows) => {
-                    rows.reverse();
-                    self.waiting = rows;
-                }
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
                 Poll::Done => self.left_is_done = true,
                 other => return Ok(other),
             }
@@ -368,16 +444,18 @@ impl Operator for Apply<'_> {
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.left.close(run);
-        self.waiting.clear();
-        for instance in &mut self.running {
+        self.waiting.clear(run);
+        for mut instance in core::mem::take(&mut self.running) {
             if let Some(node) = &mut instance.node {
                 node.close(run);
             }
+            instance.rows.clear(run);
+            instance.held.free(run);
         }
-        self.running.clear();
-        if let Once::Running(node) = &mut self.once {
-            node.close(run);
+        if let Some(known) = self.known.take() {
+            run.memory.drop_cache(known);
         }
+        self.once.close(run);
         self.left_is_done = true;
     }
 }

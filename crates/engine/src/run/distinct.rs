@@ -1,5 +1,6 @@
 //! Each row once.
 
+use super::memory::{Chunk, ENTRY_BYTES, Held, Waiting};
 use super::{Node, Operator, Poll, Run};
 use alloc::vec::Vec;
 use lats_base::map::Map;
@@ -10,46 +11,51 @@ pub(super) struct Distinct<'p> {
     input: Node<'p>,
     slots: &'p [u32],
     seen: Map<Vec<u8>, ()>,
+    held: Held,
+    waiting: Waiting,
 }
 
 impl<'p> Distinct<'p> {
     pub(super) fn new(input: Node<'p>, slots: &'p [u32]) -> Self {
-        Self { input, slots, seen: Map::default() }
+        let (seen, held, waiting) = (Map::default(), Held::default(), Waiting::default());
+        Self { input, slots, seen, held, waiting }
     }
 }
 
 impl Operator for Distinct<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
+        let mut chunk = Chunk::default();
         loop {
-            let rows = match self.input.next(run)? {
-                Poll::Rows(rows) => rows,
-                other => return Ok(other),
-            };
-            let tired = run.spend(rows.len());
-            let mut out = Vec::with_capacity(rows.len());
-            for row in rows {
+            while let Some(row) = self.waiting.pop(run) {
                 let mut key = Vec::new();
                 for slot in self.slots {
                     if let Some(value) = row.get(*slot as usize) {
                         group_key(core::slice::from_ref(value), &mut key);
                     }
                 }
-                let bytes = key.len() + 64;
-                if self.seen.insert(key, ()).is_none() {
-                    run.hold(bytes)?;
-                    out.push(row);
+                if !self.seen.contains_key(&key) {
+                    self.held.grow(run, key.len() + ENTRY_BYTES)?;
+                    self.seen.insert(key, ());
+                    chunk.push(row);
+                }
+                if run.spend(1) {
+                    return Ok(chunk.or(Poll::Yield));
                 }
             }
-            if !out.is_empty() {
-                return Ok(Poll::Rows(out));
+            if !chunk.is_empty() {
+                return Ok(chunk.or(Poll::Yield));
             }
-            if tired {
-                return Ok(Poll::Yield);
+            match self.input.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                other => return Ok(other),
             }
         }
     }
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
+        self.waiting.clear(run);
+        self.seen = Map::default();
+        self.held.free(run);
     }
 }

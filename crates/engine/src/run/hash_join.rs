@@ -1,5 +1,6 @@
 //! Joins by equal values: the right side is kept in a table by the bytes of its values.
 
+use super::memory::{Chunk, ENTRY_BYTES, Held, Waiting};
 use super::{Node, Operator, Params, Poll, Row, Run, keys, row_bytes};
 use crate::ir::JoinKind;
 use crate::physical::EqualPair;
@@ -22,23 +23,30 @@ pub(super) struct HashJoin<'p> {
     spec: Spec<'p>,
     params: Params,
     rows: Vec<Row>,
-    /// The rows with the same key are a list: the first, and for each row the next.
-    first: Map<Vec<u8>, u32>,
+    /// The rows with the same key are a list: the first and the last, and for each row the next.
+    ends: Map<Vec<u8>, (u32, u32)>,
     next: Vec<u32>,
+    held: Held,
     is_built: bool,
-    /// Rows of the left side that are not joined yet, the next one last.
-    waiting: Vec<Row>,
+    /// Rows of the right side that are not in the table yet, then rows of the left side that are not joined yet.
+    waiting: Waiting,
+    probe: Option<Probe>,
+}
+
+/// A row of the left side, and how far it has come.
+struct Probe {
+    left: Row,
+    at: u32,
+    found: bool,
 }
 
 const NONE: u32 = u32::MAX;
-/// Rows that are handed on at once, about.
-const ROWS_AT_ONCE: usize = 1_024;
 
 impl<'p> HashJoin<'p> {
     pub(super) fn new((left, right): (Node<'p>, Node<'p>), spec: Spec<'p>, params: Params) -> Self {
-        let (rows, next, waiting) = (Vec::new(), Vec::new(), Vec::new());
-        let (first, is_built) = (Map::default(), false);
-        Self { left, right, spec, params, rows, first, next, is_built, waiting }
+        let (rows, next, ends) = (Vec::new(), Vec::new(), Map::default());
+        let (held, waiting, probe) = (Held::default(), Waiting::default(), None);
+        Self { left, right, spec, params, rows, ends, next, held, is_built: false, waiting, probe }
     }
 
     fn key(
@@ -58,51 +66,89 @@ impl<'p> HashJoin<'p> {
         Ok(Some(key))
     }
 
+    /// Goes on with the table; what a pause is, or none when all is there.
+    fn build(&mut self, run: &mut Run<'_>) -> Result<Option<Poll>, SqlError> {
+        while !self.is_built {
+            while let Some(row) = self.waiting.pop(run) {
+                self.keep(run, row)?;
+                if run.spend(1) {
+                    return Ok(Some(Poll::Yield));
+                }
+            }
+            match self.right.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                Poll::Done => {
+                    self.right.close(run);
+                    self.is_built = true;
+                }
+                other => return Ok(Some(other)),
+            }
+        }
+        Ok(None)
+    }
+
     fn keep(&mut self, run: &mut Run<'_>, row: Row) -> Result<(), SqlError> {
         let Some(key) = self.key(run, &row, false)? else { return Ok(()) };
-        run.hold(row_bytes(&row) + key.len() + 48)?;
+        self.held.grow(run, row_bytes(&row) + key.len() + ENTRY_BYTES)?;
         let at = u32::try_from(self.rows.len()).unwrap_or(NONE);
-        let before = self.first.insert(key, at);
-        self.next.push(before.unwrap_or(NONE));
+        self.next.push(NONE);
         self.rows.push(row);
+        match self.ends.get_mut(&key) {
+            Some((_, last)) => {
+                if let Some(next) = self.next.get_mut(*last as usize) {
+                    *next = at;
+                }
+                *last = at;
+            }
+            None => {
+                self.ends.insert(key, (at, at));
+            }
+        }
         Ok(())
     }
 
-    /// The pairs of one row of the left side.
-    fn join_row(
-        &mut self,
-        run: &mut Run<'_>,
-        left: Row,
-        out: &mut Vec<Row>,
-    ) -> Result<(), SqlError> {
-        let mut found = false;
+    /// Begins with a row of the left side.
+    fn probe(&self, run: &mut Run<'_>, left: Row) -> Result<Probe, SqlError> {
         let key = self.key(run, &left, true)?;
-        let mut at = key.and_then(|key| self.first.get(&key).copied()).unwrap_or(NONE);
-        let mut partners = Vec::new();
-        while at != NONE {
-            partners.push(at);
-            at = self.next.get(at as usize).copied().unwrap_or(NONE);
-        }
-        run.spend(partners.len());
-        for at in partners.into_iter().rev() {
-            let Some(right) = self.rows.get(at as usize) else { continue };
-            if let Some(residual) = self.spec.residual
-                && !run.is_true(residual, (&left, right), &self.params)?
-            {
-                continue;
-            }
-            found = true;
-            if matches!(self.spec.kind, JoinKind::Semi | JoinKind::Anti) {
-                break;
-            }
-            let mut row = Row::with_capacity(left.len() + right.len());
-            row.extend(left.iter().cloned());
-            row.extend(right.iter().cloned());
-            out.push(row);
-        }
-        finish_row(self.spec.kind, found, left, self.spec.right_width, out);
-        Ok(())
+        let ends = key.and_then(|key| self.ends.get(&key));
+        Ok(Probe { left, at: ends.map_or(NONE, |(first, _)| *first), found: false })
     }
+
+    /// Goes on with the pairs of a row of the left side; true if it is through.
+    fn pairs(
+        &self,
+        run: &mut Run<'_>,
+        probe: &mut Probe,
+        out: &mut Chunk,
+    ) -> Result<bool, SqlError> {
+        let is_semi = matches!(self.spec.kind, JoinKind::Semi | JoinKind::Anti);
+        while let Some(right) = self.rows.get(probe.at as usize) {
+            probe.at = self.next.get(probe.at as usize).copied().unwrap_or(NONE);
+            let fits = match self.spec.residual {
+                None => true,
+                Some(residual) => run.is_true(residual, (&probe.left, right), &self.params)?,
+            };
+            if fits {
+                probe.found = true;
+                if is_semi {
+                    return Ok(true);
+                }
+                out.push(pair(&probe.left, right));
+            }
+            if run.spend(1) || out.is_full() {
+                return Ok(probe.at == NONE);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A row of both sides.
+pub(super) fn pair(left: &[Value], right: &[Value]) -> Row {
+    let mut row = Row::with_capacity(left.len() + right.len());
+    row.extend(left.iter().cloned());
+    row.extend(right.iter().cloned());
+    row
 }
 
 /// What a row of the left side gives by itself, when its partners are known.
@@ -111,7 +157,7 @@ pub(super) fn finish_row(
     found: bool,
     mut left: Row,
     right_width: usize,
-    out: &mut Vec<Row>,
+    out: &mut Chunk,
 ) {
     match (kind, found) {
         (JoinKind::Left, false) => {
@@ -125,42 +171,37 @@ pub(super) fn finish_row(
 
 impl Operator for HashJoin<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        while !self.is_built {
-            match self.right.next(run)? {
-                Poll::Rows(rows) => {
-                    let tired = run.spend(rows.len());
-                    for row in rows {
-                        self.keep(run, row)?;
-                    }
-                    if tired {
-                        return Ok(Poll::Yield);
-                    }
-                }
-                Poll::Done => self.is_built = true,
-                other => return Ok(other),
-            }
+        if let Some(pause) = self.build(run)? {
+            return Ok(pause);
         }
-        let mut out = Vec::new();
+        let mut out = Chunk::default();
         loop {
-            while let Some(left) = self.waiting.pop() {
-                self.join_row(run, left, &mut out)?;
-                if out.len() >= ROWS_AT_ONCE {
-                    return Ok(Poll::Rows(out));
+            while let Some(mut probe) = self.probe.take() {
+                let is_through = self.pairs(run, &mut probe, &mut out)?;
+                if is_through {
+                    let width = self.spec.right_width;
+                    finish_row(self.spec.kind, probe.found, probe.left, width, &mut out);
+                } else {
+                    self.probe = Some(probe);
+                }
+                if run.spend(1) || out.is_full() {
+                    return Ok(out.or(Poll::Yield));
+                }
+                if is_through && let Some(left) = self.waiting.pop(run) {
+                    self.probe = Some(self.probe(run, left)?);
                 }
             }
             if !out.is_empty() {
-                return Ok(Poll::Rows(out));
+                return Ok(out.or(Poll::Yield));
             }
-            match self.left.next(run)? {
-                Poll::Rows(mut rows) => {
-                    rows.reverse();
-                    let tired = run.spend(rows.len());
-                    self.waiting = rows;
-                    if tired {
-                        return Ok(Poll::Yield);
-                    }
+            if self.waiting.is_empty() {
+                match self.left.next(run)? {
+                    Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                    other => return Ok(other),
                 }
-                other => return Ok(other),
+            }
+            if let Some(left) = self.waiting.pop(run) {
+                self.probe = Some(self.probe(run, left)?);
             }
         }
     }
@@ -168,6 +209,9 @@ impl Operator for HashJoin<'_> {
     fn close(&mut self, run: &mut Run<'_>) {
         self.left.close(run);
         self.right.close(run);
-        self.waiting.clear();
+        self.waiting.clear(run);
+        self.probe = None;
+        (self.rows, self.next, self.ends) = (Vec::new(), Vec::new(), Map::default());
+        self.held.free(run);
     }
 }

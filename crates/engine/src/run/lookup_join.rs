@@ -1,119 +1,176 @@
 //! Joins with rows that are asked for with values of the left side: all rows of a batch ask at once.
 
-use super::hash_join::finish_row;
-use super::{Ask, AskId, Node, Operator, Params, Poll, Row, Run};
+use super::hash_join::{finish_row, pair};
+use super::memory::{CHUNK_ROWS, Chunk, Held, Waiting};
+use super::{Ask, AskId, Goal, Node, Operator, Params, Poll, Row, Run, row_bytes};
 use crate::ir::JoinKind;
 use alloc::vec::Vec;
 use lats_values::{Expr, SqlError};
 
+/// What is joined how.
+pub(super) struct Spec<'p> {
+    pub(super) kind: JoinKind,
+    pub(super) source: usize,
+    pub(super) requests: &'p [Expr],
+    pub(super) right_width: usize,
+    pub(super) goal: Goal<'p>,
+}
+
 /// A row of the left side, and the rows that have come for it.
-type Asking = (Row, Vec<Row>);
+struct Asking {
+    left: Row,
+    rights: Vec<Row>,
+    found: bool,
+}
 
 /// The join while it runs.
 pub(super) struct LookupJoin<'p> {
-    kind: JoinKind,
     left: Node<'p>,
-    source: usize,
-    requests: &'p [Expr],
-    right_width: usize,
+    spec: Spec<'p>,
     params: Params,
-    /// Rows of the left side that wait for the answer, and the rows that have come for each.
-    asked: Option<(AskId, Vec<Asking>)>,
-    /// Rows of the left side that have not asked yet, the next one last.
-    waiting: Vec<Row>,
+    /// Rows of the left side that have not asked yet.
+    waiting: Waiting,
+    /// Requests that are made, while the batch is not full.
+    requests: Vec<Row>,
+    /// Rows of the left side that ask together.
+    batch: Vec<Asking>,
+    /// What they have asked.
+    asked: Option<AskId>,
+    /// Those whose rows have come, the next one last.
+    ready: Vec<Asking>,
+    held: Held,
+    /// Rows of the left side that ask at once.
+    at_once: Option<usize>,
 }
 
-/// Rows of the left side that ask at once.
-const BATCH_MAX: usize = 1_024;
+/// Bytes of requests that go together.
+const BATCH_BYTES: usize = 256 << 10;
 
 impl<'p> LookupJoin<'p> {
-    pub(super) fn new(
-        kind: JoinKind,
-        left: Node<'p>,
-        source: usize,
-        requests: &'p [Expr],
-        right_width: usize,
-        params: Params,
-    ) -> Self {
-        let (asked, waiting) = (None, Vec::new());
-        Self { kind, left, source, requests, right_width, params, asked, waiting }
+    pub(super) fn new(left: Node<'p>, spec: Spec<'p>, params: Params) -> Self {
+        Self {
+            left,
+            spec,
+            params,
+            waiting: Waiting::default(),
+            requests: Vec::new(),
+            batch: Vec::new(),
+            asked: None,
+            ready: Vec::new(),
+            held: Held::default(),
+            at_once: None,
+        }
     }
 
-    /// Asks for the partners of the next rows.
-    fn ask(&mut self, run: &mut Run<'_>) -> Result<(), SqlError> {
-        let count = self.waiting.len().min(BATCH_MAX);
-        let mut requests = Vec::with_capacity(count);
-        let mut lefts = Vec::with_capacity(count);
-        while lefts.len() < count
-            && let Some(left) = self.waiting.pop()
+    /// Adds to the batch; true if it is time to pause.
+    fn gather(&mut self, run: &mut Run<'_>) -> Result<bool, SqlError> {
+        let at_once = match self.at_once {
+            Some(at_once) => at_once,
+            None => self.spec.goal.first_rows(run)?.map_or(CHUNK_ROWS, |first| first as usize),
+        };
+        self.at_once = Some(at_once);
+        let mut bytes = 0;
+        while self.batch.len() < at_once
+            && bytes < BATCH_BYTES
+            && let Some(left) = self.waiting.pop(run)
         {
-            let mut request = Row::with_capacity(self.requests.len());
-            for expr in self.requests {
+            let mut request = Row::with_capacity(self.spec.requests.len());
+            for expr in self.spec.requests {
                 request.push(run.eval(expr, &left, &self.params)?);
             }
-            requests.push(request);
-            lefts.push((left, Vec::new()));
+            bytes += row_bytes(&request);
+            self.held.grow(run, row_bytes(&left) + row_bytes(&request))?;
+            self.requests.push(request);
+            self.batch.push(Asking { left, rights: Vec::new(), found: false });
+            if run.spend(1) && !self.waiting.is_empty() {
+                return Ok(true);
+            }
         }
-        let id = run.ask(self.source, requests);
-        self.asked = Some((id, lefts));
-        Ok(())
+        self.at_once = Some(super::memory::more_at_once(at_once));
+        Ok(false)
     }
 
-    fn pairs(&self, lefts: Vec<Asking>) -> Vec<Row> {
-        let mut out = Vec::with_capacity(lefts.len());
-        let pairs = matches!(self.kind, JoinKind::Inner | JoinKind::Left);
-        for (mut left, rights) in lefts {
-            let found = !rights.is_empty();
-            let count = rights.len();
-            for (at, right) in rights.into_iter().enumerate() {
-                if !pairs {
-                    break;
-                }
-                // The last pair takes the row itself.
-                let mut row =
-                    if at + 1 == count { core::mem::take(&mut left) } else { left.clone() };
-                row.extend(right);
-                out.push(row);
+    fn ask(&mut self, run: &mut Run<'_>) {
+        let requests = core::mem::take(&mut self.requests);
+        self.asked = Some(run.ask(self.spec.source, requests, None));
+    }
+
+    /// Takes what has come; false if there is more to come.
+    fn take(&mut self, run: &mut Run<'_>, id: AskId) -> Result<bool, SqlError> {
+        let Some(answer) = run.take(id) else { return Ok(false) };
+        run.spend(answer.rows.len());
+        for (at, row) in answer.rows {
+            if let Some(asking) = self.batch.get_mut(at as usize) {
+                self.held.grow(run, row_bytes(&row))?;
+                asking.rights.push(row);
             }
-            finish_row(self.kind, found, left, self.right_width, &mut out);
         }
-        out
+        if answer.more {
+            run.asks.push(Ask::More(id));
+            return Ok(false);
+        }
+        self.asked = None;
+        self.ready = core::mem::take(&mut self.batch);
+        self.ready.reverse();
+        self.ready.iter_mut().for_each(|asking| asking.rights.reverse());
+        Ok(true)
+    }
+
+    /// Hands on pairs; true if it is time to do so.
+    fn pairs(&mut self, run: &mut Run<'_>, out: &mut Chunk) -> bool {
+        let keeps_pairs = matches!(self.spec.kind, JoinKind::Inner | JoinKind::Left);
+        while let Some(mut asking) = self.ready.pop() {
+            asking.found |= !asking.rights.is_empty();
+            while keeps_pairs && let Some(right) = asking.rights.pop() {
+                if asking.rights.is_empty() {
+                    // The last pair takes the row itself.
+                    let mut row = core::mem::take(&mut asking.left);
+                    row.extend(right);
+                    out.push(row);
+                } else {
+                    out.push(pair(&asking.left, &right));
+                    if run.spend(1) || out.is_full() {
+                        self.ready.push(asking);
+                        return true;
+                    }
+                }
+            }
+            finish_row(self.spec.kind, asking.found, asking.left, self.spec.right_width, out);
+            if run.spend(1) || out.is_full() {
+                break;
+            }
+        }
+        if self.ready.is_empty() {
+            self.held.free(run);
+        }
+        !out.is_empty()
     }
 }
 
 impl Operator for LookupJoin<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
         loop {
-            if let Some((id, mut lefts)) = self.asked.take() {
-                let Some(answer) = run.take(id) else {
-                    self.asked = Some((id, lefts));
-                    return Ok(Poll::Pending);
-                };
-                run.spend(answer.rows.len());
-                for (at, row) in answer.rows {
-                    if let Some((_, rights)) = lefts.get_mut(at as usize) {
-                        rights.push(row);
-                    }
-                }
-                if answer.more {
-                    run.asks.push(Ask::More(id));
-                    self.asked = Some((id, lefts));
-                    return Ok(Poll::Pending);
-                }
-                let out = self.pairs(lefts);
-                if !out.is_empty() {
-                    return Ok(Poll::Rows(out));
+            if !self.ready.is_empty() {
+                let mut out = Chunk::default();
+                if self.pairs(run, &mut out) || run.is_tired() {
+                    return Ok(out.or(Poll::Yield));
                 }
             }
-            if !self.waiting.is_empty() {
-                self.ask(run)?;
+            if let Some(id) = self.asked {
+                if !self.take(run, id)? {
+                    return Ok(Poll::Pending);
+                }
                 continue;
             }
-            match self.left.next(run)? {
-                Poll::Rows(mut rows) => {
-                    rows.reverse();
-                    self.waiting = rows;
+            if !self.waiting.is_empty() {
+                if self.gather(run)? {
+                    return Ok(Poll::Yield);
                 }
+                self.ask(run);
+                return Ok(Poll::Pending);
+            }
+            match self.left.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
                 other => return Ok(other),
             }
         }
@@ -121,10 +178,11 @@ impl Operator for LookupJoin<'_> {
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.left.close(run);
-        self.waiting.clear();
-        if let Some((id, _)) = self.asked.take() {
-            run.asks.push(Ask::Close(id));
-            run.take(id);
+        self.waiting.clear(run);
+        if let Some(id) = self.asked.take() {
+            run.forget(id);
         }
+        (self.requests, self.batch, self.ready) = (Vec::new(), Vec::new(), Vec::new());
+        self.held.free(run);
     }
 }

@@ -1,6 +1,7 @@
-//! Joins that look at all pairs of rows; the right side is kept.
+//! Joins that look at all pairs of rows.
 
-use super::hash_join::finish_row;
+use super::hash_join::{finish_row, pair};
+use super::memory::{Chunk, Held, Waiting};
 use super::{Node, Operator, Params, Poll, Row, Run, row_bytes};
 use crate::ir::JoinKind;
 use alloc::vec::Vec;
@@ -15,16 +16,14 @@ pub(super) struct NestedJoin<'p> {
     right_width: usize,
     params: Params,
     rows: Vec<Row>,
+    held: Held,
     is_built: bool,
-    /// Rows of the left side that are not joined yet, the next one last.
-    waiting: Vec<Row>,
+    /// Rows of the left side that are not joined yet.
+    waiting: Waiting,
     /// How far the next one has come, and whether it has found a partner.
     at: usize,
     found: bool,
 }
-
-/// Pairs that are looked at before rows are handed on.
-const PAIRS_AT_ONCE: usize = 1_024;
 
 impl<'p> NestedJoin<'p> {
     pub(super) fn new(
@@ -34,76 +33,92 @@ impl<'p> NestedJoin<'p> {
         right_width: usize,
         params: Params,
     ) -> Self {
-        let (rows, waiting) = (Vec::new(), Vec::new());
-        let (is_built, at, found) = (false, 0, false);
-        Self { kind, left, right, on, right_width, params, rows, is_built, waiting, at, found }
+        Self {
+            kind,
+            left,
+            right,
+            on,
+            right_width,
+            params,
+            rows: Vec::new(),
+            held: Held::default(),
+            is_built: false,
+            waiting: Waiting::default(),
+            at: 0,
+            found: false,
+        }
     }
 
-    /// Looks at pairs of the row at hand; true if all of them were looked at.
-    fn pairs(&mut self, run: &mut Run<'_>, out: &mut Vec<Row>) -> Result<bool, SqlError> {
-        let Some(left) = self.waiting.last() else { return Ok(true) };
-        let end = self.rows.len().min(self.at + PAIRS_AT_ONCE);
-        while self.at < end {
-            let right = &self.rows[self.at];
-            self.at += 1;
-            if let Some(on) = self.on
-                && !run.is_true(on, (left, right), &self.params)?
-            {
-                continue;
+    /// Goes on keeping the right side; what a pause is, or none when all is there.
+    fn build(&mut self, run: &mut Run<'_>) -> Result<Option<Poll>, SqlError> {
+        while !self.is_built {
+            match self.right.next(run)? {
+                Poll::Rows(rows) => {
+                    self.held.grow(run, rows.iter().map(|row| row_bytes(row)).sum())?;
+                    let tired = run.spend(rows.len());
+                    self.rows.extend(rows);
+                    if tired {
+                        return Ok(Some(Poll::Yield));
+                    }
+                }
+                Poll::Done => {
+                    self.right.close(run);
+                    self.is_built = true;
+                }
+                other => return Ok(Some(other)),
             }
-            self.found = true;
-            if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
-                self.at = self.rows.len();
+        }
+        Ok(None)
+    }
+
+    /// Looks at pairs of the row at hand; true if it is time to hand on what was found.
+    fn pairs(&mut self, run: &mut Run<'_>, out: &mut Chunk) -> Result<bool, SqlError> {
+        let Some(left) = self.waiting.last() else { return Ok(false) };
+        while let Some(right) = self.rows.get(self.at) {
+            self.at += 1;
+            let fits = match self.on {
+                None => true,
+                Some(on) => run.is_true(on, (left, right), &self.params)?,
+            };
+            if fits {
+                self.found = true;
+                if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
+                    self.at = self.rows.len();
+                    break;
+                }
+                out.push(pair(left, right));
+            }
+            if run.spend(1) || out.is_full() {
                 break;
             }
-            let mut row = Row::with_capacity(left.len() + right.len());
-            row.extend(left.iter().cloned());
-            row.extend(right.iter().cloned());
-            out.push(row);
         }
-        Ok(self.at == self.rows.len())
+        if self.at >= self.rows.len()
+            && let Some(left) = self.waiting.pop(run)
+        {
+            finish_row(self.kind, self.found, left, self.right_width, out);
+            (self.at, self.found) = (0, false);
+        }
+        Ok(run.spend(1) || out.is_full())
     }
 }
 
 impl Operator for NestedJoin<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        while !self.is_built {
-            match self.right.next(run)? {
-                Poll::Rows(rows) => {
-                    for row in &rows {
-                        run.hold(row_bytes(row))?;
-                    }
-                    self.rows.extend(rows);
-                }
-                Poll::Done => self.is_built = true,
-                other => return Ok(other),
-            }
+        if let Some(pause) = self.build(run)? {
+            return Ok(pause);
         }
-        let mut out = Vec::new();
+        let mut out = Chunk::default();
         loop {
             while !self.waiting.is_empty() {
-                let before = self.at;
-                let is_through = self.pairs(run, &mut out)?;
-                let tired = run.spend(self.at - before);
-                if is_through && let Some(left) = self.waiting.pop() {
-                    finish_row(self.kind, self.found, left, self.right_width, &mut out);
-                    (self.at, self.found) = (0, false);
-                }
-                if out.len() >= PAIRS_AT_ONCE || (tired && !out.is_empty()) {
-                    return Ok(Poll::Rows(out));
-                }
-                if tired {
-                    return Ok(Poll::Yield);
+                if self.pairs(run, &mut out)? {
+                    return Ok(out.or(Poll::Yield));
                 }
             }
             if !out.is_empty() {
-                return Ok(Poll::Rows(out));
+                return Ok(out.or(Poll::Yield));
             }
             match self.left.next(run)? {
-                Poll::Rows(mut rows) => {
-                    rows.reverse();
-                    self.waiting = rows;
-                }
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
                 other => return Ok(other),
             }
         }
@@ -112,6 +127,8 @@ impl Operator for NestedJoin<'_> {
     fn close(&mut self, run: &mut Run<'_>) {
         self.left.close(run);
         self.right.close(run);
-        self.waiting.clear();
+        self.waiting.clear(run);
+        self.rows = Vec::new();
+        self.held.free(run);
     }
 }

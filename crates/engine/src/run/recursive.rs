@@ -1,6 +1,7 @@
 //! WITH RECURSIVE.
 
-use super::{Node, Operator, Params, Poll, Row, Run, build, row_bytes};
+use super::memory::{Chunk, ENTRY_BYTES, Held, Waiting};
+use super::{Goal, Node, Operator, Params, Poll, Row, Run, build, row_bytes};
 use crate::physical::Op;
 use alloc::format;
 use alloc::{sync::Arc, vec::Vec};
@@ -21,55 +22,64 @@ pub(super) struct Recursive<'p> {
     node: Node<'p>,
     spec: Spec<'p>,
     params: Params,
+    waiting: Waiting,
     seen: Map<Vec<u8>, ()>,
+    seen_held: Held,
     /// Rows that this step has found: the next step sees them.
     found: Vec<Row>,
+    found_held: Held,
     /// Rows that the step before has found: this step sees them.
     current: Arc<Vec<Row>>,
+    current_held: Held,
     steps: u64,
-    /// Memory that the operators of this step hold.
-    held: usize,
     left: Option<u64>,
     is_done: bool,
 }
 
 impl<'p> Recursive<'p> {
     pub(super) fn new(anchor: Node<'p>, spec: Spec<'p>, params: Params) -> Self {
-        let (seen, found) = (Map::default(), Vec::new());
-        let current = Arc::default();
-        let (steps, held, left, is_done) = (0, 0, None, false);
-        Self { node: anchor, spec, params, seen, found, current, steps, held, left, is_done }
+        Self {
+            node: anchor,
+            spec,
+            params,
+            waiting: Waiting::default(),
+            seen: Map::default(),
+            seen_held: Held::default(),
+            found: Vec::new(),
+            found_held: Held::default(),
+            current: Arc::default(),
+            current_held: Held::default(),
+            steps: 0,
+            left: None,
+            is_done: false,
+        }
     }
 
-    /// Rows that count, as rows of the result.
-    fn take(&mut self, run: &mut Run<'_>, rows: Vec<Row>) -> Result<Vec<Row>, SqlError> {
-        let mut out = Vec::with_capacity(rows.len());
-        for row in rows {
-            let mut typed = Row::with_capacity(row.len());
-            for (value, of) in row.into_iter().zip(self.spec.types) {
-                // The columns have the anchor's types, as those of a table.
-                let mut context = ConvertContext::new(true, "", 1);
-                typed.push(convert_to_column(value, of, &mut context)?);
-            }
-            let row = typed;
-            if self.spec.distinct {
-                let mut key = Vec::new();
-                group_key(&row, &mut key);
-                let bytes = key.len() + 64;
-                if self.seen.insert(key, ()).is_some() {
-                    continue;
-                }
-                run.hold(bytes)?;
-            }
-            run.hold(row_bytes(&row))?;
-            self.found.push(row.clone());
-            out.push(row);
+    /// The row as a row of the result; none if it was there before.
+    fn take(&mut self, run: &mut Run<'_>, row: Row) -> Result<Option<Row>, SqlError> {
+        let mut typed = Row::with_capacity(row.len());
+        for (value, of) in row.into_iter().zip(self.spec.types) {
+            // The columns have the anchor's types, as those of a table.
+            let mut context = ConvertContext::new(true, "", 1);
+            typed.push(convert_to_column(value, of, &mut context)?);
         }
-        Ok(out)
+        if self.spec.distinct {
+            let mut key = Vec::new();
+            group_key(&typed, &mut key);
+            if self.seen.contains_key(&key) {
+                return Ok(None);
+            }
+            self.seen_held.grow(run, key.len() + ENTRY_BYTES)?;
+            self.seen.insert(key, ());
+        }
+        self.found_held.grow(run, row_bytes(&typed))?;
+        self.found.push(typed.clone());
+        Ok(Some(typed))
     }
 
     /// Begins the next step; false if there is nothing for it.
     fn next_step(&mut self, run: &mut Run<'_>) -> Result<bool, SqlError> {
+        self.node.close(run);
         let found = core::mem::take(&mut self.found);
         if found.is_empty() {
             return Ok(false);
@@ -82,52 +92,70 @@ impl<'p> Recursive<'p> {
             );
             return Err(SqlError::new(3636, *b"HY000", text));
         }
-        run.release(found.iter().map(|row| row_bytes(row)).sum());
+        self.current_held.free(run);
+        self.current_held = core::mem::take(&mut self.found_held);
         self.current = Arc::new(found);
-        run.release(core::mem::take(&mut self.held));
-        self.node = build(self.spec.step, &self.params);
+        self.node = build(run, self.spec.step, &self.params, &Goal::All);
         Ok(true)
     }
-}
 
-impl Operator for Recursive<'_> {
-    fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        let mut left = match (self.left, self.spec.limit) {
+    /// How many rows may still be given.
+    fn left(&mut self, run: &mut Run<'_>) -> Result<u64, SqlError> {
+        let left = match (self.left, self.spec.limit) {
             (Some(left), _) => left,
             (None, Some(limit)) => run.count(limit, &self.params)?,
             (None, None) => u64::MAX,
         };
         self.left = Some(left);
+        Ok(left)
+    }
+}
+
+impl Operator for Recursive<'_> {
+    fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
+        let mut left = self.left(run)?;
+        let mut out = Chunk::default();
         while !self.is_done && left > 0 {
+            while left > 0
+                && let Some(row) = self.waiting.pop(run)
+            {
+                if let Some(row) = self.take(run, row)? {
+                    left -= 1;
+                    self.left = Some(left);
+                    out.push(row);
+                }
+                if run.spend(1) {
+                    return Ok(out.or(Poll::Yield));
+                }
+            }
+            if !out.is_empty() {
+                return Ok(out.or(Poll::Yield));
+            }
             // Other instances of the same recursion may run in turn with this one.
             run.working.insert(self.spec.id, Arc::clone(&self.current));
-            let before = run.bytes;
-            let polled = self.node.next(run)?;
-            self.held += run.bytes.saturating_sub(before);
-            match polled {
-                Poll::Rows(rows) => {
-                    let tired = run.spend(rows.len());
-                    let mut out = self.take(run, rows)?;
-                    out.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-                    left -= out.len() as u64;
-                    self.left = Some(left);
-                    if !out.is_empty() {
-                        return Ok(Poll::Rows(out));
-                    }
-                    if tired {
+            match self.node.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                Poll::Done => {
+                    self.is_done = !self.next_step(run)?;
+                    if run.spend(1) {
                         return Ok(Poll::Yield);
                     }
                 }
-                Poll::Done => self.is_done = !self.next_step(run)?,
                 other => return Ok(other),
             }
         }
-        Ok(Poll::Done)
+        Ok(out.or(Poll::Done))
     }
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.node.close(run);
         self.is_done = true;
+        self.waiting.clear(run);
+        (self.seen, self.found, self.current) = (Map::default(), Vec::new(), Arc::default());
+        run.working.remove(&self.spec.id);
+        for held in [&mut self.seen_held, &mut self.found_held, &mut self.current_held] {
+            held.free(run);
+        }
     }
 }
 
@@ -137,9 +165,6 @@ pub(super) struct Working {
     at: Option<(Arc<Vec<Row>>, usize)>,
 }
 
-/// Rows that are handed on at once.
-const ROWS_AT_ONCE: usize = 1_024;
-
 impl Working {
     pub(super) fn new(id: u32) -> Self {
         Self { id, at: None }
@@ -148,14 +173,19 @@ impl Working {
 
 impl Operator for Working {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        let (rows, from) = match self.at.take() {
+        let (rows, mut at) = match self.at.take() {
             Some(at) => at,
             None => (run.working.get(&self.id).cloned().unwrap_or_default(), 0),
         };
-        let to = rows.len().min(from + ROWS_AT_ONCE);
-        let out = rows[from..to].to_vec();
-        self.at = Some((rows, to));
-        Ok(if out.is_empty() { Poll::Done } else { Poll::Rows(out) })
+        let mut out = Chunk::default();
+        while !out.is_full()
+            && let Some(row) = rows.get(at)
+        {
+            out.push(row.clone());
+            at += 1;
+        }
+        self.at = Some((rows, at));
+        Ok(out.or(Poll::Done))
     }
 
     fn close(&mut self, _: &mut Run<'_>) {

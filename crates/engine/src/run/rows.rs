@@ -1,5 +1,6 @@
 //! Operators that look at one row at a time.
 
+use super::memory::{Chunk, Waiting};
 use super::{Node, Operator, Params, Poll, Row, Run, more_than_one_row};
 use alloc::vec::Vec;
 use lats_values::{ColumnType, Expr, SqlError, present};
@@ -12,9 +13,6 @@ pub(super) struct ValueRows<'p> {
     at: usize,
 }
 
-/// Rows that are handed on at once.
-const ROWS_AT_ONCE: usize = 1_024;
-
 impl<'p> ValueRows<'p> {
     pub(super) fn new(rows: &'p [Vec<Expr>], types: &'p [ColumnType], params: Params) -> Self {
         Self { rows, types, params, at: 0 }
@@ -23,20 +21,21 @@ impl<'p> ValueRows<'p> {
 
 impl Operator for ValueRows<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        let end = self.rows.len().min(self.at + ROWS_AT_ONCE);
-        if self.at == end {
-            return Ok(Poll::Done);
-        }
-        let mut rows = Vec::with_capacity(end - self.at);
-        for exprs in &self.rows[self.at..end] {
+        let mut chunk = Chunk::default();
+        while !chunk.is_full()
+            && let Some(exprs) = self.rows.get(self.at)
+        {
             let mut row = Row::with_capacity(exprs.len());
             for (expr, column_type) in exprs.iter().zip(self.types) {
                 row.push(present(run.eval(expr, &[], &self.params)?, column_type));
             }
-            rows.push(row);
+            chunk.push(row);
+            self.at += 1;
+            if run.spend(1) {
+                break;
+            }
         }
-        self.at = end;
-        Ok(Poll::Rows(rows))
+        Ok(chunk.or(Poll::Done))
     }
 
     fn close(&mut self, _: &mut Run<'_>) {
@@ -46,77 +45,94 @@ impl Operator for ValueRows<'_> {
 
 /// Rows for which a condition is true.
 pub(super) struct Filter<'p> {
-    pub(super) input: Node<'p>,
-    pub(super) condition: &'p Expr,
-    pub(super) params: Params,
+    input: Node<'p>,
+    condition: &'p Expr,
+    params: Params,
+    waiting: Waiting,
+}
+
+impl<'p> Filter<'p> {
+    pub(super) fn new(input: Node<'p>, condition: &'p Expr, params: Params) -> Self {
+        Self { input, condition, params, waiting: Waiting::default() }
+    }
 }
 
 impl Operator for Filter<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
+        let mut chunk = Chunk::default();
         loop {
-            let mut rows = match self.input.next(run)? {
-                Poll::Rows(rows) => rows,
+            while let Some(row) = self.waiting.pop(run) {
+                if run.is_true(self.condition, (&row, &[]), &self.params)? {
+                    chunk.push(row);
+                }
+                if run.spend(1) {
+                    return Ok(chunk.or(Poll::Yield));
+                }
+            }
+            if !chunk.is_empty() {
+                return Ok(chunk.or(Poll::Yield));
+            }
+            match self.input.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
                 other => return Ok(other),
-            };
-            let tired = run.spend(rows.len());
-            let mut failure = None;
-            rows.retain(|row| {
-                if failure.is_some() {
-                    return false;
-                }
-                match run.is_true(self.condition, (row, &[]), &self.params) {
-                    Ok(passes) => passes,
-                    Err(error) => {
-                        failure = Some(error);
-                        false
-                    }
-                }
-            });
-            if let Some(error) = failure {
-                return Err(error);
-            }
-            if !rows.is_empty() {
-                return Ok(Poll::Rows(rows));
-            }
-            if tired {
-                return Ok(Poll::Yield);
             }
         }
     }
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
+        self.waiting.clear(run);
     }
 }
 
 /// Computed values behind each row.
 pub(super) struct Extend<'p> {
-    pub(super) input: Node<'p>,
-    pub(super) items: &'p [(Expr, ColumnType)],
-    pub(super) params: Params,
+    input: Node<'p>,
+    items: &'p [(Expr, ColumnType)],
+    params: Params,
+    waiting: Waiting,
+}
+
+impl<'p> Extend<'p> {
+    pub(super) fn new(input: Node<'p>, items: &'p [(Expr, ColumnType)], params: Params) -> Self {
+        Self { input, items, params, waiting: Waiting::default() }
+    }
+
+    fn extended(&self, run: &mut Run<'_>, mut row: Row) -> Result<Row, SqlError> {
+        let width = row.len();
+        row.reserve_exact(self.items.len());
+        for (expr, column_type) in self.items {
+            // The new values do not see each other.
+            let value = run.eval(expr, &row[..width], &self.params)?;
+            row.push(present(value, column_type));
+        }
+        Ok(row)
+    }
 }
 
 impl Operator for Extend<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        let mut rows = match self.input.next(run)? {
-            Poll::Rows(rows) => rows,
-            other => return Ok(other),
-        };
-        run.spend(rows.len());
-        for row in &mut rows {
-            let width = row.len();
-            row.reserve_exact(self.items.len());
-            for (expr, column_type) in self.items {
-                // The new values do not see each other.
-                let value = run.eval(expr, &row[..width], &self.params)?;
-                row.push(present(value, column_type));
+        if self.waiting.is_empty() {
+            match self.input.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                other => return Ok(other),
             }
         }
-        Ok(Poll::Rows(rows))
+        let mut chunk = Chunk::default();
+        while !chunk.is_full()
+            && let Some(row) = self.waiting.pop(run)
+        {
+            chunk.push(self.extended(run, row)?);
+            if run.spend(1) {
+                break;
+            }
+        }
+        Ok(chunk.or(Poll::Yield))
     }
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
+        self.waiting.clear(run);
     }
 }
 
@@ -136,6 +152,7 @@ impl Operator for Narrow<'_> {
             let value = |slot: &u32| row.get(*slot as usize).cloned();
             *row = self.slots.iter().filter_map(value).collect();
         }
+        run.spend(rows.len());
         Ok(Poll::Rows(rows))
     }
 
@@ -190,6 +207,7 @@ impl Operator for Limit<'_> {
                     return Ok(other);
                 }
             };
+            let tired = run.spend(rows.len());
             let skipped = rows.len().min(usize::try_from(skip).unwrap_or(usize::MAX));
             rows.drain(..skipped);
             skip -= skipped as u64;
@@ -198,6 +216,9 @@ impl Operator for Limit<'_> {
             self.left = Some((skip, take));
             if !rows.is_empty() {
                 return Ok(Poll::Rows(rows));
+            }
+            if tired {
+                return Ok(Poll::Yield);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! UNION, INTERSECT and EXCEPT.
 
+use super::memory::{Chunk, ENTRY_BYTES, Held, Waiting};
 use super::{Node, Operator, Poll, Row, Run};
 use crate::ir::SetOp;
 use alloc::vec::Vec;
@@ -14,83 +15,65 @@ pub(super) struct Set<'p> {
     right: Node<'p>,
     /// For UNION: the left side is done. Otherwise: the right side is counted.
     is_turned: bool,
+    waiting: Waiting,
     /// Rows of the right side and how many of each there are; for UNION, rows that were given.
     counts: Map<Vec<u8>, u64>,
     /// Rows that were given, without ALL.
     given: Map<Vec<u8>, ()>,
+    held: Held,
 }
 
 impl<'p> Set<'p> {
     pub(super) fn new(op: SetOp, all: bool, left: Node<'p>, right: Node<'p>) -> Self {
         let (counts, given) = (Map::default(), Map::default());
-        Self { op, all, left, right, is_turned: false, counts, given }
-    }
-
-    fn union(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        loop {
-            let side = if self.is_turned { &mut self.right } else { &mut self.left };
-            match side.next(run)? {
-                Poll::Rows(rows) if self.all => return Ok(Poll::Rows(rows)),
-                Poll::Rows(rows) => {
-                    let tired = run.spend(rows.len());
-                    let mut out = Vec::with_capacity(rows.len());
-                    for row in rows {
-                        if self.is_new(run, &row)? {
-                            out.push(row);
-                        }
-                    }
-                    if !out.is_empty() {
-                        return Ok(Poll::Rows(out));
-                    }
-                    if tired {
-                        return Ok(Poll::Yield);
-                    }
-                }
-                Poll::Done if !self.is_turned => self.is_turned = true,
-                other => return Ok(other),
-            }
-        }
+        let (waiting, held) = (Waiting::default(), Held::default());
+        Self { op, all, left, right, is_turned: false, waiting, counts, given, held }
     }
 
     fn is_new(&mut self, run: &mut Run<'_>, row: &Row) -> Result<bool, SqlError> {
         let key = key_of(row);
-        let bytes = key.len() + 64;
-        let is_new = self.given.insert(key, ()).is_none();
-        if is_new {
-            run.hold(bytes)?;
+        if self.given.contains_key(&key) {
+            return Ok(false);
         }
-        Ok(is_new)
+        self.held.grow(run, key.len() + ENTRY_BYTES)?;
+        self.given.insert(key, ());
+        Ok(true)
     }
 
-    /// Counts the rows of the right side.
+    /// Counts the rows of the right side; what a pause is, or none when all are counted.
     fn count(&mut self, run: &mut Run<'_>) -> Result<Option<Poll>, SqlError> {
         while !self.is_turned {
-            match self.right.next(run)? {
-                Poll::Rows(rows) => {
-                    for row in &rows {
-                        let key = key_of(row);
-                        let bytes = key.len() + 64;
-                        let count = self.counts.entry(key).or_insert(0);
-                        *count += 1;
-                        if *count == 1 {
-                            run.hold(bytes)?;
-                        }
-                    }
-                    if run.spend(rows.len()) {
-                        return Ok(Some(Poll::Yield));
+            while let Some(row) = self.waiting.pop(run) {
+                let key = key_of(&row);
+                match self.counts.get_mut(&key) {
+                    Some(count) => *count += 1,
+                    None => {
+                        self.held.grow(run, key.len() + ENTRY_BYTES)?;
+                        self.counts.insert(key, 1);
                     }
                 }
-                Poll::Done => self.is_turned = true,
+                if run.spend(1) {
+                    return Ok(Some(Poll::Yield));
+                }
+            }
+            match self.right.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                Poll::Done => {
+                    self.right.close(run);
+                    self.is_turned = true;
+                }
                 other => return Ok(Some(other)),
             }
         }
         Ok(None)
     }
 
-    /// True if a row of the left side belongs to the result.
+    /// True if a row belongs to the result.
     fn passes(&mut self, run: &mut Run<'_>, row: &Row) -> Result<bool, SqlError> {
-        let key = key_of(row);
-        let count = self.counts.get_mut(&key);
+        if self.op == SetOp::Union {
+            return Ok(self.all || self.is_new(run, row)?);
+        }
+        let count = self.counts.get_mut(&key_of(row));
         let found = count.as_ref().is_some_and(|count| **count > 0);
         if self.all
             && let Some(count) = count
@@ -103,6 +86,21 @@ impl<'p> Set<'p> {
             false => Ok(wanted),
         }
     }
+
+    /// The next rows of the side that is at hand; UNION turns to the other one.
+    fn next_rows(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
+        let is_union = self.op == SetOp::Union;
+        if is_union && !self.is_turned {
+            match self.left.next(run)? {
+                Poll::Done => {
+                    self.left.close(run);
+                    self.is_turned = true;
+                }
+                other => return Ok(other),
+            }
+        }
+        if is_union { self.right.next(run) } else { self.left.next(run) }
+    }
 }
 
 fn key_of(row: &Row) -> Vec<u8> {
@@ -113,29 +111,27 @@ fn key_of(row: &Row) -> Vec<u8> {
 
 impl Operator for Set<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        if self.op == SetOp::Union {
-            return self.union(run);
+        if self.op != SetOp::Union
+            && let Some(pause) = self.count(run)?
+        {
+            return Ok(pause);
         }
-        if let Some(polled) = self.count(run)? {
-            return Ok(polled);
-        }
+        let mut out = Chunk::default();
         loop {
-            let rows = match self.left.next(run)? {
-                Poll::Rows(rows) => rows,
-                other => return Ok(other),
-            };
-            let tired = run.spend(rows.len());
-            let mut out = Vec::with_capacity(rows.len());
-            for row in rows {
+            while let Some(row) = self.waiting.pop(run) {
                 if self.passes(run, &row)? {
                     out.push(row);
                 }
+                if run.spend(1) {
+                    return Ok(out.or(Poll::Yield));
+                }
             }
             if !out.is_empty() {
-                return Ok(Poll::Rows(out));
+                return Ok(out.or(Poll::Yield));
             }
-            if tired {
-                return Ok(Poll::Yield);
+            match self.next_rows(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                other => return Ok(other),
             }
         }
     }
@@ -143,5 +139,8 @@ impl Operator for Set<'_> {
     fn close(&mut self, run: &mut Run<'_>) {
         self.left.close(run);
         self.right.close(run);
+        self.waiting.clear(run);
+        (self.counts, self.given) = (Map::default(), Map::default());
+        self.held.free(run);
     }
 }

@@ -1,10 +1,15 @@
 //! Rows in an order.
 
+use super::memory::{Chunk, Held, Waiting};
+use super::ordered::{Sorter, Top};
 use super::{Node, Operator, Params, Poll, Row, Run, row_bytes};
 use crate::physical::OrderKey;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use lats_values::{Expr, SqlError, Value, present, sort_order};
+
+/// What a row is ordered by, and the row.
+type Keyed = (Vec<Value>, Row);
 
 /// The operator while it runs.
 pub(super) struct Sort<'p> {
@@ -12,16 +17,25 @@ pub(super) struct Sort<'p> {
     keys: &'p [OrderKey],
     top: Option<&'p (Expr, Option<Expr>)>,
     params: Params,
-    rows: Vec<(Vec<Value>, Row)>,
-    wanted: Option<usize>,
-    is_sorted: bool,
-    bytes: usize,
+    waiting: Waiting,
+    rows: Rows,
+    held: Held,
+    is_built: bool,
 }
 
-/// Rows beyond the wanted ones that are kept until the next sort.
-const SLACK: usize = 4_096;
-/// Rows that are handed on at once.
-const ROWS_AT_ONCE: usize = 1_024;
+/// Rows that are kept.
+enum Rows {
+    /// It is not known yet how many are wanted.
+    Unknown,
+    /// All of them.
+    All(Sorter<Keyed>),
+    /// So many at most.
+    Some(usize, Top<Keyed>),
+}
+
+fn bytes_of((key, row): &Keyed) -> usize {
+    row_bytes(key) + row_bytes(row)
+}
 
 impl<'p> Sort<'p> {
     pub(super) fn new(
@@ -30,49 +44,90 @@ impl<'p> Sort<'p> {
         top: Option<&'p (Expr, Option<Expr>)>,
         params: Params,
     ) -> Self {
-        let (rows, wanted) = (Vec::new(), None);
-        Self { input, keys, top, params, rows, wanted, is_sorted: false, bytes: 0 }
+        let (waiting, held) = (Waiting::default(), Held::default());
+        Self { input, keys, top, params, waiting, rows: Rows::Unknown, held, is_built: false }
     }
 
     /// How many rows are wanted at most.
-    fn wanted(&mut self, run: &mut Run<'_>) -> Result<usize, SqlError> {
-        if let Some(wanted) = self.wanted {
-            return Ok(wanted);
-        }
-        let wanted = match self.top {
-            None => u64::MAX,
-            Some((count, offset)) => {
-                let count = run.count(count, &self.params)?;
-                let offset = offset.as_ref().map(|o| run.count(o, &self.params)).transpose()?;
-                count.saturating_add(offset.unwrap_or(0))
+    fn wanted(&self, run: &mut Run<'_>) -> Result<Rows, SqlError> {
+        let Some((count, offset)) = self.top else { return Ok(Rows::All(Sorter::default())) };
+        let count = run.count(count, &self.params)?;
+        let offset = offset.as_ref().map(|o| run.count(o, &self.params)).transpose()?;
+        let wanted = count.saturating_add(offset.unwrap_or(0));
+        Ok(match usize::try_from(wanted) {
+            Ok(wanted) if wanted < usize::MAX => Rows::Some(wanted, Top::default()),
+            _ => Rows::All(Sorter::default()),
+        })
+    }
+
+    /// Keeps a row, if it is wanted; true if it is time to pause.
+    fn keep(&mut self, run: &mut Run<'_>, row: Row) -> Result<bool, SqlError> {
+        let keyed = (order_values(run, self.keys, &row, &self.params)?, row);
+        let keys = self.keys;
+        let order = |a: &Keyed, b: &Keyed| compare(keys, &a.0, &b.0);
+        let bytes = bytes_of(&keyed);
+        let steps = match &mut self.rows {
+            Rows::Unknown => 0,
+            Rows::All(sorter) => {
+                self.held.grow(run, bytes)?;
+                sorter.push(keyed, &order);
+                1
+            }
+            Rows::Some(wanted, top) => {
+                let gone = top.push(keyed, *wanted, &order);
+                let gone = gone.map_or(0, |gone| bytes_of(&gone));
+                match bytes.checked_sub(gone) {
+                    Some(more) => self.held.grow(run, more)?,
+                    None => self.held.shrink(run, gone - bytes),
+                }
+                top.steps() / 2
             }
         };
-        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        self.wanted = Some(wanted);
-        Ok(wanted)
+        Ok(run.spend(1 + steps))
     }
 
-    fn keep(&mut self, run: &mut Run<'_>, row: Row) -> Result<(), SqlError> {
-        let key = order_values(run, self.keys, &row, &self.params)?;
-        let bytes = row_bytes(&row) + row_bytes(&key);
-        run.hold(bytes)?;
-        self.bytes += bytes;
-        self.rows.push((key, row));
-        let wanted = self.wanted(run)?;
-        if self.rows.len() >= wanted.saturating_mul(2).saturating_add(SLACK) {
-            self.sort();
-            self.rows.truncate(wanted);
-            let kept = self.rows.iter().map(|(key, row)| row_bytes(key) + row_bytes(row)).sum();
-            run.release(self.bytes);
-            self.bytes = kept;
-            run.hold(kept)?;
+    /// Goes on with all rows; what a pause is, or none when they are in order.
+    fn build(&mut self, run: &mut Run<'_>) -> Result<Option<Poll>, SqlError> {
+        if matches!(self.rows, Rows::Unknown) {
+            self.rows = self.wanted(run)?;
         }
-        Ok(())
+        while !self.is_built {
+            while let Some(row) = self.waiting.pop(run) {
+                if self.keep(run, row)? {
+                    return Ok(Some(Poll::Yield));
+                }
+            }
+            match self.input.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                Poll::Done => {
+                    self.input.close(run);
+                    self.is_built = true;
+                }
+                other => return Ok(Some(other)),
+            }
+        }
+        let keys = self.keys;
+        if let Rows::Some(_, top) = &mut self.rows {
+            while top.sort_one(&|a, b| compare(keys, &a.0, &b.0)) {
+                if run.spend(1 + top.steps() / 2) {
+                    return Ok(Some(Poll::Yield));
+                }
+            }
+        }
+        Ok(None)
     }
 
-    fn sort(&mut self) {
+    /// The next row, and how much work it is.
+    fn pop(&mut self) -> Option<(Keyed, usize)> {
         let keys = self.keys;
-        self.rows.sort_by(|(a, _), (b, _)| compare(keys, a, b));
+        match &mut self.rows {
+            Rows::Unknown => None,
+            Rows::All(sorter) => {
+                let steps = 1 + sorter.steps() / 2;
+                sorter.pop(&|a, b| compare(keys, &a.0, &b.0)).map(|keyed| (keyed, steps))
+            }
+            Rows::Some(_, top) => top.pop().map(|keyed| (keyed, 1)),
+        }
     }
 }
 
@@ -107,38 +162,27 @@ pub(super) fn compare(keys: &[OrderKey], a: &[Value], b: &[Value]) -> Ordering {
 
 impl Operator for Sort<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        while !self.is_sorted {
-            match self.input.next(run)? {
-                Poll::Rows(rows) => {
-                    let tired = run.spend(rows.len());
-                    for row in rows {
-                        self.keep(run, row)?;
-                    }
-                    if tired {
-                        return Ok(Poll::Yield);
-                    }
-                }
-                Poll::Done => {
-                    self.sort();
-                    // The next rows are taken from the end.
-                    self.rows.reverse();
-                    self.is_sorted = true;
-                }
-                other => return Ok(other),
+        if let Some(pause) = self.build(run)? {
+            return Ok(pause);
+        }
+        let mut out = Chunk::default();
+        while !out.is_full()
+            && let Some((keyed, steps)) = self.pop()
+        {
+            self.held.shrink(run, bytes_of(&keyed));
+            out.push(keyed.1);
+            if run.spend(steps) {
+                break;
             }
         }
-        let count = self.rows.len().min(ROWS_AT_ONCE);
-        if count == 0 {
-            run.release(core::mem::take(&mut self.bytes));
-            return Ok(Poll::Done);
-        }
-        let rest = self.rows.split_off(self.rows.len() - count);
-        Ok(Poll::Rows(rest.into_iter().rev().map(|(_, row)| row).collect()))
+        Ok(out.or(Poll::Done))
     }
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
-        self.rows.clear();
-        self.is_sorted = true;
+        self.waiting.clear(run);
+        self.rows = Rows::All(Sorter::default());
+        self.is_built = true;
+        self.held.free(run);
     }
 }

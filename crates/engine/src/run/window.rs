@@ -2,6 +2,8 @@
 
 mod frame;
 
+use super::memory::{Chunk, Held, Waiting};
+use super::ordered::Sorter;
 use super::sort::{compare, order_values};
 use super::{Node, Operator, Params, Poll, Row, Run, row_bytes};
 use crate::ir::WindowFunction as W;
@@ -24,37 +26,87 @@ struct Keyed {
     row: Row,
 }
 
+impl Keyed {
+    fn bytes(&self) -> usize {
+        row_bytes(&self.row) + row_bytes(&self.partition) + row_bytes(&self.order)
+    }
+}
+
 /// The operator while it runs.
 pub(super) struct Window<'p> {
     input: Node<'p>,
     spec: Spec<'p>,
     params: Params,
-    rows: Vec<Keyed>,
+    waiting: Waiting,
+    sorter: Sorter<Keyed>,
     is_sorted: bool,
+    /// The first row of the next part.
+    next: Option<Keyed>,
     part: Part,
+    held: Held,
 }
 
 /// The part that is computed: its rows, and what is known of it.
 #[derive(Default)]
 struct Part {
-    from: usize,
-    to: usize,
-    /// The next row.
+    rows: Vec<Keyed>,
+    /// The bytes that its rows have in common.
+    key: Vec<u8>,
+    /// All of its rows are there.
+    is_whole: bool,
+    /// The next row, and the results of its first functions.
     at: usize,
-    peers: Vec<(usize, usize)>,
-    /// For each row, how many groups of peers there are up to it.
-    ranks: Vec<usize>,
+    results: Row,
+    /// For each row, which group of peers it is in; where the groups begin.
+    group_of: Vec<u32>,
+    groups: Vec<usize>,
     /// For each function, what the rows of the frame so far come to.
     so_far: Vec<Option<frame::SoFar>>,
 }
 
-/// Rows that are handed on at once.
-const ROWS_AT_ONCE: usize = 256;
+/// Memory of a row's place in its part.
+const PLACE_BYTES: usize = 16;
+
+impl Part {
+    /// The first and the last of the rows with the same order as a row.
+    fn peers(&self, at: usize) -> (usize, usize) {
+        let group = self.group_of.get(at).map_or(0, |group| *group as usize);
+        let first = self.groups.get(group).copied().unwrap_or(at);
+        let next = self.groups.get(group + 1).copied().unwrap_or(self.rows.len());
+        (first, next.saturating_sub(1).max(first))
+    }
+
+    /// How many groups of peers there are up to a row.
+    fn dense_rank(&self, at: usize) -> usize {
+        self.group_of.get(at).map_or(1, |group| *group as usize + 1)
+    }
+
+    fn push(&mut self, keyed: Keyed, order: &[OrderKey]) {
+        let is_peer = self
+            .rows
+            .last()
+            .is_some_and(|last| compare(order, &last.order, &keyed.order) == Ordering::Equal);
+        if !is_peer {
+            self.groups.push(self.rows.len());
+        }
+        self.group_of.push(u32::try_from(self.groups.len() - 1).unwrap_or(u32::MAX));
+        self.rows.push(keyed);
+    }
+}
 
 impl<'p> Window<'p> {
     pub(super) fn new(input: Node<'p>, spec: Spec<'p>, params: Params) -> Self {
-        let (rows, part) = (Vec::new(), Part::default());
-        Self { input, spec, params, rows, is_sorted: false, part }
+        Self {
+            input,
+            spec,
+            params,
+            waiting: Waiting::default(),
+            sorter: Sorter::default(),
+            is_sorted: false,
+            next: None,
+            part: Part::default(),
+            held: Held::default(),
+        }
     }
 
     fn keep(&mut self, run: &mut Run<'_>, row: Row) -> Result<(), SqlError> {
@@ -63,98 +115,105 @@ impl<'p> Window<'p> {
             partition.push(present(run.eval(expr, &row, &self.params)?, of));
         }
         let order = order_values(run, self.spec.order, &row, &self.params)?;
-        run.hold(row_bytes(&row) + row_bytes(&partition) + row_bytes(&order))?;
-        self.rows.push(Keyed { partition, order, row });
+        let keyed = Keyed { partition, order, row };
+        self.held.grow(run, keyed.bytes() + PLACE_BYTES)?;
+        self.sorter.push(keyed, &by_part(self.spec.order));
         Ok(())
     }
 
-    fn sort(&mut self) {
-        let keys = self.spec.order;
-        self.rows.sort_by(|a, b| {
-            compare_values(&a.partition, &b.partition)
-                .then_with(|| compare(keys, &a.order, &b.order))
-        });
-        self.is_sorted = true;
-    }
-
-    /// Goes on to the part that begins with this row; false at the end.
-    fn next_part(&mut self, from: usize) -> bool {
-        let Some(first) = self.rows.get(from) else { return false };
-        let key = bytes_of(&first.partition);
-        let same = self.rows[from..].iter().take_while(|row| bytes_of(&row.partition) == key);
-        let to = from + same.count();
-        let peers = self.peers(&self.rows[from..to]);
-        let mut ranks = Vec::with_capacity(peers.len());
-        for (at, (first, _)) in peers.iter().enumerate() {
-            let before = ranks.last().copied().unwrap_or(0);
-            ranks.push(before + usize::from(*first == at));
+    /// Goes on with all rows; what a pause is, or none when all are there.
+    fn build(&mut self, run: &mut Run<'_>) -> Result<Option<Poll>, SqlError> {
+        while !self.is_sorted {
+            while let Some(row) = self.waiting.pop(run) {
+                self.keep(run, row)?;
+                if run.spend(2) {
+                    return Ok(Some(Poll::Yield));
+                }
+            }
+            match self.input.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                Poll::Done => {
+                    self.input.close(run);
+                    self.is_sorted = true;
+                    self.next = self.sorter.pop(&by_part(self.spec.order));
+                }
+                other => return Ok(Some(other)),
+            }
         }
-        let so_far = self.spec.calls.iter().map(|_| None).collect();
-        self.part = Part { from, to, at: from, peers, ranks, so_far };
-        true
+        Ok(None)
     }
 
-    /// The next rows with their results.
-    fn compute(&mut self, run: &mut Run<'_>) -> Result<Vec<Row>, SqlError> {
-        let mut out = Vec::new();
-        while out.len() < ROWS_AT_ONCE {
-            if self.part.at == self.part.to && !self.next_part(self.part.to) {
+    /// Goes on to the next part, if this one is through; what a pause is, or none when the part is whole or there is none.
+    fn next_part(&mut self, run: &mut Run<'_>) -> Option<Poll> {
+        if self.part.is_whole && self.part.at < self.part.rows.len() {
+            return None;
+        }
+        if self.part.is_whole || self.part.rows.is_empty() {
+            let before = core::mem::take(&mut self.part);
+            let bytes = before.rows.iter().map(|keyed| keyed.bytes() + PLACE_BYTES).sum();
+            self.held.shrink(run, bytes);
+            before.so_far.into_iter().for_each(|so_far| frame::SoFar::free(so_far, run));
+            let first = self.next.as_ref()?;
+            self.part.key = bytes_of(&first.partition);
+            self.part.so_far = self.spec.calls.iter().map(|_| None).collect();
+        }
+        while let Some(keyed) = self.next.take() {
+            if bytes_of(&keyed.partition) != self.part.key {
+                self.next = Some(keyed);
                 break;
             }
-            let (from, to, at) = (self.part.from, self.part.to, self.part.at);
-            let mut results = Row::with_capacity(self.spec.calls.len());
-            let mut so_far = core::mem::take(&mut self.part.so_far);
-            for (call, so_far) in self.spec.calls.iter().zip(&mut so_far) {
-                let value = self.value(run, call, &self.rows[from..to], at - from, so_far)?;
-                results.push(present(value, &call.column_type));
+            self.part.push(keyed, self.spec.order);
+            self.next = self.sorter.pop(&by_part(self.spec.order));
+            if run.spend(1 + self.sorter.steps() / 2) {
+                return Some(Poll::Yield);
             }
-            self.part.so_far = so_far;
-            self.part.at += 1;
-            // The row stays: those behind it may look at it.
-            let mut row = self.rows[at].row.clone();
-            row.extend(results);
-            out.push(row);
         }
-        Ok(out)
+        self.part.is_whole = true;
+        None
     }
 
-    /// For each row, the first and the last of the rows with the same order.
-    fn peers(&self, part: &[Keyed]) -> Vec<(usize, usize)> {
-        let mut peers = Vec::with_capacity(part.len());
-        let mut from = 0;
-        while from < part.len() {
-            let same = |row: &&Keyed| {
-                compare(self.spec.order, &part[from].order, &row.order) == Ordering::Equal
-            };
-            let to = from + part[from..].iter().take_while(same).count().max(1);
-            peers.extend((from..to).map(|_| (from, to - 1)));
-            from = to;
+    /// The next row with its results; none if it takes longer, and is to be asked for again.
+    fn compute(&mut self, run: &mut Run<'_>) -> Result<Option<Row>, SqlError> {
+        let at = self.part.at;
+        let mut so_far = core::mem::take(&mut self.part.so_far);
+        let from = self.part.results.len();
+        for (call, so_far) in self.spec.calls.iter().zip(&mut so_far).skip(from) {
+            let Some(value) = self.value(run, call, at, so_far)? else { break };
+            self.part.results.push(present(value, &call.column_type));
         }
-        peers
+        self.part.so_far = so_far;
+        if self.part.results.len() < self.spec.calls.len() {
+            return Ok(None);
+        }
+        self.part.at += 1;
+        // The row stays: those behind it may look at it.
+        let mut row = self.part.rows.get(at).map_or_else(Row::new, |keyed| keyed.row.clone());
+        row.append(&mut self.part.results);
+        Ok(Some(row))
     }
 
     fn value(
         &self,
         run: &mut Run<'_>,
         call: &WindowCall,
-        part: &[Keyed],
         at: usize,
         so_far: &mut Option<frame::SoFar>,
-    ) -> Result<Value, SqlError> {
-        let (first, last) = self.part.peers[at];
+    ) -> Result<Option<Value>, SqlError> {
+        let part = self.part.rows.as_slice();
+        let (first, last) = self.part.peers(at);
         let count = part.len();
         let number = |n: usize| Value::UInt(n as u64);
-        Ok(match &call.function {
+        Ok(Some(match &call.function {
             W::RowNumber => number(at + 1),
             W::Rank => number(first + 1),
-            W::DenseRank => number(self.part.ranks[at]),
+            W::DenseRank => number(self.part.dense_rank(at)),
             W::PercentRank if count == 1 => Value::Double(0.0),
             W::PercentRank => Value::Double(first as f64 / (count - 1) as f64),
             W::CumeDist => Value::Double((last + 1) as f64 / count as f64),
             W::Ntile => self.ntile(run, call, part, at)?,
             W::Lag | W::Lead => self.neighbour(run, call, part, at)?,
-            _ => frame::value(run, call, (part, (first, last), at), &self.params, so_far)?,
-        })
+            _ => return frame::value(run, call, (part, (first, last), at), &self.params, so_far),
+        }))
     }
 
     /// The part in so many pieces: the first ones have one row more.
@@ -238,32 +297,45 @@ fn compare_values(a: &[Value], b: &[Value]) -> Ordering {
     orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
+/// By parts, and by the order within them.
+fn by_part(order: &[OrderKey]) -> impl Fn(&Keyed, &Keyed) -> Ordering {
+    move |a, b| {
+        compare_values(&a.partition, &b.partition).then_with(|| compare(order, &a.order, &b.order))
+    }
+}
+
 impl Operator for Window<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        while !self.is_sorted {
-            match self.input.next(run)? {
-                Poll::Rows(rows) => {
-                    let tired = run.spend(rows.len());
-                    for row in rows {
-                        self.keep(run, row)?;
-                    }
-                    if tired {
-                        return Ok(Poll::Yield);
-                    }
-                }
-                Poll::Done => self.sort(),
-                other => return Ok(other),
+        if let Some(pause) = self.build(run)? {
+            return Ok(pause);
+        }
+        let mut out = Chunk::default();
+        while !out.is_full() {
+            if let Some(pause) = self.next_part(run) {
+                return Ok(out.or(pause));
+            }
+            if self.part.rows.is_empty() {
+                return Ok(out.or(Poll::Done));
+            }
+            match self.compute(run)? {
+                Some(row) => out.push(row),
+                None => return Ok(out.or(Poll::Yield)),
+            }
+            if run.spend(1) {
+                break;
             }
         }
-        let rows = self.compute(run)?;
-        run.spend(rows.len());
-        Ok(if rows.is_empty() { Poll::Done } else { Poll::Rows(rows) })
+        Ok(out.or(Poll::Yield))
     }
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
-        self.rows.clear();
-        self.part = Part::default();
+        self.waiting.clear(run);
+        self.sorter = Sorter::default();
+        self.next = None;
+        let part = core::mem::take(&mut self.part);
+        part.so_far.into_iter().for_each(|so_far| frame::SoFar::free(so_far, run));
         self.is_sorted = true;
+        self.held.free(run);
     }
 }

@@ -103,7 +103,10 @@ impl<S: Store> Session<S> {
                     left = left.saturating_sub(rows.len() as u64);
                     sink.flush().await?;
                     // A sink that keeps rows never waits.
-                    tokio::task::consume_budget().await;
+                    match run.is_tired() {
+                        true => tokio::task::yield_now().await,
+                        false => tokio::task::consume_budget().await,
+                    }
                 }
             }
         }

@@ -3,6 +3,7 @@
 use super::{Keyed, argument};
 use crate::ir::{Bound, WindowFunction as W};
 use crate::physical::WindowCall;
+use crate::run::memory::Held;
 use crate::run::{Params, Run};
 use alloc::format;
 use alloc::{sync::Arc, vec::Vec};
@@ -13,26 +14,36 @@ pub(super) struct SoFar {
     accumulator: Accumulator,
     from: usize,
     to: usize,
+    held: Held,
+}
+
+impl SoFar {
+    /// Releases what one holds, if there is one.
+    pub(super) fn free(this: Option<Self>, run: &mut Run<'_>) {
+        if let Some(mut this) = this {
+            this.held.free(run);
+        }
+    }
 }
 
 /// A part, the peers of the row, and the row.
 type Place<'k> = (&'k [Keyed], (usize, usize), usize);
 
-/// The value of a function over the rows of the frame.
+/// The value of a function over the rows of the frame; none if it takes longer, and is to be asked for again.
 pub(super) fn value(
     run: &mut Run<'_>,
     call: &WindowCall,
     (part, peers, at): Place<'_>,
     params: &Params,
     so_far: &mut Option<SoFar>,
-) -> Result<Value, SqlError> {
+) -> Result<Option<Value>, SqlError> {
     let frame = frame(run, call, (part, peers, at), params)?;
     let rows = frame.map_or(&[][..], |(from, to)| &part[from..=to]);
     let of = |run: &mut Run<'_>, keyed: Option<&Keyed>| match keyed {
         Some(keyed) => Ok(argument(run, call, 0, &keyed.row, params)?.unwrap_or(Value::Null)),
         None => Ok(Value::Null),
     };
-    match &call.function {
+    let value = match &call.function {
         W::FirstValue => of(run, rows.first()),
         W::LastValue => of(run, rows.last()),
         W::NthValue => {
@@ -46,18 +57,27 @@ pub(super) fn value(
         W::Aggregate(spec) => {
             let (from, to) = frame.map_or((0, 0), |(from, to)| (from, to + 1));
             // A frame that only grows goes on where the row before has ended.
-            let known = so_far.take().filter(|known| known.from == from && known.to <= to);
-            let mut known = known.unwrap_or_else(|| SoFar {
-                accumulator: Accumulator::of(Arc::clone(spec)),
-                from,
-                to: from,
-            });
+            let mut known = match so_far.take() {
+                Some(known) if known.from == from && known.to <= to => known,
+                other => {
+                    SoFar::free(other, run);
+                    let accumulator = Accumulator::of(Arc::clone(spec));
+                    SoFar { accumulator, from, to: from, held: Held::default() }
+                }
+            };
             for keyed in part.get(known.to..to).unwrap_or_default() {
                 let mut values = Vec::with_capacity(call.args.len());
                 for (expr, _) in &call.args {
                     values.push(run.eval(expr, &keyed.row, params)?);
                 }
+                let before = known.accumulator.bytes();
                 known.accumulator.push(&values, &mut run.context)?;
+                known.held.grow(run, known.accumulator.bytes().saturating_sub(before))?;
+                known.to += 1;
+                if run.spend(1) && known.to < to {
+                    *so_far = Some(known);
+                    return Ok(None);
+                }
             }
             known.to = known.to.max(to);
             let value = known.accumulator.clone().finish_with(&mut run.context);
@@ -65,7 +85,8 @@ pub(super) fn value(
             value
         }
         _ => Ok(Value::Null),
-    }
+    };
+    value.map(Some)
 }
 
 /// The first and the last row of the frame; none if it is empty.

@@ -2,7 +2,7 @@
 
 use crate::access::Target;
 use crate::error::Failure;
-use crate::exec::{Chunks, operation, unique::LOOKUPS_MAX};
+use crate::exec::{Chunks, REQUEST_BYTES_MAX, operation, unique::LOOKUPS_MAX};
 use crate::expr::with_externals;
 use crate::plan::query::{QueryPlan, TableSource};
 use crate::plan::select::encode_program;
@@ -55,7 +55,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
         let mut more = Vec::new();
         for ask in std::mem::take(&mut run.asks) {
             match ask {
-                Ask::Read { id, source, requests } => {
+                Ask::Read { id, source, requests, first: _ } => {
                     self.begin(session, run, (id, source, requests), &mut reads).await?;
                     if self.open.contains_key(&id) {
                         more.push(id);
@@ -153,7 +153,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
         if answer.more {
             self.open.insert(id, open);
         }
-        run.answer(id, answer);
+        run.answer(id, answer)?;
         Ok(())
     }
 
@@ -194,9 +194,9 @@ impl<'p, S: Store> Fetcher<'p, S> {
         reads: Vec<KeyRead>,
     ) -> Result<(), Failure> {
         let mut rest = reads;
+        let mut at_once = KEYS_AT_FIRST;
         while !rest.is_empty() {
-            let later = rest.split_off(rest.len().min(OPERATIONS_PER_REQUEST_MAX));
-            let part = std::mem::replace(&mut rest, later);
+            let part = cut_batch(&mut rest, at_once);
             let (places, operations): (Vec<_>, Vec<_>) = part
                 .into_iter()
                 .map(|read| ((read.id, read.request, read.source), read.operation))
@@ -210,11 +210,13 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     session.run_operations(operations, false).await?
                 }
             };
+            let found: usize = results.iter().filter_map(|r| r.row.as_ref()).map(Vec::len).sum();
+            at_once = keys_at_once(results.len(), found);
             for ((id, request, source), result) in places.into_iter().zip(results) {
                 let rows =
                     result.row.map(|row| (request, decode(&self.plan.sources[source], &row)));
                 let more = self.open.contains_key(&id);
-                run.answer(id, Answer { rows: rows.into_iter().collect(), more });
+                run.answer(id, Answer { rows: rows.into_iter().collect(), more })?;
             }
         }
         Ok(())
@@ -274,9 +276,32 @@ impl<'p, S: Store> Fetcher<'p, S> {
         if answer.more {
             self.open.insert(id, open);
         }
-        run.answer(id, answer);
+        run.answer(id, answer)?;
         Ok(())
     }
+}
+
+/// Keys that are read at once before it is known how large the rows are.
+const KEYS_AT_FIRST: usize = 1_024;
+/// Bytes of rows that reads by key bring at once, about.
+const ROWS_BYTES_AT_ONCE: usize = 2 << 20;
+
+/// How many keys are read at once when so many have brought so many bytes.
+fn keys_at_once(keys: usize, bytes: usize) -> usize {
+    let of_one = (bytes / keys.max(1)).max(1);
+    (ROWS_BYTES_AT_ONCE / of_one).clamp(16, OPERATIONS_PER_REQUEST_MAX)
+}
+
+/// The next reads that go together: so many at most, and no more than a request may carry.
+fn cut_batch(rest: &mut Vec<KeyRead>, at_once: usize) -> Vec<KeyRead> {
+    let mut bytes = 0;
+    let fits = |read: &&KeyRead| {
+        bytes += read.operation.key.len() + read.operation.program.len() + 64;
+        bytes <= REQUEST_BYTES_MAX
+    };
+    let count = rest.iter().take(at_once).take_while(fits).count().max(1);
+    let later = rest.split_off(count.min(rest.len()));
+    std::mem::replace(rest, later)
 }
 
 /// What data nodes run for a request.
@@ -308,4 +333,41 @@ fn scan(source: &TableSource, ranges: Vec<KeyRange>, program: Vec<u8>, lock: Loc
 
 fn decode(source: &TableSource, image: &[u8]) -> Row {
     (0..source.width).map(|at| source.layout.value(image, at)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lats_base::TableId;
+    use lats_client::api::LockWait;
+
+    fn read(program_bytes: usize) -> KeyRead {
+        let operation = RowOp {
+            table: TableId::new(1),
+            schema_version: 1,
+            kind: RowOpKind::Read(LockMode::Committed),
+            key: vec![0; 8],
+            row: Vec::new(),
+            program: vec![0; program_bytes],
+            wait: LockWait::Wait,
+        };
+        KeyRead { id: AskId(0), request: 0, source: 0, operation }
+    }
+
+    #[test]
+    fn reads_by_key_go_in_batches_of_bounded_bytes() {
+        let mut rest: Vec<KeyRead> = (0..3_000).map(|_| read(10_000)).collect();
+        let mut batches = 0;
+        while !rest.is_empty() {
+            let batch = cut_batch(&mut rest, 1_024);
+            let bytes: usize = batch.iter().map(|read| read.operation.program.len()).sum();
+            assert!(bytes <= REQUEST_BYTES_MAX);
+            batches += 1;
+        }
+        assert_eq!(batches, 3_000_usize.div_ceil(REQUEST_BYTES_MAX / 10_072));
+        assert_eq!(cut_batch(&mut vec![read(2 << 20), read(1)], 8).len(), 1);
+        // Large rows: few keys at once; small ones: as many as a request may have.
+        assert_eq!(keys_at_once(1_024, 1_024 * 60_000), 34);
+        assert_eq!(keys_at_once(1_024, 1_024 * 10), OPERATIONS_PER_REQUEST_MAX);
+    }
 }

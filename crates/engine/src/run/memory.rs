@@ -1,0 +1,210 @@
+//! Memory of a run: what operators hold is counted, and more than the statement may have is an error.
+
+use super::{Row, Run, row_bytes};
+use alloc::{collections::BTreeMap, vec::Vec};
+use lats_base::map::Map;
+use lats_values::SqlError;
+
+/// What an entry of a table of keys takes beside the key.
+pub(super) const ENTRY_BYTES: usize = 96;
+
+/// What a run may have, and has.
+pub(super) struct Memory {
+    used: usize,
+    peak: usize,
+    max: usize,
+    error: fn() -> SqlError,
+    /// Answers that can be found again; they go first when memory is needed.
+    caches: BTreeMap<CacheId, Cache>,
+    next_cache: u64,
+}
+
+/// The number of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CacheId(u64);
+
+#[derive(Default)]
+struct Cache {
+    known: Map<Vec<u8>, super::apply::Found>,
+    bytes: usize,
+}
+
+/// A cache may have this part of the statement's memory.
+const CACHE_PART: usize = 8;
+
+impl Memory {
+    pub(super) fn new((max, error): (usize, fn() -> SqlError)) -> Self {
+        Self { used: 0, peak: 0, max, error, caches: BTreeMap::new(), next_cache: 0 }
+    }
+
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    pub(super) fn peak(&self) -> usize {
+        self.peak
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.used.saturating_add(bytes) <= self.max
+    }
+
+    /// Counts memory that is held until it is released.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
+        if !self.has_room(bytes) {
+            self.drop_caches();
+        }
+        if !self.has_room(bytes) {
+            return Err((self.error)());
+        }
+        self.used += bytes;
+        self.peak = self.peak.max(self.used);
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes);
+    }
+
+    fn drop_caches(&mut self) {
+        for cache in self.caches.values_mut() {
+            self.used = self.used.saturating_sub(cache.bytes);
+            *cache = Cache::default();
+        }
+    }
+
+    pub(super) fn new_cache(&mut self) -> CacheId {
+        let id = CacheId(self.next_cache);
+        self.next_cache += 1;
+        self.caches.insert(id, Cache::default());
+        id
+    }
+
+    pub(super) fn drop_cache(&mut self, id: CacheId) {
+        if let Some(cache) = self.caches.remove(&id) {
+            self.release(cache.bytes);
+        }
+    }
+
+    pub(super) fn known(&self, id: CacheId, key: &[u8]) -> Option<&super::apply::Found> {
+        self.caches.get(&id)?.known.get(key)
+    }
+
+    /// Keeps an answer if there is room: a cache is never what makes a statement fail.
+    pub(super) fn keep(&mut self, id: CacheId, key: Vec<u8>, found: &super::apply::Found) {
+        let bytes = key.len() + ENTRY_BYTES + found.bytes();
+        let has_room = self.has_room(bytes);
+        let Some(cache) = self.caches.get_mut(&id) else { return };
+        if !has_room || cache.bytes.saturating_add(bytes) > self.max / CACHE_PART {
+            return;
+        }
+        if cache.known.insert(key, found.clone()).is_none() {
+            cache.bytes += bytes;
+            self.used += bytes;
+            self.peak = self.peak.max(self.used);
+        }
+    }
+}
+
+/// Memory that an operator holds. Whoever drops an operator closes it before, and then it holds none.
+#[derive(Default)]
+pub(super) struct Held(usize);
+
+impl Held {
+    pub(super) fn grow(&mut self, run: &mut Run<'_>, bytes: usize) -> Result<(), SqlError> {
+        run.memory.hold(bytes)?;
+        self.0 += bytes;
+        Ok(())
+    }
+
+    pub(super) fn shrink(&mut self, run: &mut Run<'_>, bytes: usize) {
+        let bytes = bytes.min(self.0);
+        self.0 -= bytes;
+        run.memory.release(bytes);
+    }
+
+    pub(super) fn free(&mut self, run: &mut Run<'_>) {
+        run.memory.release(core::mem::take(&mut self.0));
+    }
+}
+
+/// Rows that wait for their operator.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// The next one is the last.
+    rows: Vec<Row>,
+    held: Held,
+}
+
+impl Waiting {
+    /// Takes rows when there are none.
+    pub(super) fn fill(&mut self, run: &mut Run<'_>, mut rows: Vec<Row>) -> Result<(), SqlError> {
+        self.held.free(run);
+        self.held.grow(run, rows.iter().map(|row| row_bytes(row)).sum())?;
+        rows.reverse();
+        self.rows = rows;
+        Ok(())
+    }
+
+    pub(super) fn pop(&mut self, run: &mut Run<'_>) -> Option<Row> {
+        let row = self.rows.pop()?;
+        // What came together is counted until all of it is gone: it is not much, and counting takes time.
+        if self.rows.is_empty() {
+            self.held.free(run);
+        }
+        Some(row)
+    }
+
+    pub(super) fn last(&self) -> Option<&Row> {
+        self.rows.last()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub(super) fn clear(&mut self, run: &mut Run<'_>) {
+        self.rows = Vec::new();
+        self.held.free(run);
+    }
+}
+
+/// How many go at once after so many: few were not enough.
+pub(super) fn more_at_once(before: usize) -> usize {
+    [16, 128].into_iter().find(|more| *more > before).unwrap_or(CHUNK_ROWS)
+}
+
+/// Rows that are handed on together.
+#[derive(Default)]
+pub(super) struct Chunk {
+    rows: Vec<Row>,
+    bytes: usize,
+}
+
+/// Rows that are handed on at once.
+pub(super) const CHUNK_ROWS: usize = 1_024;
+/// Bytes that are handed on at once, but for a row that is larger by itself.
+const CHUNK_BYTES: usize = 256 << 10;
+
+impl Chunk {
+    pub(super) fn push(&mut self, row: Row) {
+        self.bytes += row_bytes(&row);
+        self.rows.push(row);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.rows.len() >= CHUNK_ROWS || self.bytes >= CHUNK_BYTES
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows, or what a pause or the end is.
+    pub(super) fn or(self, poll: super::Poll) -> super::Poll {
+        match self.rows.is_empty() {
+            true => poll,
+            false => super::Poll::Rows(self.rows),
+        }
+    }
+}
