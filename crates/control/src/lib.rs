@@ -120,6 +120,9 @@ struct Peer {
     clock: u64,
     /// Our clock, as echoed by its heartbeats: packets passed both ways then.
     fresh_at: Instant,
+    /// The newest moment, on our clock, at which it is proved to have lived: it has answered a heartbeat of ours, or
+    /// (leader) of somebody who follows us. No pause of ours moves it.
+    lived_at: Instant,
     /// Since when nothing can be exchanged with it.
     broken_since: Option<Instant>,
 }

@@ -9,7 +9,7 @@ use crate::{
     membership::{EARLY, RENEW},
 };
 use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     control::{GONE, HeartbeatOrd, LOST, LinkDownRep, LinkUpRep, SuspectRep},
@@ -139,7 +139,34 @@ impl Control {
         }
         let peer = self.peers.entry(node).or_default();
         peer.clock = peer.clock.max(body.clock);
-        peer.fresh_at = peer.fresh_at.max(Instant::from_nanos(body.echo));
+        let echoed = Instant::from_nanos(body.echo);
+        peer.fresh_at = peer.fresh_at.max(echoed);
+        peer.lived_at = peer.lived_at.max(echoed);
+    }
+
+    /// The data nodes that have answered our heartbeats lately.
+    pub(crate) fn heard_lately(&self, now: Instant) -> NodeSet {
+        let answered = |n: &NodeId| {
+            let lived_at = self.peers.get(n).map(|p| p.lived_at).unwrap_or_default();
+            lived_at > Instant::ZERO && now.since(lived_at) <= HEARD_LATELY
+        };
+        self.data_nodes().into_iter().filter(answered).collect()
+    }
+
+    /// Leader: a follower has echoed our clock, and says whom it has heard. They have lived since a bit before that echo.
+    pub(crate) fn note_heard(&mut self, heard: NodeSet, echo: Instant) {
+        let lived_at = echo.as_nanos().saturating_sub(HEARD_LATELY.as_nanos());
+        for node in heard.iter() {
+            if let Some(peer) = self.peers.get_mut(&node) {
+                peer.lived_at = peer.lived_at.max(Instant::from_nanos(lived_at));
+            }
+        }
+    }
+
+    /// Leader: true if it is proved that the node has lived after this moment: it has answered us, or somebody who follows us.
+    fn has_lived_since(&self, node: NodeId, since: Instant, me: NodeId) -> bool {
+        let peer = self.peers.get(&node).copied().unwrap_or_default();
+        node == me || peer.echoed.max(peer.lived_at) > since
     }
 
     fn complain(&self, (node, life): (NodeId, Incarnation), what: u64, ctx: &mut Ctx<'_>) {
@@ -208,29 +235,32 @@ impl Control {
         node == ctx.node() || ctx.now().since(echoed) <= lately
     }
 
-    /// Leader: notes of which broken links both ends have shown since that they live: to the leader, or, the last
-    /// replica, to somebody who does not complain of it.
-    fn note_answers(&mut self, ctx: &Ctx<'_>) {
+    /// Leader: notes of which broken links both ends are proved to have lived on. That nobody complains of an end is no
+    /// proof: whoever was slow complains late.
+    fn note_answers(&mut self, ctx: &mut Ctx<'_>) {
         if self.broken.is_empty() {
             return;
         }
         let (me, now) = (ctx.node(), ctx.now());
+        let of_data = self.data_nodes();
+        let complained_of: NodeSet = if ctx.fault(Fault::BugAnsweredBySilence) {
+            of_data.iter().copied().filter(|n| self.is_unheard_by_all(*n, ctx)).collect()
+        } else {
+            of_data.iter().copied().collect()
+        };
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
-        let silent: NodeSet =
-            self.data_nodes().into_iter().filter(|n| self.is_unheard_by_all(*n, ctx)).collect();
-        for broken in self.broken.iter_mut().filter(|b| b.answered_at.is_none()) {
-            let heard = !broken.is_about(|n| silent.contains(n));
-            if heard && now.since(broken.since) > lease {
-                broken.answered_at = Some(now);
-            }
-        }
-        for broken in self.broken.iter_mut().filter(|b| b.answered_at.is_none()) {
-            let echoed = |n: NodeId| self.peers.get(&n).map(|p| p.echoed).unwrap_or_default();
-            let lives = |n: NodeId| n == me || echoed(n) > broken.since;
+        let mut links = std::mem::take(&mut self.broken);
+        for broken in links.iter_mut().filter(|b| b.answered_at.is_none()) {
+            let since = broken.since;
+            let late = now.since(since) > lease;
+            let lives = |n: NodeId| {
+                self.has_lived_since(n, since, me) || (late && !complained_of.contains(n))
+            };
             if lives(broken.suspect) && lives(broken.complainer) {
                 broken.answered_at = Some(now);
             }
         }
+        self.broken = links;
     }
 
     /// Leader: true of a last replica that this broken link says nothing about: it has not been heard of since, and
@@ -254,7 +284,8 @@ impl Control {
         }
         let lease = Duration::from_millis(view.config.lease_ms);
         let leader_serves = !self.roles_data || view.is_in_sync(me);
-        now.since(broken.since) <= lease || (leader_serves && self.is_unheard_by_all(node, ctx))
+        let lives = self.has_lived_since(node, broken.since, me);
+        now.since(broken.since) <= lease || (leader_serves && !lives)
     }
 
     /// Leader: all data nodes complain of this one, but for those that cannot be heard themselves.
@@ -328,6 +359,8 @@ impl Broken {
     }
 }
 
+/// Who has answered a heartbeat within this time is heard: as long as three take.
+const HEARD_LATELY: Duration = Duration::from_millis(3 * RENEW.as_millis());
 /// Heartbeats come through again in this time when the other end goes on.
 const HEALS_IN: Duration = Duration::from_millis(3 * RENEW.as_millis());
 /// A link that brings nothing for so long after its ends were heard again is taken for lost.

@@ -114,6 +114,7 @@ impl Control {
             epoch: self.epochs.current,
             catalog_version: self.installed.1,
             leader_clock: if same_term { self.lease.leader_clock } else { 0 },
+            heard: self.heard_lately(now),
         };
         let leader = self.leader();
         if now.since(self.lease.answered_at) <= UNANSWERED
@@ -157,6 +158,10 @@ impl Control {
             let heard = Instant::from_nanos(now.as_nanos().saturating_sub(req.silence_ns));
             peer.followed_another = Some(peer.followed_another.map_or(heard, |at| at.min(heard)));
         }
+        if echo > Instant::ZERO && req.view == self.state.view.number {
+            self.note_heard(req.heard, echo);
+        }
+        let peer = self.peers.entry(node).or_default();
         // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
         // place for ever.
         // A doomed one does not count either; it still proves whom it follows.

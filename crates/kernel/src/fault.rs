@@ -132,6 +132,8 @@ pub enum Fault {
     BugWaitForTheSilent,
     /// Planted bug: a silent node is never told that a transaction was rolled back without it (SILENT-2).
     BugForgetTheSilent,
+    /// Planted bug: a leader takes it for a proof of life that nobody has complained yet (VIEW-5).
+    BugAnsweredBySilence,
 }
 
 /// Which faults are armed in a node, and how often each fires.

@@ -33,6 +33,8 @@ body! {
         term: u64,
         /// For how long the sender has not heard any leader of an earlier term, in ns (LEASE-6).
         silence_ns: u64,
+        /// The data nodes that have answered the sender's heartbeats lately (VIEW-5).
+        heard: NodeSet,
     }
 }
 body! {

@@ -148,6 +148,12 @@ pub const PLANTED: &[Planted] = &[
     bug("commit-without-lost", Fault::BugCommitWithoutLost, of_kind(Kind::Outage, 200), ALWAYS),
     bug("wait-for-the-silent", Fault::BugWaitForTheSilent, of_kind(Kind::Outage, 200), ALWAYS),
     bug("forget-the-silent", Fault::BugForgetTheSilent, of_kind(Kind::Outage, 200), ALWAYS),
+    bug(
+        "answered-by-silence",
+        Fault::BugAnsweredBySilence,
+        of_kind(Kind::Scenario("late-complaint"), 20),
+        ALWAYS,
+    ),
 ];
 
 /// Planted bugs that tests of one data manager find, and the file with the test.

@@ -11,6 +11,7 @@ mod leases;
 mod restarts;
 mod scans;
 mod seals;
+mod silence;
 
 pub use bench::Bench;
 
@@ -79,6 +80,12 @@ pub const SCENARIOS: &[Scenario] = &[
         clients: 3,
         play: leases::leader_cut_off,
     },
+    Scenario {
+        name: "late-complaint",
+        shape: two_groups,
+        clients: 4,
+        play: silence::late_complaint,
+    },
 ];
 
 /// Two replicas of all rows and a witness; one block of each kind, in one thread.
@@ -110,6 +117,11 @@ pub fn three_replicas() -> Shape {
 /// The same with leases that last longer than it takes until there is another leader.
 pub fn long_leases() -> Shape {
     Shape { lease_ms: 900, ..three_replicas() }
+}
+
+/// Two node groups of two replicas each, with long leases.
+pub fn two_groups() -> Shape {
+    Shape { data_nodes: 4, lease_ms: 900, ..two_replicas() }
 }
 
 /// Plays a scenario with the delays of a seed; a name that there is not is a failure.

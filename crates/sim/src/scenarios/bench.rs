@@ -415,6 +415,16 @@ impl Bench {
         self.run.world.let_through(End::Node(from), End::Node(to), None);
     }
 
+    /// A process gets no processor for a while.
+    pub fn pause(&mut self, node: NodeId, span: Duration) {
+        self.say(&format!("node {node} stands still for {span:?}"));
+        self.run.world.tally.note("pause");
+        let until = self.run.world.now.plus(span);
+        if let Some(n) = self.run.world.nodes.get_mut(&node) {
+            n.paused_until = until;
+        }
+    }
+
     /// A process ends at once; the supervisor starts it again a second later. What is held on its links is lost.
     pub fn kill(&mut self, node: NodeId) {
         self.say(&format!("node {node} dies"));
