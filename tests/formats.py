@@ -119,7 +119,13 @@ class Postcard:
                 "fragments": self.number(), "comment": self.text(), "index_of": self.option(lambda: (self.number(), self.number()))}
 
     def catalog(self):
-        return {"version": self.number(), "databases": self.list(self.text), "tables": self.map(self.number, self.table), "next": self.number()}
+        return {"version": self.number(), "databases": self.list(self.text), "tables": self.map(self.number, self.table), "next": self.number(),
+                "views": self.map(self.number, self.defined_view)}
+
+    def defined_view(self):
+        return {"id": self.number(), "database": self.text(), "name": self.text(), "columns": self.list(self.text), "query": self.text(),
+                "algorithm": self.number(), "definer": (self.text(), self.text()), "security": self.number(), "check": self.number(),
+                "sql_mode": self.text(), "character_set": (self.text(), self.text())}
 
     def member(self):
         return {"node": self.number(), "life": self.number(), "data": self.bool(), "sql": self.bool(), "native": self.text(), "address": self.text(),
@@ -147,7 +153,7 @@ def read_control(path):
     assert (magic, version, head, zero) == (b"LATSCTRL", 1, 48, 0)
     assert head_sum == xxh3(data[:40]) and content_sum == xxh3(data[48:48 + length]) and len(data) == 48 + length
     reader = Postcard(data[48:])
-    assert reader.byte() == 1
+    assert reader.byte() == 2
     promised, state, durable = reader.number(), reader.control_state(), reader.number()
     assert reader.at == length, "there is more than the document says"
     assert promised <= state["view"]["restarts"] + 1 and state["view"]["config"]["cluster"] == cluster
@@ -350,7 +356,7 @@ def from_backup(directory):
 
     (_, _, described), = blocks(os.path.join(directory, "backup.lats"), b"LATSBKUP")
     reader = Postcard(described)
-    assert reader.byte() == 1
+    assert reader.byte() == 2
     reader.text(), reader.number(), reader.number(), reader.number(), reader.number()
     catalog, rows = reader.catalog(), {}
     for path in sorted(glob.glob(os.path.join(directory, "rows-*.lats"))):
@@ -375,6 +381,7 @@ def fill(connection, chooser):
     connection.query("DELETE FROM every_type WHERE id % 11 = 0")
     connection.query("CREATE TABLE made_unique (id INT PRIMARY KEY, n INT, UNIQUE KEY (n))")
     connection.query("INSERT INTO made_unique VALUES (1, 10), (2, NULL), (3, 30)")
+    connection.query("CREATE SQL SECURITY INVOKER VIEW some (k) AS SELECT n FROM made_unique WHERE n > 10 WITH LOCAL CHECK OPTION")
 
 
 def check_table(table):
@@ -386,6 +393,12 @@ def check_table(table):
         kind = "TINYINT" if wanted == "BOOLEAN" else wanted.split("(")[0].split(" ")[0]
         assert said["kind"] == kind and said["unsigned"] == ("UNSIGNED" in wanted) and said["nullable"] == ("NOT NULL" not in wanted), (said, wanted)
         assert said["is_boolean"] == (wanted == "BOOLEAN") and ("utf8mb4_bin" in wanted) == (said["collation"] == "utf8mb4_bin")
+
+
+def check_view(catalog):
+    view, = catalog["views"].values()
+    assert view["query"].startswith("select `test`.`made_unique`.`n` AS `n` from `test`.`made_unique`"), view
+    assert (view["name"], view["columns"], view["algorithm"], view["security"], view["check"]) == ("some", ["k"], 0, 1, 1)
 
 
 def check_rows(table, images, expected, what):
@@ -405,6 +418,7 @@ def check_node(directory, expected):
     tables = {table["name"]: table for table in state["catalog"]["tables"].values()}
     table = tables["every_type"]
     check_table(table)
+    check_view(state["catalog"])
     rows, fragments = from_logs(directory, state, node)
     images = rows[table["id"]]
     check_rows(table, images.values(), expected, f"the logs of node {node}")
@@ -443,6 +457,7 @@ def once(args, chooser):
     catalog, rows = from_backup(backup)
     table = next(t for t in catalog["tables"].values() if t["name"] == "every_type")
     check_table(table)
+    check_view(catalog)
     check_rows(table, rows[table["id"]], expected, "the backup")
     shutil.rmtree(directory)
     print(f"formats: control files, logs and a backup have {counts} and {len(rows[table['id']])} rows, as SQL says and as the documents say")

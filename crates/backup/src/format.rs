@@ -1,7 +1,7 @@
 //! What the files of a backup look like. Format: `docs/formats/backup.md`.
 
 use lats_base::{Epoch, TableId, hash};
-use lats_catalog::Catalog;
+use lats_catalog::{Catalog, former::CatalogBeforeViews};
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -101,6 +101,35 @@ pub struct Manifest {
     pub tables: Vec<TableEntry>,
     /// The files with the rows.
     pub parts: Vec<PartEntry>,
+}
+
+/// A manifest as it was before there were views.
+#[derive(Deserialize)]
+pub(crate) struct ManifestBeforeViews {
+    software: String,
+    cluster: u64,
+    epoch: Epoch,
+    taken_at_ms: u64,
+    took_ms: u64,
+    catalog: CatalogBeforeViews,
+    tables: Vec<TableEntry>,
+    parts: Vec<PartEntry>,
+}
+
+impl From<ManifestBeforeViews> for Manifest {
+    fn from(former: ManifestBeforeViews) -> Self {
+        Self {
+            software: former.software,
+            cluster: former.cluster,
+            epoch: former.epoch,
+            taken_at_ms: former.taken_at_ms,
+            took_ms: former.took_ms,
+            is_durable: false,
+            catalog: former.catalog.into(),
+            tables: former.tables,
+            parts: former.parts,
+        }
+    }
 }
 
 /// A table in a backup.

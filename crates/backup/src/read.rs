@@ -3,11 +3,13 @@
 use crate::{
     BackupError, MANIFEST_FILE, Manifest, PartEntry, TableEntry,
     format::{
-        BLOCK_BYTES_MAX, BlockHead, Head, MANIFEST_MAGIC, PART_MAGIC, VERSION, block_sum, part_name,
+        BLOCK_BYTES_MAX, BlockHead, Head, MANIFEST_MAGIC, ManifestBeforeViews, PART_MAGIC, VERSION,
+        block_sum, part_name,
     },
     place::Place,
 };
 use lats_base::{Epoch, TableId};
+use lats_catalog::former::decode_before_views;
 use std::{
     collections::BTreeMap,
     io::Read,
@@ -43,7 +45,9 @@ pub fn manifest(place: &Place) -> Result<Manifest, BackupError> {
     let path = place.path(MANIFEST_FILE);
     let mut file = Part::open(place, MANIFEST_FILE, MANIFEST_MAGIC)?;
     let block = file.next()?.ok_or_else(|| BackupError::damaged(&path, "it is cut off"))?;
+    let former = |_| decode_before_views::<ManifestBeforeViews>(&block.bytes).map(Manifest::from);
     let mut manifest: Manifest = lats_catalog::decode(&block.bytes)
+        .or_else(former)
         .map_err(|_| BackupError::damaged(&path, "another version of LatsDB has written it"))?;
     if (manifest.cluster, manifest.epoch) != (file.head.cluster, file.head.epoch) {
         return Err(BackupError::damaged(&path, "it contradicts itself"));

@@ -13,7 +13,8 @@ use crate::{
 };
 use lats_base::{Epoch, ErrorClass, RefCode, TableId};
 use lats_catalog::{
-    Catalog, Change, ChangeErrorKind, IndexDef, SEQUENCES_TABLE, SYSTEM_DATABASE, TableDef, Unique,
+    Catalog, Change, ChangeErrorKind, IndexDef, PutWay, SEQUENCES_TABLE, SYSTEM_DATABASE, TableDef,
+    Unique, ViewDef,
 };
 use lats_client::{
     api::{Committed, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, StoreError},
@@ -59,6 +60,8 @@ pub struct Restored {
     pub epoch: Epoch,
     /// The tables, and how many rows each has.
     pub tables: Vec<(String, u64)>,
+    /// The views.
+    pub views: Vec<String>,
 }
 
 /// Transactions under way at once, and what is in each.
@@ -100,33 +103,45 @@ pub async fn restore(
         None => (manifest.epoch, manifest.catalog.clone()),
     };
     let tables = choose(&catalog, wanted)?;
+    let views = choose_views(&catalog, wanted);
     client.fetch_catalog().await?;
-    refuse_existing(&client.catalog(), &tables)?;
+    refuse_existing(&client.catalog(), &tables, &views)?;
     let mut made = Vec::new();
     let source = (place, &manifest, later);
-    let filled = fill(client, source, (&catalog, wanted, &tables, &mut made), progress).await;
+    let what = What { catalog: &catalog, wanted, tables: &tables, views: &views };
+    let filled = fill(client, source, (what, &mut made), progress).await;
     match filled {
         Ok(counts) => {
             let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
             let rows = |def: &TableDef| counts.get(&def.id).copied().unwrap_or_default();
             let tables = user.map(|def| (name_of(def), rows(def))).collect();
-            Ok(Restored { manifest, epoch, tables })
+            let views = views.iter().map(name_of_view).collect();
+            Ok(Restored { manifest, epoch, tables, views })
         }
         Err(error) if made.is_empty() => Err(error),
         Err(error) => Err(BackupError::Incomplete { error: Box::new(error), tables: made }),
     }
 }
 
-/// Creates the tables, and writes their rows; gives how many each has.
+/// What of a backup is restored.
+#[derive(Clone, Copy)]
+struct What<'a> {
+    catalog: &'a Catalog,
+    wanted: &'a Wanted,
+    tables: &'a [TableDef],
+    views: &'a [ViewDef],
+}
+
+/// Creates the tables and views, and writes the tables' rows; gives how many each has.
 async fn fill(
     client: &Client,
     (place, manifest, later): (&Place, &Manifest, Option<Later>),
-    (catalog, wanted, tables, made): (&Catalog, &Wanted, &[TableDef], &mut Vec<String>),
+    (what, made): (What<'_>, &mut Vec<String>),
     progress: &Arc<Progress>,
 ) -> Result<BTreeMap<TableId, u64>, BackupError> {
     let before = client.committed_by_now().await?.restarts;
-    create(client, catalog, (wanted, tables), made).await?;
-    let targets = Arc::new(targets(&client.catalog(), tables)?);
+    create(client, what, made).await?;
+    let targets = Arc::new(targets(&client.catalog(), what.tables)?);
     let (sender, receiver) = mpsc::channel(BLOCKS_WAITING);
     let (place, manifest, of) = (place.clone(), manifest.clone(), targets.clone());
     let source = Source { place, manifest, later, targets: of };
@@ -179,16 +194,32 @@ async fn write_all(
 pub fn would_restore(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<String>, BackupError> {
     let tables = choose(catalog, wanted)?;
     let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
-    Ok(user.map(name_of).collect())
+    let views = choose_views(catalog, wanted);
+    Ok(user.map(name_of).chain(views.iter().map(name_of_view)).collect())
+}
+
+fn name_of_view(view: &ViewDef) -> String {
+    format!("{}.{}", view.database, view.name)
+}
+
+/// The views that are wanted; a view may be named as a table is.
+fn choose_views(catalog: &Catalog, wanted: &Wanted) -> Vec<ViewDef> {
+    let all = wanted.databases.is_empty() && wanted.tables.is_empty();
+    let is_wanted = |view: &&ViewDef| {
+        all || wanted.databases.contains(&view.database)
+            || wanted.tables.contains(&name_of_view(view))
+    };
+    catalog.views.values().filter(is_wanted).cloned().collect()
 }
 
 /// The tables that are wanted.
 fn choose(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<TableDef>, BackupError> {
     let own = || catalog.tables.values().filter(|def| def.index_of.is_none());
     let user = || own().filter(|def| def.database != SYSTEM_DATABASE);
+    let views = || catalog.views.values().map(name_of_view);
     for name in &wanted.tables {
-        if !user().any(|def| name_of(def) == *name) {
-            let all: Vec<String> = user().map(name_of).collect();
+        if !user().map(name_of).chain(views()).any(|known| known == *name) {
+            let all: Vec<String> = user().map(name_of).chain(views()).collect();
             let all = all.join(", ");
             return Err(BackupError::Refused(format!("there is no table {name}; there are {all}")));
         }
@@ -209,10 +240,15 @@ fn choose(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<TableDef>, BackupErr
     Ok(sequences.chain(user().filter(is_wanted)).cloned().collect())
 }
 
-fn refuse_existing(catalog: &Catalog, tables: &[TableDef]) -> Result<(), BackupError> {
+fn refuse_existing(
+    catalog: &Catalog,
+    tables: &[TableDef],
+    views: &[ViewDef],
+) -> Result<(), BackupError> {
     let user = tables.iter().filter(|def| def.id != SEQUENCES_TABLE);
-    let there = user.filter(|def| catalog.table(&def.database, &def.name).is_some());
-    let there: Vec<String> = there.map(name_of).collect();
+    let there = user.filter(|def| catalog.has_relation(&def.database, &def.name)).map(name_of);
+    let views = views.iter().filter(|view| catalog.has_relation(&view.database, &view.name));
+    let there: Vec<String> = there.chain(views.map(name_of_view)).collect();
     if there.is_empty() {
         return Ok(());
     }
@@ -224,13 +260,13 @@ fn refuse_existing(catalog: &Catalog, tables: &[TableDef]) -> Result<(), BackupE
 
 async fn create(
     client: &Client,
-    catalog: &Catalog,
-    (wanted, tables): (&Wanted, &[TableDef]),
+    What { catalog, wanted, tables, views }: What<'_>,
     made: &mut Vec<String>,
 ) -> Result<(), BackupError> {
     let needed = |name: &String| {
         wanted.databases.is_empty() && wanted.tables.is_empty()
             || tables.iter().any(|def| def.database == *name)
+            || views.iter().any(|view| view.database == *name)
             || wanted.databases.contains(name)
     };
     let databases =
@@ -242,6 +278,11 @@ async fn create(
         // It may be there, although nobody has said so.
         made.push(name_of(def));
         change(client, Change::CreateTable { table: anew(def), if_not_exists: false }).await?;
+    }
+    for view in views {
+        made.push(name_of_view(view));
+        // Whether what it names is there is asked when it is used.
+        change(client, Change::PutView { view: view.clone(), way: PutWay::New }).await?;
     }
     Ok(())
 }
@@ -274,8 +315,10 @@ async fn change(client: &Client, mut change: Change) -> Result<(), BackupError> 
             Ok(Err(refused)) => BackupError::Refused(refused.message),
             Err(error) if may_pass(&error) => {
                 // It may be there already.
-                if let Change::CreateTable { if_not_exists, .. } = &mut change {
-                    *if_not_exists = true;
+                match &mut change {
+                    Change::CreateTable { if_not_exists, .. } => *if_not_exists = true,
+                    Change::PutView { way, .. } => *way = PutWay::NewOrReplace,
+                    _ => {}
                 }
                 error.into()
             }

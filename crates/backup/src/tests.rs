@@ -201,3 +201,25 @@ fn a_backup_may_be_in_an_object_store() {
         assert!(refused.contains("name a directory, or s3://"), "{refused}");
     }
 }
+
+/// What a release without views has written of the table `test.t` with a row.
+const BEFORE_VIEWS: &str = "4c415453424b55500100000030000000d76bfb294e58449da7010000000000000000000001000000dd1b62f2ef3068b55ee2 \
+384cdd8a43aee4000000150100000000000000000000010000000000000028b52ffd601500d50600e28c2e30604dd301b061 \
+05182d006bcfbe56b050ce1afc44d60c68bd43d0a2fb031a3db46218422732838d9c046c89a441a44c32d27fe79a7965aecf \
+8bf520264bc2c91cb0702efc00610caba9e9e429d8fc6ee673ff47ff177bf3dc676bd173dfb57fd5ec2bc24186d5931c5b5c \
+e1fa49eda2b354280a1406844a02b46069382078669e2fea51408d71259067e0043115bd0ed0c80e155f131cdbffedc8cd44 \
+30f6a31a55cd0c343e403c38b6e3191b1817222123592679268f04e0010a001e23009d1dc9eb78b4182a892ce2a18d46897b \
+b3ccb8213ad9d403";
+
+#[test]
+fn a_backup_without_views_is_read() {
+    let directory = directory("before-views");
+    let digits: Vec<u32> = BEFORE_VIEWS.chars().filter_map(|c| c.to_digit(16)).collect();
+    let bytes = digits.chunks(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap());
+    fs::write(directory.join(MANIFEST_FILE), bytes.collect::<Vec<u8>>()).unwrap();
+    let manifest = read::manifest(&Place::from(directory.as_path())).unwrap();
+    assert_eq!(manifest.catalog.table("test", "t").unwrap().indexes.len(), 1);
+    assert!(manifest.catalog.views.is_empty());
+    assert_eq!(manifest.parts.len(), 1);
+    fs::remove_dir_all(&directory).unwrap();
+}

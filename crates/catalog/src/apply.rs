@@ -1,5 +1,7 @@
 //! Changes of the catalog: what each does, and why one is refused.
 
+mod views;
+
 use crate::{
     Builder, Catalog, Change, ChangeError, ChangeErrorKind, ColumnDef, IndexDef, SEQUENCES_TABLE,
     SYSTEM_DATABASE, TableDef, Unique, unique,
@@ -35,6 +37,7 @@ pub(crate) fn initial() -> Catalog {
         databases: vec![SYSTEM_DATABASE.to_string(), "test".to_string()],
         tables: BTreeMap::from([(SEQUENCES_TABLE, sequences)]),
         next_table_id: SEQUENCES_TABLE.get() + 1,
+        views: BTreeMap::new(),
     }
 }
 
@@ -63,6 +66,10 @@ pub(crate) fn apply(
         Change::DropBuild { table, entries } => drop_build(catalog, *table, *entries),
         // The view has it; the new version says that it is known.
         Change::SetDurability { .. } => Ok(()),
+        Change::PutView { view, way } => views::put(catalog, view, *way),
+        Change::DropView { database, name, if_exists } => {
+            views::drop(catalog, database, name, *if_exists)
+        }
     }?;
     catalog.version += 1;
     Ok(())
@@ -101,6 +108,7 @@ fn drop_database(catalog: &mut Catalog, name: &str, if_exists: bool) -> Result<(
         catalog.databases.retain(|d| d != name);
         // Hidden tables are in no database; they go with their tables.
         catalog.tables.retain(|_, t| t.index_of.is_some() || t.database != name);
+        catalog.views.retain(|_, v| v.database != name);
         drop_orphans(catalog);
         return Ok(());
     }
@@ -121,12 +129,8 @@ fn create_table(
         let message = format!("Unknown database '{}'", table.database);
         return refuse(ChangeErrorKind::DatabaseUnknown, message);
     }
-    if catalog.table(&table.database, &table.name).is_some() {
-        if if_not_exists {
-            return Ok(());
-        }
-        let message = format!("Table '{}' already exists", table.name);
-        return refuse(ChangeErrorKind::TableExists, message);
+    if catalog.has_relation(&table.database, &table.name) {
+        return if if_not_exists { Ok(()) } else { exists(&table.name) };
     }
     let columns = table.columns.iter().map(|c| &c.name);
     let mut names = columns.chain(table.indexes.iter().map(|i| &i.name)).chain([&table.name]);
@@ -145,6 +149,10 @@ fn create_table(
     check_table_count(catalog, 1 + table.unique_indexes().count())?;
     insert_table(catalog, table.clone(), fragments);
     Ok(())
+}
+
+fn exists(name: &str) -> Result<(), ChangeError> {
+    refuse(ChangeErrorKind::TableExists, format!("Table '{name}' already exists"))
 }
 
 fn check_name(name: &str) -> Result<(), ChangeError> {
@@ -171,10 +179,10 @@ pub(crate) fn check_size(before: &Catalog, catalog: &Catalog) -> Result<(), Chan
 }
 
 fn check_table_count(catalog: &Catalog, more: usize) -> Result<(), ChangeError> {
-    if catalog.tables.len() + more <= limits::TABLES_MAX {
+    if catalog.tables.len() + catalog.views.len() + more <= limits::TABLES_MAX {
         return Ok(());
     }
-    let message = format!("a cluster holds at most {} tables", limits::TABLES_MAX);
+    let message = format!("a cluster holds at most {} tables and views", limits::TABLES_MAX);
     refuse(ChangeErrorKind::NotSupported, message)
 }
 

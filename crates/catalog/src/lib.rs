@@ -9,12 +9,15 @@ extern crate alloc;
 extern crate std;
 
 mod apply;
+pub mod defined;
+pub mod former;
 mod spread;
 #[cfg(test)]
 mod tests;
 pub mod unique;
 pub mod view;
 
+pub use defined::{CheckOption, ViewAlgorithm, ViewDef, ViewSecurity};
 pub use spread::Spread;
 pub use view::{AfterStop, ClusterConfig, ClusterMap, Group, Member, Replica, Roles, View};
 
@@ -27,8 +30,8 @@ use lats_base::{Incarnation, IndexId, NodeId, RefCode, TableId, limits};
 use lats_values::{ColumnType, RowLayout, Value};
 use serde::{Deserialize, Serialize};
 
-/// Version of the encoding written by this release.
-pub const FORMAT: u8 = 1;
+/// Version of the encoding written by this release: 2, since there are views in the catalog.
+pub const FORMAT: u8 = 2;
 
 /// All databases and tables of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,8 +42,10 @@ pub struct Catalog {
     pub databases: Vec<String>,
     /// The tables by id.
     pub tables: BTreeMap<TableId, TableDef>,
-    /// The id that the next table gets.
+    /// The id that the next table or view gets.
     pub next_table_id: u32,
+    /// The views by id. They share names and ids with tables.
+    pub views: BTreeMap<TableId, ViewDef>,
 }
 
 /// A table's definition.
@@ -231,6 +236,33 @@ pub enum Change {
         /// For the disks of all replicas; false: for their memory.
         to_disk: bool,
     },
+    /// CREATE VIEW and ALTER VIEW. The id is filled in.
+    PutView {
+        /// The definition.
+        view: ViewDef,
+        /// There is none of this name, there may be one, or there must be one.
+        way: PutWay,
+    },
+    /// DROP VIEW.
+    DropView {
+        /// Its database.
+        database: String,
+        /// Its name.
+        name: String,
+        /// Do nothing if it is missing.
+        if_exists: bool,
+    },
+}
+
+/// What stands under the name of a view that is put into the catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PutWay {
+    /// Nothing: CREATE VIEW.
+    New,
+    /// Nothing, or a view: CREATE OR REPLACE VIEW.
+    NewOrReplace,
+    /// A view: ALTER VIEW.
+    Replace,
 }
 
 /// Why the catalog refuses a change. `kind` picks the client's error number.
@@ -267,6 +299,8 @@ pub enum ChangeErrorKind {
     CommentTooLong,
     /// A part of all tables is lost (MySQL 1296).
     NodeGroupLost,
+    /// A table where a view is meant, or the other way round (MySQL 1347).
+    WrongObject,
 }
 
 impl TableDef {
@@ -322,6 +356,16 @@ impl Catalog {
         self.tables.values().filter(|t| t.index_of.is_none()).find(named)
     }
 
+    /// The view with this name.
+    pub fn view(&self, database: &str, name: &str) -> Option<&ViewDef> {
+        self.views.values().find(|v| v.database == database && v.name == name)
+    }
+
+    /// True if there is a table or a view with this name.
+    pub fn has_relation(&self, database: &str, name: &str) -> bool {
+        self.table(database, name).is_some() || self.view(database, name).is_some()
+    }
+
     /// True if there is a database with this name.
     pub fn has_database(&self, name: &str) -> bool {
         self.databases.iter().any(|d| d == name)
@@ -374,8 +418,14 @@ pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
 /// # Errors
 /// As [`Catalog::decode`].
 pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, RefCode> {
+    decode_format(FORMAT, bytes)
+}
+
+fn decode_format<'a, T: Deserialize<'a>>(format: u8, bytes: &'a [u8]) -> Result<T, RefCode> {
     match bytes.split_first() {
-        Some((&FORMAT, rest)) => postcard::from_bytes(rest).map_err(|_| RefCode::RequestMalformed),
+        Some((found, rest)) if *found == format => {
+            postcard::from_bytes(rest).map_err(|_| RefCode::RequestMalformed)
+        }
         Some(_) => Err(RefCode::VersionUnsupported),
         None => Err(RefCode::RequestMalformed),
     }

@@ -1,8 +1,16 @@
 //! The control state on disk: written after each change, beside the work and never before it (RESTART-4). Protocol:
 //! `docs/protocols/restart.md`.
 
-use crate::{Control, TIMER_KEEP, restart::Phase, state::ControlState};
-use lats_base::Epoch;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    Control, TIMER_KEEP,
+    restart::Phase,
+    state::{ControlState, StateBeforeViews},
+};
+use lats_base::{Epoch, RefCode};
+use lats_catalog::former::decode_before_views;
 use lats_files::control::{self as file, Owner, Unreadable};
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -103,18 +111,25 @@ pub(crate) fn read(owner: Owner, bytes: &[u8]) -> Result<Kept, Unreadable> {
     decode(file::decode(owner, bytes)?)
 }
 
-/// Reads the content of a control file. Earlier versions did not write down what was durable.
+/// Reads the content of a control file. Earlier versions had no views, and before that did not write down what was durable.
 ///
 /// # Errors
 /// Another version has written it.
 pub fn decode(content: &[u8]) -> Result<Kept, Unreadable> {
     let newer = Unreadable::Wrong("a newer version of LatsDB has written it");
-    let all = lats_catalog::decode(content);
-    let earlier = |_| {
-        lats_catalog::decode(content).map(|(promised, state)| (promised, state, Epoch::default()))
-    };
-    let (promised, state, durable) = all.or_else(earlier).map_err(|_| newer)?;
+    let found = lats_catalog::decode(content).or_else(|_| before_views(content));
+    let (promised, state, durable) = found.map_err(|_| newer)?;
     Ok(Kept { promised, state, durable })
+}
+
+fn before_views(content: &[u8]) -> Result<(u32, ControlState, Epoch), RefCode> {
+    let all = decode_before_views::<(u32, StateBeforeViews, Epoch)>(content);
+    let earlier = |_| {
+        let found = decode_before_views::<(u32, StateBeforeViews)>(content);
+        found.map(|(promised, state)| (promised, state, Epoch::default()))
+    };
+    let (promised, state, durable) = all.or_else(earlier)?;
+    Ok((promised, state.into(), durable))
 }
 
 impl Control {

@@ -4,7 +4,7 @@
 use lats_base::{Epoch, Incarnation, NodeId, RefCode, ViewNumber};
 use lats_catalog::{
     AfterStop, Builder, Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig, Group,
-    Member, Replica, View,
+    Member, Replica, View, former::CatalogBeforeViews,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -61,6 +61,30 @@ pub struct ControlState {
     pub commands: u64,
     /// The epochs that restarts of the whole cluster have begun with: what was later is void (RESTART-3).
     pub restored: Vec<Epoch>,
+}
+
+/// The state as it was before there were views.
+#[derive(Deserialize)]
+pub(crate) struct StateBeforeViews {
+    view: View,
+    catalog: CatalogBeforeViews,
+    recent_changes: VecDeque<(u64, Result<u64, ChangeError>)>,
+    epoch_ceiling: Epoch,
+    commands: u64,
+    restored: Vec<Epoch>,
+}
+
+impl From<StateBeforeViews> for ControlState {
+    fn from(former: StateBeforeViews) -> Self {
+        Self {
+            view: former.view,
+            catalog: former.catalog.into(),
+            recent_changes: former.recent_changes,
+            epoch_ceiling: former.epoch_ceiling,
+            commands: former.commands,
+            restored: former.restored,
+        }
+    }
 }
 
 /// What the group agrees to do.
@@ -392,16 +416,18 @@ impl ControlState {
     /// LOST-3: new tables and indexes would have a part in a lost group, and truncated ones would be taken
     /// for whole.
     fn check_groups(&self, change: &Change) -> Result<(), ChangeError> {
-        let only_drops = matches!(
+        let needs_no_group = matches!(
             change,
             Change::DropDatabase { .. }
                 | Change::DropTable { .. }
                 | Change::DropIndex { .. }
                 | Change::DropBuild { .. }
                 | Change::SetDurability { .. }
+                | Change::PutView { .. }
+                | Change::DropView { .. }
         );
         match self.view.lost_groups().next() {
-            Some((number, group)) if !only_drops => Err(ChangeError {
+            Some((number, group)) if !needs_no_group => Err(ChangeError {
                 kind: ChangeErrorKind::NodeGroupLost,
                 message: format!(
                     "all nodes of node group {number} ({}) have died, and with them a part of every table; \

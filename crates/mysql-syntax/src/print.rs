@@ -3,6 +3,7 @@
 //! Chains of operators are printed in a loop; the depth of the calls follows the nesting of the statement, which the parser limits.
 
 mod account;
+pub mod canonical;
 mod column;
 mod dml;
 mod expr;
@@ -47,6 +48,12 @@ struct Printer<'t> {
     out: Vec<u8>,
     /// The place behind the last point between names, where no blank may stand.
     behind_dot: usize,
+}
+
+impl<'t> Printer<'t> {
+    fn new(tree: &'t Tree) -> Self {
+        Self { tree, mode: Mode::default(), out: Vec::new(), behind_dot: 0 }
+    }
 }
 
 impl Printer<'_> {

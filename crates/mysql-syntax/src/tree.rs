@@ -124,6 +124,24 @@ impl Tree {
         &self.exprs[id.0 as usize]
     }
 
+    /// All expressions, in no order that means something.
+    pub fn all_exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.exprs.iter()
+    }
+
+    /// The names of all tables that queries, UPDATE and DELETE read, common tables among them.
+    pub fn table_names(&self) -> impl Iterator<Item = TableName> + '_ {
+        let of_tables = self.tables.iter().filter_map(|table| match table {
+            Table::Named { name, .. } => Some(*name),
+            _ => None,
+        });
+        let of_bodies = self.bodies.iter().filter_map(|body| match body {
+            Body::Table(name) => Some(*name),
+            _ => None,
+        });
+        of_tables.chain(of_bodies)
+    }
+
     /// Where an expression stands in the text.
     #[must_use]
     pub fn span(&self, id: ExprId) -> Span {

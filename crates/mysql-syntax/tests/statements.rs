@@ -3,6 +3,8 @@
 //! A line is a statement, ` => ` and what is expected; without it, the statement is good. `⏎` stands for the end of a line.
 //! Modes may stand in brackets before the statement. Lines that begin with `//` say what follows.
 
+#[path = "statements/canonical.rs"]
+mod canonical;
 #[path = "statements/mutations.rs"]
 mod mutations;
 

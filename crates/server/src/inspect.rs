@@ -219,6 +219,9 @@ fn inspect_control(bytes: &[u8]) -> bool {
             table.fragment_count
         );
     }
+    for view in state.catalog.views.values() {
+        say!("  view {}: {}.{}", view.id, view.database, view.name);
+    }
     false
 }
 

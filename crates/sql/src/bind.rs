@@ -10,6 +10,7 @@ pub mod grouping;
 mod items;
 mod lazy;
 mod literals;
+mod notes;
 mod operators;
 pub mod query;
 mod recursion;
@@ -17,6 +18,8 @@ mod rows;
 pub mod scope;
 mod special;
 mod subquery;
+pub mod through;
+pub mod view;
 mod windows;
 
 use crate::error;
@@ -110,6 +113,12 @@ pub struct Binder<'a> {
     /// There are subqueries.
     has_queries: bool,
     depth: usize,
+    /// The views that were named, also by others.
+    pub views: Vec<view::ViewUse>,
+    /// The views that are being bound.
+    within: Vec<lats_base::TableId>,
+    /// What names stand for, if somebody wants to know.
+    pub notes: Option<Box<notes::Notes>>,
 }
 
 impl<'a> Binder<'a> {
@@ -134,6 +143,9 @@ impl<'a> Binder<'a> {
             has_years: false,
             has_queries: context.tree().queries() > 0,
             depth: 0,
+            views: Vec::new(),
+            within: Vec::new(),
+            notes: None,
         }
     }
 
@@ -240,8 +252,13 @@ impl<'a> Binder<'a> {
         self.block().scope = Scope::of_table(None, "", columns);
     }
 
-    /// In an upsert: the columns of the new row follow those of the table, and have this alias.
-    pub fn add_new_row(&mut self, table: &Arc<Table>, alias: Option<(&str, &[String])>) {
+    /// In an upsert: the columns of the new row follow those of the table, and have this alias. Beside them the columns that
+    /// can be named.
+    pub fn add_new_row(
+        &mut self,
+        (table, visible): (&Arc<Table>, &[(String, u16)]),
+        alias: Option<(&str, &[String])>,
+    ) {
         let source = SourceId(0);
         let base = u32::try_from(self.columns.len()).unwrap_or(u32::MAX);
         self.values_base = Some(base);
@@ -251,9 +268,9 @@ impl<'a> Binder<'a> {
             self.column(&def.name, column_type.clone(), Some(Origin { source, position }));
         }
         let Some((alias, names)) = alias else { return };
-        let named = table.visible().enumerate().map(|(nth, at)| {
-            let name = names.get(nth).map_or(table.column_name(at), String::as_str);
-            (name.to_owned(), ColumnId(base + u32::from(at)))
+        let named = visible.iter().enumerate().map(|(nth, (name, at))| {
+            let name = names.get(nth).unwrap_or(name);
+            (name.clone(), ColumnId(base + u32::from(*at)))
         });
         let scope = Scope::of_table(None, alias, named.collect());
         self.block().scope.add_qualified(scope, !names.is_empty());

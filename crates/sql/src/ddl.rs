@@ -11,6 +11,7 @@ mod selected;
 mod table;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use crate::error::{self, Failure, change_error};
 use crate::session::{Done, Outcome, Session};
@@ -47,6 +48,9 @@ impl<S: Store> Session<S> {
             }
             Statement::DropDatabase { if_exists, name } => {
                 self.drop_database(tree, *name, *if_exists).await
+            }
+            Statement::DropViews { if_exists, views } => {
+                self.drop_views(tree, views, *if_exists).await
             }
             Statement::Truncate(table) => self.truncate(tree, table).await,
             _ => Err(error::internal("a statement that nobody runs").into()),
@@ -99,7 +103,7 @@ impl<S: Store> Session<S> {
         if !catalog.has_database(&database) {
             return Err(error::unknown_database(&database).into());
         }
-        let existed = catalog.table(&database, &name).is_some();
+        let existed = catalog.has_relation(&database, &name);
         if create.if_not_exists && existed {
             let text = format!("Table '{name}' already exists");
             self.add_warnings(vec![error::make(1050, "42S01", &text)]);
@@ -203,7 +207,11 @@ impl<S: Store> Session<S> {
     async fn truncate(&mut self, tree: &Tree, table: &TableName) -> Result<Outcome, Failure> {
         let (database, name) = place(tree, table, self.database.as_deref())?;
         check_not_system(&database)?;
-        find(&self.shared.store.catalog(), &database, &name)?;
+        let catalog = self.shared.store.catalog();
+        if catalog.view(&database, &name).is_some() {
+            return Err(error::unknown_table(&database, &name).into());
+        }
+        find(&catalog, &database, &name)?;
         self.change(Change::TruncateTable { database, name }, false).await
     }
 }

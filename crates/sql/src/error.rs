@@ -132,6 +132,20 @@ pub fn unknown_table(database: &str, table: &str) -> SqlError {
     make(1146, "42S02", &format!("Table '{database}.{table}' doesn't exist"))
 }
 
+/// 1347: a table where a view is meant, or the other way round.
+pub fn wrong_object(database: &str, name: &str, wanted: &str) -> SqlError {
+    make(1347, "HY000", &format!("'{database}.{name}' is not {wanted}"))
+}
+
+/// 1356: what a view names is gone.
+pub fn invalid_view(database: &str, name: &str) -> SqlError {
+    let text = format!(
+        "View '{database}.{name}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights \
+         to use them"
+    );
+    make(1356, "HY000", &text)
+}
+
 /// 1054: no such column.
 pub fn unknown_column(name: &str, clause: &str) -> SqlError {
     make(1054, "42S22", &format!("Unknown column '{name}' in '{clause}'"))
@@ -176,6 +190,13 @@ pub fn duplicate_entry(key: &str, table: &str, index: &str) -> SqlError {
 /// 1364: a column that must be given.
 pub fn no_default(column: &str) -> SqlError {
     make(1364, "HY000", &format!("Field '{column}' doesn't have a default value"))
+}
+
+/// 1423: a column that must be given, behind a view.
+pub fn no_default_in_view(database: &str, view: &str) -> SqlError {
+    let text =
+        format!("Field of view '{database}.{view}' underlying table doesn't have a default value");
+    make(1423, "HY000", &text)
 }
 
 /// 1048: NULL for a column that does not take it.
@@ -265,6 +286,7 @@ pub fn change_error(error: &ChangeError, dropping: bool) -> SqlError {
         ChangeErrorKind::NameTooLong => (1059, "42000"),
         ChangeErrorKind::CommentTooLong => (1628, "HY000"),
         ChangeErrorKind::NodeGroupLost => (1296, "HY000"),
+        ChangeErrorKind::WrongObject => (1347, "HY000"),
     };
     make(errno, state, &error.message)
 }

@@ -1,6 +1,7 @@
 //! Running plans against the store.
 
 mod change;
+mod check;
 pub mod insert;
 mod query;
 pub mod select;

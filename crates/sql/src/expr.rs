@@ -42,6 +42,8 @@ pub enum External {
         /// Its name, in lower case.
         name: String,
     },
+    /// A value of the row that WITH CHECK OPTION looks at.
+    OfRow(u32),
 }
 
 /// The parts of an expression.

@@ -27,6 +27,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 pub mod variables;
+pub mod views;
 
 /// The stack of threads in which sessions run: statements are nested so deeply at most that it is enough.
 pub const STACK_BYTES: usize = 8 << 20;

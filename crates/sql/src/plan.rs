@@ -1,10 +1,12 @@
 //! Plans: statements bound to the catalog, ready to run many times with other values.
 
 pub mod change;
+pub mod check;
 pub mod explain;
 pub mod insert;
 pub mod query;
 pub mod select;
+pub mod view;
 pub mod write;
 
 use crate::expr::External;
@@ -41,6 +43,8 @@ pub enum Plan {
     Change(Box<change::ChangePlan>),
     /// CREATE TABLE … SELECT.
     CreateAs(Box<CreateAsPlan>),
+    /// CREATE VIEW and ALTER VIEW.
+    CreateView(Box<view::CreateViewPlan>),
     /// EXPLAIN.
     Explain(Box<explain::ExplainPlan>),
     /// SHOW and its like.

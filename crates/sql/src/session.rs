@@ -15,8 +15,10 @@ use crate::shape::Shape;
 use crate::store::Store;
 use crate::syntax::Context;
 use crate::variables::{UserVariables, Variables};
+use crate::views::Views;
 use cache::PlanCache;
 use lats_base::TableId;
+use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Explain, ExplainWhat, TableContent};
 use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
 use lats_values::{ColumnType, DateTime, SqlError, Value};
@@ -383,18 +385,9 @@ impl<S: Store> Session<S> {
         external_types: &[ColumnType],
     ) -> Result<Prepared, SqlError> {
         let catalog = self.shared.store.catalog();
-        let mode = self.variables.get("sql_mode").to_display();
         let parsed = crate::syntax::parse(text, self.syntax_mode)?;
-        let context = Context {
-            catalog: &catalog,
-            database,
-            text,
-            parsed: &parsed,
-            full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
-            strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
-            group_concat_bytes: self.group_concat_bytes(),
-            rules: Rules::of(&self.variables.get("optimizer_switch").to_display()),
-        };
+        let views = Views::of(&catalog, &parsed, database)?;
+        let context = self.context(&catalog, database, (text, &parsed), &views);
         let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
             Some(planned) => planned,
             None if parsed.tree.parameters > 0 => {
@@ -405,6 +398,28 @@ impl<S: Store> Session<S> {
         let reads_constants = reads_years(&plan);
         let catalog_version = catalog.version;
         Ok(Prepared { plan, externals, parameters, catalog_version, reads_constants })
+    }
+
+    /// What this session plans a statement from.
+    pub(crate) fn context<'a>(
+        &self,
+        catalog: &'a Catalog,
+        database: Option<&'a str>,
+        (text, parsed): (&'a [u8], &'a Parsed),
+        views: &'a Views,
+    ) -> Context<'a> {
+        let mode = self.variables.get("sql_mode").to_display();
+        Context {
+            catalog,
+            database,
+            text,
+            parsed,
+            full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
+            strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
+            group_concat_bytes: self.group_concat_bytes(),
+            rules: Rules::of(&self.variables.get("optimizer_switch").to_display()),
+            views,
+        }
     }
 
     fn lookup(&mut self, text: &[u8], id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
@@ -636,6 +651,7 @@ impl<S: Store> Session<S> {
                 Ok(Done::nothing())
             }
             Plan::CreateAs(plan) => self.create_as(plan, &externals).await,
+            Plan::CreateView(plan) => self.create_view(plan).await,
             Plan::Explain(plan) => {
                 sink.begin(&plan.columns);
                 for row in &plan.rows {
@@ -671,7 +687,7 @@ impl<S: Store> Session<S> {
         }
     }
 
-    fn externals(&self, wanted: &[External], parameters: &[Value]) -> Vec<Value> {
+    pub(crate) fn externals(&self, wanted: &[External], parameters: &[Value]) -> Vec<Value> {
         wanted.iter().map(|external| self.external(external, parameters)).collect()
     }
 
@@ -693,6 +709,8 @@ impl<S: Store> Session<S> {
             External::LastInsertId => Value::UInt(self.last_insert_id),
             External::RowCount => Value::Int(self.row_count),
             External::FoundRows => Value::UInt(self.found_rows),
+            // Put in where rows are checked.
+            External::OfRow(_) => Value::Null,
             External::ConnectionId => Value::UInt(u64::from(self.client.connection_id)),
             External::Database => match &self.database {
                 Some(name) => Value::text(name),
@@ -811,6 +829,10 @@ fn plan_statement(
                 (Plan::Change(Box::new(planned.0)), planned.1, planned.2)
             }
         },
+        Syntax::CreateView(create) => {
+            let plan = crate::plan::view::plan_create(create, context)?;
+            (Plan::CreateView(Box::new(plan)), Vec::new(), 0)
+        }
         Syntax::Set(items) => crate::set::plan(items, context, external_types)?,
         Syntax::SetTransaction { scope, isolation, access, .. } => {
             let (settings, externals, parameters) =

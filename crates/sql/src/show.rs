@@ -4,6 +4,7 @@ mod lists;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use crate::bind::{self, Binder};
 use crate::error::{self, Failure};
@@ -38,6 +39,11 @@ pub(crate) enum Subject {
     CreateTable {
         database: String,
         table: String,
+    },
+    CreateView {
+        database: String,
+        view: String,
+        current: Option<String>,
     },
     CreateDatabase {
         database: String,
@@ -194,7 +200,10 @@ fn subject(show: &tree::Show, context: &Context<'_>) -> Result<Subject, SqlError
         }
         W::CreateTable => {
             let (database, table) = shown_table(show, context)?;
-            Subject::CreateTable { database, table }
+            match context.catalog.view(&database, &table) {
+                Some(_) => create_view((database, table), context),
+                None => Subject::CreateTable { database, table },
+            }
         }
         W::CreateDatabase => {
             let database = database_of(show, context)?;
@@ -222,7 +231,7 @@ fn subject(show: &tree::Show, context: &Context<'_>) -> Result<Subject, SqlError
         W::ProcedureStatus | W::FunctionStatus => no_columns(&lists::ROUTINES),
         W::OpenTables => no_columns(&lists::OPEN_TABLES),
         W::Profiles => no_columns(&lists::PROFILES),
-        W::CreateView => return Err(error::not_supported("SHOW CREATE VIEW")),
+        W::CreateView => create_view(shown_table(show, context)?, context),
         W::CreateUser => return Err(error::not_supported("SHOW CREATE USER")),
     })
 }
@@ -238,6 +247,10 @@ fn grants(show: &tree::Show, tree: &Tree) -> Result<Subject, SqlError> {
         }
     };
     Ok(Subject::Grants { user })
+}
+
+fn create_view((database, view): (String, String), context: &Context<'_>) -> Subject {
+    Subject::CreateView { database, view, current: context.database.map(str::to_owned) }
 }
 
 fn like_filter(pattern: &str) -> Expr {

@@ -2,6 +2,7 @@
 
 use crate::error;
 use crate::optimizer_switch::Rules;
+use crate::views::Views;
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Expr, ExprId, TableName, Text};
 use lats_mysql_syntax::{Mode, Parsed, SyntaxError, Tree};
@@ -26,6 +27,8 @@ pub struct Context<'a> {
     pub group_concat_bytes: usize,
     /// What plans may do, of `optimizer_switch`.
     pub rules: Rules,
+    /// The views that the statement names.
+    pub views: &'a Views,
 }
 
 impl<'a> Context<'a> {

@@ -80,7 +80,7 @@ pub fn find_table(
 /// Finds a table's definition.
 ///
 /// # Errors
-/// 1049, 1146.
+/// 1049, 1146; 1347 for a view.
 pub fn find<'a>(
     catalog: &'a Catalog,
     database: &str,
@@ -92,7 +92,10 @@ pub fn find<'a>(
     if !catalog.has_database(database) {
         return Err(error::unknown_database(database));
     }
-    catalog.table(database, table).ok_or_else(|| error::unknown_table(database, table))
+    catalog.table(database, table).ok_or_else(|| match catalog.view(database, table) {
+        Some(_) => error::wrong_object(database, table, "BASE TABLE"),
+        None => error::unknown_table(database, table),
+    })
 }
 
 /// Refuses changes of the tables that only the cluster itself writes.

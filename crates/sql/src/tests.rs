@@ -12,3 +12,4 @@ mod schema;
 mod subqueries;
 mod transactions;
 mod unique;
+mod views;

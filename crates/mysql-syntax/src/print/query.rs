@@ -8,7 +8,7 @@ use crate::tree::{
 };
 use alloc::vec::Vec;
 
-fn set_class(op: SetOp) -> u8 {
+pub(super) fn set_class(op: SetOp) -> u8 {
     if op == SetOp::Intersect { 2 } else { 1 }
 }
 

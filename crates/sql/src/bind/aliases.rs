@@ -19,7 +19,10 @@ impl Binder<'_> {
         };
         let parts = (optional_name(tree, schema)?, optional_name(tree, table)?, self.name(name)?);
         let clause = self.clause;
-        self.resolve(parts)?.ok_or_else(|| error::unknown_column(&shown_column(tree, id), clause))
+        let found = self.resolve(parts)?;
+        let found = found.ok_or_else(|| error::unknown_column(&shown_column(tree, id), clause))?;
+        self.note_column(id, &found);
+        Ok(found)
     }
 
     /// Looks a name up in the innermost block, then in those around it.

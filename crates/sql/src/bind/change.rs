@@ -4,6 +4,7 @@ use super::lazy::filtered;
 use super::query::BoundQuery;
 use super::{Binder, Origin};
 use crate::error;
+use crate::plan::check::Check;
 use lats_engine::ir::{ColumnId, Rel, SortKey, SourceId, walk};
 use lats_mysql_syntax::tree::{
     self, Assignment, ExprId, OrderItem, TableId, TableName, Text, With,
@@ -37,6 +38,8 @@ pub struct FoundTarget {
     pub assignments: Vec<(u16, Expr, usize)>,
     /// A value with a subquery reads a column that is assigned before it.
     pub reads_new_values: bool,
+    /// What new rows must meet, and the places of values that this needs in the query's rows.
+    pub check: Option<(Check, Vec<usize>)>,
 }
 
 /// The query and what it is for.
@@ -127,7 +130,8 @@ impl<'a> Binder<'a> {
                 before.push(ColumnId(base + u32::from(*position)));
                 outputs.push((column, String::new()));
             }
-            found.push(FoundTarget { source, first, assignments, reads_new_values });
+            let check = self.check_of(source, !change.assignments.is_empty(), &mut outputs)?;
+            found.push(FoundTarget { source, first, assignments, reads_new_values, check });
         }
         let keys = self.order_keys(change.order)?;
         let block = self.block();
@@ -139,6 +143,25 @@ impl<'a> Binder<'a> {
         }
         rel = self.ordered(rel, keys, change.limit)?;
         Ok(Found { query: BoundQuery { rel, outputs, select: None }, targets: found })
+    }
+
+    /// What new rows of a table must meet, if it is changed through a view.
+    fn check_of(
+        &self,
+        source: SourceId,
+        updates: bool,
+        outputs: &mut Vec<(ColumnId, String)>,
+    ) -> Result<Option<(Check, Vec<usize>)>, SqlError> {
+        let Some(view) = self.view_of(source).filter(|_| updates) else { return Ok(None) };
+        let bases = view.merged.iter().flat_map(|merged| &merged.bases);
+        let number = bases.into_iter().position(|base| *base == source).unwrap_or(0);
+        let Some(check) = Check::of(&self.context, &view.place, number)? else { return Ok(None) };
+        let mut places = Vec::with_capacity(check.others.len());
+        for column in &check.others {
+            places.push(outputs.len());
+            outputs.push((ColumnId(view.first_column + column), String::new()));
+        }
+        Ok(Some((check, places)))
     }
 
     /// True if a value has a subquery, and reads one of these columns, in the subquery or beside it.
@@ -215,6 +238,9 @@ impl<'a> Binder<'a> {
         let Expr::Column(number) = self.bind_in("field list", column)? else {
             return Err(error::internal("a column was expected"));
         };
+        if let Some(view) = self.view_with(ColumnId(number)) {
+            return self.column_of_view(view, ColumnId(number));
+        }
         let origin: Option<Origin> = self.columns.get(number as usize).and_then(|c| c.origin);
         match origin {
             Some(origin) if !self.source(origin.source).is_inner => {

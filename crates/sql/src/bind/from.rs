@@ -3,8 +3,8 @@
 use super::scope::{Aggregates, AliasUse, Named, Pending, Scope, Visible, ambiguous, same_name};
 use super::{Binder, lazy};
 use crate::error;
-use crate::syntax::optional_name;
-use crate::table::{Table, find_table};
+use crate::syntax::{optional_name, split_name};
+use crate::table::{Table, find};
 use lats_engine::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, Scan, SourceId, walk};
 use lats_mysql_syntax::tree::{
     self, IndexHintKind, JoinCondition, QueryId, TableId, TableName, Text,
@@ -78,7 +78,7 @@ impl Binder<'_> {
             }
             tree::Table::Json { .. } => Err(error::not_supported("JSON_TABLE")),
             tree::Table::Join { kind, left, right, condition } => {
-                self.join(*kind, *left, *right, condition)
+                self.join(table, *kind, (*left, *right), condition)
             }
             tree::Table::Cross(tables) => {
                 let mut all: Option<Part> = None;
@@ -113,8 +113,14 @@ impl Binder<'_> {
                 return Ok(found);
             }
         }
-        let found = find_table(self.context.catalog, self.tree(), table, self.context.database)?;
-        let alias = alias.unwrap_or(&found.def.name).to_owned();
+        let (database, name) = split_name(self.tree(), table, self.context.database)?;
+        let alias = alias.unwrap_or(&name).to_owned();
+        self.note_table(table, &database, &name, &alias);
+        let views = self.context.views;
+        if let Some(view) = views.get(&database, &name) {
+            return self.view(view, &alias);
+        }
+        let found = Arc::new(Table::new(find(self.context.catalog, &database, &name)?));
         let hints = self.index_hints(&found, hints)?;
         let source = self.add_source(&found, &alias, hints);
         let scope = self.scope_of(source);
@@ -220,9 +226,9 @@ impl Binder<'_> {
 
     fn join(
         &mut self,
+        id: TableId,
         kind: tree::JoinKind,
-        left: TableId,
-        right: TableId,
+        (left, right): (TableId, TableId),
         condition: &JoinCondition,
     ) -> Result<Part, SqlError> {
         use tree::JoinKind as K;
@@ -241,7 +247,10 @@ impl Binder<'_> {
             _ => None,
         };
         let (mut scope, mut on) = match &merged {
-            Some(names) => self.merge(&left.1, &right.1, names, (turned, natural))?,
+            Some(names) => {
+                self.note_join(id, &left.1, &right.1, names);
+                self.merge(&left.1, &right.1, names, turned)?
+            }
             None => (left.1.clone().join(right.1.clone())?, None),
         };
         let mut pending = Vec::new();
@@ -251,6 +260,11 @@ impl Binder<'_> {
             scope = std::mem::replace(&mut self.block().scope, before);
             let (bound, below) = bound?;
             (on, pending) = (Some(bound), below);
+        }
+        if !outer {
+            let block = self.block();
+            block.joined.extend(on.clone());
+            block.in_joined.extend(pending.iter().cloned());
         }
         let free = walk::free_columns(&right.0);
         if turned && left.0.columns().iter().any(|column| free.contains(column)) {
@@ -298,7 +312,7 @@ impl Binder<'_> {
         left: &Scope,
         right: &Scope,
         names: &[String],
-        (turned, natural): (bool, bool),
+        turned: bool,
     ) -> Result<(Scope, Option<Scalar>), SqlError> {
         let mut terms = Vec::with_capacity(names.len());
         let mut pairs = Vec::with_capacity(names.len());
@@ -313,20 +327,19 @@ impl Binder<'_> {
         }
         let tables = left.clone().join(right.clone())?.tables;
         let is_merged = |v: &&Visible| !names.iter().any(|name| same_name(name, &v.name));
-        // The merged columns come first, in the order of the left side.
-        let position = |name: &str| left.visible.iter().position(|v| same_name(&v.name, name));
+        // MySQL turns RIGHT JOIN round, columns included. The merged columns come first, in the order of the first side.
+        let [first, second] = if turned { [right, left] } else { [left, right] };
+        let position = |name: &str| first.visible.iter().position(|v| same_name(&v.name, name));
         pairs.sort_by_key(|(name, ..)| position(name));
         let mut visible: Vec<Visible> = pairs
             .iter()
             .map(|(name, a, b)| {
                 let id = if turned { *b } else { *a };
-                let shown = position(name).map_or(*name, |at| &left.visible[at].name);
+                let shown = position(name).map_or(*name, |at| &first.visible[at].name);
                 Visible { name: shown.clone(), id }
             })
             .collect();
-        // MySQL turns NATURAL RIGHT JOIN round, columns included.
-        let sides = if turned && natural { [right, left] } else { [left, right] };
-        for side in sides {
+        for side in [first, second] {
             visible.extend(side.visible.iter().filter(is_merged).cloned());
         }
         let on = super::balanced(terms, lats_values::BinaryOp::And);

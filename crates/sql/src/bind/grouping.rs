@@ -49,6 +49,12 @@ pub struct Select {
     pub limit: (Option<Scalar>, Option<Scalar>),
     /// The block's number.
     pub block: u32,
+    /// Conditions of inner joins in FROM.
+    pub joined: Vec<Scalar>,
+    /// The subqueries in them.
+    pub in_joined: Vec<Pending>,
+    /// The statement's tables when FROM was bound: those that come later stand in subqueries.
+    pub from_sources: usize,
     /// SQL_CALC_FOUND_ROWS: LIMIT is not in the plan, so that all rows can be counted.
     pub counts_all: bool,
 }
@@ -60,6 +66,7 @@ impl Binder<'_> {
         (order, limit): (&[tree::OrderItem], Option<&tree::Limit>),
     ) -> Result<BoundQuery, SqlError> {
         let from = self.tables_of(&select.from)?;
+        let from_sources = self.sources.len();
         self.block().named_windows = select.windows.clone();
         let (filter, in_filter) = match select.filter {
             Some(id) => {
@@ -109,6 +116,9 @@ impl Binder<'_> {
             order,
             limit,
             block: block.number,
+            joined: std::mem::take(&mut block.joined),
+            in_joined: std::mem::take(&mut block.in_joined),
+            from_sources,
             counts_all: select.options.calc_found_rows && depth == 2,
         };
         self.check_grouping(&parts)?;

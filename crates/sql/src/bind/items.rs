@@ -27,7 +27,11 @@ impl Binder<'_> {
                 block.coming.drain(..block.coming.len().min(usize::from(at > 0)));
             }
             match *self.tree().expr(item.value) {
-                tree::Expr::Star { schema, table } => self.star(schema, table, &mut outputs)?,
+                tree::Expr::Star { schema, table } => {
+                    let first = outputs.len();
+                    self.star(schema, table, &mut outputs)?;
+                    self.note_star(item.value, &outputs[first..]);
+                }
                 _ => {
                     let expr = self.bind_in("field list", item.value)?;
                     let is_column =
@@ -36,6 +40,7 @@ impl Binder<'_> {
                         Some(alias) => (alias.to_owned(), true),
                         None => (self.item_name(item)?, is_column),
                     };
+                    self.note_name(item.value, &name);
                     outputs.push(Output { expr, name, is_named });
                 }
             }

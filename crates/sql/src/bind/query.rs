@@ -476,6 +476,7 @@ impl<'a> Binder<'a> {
     /// `TABLE t`.
     fn whole_table(&mut self, table: &tree::TableName) -> Result<BoundQuery, SqlError> {
         let (rel, scope) = self.named_table(table, &[], tree::Text::NONE, &[])?;
+        self.note_whole(table, &scope);
         let outputs: Vec<(ColumnId, String)> =
             scope.visible.iter().map(|v| (v.id, v.name.clone())).collect();
         let columns = outputs.iter().map(|(id, _)| *id).collect();

@@ -231,6 +231,10 @@ pub struct Block {
     pub guards: Vec<Scalar>,
     /// Columns of outer blocks were used.
     pub is_correlated: bool,
+    /// Conditions of inner joins in FROM.
+    pub joined: Vec<Scalar>,
+    /// The subqueries in them.
+    pub in_joined: Vec<Pending>,
     /// The subqueries of the block: where an expression is bound again, they keep their columns.
     pub subqueries: Vec<(QueryId, Pending)>,
 }
@@ -257,6 +261,8 @@ impl Block {
             values: Vec::new(),
             guards: Vec::new(),
             is_correlated: false,
+            joined: Vec::new(),
+            in_joined: Vec::new(),
             subqueries: Vec::new(),
         }
     }

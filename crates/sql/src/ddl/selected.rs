@@ -28,7 +28,7 @@ impl<S: Store> Session<S> {
         };
         let selected: Vec<ColumnDef> = plan.query.columns.iter().map(column).collect();
         let (database, name) = place(tree, &create.table, self.database.as_deref())?;
-        let existed = self.shared.store.catalog().table(&database, &name).is_some();
+        let existed = self.shared.store.catalog().has_relation(&database, &name);
         let outcome = self.create_table(tree, create, &selected).await?;
         if existed {
             return Ok(outcome);
@@ -74,6 +74,8 @@ impl<S: Store> Session<S> {
                 _ => OnConflict::Error,
             },
             strict: duplicates != K::IGNORE,
+            view: None,
+            check: None,
             table,
         };
         match self.insert(&plan, externals, None).await? {

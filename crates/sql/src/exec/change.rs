@@ -63,17 +63,22 @@ impl<S: Store> Session<S> {
     ) -> Result<(u64, u64), Failure> {
         let table = &target.table;
         let mut seen = BTreeSet::new();
-        let mut changes = Vec::new();
+        let (mut changes, mut others) = (Vec::new(), Vec::new());
         for row in rows {
             let Some(key) = key_of(target, row) else { continue };
             if !seen.insert(key.clone()) {
                 continue;
             }
             changes.push((key, program(plan, target, row, externals)));
+            if let Some((_, places)) = &target.check {
+                let value = |place: &usize| row.get(*place).cloned().unwrap_or(Value::Null);
+                others.push(places.iter().map(value).collect::<Vec<Value>>());
+            }
         }
         if plan.updates {
             let assigned: Vec<u16> = target.assignments.iter().map(|(column, _)| *column).collect();
-            let images = Images { table, assigned: &assigned };
+            let check = target.check.as_ref().map(|(check, _)| (check, others.as_slice()));
+            let images = Images { table, assigned: &assigned, check };
             return self.write_changed_images(images, changes).await;
         }
         let deletes =

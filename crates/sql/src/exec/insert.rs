@@ -7,6 +7,7 @@ use crate::error::{self, Failure};
 use crate::expr::{RowSource, ValuesSource};
 use crate::literal_rows::LiteralRows;
 use crate::plan::Columns;
+use crate::plan::check::Check;
 use crate::plan::insert::{Cell, InsertPlan, OnConflict};
 use crate::plan::query::QueryPlan;
 use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session, Sink};
@@ -74,6 +75,9 @@ impl<S: Store> Session<S> {
             return Ok(Outcome::Done(Done { info: insert_info(0, 0, 0), ..Done::default() }));
         }
         let generated = self.fill_sequence(plan, &mut rows).await?;
+        if let Some(check) = &plan.check {
+            rows = self.checked_rows(plan, check, rows).await?;
+        }
         let ids = Ids {
             column: (0u16..)
                 .zip(&table.def.columns)
@@ -106,6 +110,26 @@ impl<S: Store> Session<S> {
                 Err(super::with_column_names(failure, table))
             }
         }
+    }
+
+    /// The rows that are those of the view. IGNORE leaves the others out.
+    async fn checked_rows(
+        &mut self,
+        plan: &InsertPlan,
+        check: &Check,
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<Vec<Value>>, Failure> {
+        let mut kept = Vec::with_capacity(rows.len());
+        for row in rows {
+            if self.passes(check, &row, &[]).await? {
+                kept.push(row);
+            } else if ignores(plan) {
+                self.add_warnings(vec![check.failed()]);
+            } else {
+                return Err(check.failed().into());
+            }
+        }
+        Ok(kept)
     }
 
     fn insert_info(&self, plan: &InsertPlan, records: usize, counts: &Counts) -> String {
@@ -211,7 +235,10 @@ impl<S: Store> Session<S> {
                 Ok(Value::Null)
             }
             DefaultValue::None => {
-                let error = error::no_default(&def.name);
+                let error = match &plan.view {
+                    Some((database, name)) => error::no_default_in_view(database, name),
+                    None => error::no_default(&def.name),
+                };
                 match implicit_default(plan, at) {
                     Some(value) if !plan.strict => {
                         lats_values::error::push_warning(warnings, error);

@@ -5,6 +5,7 @@ use super::{Chunks, limits, operation};
 use crate::access::Target;
 use crate::error::{self, Failure};
 use crate::expr::{RowSource, with_externals};
+use crate::plan::check::Check;
 use crate::plan::select::encode_program;
 use crate::plan::write::WritePlan;
 use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session};
@@ -37,6 +38,8 @@ impl Update {
 pub(super) struct Images<'a> {
     pub(super) table: &'a Table,
     pub(super) assigned: &'a [u16],
+    /// What new rows must meet, and for each row the values that this needs of other tables.
+    pub(super) check: Option<(&'a Check, &'a [Vec<Value>])>,
 }
 
 #[derive(Default)]
@@ -272,7 +275,7 @@ impl<S: Store> Session<S> {
             projection: None,
             strict: plan.strict,
         };
-        let images = Images { table: &plan.table, assigned: &assigned };
+        let images = Images { table: &plan.table, assigned: &assigned, check: None };
         let counts = self.change_images(images, keys, &mut |_| &program).await?;
         self.finish_statement().await?;
         Ok(counts)
@@ -333,6 +336,13 @@ impl<S: Store> Session<S> {
                 }
                 counts.changed += 1;
                 let new = self.touch(&images, new)?;
+                if let Some((check, others)) = images.check {
+                    let others = others.get(at - 1).map_or(&[][..], Vec::as_slice);
+                    let row = table.layout.decode(&new);
+                    if !self.passes(check, &row, others).await? {
+                        return Err(check.failed().into());
+                    }
+                }
                 bytes += new.len() * 2;
                 if bytes > STATEMENT_BYTES_MAX {
                     return Err(error::out_of_statement_memory().into());

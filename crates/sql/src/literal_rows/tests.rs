@@ -24,6 +24,7 @@ fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
         strict: true,
         group_concat_bytes: 1_024,
         rules: crate::optimizer_switch::Rules::default(),
+        views: &crate::views::Views::default(),
     };
     let mut binder = Binder::new(&context);
     let source = crate::expr::RowSource::constant(&[]);

@@ -1,7 +1,9 @@
 //! Plans of UPDATE and DELETE whose rows a query finds: of several tables, or with subqueries.
 
+use super::check::Check;
 use super::query::{self, QueryPlan};
-use crate::bind::change::{Change, Found};
+use crate::bind::change::{Change, Found, FoundTarget};
+use crate::bind::through::several_tables;
 use crate::bind::{Binder, hex_beside};
 use crate::error;
 use crate::expr::External;
@@ -35,6 +37,8 @@ pub struct Target {
     pub first: usize,
     /// What an UPDATE assigns, in order.
     pub assignments: Vec<(u16, NewValue)>,
+    /// What new rows must meet, and the places of values that this needs in the query's rows.
+    pub check: Option<(Check, Vec<usize>)>,
 }
 
 /// A new value.
@@ -61,11 +65,7 @@ pub fn plan_update(
         return Err(error::not_supported("UPDATE IGNORE"));
     }
     let several = is_several(&update.tables, context);
-    if several && !(update.order.is_empty() && update.limit.is_none()) {
-        let what = if update.order.is_empty() { "LIMIT" } else { "ORDER BY" };
-        let text = format!("Incorrect usage of UPDATE and {what}");
-        return Err(error::make(1221, "HY000", &text));
-    }
+    check_clauses(several, update)?;
     let mut binder = Binder::new(context).with_external_types(external_types);
     let change = Change {
         with: update.with.as_deref(),
@@ -83,9 +83,38 @@ pub fn plan_update(
                 targets.push(source);
             }
         }
+        one_table_a_view(&targets, binder)?;
         Ok(targets)
     })?;
+    let joins = |target: &FoundTarget| {
+        let view = binder.view_of(target.source).and_then(|view| view.merged.as_ref());
+        view.is_some_and(|merged| merged.is_join)
+    };
+    let several = several || bound.targets.iter().any(joins);
+    check_clauses(several, update)?;
     finish(bound, binder, (context.strict, true), several)
+}
+
+/// 1221: the rows of several tables have no order.
+fn check_clauses(several: bool, update: &Update) -> Result<(), SqlError> {
+    if several && !(update.order.is_empty() && update.limit.is_none()) {
+        let what = if update.order.is_empty() { "LIMIT" } else { "ORDER BY" };
+        let text = format!("Incorrect usage of UPDATE and {what}");
+        return Err(error::make(1221, "HY000", &text));
+    }
+    Ok(())
+}
+
+/// 1393: through a view only one of its tables can be changed.
+fn one_table_a_view(targets: &[SourceId], binder: &Binder<'_>) -> Result<(), SqlError> {
+    for (at, target) in targets.iter().enumerate() {
+        let Some(view) = binder.view_of(*target) else { continue };
+        let is_same = |other: &SourceId| view.sources.contains(&(other.0 as usize));
+        if targets[..at].iter().any(is_same) {
+            return Err(several_tables(view));
+        }
+    }
+    Ok(())
 }
 
 /// Plans a DELETE.
@@ -119,7 +148,8 @@ pub fn plan_delete(
         })?,
         DeleteFrom::One { table, alias, partitions } => {
             let place = (table, partitions.as_slice(), *alias);
-            binder.bind_change_of(&change, place, |_| Ok(vec![SourceId(0)]))?
+            binder
+                .bind_change_of(&change, place, |binder| only_target(binder).map(|of| vec![of]))?
         }
     };
     let several = matches!(delete.from, DeleteFrom::Many { .. });
@@ -133,11 +163,22 @@ fn is_several(tables: &[tree::TableId], context: &Context<'_>) -> bool {
     }
 }
 
+/// The one table of a DELETE.
+fn only_target(binder: &Binder<'_>) -> Result<SourceId, SqlError> {
+    match binder.views.iter().find(|view| !view.is_inner) {
+        Some(view) => binder.deleted_through(view),
+        None => Ok(SourceId(0)),
+    }
+}
+
 /// A table that DELETE names, among those behind FROM.
 fn named_target(binder: &Binder<'_>, name: &tree::TableName) -> Result<SourceId, SqlError> {
     let tree = binder.tree();
     let database = optional_name(tree, name.schema)?;
     let alias = binder.name(name.name)?;
+    if let Some(view) = binder.view_named(database, alias) {
+        return binder.deleted_through(view);
+    }
     let fits = |source: &crate::bind::Source| {
         source.alias == alias && database.is_none_or(|d| source.table.def.database == d)
     };
@@ -161,7 +202,10 @@ fn finish(
     for target in &targets {
         let table = &binder.source(target.source).table;
         check_not_system(&table.def.database)?;
-        refuse_reading(target.source, &binder)?;
+        let view = binder.view_of(target.source);
+        let alias = view.map_or(&binder.source(target.source).alias, |view| &view.alias);
+        let verb = if updates { "UPDATE" } else { "DELETE" };
+        binder.refuse_reading(table.def.id, (alias, view.map(|view| &view.place)), verb)?;
         if !several && target.reads_new_values {
             let what = "subqueries in SET beside columns that are assigned before";
             return Err(error::not_supported(what));
@@ -179,6 +223,7 @@ fn finish(
                 .into_iter()
                 .map(|(column, value, place)| {
                     let number = table.types[usize::from(column)].kind.is_number();
+                    let value = binder.expanded(&value);
                     let is_own = of_row && uses_only(&value, first, table.types.len());
                     let value = match is_own {
                         true => NewValue::OfRow(hex_beside(renumbered(&value, first), number)),
@@ -187,7 +232,7 @@ fn finish(
                     (column, value)
                 })
                 .collect();
-            Target { table, first: target.first, assignments }
+            Target { table, first: target.first, assignments, check: target.check }
         })
         .collect();
     let mut query = query::finish(query, &mut binder)?;
@@ -199,20 +244,6 @@ fn finish(
         }
     }
     Ok((ChangePlan { query, targets, strict, updates }, binder.externals, parameters))
-}
-
-/// 1093: subqueries may not read the table that is changed, but for derived tables.
-fn refuse_reading(target: SourceId, binder: &Binder<'_>) -> Result<(), SqlError> {
-    let id = binder.source(target).table.def.id;
-    let reads = |source: &crate::bind::Source| {
-        source.is_inner && !source.is_derived && source.table.def.id == id
-    };
-    if !binder.sources.iter().any(reads) {
-        return Ok(());
-    }
-    let alias = &binder.source(target).alias;
-    let text = format!("You can't specify target table '{alias}' for update in FROM clause");
-    Err(error::make(1093, "HY000", &text))
 }
 
 /// True if an expression takes columns of one table only, and nothing that subqueries give.

@@ -1,5 +1,8 @@
 //! Plans of INSERT and REPLACE.
 
+mod through;
+
+use super::check::Check;
 use super::query::QueryPlan;
 use super::write::update_value;
 use crate::bind::query::BoundQuery;
@@ -7,11 +10,12 @@ use crate::bind::{Binder, hex_beside};
 use crate::error;
 use crate::expr::{EXTERNAL_BASE, External};
 use crate::syntax::{Context, optional_name};
-use crate::table::{Table, check_not_system, find_table};
+use crate::table::{Table, check_not_system};
 use lats_engine::ir::ColumnId;
 use lats_mysql_syntax::tree::{self, ExprId, Insert, InsertSource, List};
 use lats_values::{ColumnType, Expr, SqlError, Value};
 use std::sync::Arc;
+use through::Target;
 
 /// A value of an INSERT.
 #[derive(Debug)]
@@ -52,6 +56,10 @@ pub struct InsertPlan {
     pub conflict: OnConflict,
     /// Values that do not fit are errors, not warnings.
     pub strict: bool,
+    /// The view that rows go through.
+    pub view: Option<(String, String)>,
+    /// WITH CHECK OPTION.
+    pub check: Option<Check>,
 }
 
 impl InsertPlan {
@@ -82,17 +90,18 @@ pub fn plan(
     if !insert.partitions.is_empty() {
         return Err(error::not_supported("PARTITION (…)"));
     }
-    let tree = context.tree();
-    let table = find_table(context.catalog, tree, &insert.table, context.database)?;
+    let target_table = Target::of(insert, context)?;
+    let table = Arc::clone(&target_table.table);
     check_not_system(&table.def.database)?;
     let mut binder = Binder::new(context).with_external_types(external_types);
     binder.add_table(&table, &table.def.name);
+    target_table.name_columns(&mut binder);
     let mut columns = Vec::new();
     for column in insert.columns.iter().flatten() {
         columns.push(target(&mut binder, &table, *column)?);
     }
     if insert.columns.is_none() && !matches!(insert.source, InsertSource::Set(_)) {
-        columns = table.visible().collect();
+        columns = target_table.names.iter().map(|(_, at)| *at).collect();
     }
     let mut query = None;
     let mut rows = match &insert.source {
@@ -114,13 +123,16 @@ pub fn plan(
     };
     let mut bound_rows = None;
     if binder.has_subqueries() {
+        let view = target_table.view.as_ref();
+        let alias = view.map_or(table.def.name.as_str(), |(_, name)| name);
+        binder.refuse_reading(table.def.id, (alias, view), "INSERT")?;
         bound_rows = Some(rows_query(&rows, &mut binder)?);
         rows = Vec::new();
     }
     read_hex(&mut rows, &columns, &table);
     let sources = sources(&table, &columns)?;
     let names_columns = rows.iter().flatten().any(names_columns);
-    let conflict = on_conflict(insert, &table, &mut binder)?;
+    let conflict = on_conflict(insert, &target_table, &mut binder)?;
     // Plans of queries number what they ask for behind all values from outside.
     if let Some(bound) = bound_rows {
         query = Some(Arc::new(super::query::finish(bound, &mut binder)?));
@@ -128,7 +140,9 @@ pub fn plan(
     binder.check_limits()?;
     let strict = context.strict && !insert.is_ignore;
     let parameters = binder.parameters();
-    let plan = InsertPlan { table, sources, rows, query, names_columns, conflict, strict };
+    let Target { view, check, .. } = target_table;
+    let plan =
+        InsertPlan { table, sources, rows, query, names_columns, conflict, strict, view, check };
     Ok((plan, binder.externals, parameters))
 }
 
@@ -242,9 +256,10 @@ fn source_query(
 
 fn on_conflict(
     insert: &Insert,
-    table: &Arc<Table>,
+    target_table: &Target,
     binder: &mut Binder<'_>,
 ) -> Result<OnConflict, SqlError> {
+    let table = &target_table.table;
     if insert.on_duplicate.is_empty() {
         return Ok(match (insert.is_replace, insert.is_ignore) {
             (true, _) => OnConflict::Replace,
@@ -261,7 +276,8 @@ fn on_conflict(
     for name in &insert.column_aliases {
         names.push(crate::syntax::name(tree, *name)?.to_owned());
     }
-    binder.add_new_row(table, alias.map(|alias| (alias, names.as_slice())));
+    let known = (table, target_table.names.as_slice());
+    binder.add_new_row(known, alias.map(|alias| (alias, names.as_slice())));
     let mut bound = Vec::with_capacity(insert.on_duplicate.len());
     for assignment in &insert.on_duplicate {
         let column = target(binder, table, assignment.column)?;

@@ -252,7 +252,8 @@ impl Locks {
             for table in &lock.of {
                 let name = binder.name(table.name)?;
                 let known =
-                    binder.sources.iter().any(|s| Some(s.block) == block && s.alias == name);
+                    binder.sources.iter().any(|s| Some(s.block) == block && s.alias == name)
+                        || binder.views.iter().any(|v| Some(v.block) == block && v.alias == name);
                 if !known {
                     let text = format!("Unresolved table name '{name}' in locking clause.");
                     return Err(error::make(3568, "HY000", &text));
@@ -276,15 +277,32 @@ impl Locks {
     fn of_source(&self, number: usize, binder: &Binder<'_>) -> (LockMode, LockWait) {
         let none = (LockMode::Committed, LockWait::Wait);
         let Some(source) = binder.sources.get(number) else { return none };
-        if Some(source.block) != self.block {
-            return none;
-        }
+        let alias = match Some(source.block) == self.block {
+            true => &source.alias,
+            // Rows of a view are rows of its tables.
+            false => match self.view_of(number, binder) {
+                Some(view) => &view.alias,
+                None => return none,
+            },
+        };
         let named = |of: &Option<Vec<String>>| match of {
-            Some(names) => names.contains(&source.alias),
+            Some(names) => names.contains(alias),
             None => true,
         };
         let found = self.clauses.iter().find(|(of, ..)| named(of));
         found.map_or(none, |(_, mode, wait)| (*mode, *wait))
+    }
+
+    fn view_of<'b>(
+        &self,
+        number: usize,
+        binder: &'b Binder<'_>,
+    ) -> Option<&'b crate::bind::view::ViewUse> {
+        if self.clauses.is_empty() {
+            return None;
+        }
+        let mut own = binder.views.iter().filter(|view| Some(view.block) == self.block);
+        own.find(|view| binder.tables_of_view(view).contains(&number))
     }
 }
 

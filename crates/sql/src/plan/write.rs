@@ -6,7 +6,7 @@ use crate::access::Access;
 use crate::bind::{Binder, hex_beside};
 use crate::error;
 use crate::expr::{External, has_externals};
-use crate::syntax::{Context, optional_name};
+use crate::syntax::{Context, optional_name, split_name};
 use crate::table::{Table, check_not_system, find_table};
 use lats_mysql_syntax::tree::{
     self, Delete, DeleteFrom, ExprId, OrderItem, TableName, Text, Update,
@@ -116,7 +116,7 @@ pub fn plan_delete(delete: &Delete, context: &Context<'_>) -> Result<Option<Plan
     if delete.with.is_some() {
         return Ok(None);
     }
-    let (table, alias) = named(table, *alias, partitions, context)?;
+    let Some((table, alias)) = named(table, *alias, partitions, context)? else { return Ok(None) };
     let mut binder = Binder::new(context);
     binder.add_table(&table, &alias);
     let clauses =
@@ -143,26 +143,31 @@ fn one_table(tables: &[tree::TableId], context: &Context<'_>) -> Result<Option<N
     match context.tree().table(*only) {
         // Hints about indexes are about joins and scans: rows are the same without them.
         tree::Table::Named { name, partitions, alias, hints: _ } => {
-            named(name, *alias, partitions, context).map(Some)
+            named(name, *alias, partitions, context)
         }
         _ => Ok(None),
     }
 }
 
+/// A table; none for a view.
 fn named(
     name: &TableName,
     alias: Text,
     partitions: &[Text],
     context: &Context<'_>,
-) -> Result<Named, SqlError> {
+) -> Result<Option<Named>, SqlError> {
     if !partitions.is_empty() {
         return Err(error::not_supported("PARTITION (…)"));
     }
     let tree = context.tree();
+    let place = split_name(tree, name, context.database)?;
+    if context.views.get(&place.0, &place.1).is_some() {
+        return Ok(None);
+    }
     let table = find_table(context.catalog, tree, name, context.database)?;
     check_not_system(&table.def.database)?;
     let alias = optional_name(tree, alias)?.unwrap_or(&table.def.name).to_owned();
-    Ok((table, alias))
+    Ok(Some((table, alias)))
 }
 
 struct Clauses<'a> {

@@ -80,9 +80,9 @@ fn refused(statement: &Statement) -> Option<String> {
             return None;
         }
         S::CreateDatabase { .. } | S::DropDatabase { .. } | S::Truncate(_) => return None,
+        S::CreateView(_) | S::DropViews { .. } => return None,
         S::AlterTable(_) => "ALTER TABLE",
         S::AlterDatabase { .. } => "ALTER DATABASE",
-        S::CreateView(_) | S::DropViews { .. } => "views",
         S::RenameTables(_) => "RENAME TABLE",
         S::LockTables(_) => "LOCK TABLES",
         S::LockInstance => "LOCK INSTANCE FOR BACKUP",

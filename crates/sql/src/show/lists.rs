@@ -119,6 +119,9 @@ fn names(subject: &Subject) -> &'static [&'static str] {
         }
         Subject::Columns { full: true, .. } => &FULL_COLUMNS,
         Subject::CreateTable { .. } => &["Table", "Create Table"],
+        Subject::CreateView { .. } => {
+            &["View", "Create View", "character_set_client", "collation_connection"]
+        }
         Subject::CreateDatabase { .. } => &["Database", "Create Database"],
         Subject::Index { .. } => &INDEX,
         Subject::TableStatus { .. } => &TABLE_STATUS,

@@ -5,7 +5,7 @@ use crate::error::{self, Failure};
 use crate::session::Session;
 use crate::store::Store;
 use crate::table::find;
-use lats_catalog::{ColumnDef, DefaultValue, IndexDef, TableDef};
+use lats_catalog::{Catalog, ColumnDef, DefaultValue, IndexDef, TableDef};
 use lats_values::{Collation, Value};
 use std::fmt::Write as _;
 
@@ -29,17 +29,27 @@ impl<S: Store> Session<S> {
             }
             Subject::Tables { database, full } => {
                 known(database)?;
-                let of = catalog.tables.values().filter(|t| t.database == *database);
-                let mut names: Vec<&str> = of.map(|t| t.name.as_str()).collect();
-                names.sort_unstable();
-                let row = |name| match full {
-                    true => texts(&[name, "BASE TABLE"]),
-                    false => texts(&[name]),
-                };
-                names.into_iter().map(row).collect()
+                show_tables(&catalog, database, *full)
             }
             Subject::Columns { database, table, full, extended } => {
-                show_columns(find(&catalog, database, table)?, *full, *extended)
+                match catalog.view(database, table) {
+                    Some(view) => {
+                        let columns = self.columns_of_view(&catalog, view)?;
+                        let table = TableDef::new(database, table, columns, Vec::new());
+                        show_columns(&table, *full, *extended)
+                    }
+                    None => show_columns(find(&catalog, database, table)?, *full, *extended),
+                }
+            }
+            Subject::CreateView { database, view, current } => {
+                let Some(found) = catalog.view(database, view) else {
+                    find(&catalog, database, view)?;
+                    return Err(error::wrong_object(database, view, "VIEW").into());
+                };
+                vec![super::views::show_create(found, current.as_deref())]
+            }
+            Subject::Index { database, table, .. } if catalog.view(database, table).is_some() => {
+                Vec::new()
             }
             Subject::CreateTable { database, table } => {
                 let def = find(&catalog, database, table)?;
@@ -54,10 +64,7 @@ impl<S: Store> Session<S> {
             }
             Subject::TableStatus { database } => {
                 known(database)?;
-                let of = catalog.tables.values().filter(|t| t.database == *database);
-                let mut rows: Vec<&TableDef> = of.collect();
-                rows.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-                rows.into_iter().map(table_status).collect()
+                show_status(&catalog, database)
             }
             Subject::Empty { database: Some(database), .. } => {
                 known(database)?;
@@ -66,6 +73,29 @@ impl<S: Store> Session<S> {
             _ => Vec::new(),
         })
     }
+}
+
+fn show_tables(catalog: &Catalog, database: &str, full: bool) -> Vec<Vec<Value>> {
+    let of = catalog.tables.values().filter(|t| t.database == database);
+    let views = catalog.views.values().filter(|v| v.database == database);
+    let mut names: Vec<(&str, &str)> = of.map(|t| (t.name.as_str(), "BASE TABLE")).collect();
+    names.extend(views.map(|v| (v.name.as_str(), "VIEW")));
+    names.sort_unstable();
+    let row = |(name, kind)| match full {
+        true => texts(&[name, kind]),
+        false => texts(&[name]),
+    };
+    names.into_iter().map(row).collect()
+}
+
+fn show_status(catalog: &Catalog, database: &str) -> Vec<Vec<Value>> {
+    let of = catalog.tables.values().filter(|t| t.database == database);
+    let views = catalog.views.values().filter(|v| v.database == database);
+    let mut rows: Vec<(&str, Vec<Value>)> =
+        of.map(|t| (t.name.as_str(), table_status(t))).collect();
+    rows.extend(views.map(|v| (v.name.as_str(), view_status(&v.name))));
+    rows.sort_unstable_by_key(|(name, _)| *name);
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 fn create_database(database: &str, if_not_exists: bool) -> String {
@@ -167,7 +197,14 @@ fn table_status(table: &TableDef) -> Vec<Value> {
     row
 }
 
-fn quoted(name: &str) -> String {
+fn view_status(name: &str) -> Vec<Value> {
+    let mut row = texts(&[name]);
+    row.extend(std::iter::repeat_n(Value::Null, 16));
+    row.push(Value::text("VIEW"));
+    row
+}
+
+pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 

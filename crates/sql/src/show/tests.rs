@@ -16,7 +16,7 @@ fn what_there_is_none_of() {
          SHOW PROFILES
          =>
          SHOW CREATE VIEW v
-         => ERROR 1235 This version of LatsDB doesn't yet support 'SHOW CREATE VIEW'
+         => ERROR 1146 Table 'test.v' doesn't exist
          SHOW GRANTS FOR CURRENT_USER()
          => GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`
          SHOW GRANTS FOR 'mallory'

@@ -138,7 +138,9 @@ fn tables_of_a_query() {
 #[test]
 fn values_of_subqueries() {
     shop().check(
-        "INSERT INTO item VALUES (5, (SELECT MAX(price) FROM item) + 1, (SELECT id FROM kind WHERE name = 'ink')), (6, 1, NULL)
+        "INSERT INTO item VALUES (5, (SELECT MAX(price) FROM item) + 1, NULL)
+         => ERROR 1093 You can't specify target table 'item' for update in FROM clause
+         INSERT INTO item VALUES (5, (SELECT m FROM (SELECT MAX(price) AS m FROM item) AS d) + 1, (SELECT id FROM kind WHERE name = 'ink')), (6, 1, NULL)
          => ok 2
          SELECT * FROM item WHERE id > 4 ORDER BY id
          => 5|41|2;6|1|NULL

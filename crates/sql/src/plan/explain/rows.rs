@@ -64,6 +64,7 @@ pub(super) fn rows(plan: &Plan) -> Result<ExplainPlan, SqlError> {
         | Plan::Set(_)
         | Plan::SetQuery(_)
         | Plan::Explain(_)
+        | Plan::CreateView(_)
         | Plan::Other(_) => {
             return Err(not_shown());
         }

@@ -43,6 +43,7 @@ pub(super) fn tree(plan: &Plan) -> Result<String, SqlError> {
         | Plan::Set(_)
         | Plan::SetQuery(_)
         | Plan::Explain(_)
+        | Plan::CreateView(_)
         | Plan::Other(_) => {
             return Err(not_shown());
         }

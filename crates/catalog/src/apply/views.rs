@@ -1,0 +1,64 @@
+//! Views come, change and go.
+
+use super::{check_name, check_table_count, exists, next_id, refuse};
+use crate::{Catalog, ChangeError, ChangeErrorKind, PutWay, ViewDef};
+use alloc::format;
+use lats_base::{TableId, limits};
+
+pub(super) fn put(catalog: &mut Catalog, view: &ViewDef, way: PutWay) -> Result<(), ChangeError> {
+    if !catalog.has_database(&view.database) {
+        let message = format!("Unknown database '{}'", view.database);
+        return refuse(ChangeErrorKind::DatabaseUnknown, message);
+    }
+    let (database, name) = (&view.database, &view.name);
+    let old = catalog.view(database, name).map(|found| found.id);
+    let is_table = catalog.table(database, name).is_some();
+    match way {
+        PutWay::New if is_table || old.is_some() => return exists(name),
+        PutWay::NewOrReplace | PutWay::Replace if is_table => return no_view(database, name),
+        PutWay::Replace if old.is_none() => return super::missing(database, name),
+        _ => {}
+    }
+    check(view)?;
+    if old.is_none() {
+        check_table_count(catalog, 1)?;
+    }
+    if let Some(id) = old {
+        catalog.views.remove(&id);
+    }
+    let id = next_id(catalog);
+    catalog.views.insert(id, ViewDef { id, ..view.clone() });
+    Ok(())
+}
+
+fn check(view: &ViewDef) -> Result<(), ChangeError> {
+    check_name(&view.name)?;
+    view.columns.iter().try_for_each(|name| check_name(name))?;
+    if view.columns.len() > limits::COLUMNS_MAX {
+        let message = format!("a view has at most {} columns", limits::COLUMNS_MAX);
+        return refuse(ChangeErrorKind::NotSupported, message);
+    }
+    Ok(())
+}
+
+pub(super) fn drop(
+    catalog: &mut Catalog,
+    database: &str,
+    name: &str,
+    if_exists: bool,
+) -> Result<(), ChangeError> {
+    let found: Option<TableId> = catalog.view(database, name).map(|view| view.id);
+    match found {
+        Some(id) => {
+            catalog.views.remove(&id);
+            Ok(())
+        }
+        None if catalog.table(database, name).is_some() => no_view(database, name),
+        None if if_exists => Ok(()),
+        None => super::missing(database, name),
+    }
+}
+
+fn no_view(database: &str, name: &str) -> Result<(), ChangeError> {
+    refuse(ChangeErrorKind::WrongObject, format!("'{database}.{name}' is not VIEW"))
+}

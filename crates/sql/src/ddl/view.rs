@@ -1,0 +1,72 @@
+//! CREATE, ALTER and DROP VIEW.
+
+use super::{not_unique, place};
+use crate::error::{self, Failure};
+use crate::plan::view::CreateViewPlan;
+use crate::session::{Done, Outcome, Session};
+use crate::store::Store;
+use crate::table::check_not_system;
+use lats_catalog::{Change, ViewDef};
+use lats_mysql_syntax::Tree;
+use lats_mysql_syntax::tree::TableName;
+
+impl<S: Store> Session<S> {
+    pub(crate) async fn create_view(&mut self, plan: &CreateViewPlan) -> Result<Outcome, Failure> {
+        self.check_writable()?;
+        self.commit().await?;
+        let own = || (self.client.user.clone(), self.client.host.clone());
+        let shown = |name: &str| self.variables.get(name).to_display();
+        let view = ViewDef {
+            definer: plan.definer.clone().unwrap_or_else(own),
+            sql_mode: shown("sql_mode"),
+            character_set: (shown("character_set_client"), shown("collation_connection")),
+            ..plan.def.clone()
+        };
+        let outcome = self.change(Change::PutView { view, way: plan.way }, false).await?;
+        self.add_warnings(plan.warnings.clone());
+        if self.variables.wants_disk() {
+            self.shared.store.all_durable().await?;
+        }
+        Ok(outcome)
+    }
+
+    pub(super) async fn drop_views(
+        &mut self,
+        tree: &Tree,
+        names: &[TableName],
+        if_exists: bool,
+    ) -> Result<Outcome, Failure> {
+        let mut views = Vec::with_capacity(names.len());
+        for name in names {
+            let place = place(tree, name, self.database.as_deref())?;
+            if views.contains(&place) {
+                return Err(not_unique(&place.1).into());
+            }
+            check_not_system(&place.0)?;
+            views.push(place);
+        }
+        let catalog = self.shared.store.catalog();
+        let mut missing: Vec<String> = Vec::new();
+        let mut wrong = Vec::new();
+        for (database, name) in &views {
+            if catalog.table(database, name).is_some() {
+                wrong.push(error::wrong_object(database, name, "VIEW"));
+            } else if catalog.view(database, name).is_none() {
+                missing.push(format!("{database}.{name}"));
+            }
+        }
+        let unknown = |names: &str| error::make(1051, "42S02", &format!("Unknown table '{names}'"));
+        if if_exists {
+            views.retain(|(database, name)| catalog.view(database, name).is_some());
+            self.add_warnings(missing.iter().map(|name| unknown(name)).chain(wrong).collect());
+        } else if let Some(first) = wrong.into_iter().next() {
+            return Err(first.into());
+        } else if !missing.is_empty() {
+            return Err(unknown(&missing.join(",")).into());
+        }
+        for (database, name) in views {
+            self.change(Change::DropView { database, name, if_exists }, true).await?;
+        }
+        Ok(Done::nothing())
+    }
+}

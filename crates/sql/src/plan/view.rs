@@ -1,0 +1,185 @@
+//! CREATE VIEW and ALTER VIEW: the query is looked at, and written down with full names.
+
+use crate::bind::query::BoundQuery;
+use crate::bind::view::{could_merge, top_selects};
+use crate::bind::{Binder, scope::same_name};
+use crate::ddl::place;
+use crate::error;
+use crate::syntax::{Context, name, optional_name};
+use crate::table::check_not_system;
+use crate::views::View;
+use lats_catalog::{CheckOption, PutWay, ViewAlgorithm, ViewDef, ViewSecurity};
+use lats_mysql_syntax::Keyword as K;
+use lats_mysql_syntax::print::canonical::{Resolved, canonical};
+use lats_mysql_syntax::tree::{self, Account, Body, CreateView, Expr, QueryId, Tree};
+use lats_values::SqlError;
+
+/// A view that is to be made.
+#[derive(Debug)]
+pub struct CreateViewPlan {
+    /// The view; what the session knows is still missing.
+    pub def: ViewDef,
+    /// What may stand under its name.
+    pub way: PutWay,
+    /// Its DEFINER, if it is not whoever makes it.
+    pub definer: Option<(String, String)>,
+    /// What is to be warned about.
+    pub warnings: Vec<SqlError>,
+}
+
+/// Plans a CREATE VIEW or ALTER VIEW.
+///
+/// # Errors
+/// What MySQL says, or 1235.
+pub fn plan_create(create: &CreateView, context: &Context<'_>) -> Result<CreateViewPlan, SqlError> {
+    let tree = context.tree();
+    refuse_values_from_outside(tree)?;
+    refuse_into(tree, create.query)?;
+    let (database, view) = place(tree, &create.view, context.database)?;
+    check_not_system(&database)?;
+    if !context.catalog.has_database(&database) {
+        return Err(error::unknown_database(&database));
+    }
+    let way = match (create.is_alter, create.or_replace) {
+        (true, _) => PutWay::Replace,
+        (false, true) => PutWay::NewOrReplace,
+        (false, false) => PutWay::New,
+    };
+    // What is replaced cannot be a part of itself.
+    if way != PutWay::New && context.views.get(&database, &view).is_some() {
+        return Err(error::unknown_table(&database, &view));
+    }
+    let mut def = ViewDef::new(&database, &view, "");
+    for column in &create.columns {
+        def.columns.push(column_name(name(tree, *column)?)?.to_owned());
+    }
+    let mut binder = Binder::new(context);
+    binder.take_notes();
+    let bound = binder.bind_query(create.query, 0)?;
+    check_names(&def, &bound)?;
+    let mut warnings = Vec::new();
+    def.algorithm = match create.algorithm {
+        K::TEMPTABLE => ViewAlgorithm::TempTable,
+        K::MERGE if could_merge(tree, create.query, &bound) => ViewAlgorithm::Merge,
+        K::MERGE => {
+            let text =
+                "View merge algorithm can't be used here for now (assumed undefined algorithm)";
+            warnings.push(error::make(1354, "HY000", text));
+            ViewAlgorithm::Undefined
+        }
+        _ => ViewAlgorithm::Undefined,
+    };
+    if create.security == K::INVOKER {
+        def.security = ViewSecurity::Invoker;
+    }
+    def.check = match create.check {
+        tree::CheckOption::None => CheckOption::None,
+        tree::CheckOption::Local => CheckOption::Local,
+        tree::CheckOption::Cascaded => CheckOption::Cascaded,
+    };
+    let mut resolved = binder.notes.take().map(|notes| notes.resolved).unwrap_or_default();
+    name_items(tree, create.query, &mut resolved)?;
+    let text = canonical(tree, create.query, &resolved, None);
+    def.query = String::from_utf8(text)
+        .map_err(|_| error::not_supported("texts in views that are no utf8mb4"))?;
+    check_written(&def, context)?;
+    Ok(CreateViewPlan { def, way, definer: definer(create, tree)?, warnings })
+}
+
+/// 1351: a view's query is the same for everybody.
+fn refuse_values_from_outside(tree: &Tree) -> Result<(), SqlError> {
+    let is_outside = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::UserVariable(_)
+                | Expr::SystemVariable { .. }
+                | Expr::Assign { .. }
+                | Expr::Parameter(_)
+        )
+    };
+    match tree.all_exprs().any(is_outside) {
+        true => Err(error::make(1351, "HY000", "View's SELECT contains a variable or parameter")),
+        false => Ok(()),
+    }
+}
+
+fn refuse_into(tree: &Tree, id: QueryId) -> Result<(), SqlError> {
+    let query = tree.query(id);
+    let inner = match tree.body(query.body) {
+        Body::Select(select) => select.into.is_some(),
+        _ => false,
+    };
+    if query.into.is_some() || inner {
+        return Err(error::make(1350, "HY000", "View's SELECT contains a 'INTO' clause"));
+    }
+    Ok(())
+}
+
+/// A name that somebody has given to a column.
+fn column_name(name: &str) -> Result<&str, SqlError> {
+    if name.is_empty() || name.ends_with(' ') {
+        return Err(error::make(1166, "42000", &format!("Incorrect column name '{name}'")));
+    }
+    Ok(name)
+}
+
+/// The columns' names, which must differ.
+fn check_names(def: &ViewDef, bound: &BoundQuery) -> Result<(), SqlError> {
+    if !def.columns.is_empty() && def.columns.len() != bound.outputs.len() {
+        let text = "In definition of view, derived table or common table expression, SELECT list and column names list have \
+                    different column counts";
+        return Err(error::make(1353, "HY000", text));
+    }
+    let names: Vec<&str> = match def.columns.as_slice() {
+        [] => bound.outputs.iter().map(|(_, name)| name.as_str()).collect(),
+        given => given.iter().map(String::as_str).collect(),
+    };
+    for (at, name) in names.iter().enumerate() {
+        if names[..at].iter().any(|other| same_name(other, name)) {
+            let text = format!("Duplicate column name '{name}'");
+            return Err(error::make(1060, "42S21", &text));
+        }
+    }
+    Ok(())
+}
+
+/// Columns whose text makes no name are numbered.
+fn name_items(tree: &Tree, query: QueryId, resolved: &mut Resolved) -> Result<(), SqlError> {
+    for select in top_selects(tree, query) {
+        for (item, number) in select.items.iter().zip(1u32..) {
+            if let Some(alias) = optional_name(tree, item.alias)? {
+                column_name(alias)?;
+                continue;
+            }
+            let Some(name) = resolved.names.get_mut(&item.value) else { continue };
+            let too_long = name.chars().count() > lats_base::limits::NAME_CHARS_MAX;
+            if too_long || name.is_empty() || name.starts_with(' ') || name.ends_with(' ') {
+                *name = format!("Name_exp_{number}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What was written down is read again as it will be; 1368 if it is to check rows that nobody can change.
+fn check_written(def: &ViewDef, context: &Context<'_>) -> Result<(), SqlError> {
+    let view = View::new(def);
+    let mut binder = Binder::new(context);
+    binder.view(&view, &def.name)?;
+    let merged = binder.views.last().and_then(|view| view.merged.as_ref());
+    if def.check != CheckOption::None && !merged.is_some_and(|merged| merged.takes_check) {
+        let text = format!("CHECK OPTION on non-updatable view '{}.{}'", def.database, def.name);
+        return Err(error::make(1368, "HY000", &text));
+    }
+    Ok(())
+}
+
+fn definer(create: &CreateView, tree: &Tree) -> Result<Option<(String, String)>, SqlError> {
+    match create.definer {
+        None | Some(Account::Current) => Ok(None),
+        Some(Account::Name { user, host }) => {
+            let host = optional_name(tree, host)?.unwrap_or("%");
+            Ok(Some((name(tree, user)?.to_owned(), host.to_owned())))
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What SHOW tells of views.
+
+use super::tables::quoted;
+use crate::bind::Binder;
+use crate::error;
+use crate::session::Session;
+use crate::store::Store;
+use crate::views::{View, Views};
+use lats_catalog::{
+    Catalog, CheckOption, ColumnDef, DefaultValue, ViewAlgorithm, ViewDef, ViewSecurity,
+};
+use lats_mysql_syntax::print::canonical::{Resolved, canonical};
+use lats_mysql_syntax::{Mode, Tree};
+use lats_values::{ColumnType, SqlError, TypeKind, Value};
+
+impl<S: Store> Session<S> {
+    /// The columns that a view has now, with the defaults that MySQL shows.
+    ///
+    /// # Errors
+    /// 1356 if what it names is gone.
+    pub(crate) fn columns_of_view(
+        &self,
+        catalog: &Catalog,
+        view: &ViewDef,
+    ) -> Result<Vec<ColumnDef>, SqlError> {
+        let views = Views::of_one(catalog, &view.database, &view.name)?;
+        let nothing = crate::syntax::parse(b"SELECT 1", Mode::default())?;
+        let context = self.context(catalog, Some(&view.database), (b"", &nothing), &views);
+        let mut binder = Binder::new(&context);
+        let found = views.get(&view.database, &view.name);
+        let found = found.ok_or_else(|| error::unknown_table(&view.database, &view.name))?;
+        binder.view(found, &view.name)?;
+        let used = binder.views.pop().ok_or_else(|| error::internal("a view was expected"))?;
+        let columns = used.columns.iter().map(|(name, id)| {
+            let column_type = binder.type_of(&id.scalar());
+            let origin = binder.columns.get(id.0 as usize).and_then(|column| column.origin);
+            let of = origin.and_then(|origin| {
+                let table = &binder.sources.get(origin.source.0 as usize)?.table;
+                table.def.columns.get(usize::from(origin.position))
+            });
+            column(name, column_type, of)
+        });
+        Ok(columns.collect())
+    }
+}
+
+/// A column of a view: the default is that of the table's column, or what the type has for one that is never NULL.
+fn column(name: &str, column_type: ColumnType, of: Option<&ColumnDef>) -> ColumnDef {
+    let default = match of {
+        Some(of) => of.default.clone(),
+        None if column_type.nullable => DefaultValue::None,
+        None => DefaultValue::Literal(implicit(&column_type)),
+    };
+    ColumnDef { default, ..ColumnDef::new(name, column_type) }
+}
+
+fn implicit(column_type: &ColumnType) -> Value {
+    let fraction = |digits: u8| match digits {
+        0 => String::new(),
+        digits => format!(".{}", "0".repeat(usize::from(digits))),
+    };
+    Value::text(&match column_type.kind {
+        TypeKind::Date => "0000-00-00".to_owned(),
+        TypeKind::Time { fsp } => format!("00:00:00{}", fraction(fsp)),
+        TypeKind::DateTime { fsp } | TypeKind::Timestamp { fsp } => {
+            format!("0000-00-00 00:00:00{}", fraction(fsp))
+        }
+        TypeKind::Year => "0000".to_owned(),
+        TypeKind::Decimal { scale, .. } => format!("0{}", fraction(scale)),
+        kind if kind.is_text() || kind.is_bytes() => String::new(),
+        _ => "0".to_owned(),
+    })
+}
+
+/// The row of SHOW CREATE VIEW.
+pub(super) fn show_create(view: &ViewDef, current: Option<&str>) -> Vec<Value> {
+    let (set, collation) = &view.character_set;
+    let text = statement(view, current);
+    vec![Value::text(&view.name), Value::text(&text), Value::text(set), Value::text(collation)]
+}
+
+/// The statement that makes the view again. In its own database, names stand without it.
+fn statement(view: &ViewDef, current: Option<&str>) -> String {
+    let is_here = current == Some(view.database.as_str());
+    let place = match is_here {
+        true => quoted(&view.name),
+        false => format!("{}.{}", quoted(&view.database), quoted(&view.name)),
+    };
+    let columns = match view.columns.as_slice() {
+        [] => String::new(),
+        names => {
+            let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+            format!(" ({})", names.join(","))
+        }
+    };
+    let hidden = is_here.then_some(view.database.as_str());
+    format!(
+        "CREATE ALGORITHM={} DEFINER={}@{} SQL SECURITY {} VIEW {place}{columns} AS {}{}",
+        algorithm(view.algorithm),
+        quoted(&view.definer.0),
+        quoted(&view.definer.1),
+        security(view.security),
+        query(view, hidden),
+        match view.check {
+            CheckOption::None => "",
+            CheckOption::Local => " WITH LOCAL CHECK OPTION",
+            CheckOption::Cascaded => " WITH CASCADED CHECK OPTION",
+        }
+    )
+}
+
+fn algorithm(of: ViewAlgorithm) -> &'static str {
+    match of {
+        ViewAlgorithm::Undefined => "UNDEFINED",
+        ViewAlgorithm::Merge => "MERGE",
+        ViewAlgorithm::TempTable => "TEMPTABLE",
+    }
+}
+
+fn security(of: ViewSecurity) -> &'static str {
+    match of {
+        ViewSecurity::Definer => "DEFINER",
+        ViewSecurity::Invoker => "INVOKER",
+    }
+}
+
+/// The text of a view's query; a database may be left out where all tables are in it.
+fn query(view: &ViewDef, hidden: Option<&str>) -> String {
+    let (Some(hidden), Some((parsed, id))) = (hidden, View::new(view).query) else {
+        return view.query.clone();
+    };
+    if !is_all_in(&parsed.tree, hidden) {
+        return view.query.clone();
+    }
+    let text = canonical(&parsed.tree, id, &Resolved::default(), Some(hidden));
+    String::from_utf8(text).unwrap_or_else(|_| view.query.clone())
+}
+
+/// True if no table of a query is in another database.
+fn is_all_in(tree: &Tree, database: &str) -> bool {
+    let mut names = tree.table_names();
+    names.all(|name| name.schema.is_none() || tree.text(name.schema) == database.as_bytes())
+}
