@@ -156,14 +156,17 @@ def with_two(args, cluster, folder, chooser):
     ports = [args.sql_port, args.sql_port + 1]
     prepare(ports[0])
     fill_odd(connect(ports[0]))
+    connect(ports[0]).query("CREATE VIEW later AS SELECT name FROM odd WHERE name > 'name 5' WITH CHECK OPTION")
+    shown = connect(ports[0]).query("SHOW CREATE VIEW later")
     expected, began = content(ports[0]), time.monotonic()
     ledger, before = backup_under_load(args, cluster, ports, folder, False)
     expect(run(args.binary, "backup", "verify", folder), 0, "it is whole")
     refused(args, cluster, folder)
     damage(args, folder, chooser)
     with Cluster(args.binary, args.sql_port + 50, "--nodes", "4") as other, other.undisturbed():
-        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder), 0, "restored 5 tables")
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder), 0, "restored 5 tables and 1 views")
         there = connect(args.sql_port + 52)
+        assert there.query("SHOW CREATE VIEW later") == shown and there.query("SELECT name FROM later"), "the view is another one"
         assert content(args.sql_port + 52) == expected, "the rows are others"
         check_bank(args.sql_port + 52, ledger, before, began)
         assert there.query("SHOW TABLES FROM empty_one") == [["nothing"]]

@@ -1,5 +1,6 @@
 //! Changes of the catalog: what each does, and why one is refused.
 
+mod rename;
 mod views;
 
 use crate::{
@@ -70,6 +71,7 @@ pub(crate) fn apply(
         Change::DropView { database, name, if_exists } => {
             views::drop(catalog, database, name, *if_exists)
         }
+        Change::Rename { pairs } => rename::rename(catalog, pairs),
     }?;
     catalog.version += 1;
     Ok(())

@@ -252,7 +252,15 @@ pub enum Change {
         /// Do nothing if it is missing.
         if_exists: bool,
     },
+    /// RENAME TABLE, of tables and views.
+    Rename {
+        /// What it is called, and what it is to be called, one after the other; all or none.
+        pairs: Vec<(Place, Place)>,
+    },
 }
+
+/// A database, and a table or view in it.
+pub type Place = (String, String);
 
 /// What stands under the name of a view that is put into the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -301,6 +309,8 @@ pub enum ChangeErrorKind {
     NodeGroupLost,
     /// A table where a view is meant, or the other way round (MySQL 1347).
     WrongObject,
+    /// A view into another database (MySQL 1450).
+    SchemaChange,
 }
 
 impl TableDef {

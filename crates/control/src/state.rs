@@ -425,6 +425,7 @@ impl ControlState {
                 | Change::SetDurability { .. }
                 | Change::PutView { .. }
                 | Change::DropView { .. }
+                | Change::Rename { .. }
         );
         match self.view.lost_groups().next() {
             Some((number, group)) if !needs_no_group => Err(ChangeError {

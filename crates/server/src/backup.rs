@@ -158,9 +158,13 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
         for (table, rows) in &restored.tables {
             say!("  {table}: {rows} rows");
         }
+        for view in &restored.views {
+            say!("  {view}: a view");
+        }
         let (tables, epoch) = (restored.tables.len(), restored.epoch);
         let seconds = began.elapsed().as_secs_f64();
-        say!("latsdb: restored {tables} tables as of epoch {epoch} in {seconds:.1} s");
+        let views = and_views(restored.views.len());
+        say!("latsdb: restored {tables} tables{views} as of epoch {epoch} in {seconds:.1} s");
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -273,7 +277,12 @@ fn contents(manifest: &Manifest) -> String {
     let rows = manifest.tables.iter().fold(0, |all: u64, table| all.saturating_add(table.rows));
     // The cluster's own table is not counted.
     let tables = manifest.tables.len().saturating_sub(1);
-    format!("{tables} tables with {rows} rows as of epoch {}", manifest.epoch)
+    let views = and_views(manifest.catalog.views.len());
+    format!("{tables} tables with {rows} rows{views} as of epoch {}", manifest.epoch)
+}
+
+fn and_views(count: usize) -> String {
+    if count == 0 { String::new() } else { format!(" and {count} views") }
 }
 
 /// Does the work, and says every second how far it is.

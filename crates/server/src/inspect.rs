@@ -128,6 +128,9 @@ fn show_manifest(file: &Path) -> Result<bool, BackupError> {
         let name = def.map(|def| format!("{}.{}", def.database, def.name)).unwrap_or_default();
         say!("  table {table}: {name}, {rows} rows, {bytes} bytes");
     }
+    for view in manifest.catalog.views.values() {
+        say!("  view {}: {}.{}", view.id, view.database, view.name);
+    }
     for PartEntry { number, blocks, .. } in &manifest.parts {
         say!("  part {number}: {blocks} blocks");
     }

@@ -53,6 +53,7 @@ impl<S: Store> Session<S> {
                 self.drop_views(tree, views, *if_exists).await
             }
             Statement::Truncate(table) => self.truncate(tree, table).await,
+            Statement::RenameTables(pairs) => self.rename_tables(tree, pairs).await,
             _ => Err(error::internal("a statement that nobody runs").into()),
         }?;
         if self.variables.wants_disk() {
@@ -202,6 +203,23 @@ impl<S: Store> Session<S> {
             self.change(Change::DropTable { database, name, if_exists }, true).await?;
         }
         Ok(Done::nothing())
+    }
+
+    /// RENAME TABLE: tables and views.
+    async fn rename_tables(
+        &mut self,
+        tree: &Tree,
+        pairs: &[(TableName, TableName)],
+    ) -> Result<Outcome, Failure> {
+        let mut places = Vec::with_capacity(pairs.len());
+        for (from, to) in pairs {
+            let from = place(tree, from, self.database.as_deref())?;
+            let to = place(tree, to, self.database.as_deref())?;
+            check_not_system(&from.0)?;
+            check_not_system(&to.0)?;
+            places.push((from, to));
+        }
+        self.change(Change::Rename { pairs: places }, false).await
     }
 
     async fn truncate(&mut self, tree: &Tree, table: &TableName) -> Result<Outcome, Failure> {

@@ -287,6 +287,7 @@ pub fn change_error(error: &ChangeError, dropping: bool) -> SqlError {
         ChangeErrorKind::CommentTooLong => (1628, "HY000"),
         ChangeErrorKind::NodeGroupLost => (1296, "HY000"),
         ChangeErrorKind::WrongObject => (1347, "HY000"),
+        ChangeErrorKind::SchemaChange => (1450, "HY000"),
     };
     make(errno, state, &error.message)
 }

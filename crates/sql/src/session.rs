@@ -540,7 +540,10 @@ impl<S: Store> Session<S> {
             let literals = literals.as_ref().filter(|_| template.is_some());
             let prepared = match template.map_or_else(|| self.lookup(text, id), Ok) {
                 Ok(prepared) => prepared,
-                Err(error) => return Err(self.fail(error.into()).await),
+                Err(error) => {
+                    self.commit_before_definition(text, &error).await?;
+                    return Err(self.fail(error.into()).await);
+                }
             };
             let prepared = match self.typed(prepared, (text, id), parameters) {
                 Ok(prepared) => prepared,

@@ -145,12 +145,13 @@ impl Canonical<'_> {
 
     fn with(&mut self, with: &With) {
         self.raw(if with.is_recursive { "with recursive " } else { "with " });
-        self.commas(&with.tables, |printer, table| {
-            printer.name(table.name);
-            printer.names_in_parentheses(&table.columns);
-            printer.raw(" as ");
-            printer.query_in_parentheses(table.query, true);
-        });
+        for (at, table) in with.tables.iter().enumerate() {
+            self.raw(if at > 0 { ", " } else { "" });
+            self.name(table.name);
+            self.names_in_parentheses(&table.columns);
+            self.raw(" as ");
+            self.query_in_parentheses(table.query, true);
+        }
         self.raw(" ");
     }
 
@@ -389,20 +390,18 @@ impl Canonical<'_> {
                 self.expr(*condition);
                 self.raw(")");
             }
-            (_, Some(pairs)) => self.on_pairs(pairs),
+            (_, Some(pairs)) if !pairs.is_empty() => self.on_pairs(pairs),
             (JoinCondition::Using(names), None) => {
                 self.raw(" using");
                 self.names_in_parentheses(names);
             }
-            (JoinCondition::None, None) => {}
+            // NATURAL, without a column that both sides have.
+            _ => self.raw(if word == " left join " { " on(true)" } else { "" }),
         }
         self.raw(")");
     }
 
     fn on_pairs(&mut self, pairs: &[(Qualified, Qualified)]) {
-        if pairs.is_empty() {
-            return;
-        }
         self.raw(if pairs.len() > 1 { " on((" } else { " on(" });
         for (at, (left, right)) in pairs.iter().enumerate() {
             self.raw(if at > 0 { " and (" } else { "(" });

@@ -118,6 +118,9 @@ impl Binder<'_> {
         self.note_table(table, &database, &name, &alias);
         let views = self.context.views;
         if let Some(view) = views.get(&database, &name) {
+            if let Some(index) = hints.iter().find_map(|hint| hint.indexes.first()) {
+                return Err(no_key(self.name(*index)?, &name));
+            }
             return self.view(view, &alias);
         }
         let found = Arc::new(Table::new(find(self.context.catalog, &database, &name)?));
@@ -140,8 +143,7 @@ impl Binder<'_> {
                 let known = name.eq_ignore_ascii_case("PRIMARY")
                     || table.def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(name));
                 if !known {
-                    let text = format!("Key '{name}' doesn't exist in table '{}'", table.def.name);
-                    return Err(error::make(1176, "42000", &text));
+                    return Err(no_key(name, &table.def.name));
                 }
                 indexes.push(name.to_owned());
             }
@@ -345,6 +347,10 @@ impl Binder<'_> {
         let on = super::balanced(terms, lats_values::BinaryOp::And);
         Ok((Scope { tables, visible }, on))
     }
+}
+
+fn no_key(name: &str, table: &str) -> SqlError {
+    error::make(1176, "42000", &format!("Key '{name}' doesn't exist in table '{table}'"))
 }
 
 /// The names that both sides have.

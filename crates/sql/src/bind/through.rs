@@ -7,6 +7,20 @@ use crate::error;
 use lats_catalog::CheckOption;
 use lats_engine::ir::{ColumnId, Scalar, SourceId};
 use lats_values::{Expr, SqlError};
+use std::cell::Cell;
+
+/// Parts that the values of views' columns may have together, in the place of their names.
+const EXPANDED_MAX: usize = 4_096;
+
+/// How many parts an expression has.
+fn parts_of(expr: &Expr) -> usize {
+    let (mut count, mut open) = (0, vec![expr]);
+    while let Some(part) = open.pop() {
+        count += 1;
+        open.extend(crate::expr::children(part));
+    }
+    count
+}
 
 /// 1288.
 pub fn not_updatable(alias: &str, verb: &str) -> SqlError {
@@ -129,7 +143,23 @@ impl Binder<'_> {
     }
 
     /// The expression with the values of views' columns in the place of these columns.
-    pub fn expanded(&self, expr: &Expr) -> Expr {
+    ///
+    /// # Errors
+    /// 1235 if it becomes too long: it doubles with each view that names a column twice.
+    pub fn expanded(&self, expr: &Expr) -> Result<Expr, SqlError> {
+        if self.views.is_empty() {
+            return Ok(expr.clone());
+        }
+        let left = Cell::new(Some(EXPANDED_MAX));
+        let expanded = self.expand(expr, &left);
+        match left.get() {
+            Some(_) => Ok(expanded),
+            None => Err(error::not_supported("changes through views whose columns are that long")),
+        }
+    }
+
+    /// Stops where no parts are left.
+    fn expand(&self, expr: &Expr, left: &Cell<Option<usize>>) -> Expr {
         crate::expr::map_columns(expr, &|number| {
             let value = self.views.iter().find_map(|view| {
                 let merged = view.merged.as_ref()?;
@@ -137,7 +167,9 @@ impl Binder<'_> {
                 let (_, value) = both.find(|((_, id), _)| id.0 == number)?;
                 (*value != Expr::Column(number)).then_some(value)
             })?;
-            Some(self.expanded(value))
+            left.set(left.get().and_then(|left| left.checked_sub(parts_of(value))));
+            left.get()?;
+            Some(self.expand(value, left))
         })
     }
 

@@ -76,6 +76,7 @@ impl<S: Store> Session<S> {
             strict: duplicates != K::IGNORE,
             view: None,
             check: None,
+            tells_ids: true,
             table,
         };
         match self.insert(&plan, externals, None).await? {

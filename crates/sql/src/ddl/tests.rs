@@ -16,6 +16,9 @@ fn a_definition_commits_before_it_is_tried() {
         "DROP DATABASE nosuch",
         "DROP VIEW v",
         "CREATE VIEW t AS SELECT 1",
+        "CREATE VIEW v AS SELECT nosuch FROM t",
+        "CREATE TABLE u AS SELECT nosuch FROM t",
+        "RENAME TABLE nosuch TO u",
     ];
     for definition in definitions {
         let mut desk = Desk::new();

@@ -8,7 +8,8 @@ use crate::store::Store;
 use crate::table::check_not_system;
 use lats_catalog::{Change, ViewDef};
 use lats_mysql_syntax::Tree;
-use lats_mysql_syntax::tree::TableName;
+use lats_mysql_syntax::tree::{Statement, TableName};
+use lats_values::SqlError;
 
 impl<S: Store> Session<S> {
     pub(crate) async fn create_view(&mut self, plan: &CreateViewPlan) -> Result<Outcome, Failure> {
@@ -28,6 +29,23 @@ impl<S: Store> Session<S> {
             self.shared.store.all_durable().await?;
         }
         Ok(outcome)
+    }
+
+    /// Definitions commit what was done before them, also if their query is wrong.
+    pub(crate) async fn commit_before_definition(
+        &mut self,
+        text: &[u8],
+        error: &SqlError,
+    ) -> Result<(), Failure> {
+        // What cannot be read, and what LatsDB does not have, leaves the transaction as it is.
+        if matches!(error.errno, 1064 | 1235) || self.check_writable().is_err() {
+            return Ok(());
+        }
+        let parsed = crate::syntax::parse(text, self.syntax_mode());
+        let defines = parsed.is_ok_and(|parsed| {
+            matches!(parsed.statement, Statement::CreateView(_) | Statement::CreateTable(_))
+        });
+        if defines { self.commit().await } else { Ok(()) }
     }
 
     pub(super) async fn drop_views(

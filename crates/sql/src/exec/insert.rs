@@ -81,7 +81,7 @@ impl<S: Store> Session<S> {
         let ids = Ids {
             column: (0u16..)
                 .zip(&table.def.columns)
-                .find(|(_, c)| c.auto_increment)
+                .find(|(_, c)| c.auto_increment && plan.tells_ids)
                 .map(|(at, _)| at),
             generated,
             ..Ids::default()

@@ -218,23 +218,20 @@ fn finish(
             let table = Arc::clone(&binder.source(target.source).table);
             let of_row = !several;
             let first = binder.source(target.source).first;
-            let assignments = target
-                .assignments
-                .into_iter()
-                .map(|(column, value, place)| {
-                    let number = table.types[usize::from(column)].kind.is_number();
-                    let value = binder.expanded(&value);
-                    let is_own = of_row && uses_only(&value, first, table.types.len());
-                    let value = match is_own {
-                        true => NewValue::OfRow(hex_beside(renumbered(&value, first), number)),
-                        false => NewValue::Found(place),
-                    };
-                    (column, value)
-                })
-                .collect();
-            Target { table, first: target.first, assignments, check: target.check }
+            let mut assignments = Vec::with_capacity(target.assignments.len());
+            for (column, value, place) in target.assignments {
+                let number = table.types[usize::from(column)].kind.is_number();
+                let value = binder.expanded(&value)?;
+                let is_own = of_row && uses_only(&value, first, table.types.len());
+                let value = match is_own {
+                    true => NewValue::OfRow(hex_beside(renumbered(&value, first), number)),
+                    false => NewValue::Found(place),
+                };
+                assignments.push((column, value));
+            }
+            Ok(Target { table, first: target.first, assignments, check: target.check })
         })
-        .collect();
+        .collect::<Result<_, SqlError>>()?;
     let mut query = query::finish(query, &mut binder)?;
     let specs: Vec<SourceId> = query.plan.sources.iter().map(|spec| spec.source).collect();
     for (source, spec) in query.sources.iter_mut().zip(specs) {

@@ -49,7 +49,7 @@ impl Check {
         let Some(last) = binder.views.len().checked_sub(1) else { return Ok(None) };
         let (terms, pending) = binder.checks(last, false);
         let Some(condition) = crate::bind::balanced(terms, BinaryOp::And) else { return Ok(None) };
-        let condition = hex_beside(binder.expanded(&condition), true);
+        let condition = hex_beside(binder.expanded(&condition)?, true);
         let used = &binder.views[last];
         let first_column = used.first_column;
         let target = used.merged.as_ref().and_then(|merged| merged.bases.get(base).copied());
@@ -64,7 +64,7 @@ impl Check {
             return Ok(Some(Self { view, externals: binder.externals, kind, others: Vec::new() }));
         }
         let mut inputs = Inputs { own, others: Vec::new(), items: Vec::new() };
-        let rel = inputs.rows(&mut binder, &condition, pending);
+        let rel = inputs.rows(&mut binder, &condition, pending)?;
         let value = binder.column("", ColumnType::new(TypeKind::BigInt), None);
         let rel = Rel::Extend { input: Box::new(rel), items: vec![(value, condition)] };
         let outputs = vec![(value, String::new())];
@@ -97,7 +97,7 @@ impl Inputs {
         binder: &mut Binder<'_>,
         condition: &Scalar,
         pending: Vec<crate::bind::scope::Pending>,
-    ) -> Rel {
+    ) -> Result<Rel, SqlError> {
         let made: BTreeSet<ColumnId> =
             pending.iter().flat_map(crate::bind::scope::Pending::columns).collect();
         let mut needed = walk::columns_of(condition);
@@ -106,7 +106,7 @@ impl Inputs {
         }
         let mut computed = Vec::new();
         for column in needed.into_iter().filter(|column| !made.contains(column)) {
-            let value = binder.expanded(&column.scalar());
+            let value = binder.expanded(&column.scalar())?;
             if value == column.scalar() {
                 self.take(binder, column);
                 continue;
@@ -121,7 +121,7 @@ impl Inputs {
         if !computed.is_empty() {
             rel = Rel::Extend { input: Box::new(rel), items: computed };
         }
-        Binder::apply(rel, pending)
+        Ok(Binder::apply(rel, pending))
     }
 
     fn take(&mut self, binder: &mut Binder<'_>, column: ColumnId) {

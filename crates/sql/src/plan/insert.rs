@@ -60,6 +60,8 @@ pub struct InsertPlan {
     pub view: Option<(String, String)>,
     /// WITH CHECK OPTION.
     pub check: Option<Check>,
+    /// Generated values are told. Behind a view without their column they are not.
+    pub tells_ids: bool,
 }
 
 impl InsertPlan {
@@ -140,9 +142,20 @@ pub fn plan(
     binder.check_limits()?;
     let strict = context.strict && !insert.is_ignore;
     let parameters = binder.parameters();
+    let tells_ids = target_table.has_ids();
     let Target { view, check, .. } = target_table;
-    let plan =
-        InsertPlan { table, sources, rows, query, names_columns, conflict, strict, view, check };
+    let plan = InsertPlan {
+        table,
+        sources,
+        rows,
+        query,
+        names_columns,
+        conflict,
+        strict,
+        view,
+        check,
+        tells_ids,
+    };
     Ok((plan, binder.externals, parameters))
 }
 

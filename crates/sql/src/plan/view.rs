@@ -1,8 +1,9 @@
 //! CREATE VIEW and ALTER VIEW: the query is looked at, and written down with full names.
 
-use crate::bind::query::BoundQuery;
-use crate::bind::view::{could_merge, top_selects};
-use crate::bind::{Binder, scope::same_name};
+mod names;
+
+use crate::bind::Binder;
+use crate::bind::view::could_merge;
 use crate::ddl::place;
 use crate::error;
 use crate::syntax::{Context, name, optional_name};
@@ -10,9 +11,10 @@ use crate::table::check_not_system;
 use crate::views::View;
 use lats_catalog::{CheckOption, PutWay, ViewAlgorithm, ViewDef, ViewSecurity};
 use lats_mysql_syntax::Keyword as K;
-use lats_mysql_syntax::print::canonical::{Resolved, canonical};
+use lats_mysql_syntax::print::canonical::canonical;
 use lats_mysql_syntax::tree::{self, Account, Body, CreateView, Expr, QueryId, Tree};
 use lats_values::SqlError;
+use names::{check_names, column_name, name_items};
 
 /// A view that is to be made.
 #[derive(Debug)]
@@ -56,7 +58,6 @@ pub fn plan_create(create: &CreateView, context: &Context<'_>) -> Result<CreateV
     let mut binder = Binder::new(context);
     binder.take_notes();
     let bound = binder.bind_query(create.query, 0)?;
-    check_names(&def, &bound)?;
     let mut warnings = Vec::new();
     def.algorithm = match create.algorithm {
         K::TEMPTABLE => ViewAlgorithm::TempTable,
@@ -79,6 +80,7 @@ pub fn plan_create(create: &CreateView, context: &Context<'_>) -> Result<CreateV
     };
     let mut resolved = binder.notes.take().map(|notes| notes.resolved).unwrap_or_default();
     name_items(tree, create.query, &mut resolved)?;
+    check_names(&def, (tree, create.query), &bound, &mut resolved)?;
     let text = canonical(tree, create.query, &resolved, None);
     def.query = String::from_utf8(text)
         .map_err(|_| error::not_supported("texts in views that are no utf8mb4"))?;
@@ -111,52 +113,6 @@ fn refuse_into(tree: &Tree, id: QueryId) -> Result<(), SqlError> {
     };
     if query.into.is_some() || inner {
         return Err(error::make(1350, "HY000", "View's SELECT contains a 'INTO' clause"));
-    }
-    Ok(())
-}
-
-/// A name that somebody has given to a column.
-fn column_name(name: &str) -> Result<&str, SqlError> {
-    if name.is_empty() || name.ends_with(' ') {
-        return Err(error::make(1166, "42000", &format!("Incorrect column name '{name}'")));
-    }
-    Ok(name)
-}
-
-/// The columns' names, which must differ.
-fn check_names(def: &ViewDef, bound: &BoundQuery) -> Result<(), SqlError> {
-    if !def.columns.is_empty() && def.columns.len() != bound.outputs.len() {
-        let text = "In definition of view, derived table or common table expression, SELECT list and column names list have \
-                    different column counts";
-        return Err(error::make(1353, "HY000", text));
-    }
-    let names: Vec<&str> = match def.columns.as_slice() {
-        [] => bound.outputs.iter().map(|(_, name)| name.as_str()).collect(),
-        given => given.iter().map(String::as_str).collect(),
-    };
-    for (at, name) in names.iter().enumerate() {
-        if names[..at].iter().any(|other| same_name(other, name)) {
-            let text = format!("Duplicate column name '{name}'");
-            return Err(error::make(1060, "42S21", &text));
-        }
-    }
-    Ok(())
-}
-
-/// Columns whose text makes no name are numbered.
-fn name_items(tree: &Tree, query: QueryId, resolved: &mut Resolved) -> Result<(), SqlError> {
-    for select in top_selects(tree, query) {
-        for (item, number) in select.items.iter().zip(1u32..) {
-            if let Some(alias) = optional_name(tree, item.alias)? {
-                column_name(alias)?;
-                continue;
-            }
-            let Some(name) = resolved.names.get_mut(&item.value) else { continue };
-            let too_long = name.chars().count() > lats_base::limits::NAME_CHARS_MAX;
-            if too_long || name.is_empty() || name.starts_with(' ') || name.ends_with(' ') {
-                *name = format!("Name_exp_{number}");
-            }
-        }
     }
     Ok(())
 }

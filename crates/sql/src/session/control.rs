@@ -80,10 +80,9 @@ fn refused(statement: &Statement) -> Option<String> {
             return None;
         }
         S::CreateDatabase { .. } | S::DropDatabase { .. } | S::Truncate(_) => return None,
-        S::CreateView(_) | S::DropViews { .. } => return None,
+        S::CreateView(_) | S::DropViews { .. } | S::RenameTables(_) => return None,
         S::AlterTable(_) => "ALTER TABLE",
         S::AlterDatabase { .. } => "ALTER DATABASE",
-        S::RenameTables(_) => "RENAME TABLE",
         S::LockTables(_) => "LOCK TABLES",
         S::LockInstance => "LOCK INSTANCE FOR BACKUP",
         S::SetRole { .. } => "SET ROLE",

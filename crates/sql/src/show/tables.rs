@@ -6,7 +6,7 @@ use crate::session::Session;
 use crate::store::Store;
 use crate::table::find;
 use lats_catalog::{Catalog, ColumnDef, DefaultValue, IndexDef, TableDef};
-use lats_values::{Collation, Value};
+use lats_values::{Collation, SqlError, Value};
 use std::fmt::Write as _;
 
 impl<S: Store> Session<S> {
@@ -64,7 +64,7 @@ impl<S: Store> Session<S> {
             }
             Subject::TableStatus { database } => {
                 known(database)?;
-                show_status(&catalog, database)
+                self.show_status(&catalog, database)
             }
             Subject::Empty { database: Some(database), .. } => {
                 known(database)?;
@@ -72,6 +72,19 @@ impl<S: Store> Session<S> {
             }
             _ => Vec::new(),
         })
+    }
+
+    fn show_status(&self, catalog: &Catalog, database: &str) -> Vec<Vec<Value>> {
+        let of = catalog.tables.values().filter(|t| t.database == database);
+        let views = catalog.views.values().filter(|v| v.database == database);
+        let mut rows: Vec<(&str, Vec<Value>)> =
+            of.map(|t| (t.name.as_str(), table_status(t))).collect();
+        rows.extend(views.map(|view| {
+            let wrong = self.columns_of_view(catalog, view).err();
+            (view.name.as_str(), view_status(&view.name, wrong.as_ref()))
+        }));
+        rows.sort_unstable_by_key(|(name, _)| *name);
+        rows.into_iter().map(|(_, row)| row).collect()
     }
 }
 
@@ -86,16 +99,6 @@ fn show_tables(catalog: &Catalog, database: &str, full: bool) -> Vec<Vec<Value>>
         false => texts(&[name]),
     };
     names.into_iter().map(row).collect()
-}
-
-fn show_status(catalog: &Catalog, database: &str) -> Vec<Vec<Value>> {
-    let of = catalog.tables.values().filter(|t| t.database == database);
-    let views = catalog.views.values().filter(|v| v.database == database);
-    let mut rows: Vec<(&str, Vec<Value>)> =
-        of.map(|t| (t.name.as_str(), table_status(t))).collect();
-    rows.extend(views.map(|v| (v.name.as_str(), view_status(&v.name))));
-    rows.sort_unstable_by_key(|(name, _)| *name);
-    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 fn create_database(database: &str, if_not_exists: bool) -> String {
@@ -197,10 +200,11 @@ fn table_status(table: &TableDef) -> Vec<Value> {
     row
 }
 
-fn view_status(name: &str) -> Vec<Value> {
+/// What is wrong with a view stands in the place of the comment.
+fn view_status(name: &str, wrong: Option<&SqlError>) -> Vec<Value> {
     let mut row = texts(&[name]);
     row.extend(std::iter::repeat_n(Value::Null, 16));
-    row.push(Value::text("VIEW"));
+    row.push(wrong.map_or_else(|| Value::text("VIEW"), |error| Value::text(&error.message)));
     row
 }
 

@@ -18,19 +18,17 @@ impl Canonical<'_> {
             }
             Expr::In { value, is_not, list } => self.is_in(value, is_not, list),
             Expr::InQuery { value, is_not, query } => {
-                self.raw("(");
-                self.expr(value);
+                self.operand(value);
                 self.raw(if is_not { " not in " } else { " in " });
                 self.query_in_parentheses(query, false);
-                self.raw(")");
             }
             Expr::Between { value, is_not, bounds } => self.between(value, is_not, bounds),
             Expr::Like { value, is_not, pattern } => self.like(value, is_not, pattern),
             Expr::Regexp { value, is_not, pattern } => {
                 self.raw(if is_not { "(not((" } else { "(" });
-                self.expr(value);
+                self.operand(value);
                 self.raw(" regexp ");
-                self.expr(pattern);
+                self.operand(pattern);
                 self.raw(if is_not { ")))" } else { ")" });
             }
             Expr::AddInterval { value, amount, unit, is_minus, .. } => {
@@ -48,9 +46,11 @@ impl Canonical<'_> {
             }
             Expr::Case { operand, whens, otherwise } => self.case(operand, whens, otherwise),
             Expr::Collate { value, collation } => {
-                self.raw("(");
-                self.expr(value);
-                self.raw(" collate ");
+                // It binds more tightly than signs.
+                let is_sign = matches!(self.tree.expr(value), Expr::Unary(..));
+                self.raw(if is_sign { "((" } else { "(" });
+                self.operand(value);
+                self.raw(if is_sign { ") collate " } else { " collate " });
                 self.out.extend_from_slice(self.tree.text(collation));
                 self.raw(")");
             }
@@ -60,6 +60,17 @@ impl Canonical<'_> {
                 }
             }
         }
+    }
+
+    /// What stands beside an operator. Comparisons with subqueries are the only ones without parentheses of their own.
+    fn operand(&mut self, id: ExprId) {
+        let expr = self.tree.expr(id);
+        if !matches!(expr, Expr::InQuery { .. } | Expr::Quantified { .. }) {
+            return self.expr(id);
+        }
+        self.raw("(");
+        self.expr(id);
+        self.raw(")");
     }
 
     fn column(&mut self, id: ExprId, (schema, table, name): (Text, Text, Text)) {
@@ -83,17 +94,23 @@ impl Canonical<'_> {
             Truth::False => "false",
         };
         self.raw("(");
-        self.expr(value);
+        self.operand(value);
         self.raw(if is_not { " is not " } else { " is " });
         self.raw(word);
         self.raw(")");
     }
 
     fn is_in(&mut self, value: ExprId, is_not: bool, list: List) {
+        let list = self.tree.list(list);
         self.raw("(");
-        self.expr(value);
+        self.operand(value);
+        if let [only] = list {
+            self.raw(if is_not { " <> " } else { " = " });
+            self.operand(*only);
+            return self.raw(")");
+        }
         self.raw(if is_not { " not in (" } else { " in (" });
-        self.exprs(list);
+        self.commas(list, |printer, id| printer.expr(*id));
         self.raw("))");
     }
 
@@ -119,7 +136,7 @@ impl Canonical<'_> {
         for (op, _) in &behind {
             self.raw(if *op == BinaryOp::Concat { "concat(" } else { "(" });
         }
-        self.expr(at);
+        self.operand(at);
         for (op, right) in behind.into_iter().rev() {
             match op {
                 BinaryOp::Concat => self.raw(","),
@@ -132,7 +149,7 @@ impl Canonical<'_> {
                     self.raw(" ");
                 }
             }
-            self.expr(right);
+            self.operand(right);
             self.raw(if op == BinaryOp::MemberOf { "))" } else { ")" });
         }
     }
@@ -143,16 +160,19 @@ impl Canonical<'_> {
             UnaryOp::Not | UnaryOp::Bang => self.raw("(not("),
             UnaryOp::Minus => self.raw("-("),
             UnaryOp::BitNot => self.raw("~("),
-            UnaryOp::Binary => self.raw("(binary ("),
+            UnaryOp::Binary => {
+                self.raw("cast(");
+                self.operand(value);
+                return self.raw(" as char charset binary)");
+            }
         }
-        self.expr(value);
-        let is_twice = matches!(op, UnaryOp::Not | UnaryOp::Bang | UnaryOp::Binary);
+        self.operand(value);
+        let is_twice = matches!(op, UnaryOp::Not | UnaryOp::Bang);
         self.raw(if is_twice { "))" } else { ")" });
     }
 
     fn quantified(&mut self, op: BinaryOp, left: ExprId, is_all: bool, query: QueryId) {
-        self.raw("(");
-        self.expr(left);
+        self.operand(left);
         match (op, is_all) {
             (BinaryOp::Equal, false) => self.raw(" in "),
             (BinaryOp::NotEqual, true) => self.raw(" not in "),
@@ -163,27 +183,26 @@ impl Canonical<'_> {
             }
         }
         self.query_in_parentheses(query, false);
-        self.raw(")");
     }
 
     fn between(&mut self, value: ExprId, is_not: bool, bounds: List) {
         let bounds = self.tree.list(bounds);
         self.raw("(");
-        self.expr(value);
+        self.operand(value);
         self.raw(if is_not { " not between " } else { " between " });
         for (at, bound) in bounds.iter().enumerate() {
             self.raw(if at > 0 { " and " } else { "" });
-            self.expr(*bound);
+            self.operand(*bound);
         }
         self.raw(")");
     }
 
     fn like(&mut self, value: ExprId, is_not: bool, pattern: List) {
         self.raw(if is_not { "(not((" } else { "(" });
-        self.expr(value);
+        self.operand(value);
         for (at, part) in self.tree.list(pattern).iter().enumerate() {
             self.raw(if at > 0 { " escape " } else { " like " });
-            self.expr(*part);
+            self.operand(*part);
         }
         self.raw(if is_not { ")))" } else { ")" });
     }
@@ -196,9 +215,9 @@ impl Canonical<'_> {
         unit: crate::Keyword,
     ) {
         self.raw("(");
-        self.expr(value);
+        self.operand(value);
         self.raw(if is_minus { " - interval " } else { " + interval " });
-        self.expr(amount);
+        self.operand(amount);
         self.raw(" ");
         self.lower(unit.name());
         self.raw(")");
@@ -261,10 +280,17 @@ impl Canonical<'_> {
     pub(super) fn text(&mut self, text: crate::tree::Text) {
         self.out.push(b'\'');
         for byte in self.tree.text(text) {
-            if matches!(byte, b'\'' | b'\\') {
-                self.out.push(*byte);
-            }
-            self.out.push(*byte);
+            let escaped = match byte {
+                b'\'' | b'\\' => *byte,
+                b'\n' => b'n',
+                b'\r' => b'r',
+                0 => b'0',
+                _ => {
+                    self.out.push(*byte);
+                    continue;
+                }
+            };
+            self.out.extend([b'\\', escaped]);
         }
         self.out.push(b'\'');
     }

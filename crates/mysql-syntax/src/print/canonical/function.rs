@@ -4,7 +4,7 @@ use super::Canonical;
 use crate::Keyword as K;
 use crate::tree::{
     Aggregate, Bound, Charset, DataType, Direction, Expr, ExprId, List, Nulls, Over, SideId, Text,
-    TrimSide,
+    TrimSide, TypeName,
 };
 
 /// Names for which MySQL prints another one.
@@ -116,11 +116,50 @@ impl Canonical<'_> {
         self.out.extend_from_slice(&text);
     }
 
+    /// What CAST makes: with the character set, and all digits of DECIMAL.
     fn data_type(&mut self, data_type: &DataType) {
+        let (length, decimals) = (data_type.length, data_type.decimals);
+        let is_plain = data_type.charset == Charset::None;
+        match data_type.name {
+            TypeName::Decimal => {
+                self.raw("decimal(");
+                self.digits(length, "10");
+                self.raw(",");
+                self.digits(decimals, "0");
+                return self.raw(")");
+            }
+            TypeName::Binary | TypeName::Char => {
+                self.raw("char");
+                if length.is_some() {
+                    self.raw("(");
+                    self.digits(length, "");
+                    self.raw(")");
+                }
+                if data_type.name == TypeName::Binary {
+                    return self.raw(" charset binary");
+                }
+                self.raw(if is_plain { " charset utf8mb4" } else { "" });
+            }
+            _ => self.type_name(data_type),
+        }
+        self.charset_of(data_type);
+    }
+
+    fn digits(&mut self, given: Text, otherwise: &str) {
+        match given.is_some() {
+            true => self.out.extend_from_slice(self.tree.text(given)),
+            false => self.raw(otherwise),
+        }
+    }
+
+    fn type_name(&mut self, data_type: &DataType) {
         let plain = DataType { charset: Charset::None, is_binary: false, ..data_type.clone() };
         let mut printer = super::super::Printer::new(self.tree);
         printer.data_type(&plain);
         self.out.extend(printer.out.iter().map(u8::to_ascii_lowercase));
+    }
+
+    fn charset_of(&mut self, data_type: &DataType) {
         match data_type.charset {
             Charset::None => {}
             Charset::Name(name) => {

@@ -52,6 +52,16 @@ impl Target {
         Ok(Self { table, view: Some(used.place.clone()), names, check })
     }
 
+    /// True if the column with AUTO_INCREMENT can be named, or if there is none.
+    pub(super) fn has_ids(&self) -> bool {
+        let mut columns = self.table.def.columns.iter().zip(0u16..);
+        let ids = columns.find(|(column, _)| column.auto_increment);
+        // A hidden key is nobody's to name.
+        ids.is_none_or(|(column, at)| {
+            column.hidden || self.names.iter().any(|(_, named)| *named == at)
+        })
+    }
+
     /// Makes the names known in a binder whose first columns are those of the table.
     pub(super) fn name_columns(&self, binder: &mut Binder<'_>) {
         let Some((database, name)) = &self.view else { return };
