@@ -189,13 +189,13 @@ def cluster_id(cluster):
         return json.load(file)["cluster_id"]
 
 
-def disturb(cluster, chooser, kinds):
+def disturb(cluster, chooser, kinds, name="history"):
     cluster.wait_whole()
     time.sleep(chooser.uniform(0.3, 1.2))
     # A node may have been removed meanwhile: with another one all replicas of some rows would be gone.
     removed, _ = cluster.removed(), cluster.wait_whole()
     victim, kind = chooser.choice(cluster.all_nodes()), chooser.choice(kinds)
-    print(f"history: {kind} node {victim['node_id']}", flush=True)
+    print(f"{name}: {kind} node {victim['node_id']}", flush=True)
     if kind == "kill":
         os.kill(victim["pid"], signal.SIGKILL)
     elif kind == "stop":
@@ -203,7 +203,7 @@ def disturb(cluster, chooser, kinds):
             cluster.run("stop-node", str(victim["node_id"]), "--restart")
         except CommandFailed as error:
             assert cluster.was_disturbed(removed), error
-            print(f"history: it was not stopped, for nodes {cluster.removed()[len(removed):]} were removed: {error}", flush=True)
+            print(f"{name}: it was not stopped, for nodes {cluster.removed()[len(removed):]} were removed: {error}", flush=True)
     else:
         os.kill(victim["pid"], signal.SIGSTOP)
         time.sleep(chooser.uniform(0.1, 1.5))

@@ -102,6 +102,11 @@ fn parts() -> Vec<Part> {
             1_200,
             "python3 tests/history.py --nodes 3 --replicas 3 --rounds 30 --sql-port {port}",
         ),
+        real(
+            "TPC-C through kills",
+            1_200,
+            "python3 tests/tpcc.py --rounds 40 --warehouses 4 --customers 200 --sql-port {port}",
+        ),
         real("partitions", 1_200, "python3 tests/partition.py --nodes 2 --replicas 2 --rounds 4"),
         real("fuzzers", 2_400, "bash scripts/fuzz.sh all 300"),
         real("damaged files", 1_200, "python3 tests/damage.py --sql-port {port}"),

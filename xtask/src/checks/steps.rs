@@ -126,6 +126,7 @@ const PROCESSES: &[Test] = &[
     ("all processes are killed, two replicas", 400, "python3 tests/blackout.py --rounds 10 --sql-port {port}"),
     ("histories with three replicas", 400, "python3 tests/history.py --nodes 3 --replicas 3 --rounds 5 --sql-port {port}"),
     ("histories with two node groups", 400, "python3 tests/history.py --nodes 4 --replicas 2 --rounds 5 --sql-port {port}"),
+    ("TPC-C through kills", 400, "python3 tests/tpcc.py --rounds 5 --sql-port {port}"),
     ("nodes that are told to stop", 300, "python3 tests/stop_node.py --sql-port {port}"),
     ("frozen nodes", 300, "python3 tests/kill.py --fault freeze --kills 4 --sql-port {port}"),
     ("a node group falls silent", 300, "python3 tests/silent_group.py"),
