@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Asks LatsDB and MariaDB the same generated statements, and says where the answers differ; or asks LatsDB alone in two ways.
+"""Asks LatsDB and MariaDB the same generated statements, and says where the answers differ; or asks LatsDB alone in several ways.
 
-differ.py --port P --oracle-port Q [--seed N] [--statements N | --minutes M] [--shrink] [--out DIR]
+differ.py --port P --oracle-port Q [--oracle mariadb|mysql] [--seed N] [--statements N | --minutes M] [--shrink] [--out DIR]
 differ.py --port P --mode tlp|norec ...      a query equals the union of its three parts; counting equals filtering
+differ.py --port P --mode rules ...          each rule of optimizer_switch off, all off, plans new and kept, and prepared statements
+differ.py --port P --oracle-port Q --cases   what was found before: the files beside tests/differ/allowed
 differ.py --oracle-port Q --plant            wrong answers that are made on purpose, each of which must be found
 bash tests/with_mariadb.sh python3 tests/differ.py --port P --oracle-port {port} --shrink --out /tmp/found
 
 The seed, the number of a schema and the number of a statement make a statement again: --seed 7 --only 3/41.
-What MariaDB may answer otherwise than MySQL is in tests/differ/allowed. The status is 1 if there are other differences.
+What MariaDB may answer otherwise than MySQL is in tests/differ/allowed, and what a newer MySQL may in tests/differ/allowed_mysql.
+The status is 1 if there are other differences.
 """
 
 import argparse
@@ -20,10 +23,11 @@ import re
 import sys
 import time
 
-from differ_sql import Generator, Node, Scope, empty, make_schema, raw, sequence
+from differ_sql import COLLATIONS, Generator, Node, Scope, empty, make_schema, raw, sequence
 from minimysql import Connection, MySQLError
 
-ALLOWED = pathlib.Path(__file__).resolve().parent / "differ" / "allowed"
+CASES = pathlib.Path(__file__).resolve().parent / "differ"
+ALLOWED = {"mariadb": CASES / "allowed", "mysql": CASES / "allowed_mysql"}
 ALLOWED_MAX = 50
 NOT_SUPPORTED = 1235
 MODE = "STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
@@ -31,6 +35,10 @@ NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 # Runs at the same time do not disturb each other.
 DATABASE, SHRINK_DATABASE = f"differ_{os.getpid()}", f"differ_{os.getpid()}_shrink"
 STATEMENTS_PER_SCHEMA = 120
+# Statements of which one is taken that fills an empty cell of the coverage table.
+CANDIDATES = 4
+# Cells that no statement can fill.
+IMPOSSIBLE = {("nested join", "none"), ("UPDATE join", "none"), ("DELETE join", "none")}
 SHRINK_TESTS = 700
 SHRINK_SECONDS = 40
 
@@ -38,8 +46,11 @@ SHRINK_SECONDS = 40
 class Server:
     """A server that is asked; connects again when the connection is lost."""
 
-    def __init__(self, port, is_oracle, limit):
-        self.port, self.is_oracle, self.limit, self.connection, self.database = port, is_oracle, limit, None, None
+    def __init__(self, port, oracle, limit, switch=None):
+        """`oracle` is mariadb or mysql, and false for LatsDB; `switch` is LatsDB's optimizer_switch."""
+        self.port, self.oracle, self.limit, self.switch = port, oracle, limit, switch
+        self.connection, self.database = None, None
+        self.is_oracle = oracle == "mariadb"
 
     def connect(self):
         end = time.monotonic() + 60
@@ -53,11 +64,15 @@ class Server:
                 time.sleep(0.2)
         # The generator and the shrinker must not ask for columns that have no one value in a group: MariaDB knows less about them.
         self.connection.query(f"SET sql_mode = '{MODE}{'' if self.is_oracle else ',ONLY_FULL_GROUP_BY'}'")
+        if self.switch:
+            self.connection.query(f"SET optimizer_switch = '{self.switch}'")
         self.connection.query("SET group_concat_max_len = 100000")
         collation = "utf8mb4_uca1400_nopad_ai_ci" if self.is_oracle else "utf8mb4_0900_ai_ci"
         self.connection.query(f"SET NAMES utf8mb4 COLLATE {collation}")
         if self.is_oracle:
             self.connection.query("SET max_statement_time = 10")
+        if self.oracle == "mysql":
+            self.connection.query("SET max_execution_time = 10000")
         if self.database:
             self.connection.query(f"USE {self.database}")
 
@@ -84,11 +99,22 @@ class Server:
     def must(self, text):
         answer = self.ask(text)
         if answer[0] not in ("rows", "count"):
-            raise RuntimeError(f"port {self.port}: {text[:300]}: {answer}")
+            kind = ConnectionError if answer[0] == "lost" else RuntimeError
+            raise kind(f"port {self.port}: {text[:300]}: {answer}")
         return answer
 
     def use(self, database, tables):
-        """A new database with these tables."""
+        """A new database with these tables. An oracle that has crashed comes back."""
+        for _ in range(5):
+            try:
+                return self.use_once(database, tables)
+            except ConnectionError:
+                if not self.oracle:
+                    raise
+                self.database = None
+        raise RuntimeError(f"port {self.port} is lost")
+
+    def use_once(self, database, tables):
         self.must(f"DROP DATABASE IF EXISTS {database}")
         self.must(f"CREATE DATABASE {database}")
         self.must(f"USE {database}")
@@ -203,7 +229,7 @@ def compare(ours, theirs, ordered):
         return ours[0]
     if ours[0] in ("lost", "timeout"):
         return "(no answer from the oracle, either)" if theirs[0] in ("lost", "timeout") else ours[0]
-    if theirs[0] in ("lost", "timeout") or theirs[:2] in (("error", 1969), ("error", 1317)):
+    if theirs[0] in ("lost", "timeout") or theirs[:2] in (("error", 1969), ("error", 1317), ("error", 3024)):
         return "(no answer from the oracle)"
     if theirs[:2] == ("error", NOT_SUPPORTED):
         return "(the oracle refuses)"
@@ -238,6 +264,10 @@ def kind_of_double(one, two):
     return one != two and one is not None and two is not None and (one.rstrip().casefold() == two.rstrip().casefold() or len(one) + len(two) > 30)
 
 
+def any_null(answer):
+    return answer[0] == "rows" and any(cell is None for row in answer[1] for cell in row)
+
+
 class Pair:
     """The mode `oracle`: two servers."""
 
@@ -268,7 +298,7 @@ class Pair:
         answers, contents = self.answers(case)
         found = compare(*answers, case.root.kind in ("select", "set") and is_ordered(case.root))
         case.returned = answers[0][0] == "count" and answers[0][1] > 0 or answers[0][0] == "rows" and bool(answers[0][1])
-        case.has_null = answers[0][0] == "rows" and any(cell is None for row in answers[0][1] for cell in row)
+        case.has_null = any(any_null(answer) for answer in [answers[0], *(contents[0] if contents else ())])
         case.last = answers
         if found in (None, "affected") and contents and any(compare(a, b, False) not in (None, "(format)") for a, b in zip(*contents)):
             return "tables"
@@ -325,6 +355,88 @@ class Alone:
         return [f"{one};", f"  {shown(whole)}"] + [line for text, part in zip(others, parts) for line in (f"{text};", f"  {shown(part)}")]
 
 
+class Variants:
+    """The mode `rules`: LatsDB is asked in ways that must not matter, some of them for each statement."""
+
+    def __init__(self, args):
+        first = Server(args.port, False, args.limit)
+        shown_rules = first.must("SELECT @@optimizer_switch")[1][0][0]
+        rules = [rule.split("=")[0] for rule in shown_rules.split(",")]
+        off = ",".join(f"{rule}=off" for rule in rules)
+        switches = {"as it is": None, "all rules off": off, **{f"without {rule}": f"default,{rule}=off" for rule in rules},
+                    **{f"{rule} alone": f"{off},{rule}=on" for rule in rules}}
+        self.named = {name: Server(args.port, False, args.limit, switch) for name, switch in switches.items()}
+        self.first, self.server = self.named["as it is"], self.named["as it is"]
+        self.others = [name for name in self.named if name not in ("as it is", "all rules off")]
+        self.asked = 0
+
+    def prepare(self, database, tables):
+        self.first.use(database, tables)
+        for server in self.named.values():
+            server.must(f"USE {database}")
+            server.database = database
+
+    def fill(self, table):
+        self.first.fill(table)
+
+    def ask(self, server, text, case):
+        """The answer, and what is in the changed tables then."""
+        if not case.changed:
+            return server.ask(text), []
+        server.ask("BEGIN")
+        answer = server.ask(text)
+        contents = [server.ask(f"SELECT * FROM {name}") for name in case.changed]
+        server.ask("ROLLBACK")
+        return answer, contents
+
+    def prepared(self, text, case):
+        """The same as a prepared statement, run twice: the second run has the plan of the first one."""
+        quoted = text.replace("\\", "\\\\").replace("'", "''")
+        answer = self.first.ask(f"PREPARE differ FROM '{quoted}'")
+        if answer[0] == "error":
+            return answer, []
+        self.ask(self.first, "EXECUTE differ", case)
+        return self.ask(self.first, "EXECUTE differ", case)
+
+    def answers(self, case):
+        text = case.root.sql()
+        yield "as it is", self.ask(self.first, text, case)
+        yield "again", self.ask(self.first, text, case)
+        yield "as a new text", self.ask(self.first, f"/* {self.asked} */ {text}", case)
+        yield "prepared", self.prepared(text, case)
+        yield "all rules off", self.ask(self.named["all rules off"], text, case)
+        # A case keeps its variants while it is made smaller.
+        if not hasattr(case, "variants"):
+            self.asked += 1
+            case.variants = [self.others[(self.asked * 4 + at) % len(self.others)] for at in range(4)]
+        for name in case.variants:
+            yield name, self.ask(self.named[name], text, case)
+
+    def check(self, case):
+        one = None
+        ordered = case.root.kind in ("select", "set") and is_ordered(case.root)
+        for name, (answer, contents) in self.answers(case):
+            if one is None:
+                one = answer, contents
+                case.returned = answer[0] == "count" and answer[1] > 0 or answer[0] == "rows" and bool(answer[1])
+                case.has_null = any(map(any_null, [answer, *contents]))
+                case.last = [answer]
+                if answer[:2] == ("error", NOT_SUPPORTED):
+                    return "(refused)"
+            found = compare(answer, one[0], ordered)
+            if found is None and any(compare(a, b, False) for a, b in zip(contents, one[1])):
+                found = "tables"
+            if found:
+                return found if found.startswith("(") else f"{found}, {name}"
+        return None
+
+    def describe(self, case):
+        lines = []
+        for name, (answer, contents) in self.answers(case):
+            lines += [f"{name}: {shown(answer)}"] + [f"{name}, {table}: {shown(rows)}" for table, rows in zip(case.changed, contents)]
+        return lines
+
+
 def shown(answer, limit=12):
     if answer[0] == "rows":
         rows = sorted(answer[1], key=key) if len(answer[1]) > limit else answer[1]
@@ -336,6 +448,11 @@ def shown(answer, limit=12):
 def is_ordered(root):
     last = root.parts[-1]
     return last.kind in ("order all", "ordered limit") and "ORDER BY" in last.sql()
+
+
+def cells_of(coverage):
+    """The cells of the coverage table that a statement is about, without NULLs."""
+    return [(production, what) for production in coverage["productions"] for what in coverage["types"] | coverage["joins"]]
 
 
 class Case:
@@ -676,7 +793,7 @@ class Run:
 
     def __init__(self, args, mode):
         self.args, self.mode, self.planted = args, mode, None
-        self.allowed = Allowed(args.allow)
+        self.allowed = Allowed(args.allow or ALLOWED[args.oracle])
         self.outcomes, self.soft, self.refusals, self.excused = (collections.Counter() for _ in range(4))
         self.first_soft, self.found, self.skeletons = {}, [], {}
         self.coverage = collections.defaultdict(collections.Counter)
@@ -685,7 +802,7 @@ class Run:
 
     def run(self, stop_at_first=False):
         args, begun = self.args, time.monotonic()
-        only = tuple(map(int, args.only.split("/"))) if args.only else None
+        only = tuple(map(int, (args.only + "/0").split("/")[:3])) if args.only else None
         schema = only[0] if only else 0
         while True:
             rng = random.Random(f"{args.seed}/{schema}")
@@ -694,25 +811,38 @@ class Run:
             for number in [only[1]] if only else range(STATEMENTS_PER_SCHEMA):
                 if not only and (self.statements >= args.statements if args.minutes is None else time.monotonic() > begun + 60 * args.minutes):
                     return
-                self.one(tables, schema, number)
+                self.one(tables, schema, number, only[2] if only else None)
                 if stop_at_first and self.found:
                     return
             if only:
                 return
             schema += 1
 
-    def make(self, tables, schema, number):
-        generator = Generator(random.Random(f"{self.args.seed}/{schema}/{number}"), tables, lateral=self.args.mode != "oracle")
-        if self.args.mode != "oracle":
+    def choose(self, tables, schema, number):
+        """A statement; at times one of several, that fills empty cells of the coverage table."""
+        first = None
+        for candidate in range(CANDIDATES if number % 3 == 0 else 1):
+            found = self.make(tables, schema, number, candidate)
+            first = first or found
+            if any((production, what, null) not in self.seen for production, what in cells_of(found[1]) for null in ("NULL", "no NULL")):
+                return found
+        return first
+
+    def make(self, tables, schema, number, candidate):
+        lateral = self.args.mode != "oracle" or self.args.oracle == "mysql"
+        name = f"{self.args.seed}/{schema}/{number}" + (f"/{candidate}" if candidate else "")
+        generator = Generator(random.Random(name), tables, lateral, rounds=self.args.oracle == "mysql")
+        if self.args.mode in ("tlp", "norec"):
             root, changed = make_alone(generator, self.args.mode), ()
         elif generator.chance(self.args.changes):
             root, changed = generator.change()
         else:
             root, changed = generator.select(), ()
-        return Case(f"{schema}/{number}", tables, root, changed), generator.coverage()
+        place = f"{schema}/{number}" + (f"/{candidate}" if candidate else "")
+        return Case(place, tables, root, changed), generator.coverage()
 
-    def one(self, tables, schema, number):
-        case, coverage = self.make(tables, schema, number)
+    def one(self, tables, schema, number, candidate):
+        case, coverage = self.choose(tables, schema, number) if candidate is None else self.make(tables, schema, number, candidate)
         text = case.root.sql()
         if self.args.verbose:
             print(f"-- {case.place}\n{text};", flush=True)
@@ -780,9 +910,9 @@ class Run:
             lines.append(f"{table.create(False)};")
             if table.rows:
                 lines.append(f"{table.insert()};")
-        if self.args.mode == "oracle":
+        if self.args.mode in ("oracle", "rules"):
             lines.append(f"{case.root.sql()};")
-        return lines + [f"-- {line}" if self.args.mode == "oracle" or line.startswith("  ") else line for line in self.mode.describe(case)]
+        return lines + [f"-- {line}" if self.args.mode in ("oracle", "rules") or line.startswith("  ") else line for line in self.mode.describe(case)]
 
     def cover(self, case, coverage):
         null = "NULL" if case.has_null else "no NULL"
@@ -790,9 +920,9 @@ class Run:
             row = self.coverage[production]
             row["all"] += 1
             row[null] += 1
-            for what in coverage["types"] | coverage["joins"]:
-                row[what] += 1
-                self.seen.add((production, what, null))
+        for production, what in cells_of(coverage):
+            self.coverage[production][what] += 1
+            self.seen.add((production, what, null))
 
     def report(self):
         types, joins = list("iudfsxDTM"), sorted({j for row in self.coverage.values() for j in row if j not in "iudfsxDTM" and j not in ("all", "NULL", "no NULL")})
@@ -806,11 +936,15 @@ class Run:
         if self.args.coverage:
             for row in [titles, *rows]:
                 print(row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:])), sep="  ")
-        possible = len(rows) * (len(types) + len(joins)) * 2
+        cells = {(name, what, null) for name in self.coverage for what in types + joins for null in ("NULL", "no NULL")
+                 if (name, what) not in IMPOSSIBLE}
+        empty_cells = sorted(cells - self.seen)
+        if self.args.coverage and empty_cells:
+            print("empty:", "; ".join(" / ".join(cell) for cell in empty_cells[:200]))
         refused = self.soft["(refused)"]
         print(f"differ: seed {self.args.seed}, mode {self.args.mode}: {self.statements} statements, "
               f"{100 * self.returned / max(self.statements, 1):.1f} % gave rows, {100 * (1 - refused / max(self.statements, 1)):.1f} % were not refused, "
-              f"{len(self.seen)} of {possible} cells of the coverage table")
+              f"{len(cells) - len(empty_cells)} of {len(cells)} cells of the coverage table")
         for what, count in self.refusals.most_common(12):
             print(f"  refused {count}: {what[:150]}")
         for what, count in self.soft.most_common():
@@ -822,6 +956,35 @@ class Run:
         print(f"differ: {len(self.found)} differences", flush=True)
 
 
+def cases(args):
+    """Findings of earlier runs: all statements of all files. A file whose first line begins with `-- Open` may still differ."""
+    servers = [Server(args.port, False, args.limit), Server(args.oracle_port, args.oracle, args.limit)]
+    wrong = 0
+    for file in sorted(CASES.glob("*.sql")):
+        text = file.read_text(encoding="utf-8")
+        for server in servers:
+            server.use(DATABASE, [])
+        lines = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+        differences = []
+        for statement in filter(None, (part.strip() for part in lines.split(";\n"))):
+            statement = statement.rstrip(";")
+            if statement.startswith("CREATE TABLE") and args.oracle == "mariadb":
+                statement = statement.replace(*COLLATIONS[0])
+            answers = [server.ask(statement) for server in servers]
+            found = compare(*answers, False)
+            if found and not found.startswith("("):
+                differences.append(f"{found}: {statement};\n  LatsDB {shown(answers[0])}\n  {args.oracle} {shown(answers[1])}")
+        is_open = text.startswith("-- Open")
+        print(f"{file.name}: {'open' if is_open else 'different' if differences else 'the same'}", *differences, sep="\n", flush=True)
+        wrong += bool(differences) and not is_open
+        for server in servers:
+            server.connection.close()
+            server.connection, server.database = None, None
+    for server in servers:
+        server.ask(f"DROP DATABASE IF EXISTS {DATABASE}")
+    return 1 if wrong else 0
+
+
 def plant(args):
     """Each planted wrong answer must be found; without one there must be no difference."""
     missed = []
@@ -830,8 +993,8 @@ def plant(args):
         for name, what in [("nothing", (None, None)), *plants.items()]:
             if mode == "tlp" and name.startswith("COUNT"):
                 continue
-            ours = Planted(args.oracle_port, True, args.limit, what)
-            run = Run(args, Pair(ours, Server(args.oracle_port, True, args.limit)) if mode == "oracle" else Alone(ours))
+            ours = Planted(args.oracle_port, args.oracle, args.limit, what)
+            run = Run(args, Pair(ours, Server(args.oracle_port, args.oracle, args.limit)) if mode == "oracle" else Alone(ours))
             run.planted = ours
             output, sys.stdout = sys.stdout, open("/dev/null", "w", encoding="utf-8")
             try:
@@ -851,7 +1014,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, help="LatsDB")
     parser.add_argument("--oracle-port", type=int, help="MariaDB")
-    parser.add_argument("--mode", choices=["oracle", "tlp", "norec"], default="oracle")
+    parser.add_argument("--oracle", choices=["mariadb", "mysql"], default="mariadb", help="what answers at --oracle-port")
+    parser.add_argument("--mode", choices=["oracle", "tlp", "norec", "rules"], default="oracle")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--statements", type=int, default=5000)
     parser.add_argument("--minutes", type=float, help="instead of a number of statements")
@@ -860,18 +1024,25 @@ def main():
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--most", type=int, default=60, help="differences that are made small")
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR")
-    parser.add_argument("--allow", type=pathlib.Path, default=ALLOWED)
+    parser.add_argument("--allow", type=pathlib.Path)
     parser.add_argument("--formats", action="store_true", help="numbers with another scale are differences, too")
     parser.add_argument("--coverage", action="store_true", help="print the coverage table")
     parser.add_argument("--limit", type=float, default=15, help="seconds for each statement")
     parser.add_argument("--verbose", action="store_true", help="print each statement")
     parser.add_argument("--plant", action="store_true")
+    parser.add_argument("--cases", action="store_true", help="what was found before")
     args = parser.parse_args()
     args.seed = random.SystemRandom().randrange(1 << 31) if args.seed is None else args.seed
     if args.plant:
         return plant(args)
+    if args.cases:
+        return cases(args)
     ours = Server(args.port, False, args.limit)
-    run = Run(args, Pair(ours, Server(args.oracle_port, True, args.limit)) if args.mode == "oracle" else Alone(ours))
+    if args.mode == "oracle":
+        mode = Pair(ours, Server(args.oracle_port, args.oracle, args.limit))
+    else:
+        mode = Variants(args) if args.mode == "rules" else Alone(ours)
+    run = Run(args, mode)
     print(f"differ: --seed {args.seed}", flush=True)
     run.run()
     for server in getattr(run.mode, "servers", None) or (run.mode.server,):

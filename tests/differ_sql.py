@@ -189,8 +189,9 @@ class Scope:
 class Generator:
     """Makes statements for a schema."""
 
-    def __init__(self, rng, tables, lateral=False):
-        self.rng, self.tables, self.lateral = rng, tables, lateral
+    def __init__(self, rng, tables, lateral=False, rounds=False):
+        """With `rounds`, quotients have four digits: some servers keep more of them until they are shown."""
+        self.rng, self.tables, self.lateral, self.rounds = rng, tables, lateral, rounds
         self.features, self.types, self.joins = set(), set(), set()
         self.names, self.size, self.ctes = 0, 0, []
         self.connection_texts = tables[0].collation == COLLATIONS[0]
@@ -343,7 +344,7 @@ class Generator:
             return self.call("d", self.rng.choice(["({} + {})", "({} - {})", "({} * {})"]), sub(), self.expr(self.rng.choice("di"), scope, depth - 1),
                              feature="decimal + - *")
         if choice == 3:
-            return self.call("d", "({} / {})", self.expr(self.rng.choice("di"), scope, depth - 1), self.expr("i", scope, depth - 1), feature="/")
+            return self.call("d", "CAST(({} / {}) AS DECIMAL(30,4))" if self.rounds else "({} / {})", self.expr(self.rng.choice("di"), scope, depth - 1), self.expr("i", scope, depth - 1), feature="/")
         if choice == 4:
             return self.call("d", "({} % {})", sub(), sub(), feature="decimal %")
         if choice == 5:
@@ -357,7 +358,7 @@ class Generator:
             return self.expr("f", scope, depth - 1)
         choice = self.rng.randrange(8)
         if choice < 3:
-            return self.call("f", self.rng.choice(["({} + {})", "({} - {})", "({} * {})", "({} / {})"]), sub(), self.expr(self.rng.choice("fid"), scope, depth - 1),
+            return self.call("f", self.rng.choice(["({} + {})", "({} - {})", "({} * {})", "((0e0 + {}) / {})" if self.rounds else "({} / {})"]), sub(), self.expr(self.rng.choice("fid"), scope, depth - 1),
                              feature="double + - * /")
         if choice == 3:
             return self.call("f", self.rng.choice(["SQRT({})", "FLOOR({})", "CEIL({})", "ROUND({})", "ABS({})", "POW({}, 2)", "EXP({} / 1000)"]), sub())
@@ -561,8 +562,8 @@ class Generator:
                 other = Node("from", "({} " + word + " {} ON {})", [other, more, self.condition(other_columns, more_columns, parent, depth)], kind="join")
                 other_columns, other_names = other_columns + more_columns, {}
                 self.note("nested join")
-            word = self.pick({"JOIN": 30, "LEFT JOIN": 25, "RIGHT JOIN": 12, "CROSS JOIN": 5, ",": 8, "STRAIGHT_JOIN": 5, "USING": 8, "LEFT USING": 4,
-                              "RIGHT USING": 3, "NATURAL": 4, "NATURAL LEFT": 3, "NATURAL RIGHT": 2, "LATERAL": 6 if self.lateral else 0})
+            word = self.pick({"JOIN": 30, "LEFT JOIN": 25, "RIGHT JOIN": 12, "CROSS JOIN": 6, ",": 8, "STRAIGHT_JOIN": 6, "USING": 10, "LEFT USING": 9,
+                              "RIGHT USING": 9, "NATURAL": 9, "NATURAL LEFT": 8, "NATURAL RIGHT": 8, "LATERAL": 6 if self.lateral else 0})
             shared = [name for name in names if other_names.get(name) == names[name]]
             clash = [name for name in names if name in other_names and name not in shared]
             if "NATURAL" in word or "USING" in word:
@@ -760,8 +761,11 @@ class Generator:
             named = [column for column in columns if "." in column.node.text]
             return self.rng.choice(named).ref() if named else raw("1")
 
+        directions = self.rng.sample(["", " DESC"], 1)
+
         def total(direction):
-            """All columns of all tables: equal rows are alike."""
+            """All columns of all tables: equal rows are alike. All windows of a query have one direction, so that their results go together."""
+            direction = directions[0]
             node = Node("window order", "{}", kind="window order", separator=direction)
             node.extra = source
             node.parts = []
@@ -853,6 +857,7 @@ class Generator:
             verb = "REPLACE" if kind == "REPLACE" else "INSERT IGNORE" if kind == "INSERT SELECT" and self.chance(0.2) else "INSERT"
             head = f"{verb} INTO {table.name} ({', '.join(names)}) "
             if kind == "INSERT VALUES" or self.chance(0.3):
+                self.tables = others
                 rows = [Node("list", "({})", [sequence([self.new_value(name, t, table) for name, t in zip(names, types)], len(names))]) for _ in range(self.rng.randint(1, 4))]
                 source = Node("values", "VALUES {}", [sequence(rows)])
             else:
@@ -886,6 +891,10 @@ class Generator:
     def new_value(self, name, type_, table):
         if name == "id":
             return raw(str(self.rng.randint(1, len(table.rows) + 4)))
+        self.types.add(type_)
+        if self.chance(0.12) and self.size < 4:
+            self.note("scalar subquery")
+            return Node("expr", "{}", [self.scalar(type_, None, 1)], type_=type_)
         return self.literal(type_)
 
     def coverage(self):

@@ -1,4 +1,4 @@
--- Division by 0 in the condition of a change, or by constants in INSERT ... SELECT. LatsDB takes them. Right: error 1365 each.
+-- Division by 0 in the condition of a change, or by constants in INSERT ... SELECT. LatsDB took them. Right: error 1365 each. Mended.
 -- MySQL's manual, ERROR_FOR_DIVISION_BY_ZERO with strict mode.
 CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a INT);
 INSERT INTO t VALUES (1, 0);

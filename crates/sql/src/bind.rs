@@ -5,6 +5,7 @@
 mod aliases;
 mod calls;
 pub mod change;
+mod collations;
 pub mod from;
 pub mod grouping;
 mod items;
@@ -104,6 +105,8 @@ pub struct Binder<'a> {
     next_recursion: u32,
     /// Columns that aggregate functions give.
     pub(crate) call_columns: BTreeSet<ColumnId>,
+    /// Columns of constant texts, which have the connection's collation: that of any other column is stronger.
+    constant_texts: BTreeSet<ColumnId>,
     /// Within ON DUPLICATE KEY UPDATE: VALUES(column) is the table's column plus this.
     pub(crate) values_base: Option<u32>,
     /// The select list is bound for its names: keys of groups are not known yet.
@@ -138,6 +141,7 @@ impl<'a> Binder<'a> {
             commons: Vec::new(),
             next_recursion: 0,
             call_columns: BTreeSet::new(),
+            constant_texts: BTreeSet::new(),
             values_base: None,
             names_only: false,
             has_years: false,
@@ -310,10 +314,24 @@ impl<'a> Binder<'a> {
         let bound = work(self);
         self.clause = before;
         let mut bound = bound?;
-        if self.has_years {
-            lats_values::adapt_years(&mut bound, &self.types);
-        }
+        self.adapt_years(&mut bound);
         Ok(bound)
+    }
+
+    /// What is compared with YEAR columns is read as a year.
+    pub(crate) fn adapt_years(&mut self, bound: &mut Expr) {
+        if !self.has_years {
+            return;
+        }
+        let types = std::mem::take(&mut self.types);
+        lats_values::adapt_years(bound, &types, &mut |number| {
+            let at = number.checked_sub(EXTERNAL_BASE)?;
+            match self.externals.get(at as usize) {
+                Some(External::Parameter(at)) => Some(self.external(External::YearParameter(*at))),
+                _ => None,
+            }
+        });
+        self.types = types;
     }
 
     /// Binds an expression.

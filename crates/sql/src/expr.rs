@@ -13,6 +13,8 @@ pub const EXTERNAL_BASE: u32 = lats_engine::ir::EXTERNAL_BASE;
 pub enum External {
     /// The `?` with this position.
     Parameter(u16),
+    /// The same where it is compared with a YEAR: 99 is 1999.
+    YearParameter(u16),
     /// When the statement began, with this many digits of a second's fraction.
     Now(u8),
     /// The day of [`External::Now`].

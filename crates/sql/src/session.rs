@@ -21,7 +21,7 @@ use lats_base::TableId;
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Explain, ExplainWhat, TableContent};
 use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
-use lats_values::{ColumnType, DateTime, SqlError, Value};
+use lats_values::{Collation, ColumnType, DateTime, SqlError, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -416,6 +416,8 @@ impl<S: Store> Session<S> {
             parsed,
             full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
             strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
+            quiet_division: !mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
+            connection_collation: self.connection_collation(),
             group_concat_bytes: self.group_concat_bytes(),
             rules: Rules::of(&self.variables.get("optimizer_switch").to_display()),
             views,
@@ -455,6 +457,12 @@ impl<S: Store> Session<S> {
         let fits = usize::from(prepared.parameters) == rows.width
             && matches!(&prepared.plan, Plan::Insert(plan) if plan.is_template(rows.width, &prepared.externals));
         fits.then_some(prepared)
+    }
+
+    fn connection_collation(&self) -> Option<Collation> {
+        let name = self.variables.get("collation_connection").to_display();
+        let found = Collation::from_name(&name);
+        found.filter(|found| ![Collation::default(), Collation::Binary].contains(found))
     }
 
     fn group_concat_bytes(&self) -> usize {
@@ -698,6 +706,10 @@ impl<S: Store> Session<S> {
         match external {
             External::Parameter(at) => {
                 parameters.get(usize::from(*at)).cloned().unwrap_or(Value::Null)
+            }
+            External::YearParameter(at) => {
+                let value = parameters.get(usize::from(*at)).cloned().unwrap_or(Value::Null);
+                lats_values::adapted_year(value)
             }
             External::Now(fsp) => self.now(*fsp),
             External::CurrentDate => match self.moment(0) {

@@ -6,7 +6,7 @@ use crate::views::Views;
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Expr, ExprId, TableName, Text};
 use lats_mysql_syntax::{Mode, Parsed, SyntaxError, Tree};
-use lats_values::SqlError;
+use lats_values::{Collation, SqlError};
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
@@ -23,6 +23,10 @@ pub struct Context<'a> {
     pub full_group_by: bool,
     /// `sql_mode` has STRICT_TRANS_TABLES or STRICT_ALL_TABLES.
     pub strict: bool,
+    /// `sql_mode` lacks ERROR_FOR_DIVISION_BY_ZERO: divisions by zero are NULL, and nothing is said of them.
+    pub quiet_division: bool,
+    /// `collation_connection`, if it is another one than that of texts without any.
+    pub connection_collation: Option<Collation>,
     /// `group_concat_max_len`.
     pub group_concat_bytes: usize,
     /// What plans may do, of `optimizer_switch`.

@@ -154,9 +154,8 @@ impl Inner {
                 if !program.matches(&layout, &row).map_err(failed)? {
                     return just(RowOutcome::NotMatched);
                 }
-                let mut out = Vec::new();
-                program.project(&layout, &row, &mut out);
-                Ok(RowResult { outcome: RowOutcome::Done, row: Some(out) })
+                let row = Some(shown(&program, &layout, &row));
+                Ok(RowResult { outcome: RowOutcome::Done, row })
             }
             (RowOpKind::Update, Some(row)) => {
                 let Some(new) = program.updated(&layout, &row).map_err(failed)? else {
@@ -176,7 +175,8 @@ impl Inner {
                     return just(RowOutcome::NotMatched);
                 }
                 self.put(op.table, &op.key, None, undo);
-                just(RowOutcome::Done)
+                let row = program.projection.is_some().then(|| shown(&program, &layout, &row));
+                Ok(RowResult { outcome: RowOutcome::Done, row })
             }
         }
     }
@@ -219,6 +219,12 @@ impl Inner {
         }
         Ok(found.into())
     }
+}
+
+fn shown(program: &Program, layout: &lats_values::RowLayout, row: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    program.project(layout, row, &mut out);
+    out
 }
 
 fn decode(bytes: &[u8], layout: &lats_values::RowLayout) -> Result<Program, StoreError> {

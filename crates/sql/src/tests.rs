@@ -4,6 +4,7 @@ mod changes;
 mod clients;
 mod connection;
 mod dml;
+mod modes;
 mod named;
 mod queries;
 mod refusals;

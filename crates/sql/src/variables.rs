@@ -296,6 +296,9 @@ fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
     let wrong = || error::wrong_variable_value(variable.name, &shown);
     match variable.kind {
         Kind::Fixed => Err(wrong()),
+        Kind::Number if variable.name == "div_precision_increment" && shown != "4" => {
+            Err(error::not_supported("another div_precision_increment than 4"))
+        }
         Kind::Number => match value {
             Value::Int(_) | Value::UInt(_) => Ok(value.clone()),
             _ => Err(error::make(

@@ -161,7 +161,7 @@ impl Binder<'_> {
             for item in &call.order {
                 // A number names an argument.
                 let place = match super::literal(self.tree(), item.value)? {
-                    Some(Value::Int(number)) => {
+                    Some(Value::Int(number)) if number >= 0 => {
                         let place = usize::try_from(number - 1).ok().filter(|at| *at < list.len());
                         let unknown = || error::unknown_column(&number.to_string(), "order clause");
                         place.ok_or_else(unknown)?
@@ -325,7 +325,14 @@ impl Binder<'_> {
             return Err(error::wrong_argument_count(name));
         }
         let numeric = takes_numbers(function);
-        let args = args.into_iter().map(|arg| super::hex_beside(arg, numeric)).collect();
+        let args = args.into_iter().map(|arg| super::hex_beside(arg, numeric));
+        let mut args: Vec<Expr> = args.collect();
+        if function == Function::Mod
+            && let Some(divisor) = args.pop()
+        {
+            args.push(self.divisor(divisor));
+        }
+        self.arguments_of_connection(function, &mut args);
         Ok(self.as_one_type(Expr::Call { function, args }))
     }
 

@@ -291,9 +291,13 @@ impl Binder<'_> {
                 // Columns of outer queries become columns of this one.
                 Expr::Column(number) if below.contains(&ColumnId(*number)) => ColumnId(*number),
                 expr => {
-                    let column_type = self.type_of(expr);
-                    let value = expr.clone();
+                    let value = self.shown_constant(expr.clone());
+                    let is_constant = value != *expr;
+                    let column_type = self.type_of(&value);
                     let column = self.column(&output.name, column_type, None);
+                    if is_constant {
+                        self.constant_texts.insert(column);
+                    }
                     items.push((column, value));
                     made.push((output.expr, column));
                     column

@@ -33,9 +33,7 @@ impl Binder<'_> {
     /// All guards as one condition.
     pub(super) fn guarded_by(&mut self) -> Option<Scalar> {
         let mut all = walk::conjunction(self.block().guards.clone())?;
-        if self.has_years {
-            lats_values::adapt_years(&mut all, &self.types);
-        }
+        self.adapt_years(&mut all);
         Some(all)
     }
 

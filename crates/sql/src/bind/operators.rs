@@ -127,6 +127,7 @@ impl Binder<'_> {
                 _ => Err(error::not_supported("MEMBER OF")),
             };
         };
+        self.check_collations(bound, &left, &right)?;
         Ok(self.combine(bound, left, right))
     }
 
@@ -146,9 +147,26 @@ impl Binder<'_> {
         // Arithmetic is done with numbers; comparisons if the other side is one.
         let (for_left, for_right) =
             (!compares || self.is_number(&right), !compares || self.is_number(&left));
-        let left = Box::new(hex_beside(left, for_left));
-        let right = Box::new(hex_beside(right, for_right));
-        Expr::Binary { op, left, right }
+        let mut left = hex_beside(left, for_left);
+        let mut right = hex_beside(right, for_right);
+        if compares && self.context.connection_collation.is_some() {
+            self.of_connection(&mut left, &[&right]);
+            self.of_connection(&mut right, &[&left]);
+        }
+        let left = Box::new(left);
+        if matches!(op, B::Divide | B::IntDivide | B::Modulo) {
+            right = self.divisor(right);
+        }
+        Expr::Binary { op, left, right: Box::new(right) }
+    }
+
+    /// What is divided by: NULL in the place of zero, where nothing is to be said of that.
+    pub(super) fn divisor(&self, divisor: Expr) -> Expr {
+        if !self.context.quiet_division {
+            return divisor;
+        }
+        let args = vec![divisor, Expr::Literal(Value::Int(0))];
+        Expr::Call { function: Function::NullIf, args }
     }
 
     /// True if the expression gives numbers.
@@ -250,7 +268,9 @@ impl Binder<'_> {
         for item in items {
             bound.push(hex_beside(self.bind(*item)?, number));
         }
-        let arg = Box::new(hex_beside(arg, bound.iter().any(|item| self.is_number(item))));
+        let mut arg = hex_beside(arg, bound.iter().any(|item| self.is_number(item)));
+        self.of_connection(&mut arg, &bound.iter().collect::<Vec<_>>());
+        let arg = Box::new(arg);
         Ok(Expr::In { arg, list: bound.into(), negated: is_not })
     }
 
@@ -263,7 +283,8 @@ impl Binder<'_> {
         let [low, high] = *self.tree().list(bounds) else {
             return Err(error::internal("BETWEEN has two bounds"));
         };
-        let (arg, low, high) = (self.bind(value)?, self.bind(low)?, self.bind(high)?);
+        let (mut arg, low, high) = (self.bind(value)?, self.bind(low)?, self.bind(high)?);
+        self.of_connection(&mut arg, &[&low, &high]);
         let number = self.is_number(&arg) || self.is_number(&low) || self.is_number(&high);
         let read = |expr: Expr| Box::new(hex_beside(expr, number));
         Ok(Expr::Between { arg: read(arg), low: read(low), high: read(high), negated: is_not })
@@ -292,7 +313,9 @@ impl Binder<'_> {
             }
             _ => return Err(wrong()),
         };
-        let (arg, pattern) = (Box::new(self.bind(value)?), Box::new(self.bind(pattern)?));
+        let (mut arg, pattern) = (self.bind(value)?, self.bind(pattern)?);
+        self.of_connection(&mut arg, &[&pattern]);
+        let (arg, pattern) = (Box::new(arg), Box::new(pattern));
         Ok(Expr::Like { arg, pattern, escape, negated: is_not })
     }
 

@@ -305,7 +305,11 @@ impl<'a> Binder<'a> {
         let mut outputs = Vec::with_capacity(left.outputs.len());
         for ((a, name), (b, _)) in left.outputs.iter().zip(&right.outputs) {
             let column_type = self.common_type(*a, *b);
-            outputs.push((self.column(name, column_type, None), name.clone()));
+            let column = self.column(name, column_type, None);
+            if [a, b].into_iter().all(|side| self.constant_texts.contains(side)) {
+                self.constant_texts.insert(column);
+            }
+            outputs.push((column, name.clone()));
         }
         let columns: Vec<ColumnId> = outputs.iter().map(|(column, _)| *column).collect();
         let (left, right) = (self.converted(left, &columns), self.converted(right, &columns));
@@ -337,7 +341,15 @@ impl<'a> Binder<'a> {
             branches: vec![(Expr::Literal(Value::Int(1)), a.scalar())],
             otherwise: Some(Box::new(b.scalar())),
         };
-        ColumnType { nullable, ..self.type_of(&one) }
+        let mut found = ColumnType { nullable, ..self.type_of(&one) };
+        let is_weak = |side: ColumnId| self.constant_texts.contains(&side);
+        if found.kind.is_text() && is_weak(a) != is_weak(b) {
+            let strong = if is_weak(a) { y } else { x };
+            if strong.kind.is_text() {
+                found.collation = strong.collation;
+            }
+        }
+        found
     }
 
     /// The query with values of the types of these columns.

@@ -79,7 +79,10 @@ impl Binder<'_> {
     /// A comparison of two values or two rows.
     fn compare(&self, op: BinaryOp, left: Parts, right: Parts) -> Result<Expr, SqlError> {
         match (left, right) {
-            (Parts::One(left), Parts::One(right)) => Ok(self.combine(op, left, right)),
+            (Parts::One(left), Parts::One(right)) => {
+                self.check_collations(op, &left, &right)?;
+                Ok(self.combine(op, left, right))
+            }
             (Parts::Row(left), Parts::Row(right)) => self.compare_rows(op, left, right),
             (left, _) => Err(operand_columns(left.width())),
         }

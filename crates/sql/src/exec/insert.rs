@@ -368,45 +368,64 @@ impl<S: Store> Session<S> {
     ) -> Result<(), Failure> {
         let table = &plan.table;
         let Some(first) = taken.first() else { return Ok(()) };
-        counts.duplicates += taken.len() as u64;
-        let operations: Vec<RowOp> = match &plan.conflict {
+        let assignments = match &plan.conflict {
             OnConflict::Error => return Err(duplicate(table, None, first).into()),
             OnConflict::Ignore => {
+                counts.duplicates += taken.len() as u64;
                 let warnings = taken.iter().map(|row| duplicate(table, None, row)).collect();
                 self.add_warnings(warnings);
                 return Ok(());
             }
-            OnConflict::Replace => taken
-                .into_iter()
-                .map(|row| {
-                    let key = table.key_of(&row);
-                    RowOp { row, ..operation(table, RowOpKind::Write, key) }
-                })
-                .collect(),
-            OnConflict::Update(assignments) => taken
-                .into_iter()
-                .map(|row| RowOp {
-                    program: update_program(plan, assignments, &row, externals),
-                    ..operation(table, RowOpKind::Update, table.key_of(&row))
-                })
-                .collect(),
+            OnConflict::Replace => return self.replace_taken(table, taken, counts).await,
+            OnConflict::Update(assignments) => assignments,
         };
-        let updates = matches!(plan.conflict, OnConflict::Update(_));
-        let mut chunks = Chunks::changing(operations, table);
+        counts.duplicates += taken.len() as u64;
+        let update = |row: Vec<u8>| RowOp {
+            program: update_program(plan, assignments, &row, externals),
+            ..operation(table, RowOpKind::Update, table.key_of(&row))
+        };
+        let mut chunks = Chunks::changing(taken.into_iter().map(update).collect(), table);
         while let Some((chunk, _)) = chunks.next_chunk() {
-            let sent: Vec<(Vec<u8>, Vec<u8>)> =
-                chunk.iter().map(|op| (op.key.clone(), op.row.clone())).collect();
-            for (result, (key, row)) in self.run_operations(chunk, false).await?.iter().zip(sent) {
+            let keys: Vec<Vec<u8>> = chunk.iter().map(|op| op.key.clone()).collect();
+            for (result, key) in self.run_operations(chunk, false).await?.iter().zip(keys) {
                 match result.outcome {
                     RowOutcome::Unchanged => counts.affected += u64::from(self.client.found_rows),
                     _ => {
                         counts.affected += 2;
-                        match updates {
-                            true => counts.ids.updated = Some(key),
-                            false => counts.ids.note(table, &row),
-                        }
+                        counts.ids.updated = Some(key);
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// REPLACE of rows whose primary keys are taken. A row that stays as it is counts once, as in MySQL.
+    async fn replace_taken(
+        &mut self,
+        table: &Table,
+        taken: Vec<Vec<u8>>,
+        counts: &mut Counts,
+    ) -> Result<(), Failure> {
+        // Each is read before it is written: one of the same statement may be what it meets.
+        let both = taken.into_iter().flat_map(|row| {
+            let key = table.key_of(&row);
+            let read = operation(table, RowOpKind::Read(LockMode::Exclusive), key.clone());
+            [read, RowOp { row, ..operation(table, RowOpKind::Write, key) }]
+        });
+        let mut chunks = Chunks::changing(both.collect(), table);
+        let mut before = None;
+        while let Some((chunk, _)) = chunks.next_chunk() {
+            let rows: Vec<Vec<u8>> = chunk.iter().map(|op| op.row.clone()).collect();
+            for (result, row) in self.run_operations(chunk, false).await?.into_iter().zip(rows) {
+                if row.is_empty() {
+                    before = result.row;
+                    continue;
+                }
+                let is_other = before.take().is_none_or(|before| before != row);
+                counts.affected += 1 + u64::from(is_other);
+                counts.duplicates += u64::from(is_other);
+                counts.ids.note(table, &row);
             }
         }
         Ok(())

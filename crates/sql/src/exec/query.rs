@@ -78,7 +78,7 @@ impl<S: Store> Session<S> {
             Value::UInt(steps) => steps,
             _ => 1_000,
         };
-        let mut run = Run::new(externals, EvalContext::new(false), memory, steps);
+        let mut run = Run::new(externals, EvalContext::new(plan.strict), memory, steps);
         let mut machine = Machine::new(&plan.plan);
         let mut fetcher = Fetcher::<S>::new(plan, externals);
         let mut count = 0;

@@ -6,7 +6,6 @@ use crate::access::Target;
 use crate::error::{self, Failure};
 use crate::expr::{RowSource, with_externals};
 use crate::plan::check::Check;
-use crate::plan::select::encode_program;
 use crate::plan::write::WritePlan;
 use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session};
 use crate::store::Store;
@@ -227,7 +226,7 @@ impl<S: Store> Session<S> {
             ordered,
             reverse: ordered && plan.order.first().is_some_and(|(_, desc)| *desc),
             primary_keys: true,
-            program: encode_program(filter, projection),
+            program: plan.find_program(filter, projection),
             limit: (limit != u64::MAX && !sorts).then_some(limit),
             as_of: AsOf::Newest,
             pending: false,
@@ -313,7 +312,7 @@ impl<S: Store> Session<S> {
         let reads = keys.into_iter().enumerate();
         let reads: Vec<RowOp> = reads
             .map(|(at, key)| RowOp {
-                program: encode_program(program(at).filter.clone(), None),
+                program: filter_program(program(at)),
                 ..operation(table, RowOpKind::Read(LockMode::Exclusive), key)
             })
             .collect();
@@ -406,6 +405,17 @@ impl<S: Store> Session<S> {
     }
 }
 
+/// Reads the rows that a program is for.
+fn filter_program(program: &Program) -> Vec<u8> {
+    match &program.filter {
+        None => Vec::new(),
+        filter => {
+            let (filter, strict) = (filter.clone(), program.strict);
+            Program { filter, strict, ..Program::default() }.encode()
+        }
+    }
+}
+
 fn order_values(plan: &WritePlan, row: &[u8], externals: &[Value]) -> Result<Vec<Value>, Failure> {
     let source = RowSource {
         layout: Some(&plan.table.layout),
@@ -416,7 +426,7 @@ fn order_values(plan: &WritePlan, row: &[u8], externals: &[Value]) -> Result<Vec
     };
     let mut values = Vec::with_capacity(plan.order.len());
     for (expr, _) in &plan.order {
-        let value = lats_values::eval(expr, &source, &mut EvalContext::new(false))?;
+        let value = lats_values::eval(expr, &source, &mut EvalContext::new(plan.strict))?;
         let kind = crate::expr::type_of(expr, &plan.table.types, &[], externals);
         values.push(lats_values::present(value, &kind));
     }

@@ -21,6 +21,8 @@ fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
         text: text.as_bytes(),
         parsed: &parsed,
         full_group_by: true,
+        quiet_division: false,
+        connection_collation: None,
         strict: true,
         group_concat_bytes: 1_024,
         rules: crate::optimizer_switch::Rules::default(),

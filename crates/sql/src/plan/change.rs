@@ -232,7 +232,7 @@ fn finish(
             Ok(Target { table, first: target.first, assignments, check: target.check })
         })
         .collect::<Result<_, SqlError>>()?;
-    let mut query = query::finish(query, &mut binder)?;
+    let mut query = query::finish(query, &mut binder)?.with_strict(strict);
     let specs: Vec<SourceId> = query.plan.sources.iter().map(|spec| spec.source).collect();
     for (source, spec) in query.sources.iter_mut().zip(specs) {
         // Rows that are changed are locked when they are found.

@@ -119,7 +119,7 @@ pub fn plan(
             vec![row]
         }
         InsertSource::Query(id) => {
-            query = Some(Arc::new(source_query(*id, columns.len(), &mut binder)?));
+            query = Some(source_query(*id, columns.len(), &mut binder)?);
             Vec::new()
         }
     };
@@ -137,10 +137,11 @@ pub fn plan(
     let conflict = on_conflict(insert, &target_table, &mut binder)?;
     // Plans of queries number what they ask for behind all values from outside.
     if let Some(bound) = bound_rows {
-        query = Some(Arc::new(super::query::finish(bound, &mut binder)?));
+        query = Some(super::query::finish(bound, &mut binder)?);
     }
     binder.check_limits()?;
     let strict = context.strict && !insert.is_ignore;
+    let query = query.map(|query| Arc::new(query.with_strict(strict)));
     let parameters = binder.parameters();
     let tells_ids = target_table.has_ids();
     let Target { view, check, .. } = target_table;

@@ -33,6 +33,8 @@ pub struct QueryPlan {
     pub external_types: Vec<ColumnType>,
     /// It has a LIMIT of its own.
     pub is_limited: bool,
+    /// It is a part of a statement that changes rows in strict mode: values that do not fit are errors.
+    pub strict: bool,
     /// SQL_CALC_FOUND_ROWS: the LIMIT that is left to who sends the rows.
     pub counted: Option<Limit>,
 }
@@ -58,7 +60,28 @@ pub struct TableSource {
     pub lock: (LockMode, LockWait),
 }
 
+impl TableSource {
+    /// What data nodes run for the residual condition, if it is the same for all requests.
+    fn fixed_program(&self, strict: bool) -> Option<Vec<u8>> {
+        let residual = &self.access.residual;
+        let is_fixed = !residual.as_ref().is_some_and(crate::expr::has_externals);
+        is_fixed.then(|| {
+            select::encode_strict_program(residual.clone(), self.projection.clone(), strict)
+        })
+    }
+}
+
 impl QueryPlan {
+    /// The same as a part of a statement that changes rows.
+    #[must_use]
+    pub fn with_strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        for source in &mut self.sources {
+            source.program = source.fixed_program(strict);
+        }
+        self
+    }
+
     /// The columns of the result.
     pub fn columns(&self) -> Columns {
         match self.into {
@@ -135,7 +158,7 @@ pub fn plan_create_as(
     let bound = binder.bind_query(id, 0)?;
     binder.check_limits()?;
     let parameters = binder.parameters();
-    let query = Arc::new(finish(bound, &mut binder)?);
+    let query = Arc::new(finish(bound, &mut binder)?.with_strict(context.strict));
     let plan = CreateAsPlan { parsed: context.parsed.clone(), query };
     Ok((Plan::CreateAs(Box::new(plan)), binder.externals, parameters))
 }
@@ -161,7 +184,16 @@ pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<Query
         let (count, offset) = select.limit;
         Limit { count, offset }
     });
-    Ok(QueryPlan { plan, sources, columns, into: None, external_types, is_limited: false, counted })
+    Ok(QueryPlan {
+        plan,
+        sources,
+        columns,
+        into: None,
+        external_types,
+        is_limited: false,
+        strict: false,
+        counted,
+    })
 }
 
 fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) -> TableSource {
@@ -179,19 +211,18 @@ fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) ->
         columns.iter().map(|column| table.types[usize::from(*column)].clone()).collect();
     let width = u16::try_from(columns.len()).unwrap_or(u16::MAX);
     let projection = (columns.len() < table.types.len()).then_some(columns);
-    let is_fixed = !access.residual.as_ref().is_some_and(crate::expr::has_externals);
-    let program =
-        is_fixed.then(|| select::encode_program(access.residual.clone(), projection.clone()));
-    TableSource {
+    let mut found = TableSource {
         table: Arc::clone(table),
         alias: source.alias.clone(),
         access,
         projection,
         layout: RowLayout::new(&types),
         width,
-        program,
+        program: None,
         lock: (LockMode::Committed, LockWait::Wait),
-    }
+    };
+    found.program = found.fixed_program(false);
+    found
 }
 
 /// What the client is told about a column.

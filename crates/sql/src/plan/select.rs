@@ -255,10 +255,19 @@ fn finish(mut plan: SelectPlan, filter: Option<Expr>) -> SelectPlan {
 
 /// A program that only reads; nothing for one that does nothing.
 pub fn encode_program(filter: Option<Expr>, projection: Option<Vec<u16>>) -> Vec<u8> {
+    encode_strict_program(filter, projection, false)
+}
+
+/// The same; with `strict`, values that do not fit are errors.
+pub fn encode_strict_program(
+    filter: Option<Expr>,
+    projection: Option<Vec<u16>>,
+    strict: bool,
+) -> Vec<u8> {
     if filter.is_none() && projection.is_none() {
         return Vec::new();
     }
-    Program { filter, assignments: Vec::new(), projection, strict: false }.encode()
+    Program { filter, assignments: Vec::new(), projection, strict }.encode()
 }
 
 /// A column's position in its table; tables have fewer than that many columns.

@@ -1,6 +1,6 @@
 //! Plans of UPDATE and DELETE.
 
-use super::select::{column_number, encode_program};
+use super::select::{column_number, encode_strict_program};
 use super::{Limit, insert};
 use crate::access::Access;
 use crate::bind::{Binder, hex_beside};
@@ -39,11 +39,16 @@ pub struct WritePlan {
 }
 
 impl WritePlan {
+    /// A program that finds rows. What is wrong with values in a condition is an error, as in MySQL.
+    pub fn find_program(&self, filter: Option<Expr>, projection: Option<Vec<u16>>) -> Vec<u8> {
+        encode_strict_program(filter, projection, self.strict)
+    }
+
     /// The program of one row's operation.
     pub fn row_program(&self, filter: Option<Expr>, externals: &[lats_values::Value]) -> Vec<u8> {
         let filter = filter.map(|f| crate::expr::with_externals(&f, externals));
         match &self.assignments {
-            None => encode_program(filter, None),
+            None => self.find_program(filter, None),
             Some(assignments) => {
                 let bound = |(column, expr): &(u16, Expr)| {
                     (*column, crate::expr::with_externals(expr, externals))

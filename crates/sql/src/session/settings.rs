@@ -107,7 +107,7 @@ impl<S: Store> Session<S> {
                 }
             }
             Scope::Session => {
-                let before = self.autocommit();
+                let (before, had) = (self.autocommit(), self.variables.get(name));
                 self.variables.set(name, value)?;
                 if value.is_none() {
                     self.variables.take_default(name, &self.shared.defaults());
@@ -115,7 +115,14 @@ impl<S: Store> Session<S> {
                 if name == "autocommit" && !before && self.autocommit() {
                     self.commit().await?;
                 }
-                if matches!(name, "sql_mode" | "optimizer_switch" | "group_concat_max_len") {
+                let shapes_plans = matches!(
+                    name,
+                    "sql_mode"
+                        | "optimizer_switch"
+                        | "group_concat_max_len"
+                        | "collation_connection"
+                );
+                if shapes_plans && had != self.variables.get(name) {
                     self.forget_plans();
                 }
             }

@@ -174,6 +174,10 @@ fn constants_beside_year_columns_become_years() {
     for (text, year, expected) in [
         ("c0 = 99", 1999, "1"),
         ("99 = c0", 1999, "1"),
+        ("c0 = 98 + 1", 1999, "1"),
+        ("c0 = c2", 1999, "1"),
+        ("c2 > c0", 1998, "1"),
+        ("c0 BETWEEN c2 AND c2", 1999, "0"),
         ("c0 = 99.0", 1999, "1"),
         ("c0 = '99'", 1999, "1"),
         ("c0 = '0'", 2000, "1"),
@@ -195,8 +199,9 @@ fn constants_beside_year_columns_become_years() {
         ("NOT (c0 <> 99 OR c1 = 99)", 1999, "1"),
     ] {
         let mut expr = parse(text);
-        adapt_years(&mut expr, &columns);
-        let row = vec![Value::UInt(year), Value::Int(98)];
+        let mut outside = |number| (number == 2).then_some(Expr::Column(3));
+        adapt_years(&mut expr, &columns, &mut outside);
+        let row = vec![Value::UInt(year), Value::Int(98), Value::Int(99), Value::UInt(1999)];
         let value = eval(&expr, &row, &mut EvalContext::new(false)).unwrap();
         assert_eq!(value.to_display(), expected, "{text} with {year}");
     }

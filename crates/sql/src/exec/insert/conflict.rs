@@ -5,8 +5,10 @@ use super::{Counts, update_program};
 use crate::error::{self, Failure};
 use crate::exec::{operation, unique::duplicate};
 use crate::plan::insert::{InsertPlan, OnConflict};
+use crate::plan::select::encode_program;
 use crate::session::Session;
 use crate::store::Store;
+use crate::table::Table;
 use lats_client::api::{RowOp, RowOpKind, RowOutcome, RowResult};
 use lats_values::Value;
 
@@ -75,7 +77,8 @@ impl<S: Store> Session<S> {
                 counts.ids.note(table, &row);
                 return Ok(());
             }
-            counts.duplicates += u64::from(try_number == 0);
+            let replaces = matches!(plan.conflict, OnConflict::Replace);
+            counts.duplicates += u64::from(try_number == 0 && !replaces);
             let holder = result.holder().map_or_else(|| key.clone(), |(_, holder)| holder);
             match &plan.conflict {
                 OnConflict::Error => return Err(duplicate(table, Some(&result), &row).into()),
@@ -84,9 +87,9 @@ impl<S: Store> Session<S> {
                     return Ok(());
                 }
                 OnConflict::Replace => {
-                    let delete = operation(table, RowOpKind::Delete, holder);
-                    let gone = self.run_one(delete).await?.outcome == RowOutcome::Done;
-                    removed += u64::from(gone);
+                    let counted = u64::from(self.remove_holder(table, holder, &row).await?);
+                    removed += counted;
+                    counts.duplicates += counted;
                 }
                 OnConflict::Update(assignments) => {
                     let program = update_program(plan, assignments, &row, externals);
@@ -98,6 +101,26 @@ impl<S: Store> Session<S> {
         }
         Err(error::make(1205, "HY000", "Lock wait timeout exceeded; try restarting transaction")
             .into())
+    }
+
+    /// REPLACE takes the row away that has the key; true if it counts as gone. In MySQL a row that gets the values that it has
+    /// does not, where the key is that of the last unique index.
+    async fn remove_holder(
+        &mut self,
+        table: &Table,
+        holder: Vec<u8>,
+        row: &[u8],
+    ) -> Result<bool, Failure> {
+        let visible: Vec<u16> = table.visible().collect();
+        let program = encode_program(None, Some(visible.clone()));
+        let delete = RowOp { program, ..operation(table, RowOpKind::Delete, holder) };
+        let result = self.run_one(delete).await?;
+        let mut shown = Vec::with_capacity(row.len());
+        table.layout.project(row, &visible, &mut shown);
+        let has_hidden_key = visible.len() < table.types.len();
+        let is_last = has_hidden_key && table.def.unique_indexes().count() == 1;
+        let is_same = is_last && result.row.is_some_and(|before| before == shown);
+        Ok(result.outcome == RowOutcome::Done && !is_same)
     }
 
     /// ON DUPLICATE KEY UPDATE of the row that has the key; false if it is gone.

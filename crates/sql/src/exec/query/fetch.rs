@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::exec::{Chunks, REQUEST_BYTES_MAX, operation, unique::LOOKUPS_MAX};
 use crate::expr::with_externals;
 use crate::plan::query::{QueryPlan, TableSource};
-use crate::plan::select::encode_program;
+use crate::plan::select::encode_strict_program;
 use crate::session::{Running, Session};
 use crate::store::Store;
 use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
@@ -74,6 +74,18 @@ impl<'p, S: Store> Fetcher<'p, S> {
         Ok(())
     }
 
+    /// What data nodes run for a request.
+    fn program(&self, source: &TableSource, filter: Option<&Expr>, outside: &[Value]) -> Vec<u8> {
+        match &source.program {
+            Some(program) if filter == source.access.residual.as_ref() => program.clone(),
+            _ => encode_strict_program(
+                filter.map(|filter| with_externals(filter, outside)),
+                source.projection.clone(),
+                self.plan.strict,
+            ),
+        }
+    }
+
     /// Settles a statement that has taken locks and commits by itself.
     pub(super) async fn finish(self, session: &mut Session<S>) -> Result<(), Failure> {
         match self.locked {
@@ -109,7 +121,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
         for (request, params) in (0u32..).zip(requests) {
             let outside: Vec<Value> = self.externals.iter().cloned().chain(params).collect();
             let resolved = source.access.resolve(&source.table, &outside)?;
-            let program = program(source, resolved.filter, &outside);
+            let program = self.program(source, resolved.filter, &outside);
             match resolved.target {
                 Target::Keys(keys) => reads.extend(keys.into_iter().map(|key| KeyRead {
                     id,
@@ -126,7 +138,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                 }
                 Target::UniqueKeys(keys) => {
                     let filter = source.access.filter.as_ref();
-                    let whole = self::program(source, filter, &outside);
+                    let whole = self.program(source, filter, &outside);
                     open.programs.insert(request, whole);
                     let ranges = crate::access::key_ranges(&keys);
                     open.scans.push_back((request, scan(source, ranges, Vec::new(), lock)));
@@ -137,10 +149,10 @@ impl<'p, S: Store> Fetcher<'p, S> {
                         LockMode::Committed => program,
                         _ => {
                             let filter = source.access.filter.as_ref();
-                            let whole = self::program(source, filter, &outside);
+                            let whole = self.program(source, filter, &outside);
                             open.programs.insert(request, whole);
                             let filter = resolved.filter.map(|f| with_externals(f, &outside));
-                            encode_program(filter, Some(Vec::new()))
+                            encode_strict_program(filter, Some(Vec::new()), self.plan.strict)
                         }
                     };
                     open.scans.push_back((request, scan(source, ranges, program, lock)));
@@ -302,17 +314,6 @@ fn cut_batch(rest: &mut Vec<KeyRead>, at_once: usize) -> Vec<KeyRead> {
     let count = rest.iter().take(at_once).take_while(fits).count().max(1);
     let later = rest.split_off(count.min(rest.len()));
     std::mem::replace(rest, later)
-}
-
-/// What data nodes run for a request.
-fn program(source: &TableSource, filter: Option<&Expr>, outside: &[Value]) -> Vec<u8> {
-    match &source.program {
-        Some(program) if filter == source.access.residual.as_ref() => program.clone(),
-        _ => encode_program(
-            filter.map(|filter| with_externals(filter, outside)),
-            source.projection.clone(),
-        ),
-    }
 }
 
 fn scan(source: &TableSource, ranges: Vec<KeyRange>, program: Vec<u8>, lock: LockMode) -> Scan {

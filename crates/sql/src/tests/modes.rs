@@ -1,0 +1,261 @@
+//! Strict mode in conditions and queries of statements that change rows, divisions by zero, REPLACE of equal rows, and years. The
+//! answers are those of MySQL.
+
+use crate::testing::Desk;
+
+#[test]
+fn replace_of_equal_rows() {
+    let mut desk = Desk::new();
+    desk.check(
+        "CREATE TABLE p1 (id INT PRIMARY KEY, a INT)
+         => ok 0
+         INSERT INTO p1 VALUES (1,1)
+         => ok 1
+         REPLACE INTO p1 VALUES (1,1),(1,2),(1,2),(2,2)
+         => ok 5
+         REPLACE INTO p1 SELECT id, a FROM p1
+         => ok 2
+         SELECT * FROM p1
+         => 1|2;2|2
+         CREATE TABLE p2 (id INT PRIMARY KEY, a INT UNIQUE)
+         => ok 0
+         INSERT INTO p2 VALUES (1,1),(2,2)
+         => ok 2
+         REPLACE INTO p2 VALUES (1,1)
+         => ok 2
+         REPLACE INTO p2 VALUES (1,2)
+         => ok 3
+         CREATE TABLE p3 (a INT UNIQUE, b INT)
+         => ok 0
+         INSERT INTO p3 VALUES (1,1)
+         => ok 1
+         REPLACE INTO p3 VALUES (1,1)
+         => ok 1
+         REPLACE INTO p3 VALUES (1,1),(1,1),(1,2),(2,2),(NULL,2)
+         => ok 6
+         SELECT * FROM p3 ORDER BY a
+         => NULL|2;1|2;2|2
+         CREATE TABLE p4 (a INT UNIQUE, b INT UNIQUE)
+         => ok 0
+         INSERT INTO p4 VALUES (1,1)
+         => ok 1
+         REPLACE INTO p4 VALUES (1,1)
+         => ok 2
+         CREATE TABLE p5 (id INT PRIMARY KEY, b VARCHAR(9))
+         => ok 0
+         INSERT INTO p5 VALUES (1,'a')
+         => ok 1
+         REPLACE INTO p5 VALUES (1,'a')
+         => ok 1
+         REPLACE INTO p5 VALUES (1,'A')
+         => ok 2",
+    );
+}
+
+#[test]
+fn years_from_outside() {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE y (a YEAR, b INT)");
+    desk.run("INSERT INTO y VALUES (1999,1),('00',2),(0,3)");
+    for (condition, parameters, answer) in [
+        ("a = ?", "99", "1"),
+        ("a = ?", "'0'", "2"),
+        ("a = ?", "0", "3"),
+        ("? = a", "99", "1"),
+        ("a IN (?, 7)", "99", ""),
+        ("a < ?", "3000", "1;2;3"),
+        ("a < ?", "1", "1;2;3"),
+        ("a <=> ?", "NULL", ""),
+        ("a IN (SELECT a FROM y WHERE a = ?)", "99", "1"),
+    ] {
+        desk.run(&format!("PREPARE s FROM 'SELECT b FROM y WHERE {condition} ORDER BY b'"));
+        desk.run(&format!("SET @a = {parameters}"));
+        assert_eq!(desk.run("EXECUTE s USING @a"), answer, "{condition} with {parameters}");
+    }
+    desk.check(
+        "SET @a = 98, @b = 1
+         => ok 0
+         PREPARE s FROM 'SELECT b FROM y WHERE a BETWEEN ? AND ?'
+         => ok 0
+         EXECUTE s USING @a, @b
+         =>
+         SELECT b FROM y WHERE a BETWEEN 98 AND 1 ORDER BY b
+         => 1;2
+         SELECT b FROM y WHERE a = 98 + 1
+         => 1
+         SELECT b FROM y WHERE a = @a + 1
+         =>",
+    );
+}
+
+const STRICT: &str = "
+    UPDATE t SET a = 1 WHERE 1 / a > 5
+    => ERROR 1365 Division by 0
+    UPDATE t SET a = 5 WHERE id = 2 AND 1 / a > 5
+    => ok 0
+    UPDATE t SET a = 5 WHERE id = 1 AND 1 / a > 5
+    => ERROR 1365 Division by 0
+    DELETE FROM t WHERE 1 % a
+    => ERROR 1365 Division by 0
+    DELETE FROM t WHERE id = 2 OR 1 / a > 0
+    => ERROR 1365 Division by 0
+    DELETE FROM t WHERE s = 7
+    => ERROR 1292 …
+    UPDATE t SET a = 9 WHERE s = 7
+    => ERROR 1292 …
+    UPDATE t SET a = 9 WHERE s = 7 ORDER BY s LIMIT 1
+    => ERROR 1292 …
+    UPDATE t SET a = 1 ORDER BY 1 / a LIMIT 1
+    => ERROR 1365 Division by 0
+    UPDATE t, u SET t.a = 3 WHERE 1 / t.a > 5 AND u.id = t.id
+    => ERROR 1365 Division by 0
+    DELETE t FROM t JOIN u ON 1 / t.a > 5
+    => ERROR 1365 Division by 0
+    UPDATE t SET a = 1 WHERE id IN (SELECT id FROM u WHERE 1 / (id - 1) > 5)
+    => ERROR 1365 Division by 0
+    UPDATE u SET a = (SELECT 1 / a FROM t WHERE t.id = u.id) WHERE id = 1
+    => ERROR 1365 Division by 0
+    INSERT INTO u SELECT id + 10, 1 / a FROM t
+    => ERROR 1365 Division by 0
+    INSERT INTO u SELECT id + 20, 1 FROM t WHERE 1 / a > 5
+    => ERROR 1365 Division by 0
+    INSERT INTO u SELECT id + 20, CAST(s AS SIGNED) FROM t
+    => ERROR 1292 …
+    INSERT INTO u SELECT 77, SUM(1 / a) FROM t
+    => ERROR 1365 Division by 0
+    INSERT INTO u VALUES (78, (SELECT SUM(1 / a) FROM t))
+    => ERROR 1365 Division by 0
+    REPLACE INTO u SELECT id + 40, 1 / a FROM t
+    => ERROR 1365 Division by 0
+    CREATE TABLE v AS SELECT 1 / a FROM t
+    => ERROR 1365 Division by 0
+    INSERT INTO u SELECT id + 30, IF(a = 0, 0, (SELECT 1 / a)) FROM t
+    => ok 2
+    INSERT IGNORE INTO u SELECT id + 50, 1 / a FROM t
+    => ok 2
+    SELECT SUM(1 / a) FROM t
+    => 1.0000
+    SET @x = (SELECT 1 / 0)
+    => ok 0
+    SELECT * FROM t
+    => 1|0|x;2|1|5
+    SELECT * FROM u ORDER BY id
+    => 1|7;31|0;32|1;51|NULL;52|1";
+
+#[test]
+fn values_that_do_not_fit_in_changes() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, s VARCHAR(5));
+         INSERT INTO t VALUES (1,0,'x'),(2,1,'5');
+         CREATE TABLE u (id INT PRIMARY KEY, a INT);
+         INSERT INTO u VALUES (1,7)",
+    );
+    desk.check(STRICT);
+}
+
+#[test]
+fn divisions_by_zero_in_other_modes() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, s VARCHAR(5));
+         INSERT INTO t VALUES (1,0,'x'),(2,1,'5')",
+    );
+    desk.check(
+        "SET sql_mode = 'STRICT_TRANS_TABLES'
+         => ok 0
+         UPDATE t SET a = 1 WHERE 1 / a > 5
+         => ok 0
+         INSERT INTO t VALUES (79, 1 / 0, NULL), (80, 5 DIV 0, NULL), (81, 5 % 0, NULL), (82, MOD(5, 0), NULL)
+         => ok 4
+         SELECT 1 / 0, 7 / 2, 7 DIV 2, 7 % 4, MOD(7, 4)
+         => NULL|3.5000|3|3|3
+         SHOW WARNINGS
+         =>
+         UPDATE t SET a = 1 WHERE s = 7
+         => ERROR 1292 …
+         SET sql_mode = 'ERROR_FOR_DIVISION_BY_ZERO'
+         => ok 0
+         INSERT INTO t VALUES (83, 1 / 0, NULL)
+         => ok 1
+         SHOW WARNINGS
+         => Warning|1365|Division by 0
+         UPDATE t SET s = 'x' WHERE 1 / a > 5
+         => ok 0
+         SET div_precision_increment = 4
+         => ok 0
+         SET div_precision_increment = 6
+         => ERROR 1235 …",
+    );
+}
+
+#[test]
+fn collations_that_do_not_go_together() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE g (a VARCHAR(9) COLLATE utf8mb4_general_ci);
+         INSERT INTO g VALUES ('a');
+         CREATE TABLE u (a VARCHAR(9), b VARCHAR(9) COLLATE utf8mb4_bin);
+         INSERT INTO u VALUES ('A', 'a')",
+    );
+    desk.check(
+        "SELECT 1 FROM g JOIN u ON g.a = u.a
+         => ERROR 1267 Illegal mix of collations (utf8mb4_general_ci,IMPLICIT) and (utf8mb4_0900_ai_ci,IMPLICIT) for operation '='
+         SELECT 1 FROM g, u WHERE (g.a, 1) = (u.a, 1)
+         => ERROR 1267 …
+         SELECT 1 FROM g WHERE g.a IN (SELECT u.a FROM u)
+         => ERROR 1267 …
+         SELECT 1 FROM g JOIN u ON g.a = u.b
+         => 1
+         SELECT 1 FROM g JOIN u ON g.a = u.a COLLATE utf8mb4_bin
+         =>
+         SELECT 1 FROM g WHERE g.a = 'A'
+         => 1",
+    );
+}
+
+#[test]
+fn constants_have_the_collation_of_the_connection() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE c (a VARCHAR(9));
+         INSERT INTO c VALUES ('a')",
+    );
+    desk.check(
+        "SELECT 'a' = 'A', 'a' IN ('A', 'b'), 'a' LIKE 'A', STRCMP('a', 'A')
+         => 1|1|1|0
+         SET NAMES utf8mb4 COLLATE utf8mb4_bin
+         => ok 0
+         SELECT 'a' = 'A', 'a' IN ('A', 'b'), 'a' LIKE 'A', STRCMP('a', 'A'), 'a' BETWEEN 'A' AND 'B', CONCAT('a', 'b') = 'AB'
+         => 0|0|0|1|0|0
+         SELECT 'a' = 'A' COLLATE utf8mb4_0900_ai_ci, NULLIF('a', 'A'), CASE 'a' WHEN 'a' THEN 1 END
+         => 1|a|1
+         SELECT a = 'A', a = CONCAT('A', ''), 'A' = a FROM c
+         => 1|1|1
+         SELECT COUNT(DISTINCT x) FROM (SELECT 'a' AS x UNION ALL SELECT 'A') AS d
+         => 2
+         (SELECT 'A' AS x) INTERSECT (SELECT a FROM c)
+         => A
+         (SELECT a FROM c) UNION (SELECT 'A')
+         => a
+         SELECT 1 AS x WHERE 'a' = 'A'
+         =>
+         SET NAMES utf8mb4
+         => ok 0
+         SELECT 'a' = 'A'
+         => 1",
+    );
+}
+
+#[test]
+fn numbers_in_the_order_of_an_aggregate() {
+    let mut desk = Desk::new();
+    desk.check(
+        "SELECT GROUP_CONCAT(1 ORDER BY -7), GROUP_CONCAT(DISTINCT 1 ORDER BY -1 DESC), GROUP_CONCAT(2 ORDER BY 1)
+         => 1|1|2
+         SELECT GROUP_CONCAT(1 ORDER BY 2)
+         => ERROR 1054 …
+         SELECT GROUP_CONCAT(1 ORDER BY 0)
+         => ERROR 1054 …",
+    );
+}
