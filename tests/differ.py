@@ -30,6 +30,8 @@ CASES = pathlib.Path(__file__).resolve().parent / "differ"
 ALLOWED = {"mariadb": CASES / "allowed", "mysql": CASES / "allowed_mysql"}
 ALLOWED_MAX = 50
 NOT_SUPPORTED = 1235
+# Errors of values that a plan may compute or not: rules may leave out what nobody needs.
+NEEDED_ONLY = (1365, 1292, 1690)
 MODE = "STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 # Runs at the same time do not disturb each other.
@@ -233,6 +235,9 @@ def compare(ours, theirs, ordered):
         return "(no answer from the oracle)"
     if theirs[:2] == ("error", NOT_SUPPORTED):
         return "(the oracle refuses)"
+    if theirs == ("count", 0) and ours == ("rows", []):
+        # MySQL says so of a query that it knows to be empty.
+        return None
     if "error" in (ours[0], theirs[0]):
         if ours[0] == theirs[0]:
             return None if ours[1] == theirs[1] else f"(number {ours[1]} for {theirs[1]})"
@@ -424,6 +429,8 @@ class Variants:
                 if answer[:2] == ("error", NOT_SUPPORTED):
                     return "(refused)"
             found = compare(answer, one[0], ordered)
+            if any(given[0] == "error" and given[1] in NEEDED_ONLY for given in (answer, one[0])):
+                found = found and f"({found.strip('()')})"
             if found is None and any(compare(a, b, False) for a, b in zip(contents, one[1])):
                 found = "tables"
             if found:
@@ -847,6 +854,9 @@ class Run:
         if self.args.verbose:
             print(f"-- {case.place}\n{text};", flush=True)
         found = self.mode.check(case)
+        if any(answer[0] == "lost" for answer in case.last or ()):
+            # A server that has crashed may have forgotten something, in a transaction or out of it.
+            self.mode.prepare(DATABASE, tables)
         self.statements += 1
         self.returned += case.returned
         self.cover(case, coverage)

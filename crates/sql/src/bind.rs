@@ -107,8 +107,14 @@ pub struct Binder<'a> {
     pub(crate) call_columns: BTreeSet<ColumnId>,
     /// Columns of constant texts, which have the connection's collation: that of any other column is stronger.
     constant_texts: BTreeSet<ColumnId>,
+    /// Columns of results that are rounded to the digits of their type: they come from exact quotients.
+    quotients: BTreeSet<ColumnId>,
+    /// Blocks of which only it counts whether they have some row: their groups matter only for aggregate functions.
+    groups_dropped: BTreeSet<u32>,
     /// Within ON DUPLICATE KEY UPDATE: VALUES(column) is the table's column plus this.
     pub(crate) values_base: Option<u32>,
+    /// There: the names of the table that is written.
+    target_scope: Scope,
     /// The select list is bound for its names: keys of groups are not known yet.
     names_only: bool,
     /// There are columns of YEAR.
@@ -142,7 +148,10 @@ impl<'a> Binder<'a> {
             next_recursion: 0,
             call_columns: BTreeSet::new(),
             constant_texts: BTreeSet::new(),
+            quotients: BTreeSet::new(),
+            groups_dropped: BTreeSet::new(),
             values_base: None,
+            target_scope: Scope::default(),
             names_only: false,
             has_years: false,
             has_queries: context.tree().queries() > 0,
@@ -266,6 +275,7 @@ impl<'a> Binder<'a> {
         let source = SourceId(0);
         let base = u32::try_from(self.columns.len()).unwrap_or(u32::MAX);
         self.values_base = Some(base);
+        self.target_scope = self.block().scope.clone();
         for (position, (def, column_type)) in
             (0u16..).zip(table.def.columns.iter().zip(&table.types))
         {
@@ -278,6 +288,16 @@ impl<'a> Binder<'a> {
         });
         let scope = Scope::of_table(None, alias, named.collect());
         self.block().scope.add_qualified(scope, !names.is_empty());
+    }
+
+    /// Makes the columns of this block's tables known beside those that are.
+    pub fn add_tables_of(&mut self, block: u32) {
+        let numbered = (0u32..).zip(&self.sources).filter(|(_, source)| source.block == block);
+        let sources: Vec<SourceId> = numbered.map(|(number, _)| SourceId(number)).collect();
+        for source in sources {
+            let scope = self.scope_of(source);
+            self.block().scope.add_qualified(scope, true);
+        }
     }
 
     /// True if expressions of the outermost block have subqueries.

@@ -154,7 +154,7 @@ impl Inner {
                 if !program.matches(&layout, &row).map_err(failed)? {
                     return just(RowOutcome::NotMatched);
                 }
-                let row = Some(shown(&program, &layout, &row));
+                let row = Some(projected(&program, &layout, &row));
                 Ok(RowResult { outcome: RowOutcome::Done, row })
             }
             (RowOpKind::Update, Some(row)) => {
@@ -175,7 +175,7 @@ impl Inner {
                     return just(RowOutcome::NotMatched);
                 }
                 self.put(op.table, &op.key, None, undo);
-                let row = program.projection.is_some().then(|| shown(&program, &layout, &row));
+                let row = program.projection.is_some().then(|| projected(&program, &layout, &row));
                 Ok(RowResult { outcome: RowOutcome::Done, row })
             }
         }
@@ -221,7 +221,7 @@ impl Inner {
     }
 }
 
-fn shown(program: &Program, layout: &lats_values::RowLayout, row: &[u8]) -> Vec<u8> {
+fn projected(program: &Program, layout: &lats_values::RowLayout, row: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     program.project(layout, row, &mut out);
     out

@@ -368,6 +368,11 @@ fn binary(
         let other = eval(operand, row, ctx)?;
         value = arithmetic::compute(op, &value, &other, (so_far, operand), ctx)?;
     }
+    // What would be compared with NULL is not computed.
+    let skips = op == Xor || (logic::is_comparison(op) && op != BinaryOp::NullSafeEqual);
+    if skips && value.is_null() {
+        return Ok(Value::Null);
+    }
     let other = eval(right, row, ctx)?;
     if op == Xor {
         return logic::xor(&value, &other, ctx);

@@ -50,6 +50,23 @@ fn narrow(rel: Rel, wanted: &Columns) -> Rel {
             }
             rel.map_inputs(&mut |input| thin(narrow(input, &all), &all))
         }
+        Rel::Extend { input, items } => {
+            // Values that nobody reads are not computed: what is wrong with them is nobody's concern.
+            let mut all = wanted.clone();
+            let mut kept = Vec::with_capacity(items.len());
+            for (column, value) in items.into_iter().rev() {
+                if all.contains(&column) {
+                    walk::add_columns(&value, &mut all);
+                    kept.push((column, value));
+                }
+            }
+            kept.reverse();
+            let input = narrow(*input, &all);
+            match kept.is_empty() {
+                true => input,
+                false => Rel::Extend { input: Box::new(input), items: kept },
+            }
+        }
         Rel::Distinct { input, columns } => {
             let all: Columns = wanted.iter().chain(&columns).copied().collect();
             Rel::Distinct { input: Box::new(thin(narrow(*input, &all), &all)), columns }

@@ -61,16 +61,24 @@ impl Binder<'_> {
         };
         if alias_use == AliasUse::First && table.is_none() {
             // A key of GROUP BY comes before a name of the select list.
-            if let Some(id) = block.scope.find(parts, self.clause).ok().flatten()
-                && block.keys.contains(&id.scalar())
-            {
-                return Ok(Some(id.scalar()));
+            let visible = block.scope.visible.iter().filter(|v| same_name(&v.name, name));
+            let mut keys = visible.map(|v| v.id).filter(|id| block.keys.contains(&id.scalar()));
+            if let Some(key) = keys.next() {
+                return match keys.all(|other| other == key) {
+                    true => Ok(Some(key.scalar())),
+                    false => Err(super::scope::ambiguous(table, name, self.clause)),
+                };
             }
             if let Some(expr) = self.output_named(at, name)? {
                 return Ok(Some(expr));
             }
         }
-        if let Some(id) = block.scope.find(parts, self.clause)? {
+        let found = match block.scope.find(parts, self.clause) {
+            // HAVING sees no more of the tables than the select list and the keys.
+            Err(_) if alias_use == AliasUse::First => None,
+            found => found?,
+        };
+        if let Some(id) = found {
             let is_known = alias_use != AliasUse::First
                 || block.keys.contains(&id.scalar())
                 || block.outputs.iter().any(|output| output.expr == id.scalar());

@@ -304,9 +304,14 @@ impl Binder<'_> {
             self.bind(column)?;
             return Ok(Expr::Literal(Value::Null));
         };
-        let before = std::mem::replace(&mut self.block().alias_use, AliasUse::No);
+        // It is a column of the table that is written, whatever else is known.
+        let own = self.target_scope.clone();
+        let block = self.block();
+        let before = std::mem::replace(&mut block.alias_use, AliasUse::No);
+        let scope = std::mem::replace(&mut block.scope, own);
         let bound = self.bind(column);
-        self.block().alias_use = before;
+        let block = self.block();
+        (block.alias_use, block.scope) = (before, scope);
         match bound? {
             Expr::Column(number) if number < base => Ok(ColumnId(base + number).scalar()),
             other => Ok(other),
@@ -336,8 +341,8 @@ impl Binder<'_> {
         Ok(self.as_one_type(Expr::Call { function, args }))
     }
 
-    /// IF, IFNULL, COALESCE and CASE with a text among their results give texts only: what is compared with
-    /// them is compared with texts, whichever result it is.
+    /// IF, IFNULL, COALESCE and CASE with a text among their results give texts only, and bytes only with bytes among them: what is
+    /// compared with them is compared with texts or bytes, whichever result it is.
     pub(super) fn as_one_type(&self, expr: Expr) -> Expr {
         let of = |e: &Expr| self.type_of(e);
         let chooses = match &expr {
@@ -346,12 +351,21 @@ impl Binder<'_> {
             }
             other => matches!(other, Expr::Case { .. }),
         };
-        if !chooses || !of(&expr).kind.is_text() {
+        let kind = of(&expr).kind;
+        if !chooses || !(kind.is_text() || kind.is_bytes()) {
             return expr;
         }
-        // NULL and parameters have no type yet; bytes stay what they are.
+        // NULL and parameters have no type yet.
+        let has_no_type = |e: &Expr| match e {
+            Expr::Literal(value) => value.is_null(),
+            Expr::Column(number) => *number >= crate::expr::EXTERNAL_BASE,
+            _ => false,
+        };
         let as_text = |e: Expr| match of(&e).kind {
-            kind if kind.is_text() || kind.is_bytes() => e,
+            other if kind.is_bytes() && other.is_text() && !has_no_type(&e) => {
+                Expr::Cast { arg: Box::new(e), to: ColumnType::new(TypeKind::LongBlob) }
+            }
+            other if kind.is_bytes() || other.is_text() || other.is_bytes() => e,
             _ => Expr::Cast { arg: Box::new(e), to: ColumnType::new(TypeKind::LongText) },
         };
         match expr {
@@ -379,6 +393,8 @@ fn takes_numbers(function: Function) -> bool {
     matches!(
         function,
         F::Abs
+            | F::Bin
+            | F::Oct
             | F::Ceil
             | F::Floor
             | F::Round

@@ -289,7 +289,11 @@ impl Binder<'_> {
         for output in parts.outputs {
             let id = match &output.expr {
                 // Columns of outer queries become columns of this one.
-                Expr::Column(number) if below.contains(&ColumnId(*number)) => ColumnId(*number),
+                Expr::Column(number) if below.contains(&ColumnId(*number)) => {
+                    // It has been rounded.
+                    self.quotients.remove(&ColumnId(*number));
+                    ColumnId(*number)
+                }
                 expr => {
                     let value = self.shown_constant(expr.clone());
                     let is_constant = value != *expr;
@@ -297,6 +301,9 @@ impl Binder<'_> {
                     let column = self.column(&output.name, column_type, None);
                     if is_constant {
                         self.constant_texts.insert(column);
+                    }
+                    if matches!(expr, Expr::Column(number) if self.is_quotient(ColumnId(*number))) {
+                        self.quotients.insert(column);
                     }
                     items.push((column, value));
                     made.push((output.expr, column));

@@ -357,6 +357,11 @@ impl<'a> Binder<'a> {
         let mut items = Vec::new();
         let mut outputs = Vec::with_capacity(query.outputs.len());
         for ((from, name), to) in query.outputs.into_iter().zip(to) {
+            let common = self.types[to.0 as usize].clone();
+            if self.quotients.contains(&from) && common.kind.is_number() {
+                // It is rounded once, to the digits of both.
+                self.types[from.0 as usize] = common;
+            }
             let (x, y) = (&self.types[from.0 as usize], self.types[to.0 as usize].clone());
             if x.kind == y.kind && x.unsigned == y.unsigned && x.collation == y.collation {
                 outputs.push((from, name));

@@ -63,6 +63,7 @@ impl Binder<'_> {
         if let Some(known) = self.known_mark(query) {
             return Ok(known);
         }
+        self.drop_groups(query);
         let (rel, _) = self.subquery(query)?;
         Ok(self.mark(query, rel, None, false))
     }
@@ -118,6 +119,7 @@ impl Binder<'_> {
         if self.tree().query(query).limit.is_some() {
             return Err(crate::error::not_supported("LIMIT & IN/ALL/ANY/SOME subquery"));
         }
+        self.drop_groups(query);
         let (rel, columns) = self.subquery(query)?;
         if columns.len() != left.len() {
             return Err(operand_columns(left.len()));
@@ -134,6 +136,15 @@ impl Binder<'_> {
         let column = self.column("", of_type, None);
         self.pend(query, Pending { rel, kind: ApplyKind::Mark(column), on, when: None });
         column.scalar()
+    }
+
+    /// Notes that it only counts whether the query has a row, of some kind.
+    fn drop_groups(&mut self, query: QueryId) {
+        let tree = self.tree();
+        let found = tree.query(query);
+        if found.with.is_none() && matches!(tree.body(found.body), tree::Body::Select(_)) {
+            self.groups_dropped.insert(self.next_block);
+        }
     }
 
     /// Binds a subquery; its rows and its columns in their order.

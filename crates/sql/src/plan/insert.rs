@@ -105,7 +105,7 @@ pub fn plan(
     if insert.columns.is_none() && !matches!(insert.source, InsertSource::Set(_)) {
         columns = target_table.names.iter().map(|(_, at)| *at).collect();
     }
-    let mut query = None;
+    let (mut query, mut selected) = (None, None);
     let mut rows = match &insert.source {
         InsertSource::Rows(rows) => {
             value_rows(insert.columns.is_none(), rows, &columns, &mut binder)?
@@ -119,7 +119,8 @@ pub fn plan(
             vec![row]
         }
         InsertSource::Query(id) => {
-            query = Some(source_query(*id, columns.len(), &mut binder)?);
+            let (plan, block) = source_query(*id, columns.len(), &mut binder)?;
+            (query, selected) = (Some(plan), block);
             Vec::new()
         }
     };
@@ -134,7 +135,7 @@ pub fn plan(
     read_hex(&mut rows, &columns, &table);
     let sources = sources(&table, &columns)?;
     let names_columns = rows.iter().flatten().any(names_columns);
-    let conflict = on_conflict(insert, &target_table, &mut binder)?;
+    let conflict = on_conflict(insert, &target_table, selected, &mut binder)?;
     // Plans of queries number what they ask for behind all values from outside.
     if let Some(bound) = bound_rows {
         query = Some(super::query::finish(bound, &mut binder)?);
@@ -258,19 +259,23 @@ fn source_query(
     id: tree::QueryId,
     width: usize,
     binder: &mut Binder<'_>,
-) -> Result<QueryPlan, SqlError> {
+) -> Result<(QueryPlan, Option<u32>), SqlError> {
     super::query::refuse_locks(id, &binder.context)?;
     // The query does not see the table that is written.
     let bound = binder.bind_query(id, 1)?;
     if bound.outputs.len() != width {
         return Err(error::value_count(1));
     }
-    super::query::finish(bound, binder)
+    // Columns of a query without groups are known in ON DUPLICATE KEY UPDATE.
+    let select = bound.select.as_ref().filter(|select| !select.is_grouped);
+    let block = select.map(|select| select.block);
+    Ok((super::query::finish(bound, binder)?, block))
 }
 
 fn on_conflict(
     insert: &Insert,
     target_table: &Target,
+    selected: Option<u32>,
     binder: &mut Binder<'_>,
 ) -> Result<OnConflict, SqlError> {
     let table = &target_table.table;
@@ -282,9 +287,6 @@ fn on_conflict(
         });
     }
     let tree = binder.tree();
-    if matches!(insert.source, InsertSource::Query(_)) {
-        return Err(error::not_supported("ON DUPLICATE KEY UPDATE with a query"));
-    }
     let alias = optional_name(tree, insert.row_alias)?;
     let mut names = Vec::with_capacity(insert.column_aliases.len());
     for name in &insert.column_aliases {
@@ -292,10 +294,20 @@ fn on_conflict(
     }
     let known = (table, target_table.names.as_slice());
     binder.add_new_row(known, alias.map(|alias| (alias, names.as_slice())));
-    let mut bound = Vec::with_capacity(insert.on_duplicate.len());
+    let mut columns = Vec::with_capacity(insert.on_duplicate.len());
     for assignment in &insert.on_duplicate {
-        let column = target(binder, table, assignment.column)?;
-        let value = update_value(table, column, assignment.value, binder)?;
+        columns.push(target(binder, table, assignment.column)?);
+    }
+    if let Some(block) = selected {
+        binder.add_tables_of(block);
+    }
+    let mut bound = Vec::with_capacity(insert.on_duplicate.len());
+    for (assignment, column) in insert.on_duplicate.iter().zip(columns) {
+        let value = update_value(table, column, assignment.value, binder);
+        let value = match value {
+            Err(error) if error.errno == 1054 && selected.is_some() => return Err(of_query()),
+            value => of_rows(&value?, table, binder)?,
+        };
         if value == ColumnId(u32::from(column)).scalar() {
             // Nothing changes, not even a key.
             continue;
@@ -309,4 +321,26 @@ fn on_conflict(
         return Err(error::not_supported("subqueries in ON DUPLICATE KEY UPDATE"));
     }
     Ok(OnConflict::Update(bound))
+}
+
+fn of_query() -> SqlError {
+    error::not_supported("columns of the query in ON DUPLICATE KEY UPDATE")
+}
+
+/// The value over the columns of the table, behind which stand those of the new row.
+///
+/// # Errors
+/// 1235 for columns of a query.
+fn of_rows(value: &Expr, table: &Table, binder: &Binder<'_>) -> Result<Expr, SqlError> {
+    let width = u32::try_from(table.types.len()).unwrap_or(u32::MAX);
+    let base = binder.values_base.unwrap_or(width);
+    let mut others = false;
+    crate::expr::visit_columns(value, &mut |number| others |= (width..base).contains(&number));
+    if others {
+        return Err(of_query());
+    }
+    Ok(crate::expr::map_columns(value, &|number| {
+        let is_new = (base..EXTERNAL_BASE).contains(&number);
+        is_new.then(|| Expr::Column(number - base + width))
+    }))
 }

@@ -262,3 +262,39 @@ fn long_conditions_reach_the_data_nodes() {
     let found = desk.run(&format!("UPDATE t SET k = 5 WHERE {}", terms.join(" AND ")));
     assert_eq!(found, "ok 2");
 }
+
+const UPSERTS_OF_QUERIES: &str = "
+    INSERT INTO t (id, a, b) SELECT id, a, b FROM u ON DUPLICATE KEY UPDATE a = VALUES(a), b = t.b + VALUES(b)
+    => ok 5
+    SELECT * FROM t ORDER BY id
+    => 1|10|110;2|20|220;3|30|30
+    INSERT INTO t (id, a) SELECT id + 1, SUM(a) FROM u GROUP BY id ON DUPLICATE KEY UPDATE a = a + 1, b = VALUES(a)
+    => ok 5
+    SELECT * FROM t ORDER BY id
+    => 1|10|110;2|21|10;3|31|20;4|30|NULL
+    INSERT INTO t (id, a) SELECT 1, 5 UNION SELECT 9, 9 ON DUPLICATE KEY UPDATE a = 7
+    => ok 3
+    INSERT INTO t VALUES (1, (SELECT MAX(a) FROM u), 3), (8, 8, 8) ON DUPLICATE KEY UPDATE a = VALUES(a) + t.a
+    => ok 3
+    SELECT * FROM t WHERE id IN (1, 8, 9) ORDER BY id
+    => 1|37|110;8|8|8;9|9|NULL
+    INSERT INTO t (id, a) SELECT id, a FROM u ON DUPLICATE KEY UPDATE a = b
+    => ERROR 1052 …
+    INSERT INTO t (id, a) SELECT id, a FROM u ON DUPLICATE KEY UPDATE a = u.a
+    => ERROR 1235 …
+    INSERT INTO t (id, a) SELECT id, a FROM u ON DUPLICATE KEY UPDATE a = c
+    => ERROR 1235 …
+    INSERT INTO t (id, a) SELECT id, a FROM u ON DUPLICATE KEY UPDATE c = 1
+    => ERROR 1054 …";
+
+#[test]
+fn upserts_of_queries() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT);
+         INSERT INTO t VALUES (1,1,100),(2,2,200);
+         CREATE TABLE u (id INT PRIMARY KEY, a INT, b INT, c INT);
+         INSERT INTO u VALUES (1,10,10,0),(2,20,20,0),(3,30,30,0)",
+    );
+    desk.check(UPSERTS_OF_QUERIES);
+}

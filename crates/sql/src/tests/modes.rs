@@ -259,3 +259,66 @@ fn numbers_in_the_order_of_an_aggregate() {
          => ERROR 1054 …",
     );
 }
+
+#[test]
+fn values_that_nobody_needs() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, v VARBINARY(8));
+         INSERT INTO t VALUES (1,1,'A')",
+    );
+    desk.check(
+        "UPDATE t SET a = 2 WHERE NULL XOR (1 DIV 0)
+         => ok 0
+         UPDATE t SET a = 2 WHERE NULL < (1 % 0) OR NULL = (1 % 0)
+         => ok 0
+         UPDATE t SET a = 2 WHERE NULL <=> (1 % 0)
+         => ERROR 1365 …
+         UPDATE t SET a = 2 WHERE NOT EXISTS (SELECT 1 % 0)
+         => ok 0
+         INSERT INTO t (id) SELECT 2 FROM (SELECT 1 % 0 AS x FROM t) AS r WHERE 1 = 1
+         => ok 1
+         INSERT INTO t (id) SELECT r.x FROM (SELECT 1 % 0 AS x FROM t) AS r
+         => ERROR 1365 …
+         SELECT id FROM t WHERE id IN (SELECT a FROM t GROUP BY v)
+         => 1
+         SELECT id FROM t WHERE EXISTS (SELECT a FROM t GROUP BY v) ORDER BY id
+         => 1;2
+         SELECT id FROM t WHERE id IN (SELECT a FROM t GROUP BY v HAVING 1 = 1)
+         => ERROR 1055 …
+         SELECT id FROM t WHERE id = (SELECT a FROM t GROUP BY v)
+         => ERROR 1055 …",
+    );
+}
+
+#[test]
+fn types_of_several_values() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARBINARY(8), d DECIMAL(8,2));
+         INSERT INTO t VALUES (0,'A',NULL),(1,'A',NULL),(3,'A',NULL)",
+    );
+    desk.check(
+        "SELECT CASE 1 WHEN 0 THEN v ELSE 'A' END = 'a', IF(0, v, 'A') = 'a', COALESCE(NULL, v, 'A') = 'a', IFNULL(NULL, v) = 'A' FROM t WHERE id = 1
+         => 0|0|0|1
+         SELECT id FROM t WHERE IF(0, v, 'A') IN (SELECT 'a')
+         =>
+         (SELECT AVG(id) FROM t) UNION (SELECT AVG(d) FROM t)
+         => 1.333333;NULL
+         SELECT * FROM (SELECT AVG(id) AS x FROM t) AS r UNION SELECT AVG(d) FROM t
+         => 1.333300;NULL
+         SELECT 0.5e0 UNION ALL SELECT AVG(id) FROM t
+         => 0.5;1.333333333",
+    );
+}
+
+#[test]
+fn numbers_with_another_base() {
+    let mut desk = Desk::new();
+    desk.check(
+        "SELECT BIN(2.5), OCT(9.5), HEX(2.5), BIN(2.5e0), BIN('2.9'), OCT(NULL), BIN('abc'), BIN(''), BIN(0x41), BIN(1e30)
+         => 10|11|3|10|10|NULL|0|NULL|1000001|1
+         SELECT BIN(-1.5) = BIN(-1), OCT(-1), BIN(5) + 0
+         => 1|1777777777777777777777|101",
+    );
+}

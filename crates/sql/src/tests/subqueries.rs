@@ -133,7 +133,15 @@ const COLUMNS_WITHOUT_ONE_VALUE: &str = "
     SELECT a + 1 AS k FROM t GROUP BY k HAVING ABS(k) > 0 ORDER BY k
     => 2;3
     SELECT a, SUM(b) OVER () FROM t GROUP BY a
-    => ERROR 1055 …";
+    => ERROR 1055 …
+    SELECT t.id FROM t WHERE 1 IN (SELECT 1 FROM u AS v JOIN u AS w ON v.id = w.id HAVING id > 2) ORDER BY t.id
+    => 3;4
+    SELECT 1 FROM u AS v JOIN u AS w ON v.id = w.id HAVING id > 2
+    => ERROR 1054 …
+    SELECT COUNT(*) FROM u AS v JOIN u AS w ON v.id = w.id GROUP BY w.id HAVING id > 2
+    => 1;1
+    SELECT COUNT(*) FROM u AS v JOIN u AS w ON v.id = w.id GROUP BY w.id, v.id HAVING id > 2
+    => ERROR 1052 …";
 
 #[test]
 fn columns_without_one_value() {

@@ -170,6 +170,9 @@ pub(super) fn between(
     ctx: &mut EvalContext,
 ) -> Result<Truth, SqlError> {
     let value = eval(arg, row, ctx)?;
+    if value.is_null() {
+        return Ok(None);
+    }
     let (from, to) = (eval(low, row, ctx)?, eval(high, row, ctx)?);
     if compares_doubles([&value, &from, &to]) {
         return between_doubles(&value, &from, &to, ctx);
@@ -254,8 +257,12 @@ pub(super) fn like(
     row: &dyn ColumnSource,
     ctx: &mut EvalContext,
 ) -> Result<Truth, SqlError> {
-    let (value, like) = (eval(arg, row, ctx)?, eval(pattern, row, ctx)?);
-    if value.is_null() || like.is_null() {
+    let value = eval(arg, row, ctx)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let like = eval(pattern, row, ctx)?;
+    if like.is_null() {
         return Ok(None);
     }
     let escape = match escape {

@@ -16,14 +16,9 @@ pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) ->
     match (function, args) {
         (Function::Hex, [value]) => hex(value, ctx),
         (Function::Unhex, [value]) => Ok(unhex(&value.as_bytes().unwrap_or_default())),
-        (Function::Bin, [value]) => {
-            let bits = to_integer(value, ctx)? as u64;
-            Ok(plain(format!("{bits:b}")))
-        }
-        (Function::Oct, [value]) => {
-            let bits = to_integer(value, ctx)? as u64;
-            Ok(plain(format!("{bits:o}")))
-        }
+        // As CONV: of what the value looks like.
+        (Function::Bin, [value]) => Ok(conv(&value.to_display(), 10, 2)),
+        (Function::Oct, [value]) => Ok(conv(&value.to_display(), 10, 8)),
         (Function::Conv, [value, from, to]) => {
             // MySQL keeps 32 bits of a base.
             let (from, to) = (to_integer(from, ctx)? as i32, to_integer(to, ctx)? as i32);
