@@ -328,10 +328,37 @@ pub enum Bound {
     Unbounded,
     /// The row itself.
     CurrentRow,
-    /// So many rows before, or for RANGE the order's value less this expression.
+    /// So many rows before.
     Preceding(Scalar),
-    /// So many rows behind, or for RANGE the order's value and this expression.
+    /// So many rows behind.
     Following(Scalar),
+    /// RANGE: rows up to this value of the order, both before the row and behind it. NULL has only its peers.
+    Value {
+        /// How far it is from the row's own value; it may not be negative.
+        distance: Scalar,
+        /// The value itself.
+        limit: Scalar,
+    },
+}
+
+impl Bound {
+    /// Its expressions.
+    pub fn scalars(&self) -> Vec<&Scalar> {
+        match self {
+            Self::Unbounded | Self::CurrentRow => Vec::new(),
+            Self::Preceding(value) | Self::Following(value) => Vec::from([value]),
+            Self::Value { distance, limit } => Vec::from([distance, limit]),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn scalars_mut(&mut self) -> Vec<&mut Scalar> {
+        match self {
+            Self::Unbounded | Self::CurrentRow => Vec::new(),
+            Self::Preceding(value) | Self::Following(value) => Vec::from([value]),
+            Self::Value { distance, limit } => Vec::from([distance, limit]),
+        }
+    }
 }
 
 impl Rel {

@@ -200,8 +200,8 @@ impl<'a> Lowering<'a> {
         let slots = slots(&rights, &of);
         let when = when.as_ref().map(|when| Box::new(self.scalar(when, place)));
         let both: Vec<ColumnId> = lefts.iter().chain(&rights).copied().collect();
-        let once =
-            inner.is_empty() && self.rules.apply_cache && !matches!(output, ApplyOutput::Join(_));
+        let keeps = self.rules.apply_cache && !walk::makes_volatile(right);
+        let once = inner.is_empty() && keeps && !matches!(output, ApplyOutput::Join(_));
         let equal = on.filter(|_| once && output == ApplyOutput::Mark && self.rules.hash_join);
         let of_right = Place { row: &rights, params };
         let equal = equal.and_then(|on| self.pair(on, (place, &lefts), (of_right, &rights)));
@@ -210,7 +210,6 @@ impl<'a> Lowering<'a> {
         let left = Box::new(self.op(left, params));
         let right = Box::new(self.op(right, &inner));
         let right_width = rights.len() as u32;
-        let keeps = self.rules.apply_cache;
         let params = given;
         Op::Apply { output, left, right, params, on, right_width, keeps, once, slots, when, equal }
     }
@@ -258,6 +257,10 @@ impl<'a> Lowering<'a> {
         let bound = |bound: &Bound| match bound {
             Bound::Preceding(value) => Bound::Preceding(self.scalar(value, place)),
             Bound::Following(value) => Bound::Following(self.scalar(value, place)),
+            Bound::Value { distance, limit } => Bound::Value {
+                distance: self.scalar(distance, place),
+                limit: self.scalar(limit, place),
+            },
             other => other.clone(),
         };
         Frame { is_range: frame.is_range, start: bound(&frame.start), end: bound(&frame.end) }

@@ -13,4 +13,6 @@ pub struct Mode {
     pub high_not_precedence: bool,
     /// IGNORE_SPACE: blanks may stand between a function's name and its parenthesis.
     pub ignore_space: bool,
+    /// REAL_AS_FLOAT: REAL is FLOAT, not DOUBLE.
+    pub real_as_float: bool,
 }

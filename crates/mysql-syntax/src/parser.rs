@@ -59,6 +59,8 @@ pub(crate) struct Parser<'a> {
     is_in_program: bool,
     /// In how many parentheses around queries the parser is.
     query_nesting: u32,
+    /// Calls whose arguments have names.
+    named_arguments: Vec<ExprId>,
 }
 
 /// Parses the first statement from a byte of the text on, and says where the next begins.
@@ -102,6 +104,7 @@ impl<'a> Parser<'a> {
             scratch,
             is_in_program: false,
             query_nesting: 0,
+            named_arguments: Vec::new(),
         };
         parser.fill();
         parser
@@ -124,7 +127,8 @@ impl<'a> Parser<'a> {
             }
             _ => return Err(self.error()),
         };
-        Ok(Parsed { tree: self.tree, statement, span, next })
+        let (tree, named_arguments) = (self.tree, self.named_arguments);
+        Ok(Parsed { tree, statement, span, next, named_arguments })
     }
 
     /// Reads tokens, so that all that may be looked at are there.

@@ -93,6 +93,7 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
             user: "root".to_string(),
             host: "localhost".to_string(),
             found_rows: false,
+            secret: random::nonce(),
         };
         let mut session = Session::new(shared, who);
         if let Some(database) = &args.database {

@@ -119,6 +119,8 @@ pub struct Binder<'a> {
     names_only: bool,
     /// There are columns of YEAR.
     has_years: bool,
+    /// What makes places in the text of a view others than those in the statement.
+    place_base: i64,
     /// There are subqueries.
     has_queries: bool,
     depth: usize,
@@ -154,6 +156,7 @@ impl<'a> Binder<'a> {
             target_scope: Scope::default(),
             names_only: false,
             has_years: false,
+            place_base: 0,
             has_queries: context.tree().queries() > 0,
             depth: 0,
             views: Vec::new(),

@@ -38,6 +38,8 @@ pub struct Options {
     pub connection_id: u32,
     /// Randomness for the login's challenge.
     pub random: [u8; 20],
+    /// Randomness that stays here.
+    pub secret: [u8; 20],
     /// Where the client connects from.
     pub host: String,
 }
@@ -128,6 +130,7 @@ pub async fn listen<S: Store>(
         let options = Options {
             connection_id: first.shared.number_connection(),
             random: random(),
+            secret: random(),
             host: if peer.ip().is_loopback() { "localhost".into() } else { peer.ip().to_string() },
         };
         let Ok(place) = Arc::clone(first.shared.places()).try_acquire_owned() else {
@@ -307,6 +310,7 @@ where
             user: response.user.clone(),
             host: options.host.clone(),
             found_rows: capabilities.contains(Capabilities::FOUND_ROWS),
+            secret: options.secret,
         };
         Self {
             wire,

@@ -1,6 +1,7 @@
 //! Bound expressions: how columns, aggregates and values from outside are numbered in them, and
 //! walks over them.
 
+use lats_engine::ir::walk;
 use lats_values::{ColumnSource, ColumnType, Expr, RowLayout, Value};
 
 /// `Expr::Column` numbers from here on are results of aggregate functions.
@@ -35,6 +36,8 @@ pub enum External {
     Database,
     /// USER().
     User,
+    /// Bytes that are others in each statement, and that nobody can guess.
+    Random,
     /// `@name`.
     UserVariable(String),
     /// `@@name`.
@@ -122,11 +125,16 @@ pub fn map_columns(expr: &Expr, replace: &dyn Fn(u32) -> Option<Expr>) -> Expr {
     }
 }
 
-/// True if the expression takes nothing from a row.
+/// True if the expression takes nothing from a row, and has the same value each time.
 pub fn is_constant(expr: &Expr) -> bool {
-    let mut constant = true;
-    visit_columns(expr, &mut |number| constant &= number >= EXTERNAL_BASE);
-    constant
+    !names_columns(expr) && !walk::is_volatile(expr)
+}
+
+/// True if the expression takes values from a row.
+pub fn names_columns(expr: &Expr) -> bool {
+    let mut found = false;
+    visit_columns(expr, &mut |number| found |= number < EXTERNAL_BASE);
+    found
 }
 
 /// True if the expression takes values from outside.

@@ -177,6 +177,8 @@ pub struct Client {
     pub host: String,
     /// Affected rows count the rows found (CLIENT_FOUND_ROWS).
     pub found_rows: bool,
+    /// Random bytes that nobody else knows, for RAND(), UUID() and RANDOM_BYTES().
+    pub secret: [u8; 20],
 }
 
 /// A prepared statement.
@@ -223,6 +225,8 @@ pub struct Session<S: Store> {
     pub(crate) last_insert_id: u64,
     row_count: i64,
     statement_micros: i64,
+    /// How many statements there were.
+    statement_count: u64,
     plans: PlanCache,
     statements: BTreeMap<u32, Statement>,
     next_statement: u32,
@@ -257,6 +261,7 @@ impl<S: Store> Session<S> {
             last_insert_id: 0,
             row_count: 0,
             statement_micros: 0,
+            statement_count: 0,
             plans: PlanCache::default(),
             statements: BTreeMap::new(),
             next_statement: 1,
@@ -415,6 +420,7 @@ impl<S: Store> Session<S> {
             text,
             parsed,
             full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
+            no_escapes: self.syntax_mode.no_backslash_escapes,
             strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
             quiet_division: !mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
             connection_collation: self.connection_collation(),
@@ -527,6 +533,7 @@ impl<S: Store> Session<S> {
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
         self.statement_micros = (self.shared.now_micros)();
+        self.statement_count = self.statement_count.wrapping_add(1);
         let literals = if id.is_none() { LiteralRows::of(text, self.syntax_mode) } else { None };
         let shape = match (id, &literals) {
             (None, None) => Shape::of(text, self.syntax_mode),
@@ -711,6 +718,7 @@ impl<S: Store> Session<S> {
                 let value = parameters.get(usize::from(*at)).cloned().unwrap_or(Value::Null);
                 lats_values::adapted_year(value)
             }
+            External::Random => Value::Bytes(self.random_bytes()),
             External::Now(fsp) => self.now(*fsp),
             External::CurrentDate => match self.moment(0) {
                 Some(moment) => Value::Date(moment.date),
@@ -743,6 +751,13 @@ impl<S: Store> Session<S> {
                 _ => self.variables.get(name),
             },
         }
+    }
+
+    /// Bytes that are others in each statement.
+    fn random_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.client.secret.to_vec();
+        bytes.extend(self.statement_count.to_le_bytes());
+        bytes
     }
 
     /// When the statement began.

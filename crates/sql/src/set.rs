@@ -13,7 +13,7 @@ use crate::syntax::{Context, name, optional_name};
 use lats_mysql_syntax::Tree;
 use lats_mysql_syntax::tree::{self, Access, Isolation, SetItem, SetValue, Text};
 use lats_values::{ColumnType, Expr, SqlError, Value};
-pub(crate) use values::{COMPLETION_CHAIN, settled};
+pub(crate) use values::{COMPLETION_CHAIN, ordered_modes, settled};
 
 /// Where a value goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,6 +21,8 @@ pub struct Context<'a> {
     pub parsed: &'a Parsed,
     /// `sql_mode` has ONLY_FULL_GROUP_BY.
     pub full_group_by: bool,
+    /// `sql_mode` has NO_BACKSLASH_ESCAPES.
+    pub no_escapes: bool,
     /// `sql_mode` has STRICT_TRANS_TABLES or STRICT_ALL_TABLES.
     pub strict: bool,
     /// `sql_mode` lacks ERROR_FOR_DIVISION_BY_ZERO: divisions by zero are NULL, and nothing is said of them.
@@ -52,6 +54,11 @@ pub fn parse(text: &[u8], mode: Mode) -> Result<Parsed, SqlError> {
         None => Ok(parsed),
         // The text behind the semicolon is a statement of its own, which nobody asked for.
         Some(next) => {
+            // A comment is no statement.
+            let behind = lats_mysql_syntax::parse(text, next.0, mode);
+            if behind.is_err_and(|error| error.number == 1065) {
+                return Ok(parsed);
+            }
             let error = SyntaxError::near(text, parsed.span.start, next.0);
             Err(syntax_error(&error))
         }
@@ -72,6 +79,7 @@ pub fn mode_of(sql_mode: &str) -> Mode {
         no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
         high_not_precedence: has("HIGH_NOT_PRECEDENCE"),
         ignore_space: has("IGNORE_SPACE"),
+        real_as_float: has("REAL_AS_FLOAT"),
     }
 }
 

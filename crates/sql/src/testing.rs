@@ -567,7 +567,13 @@ impl Desk {
 }
 
 pub fn client() -> Client {
-    Client { connection_id: 7, user: "root".into(), host: "localhost".into(), found_rows: false }
+    Client {
+        connection_id: 7,
+        user: "root".into(),
+        host: "localhost".into(),
+        found_rows: false,
+        secret: [7; 20],
+    }
 }
 
 fn shown(result: Result<Outcome, SqlError>, kept: &Kept) -> String {

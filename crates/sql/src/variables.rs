@@ -102,39 +102,57 @@ const VARIABLES: &[Variable] = &[
     number("div_precision_increment", 4),
     // replicated: a commit is answered when all replicas have it in memory; disk: when it is on all their disks.
     text("durability", REPLICATED, Kind::Durability),
+    number("eq_range_index_dive_limit", 200),
     switch("explicit_defaults_for_timestamp", true),
     switch("foreign_key_checks", true),
     number("group_concat_max_len", 1_024),
     text("have_ssl", "DISABLED", Kind::Fixed),
+    number("histogram_generation_max_mem_size", 20_000_000),
     text("hostname", "localhost", Kind::Fixed),
     text("init_connect", "", Kind::Text),
     // The cluster's own; see docs/protocols/locks.md.
     number("innodb_lock_wait_timeout", 1),
     switch("innodb_read_only", false),
+    switch("innodb_stats_persistent", true),
+    number("innodb_stats_persistent_sample_pages", 20),
     number("interactive_timeout", 28_800),
     number("join_buffer_size", 262_144),
     text("lc_messages", "en_US", Kind::Text),
     text("lc_time_names", "en_US", Kind::Text),
     text("license", "Apache-2.0", Kind::Fixed),
     number("lock_wait_timeout", 31_536_000),
+    number("long_query_time", 10),
+    switch("low_priority_updates", false),
     fixed("lower_case_file_system", 0),
     fixed("lower_case_table_names", 0),
     number("max_allowed_packet", MAX_ALLOWED_PACKET),
     number("max_connections", 4_096),
     number("max_execution_time", 0),
     number("max_heap_table_size", 16_777_216),
+    number("max_length_for_sort_data", 4_096),
+    number("max_prepared_stmt_count", 16_382),
+    number("max_sort_length", 1_024),
+    number("min_examined_row_limit", 0),
     number("net_buffer_length", 16_384),
     number("net_read_timeout", 30),
+    number("net_retry_count", 10),
     number("net_write_timeout", 60),
     number("optimizer_prune_level", 1),
     number("optimizer_search_depth", 62),
     // What plans may do: see optimizer_switch.rs. Empty for all.
     text("optimizer_switch", "", Kind::Rules),
+    number("optimizer_trace_limit", 1),
     switch("performance_schema", false),
     fixed("port", 4_306),
+    number("preload_buffer_size", 32_768),
+    number("profiling_history_size", 15),
     fixed("protocol_version", 10),
+    number("query_alloc_block_size", 8_192),
     number("query_cache_size", 0),
     text("query_cache_type", "OFF", Kind::Text),
+    number("query_prealloc_size", 8_192),
+    number("range_alloc_block_size", 4_096),
+    number("range_optimizer_max_mem_size", 8_388_608),
     number("read_buffer_size", 131_072),
     switch("read_only", false),
     number("read_rnd_buffer_size", 262_144),
@@ -143,6 +161,7 @@ const VARIABLES: &[Variable] = &[
     number("sort_buffer_size", 262_144),
     switch("sql_auto_is_null", false),
     switch("sql_big_selects", true),
+    switch("sql_buffer_result", false),
     switch("sql_log_bin", true),
     text("sql_mode", SQL_MODE, Kind::Mode),
     switch("sql_notes", true),
@@ -156,16 +175,20 @@ const VARIABLES: &[Variable] = &[
     text("system_time_zone", "UTC", Kind::Fixed),
     text("time_zone", "SYSTEM", Kind::Zone),
     number("tmp_table_size", 16_777_216),
+    number("transaction_alloc_block_size", 8_192),
     text("transaction_isolation", "READ-COMMITTED", Kind::Isolation),
+    number("transaction_prealloc_size", 4_096),
     switch("transaction_read_only", false),
     text("tx_isolation", "READ-COMMITTED", Kind::Isolation),
     switch("tx_read_only", false),
     switch("unique_checks", true),
+    text("updatable_views_with_limit", "YES", Kind::Text),
     text("version", VERSION, Kind::Fixed),
     text("version_comment", VERSION_COMMENT, Kind::Fixed),
     text("version_compile_machine", "x86_64", Kind::Fixed),
     text("version_compile_os", "Linux", Kind::Fixed),
     number("wait_timeout", 28_800),
+    switch("windowing_use_high_precision", true),
     Variable { name: "warning_count", default: Default::Number(0), kind: Kind::Fixed },
     Variable { name: "error_count", default: Default::Number(0), kind: Kind::Fixed },
     Variable { name: "last_insert_id", default: Default::Number(0), kind: Kind::Fixed },
@@ -300,6 +323,11 @@ fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
             Err(error::not_supported("another div_precision_increment than 4"))
         }
         Kind::Number => match value {
+            // Quotients have four digits more than what is divided, whatever one wishes.
+            Value::Int(4) if variable.name == "div_precision_increment" => Ok(value.clone()),
+            _ if variable.name == "div_precision_increment" => {
+                Err(error::not_supported("div_precision_increment but for 4"))
+            }
             Value::Int(_) | Value::UInt(_) => Ok(value.clone()),
             _ => Err(error::make(
                 1232,
@@ -357,47 +385,32 @@ pub fn charset(name: &str) -> Result<&'static str, SqlError> {
     }
 }
 
-/// Modes that change nothing here, or what they change is done.
-const MODES: [&str; 12] = [
-    "ONLY_FULL_GROUP_BY",
-    "STRICT_TRANS_TABLES",
-    "STRICT_ALL_TABLES",
-    "NO_ZERO_IN_DATE",
-    "NO_ZERO_DATE",
-    "ERROR_FOR_DIVISION_BY_ZERO",
-    "NO_ENGINE_SUBSTITUTION",
-    "NO_AUTO_VALUE_ON_ZERO",
-    "NO_UNSIGNED_SUBTRACTION",
-    "ALLOW_INVALID_DATES",
-    "NO_DIR_IN_CREATE",
-    "TRADITIONAL",
-];
+/// What the mode TRADITIONAL stands for.
+const TRADITIONAL: &str = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
+                           ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+/// What the mode ANSI stands for.
+const ANSI: &str = "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY";
 
 fn sql_mode(text: &str) -> Result<String, SqlError> {
     let mut modes = Vec::new();
     for mode in text.split(',').map(|m| m.trim().to_ascii_uppercase()) {
         match mode.as_str() {
-            "" => {}
-            "NO_UNSIGNED_SUBTRACTION" | "ALLOW_INVALID_DATES" => {
-                return Err(error::not_supported(&format!("sql_mode {mode}")));
-            }
-            "TRADITIONAL" => modes.extend(SQL_MODE.split(',').map(str::to_owned)),
-            known if MODES.contains(&known) => modes.push(mode),
-            "ANSI"
-            | "ANSI_QUOTES"
-            | "PIPES_AS_CONCAT"
-            | "NO_BACKSLASH_ESCAPES"
-            | "IGNORE_SPACE"
-            | "REAL_AS_FLOAT"
-            | "HIGH_NOT_PRECEDENCE"
+            "NO_UNSIGNED_SUBTRACTION"
+            | "ALLOW_INVALID_DATES"
             | "PAD_CHAR_TO_FULL_LENGTH"
             | "TIME_TRUNCATE_FRACTIONAL" => {
                 return Err(error::not_supported(&format!("sql_mode {mode}")));
             }
-            _ => return Err(error::wrong_variable_value("sql_mode", &mode)),
+            // What these stand for.
+            "TRADITIONAL" => modes.extend(TRADITIONAL.split(',').map(str::to_owned)),
+            "ANSI" => modes.extend(ANSI.split(',').map(str::to_owned)),
+            _ => {}
+        }
+        if !mode.is_empty() {
+            modes.push(mode);
         }
     }
-    Ok(modes.join(","))
+    crate::set::ordered_modes(&modes)
 }
 
 /// User variables.

@@ -221,7 +221,7 @@ impl Accumulator {
             State::Sum(sum) if self.spec.kind == AggregateKind::Avg => sum.average(),
             State::Sum(sum) => sum.total(),
             State::Chosen(chosen) => chosen.unwrap_or(Value::Null),
-            State::Variance(variance) => variance.finish(self.spec.kind),
+            State::Variance(variance) => variance.finish(self.spec.kind)?,
             State::Bits(bits) => bits.finish(),
             State::Concat(concat) => concat.finish(&self.spec, ctx)?,
         })

@@ -229,6 +229,9 @@ pub struct EvalContext {
     /// What may still be done: nodes computed, text made, characters compared.
     pub(crate) work_left: u64,
     depth: usize,
+    /// What is kept between rows; nothing in data nodes, which see each row alone.
+    local: Option<Box<functions::Local>>,
+    is_local: bool,
 }
 
 /// Bytes of text that cost as much as one node.
@@ -237,12 +240,21 @@ const BYTES_PER_WORK: u64 = 16;
 impl EvalContext {
     /// Without warnings yet, and without a limit of work.
     pub fn new(strict: bool) -> Self {
-        Self::within(strict, u64::MAX)
+        Self { is_local: true, ..Self::within(strict, u64::MAX) }
     }
 
     /// For what may do no more than so much work (PROGRAM-3).
     pub(crate) fn within(strict: bool, work_left: u64) -> Self {
-        Self { strict, warnings: Vec::new(), work_left, depth: 0 }
+        let (warnings, local, is_local) = (Vec::new(), None, false);
+        Self { strict, warnings, work_left, depth: 0, local, is_local }
+    }
+
+    /// What is kept between the rows of a statement.
+    pub(crate) fn local(&mut self) -> Result<&mut functions::Local, SqlError> {
+        if !self.is_local {
+            return Err(SqlError::not_supported("this function in data nodes"));
+        }
+        Ok(self.local.get_or_insert_default())
     }
 
     /// How much may still be done: the difference between two moments is what was done between them.
@@ -429,6 +441,15 @@ fn call(
             let (x, y) = (eval(a, row, ctx)?, eval(b, row, ctx)?);
             let same = logic::equal((&x, a), (&y, b), ctx)? == Some(true);
             Ok(if same { Value::Null } else { x })
+        }
+        (function, [subject, pattern, rest @ ..]) if function.is_regexp() => {
+            let (text, like) = (eval(subject, row, ctx)?, eval(pattern, row, ctx)?);
+            let collation = logic::collation_of((&text, subject), (&like, pattern));
+            let mut values = Vec::from([text, like]);
+            for arg in rest {
+                values.push(eval(arg, row, ctx)?);
+            }
+            functions::regexp::call(function, &values, collation, ctx)
         }
         (Function::Coercibility, [arg]) => {
             let value = eval(arg, row, ctx)?;

@@ -1,13 +1,17 @@
 //! The built-in functions: their names, and where each is computed.
 
 mod date;
+mod local;
 mod math;
 mod names;
+mod random;
+pub(crate) mod regexp;
 mod result;
 mod strings;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use local::Local;
 pub use names::IntervalUnit;
 pub(crate) use result::result_type;
 pub(crate) use strings::coercibility;
@@ -312,6 +316,32 @@ pub enum Function {
     GetFormat,
     /// `COT(x)`.
     Cot,
+    /// `RAND(seed)`: `(place, seed)`; a place that is NULL begins anew with each row.
+    Rand,
+    /// `RAND()`: `(place, random bytes)`.
+    Random,
+    /// `UUID()`: `(place, random bytes, now)`.
+    Uuid,
+    /// `RANDOM_BYTES(n)`: `(n, place, random bytes)`.
+    RandomBytes,
+    /// `REGEXP_LIKE(x, pattern[, options])`.
+    RegexpLike,
+    /// `REGEXP_INSTR(x, pattern[, from[, occurrence[, end[, options]]]])`.
+    RegexpInstr,
+    /// `REGEXP_REPLACE(x, pattern, new[, from[, occurrence[, options]]])`.
+    RegexpReplace,
+    /// `REGEXP_SUBSTR(x, pattern[, from[, occurrence[, options]]])`.
+    RegexpSubstr,
+    /// `COMPRESS(x)`.
+    Compress,
+    /// `UNCOMPRESS(x)`.
+    Uncompress,
+    /// `UNCOMPRESSED_LENGTH(x)`.
+    UncompressedLength,
+    /// `AES_ENCRYPT(x, key)`.
+    AesEncrypt,
+    /// `AES_DECRYPT(x, key)`.
+    AesDecrypt,
 }
 
 /// Computes a function of values. Those that must not compute all their arguments (`IF`, `IFNULL`,
@@ -325,7 +355,9 @@ pub(crate) fn call(
     if args.len() < low || args.len() > high {
         return Err(SqlError::wrong_argument_count(function.name()));
     }
-    let result = if function.is_math() {
+    let result = if function.is_random() {
+        random::call(function, args, ctx)
+    } else if function.is_math() {
         math::call(function, args, ctx)
     } else if function.is_date() {
         date::call(function, args, ctx)

@@ -2,7 +2,7 @@
 
 use super::{ApplyKind, Bound, ColumnId, EXTERNAL_BASE, JoinKind, Rel, Scalar, SortKey};
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
-use lats_values::Expr;
+use lats_values::{Expr, Function};
 
 /// The parts of an expression.
 pub fn children(expr: &Scalar) -> Vec<&Scalar> {
@@ -90,6 +90,35 @@ pub fn map_columns(expr: &Scalar, replace: &dyn Fn(u32) -> Option<Scalar>) -> Sc
     }
 }
 
+/// True if the expression calls a function that passes the test.
+pub fn calls(expr: &Scalar, test: fn(Function) -> bool) -> bool {
+    let mut left = Vec::from([expr]);
+    while let Some(expr) = left.pop() {
+        if let Expr::Call { function, .. } = expr
+            && test(*function)
+        {
+            return true;
+        }
+        left.extend(children(expr));
+    }
+    false
+}
+
+/// True if the expression has another value each time.
+pub fn is_volatile(expr: &Scalar) -> bool {
+    calls(expr, Function::is_volatile)
+}
+
+/// True if data nodes cannot compute the expression.
+pub fn is_local(expr: &Scalar) -> bool {
+    calls(expr, Function::is_local)
+}
+
+/// True if the rows of a plan are others each time.
+pub fn makes_volatile(rel: &Rel) -> bool {
+    rel.scalars().into_iter().any(is_volatile) || rel.inputs().into_iter().any(makes_volatile)
+}
+
 /// The terms of a condition that all must hold.
 pub fn conjuncts(condition: Scalar) -> Vec<Scalar> {
     let mut found = Vec::new();
@@ -145,10 +174,7 @@ impl Rel {
             }
             Self::Window { partition, order, calls, .. } => {
                 let bounds = calls.iter().flat_map(|call| [&call.frame.start, &call.frame.end]);
-                let bounds = bounds.filter_map(|bound| match bound {
-                    Bound::Preceding(value) | Bound::Following(value) => Some(value),
-                    Bound::Unbounded | Bound::CurrentRow => None,
-                });
+                let bounds = bounds.flat_map(Bound::scalars);
                 let args = calls.iter().flat_map(|call| &call.args);
                 partition.iter().chain(sort_scalars(order)).chain(args).chain(bounds).collect()
             }
@@ -283,10 +309,7 @@ impl Rel {
 
 fn of_window(call: &mut super::WindowCall) -> impl Iterator<Item = &mut Scalar> {
     let bounds = [&mut call.frame.start, &mut call.frame.end];
-    let bounds = bounds.into_iter().filter_map(|bound| match bound {
-        Bound::Preceding(value) | Bound::Following(value) => Some(value),
-        Bound::Unbounded | Bound::CurrentRow => None,
-    });
+    let bounds = bounds.into_iter().flat_map(Bound::scalars_mut);
     call.args.iter_mut().chain(bounds)
 }
 

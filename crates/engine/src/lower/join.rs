@@ -16,6 +16,24 @@ impl Lowering<'_> {
         params: &[ColumnId],
     ) -> Op {
         let lefts = left.columns();
+        let terms = on.cloned().map(walk::conjuncts).unwrap_or_default();
+        let (local, others): (Vec<_>, Vec<_>) = terms.into_iter().partition(walk::is_local);
+        if !local.is_empty() {
+            // Tables that are asked by key check the whole condition.
+            if kind != JoinKind::Inner {
+                return self.hash_or_nested(kind, left, right, on, params);
+            }
+            let others = walk::conjunction(others);
+            let input = Box::new(self.join(kind, left, right, others.as_ref(), params));
+            let row: Vec<ColumnId> = lefts.into_iter().chain(right.columns()).collect();
+            return match walk::conjunction(local) {
+                Some(local) => {
+                    let condition = self.scalar(&local, Place { row: &row, params });
+                    Op::Filter { input, condition }
+                }
+                None => *input,
+            };
+        }
         if let Rel::Scan(scan) = right
             && self.reaches_key(scan, on, &lefts)
         {

@@ -83,7 +83,8 @@ fn compared(term: &Scalar, context: Context<'_>) -> Option<ColumnId> {
         // Beside bytes or an explicit collation, a text is compared otherwise than with other texts.
         let is_text = type_with(other, context.types, context.externals).kind.is_text();
         let is_plain = matches!(other, Expr::Literal(_) | Expr::Column(_));
-        walk::columns_of(other).is_empty() && (!own_type.kind.is_text() || (is_text && is_plain))
+        let is_fixed = walk::columns_of(other).is_empty() && !walk::is_volatile(other);
+        is_fixed && (!own_type.kind.is_text() || (is_text && is_plain))
     };
     others.iter().all(is_own_manner).then_some(own)
 }

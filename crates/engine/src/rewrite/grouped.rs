@@ -42,6 +42,9 @@ pub fn joins(rel: Rel, types: &Types) -> Rel {
 /// The groups, what they share with the row, and the value of the subquery.
 fn join(left: &Rel, right: &Rel, of: ColumnId, types: &Types) -> Option<(Rel, Scalar, Scalar)> {
     let outer: BTreeSet<ColumnId> = left.columns().into_iter().collect();
+    if walk::makes_volatile(right) {
+        return None;
+    }
     let (aggregate, value) = value_above(right, of.scalar())?;
     let Rel::Aggregate { input, keys, rollup, calls } = aggregate else { return None };
     let names_outer = |scalar: &Scalar| walk::columns_of(scalar).iter().any(|c| outer.contains(c));

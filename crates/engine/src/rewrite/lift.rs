@@ -15,6 +15,10 @@ pub(super) struct Lifted {
 /// Takes the conditions out; none if the rows still depend on `outer`, or if a condition names what is no longer to be seen.
 /// Where only the existence of a row counts, `exact` is false: rows may come in another number and order.
 pub(super) fn correlated(rel: &Rel, outer: &BTreeSet<ColumnId>, exact: bool) -> Option<Lifted> {
+    // Such rows are made anew for each row around them.
+    if walk::makes_volatile(rel) {
+        return None;
+    }
     let mut terms = Vec::new();
     let rel = lift(rel.clone(), outer, exact, &mut terms);
     if walk::free_columns(&rel).iter().any(|column| outer.contains(column)) {

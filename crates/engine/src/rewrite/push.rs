@@ -17,7 +17,13 @@ pub fn filters(rel: Rel, context: Context<'_>) -> Rel {
 }
 
 /// The rows of `rel` for which all terms are true.
-fn push(rel: Rel, mut terms: Vec<Scalar>, context: Context<'_>) -> Rel {
+fn push(rel: Rel, terms: Vec<Scalar>, context: Context<'_>) -> Rel {
+    // What is another value each time is looked at where it stands: elsewhere it would be for other rows.
+    let (held, terms): (Vec<_>, Vec<_>) = terms.into_iter().partition(walk::is_volatile);
+    push_all(rel, terms, context).filter(walk::conjunction(held))
+}
+
+fn push_all(rel: Rel, mut terms: Vec<Scalar>, context: Context<'_>) -> Rel {
     match rel {
         Rel::Filter { input, condition } => {
             terms.splice(0..0, split_up(condition, context));
@@ -25,13 +31,14 @@ fn push(rel: Rel, mut terms: Vec<Scalar>, context: Context<'_>) -> Rel {
         }
         Rel::Scan(mut scan) => {
             let mut all = scan.condition.take().map(walk::conjuncts).unwrap_or_default();
+            let (local, terms): (Vec<_>, Vec<_>) = terms.into_iter().partition(walk::is_local);
             for term in terms {
                 if !all.contains(&term) {
                     all.push(term);
                 }
             }
             scan.condition = walk::conjunction(all);
-            Rel::Scan(scan)
+            Rel::Scan(scan).filter(walk::conjunction(local))
         }
         Rel::Join { kind, left, right, on } => join(kind, (*left, *right), on, terms, context),
         Rel::Apply { .. } => apply(rel, terms, context),
@@ -118,6 +125,7 @@ fn split(terms: Vec<Scalar>, lefts: &Columns, rights: &Columns) -> Split {
         let of_left = columns.iter().any(|column| lefts.contains(column));
         let of_right = columns.iter().any(|column| rights.contains(column));
         match (of_left, of_right) {
+            _ if walk::is_volatile(&term) => found.both.push(term),
             (true, false) => found.left.push(term),
             (false, true) => found.right.push(term),
             // Of neither: it holds for all rows or for none.
@@ -193,7 +201,7 @@ fn inner(
     }
     let mut split = split(all, lefts, rights);
     if context.rules.common_terms {
-        for term in &split.both {
+        for term in split.both.iter().filter(|term| !walk::is_volatile(term)) {
             split.left.extend(common::about(term, lefts));
             split.right.extend(common::about(term, rights));
         }

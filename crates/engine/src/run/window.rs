@@ -212,7 +212,10 @@ impl<'p> Window<'p> {
             W::CumeDist => Value::Double((last + 1) as f64 / count as f64),
             W::Ntile => self.ntile(run, call, part, at)?,
             W::Lag | W::Lead => self.neighbour(run, call, part, at)?,
-            _ => return frame::value(run, call, (part, (first, last), at), &self.params, so_far),
+            _ => {
+                let (keys, place) = (self.spec.order, (part, (first, last), at));
+                return frame::value(run, call, keys, place, &self.params, so_far);
+            }
         }))
     }
 

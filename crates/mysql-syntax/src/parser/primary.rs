@@ -309,13 +309,14 @@ impl Parser<'_> {
 
     fn call(&mut self, schema: Text, name: Text, start: u32) -> Result<ExprId> {
         self.advance();
-        let mark = self.scratch.len();
+        let (mark, mut is_named) = (self.scratch.len(), false);
         if !self.is(Kind::Close) {
             loop {
                 let value = self.expr()?;
                 self.scratch.push(value);
-                // Loadable functions see the names of their arguments; no other function does.
+                // Loadable functions see the names of their arguments; no other function may have them.
                 if self.eat_word(Keyword::AS) || self.at_name() || self.is(Kind::Text) {
+                    is_named = true;
                     let pool = self.tree.bytes.len();
                     self.name_or_text()?;
                     self.tree.bytes.truncate(pool);
@@ -328,7 +329,11 @@ impl Parser<'_> {
         self.expect(Kind::Close)?;
         let arguments = self.list_from(mark);
         let span = self.span_from(start);
-        Ok(self.tree.add_expr(Expr::Call { schema, name, arguments }, span))
+        let call = self.tree.add_expr(Expr::Call { schema, name, arguments }, span);
+        if is_named {
+            self.named_arguments.push(call);
+        }
+        Ok(call)
     }
 
     /// `DATE '2024-01-01'` and its like.

@@ -19,6 +19,8 @@ pub struct Parsed {
     pub span: Span,
     /// Where the next statement begins, if there is more than blanks behind this one.
     pub next: Option<Offset>,
+    /// Calls whose arguments have names, as only loadable functions may have them. Printing loses the names.
+    pub named_arguments: Vec<super::ExprId>,
 }
 
 /// A place or length that equal statements need not share, as printing loses it.

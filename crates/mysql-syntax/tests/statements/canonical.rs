@@ -47,6 +47,7 @@ fn modes_do_not_matter_for_what_is_kept() {
         no_backslash_escapes: true,
         high_not_precedence: true,
         ignore_space: true,
+        real_as_float: true,
     };
     assert_eq!(
         kept_in("SELECT \"a\" || 'x\\y' || COUNT (*), NOT a IN (2, 3) FROM \"t\"", mode),

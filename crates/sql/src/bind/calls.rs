@@ -14,8 +14,8 @@ impl Binder<'_> {
     /// A function whose name is no keyword.
     pub(super) fn named_call(
         &mut self,
-        schema: tree::Text,
-        name: tree::Text,
+        id: ExprId,
+        (schema, name): (tree::Text, tree::Text),
         arguments: List,
     ) -> Result<Expr, SqlError> {
         let shown = self.name(name)?;
@@ -25,10 +25,16 @@ impl Binder<'_> {
             return Err(error::make(1305, "42000", &text));
         }
         let name = shown.to_ascii_uppercase();
+        if self.context.parsed.named_arguments.contains(&id) {
+            return Err(named_arguments(shown, &name));
+        }
         let arguments = self.tree().list(arguments);
         if name == "ANY_VALUE" {
             let [arg] = arguments else { return Err(error::wrong_argument_count("ANY_VALUE")) };
             return self.any_value(*arg);
+        }
+        if let Some(call) = self.volatile_call(id, &name, arguments)? {
+            return Ok(call);
         }
         self.call_by_name(&name, arguments)
     }
@@ -71,6 +77,37 @@ impl Binder<'_> {
             (Function::NullIf, 1) => self.guard(|| lazy::is_null(first.clone(), true)),
             _ => {}
         }
+    }
+
+    /// A function whose value is another one each time; it gets what is random, and where in the statement it stands.
+    fn volatile_call(
+        &mut self,
+        id: ExprId,
+        name: &str,
+        args: &[ExprId],
+    ) -> Result<Option<Expr>, SqlError> {
+        let place = Expr::Literal(Value::Int(self.place_base + i64::from(id.0)));
+        let (function, args) = match (name, args) {
+            ("RAND", []) => (Function::Random, vec![place, self.external(External::Random)]),
+            ("RAND", [seed]) => {
+                let seed = self.bind(*seed)?;
+                // A seed of the row's own begins a series of the row's own.
+                let is_fixed = crate::expr::is_constant(&seed);
+                let place = if is_fixed { place } else { Expr::Literal(Value::Null) };
+                (Function::Rand, vec![place, seed])
+            }
+            ("UUID", []) => {
+                let random = self.external(External::Random);
+                (Function::Uuid, vec![place, random, self.external(External::Now(6))])
+            }
+            ("RANDOM_BYTES", [count]) => {
+                let count = self.bind(*count)?;
+                (Function::RandomBytes, vec![count, place, self.external(External::Random)])
+            }
+            ("RAND" | "UUID" | "RANDOM_BYTES", _) => return Err(error::wrong_argument_count(name)),
+            _ => return Ok(None),
+        };
+        Ok(Some(Expr::Call { function, args }))
     }
 
     /// Outside of groups ANY_VALUE is the value; with groups it is that of the first row.
@@ -274,7 +311,7 @@ impl Binder<'_> {
             ("VERSION", []) => {
                 External::SystemVariable { global: true, name: "version".to_owned() }
             }
-            ("RAND" | "UUID" | "SLEEP" | "UUID_SHORT" | "GET_LOCK", _) => {
+            ("SLEEP" | "UUID_SHORT" | "GET_LOCK", _) => {
                 return Err(error::not_supported(&format!("function {name}")));
             }
             _ => return Ok(None),
@@ -443,8 +480,6 @@ pub(super) fn aggregate_kind(name: K) -> Option<AggregateKind> {
 const NOT_YET: &[&str] = &[
     "ADDDATE",
     "ADDTIME",
-    "AES_DECRYPT",
-    "AES_ENCRYPT",
     "ANY_VALUE",
     "BENCHMARK",
     "BIN_TO_UUID",
@@ -454,7 +489,6 @@ const NOT_YET: &[&str] = &[
     "CHARSET",
     "COERCIBILITY",
     "COLLATION",
-    "COMPRESS",
     "CONVERT_TZ",
     "CUME_DIST",
     "DEFAULT",
@@ -509,12 +543,7 @@ const NOT_YET: &[&str] = &[
     "PERCENT_RANK",
     "PERIOD_ADD",
     "PERIOD_DIFF",
-    "RANDOM_BYTES",
     "RANK",
-    "REGEXP_INSTR",
-    "REGEXP_LIKE",
-    "REGEXP_REPLACE",
-    "REGEXP_SUBSTR",
     "RELEASE_ALL_LOCKS",
     "RELEASE_LOCK",
     "ROW_NUMBER",
@@ -536,8 +565,6 @@ const NOT_YET: &[&str] = &[
     "TIME_FORMAT",
     "TO_BASE64",
     "TO_SECONDS",
-    "UNCOMPRESS",
-    "UNCOMPRESSED_LENGTH",
     "UPDATEXML",
     "UUID_TO_BIN",
     "VARIANCE",
@@ -546,6 +573,16 @@ const NOT_YET: &[&str] = &[
     "WEEKOFYEAR",
     "WEIGHT_STRING",
 ];
+
+/// 1583 or 1584: only loadable functions, of which there are none, may have arguments with names.
+fn named_arguments(shown: &str, name: &str) -> SqlError {
+    let is_native = Function::from_name(name).is_some() || NOT_YET.binary_search(&name).is_ok();
+    let (number, whose) = match is_native {
+        true => (1583, format!("native function '{shown}'")),
+        false => (1584, format!("stored function `{shown}`")),
+    };
+    error::make(number, "42000", &format!("Incorrect parameters in the call to {whose}"))
+}
 
 /// 1235 for what MySQL has and we do not, 1305 for what nobody has.
 fn unknown(name: &str) -> SqlError {

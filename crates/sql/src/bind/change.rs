@@ -164,7 +164,7 @@ impl<'a> Binder<'a> {
         Ok(Some((check, places)))
     }
 
-    /// True if a value has a subquery, and reads one of these columns, in the subquery or beside it.
+    /// True if a value has a subquery or a function that data nodes do not have, and reads one of these columns, there or beside it.
     fn reads_by_subquery(&mut self, value: &Expr, columns: &[ColumnId]) -> bool {
         let used = walk::columns_of(value);
         let block = self.block();
@@ -174,7 +174,8 @@ impl<'a> Binder<'a> {
             let free = p.needs();
             columns.iter().any(|column| free.contains(column))
         });
-        !own.is_empty() && (within || columns.iter().any(|column| used.contains(column)))
+        (!own.is_empty() || walk::is_local(value))
+            && (within || columns.iter().any(|column| used.contains(column)))
     }
 
     /// Rows of expressions in which there are subqueries of this block.

@@ -263,11 +263,31 @@ impl Binder<'_> {
             && matches!(self.type_of(&column.scalar()).kind, TypeKind::Decimal { .. })
     }
 
+    /// Keys that have another value each time become columns of the rows below the groups, so that they are computed once.
+    fn volatile_keys(&mut self, parts: &mut Select) -> Vec<(ColumnId, Scalar)> {
+        let mut items = Vec::new();
+        for key in &mut parts.keys {
+            if !walk::is_volatile(key) {
+                continue;
+            }
+            let column_type = self.type_of(key);
+            let column = self.column("", column_type, None);
+            let outputs = parts.outputs.iter_mut().map(|output| &mut output.expr);
+            let order = parts.order.iter_mut().map(|key| &mut key.value);
+            for value in outputs.chain(order).filter(|value| **value == *key) {
+                *value = column.scalar();
+            }
+            items.push((column, std::mem::replace(key, column.scalar())));
+        }
+        items
+    }
+
     /// The plan of a SELECT.
-    fn assemble(&mut self, parts: Select) -> Result<BoundQuery, SqlError> {
+    fn assemble(&mut self, mut parts: Select) -> Result<BoundQuery, SqlError> {
         let kept = parts.clone();
+        let volatile = self.volatile_keys(&mut parts);
         let mut rel = filtered(parts.from, parts.filter, parts.in_filter);
-        rel = Self::apply(rel, parts.below);
+        rel = extended(Self::apply(rel, parts.below), volatile);
         if parts.is_grouped {
             let (keys, rollup, calls) = (parts.keys, parts.rollup, parts.calls);
             rel = Rel::Aggregate { input: Box::new(rel), keys, rollup, calls };
@@ -336,5 +356,12 @@ impl Binder<'_> {
             rel = Rel::Narrow { input: Box::new(rel), columns };
         }
         Ok(BoundQuery { rel, outputs, select: Some(Box::new(kept)) })
+    }
+}
+/// The rows with these columns.
+fn extended(rel: Rel, items: Vec<(ColumnId, Scalar)>) -> Rel {
+    match items.is_empty() {
+        true => rel,
+        false => Rel::Extend { input: Box::new(rel), items },
     }
 }

@@ -16,7 +16,10 @@ impl Binder<'_> {
     pub(super) fn guard(&mut self, condition: impl FnOnce() -> Scalar) {
         if self.has_queries && self.block().guards.len() < GUARDS_MAX {
             let condition = condition();
-            self.block().guards.push(condition);
+            // Computed twice, it could be true once and false once.
+            if !walk::is_volatile(&condition) {
+                self.block().guards.push(condition);
+            }
         }
     }
 

@@ -298,10 +298,14 @@ impl Binder<'_> {
     ) -> Result<Expr, SqlError> {
         let wrong = || error::make(1210, "HY000", "Incorrect arguments to ESCAPE");
         let (pattern, escape) = match *self.tree().list(pattern) {
-            [pattern] => (pattern, None),
+            [pattern] => (pattern, self.context.no_escapes.then_some('\0')),
             [pattern, escape] => {
-                let Expr::Literal(Value::Text(text, _)) = self.bind(escape)? else {
-                    return Err(wrong());
+                let text = match self.bind(escape)? {
+                    Expr::Literal(Value::Text(text, _)) => text,
+                    Expr::Literal(Value::Bytes(bytes)) => {
+                        String::from_utf8(bytes).map_err(|_| wrong())?
+                    }
+                    _ => return Err(wrong()),
                 };
                 let mut chars = text.chars();
                 match (chars.next(), chars.next()) {

@@ -4,7 +4,7 @@ use super::Binder;
 use super::grouping::Select;
 use super::scope::{Aggregates, AliasUse, Block, Output, Scope};
 use crate::error;
-use lats_engine::ir::{ColumnId, Rel, Scalar, SetOp, SortKey};
+use lats_engine::ir::{ColumnId, Rel, Scalar, SetOp, SortKey, walk};
 use lats_mysql_syntax::tree::{self, Body, BodyId, List, QueryId, With};
 use lats_values::{ColumnType, Expr, SqlError, Value};
 
@@ -36,6 +36,8 @@ pub struct Common<'a> {
     is_recursive: bool,
     /// The blocks around WITH: the query sees these only.
     blocks: usize,
+    /// It was named before.
+    is_used: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -92,6 +94,7 @@ impl<'a> Binder<'a> {
                 kind,
                 is_recursive,
                 blocks,
+                is_used: false,
             });
         }
         Ok(())
@@ -125,11 +128,16 @@ impl<'a> Binder<'a> {
                 let bound = self.common_query(query, hidden, &common);
                 self.blocks.extend(blocks);
                 self.commons.truncate(at);
-                self.commons.push(common.clone());
+                self.commons.push(Common { is_used: true, ..common.clone() });
                 let kept = later.into_iter().filter(|c| c.name != common.name);
                 let kept: Vec<Common<'a>> = kept.collect();
                 self.commons.extend(kept);
                 let bound = bound?;
+                // It is bound anew each time, but has the same rows each time.
+                if common.is_used && walk::makes_volatile(&bound.rel) {
+                    let what = "a common table with random values that is named more than once";
+                    return Err(error::not_supported(what));
+                }
                 let scope = self.export(alias, &bound.outputs, common.columns.as_deref())?;
                 Ok(Some((bound.rel, scope)))
             }
@@ -273,8 +281,11 @@ impl<'a> Binder<'a> {
         right: BodyId,
         hidden: usize,
     ) -> Result<BoundQuery, SqlError> {
-        let left = self.body(left, (&[], None), hidden)?;
-        let right = self.body(right, (&[], None), hidden)?;
+        let mut left = self.body(left, (&[], None), hidden)?;
+        let mut right = self.body(right, (&[], None), hidden)?;
+        // Without a LIMIT, the order of a part is no order of the whole.
+        left.rel = unordered(left.rel);
+        right.rel = unordered(right.rel);
         self.set_operation(op, all, left, right)
     }
 
@@ -398,7 +409,11 @@ impl<'a> Binder<'a> {
                 .iter()
                 .map(|(id, name)| Output { expr: id.scalar(), name: name.clone(), is_named: true })
                 .collect();
-            let keys = binder.order_keys(order)?;
+            let mut keys = Vec::with_capacity(order.len());
+            for (at, item) in (1..).zip(order) {
+                let found = binder.order_keys(std::slice::from_ref(item));
+                keys.extend(found.map_err(|error| order_error(error, &rel, at))?);
+            }
             let pending = std::mem::take(&mut binder.block().below);
             rel = Self::apply(std::mem::replace(&mut rel, Rel::one_row()), pending);
             Ok(keys)
@@ -533,6 +548,28 @@ fn check_step(step: &BoundQuery) -> Result<(), SqlError> {
 fn count_working(rel: &Rel) -> usize {
     let below: usize = rel.inputs().into_iter().map(count_working).sum();
     below + usize::from(matches!(rel, Rel::Working { .. }))
+}
+
+/// The rows in any order.
+fn unordered(rel: Rel) -> Rel {
+    match rel {
+        Rel::Sort { input, .. } => *input,
+        Rel::Narrow { input, columns } => {
+            Rel::Narrow { input: Box::new(unordered(*input)), columns }
+        }
+        other => other,
+    }
+}
+
+/// 3028 for an aggregate or window function over a set operation.
+fn order_error(error: SqlError, rel: &Rel, number: usize) -> SqlError {
+    if !matches!(error.errno, 1111 | 3593) || !matches!(rel, Rel::Set { .. }) {
+        return error;
+    }
+    let text = format!(
+        "Expression #{number} of ORDER BY contains aggregate function and applies to a UNION, EXCEPT or INTERSECT"
+    );
+    error::make(3028, "HY000", &text)
 }
 
 /// 1222.

@@ -5,13 +5,15 @@ use super::{Binder, charset_collation};
 use crate::error;
 use lats_mysql_syntax::Keyword as K;
 use lats_mysql_syntax::tree::{self, DataType, ExprId, List, Text, TrimSide, TypeName};
-use lats_values::{Collation, ColumnType, Expr, Function, IntervalUnit, SqlError, TypeKind, Value};
+use lats_values::{
+    Collation, ColumnType, Expr, Function, IntervalUnit, SqlError, TypeKind, UnaryOp, Value,
+};
 
 impl Binder<'_> {
     pub(super) fn special(&mut self, id: ExprId) -> Result<Expr, SqlError> {
         use tree::Expr as E;
         match *self.tree().expr(id) {
-            E::Call { schema, name, arguments } => self.named_call(schema, name, arguments),
+            E::Call { schema, name, arguments } => self.named_call(id, (schema, name), arguments),
             E::Function { name: K::GROUPING, arguments, .. } => self.grouping(arguments),
             E::Function { name, arguments, .. } => self.keyword_call(name, arguments),
             E::Cast { value, data_type, zone, is_convert: _, .. } => {
@@ -44,7 +46,13 @@ impl Binder<'_> {
             E::Values(column) => self.values_call(column),
             E::Assign { .. } => Err(error::not_supported("assignment to variables in expressions")),
             E::Default | E::DefaultOf(_) => Err(error::not_supported("DEFAULT in expressions")),
-            E::Regexp { .. } => Err(error::not_supported("REGEXP")),
+            E::Regexp { value, is_not, pattern } => {
+                let like = self.call_by_name("REGEXP_LIKE", &[value, pattern])?;
+                Ok(match is_not {
+                    true => Expr::Unary { op: UnaryOp::Not, arg: Box::new(like) },
+                    false => like,
+                })
+            }
             E::Match { .. } => Err(error::not_supported("MATCH")),
             E::JsonValue(_) => Err(error::not_supported("JSON_VALUE")),
             E::Arrow { .. } => Err(error::not_supported("-> on JSON")),
@@ -194,7 +202,7 @@ fn bytes_type(length: Option<u64>) -> ColumnType {
     })
 }
 
-fn interval_unit(unit: K) -> Result<IntervalUnit, SqlError> {
+pub(super) fn interval_unit(unit: K) -> Result<IntervalUnit, SqlError> {
     let name = unit.name();
     // The units of ODBC have a prefix.
     let plain = name.strip_prefix("SQL_TSI_").unwrap_or(name);

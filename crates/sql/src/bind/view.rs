@@ -78,6 +78,7 @@ impl ViewUse {
 
 /// What stands around a view while its query is bound.
 struct Around<'a> {
+    place_base: i64,
     context: Context<'a>,
     blocks: Vec<Block>,
     commons: Vec<super::query::Common<'a>>,
@@ -151,9 +152,13 @@ impl<'a> Binder<'a> {
             database: Some(&view.def.database),
             text: view.def.query.as_bytes(),
             parsed,
+            // A view means the same in each mode.
+            no_escapes: false,
             ..self.context
         };
+        let place_base = i64::try_from(self.columns.len()).unwrap_or(0) << 32;
         Around {
+            place_base: std::mem::replace(&mut self.place_base, place_base),
             context: std::mem::replace(&mut self.context, context),
             blocks: std::mem::replace(&mut self.blocks, vec![Block::new(0)]),
             commons: std::mem::take(&mut self.commons),
@@ -167,6 +172,7 @@ impl<'a> Binder<'a> {
 
     fn step_out(&mut self, around: Around<'a>) {
         self.context = around.context;
+        self.place_base = around.place_base;
         self.blocks = around.blocks;
         self.commons = around.commons;
         self.clause = around.clause;

@@ -1,11 +1,11 @@
 //! Window functions and named windows.
 
+mod frame;
+
 use super::Binder;
 use super::scope::Aggregates;
 use crate::error;
-use lats_engine::ir::{
-    Bound, ColumnId, Frame, Rel, Scalar, SortKey, WindowCall, WindowFunction, walk,
-};
+use lats_engine::ir::{Bound, ColumnId, Rel, Scalar, SortKey, WindowCall, WindowFunction, walk};
 use lats_mysql_syntax::Keyword as K;
 use lats_mysql_syntax::tree::{self, Over, SideId, Text, Window};
 use lats_values::{ColumnType, Expr, SqlError, TypeKind, Value};
@@ -35,9 +35,7 @@ impl Found {
         let mut columns = BTreeSet::new();
         self.scalars().for_each(|scalar| walk::add_columns(scalar, &mut columns));
         for bound in [&self.call.frame.start, &self.call.frame.end] {
-            if let Bound::Preceding(value) | Bound::Following(value) = bound {
-                walk::add_columns(value, &mut columns);
-            }
+            bound.scalars().into_iter().for_each(|value| walk::add_columns(value, &mut columns));
         }
         columns
     }
@@ -45,7 +43,9 @@ impl Found {
     /// Replaces its expressions.
     pub fn change(&mut self, change: &mut dyn FnMut(Scalar) -> Scalar) {
         let order = self.order.iter_mut().map(|key| &mut key.value);
-        for scalar in self.partition.iter_mut().chain(order).chain(&mut self.call.args) {
+        let WindowCall { args, frame, .. } = &mut self.call;
+        let bounds = [&mut frame.start, &mut frame.end].into_iter().flat_map(Bound::scalars_mut);
+        for scalar in self.partition.iter_mut().chain(order).chain(args).chain(bounds) {
             *scalar = change(scalar.clone());
         }
     }
@@ -89,6 +89,12 @@ impl Binder<'_> {
 
     fn window_call(&mut self, call: &tree::Aggregate) -> Result<Found, SqlError> {
         let definition = self.definition(call.over)?;
+        let name = match call.over {
+            Over::Name(name) => Some(self.name(name)?),
+            _ => None,
+        };
+        let ordered = definition.order.iter().map(|item| item.value);
+        self.refuse_positions(definition.partition.iter().copied().chain(ordered), name)?;
         let mut partition = Vec::with_capacity(definition.partition.len());
         for id in &definition.partition {
             partition.push(self.bind_in("window partition by", *id)?);
@@ -99,11 +105,31 @@ impl Binder<'_> {
             order
                 .push(SortKey { value, descending: item.direction == tree::Direction::Descending });
         }
-        let frame = self.frame(definition.frame.as_ref(), !order.is_empty())?;
+        let frame = self.frame(definition.frame.as_ref(), &order, name)?;
         let (function, args, column_type) = self.window_kind(call)?;
         let column = self.column("", column_type, None);
         let call = WindowCall { column, function, args, frame };
         Ok(Found { partition, order, call })
+    }
+
+    /// 3592: whole numbers, which would be positions in the select list.
+    fn refuse_positions(
+        &self,
+        mut keys: impl Iterator<Item = tree::ExprId>,
+        name: Option<&str>,
+    ) -> Result<(), SqlError> {
+        let is_position = |id: tree::ExprId| {
+            let integer = tree::NumberKind::Integer;
+            matches!(self.tree().expr(id), tree::Expr::Number { kind, .. } if *kind == integer)
+        };
+        if !keys.any(is_position) {
+            return Ok(());
+        }
+        let name = name.unwrap_or(frame::UNNAMED);
+        let text = format!(
+            "Window '{name}': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression."
+        );
+        Err(error::make(3592, "HY000", &text))
     }
 
     fn window_kind(
@@ -113,7 +139,7 @@ impl Binder<'_> {
         use WindowFunction as W;
         if let Some(kind) = super::calls::aggregate_kind(call.name) {
             if call.name == K::GROUP_CONCAT {
-                return Err(error::not_supported("GROUP_CONCAT as a window function"));
+                return Err(error::not_supported("group_concat as window function"));
             }
             let (spec, args) = self.aggregate_arguments(kind, call)?;
             let column_type = spec.result_type();
@@ -213,49 +239,6 @@ impl Binder<'_> {
             all.frame = window.frame;
         }
         Ok(all)
-    }
-
-    /// The frame; without one, all up to the row's peers, or the whole part without an order.
-    fn frame(&mut self, frame: Option<&tree::Frame>, ordered: bool) -> Result<Frame, SqlError> {
-        let Some(frame) = frame else {
-            let end = if ordered { Bound::CurrentRow } else { Bound::Unbounded };
-            return Ok(Frame { is_range: true, start: Bound::Unbounded, end });
-        };
-        let start = self.bound(&frame.start, frame.is_range)?;
-        let end = match &frame.end {
-            Some(end) => self.bound(end, frame.is_range)?,
-            None => Bound::CurrentRow,
-        };
-        let wrong = matches!(frame.start, tree::Bound::UnboundedFollowing)
-            || matches!(frame.end, Some(tree::Bound::UnboundedPreceding))
-            || matches!(
-                (&start, &end),
-                (Bound::Following(_), Bound::CurrentRow | Bound::Preceding(_))
-            )
-            || matches!((&start, &end), (Bound::CurrentRow, Bound::Preceding(_)));
-        if wrong {
-            let text = "Window: frame start or end is negative, NULL or of non-integral type";
-            return Err(error::make(3586, "HY000", text));
-        }
-        Ok(Frame { is_range: frame.is_range, start, end })
-    }
-
-    fn bound(&mut self, bound: &tree::Bound, is_range: bool) -> Result<Bound, SqlError> {
-        let mut value = |id, unit: K| {
-            if unit != K::None {
-                return Err(error::not_supported("RANGE with INTERVAL"));
-            }
-            if is_range {
-                return Err(error::not_supported("RANGE with a number"));
-            }
-            self.bind(id)
-        };
-        Ok(match *bound {
-            tree::Bound::CurrentRow => Bound::CurrentRow,
-            tree::Bound::UnboundedPreceding | tree::Bound::UnboundedFollowing => Bound::Unbounded,
-            tree::Bound::Preceding { value: id, unit } => Bound::Preceding(value(id, unit)?),
-            tree::Bound::Following { value: id, unit } => Bound::Following(value(id, unit)?),
-        })
     }
 }
 

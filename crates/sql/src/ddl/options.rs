@@ -47,6 +47,7 @@ pub(super) fn table_options(
 /// Options that only say how an engine stores rows are taken; others say what a table is.
 fn check_storage(tree: &Tree, option: &TableOption) -> Result<(), SqlError> {
     let shown = match (option.name, &option.value) {
+        (K::ROW_FORMAT, OptionValue::Word(K::FIXED)) => return Err(no_such_option()),
         (
             K::ROW_FORMAT
             | K::KEY_BLOCK_SIZE
@@ -131,4 +132,10 @@ fn number(tree: &Tree, digits: Text) -> Result<u64, SqlError> {
         None => text.parse(),
     };
     found.map_err(|_| error::syntax(&format!("near '{text}'")))
+}
+
+/// 1031: in MySQL, tables of InnoDB have no such rows.
+fn no_such_option() -> SqlError {
+    let text = "Table storage engine doesn't have this option";
+    error::make(1031, "HY000", text)
 }

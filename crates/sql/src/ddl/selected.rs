@@ -27,6 +27,9 @@ impl<S: Store> Session<S> {
             return Err(error::internal("CREATE TABLE was expected").into());
         };
         let selected: Vec<ColumnDef> = plan.query.columns.iter().map(column).collect();
+        for column in &selected {
+            super::check_name(&column.name, 1166, "column")?;
+        }
         let (database, name) = place(tree, &create.table, self.database.as_deref())?;
         let existed = self.shared.store.catalog().has_relation(&database, &name);
         let outcome = self.create_table(tree, create, &selected).await?;

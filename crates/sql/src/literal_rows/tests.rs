@@ -21,6 +21,7 @@ fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
         text: text.as_bytes(),
         parsed: &parsed,
         full_group_by: true,
+        no_escapes: mode.no_backslash_escapes,
         quiet_division: false,
         connection_collation: None,
         strict: true,

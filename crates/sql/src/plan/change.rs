@@ -10,7 +10,7 @@ use crate::expr::External;
 use crate::syntax::{Context, optional_name};
 use crate::table::{Table, check_not_system};
 use lats_client::api::{LockMode, LockWait};
-use lats_engine::ir::SourceId;
+use lats_engine::ir::{SourceId, walk};
 use lats_mysql_syntax::tree::{self, Delete, DeleteFrom, Update};
 use lats_values::{ColumnType, Expr, SqlError};
 use std::sync::Arc;
@@ -207,7 +207,8 @@ fn finish(
         let verb = if updates { "UPDATE" } else { "DELETE" };
         binder.refuse_reading(table.def.id, (alias, view.map(|view| &view.place)), verb)?;
         if !several && target.reads_new_values {
-            let what = "subqueries in SET beside columns that are assigned before";
+            let what =
+                "subqueries or such functions in SET beside columns that are assigned before";
             return Err(error::not_supported(what));
         }
     }
@@ -222,7 +223,9 @@ fn finish(
             for (column, value, place) in target.assignments {
                 let number = table.types[usize::from(column)].kind.is_number();
                 let value = binder.expanded(&value)?;
-                let is_own = of_row && uses_only(&value, first, table.types.len());
+                let is_own = of_row
+                    && !walk::is_local(&value)
+                    && uses_only(&value, first, table.types.len());
                 let value = match is_own {
                     true => NewValue::OfRow(hex_beside(renumbered(&value, first), number)),
                     false => NewValue::Found(place),

@@ -11,7 +11,7 @@ use crate::error;
 use crate::expr::{EXTERNAL_BASE, External};
 use crate::syntax::{Context, optional_name};
 use crate::table::{Table, check_not_system};
-use lats_engine::ir::ColumnId;
+use lats_engine::ir::{ColumnId, walk};
 use lats_mysql_syntax::tree::{self, ExprId, Insert, InsertSource, List};
 use lats_values::{ColumnType, Expr, SqlError, Value};
 use std::sync::Arc;
@@ -102,14 +102,13 @@ pub fn plan(
     for column in insert.columns.iter().flatten() {
         columns.push(target(&mut binder, &table, *column)?);
     }
-    if insert.columns.is_none() && !matches!(insert.source, InsertSource::Set(_)) {
+    let no_columns = insert.columns.as_ref().is_none_or(Vec::is_empty);
+    if no_columns && !matches!(insert.source, InsertSource::Set(_)) {
         columns = target_table.names.iter().map(|(_, at)| *at).collect();
     }
     let (mut query, mut selected) = (None, None);
     let mut rows = match &insert.source {
-        InsertSource::Rows(rows) => {
-            value_rows(insert.columns.is_none(), rows, &columns, &mut binder)?
-        }
+        InsertSource::Rows(rows) => value_rows(no_columns, rows, &columns, &mut binder)?,
         InsertSource::Set(assignments) => {
             let mut row = Vec::with_capacity(assignments.len());
             for assignment in assignments {
@@ -163,7 +162,7 @@ pub fn plan(
 
 fn names_columns(cell: &Cell) -> bool {
     match cell {
-        Cell::Expr(expr) => !crate::expr::is_constant(expr),
+        Cell::Expr(expr) => crate::expr::names_columns(expr),
         Cell::Default => false,
     }
 }
@@ -319,6 +318,9 @@ fn on_conflict(
     }
     if binder.has_subqueries() {
         return Err(error::not_supported("subqueries in ON DUPLICATE KEY UPDATE"));
+    }
+    if bound.iter().any(|(_, value)| walk::is_local(value)) {
+        return Err(error::not_supported("this function in ON DUPLICATE KEY UPDATE"));
     }
     Ok(OnConflict::Update(bound))
 }

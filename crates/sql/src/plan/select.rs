@@ -7,7 +7,7 @@ use crate::bind::grouping::Select;
 use crate::expr::{AGGREGATE_BASE, map_columns, type_of};
 use crate::table::Table;
 use lats_client::api::{LockMode, LockWait, PRIMARY_INDEX};
-use lats_engine::ir::{Rel, SourceId};
+use lats_engine::ir::{Rel, SourceId, walk};
 use lats_values::{AggregateKind, ColumnType, Expr, Program, RowLayout, Value};
 use std::sync::Arc;
 
@@ -159,7 +159,16 @@ pub fn plan(
         return None;
     }
     let calls = aggregate_calls(select)?;
-    if select.filter.as_ref().is_some_and(|filter| depth(filter) > FILTER_DEPTH_MAX) {
+    if select
+        .filter
+        .as_ref()
+        .is_some_and(|filter| depth(filter) > FILTER_DEPTH_MAX || walk::is_local(filter))
+    {
+        return None;
+    }
+    let values = select.outputs.iter().map(|output| &output.expr);
+    let order = select.order.iter().map(|key| &key.value);
+    if values.chain(order).chain(&select.keys).any(walk::is_volatile) {
         return None;
     }
     // The results of aggregate functions have numbers of their own here.

@@ -8,6 +8,7 @@ use crate::error;
 use crate::expr::{External, has_externals};
 use crate::syntax::{Context, optional_name, split_name};
 use crate::table::{Table, check_not_system, find_table};
+use lats_engine::ir::walk;
 use lats_mysql_syntax::tree::{
     self, Delete, DeleteFrom, ExprId, OrderItem, TableName, Text, Update,
 };
@@ -208,7 +209,10 @@ fn finish(
     binder: Binder<'_>,
 ) -> Result<Option<Planned>, SqlError> {
     binder.check_limits()?;
-    if binder.has_subqueries() {
+    let values = plan.assignments.iter().flatten().map(|(_, value)| value);
+    let order = plan.order.iter().map(|(value, _)| value);
+    let is_local = values.chain(order).chain(&plan.access.filter).any(walk::is_local);
+    if binder.has_subqueries() || is_local {
         return Ok(None);
     }
     let columns: Option<Vec<(u16, bool)>> = plan

@@ -63,6 +63,20 @@ fn completion(text: &str) -> Result<Value, SqlError> {
     }
 }
 
+/// The modes in the order of their bits, each once.
+///
+/// # Errors
+/// 1231 for a name that is no mode's.
+pub(crate) fn ordered_modes(names: &[String]) -> Result<String, SqlError> {
+    let known = |name: &&String| !MODE_BITS.iter().any(|(_, mode)| mode == name);
+    if let Some(unknown) = names.iter().find(known) {
+        return Err(error::wrong_variable_value("sql_mode", unknown));
+    }
+    let modes = MODE_BITS.iter().map(|(_, mode)| *mode);
+    let modes = modes.filter(|mode| names.iter().any(|name| name == mode));
+    Ok(modes.collect::<Vec<_>>().join(","))
+}
+
 /// The names of the modes with these bits.
 fn modes(bits: u64) -> Result<Value, SqlError> {
     if bits >> MODE_BIT_COUNT != 0 {

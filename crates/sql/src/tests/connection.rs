@@ -20,7 +20,12 @@ impl Line {
     async fn open(user: &str, database: &str) -> (Self, Vec<u8>) {
         let (io, theirs) = tokio::io::duplex(1 << 16);
         let shared = Arc::new(Shared::new(Memory::new(), now));
-        let options = Options { connection_id: 7, random: [7; 20], host: "localhost".into() };
+        let options = Options {
+            connection_id: 7,
+            random: [7; 20],
+            secret: [8; 20],
+            host: "localhost".into(),
+        };
         tokio::spawn(serve(shared, theirs, options, watch::channel(false).1));
         let mut line = Self { io };
         let greeting = line.packet().await.expect("a greeting");

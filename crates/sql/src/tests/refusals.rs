@@ -8,8 +8,6 @@ fn not_supported_yet() {
     desk.run("CREATE TABLE t (id INT PRIMARY KEY, k INT); INSERT INTO t VALUES (1, 1)");
     let statements = [
         "SELECT * FROM JSON_TABLE('[]', '$[*]' COLUMNS (a INT PATH '$')) j",
-        "SELECT 'a' REGEXP 'a'",
-        "SELECT RAND()",
         "CREATE TABLE u (id INT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES t (id))",
         "CREATE TABLE u (id INT PRIMARY KEY, a INT REFERENCES t (id))",
         "CREATE TABLE u (id INT PRIMARY KEY, a INT CHECK (a > 1))",
@@ -25,7 +23,7 @@ fn not_supported_yet() {
         "LOCK TABLES t READ",
         "SELECT * FROM information_schema.tables",
         "SET time_zone = '+02:00'",
-        "SET sql_mode = 'ANSI_QUOTES'",
+        "SET sql_mode = 'ALLOW_INVALID_DATES'",
     ];
     for statement in statements {
         let found = desk.run(statement);

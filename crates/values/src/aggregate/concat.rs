@@ -37,7 +37,12 @@ impl Concat {
         let text = args.iter().filter_map(Value::as_bytes).collect::<Vec<_>>().concat();
         let of = |(place, _): &(usize, bool)| values.get(*place).cloned().unwrap_or(Value::Null);
         let key = if spec.distinct { key_of(args) } else { Box::default() };
-        self.keep(Row { text: text.into(), order: spec.order.iter().map(of).collect(), key }, spec);
+        // Distinct rows without an order come in their own one.
+        let order = match sorts_itself(spec) {
+            true => args.into(),
+            false => spec.order.iter().map(of).collect(),
+        };
+        self.keep(Row { text: text.into(), order, key }, spec);
     }
 
     fn take_collation(&mut self, with: Collation) {
@@ -48,7 +53,8 @@ impl Concat {
     /// Without an order, rows behind the longest result are not needed.
     fn keep(&mut self, row: Row, spec: &AggregateSpec) {
         let between = self.rows.len().saturating_sub(1) * spec.separator.len();
-        if spec.order.is_empty() && self.text_bytes + between > spec.max_bytes {
+        let is_sorted = sorts_itself(spec) || !spec.order.is_empty();
+        if !is_sorted && self.text_bytes + between > spec.max_bytes {
             return;
         }
         let of = |value: &Value| size_of::<Value>() + string_bytes(value);
@@ -90,7 +96,10 @@ impl Concat {
         if self.rows.is_empty() {
             return Ok(Value::Null);
         }
-        // Rows that are equal here keep the order in which they came.
+        // As in MySQL, of rows that are equal here the last one comes first.
+        if !spec.order.is_empty() {
+            self.rows.reverse();
+        }
         self.rows.sort_by(|a, b| order_of(&spec.order, &a.order, &b.order));
         let mut out = Vec::with_capacity(self.text_bytes.min(spec.max_bytes));
         for (number, row) in (1_u64..).zip(&self.rows) {
@@ -115,6 +124,11 @@ impl Concat {
     }
 }
 
+/// DISTINCT without ORDER BY: MySQL keeps such rows in a tree.
+fn sorts_itself(spec: &AggregateSpec) -> bool {
+    spec.distinct && spec.order.is_empty()
+}
+
 fn string_bytes(value: &Value) -> usize {
     match value {
         Value::Text(text, _) => text.len(),
@@ -124,10 +138,11 @@ fn string_bytes(value: &Value) -> usize {
 }
 
 fn order_of(spec: &[(usize, bool)], a: &[Value], b: &[Value]) -> Ordering {
-    for ((_, descending), (x, y)) in spec.iter().zip(a.iter().zip(b)) {
+    for (at, (x, y)) in a.iter().zip(b).enumerate() {
         let order = sort_order(x, y);
         if order.is_ne() {
-            return if *descending { order.reverse() } else { order };
+            let descends = spec.get(at).is_some_and(|(_, descending)| *descending);
+            return if descends { order.reverse() } else { order };
         }
     }
     Ordering::Equal

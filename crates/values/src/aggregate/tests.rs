@@ -187,7 +187,7 @@ fn texts_are_joined() {
     let text = || spec(GroupConcat, TypeKind::VarChar { chars: 9 }, 1);
     let by = |order: &[(usize, bool)]| AggregateSpec { order: order.to_vec(), ..text() };
     assert_eq!(over(text(), &rows), "a,B,b,A");
-    assert_eq!(over(by(&[(0, false)]), &rows), "a,A,B,b");
+    assert_eq!(over(by(&[(0, false)]), &rows), "A,a,b,B");
     assert_eq!(over(by(&[(0, true), (1, true)]), &rows), "b,B,A,a");
     assert_eq!(over(text().distinct(), &rows), "a,B");
     assert_eq!(over(by(&[(1, true)]).distinct(), &rows), "B,a");

@@ -35,14 +35,21 @@ impl Variance {
     }
 
     /// NULL for no values, and of a sample for one value.
-    pub(super) fn finish(self, kind: AggregateKind) -> Value {
+    ///
+    /// # Errors
+    /// 1690 where it is too large for a double.
+    pub(super) fn finish(self, kind: AggregateKind) -> Result<Value, SqlError> {
         use AggregateKind::{StdPop, StdSamp, VarSamp};
         let degrees = self.count - i64::from(matches!(kind, StdSamp | VarSamp));
         if degrees <= 0 {
-            return Value::Null;
+            return Ok(Value::Null);
         }
         let variance = self.squares / degrees as f64;
         let root = matches!(kind, StdPop | StdSamp);
-        Value::Double(if root { libm::sqrt(variance) } else { variance })
+        if !variance.is_finite() {
+            let name = kind.name().to_ascii_lowercase();
+            return Err(SqlError::out_of_range_expr("DOUBLE", &name));
+        }
+        Ok(Value::Double(if root { libm::sqrt(variance) } else { variance }))
     }
 }

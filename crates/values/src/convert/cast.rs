@@ -151,6 +151,7 @@ pub fn present(value: Value, to: &ColumnType) -> Value {
         (TypeKind::Time { fsp }, Value::Time(v)) if v.fsp < fsp => Value::Time(Time { fsp, ..v }),
         (kind, v) if kind.is_text() && !v.is_string() => Value::Text(v.to_display(), to.collation),
         (kind, Value::Text(text, _)) if kind.is_bytes() => Value::Bytes(text.into_bytes()),
+        (kind, v) if kind.is_bytes() && !v.is_string() => Value::Bytes(v.to_display().into_bytes()),
         (kind, Value::Text(text, _)) if kind.is_text() => Value::Text(text, to.collation),
         (_, v) => v,
     }

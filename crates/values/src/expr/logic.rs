@@ -147,7 +147,7 @@ fn decimal_with_constant(
     Ok(Some(number.order(&to_decimal(b.0, ctx)?)))
 }
 
-fn collation_of(a: Operand<'_>, b: Operand<'_>) -> Collation {
+pub(super) fn collation_of(a: Operand<'_>, b: Operand<'_>) -> Collation {
     // Smaller is stronger, as MySQL's coercibility.
     let strength = |expr: &Expr| match expr {
         Expr::Collate { .. } => 0,

@@ -95,7 +95,7 @@ static ENTRIES: &[Entry] = &[
     entry(Function::Char, "CHAR", &[], (1, MANY), Family::Text),
     entry(Function::Ord, "ORD", &[], (1, 1), Family::Text),
     entry(Function::Quote, "QUOTE", &[], (1, 1), Family::Text),
-    entry(Function::Format, "FORMAT", &[], (2, 2), Family::Text),
+    entry(Function::Format, "FORMAT", &[], (2, 3), Family::Text),
     entry(Function::Strcmp, "STRCMP", &[], (2, 2), Family::Text),
     entry(Function::Field, "FIELD", &[], (2, MANY), Family::Text),
     entry(Function::Elt, "ELT", &[], (2, MANY), Family::Text),
@@ -168,6 +168,19 @@ static ENTRIES: &[Entry] = &[
     entry(Function::FormatPicoTime, "FORMAT_PICO_TIME", &[], (1, 1), Family::Text),
     entry(Function::GetFormat, "GET_FORMAT", &[], (2, 2), Family::Date),
     entry(Function::Cot, "COT", &[], (1, 1), Family::Math),
+    entry(Function::Rand, "RAND", &[], (2, 2), Family::Math),
+    entry(Function::Random, "RAND", &[], (2, 2), Family::Math),
+    entry(Function::Uuid, "UUID", &[], (3, 3), Family::Text),
+    entry(Function::RandomBytes, "RANDOM_BYTES", &[], (3, 3), Family::Text),
+    entry(Function::RegexpLike, "REGEXP_LIKE", &[], (2, 3), Family::Text),
+    entry(Function::RegexpInstr, "REGEXP_INSTR", &[], (2, 6), Family::Text),
+    entry(Function::RegexpReplace, "REGEXP_REPLACE", &[], (3, 6), Family::Text),
+    entry(Function::RegexpSubstr, "REGEXP_SUBSTR", &[], (2, 5), Family::Text),
+    entry(Function::Compress, "COMPRESS", &[], (1, 1), Family::Text),
+    entry(Function::Uncompress, "UNCOMPRESS", &[], (1, 1), Family::Text),
+    entry(Function::UncompressedLength, "UNCOMPRESSED_LENGTH", &[], (1, 1), Family::Text),
+    entry(Function::AesEncrypt, "AES_ENCRYPT", &[], (2, 2), Family::Text),
+    entry(Function::AesDecrypt, "AES_DECRYPT", &[], (2, 2), Family::Text),
 ];
 
 impl Function {
@@ -217,6 +230,28 @@ impl Function {
         }
     }
 
+    /// Whether its value is another one each time, with the same arguments.
+    pub fn is_volatile(self) -> bool {
+        matches!(self, Self::Rand | Self::Random | Self::Uuid | Self::RandomBytes)
+    }
+
+    /// Whether it needs what only the SQL layer keeps between rows: data nodes do not compute it.
+    pub fn is_local(self) -> bool {
+        self.is_volatile() || self.is_regexp()
+    }
+
+    /// Whether it matches a text with a pattern.
+    pub(crate) fn is_regexp(self) -> bool {
+        matches!(
+            self,
+            Self::RegexpLike | Self::RegexpInstr | Self::RegexpReplace | Self::RegexpSubstr
+        )
+    }
+
+    pub(super) fn is_random(self) -> bool {
+        self.is_volatile()
+    }
+
     pub(super) fn is_math(self) -> bool {
         self.entry().is_some_and(|e| e.family == Family::Math)
     }
@@ -241,6 +276,11 @@ impl Function {
                 | CollationOf
                 | FormatBytes
                 | FormatPicoTime
+                | Uuid
+                | RandomBytes
+                | RegexpInstr
+                | RegexpReplace
+                | RegexpSubstr
         );
         !numbers && self.entry().is_some_and(|e| e.family == Family::Text)
     }

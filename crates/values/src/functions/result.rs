@@ -168,7 +168,22 @@ fn string_type(function: Function, types: &[ColumnType]) -> ColumnType {
         | F::IsIpv4Mapped
         | F::IsUuid
         | F::Coercibility
+        | F::RegexpLike
+        | F::RegexpInstr
+        | F::UncompressedLength
         | F::Instr => return bigint(),
+        F::RegexpReplace => 16_384,
+        F::RegexpSubstr => {
+            let types = types.get(..1).unwrap_or_default();
+            return string_type(F::Lower, types);
+        }
+        F::Compress | F::Uncompress | F::AesDecrypt => {
+            return ColumnType::new(TypeKind::LongBlob);
+        }
+        F::AesEncrypt => {
+            let bytes = u16::try_from(4 * first() / 16 * 16 + 16).unwrap_or(u16::MAX);
+            return ColumnType::new(TypeKind::VarBinary { bytes });
+        }
         F::Soundex => first().max(4),
         F::MakeSet => widths().skip(1).sum::<usize>() + types.len().saturating_sub(2),
         F::ExportSet => {
@@ -214,7 +229,8 @@ fn coded_type(function: Function, first: usize) -> Option<ColumnType> {
         }
         F::InetNtoa => text_type(31),
         F::Inet6Ntoa => text_type(39),
-        F::BinToUuid => text_type(36),
+        F::BinToUuid | F::Uuid => text_type(36),
+        F::RandomBytes => ColumnType::new(TypeKind::VarBinary { bytes: 1_024 }),
         F::Md5 => text_type(32),
         F::Sha1 => text_type(40),
         F::Sha2 => text_type(128),

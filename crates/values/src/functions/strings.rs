@@ -2,7 +2,10 @@
 
 mod about;
 mod address;
+mod cipher;
+mod compress;
 mod digest;
+mod format;
 mod radix;
 mod sets;
 mod shape;
@@ -93,6 +96,7 @@ pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) ->
             return Ok(args.first().map_or(Value::Null, |value| about::call(function, value)));
         }
         Function::Sha2 => return digest::sha2(args, ctx),
+        Function::Format => return format::call(args, ctx),
         Function::MakeSet => return sets::make_set(args, ctx),
         Function::UuidToBin | Function::BinToUuid | Function::IsUuid => match args {
             [value, rest @ ..] if !value.is_null() => {
@@ -123,12 +127,15 @@ pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) ->
         | Function::Bin
         | Function::Oct
         | Function::Conv
-        | Function::Format
         | Function::Quote => radix::call(function, args, ctx),
         Function::Md5 | Function::Sha1 | Function::ToBase64 | Function::FromBase64 => {
             digest::call(function, args)
         }
         Function::ExportSet => sets::export_set(args, ctx),
+        Function::Compress | Function::Uncompress | Function::UncompressedLength => {
+            compress::call(function, args, ctx)
+        }
+        Function::AesEncrypt | Function::AesDecrypt => Ok(cipher::call(function, args)),
         _ => match args {
             [value] => of_one(function, value, ctx),
             _ => shape::call(function, args, ctx),

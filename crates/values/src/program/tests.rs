@@ -200,7 +200,8 @@ fn any_expr(types: &[ColumnType], depth: u32, random: &mut Prng) -> Expr {
         }
         10 => Expr::Collate { arg: of(random), collation: crate::Collation::Binary },
         _ => {
-            let functions: Vec<crate::Function> = crate::Function::all().collect();
+            let functions: Vec<crate::Function> =
+                crate::Function::all().filter(|f| !f.is_local()).collect();
             let function = functions[random.below(functions.len() as u64) as usize];
             let (low, high) = function.arity();
             let count = random.between(low as u64, high.min(low + 2) as u64);

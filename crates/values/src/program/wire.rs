@@ -278,7 +278,7 @@ fn children(node: &Node) -> Option<usize> {
         Node::Call { function, count } => {
             let count = usize::try_from(*count).ok()?;
             let (low, high) = function.arity();
-            if count < low || count > high {
+            if count < low || count > high || function.is_local() {
                 return None;
             }
             count

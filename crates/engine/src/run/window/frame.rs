@@ -2,12 +2,14 @@
 
 use super::{Keyed, argument};
 use crate::ir::{Bound, WindowFunction as W};
-use crate::physical::WindowCall;
+use crate::physical::{OrderKey, WindowCall};
 use crate::run::memory::Held;
+use crate::run::sort::compare;
 use crate::run::{Params, Run};
 use alloc::format;
 use alloc::{sync::Arc, vec::Vec};
-use lats_values::{Accumulator, SqlError, Value};
+use core::cmp::Ordering;
+use lats_values::{Accumulator, Expr, SqlError, Value, sort_order};
 
 /// What an aggregate function has taken of a part: the rows from one on up to another one.
 pub(super) struct SoFar {
@@ -33,11 +35,12 @@ type Place<'k> = (&'k [Keyed], (usize, usize), usize);
 pub(super) fn value(
     run: &mut Run<'_>,
     call: &WindowCall,
+    keys: &[OrderKey],
     (part, peers, at): Place<'_>,
     params: &Params,
     so_far: &mut Option<SoFar>,
 ) -> Result<Option<Value>, SqlError> {
-    let frame = frame(run, call, (part, peers, at), params)?;
+    let frame = frame(run, call, keys, (part, peers, at), params)?;
     let rows = frame.map_or(&[][..], |(from, to)| &part[from..=to]);
     let of = |run: &mut Run<'_>, keyed: Option<&Keyed>| match keyed {
         Some(keyed) => Ok(argument(run, call, 0, &keyed.row, params)?.unwrap_or(Value::Null)),
@@ -93,42 +96,90 @@ pub(super) fn value(
 fn frame(
     run: &mut Run<'_>,
     call: &WindowCall,
-    (part, (first_peer, last_peer), at): Place<'_>,
+    keys: &[OrderKey],
+    place: Place<'_>,
     params: &Params,
 ) -> Result<Option<(usize, usize)>, SqlError> {
-    let mut distance = |bound: &Bound| match bound {
-        Bound::Preceding(expr) | Bound::Following(expr) => {
-            match run.eval(expr, &part[at].row, params)? {
-                Value::Int(n) if n >= 0 => Ok(n),
-                Value::UInt(n) => Ok(i64::try_from(n).unwrap_or(i64::MAX)),
-                _ => Err(wrong_frame()),
+    let (part, (first_peer, last_peer), at) = place;
+    let is_range = call.frame.is_range;
+    // Rows before `from` and those from `end` on are outside.
+    let from = match &call.frame.start {
+        Bound::Unbounded => 0,
+        Bound::CurrentRow if is_range => first_peer,
+        Bound::CurrentRow => at,
+        Bound::Preceding(by) => at.saturating_sub(rows(run, by, part, at, params)?),
+        Bound::Following(by) => at.saturating_add(rows(run, by, part, at, params)?),
+        Bound::Value { distance, limit } => {
+            match value_limit(run, (distance, limit), place, params)? {
+                None => first_peer,
+                Some(limit) => part
+                    .partition_point(|row| order_with(keys, &row.order, &limit) == Ordering::Less),
             }
         }
-        Bound::Unbounded | Bound::CurrentRow => Ok(0),
     };
-    let (before, behind) = (distance(&call.frame.start)?, distance(&call.frame.end)?);
-    let here = i64::try_from(at).unwrap_or(i64::MAX);
-    let is_range = call.frame.is_range;
-    let place = |row: usize| i64::try_from(row).unwrap_or(i64::MAX);
-    let from = match call.frame.start {
-        Bound::Unbounded => 0,
-        Bound::CurrentRow if is_range => place(first_peer),
-        Bound::CurrentRow => here,
-        Bound::Preceding(_) => here.saturating_sub(before),
-        Bound::Following(_) => here.saturating_add(before),
+    let end = match &call.frame.end {
+        Bound::Unbounded => part.len(),
+        Bound::CurrentRow if is_range => last_peer + 1,
+        Bound::CurrentRow => at + 1,
+        Bound::Preceding(by) => (at + 1).saturating_sub(rows(run, by, part, at, params)?),
+        Bound::Following(by) => (at + 1).saturating_add(rows(run, by, part, at, params)?),
+        Bound::Value { distance, limit } => {
+            match value_limit(run, (distance, limit), place, params)? {
+                None => last_peer + 1,
+                Some(limit) => part.partition_point(|row| {
+                    order_with(keys, &row.order, &limit) != Ordering::Greater
+                }),
+            }
+        }
     };
-    let to = match call.frame.end {
-        Bound::Unbounded => place(part.len()) - 1,
-        Bound::CurrentRow if is_range => place(last_peer),
-        Bound::CurrentRow => here,
-        Bound::Preceding(_) => here.saturating_sub(behind),
-        Bound::Following(_) => here.saturating_add(behind),
-    };
-    let (from, to) = (from.max(0), to.min(place(part.len()) - 1));
-    if from > to {
+    let end = end.min(part.len());
+    Ok(end.checked_sub(1).filter(|_| from < end).map(|last| (from, last)))
+}
+
+/// A distance in rows.
+fn rows(
+    run: &mut Run<'_>,
+    by: &Expr,
+    part: &[Keyed],
+    at: usize,
+    params: &Params,
+) -> Result<usize, SqlError> {
+    match run.eval(by, &part[at].row, params)? {
+        Value::Int(n) if n >= 0 => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
+        Value::UInt(n) => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
+        _ => Err(wrong_frame()),
+    }
+}
+
+/// Up to which value the frame goes; none if the row's own value is NULL.
+fn value_limit(
+    run: &mut Run<'_>,
+    (distance, limit): (&Expr, &Expr),
+    (part, _, at): Place<'_>,
+    params: &Params,
+) -> Result<Option<Value>, SqlError> {
+    let row = &part[at];
+    let distance = run.eval(distance, &row.row, params)?;
+    if distance.is_null() || is_negative(&distance) {
+        return Err(wrong_frame());
+    }
+    if row.order.first().is_none_or(Value::is_null) {
         return Ok(None);
     }
-    Ok(usize::try_from(from).ok().zip(usize::try_from(to).ok()))
+    Ok(Some(run.eval(limit, &row.row, params)?).filter(|limit| !limit.is_null()))
+}
+
+/// Numbers below zero, and texts such as `-1:30`, which spans of time may be.
+fn is_negative(distance: &Value) -> bool {
+    match distance {
+        Value::Text(text, _) => text.trim_start().starts_with('-'),
+        other => sort_order(other, &Value::Int(0)) == Ordering::Less,
+    }
+}
+
+/// Where a row is, compared with a value of the order's only key.
+fn order_with(keys: &[OrderKey], order: &[Value], limit: &Value) -> Ordering {
+    compare(keys, order, core::slice::from_ref(limit))
 }
 
 /// 1210.

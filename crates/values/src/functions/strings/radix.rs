@@ -1,16 +1,8 @@
-//! Functions between numbers and text: HEX, CONV, FORMAT, CHAR and QUOTE.
+//! Functions between numbers and text: HEX, CONV, CHAR and QUOTE.
 
 use super::{Form, Outcome, plain};
-use crate::{
-    EvalContext, Function, SqlError, Value,
-    expr::{to_decimal, to_integer},
-    text,
-};
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use crate::{EvalContext, Function, SqlError, Value, expr::to_integer, text};
+use alloc::{format, vec::Vec};
 
 pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) -> Outcome {
     match (function, args) {
@@ -24,7 +16,6 @@ pub(super) fn call(function: Function, args: &[Value], ctx: &mut EvalContext) ->
             let (from, to) = (to_integer(from, ctx)? as i32, to_integer(to, ctx)? as i32);
             Ok(conv(&value.to_display(), from, to))
         }
-        (Function::Format, [value, places]) => format_number(value, places, ctx),
         (Function::Quote, [value]) => Ok(quote(value)),
         _ => Err(SqlError::wrong_argument_count(function.name())),
     }
@@ -104,29 +95,6 @@ fn read_number(text: &str, base: u32, signed: bool) -> u64 {
         (false, true) => (size as u64).wrapping_neg(),
         (false, false) => u64::try_from(size).unwrap_or(u64::MAX),
     }
-}
-
-/// `1,234,567.80`.
-fn format_number(value: &Value, places: &Value, ctx: &mut EvalContext) -> Outcome {
-    let places = to_integer(places, ctx)?.clamp(0, 30) as u8;
-    let text = to_decimal(value, ctx)?.round(places).to_string();
-    let (sign, rest) = match text.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", text.as_str()),
-    };
-    let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
-    let mut out = String::from(sign);
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if !fraction.is_empty() {
-        out.push('.');
-        out.push_str(fraction);
-    }
-    Ok(plain(out))
 }
 
 fn quote(value: &Value) -> Value {

@@ -195,6 +195,19 @@ const FUNCTIONS: &[F] = &[
     F::FormatPicoTime,
     F::GetFormat,
     F::Cot,
+    F::Rand,
+    F::Random,
+    F::Uuid,
+    F::RandomBytes,
+    F::RegexpLike,
+    F::RegexpInstr,
+    F::RegexpReplace,
+    F::RegexpSubstr,
+    F::Compress,
+    F::Uncompress,
+    F::UncompressedLength,
+    F::AesEncrypt,
+    F::AesDecrypt,
 ];
 
 #[test]

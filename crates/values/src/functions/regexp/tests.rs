@@ -1,0 +1,82 @@
+//! Patterns: bounds of time and memory, errors, and that nothing panics.
+
+use super::call;
+use crate::functions::Function;
+use crate::{Collation, EvalContext, Value};
+use alloc::{string::String, vec::Vec};
+use lats_base::prng::Prng;
+
+fn run(function: Function, args: &[Value]) -> Result<Value, u16> {
+    let mut ctx = EvalContext::new(false);
+    call(function, args, Collation::default(), &mut ctx).map_err(|error| error.errno)
+}
+
+fn like(text: &str, pattern: &str) -> Result<Value, u16> {
+    run(Function::RegexpLike, &[Value::text(text), Value::text(pattern)])
+}
+
+#[test]
+fn patterns_that_take_too_long_are_stopped() {
+    let text: String = core::iter::repeat_n('a', 40).chain(['b']).collect();
+    assert_eq!(like(&text, r"^(a|aa)+\1b\1$"), Err(3699));
+    // Without what needs steps back, time is linear.
+    assert_eq!(like(&text, "^(a+)+$"), Ok(Value::Int(0)));
+}
+
+#[test]
+fn patterns_that_are_too_large_are_refused() {
+    assert_eq!(like("a", "((a{100}){100}){100}"), Err(3700));
+    assert_eq!(like("a", &"(".repeat(1_000)), Err(3700));
+    assert_eq!(like("a", &"[".repeat(1_000)), Err(3700));
+    assert_eq!(like("a", &"a".repeat(40_000)), Err(3700));
+    assert_eq!(like("a", "a{4294967295}"), Err(3700));
+}
+
+#[test]
+fn results_that_are_too_long_are_null() {
+    let (text, by) = ("a".repeat(10_000), "b".repeat(10_000));
+    let args = [Value::text(&text), Value::text("a"), Value::text(&by)];
+    assert_eq!(run(Function::RegexpReplace, &args), Ok(Value::Null));
+}
+
+#[test]
+fn no_pattern_and_no_replacement_panics() {
+    let mut random = Prng::new(7);
+    let pieces: Vec<char> =
+        "ab0(?<n>:=!#i-)[]^&-\\\\pPdkQER1{}2,*+?|.$\u{e9}\u{1f600}".chars().collect();
+    let mut word = |most: u64| -> String {
+        (0..random.below(most))
+            .map(|_| pieces[random.below(pieces.len() as u64) as usize])
+            .collect()
+    };
+    let mut compiled = 0;
+    for _ in 0..20_000 {
+        let (text, pattern, by) = (word(9), word(10), word(6));
+        let options = ["", "m", "n", "mnu", "c"][pattern.len() % 5];
+        let args = [
+            Value::text(&text),
+            Value::text(&pattern),
+            Value::text(&by),
+            Value::Int(1),
+            Value::Int(0),
+            Value::text(options),
+        ];
+        match run(Function::RegexpReplace, &args) {
+            Ok(_) => compiled += 1,
+            // Each error is one of MySQL's.
+            Err(code) => {
+                let is_known = matches!(code, 3685..=3700 | 3887);
+                assert!(is_known, "{code} for {pattern:?}");
+            }
+        }
+    }
+    assert!(compiled > 2_000, "only {compiled}");
+}
+
+#[test]
+fn data_nodes_do_not_match_patterns() {
+    let mut ctx = EvalContext::within(false, u64::MAX);
+    let args = [Value::text("a"), Value::text("a")];
+    let refused = call(Function::RegexpLike, &args, Collation::default(), &mut ctx);
+    assert_eq!(refused.map_err(|error| error.errno), Err(1235));
+}
