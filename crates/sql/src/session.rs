@@ -532,7 +532,8 @@ impl<S: Store> Session<S> {
         parameters: &[Value],
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
-        self.statement_micros = (self.shared.now_micros)();
+        self.statement_micros =
+            self.variables.fixed_micros().unwrap_or_else(|| (self.shared.now_micros)());
         self.statement_count = self.statement_count.wrapping_add(1);
         let literals = if id.is_none() { LiteralRows::of(text, self.syntax_mode) } else { None };
         let shape = match (id, &literals) {
@@ -743,6 +744,9 @@ impl<S: Store> Session<S> {
             External::UserVariable(name) => {
                 self.user_variables.get(name).cloned().unwrap_or(Value::Null)
             }
+            External::SystemVariable { name, .. } if name == "timestamp" => {
+                Value::Double(self.statement_micros as f64 / 1e6)
+            }
             External::SystemVariable { global: true, name } => self.shared.defaults().get(name),
             External::SystemVariable { global: false, name } => match name.as_str() {
                 "warning_count" => Value::Int(i64::from(self.warning_count())),
@@ -864,6 +868,7 @@ fn plan_statement(
             (Plan::CreateView(Box::new(plan)), Vec::new(), 0)
         }
         Syntax::Set(items) => crate::set::plan(items, context, external_types)?,
+        Syntax::Do(values) => crate::set::plan_do(*values, context, external_types)?,
         Syntax::SetTransaction { scope, isolation, access, .. } => {
             let (settings, externals, parameters) =
                 crate::set::plan_transaction(*scope, *isolation, *access)?;

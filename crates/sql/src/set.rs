@@ -11,7 +11,7 @@ use crate::plan::query::QueryPlan;
 use crate::plan::{Plan, SetQueryPlan};
 use crate::syntax::{Context, name, optional_name};
 use lats_mysql_syntax::Tree;
-use lats_mysql_syntax::tree::{self, Access, Isolation, SetItem, SetValue, Text};
+use lats_mysql_syntax::tree::{self, Access, Isolation, List, SetItem, SetValue, Text};
 use lats_values::{ColumnType, Expr, SqlError, Value};
 pub(crate) use values::{COMPLETION_CHAIN, ordered_modes, settled};
 
@@ -63,6 +63,27 @@ pub fn plan(
     }
     let (settings, query) = with_query(settings, &mut binder)?;
     let plan = Plan::SetQuery(Box::new(SetQueryPlan { settings, query }));
+    Ok((plan, binder.externals, parameters))
+}
+
+/// Binds the values of a DO, which nobody sees.
+///
+/// # Errors
+/// What binding gives.
+pub fn plan_do(
+    values: List,
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<(Plan, Vec<External>, u16), SqlError> {
+    let mut binder = Binder::new(context).with_external_types(external_types);
+    let mut bound = Vec::new();
+    for value in context.tree().list(values) {
+        bound.push(binder.bind_in("field list", *value)?);
+    }
+    let parameters = binder.parameters();
+    let rows = binder.rows_of(vec![bound])?;
+    let query = crate::plan::query::finish(rows, &mut binder)?;
+    let plan = Plan::SetQuery(Box::new(SetQueryPlan { settings: Vec::new(), query }));
     Ok((plan, binder.externals, parameters))
 }
 

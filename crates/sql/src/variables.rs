@@ -41,6 +41,8 @@ enum Kind {
     Isolation,
     /// Only UTC.
     Zone,
+    /// What NOW() gives, in seconds; 0 for the clock.
+    Moment,
     /// What a commit waits for.
     Durability,
     /// `optimizer_switch`.
@@ -174,6 +176,7 @@ const VARIABLES: &[Variable] = &[
     switch("super_read_only", false),
     text("system_time_zone", "UTC", Kind::Fixed),
     text("time_zone", "SYSTEM", Kind::Zone),
+    Variable { name: "timestamp", default: Default::Number(0), kind: Kind::Moment },
     number("tmp_table_size", 16_777_216),
     number("transaction_alloc_block_size", 8_192),
     text("transaction_isolation", "READ-COMMITTED", Kind::Isolation),
@@ -231,6 +234,14 @@ impl Variables {
     pub(crate) fn changed_number(&self, name: &str) -> Option<i64> {
         match self.changed.get(name) {
             Some(Value::Int(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// What NOW() gives, if that is fixed, in microseconds.
+    pub(crate) fn fixed_micros(&self) -> Option<i64> {
+        match self.changed.get("timestamp") {
+            Some(Value::Double(seconds)) if *seconds > 0.0 => Some((seconds * 1e6).round() as i64),
             _ => None,
         }
     }
@@ -314,6 +325,15 @@ fn aliases(name: &'static str) -> Vec<&'static str> {
     }
 }
 
+/// The last second of a TIMESTAMP.
+const MOMENT_MAX: f64 = 2_147_483_647.0;
+
+/// 1232.
+fn wrong_type(name: &str) -> SqlError {
+    let text = format!("Incorrect argument type to variable '{name}'");
+    error::make(1232, "42000", &text)
+}
+
 fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
     let shown = value.to_display();
     let wrong = || error::wrong_variable_value(variable.name, &shown);
@@ -329,11 +349,7 @@ fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
                 Err(error::not_supported("div_precision_increment but for 4"))
             }
             Value::Int(_) | Value::UInt(_) => Ok(value.clone()),
-            _ => Err(error::make(
-                1232,
-                "42000",
-                &format!("Incorrect argument type to variable '{}'", variable.name),
-            )),
+            _ => Err(wrong_type(variable.name)),
         },
         Kind::Switch => match shown.to_ascii_uppercase().as_str() {
             "1" | "ON" | "TRUE" => Ok(Value::Int(1)),
@@ -360,6 +376,17 @@ fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
             REPLICATED => Ok(Value::text(REPLICATED)),
             DISK => Ok(Value::text(DISK)),
             _ => Err(wrong()),
+        },
+        Kind::Moment => match value {
+            Value::Int(_) | Value::UInt(_) | Value::Decimal(_) | Value::Double(_) => {
+                let seconds = shown.parse::<f64>().map_err(|_| wrong())?;
+                if seconds > MOMENT_MAX {
+                    Err(wrong())
+                } else {
+                    Ok(Value::Double(seconds.max(0.0)))
+                }
+            }
+            _ => Err(wrong_type(variable.name)),
         },
         Kind::Zone => match shown.to_ascii_uppercase().as_str() {
             "SYSTEM" | "UTC" | "+00:00" | "+0:00" => Ok(Value::text(&shown)),

@@ -356,6 +356,7 @@ fn unary(
     if value.is_null() {
         return Ok(Value::Null);
     }
+    let value = moment_of(value, arg);
     match op {
         UnaryOp::Minus => negate(&value, arg, ctx),
         UnaryOp::Not => Ok(logic::value_of(logic::truth(&value, ctx)?, true)),
@@ -376,8 +377,12 @@ fn binary(
     }
     let (first, rest) = arithmetic::spine(op, left);
     let mut value = eval(first, row, ctx)?;
+    let computes = op != Xor && !logic::is_comparison(op);
+    if computes || !rest.is_empty() {
+        value = moment_of(value, first);
+    }
     for (op, operand, so_far) in rest {
-        let other = eval(operand, row, ctx)?;
+        let other = moment_of(eval(operand, row, ctx)?, operand);
         value = arithmetic::compute(op, &value, &other, (so_far, operand), ctx)?;
     }
     // What would be compared with NULL is not computed.
@@ -392,7 +397,23 @@ fn binary(
     if logic::is_comparison(op) {
         return logic::comparison(op, (&value, left), (&other, right), ctx);
     }
-    arithmetic::compute(op, &value, &other, (left, right), ctx)
+    arithmetic::compute(op, &value, &moment_of(other, right), (left, right), ctx)
+}
+
+/// As a number, the text that date arithmetic gives for a text is the moment that it says.
+fn moment_of(value: Value, expr: &Expr) -> Value {
+    let Value::Text(text, _) = &value else { return value };
+    if !matches!(
+        expr,
+        Expr::Call { function: Function::DateAdd { .. } | Function::DateSub { .. }, .. }
+    ) {
+        return value;
+    }
+    match crate::temporal::parse_datetime(text) {
+        Some(moment) if text.contains(':') => Value::DateTime(moment.value),
+        Some(moment) => Value::Date(moment.value.date),
+        None => value,
+    }
 }
 
 fn case(
