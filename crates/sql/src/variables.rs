@@ -47,6 +47,8 @@ enum Kind {
     Durability,
     /// `optimizer_switch`.
     Rules,
+    /// YES or NO.
+    Consent,
 }
 
 #[derive(Clone, Copy)]
@@ -185,7 +187,7 @@ const VARIABLES: &[Variable] = &[
     text("tx_isolation", "READ-COMMITTED", Kind::Isolation),
     switch("tx_read_only", false),
     switch("unique_checks", true),
-    text("updatable_views_with_limit", "YES", Kind::Text),
+    text("updatable_views_with_limit", "YES", Kind::Consent),
     text("version", VERSION, Kind::Fixed),
     text("version_comment", VERSION_COMMENT, Kind::Fixed),
     text("version_compile_machine", "x86_64", Kind::Fixed),
@@ -372,6 +374,11 @@ fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
             _ => Err(wrong()),
         },
         Kind::Rules => Ok(value.clone()),
+        Kind::Consent => match shown.to_ascii_uppercase().as_str() {
+            "1" | "YES" => Ok(Value::text("YES")),
+            "0" | "NO" => Ok(Value::text("NO")),
+            _ => Err(wrong()),
+        },
         Kind::Durability => match shown.to_ascii_lowercase().as_str() {
             REPLICATED => Ok(Value::text(REPLICATED)),
             DISK => Ok(Value::text(DISK)),

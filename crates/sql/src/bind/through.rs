@@ -8,6 +8,7 @@ use lats_catalog::CheckOption;
 use lats_engine::ir::{ColumnId, Scalar, SourceId};
 use lats_values::{Expr, SqlError};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 /// Parts that the values of views' columns may have together, in the place of their names.
 const EXPANDED_MAX: usize = 4_096;
@@ -108,6 +109,24 @@ impl Binder<'_> {
                 })
             }),
         }
+    }
+
+    /// True if a view has a whole unique key of its table, without NULL, or all columns.
+    pub fn has_key(&self, view: &ViewUse, source: SourceId) -> bool {
+        let table = &self.source(source).table;
+        let origins = view.columns.iter().filter_map(|(_, id)| {
+            let origin = self.columns.get(id.0 as usize)?.origin?;
+            (origin.source == source).then_some(origin.position)
+        });
+        let named: BTreeSet<u16> = origins.collect();
+        let fits = |column: &u16| {
+            let nullable = table.types.get(usize::from(*column)).is_none_or(|of| of.nullable);
+            named.contains(column) && !nullable
+        };
+        let unique = table.def.unique_indexes().map(|(index, _)| &index.columns);
+        let mut keys = unique.chain([&table.def.primary_key]);
+        keys.any(|columns| columns.iter().all(fits))
+            || table.visible().all(|column| named.contains(&column))
     }
 
     /// The table whose rows DELETE removes through a view.

@@ -6,9 +6,10 @@ use crate::exec::operation;
 use crate::expr::with_externals;
 use crate::plan::Columns;
 use crate::plan::change::{ChangePlan, NewValue, Target};
+use crate::plan::query::TableSource;
 use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session, Sink};
 use crate::store::Store;
-use lats_client::api::RowOpKind;
+use lats_client::api::{LockMode, RowOpKind};
 use lats_values::{Expr, Program, SqlError, Value, encode_key_value};
 use std::collections::BTreeSet;
 
@@ -18,6 +19,7 @@ impl<S: Store> Session<S> {
         plan: &ChangePlan,
         externals: &[Value],
     ) -> Result<Outcome, Failure> {
+        self.check_careful(plan)?;
         let mark = self.statement_mark();
         let counts = match self.change_rows(plan, externals).await {
             Ok(counts) => counts,
@@ -34,6 +36,26 @@ impl<S: Store> Session<S> {
         let warnings = self.warnings.len();
         let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
         Ok(Outcome::Done(Done { affected_rows, info, ..Done::default() }))
+    }
+
+    /// `sql_safe_updates` and `updatable_views_with_limit`.
+    fn check_careful(&mut self, plan: &ChangePlan) -> Result<(), SqlError> {
+        let careful = self.variables.changed_number("sql_safe_updates") == Some(1);
+        let is_scan = |source: &TableSource| {
+            let is_target = source.lock.0 == LockMode::Exclusive;
+            is_target && source.access.columns.is_empty()
+        };
+        if careful && !plan.is_limited && plan.query.sources.iter().any(is_scan) {
+            return Err(error::unsafe_update());
+        }
+        let Some(view) = &plan.keyless else { return Ok(()) };
+        if self.variables.get("updatable_views_with_limit").to_display() == "NO" {
+            let verb = if plan.updates { "UPDATE" } else { "DELETE" };
+            return Err(crate::bind::through::not_updatable(view, verb));
+        }
+        let text = "View being updated does not have complete key of underlying table in it";
+        self.add_warnings(vec![error::make(1355, "HY000", text)]);
+        Ok(())
     }
 
     async fn change_rows(

@@ -26,6 +26,18 @@ pub struct ChangePlan {
     pub strict: bool,
     /// It is an UPDATE.
     pub updates: bool,
+    /// It has a LIMIT.
+    pub is_limited: bool,
+    /// The view that it has a LIMIT for, without a whole key of its table.
+    pub keyless: Option<String>,
+}
+
+/// What is said of a change, beside its tables.
+struct Clauses {
+    strict: bool,
+    updates: bool,
+    is_limited: bool,
+    several: bool,
 }
 
 /// A table that is changed.
@@ -92,7 +104,8 @@ pub fn plan_update(
     };
     let several = several || bound.targets.iter().any(joins);
     check_clauses(several, update)?;
-    finish(bound, binder, (context.strict, true), several)
+    let is_limited = update.limit.is_some();
+    finish(bound, binder, Clauses { strict: context.strict, updates: true, is_limited, several })
 }
 
 /// 1221: the rows of several tables have no order.
@@ -153,7 +166,8 @@ pub fn plan_delete(
         }
     };
     let several = matches!(delete.from, DeleteFrom::Many { .. });
-    finish(bound, binder, (context.strict, false), several)
+    let is_limited = delete.limit.is_some();
+    finish(bound, binder, Clauses { strict: context.strict, updates: false, is_limited, several })
 }
 
 fn is_several(tables: &[tree::TableId], context: &Context<'_>) -> bool {
@@ -193,8 +207,7 @@ fn named_target(binder: &Binder<'_>, name: &tree::TableName) -> Result<SourceId,
 fn finish(
     found: Found,
     mut binder: Binder<'_>,
-    (strict, updates): (bool, bool),
-    several: bool,
+    Clauses { strict, updates, is_limited, several }: Clauses,
 ) -> Result<Planned, SqlError> {
     binder.check_limits()?;
     let parameters = binder.parameters();
@@ -213,6 +226,10 @@ fn finish(
         }
     }
     let sources: Vec<SourceId> = targets.iter().map(|target| target.source).collect();
+    let keyless = sources.iter().filter(|_| is_limited).find_map(|source| {
+        let view = binder.view_of(*source)?;
+        (!binder.has_key(view, *source)).then(|| view.alias.clone())
+    });
     let targets = targets
         .into_iter()
         .map(|target| {
@@ -243,7 +260,8 @@ fn finish(
             source.lock = (LockMode::Exclusive, LockWait::Wait);
         }
     }
-    Ok((ChangePlan { query, targets, strict, updates }, binder.externals, parameters))
+    let plan = ChangePlan { query, targets, strict, updates, is_limited, keyless };
+    Ok((plan, binder.externals, parameters))
 }
 
 /// True if an expression takes columns of one table only, and nothing that subqueries give.

@@ -184,7 +184,7 @@ impl<S: Store> Session<S> {
         let error = self.has_failed().then(|| self.warnings.len().saturating_sub(1));
         let level = |(at, errno): (usize, u16)| match errno {
             _ if error == Some(at) => "Error",
-            1003 | 1007 | 1008 | 1050 | 1051 | 1305 => "Note",
+            1003 | 1007 | 1008 | 1050 | 1051 | 1305 | 1355 => "Note",
             _ => "Warning",
         };
         self.warnings

@@ -2,6 +2,7 @@
 
 mod changes;
 mod checks;
+mod limits;
 mod names;
 mod renames;
 
