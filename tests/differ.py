@@ -3,6 +3,7 @@
 
 differ.py --port P --oracle-port Q [--oracle mariadb|mysql] [--seed N] [--statements N | --minutes M] [--shrink] [--out DIR]
 differ.py --port P --mode tlp|norec ...      a query equals the union of its three parts; counting equals filtering
+differ.py --port P --mode views ...          a query equals the view of it, also when that is made again from what SHOW says
 differ.py --port P --mode rules ...          each rule of optimizer_switch off, all off, plans new and kept, and prepared statements
 differ.py --port P --oracle-port Q --cases   what was found before: the files beside tests/differ/allowed
 differ.py --oracle-port Q --plant            wrong answers that are made on purpose, each of which must be found
@@ -442,6 +443,48 @@ class Variants:
         for name, (answer, contents) in self.answers(case):
             lines += [f"{name}: {shown(answer)}"] + [f"{name}, {table}: {shown(rows)}" for table, rows in zip(case.changed, contents)]
         return lines
+
+
+class Viewed(Alone):
+    """The mode `views`: one server; a query, its view, and the view that SHOW CREATE VIEW tells of."""
+
+    def answers(self, case):
+        text = case.root.sql()
+        whole = self.server.ask(text)
+        names = "(" + ", ".join(f"v{at}" for at in range(len(whole[1][0]))) + ")" if whole[0] == "rows" and whole[1] else ""
+        made, views = f"CREATE VIEW asked {names} AS {text}", []
+        for _ in range(2):
+            self.server.ask("DROP VIEW IF EXISTS asked")
+            answer = self.server.ask(made)
+            if answer[0] == "count":
+                answer = self.server.ask("SELECT * FROM asked")
+                told = self.server.ask("SHOW CREATE VIEW asked")
+                if told[0] != "rows":
+                    answer = told
+            views.append((made, answer))
+            if answer[0] != "rows":
+                break
+            made = told[1][0][1]
+        return (text, [one for one, _ in views]), whole, [answer for _, answer in views]
+
+    def check(self, case):
+        _, whole, views = self.answers(case)
+        case.last, case.returned, case.has_null = [whole, *views], whole[0] == "rows" and bool(whole[1]), False
+        for answer in case.last:
+            if answer[0] == "timeout":
+                return "(timeout)"
+            if answer[0] in ("lost", "malformed"):
+                return answer[0]
+        if whole[0] == "error":
+            return "(refused)" if whole[1] == NOT_SUPPORTED else f"(error {whole[1]})"
+        for view in views:
+            if view[0] == "error":
+                # Names of columns that are the same are no fault.
+                return "(same names)" if view[1] == 1060 else f"error {view[1]}"
+            found = compare(whole, view, False)
+            if found and found != "(format)":
+                return found
+        return None
 
 
 def shown(answer, limit=12):
@@ -1025,7 +1068,7 @@ def main():
     parser.add_argument("--port", type=int, help="LatsDB")
     parser.add_argument("--oracle-port", type=int, help="MariaDB")
     parser.add_argument("--oracle", choices=["mariadb", "mysql"], default="mariadb", help="what answers at --oracle-port")
-    parser.add_argument("--mode", choices=["oracle", "tlp", "norec", "rules"], default="oracle")
+    parser.add_argument("--mode", choices=["oracle", "tlp", "norec", "rules", "views"], default="oracle")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--statements", type=int, default=5000)
     parser.add_argument("--minutes", type=float, help="instead of a number of statements")
@@ -1051,7 +1094,7 @@ def main():
     if args.mode == "oracle":
         mode = Pair(ours, Server(args.oracle_port, args.oracle, args.limit))
     else:
-        mode = Variants(args) if args.mode == "rules" else Alone(ours)
+        mode = Variants(args) if args.mode == "rules" else Viewed(ours) if args.mode == "views" else Alone(ours)
     run = Run(args, mode)
     print(f"differ: --seed {args.seed}", flush=True)
     run.run()
