@@ -884,7 +884,7 @@ class Run:
         generator = Generator(random.Random(name), tables, lateral, rounds=self.args.oracle == "mysql")
         if self.args.mode in ("tlp", "norec"):
             root, changed = make_alone(generator, self.args.mode), ()
-        elif generator.chance(self.args.changes):
+        elif self.args.mode != "views" and generator.chance(self.args.changes):
             root, changed = generator.change()
         else:
             root, changed = generator.select(), ()

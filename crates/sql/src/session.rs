@@ -466,9 +466,9 @@ impl<S: Store> Session<S> {
     }
 
     fn connection_collation(&self) -> Option<Collation> {
-        let name = self.variables.get("collation_connection").to_display();
-        let found = Collation::from_name(&name);
-        found.filter(|found| ![Collation::default(), Collation::Binary].contains(found))
+        crate::syntax::collation_of_constants(
+            &self.variables.get("collation_connection").to_display(),
+        )
     }
 
     fn group_concat_bytes(&self) -> usize {

@@ -37,6 +37,12 @@ pub struct Context<'a> {
     pub views: &'a Views,
 }
 
+/// `collation_connection`, if constants must be told of it.
+pub fn collation_of_constants(name: &str) -> Option<Collation> {
+    let found = Collation::from_name(name);
+    found.filter(|found| ![Collation::default(), Collation::Binary].contains(found))
+}
+
 impl<'a> Context<'a> {
     /// The statement's tree.
     pub fn tree(&self) -> &'a Tree {

@@ -6,7 +6,7 @@ use super::grouping::Select;
 use super::query::BoundQuery;
 use super::scope::{Block, Pending};
 use crate::error;
-use crate::syntax::Context;
+use crate::syntax::{Context, collation_of_constants};
 use crate::views::View;
 use lats_catalog::{CheckOption, ViewAlgorithm};
 use lats_engine::ir::{ColumnId, Rel, Scalar, SourceId};
@@ -154,6 +154,7 @@ impl<'a> Binder<'a> {
             parsed,
             // A view means the same in each mode.
             no_escapes: false,
+            connection_collation: collation_of_constants(&view.def.character_set.1),
             ..self.context
         };
         let place_base = i64::try_from(self.columns.len()).unwrap_or(0) << 32;

@@ -5,6 +5,7 @@ use crate::bind::Binder;
 use crate::error;
 use crate::session::Session;
 use crate::store::Store;
+use crate::syntax::Context;
 use crate::views::{View, Views};
 use lats_catalog::{
     Catalog, CheckOption, ColumnDef, DefaultValue, ViewAlgorithm, ViewDef, ViewSecurity,
@@ -26,6 +27,8 @@ impl<S: Store> Session<S> {
         let views = Views::of_one(catalog, &view.database, &view.name)?;
         let nothing = crate::syntax::parse(b"SELECT 1", Mode::default())?;
         let context = self.context(catalog, Some(&view.database), (b"", &nothing), &views);
+        // It is there, whatever mode it was made in.
+        let context = Context { full_group_by: false, ..context };
         let mut binder = Binder::new(&context);
         let found = views.get(&view.database, &view.name);
         let found = found.ok_or_else(|| error::unknown_table(&view.database, &view.name))?;

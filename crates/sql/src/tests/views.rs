@@ -341,3 +341,29 @@ fn columns_that_double_with_each_view_have_a_limit() {
     desk.run("CREATE VIEW checked AS SELECT k, c FROM e39 WHERE a > 0 WITH CHECK OPTION");
     assert_eq!(desk.run("UPDATE checked SET c = 8"), refused);
 }
+
+#[test]
+fn a_view_keeps_the_collation_that_it_was_made_with() {
+    tables().check(
+        "SET NAMES utf8mb4 COLLATE utf8mb4_bin
+         => ok 0
+         CREATE VIEW v AS SELECT 'a' = 'A' AS x
+         => ok 0
+         SELECT x, 'a' = 'A' FROM v
+         => 0|0
+         SET NAMES utf8mb4 COLLATE utf8mb4_0900_ai_ci
+         => ok 0
+         SELECT x, 'a' = 'A' FROM v
+         => 0|1
+         SET sql_mode = ''
+         => ok 0
+         CREATE VIEW g AS SELECT x, a FROM u GROUP BY x
+         => ok 0
+         SET sql_mode = DEFAULT
+         => ok 0
+         SELECT x FROM g
+         => ERROR 1055 …
+         DESCRIBE g
+         => x|int|YES||NULL|;a|int|YES||NULL|",
+    );
+}
