@@ -317,7 +317,8 @@ impl<S: Store> Session<S> {
         };
         // What one row takes away or changes, the next one may bring: then they come in their order.
         let replaces = matches!(plan.conflict, OnConflict::Replace | OnConflict::Update(_));
-        let in_order = replaces && table.has_unique_index();
+        // Each row that is changed is looked at by itself, too.
+        let in_order = replaces && (table.has_unique_index() || plan.check.is_some());
         let mut counts = Counts { ids, ..Counts::default() };
         // The images are in the requests.
         let mut chunks = Chunks::of_writes(operations, table);

@@ -9,7 +9,7 @@ use crate::plan::select::encode_program;
 use crate::session::Session;
 use crate::store::Store;
 use crate::table::Table;
-use lats_client::api::{RowOp, RowOpKind, RowOutcome, RowResult};
+use lats_client::api::{LockMode, RowOp, RowOpKind, RowOutcome, RowResult};
 use lats_values::Value;
 
 /// A row that meets more others than this is being chased by other writers.
@@ -142,11 +142,24 @@ impl<S: Store> Session<S> {
             }
             RowOutcome::Unchanged => counts.affected += u64::from(self.client.found_rows),
             _ => {
+                self.check_updated(plan, key.clone()).await?;
                 counts.affected += 2;
                 counts.ids.updated = Some(key);
             }
         }
         Ok(true)
+    }
+
+    /// WITH CHECK OPTION, for a row that was changed in the place of a new one.
+    async fn check_updated(&mut self, plan: &InsertPlan, key: Vec<u8>) -> Result<(), Failure> {
+        let Some(check) = &plan.check else { return Ok(()) };
+        let read = operation(&plan.table, RowOpKind::Read(LockMode::Committed), key);
+        let row = self.run_one(read).await?.row.unwrap_or_default();
+        let values = plan.table.layout.decode(&row);
+        match self.passes(check, &values, &[]).await? {
+            true => Ok(()),
+            false => Err(check.failed().into()),
+        }
     }
 
     async fn run_one(&mut self, operation: RowOp) -> Result<RowResult, Failure> {

@@ -45,8 +45,9 @@ impl Target {
         });
         let names = names.collect();
         let check = Check::of(context, &used.place, base)?;
-        if check.is_some() && !insert.on_duplicate.is_empty() {
-            let what = "ON DUPLICATE KEY UPDATE through a view WITH CHECK OPTION";
+        if check.is_some() && !insert.on_duplicate.is_empty() && insert.is_ignore {
+            let what =
+                "INSERT IGNORE with ON DUPLICATE KEY UPDATE through a view WITH CHECK OPTION";
             return Err(error::not_supported(what));
         }
         Ok(Self { table, view: Some(used.place.clone()), names, check })

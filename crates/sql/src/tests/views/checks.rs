@@ -116,11 +116,11 @@ fn all_statements_check_rows() {
          INSERT INTO casc (a) VALUES (NULL)
          => ERROR 1048 Column 'a' cannot be null
          INSERT INTO casc VALUES (13, 1) ON DUPLICATE KEY UPDATE a = 14
-         => ERROR 1235 This version of LatsDB doesn't yet support 'ON DUPLICATE KEY UPDATE through a view WITH CHECK OPTION'
+         => ERROR 1235 This version of LatsDB doesn't yet support 'ON DUPLICATE KEY UPDATE of a primary key column'
          INSERT INTO casc VALUES (13, 1) ON DUPLICATE KEY UPDATE a = 500
-         => ERROR 1235 This version of LatsDB doesn't yet support 'ON DUPLICATE KEY UPDATE through a view WITH CHECK OPTION'
+         => ERROR 1235 This version of LatsDB doesn't yet support 'ON DUPLICATE KEY UPDATE of a primary key column'
          INSERT INTO casc VALUES (500, 1) ON DUPLICATE KEY UPDATE a = 14
-         => ERROR 1235 This version of LatsDB doesn't yet support 'ON DUPLICATE KEY UPDATE through a view WITH CHECK OPTION'
+         => ERROR 1235 This version of LatsDB doesn't yet support 'ON DUPLICATE KEY UPDATE of a primary key column'
          UPDATE IGNORE casc SET a = a + 95
          => ERROR 1235 This version of LatsDB doesn't yet support 'UPDATE IGNORE'
          UPDATE casc JOIN u ON casc.a = u.a SET casc.a = 1000
@@ -209,5 +209,44 @@ fn views_of_computed_rows_check_what_they_can() {
          => ok 0
          SELECT a, b FROM t ORDER BY a
          => ",
+    );
+}
+#[test]
+fn rows_that_are_changed_in_the_place_of_others_are_checked() {
+    Desk::new().check(
+        "CREATE TABLE k (id INT PRIMARY KEY, n INT, c INT, UNIQUE KEY (n))
+         => ok 0
+         CREATE VIEW vk AS SELECT * FROM k WHERE c > 10 WITH CHECK OPTION
+         => ok 0
+         INSERT INTO vk VALUES (1, 1, 11), (2, 2, 12)
+         => ok 2
+         INSERT INTO vk VALUES (1, 5, 20) ON DUPLICATE KEY UPDATE c = c + VALUES(c)
+         => ok 2
+         INSERT INTO vk VALUES (1, 5, 20) ON DUPLICATE KEY UPDATE c = 3
+         => ERROR 1369 CHECK OPTION failed 'test.vk'
+         INSERT INTO vk VALUES (9, 2, 20) ON DUPLICATE KEY UPDATE c = 3
+         => ERROR 1369 CHECK OPTION failed 'test.vk'
+         INSERT INTO vk VALUES (9, 2, 20) ON DUPLICATE KEY UPDATE c = 33
+         => ok 2
+         INSERT INTO vk VALUES (9, 2, 2) ON DUPLICATE KEY UPDATE c = 33
+         => ERROR 1369 CHECK OPTION failed 'test.vk'
+         INSERT INTO vk VALUES (7, 7, 70), (1, 8, 80) ON DUPLICATE KEY UPDATE c = c - 100
+         => ERROR 1369 CHECK OPTION failed 'test.vk'
+         INSERT INTO vk VALUES (7, 7, 70), (1, 8, 80) ON DUPLICATE KEY UPDATE c = c + 100
+         => ok 3
+         SELECT * FROM k ORDER BY id
+         => 1|1|131;2|2|33;7|7|70
+         CREATE TABLE p (id INT PRIMARY KEY, c INT)
+         => ok 0
+         CREATE VIEW vp AS SELECT * FROM p WHERE c > 10 WITH CHECK OPTION
+         => ok 0
+         INSERT INTO vp VALUES (1, 11), (2, 12), (3, 13)
+         => ok 3
+         INSERT INTO vp VALUES (1, 20), (1, 30) ON DUPLICATE KEY UPDATE c = IF(VALUES(c) = 20, 1, 50)
+         => ERROR 1369 CHECK OPTION failed 'test.vp'
+         INSERT INTO vp VALUES (1, 20), (2, 30), (4, 40) ON DUPLICATE KEY UPDATE c = VALUES(c) + 1
+         => ok 5
+         SELECT * FROM p ORDER BY id
+         => 1|21;2|31;3|13;4|40",
     );
 }
