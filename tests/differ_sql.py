@@ -636,7 +636,7 @@ class Generator:
 
     def order(self, items, limit, one=False):
         directions = [self.rng.choice(["", "", " DESC", " ASC"]) for _ in range(max(len(items.parts), 1))]
-        node = Node("clause", " ORDER BY {}", directions, kind="order all", optional=True)
+        node = Node("clause", " ORDER BY {}", directions, kind="order all", optional=not limit)
         node.extra = items
         self.note("ORDER BY")
         if not limit:
