@@ -113,7 +113,9 @@ pub struct Binder<'a> {
     groups_dropped: BTreeSet<u32>,
     /// Within ON DUPLICATE KEY UPDATE: VALUES(column) is the table's column plus this.
     pub(crate) values_base: Option<u32>,
-    /// There: the names of the table that is written.
+    /// What was known in the last query that stands in no other.
+    query_scope: Scope,
+    /// Within ON DUPLICATE KEY UPDATE: the names of the table that is written.
     target_scope: Scope,
     /// The select list is bound for its names: keys of groups are not known yet.
     names_only: bool,
@@ -153,6 +155,7 @@ impl<'a> Binder<'a> {
             quotients: BTreeSet::new(),
             groups_dropped: BTreeSet::new(),
             values_base: None,
+            query_scope: Scope::default(),
             target_scope: Scope::default(),
             names_only: false,
             has_years: false,
@@ -293,14 +296,10 @@ impl<'a> Binder<'a> {
         self.block().scope.add_qualified(scope, !names.is_empty());
     }
 
-    /// Makes the columns of this block's tables known beside those that are.
-    pub fn add_tables_of(&mut self, block: u32) {
-        let numbered = (0u32..).zip(&self.sources).filter(|(_, source)| source.block == block);
-        let sources: Vec<SourceId> = numbered.map(|(number, _)| SourceId(number)).collect();
-        for source in sources {
-            let scope = self.scope_of(source);
-            self.block().scope.add_qualified(scope, true);
-        }
+    /// Makes the columns that the last query of the statement has seen known beside those that are.
+    pub fn add_query_scope(&mut self) {
+        let scope = std::mem::take(&mut self.query_scope);
+        self.block().scope.add_qualified(scope, true);
     }
 
     /// True if expressions of the outermost block have subqueries.

@@ -3,7 +3,7 @@
 use super::Binder;
 use crate::error;
 use crate::expr::{EXTERNAL_BASE, External};
-use lats_values::{BinaryOp, Collation, Expr, Function, SqlError};
+use lats_values::{BinaryOp, Collation, ColumnType, Expr, Function, SqlError, TypeKind};
 
 impl Binder<'_> {
     /// Columns of tables with two collations cannot be compared, unless one of them is that of bytes.
@@ -57,6 +57,26 @@ impl Binder<'_> {
         if decides && others.iter().all(|other| is_constant(other) || self.is_parameter(other)) {
             let arg = Box::new(std::mem::replace(left, Expr::Column(0)));
             *left = Expr::Collate { arg, collation };
+        }
+    }
+
+    /// A constant that is compared with several values is compared in the collation of those that are no constants.
+    pub(super) fn of_others(&self, constant: Expr, others: &[&Expr]) -> Expr {
+        if !is_constant(&constant) || !self.type_of(&constant).kind.is_text() {
+            return constant;
+        }
+        let others = others.iter().filter(|other| !is_constant(other) && !self.is_parameter(other));
+        let types: Vec<ColumnType> = others.map(|other| self.type_of(other)).collect();
+        let is_string = |of: &ColumnType| of.kind.is_text() || of.kind.is_bytes();
+        let own = self.context.connection_collation.unwrap_or_default();
+        let Some(of) = types.first().filter(|_| types.iter().all(is_string)) else {
+            return constant;
+        };
+        let arg = Box::new(constant);
+        match of.kind.is_bytes() {
+            true => Expr::Cast { arg, to: ColumnType::new(TypeKind::LongBlob) },
+            false if of.collation == own => *arg,
+            false => Expr::Collate { arg, collation: of.collation },
         }
     }
 

@@ -269,7 +269,9 @@ impl Binder<'_> {
             bound.push(hex_beside(self.bind(*item)?, number));
         }
         let mut arg = hex_beside(arg, bound.iter().any(|item| self.is_number(item)));
-        self.of_connection(&mut arg, &bound.iter().collect::<Vec<_>>());
+        let others: Vec<&Expr> = bound.iter().collect();
+        self.of_connection(&mut arg, &others);
+        let arg = self.of_others(arg, &others);
         let arg = Box::new(arg);
         Ok(Expr::In { arg, list: bound.into(), negated: is_not })
     }
@@ -285,6 +287,7 @@ impl Binder<'_> {
         };
         let (mut arg, low, high) = (self.bind(value)?, self.bind(low)?, self.bind(high)?);
         self.of_connection(&mut arg, &[&low, &high]);
+        let arg = self.of_others(arg, &[&low, &high]);
         let number = self.is_number(&arg) || self.is_number(&low) || self.is_number(&high);
         let read = |expr: Expr| Box::new(hex_beside(expr, number));
         Ok(Expr::Between { arg: read(arg), low: read(low), high: read(high), negated: is_not })

@@ -298,7 +298,10 @@ impl<'a> Binder<'a> {
         let number = self.new_block_number();
         self.blocks.push(Block { hidden, ..Block::new(number) });
         let done = work(self);
-        self.blocks.pop();
+        let block = self.blocks.pop();
+        if self.blocks.len() == 1 {
+            self.query_scope = block.map(|block| block.scope).unwrap_or_default();
+        }
         done
     }
 

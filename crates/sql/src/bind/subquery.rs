@@ -26,6 +26,7 @@ impl Binder<'_> {
                 let mut columns = Vec::with_capacity(of.len());
                 for of in of {
                     let of_type = self.types[of.0 as usize].clone();
+                    self.keep_digits(of);
                     let of_type = ColumnType { nullable: true, ..of_type };
                     columns.push((self.column("", of_type, None), of));
                 }
@@ -39,6 +40,18 @@ impl Binder<'_> {
             [only] => Parts::One(only.scalar()),
             _ => Parts::Row(made.iter().map(|column| Parts::One(column.scalar())).collect()),
         })
+    }
+
+    /// A quotient as the value of a subquery keeps the digits that it was computed with: groups of nine.
+    fn keep_digits(&mut self, of: ColumnId) {
+        if !self.quotients.contains(&of) {
+            return;
+        }
+        if let TypeKind::Decimal { precision, scale } = &mut self.types[of.0 as usize].kind {
+            let more = (scale.div_ceil(9) * 9).min(30) - (*scale).min(30);
+            *scale += more;
+            *precision = (*precision + more).min(65);
+        }
     }
 
     /// False if the query has one column for sure.

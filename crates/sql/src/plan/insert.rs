@@ -106,7 +106,7 @@ pub fn plan(
     if no_columns && !matches!(insert.source, InsertSource::Set(_)) {
         columns = target_table.names.iter().map(|(_, at)| *at).collect();
     }
-    let (mut query, mut selected) = (None, None);
+    let (mut query, mut selected) = (None, false);
     let mut rows = match &insert.source {
         InsertSource::Rows(rows) => value_rows(no_columns, rows, &columns, &mut binder)?,
         InsertSource::Set(assignments) => {
@@ -118,8 +118,8 @@ pub fn plan(
             vec![row]
         }
         InsertSource::Query(id) => {
-            let (plan, block) = source_query(*id, columns.len(), &mut binder)?;
-            (query, selected) = (Some(plan), block);
+            let (plan, names_known) = source_query(*id, columns.len(), &mut binder)?;
+            (query, selected) = (Some(plan), names_known);
             Vec::new()
         }
     };
@@ -258,7 +258,7 @@ fn source_query(
     id: tree::QueryId,
     width: usize,
     binder: &mut Binder<'_>,
-) -> Result<(QueryPlan, Option<u32>), SqlError> {
+) -> Result<(QueryPlan, bool), SqlError> {
     super::query::refuse_locks(id, &binder.context)?;
     // The query does not see the table that is written.
     let bound = binder.bind_query(id, 1)?;
@@ -266,15 +266,14 @@ fn source_query(
         return Err(error::value_count(1));
     }
     // Columns of a query without groups are known in ON DUPLICATE KEY UPDATE.
-    let select = bound.select.as_ref().filter(|select| !select.is_grouped);
-    let block = select.map(|select| select.block);
-    Ok((super::query::finish(bound, binder)?, block))
+    let names_known = bound.select.as_ref().is_some_and(|select| !select.is_grouped);
+    Ok((super::query::finish(bound, binder)?, names_known))
 }
 
 fn on_conflict(
     insert: &Insert,
     target_table: &Target,
-    selected: Option<u32>,
+    selected: bool,
     binder: &mut Binder<'_>,
 ) -> Result<OnConflict, SqlError> {
     let table = &target_table.table;
@@ -297,16 +296,13 @@ fn on_conflict(
     for assignment in &insert.on_duplicate {
         columns.push(target(binder, table, assignment.column)?);
     }
-    if let Some(block) = selected {
-        binder.add_tables_of(block);
+    if selected {
+        binder.add_query_scope();
     }
     let mut bound = Vec::with_capacity(insert.on_duplicate.len());
     for (assignment, column) in insert.on_duplicate.iter().zip(columns) {
-        let value = update_value(table, column, assignment.value, binder);
-        let value = match value {
-            Err(error) if error.errno == 1054 && selected.is_some() => return Err(of_query()),
-            value => of_rows(&value?, table, binder)?,
-        };
+        let value = update_value(table, column, assignment.value, binder)?;
+        let value = of_rows(&value, table, binder)?;
         if value == ColumnId(u32::from(column)).scalar() {
             // Nothing changes, not even a key.
             continue;
@@ -325,10 +321,6 @@ fn on_conflict(
     Ok(OnConflict::Update(bound))
 }
 
-fn of_query() -> SqlError {
-    error::not_supported("columns of the query in ON DUPLICATE KEY UPDATE")
-}
-
 /// The value over the columns of the table, behind which stand those of the new row.
 ///
 /// # Errors
@@ -339,7 +331,8 @@ fn of_rows(value: &Expr, table: &Table, binder: &Binder<'_>) -> Result<Expr, Sql
     let mut others = false;
     crate::expr::visit_columns(value, &mut |number| others |= (width..base).contains(&number));
     if others {
-        return Err(of_query());
+        let what = "columns of the query in ON DUPLICATE KEY UPDATE";
+        return Err(error::not_supported(what));
     }
     Ok(crate::expr::map_columns(value, &|number| {
         let is_new = (base..EXTERNAL_BASE).contains(&number);

@@ -285,7 +285,17 @@ const UPSERTS_OF_QUERIES: &str = "
     INSERT INTO t (id, a) SELECT id, a FROM u ON DUPLICATE KEY UPDATE a = c
     => ERROR 1235 …
     INSERT INTO t (id, a) SELECT id, a FROM u ON DUPLICATE KEY UPDATE c = 1
-    => ERROR 1054 …";
+    => ERROR 1054 …
+    INSERT INTO t (id, a) SELECT id, a FROM u ON DUPLICATE KEY UPDATE a = nope
+    => ERROR 1054 …
+    INSERT INTO t (id, a) SELECT x.id, x.a FROM (SELECT id, a, b FROM u) AS x ON DUPLICATE KEY UPDATE a = b
+    => ERROR 1052 …
+    INSERT INTO t (id, a) SELECT x.id, x.a FROM (SELECT id, a FROM u) AS x ON DUPLICATE KEY UPDATE a = VALUES(a) + b
+    => ok 6
+    SELECT * FROM t WHERE id < 4 ORDER BY id
+    => 1|120|110;2|30|10;3|50|20
+    INSERT INTO t (id, a) SELECT id, a FROM t ON DUPLICATE KEY UPDATE a = t.a + 1
+    => ERROR 1052 …";
 
 #[test]
 fn upserts_of_queries() {

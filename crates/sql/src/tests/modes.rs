@@ -322,3 +322,22 @@ fn numbers_with_another_base() {
          => 1|1777777777777777777777|101",
     );
 }
+
+#[test]
+fn what_a_constant_is_compared_in() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, b VARCHAR(9) COLLATE utf8mb4_bin, v VARBINARY(9), c VARCHAR(9), f DOUBLE);
+         INSERT INTO t VALUES (0,'0','x','Ab',0),(1,'0',NULL,'a%',1),(3,'0',NULL,NULL,2)",
+    );
+    desk.check(
+        "SELECT 'Ab' BETWEEN b AND 'a', 'A' IN ('a', v), 'A' IN ('a', b), 'A' IN ('a', c), 'A' BETWEEN 'a' AND c FROM t WHERE id = 0
+         => 1|0|0|1|1
+         SELECT ELT(1, c, NULL) FROM t WHERE c IS NOT NULL ORDER BY 1
+         => a%;Ab
+         SELECT f - (SELECT AVG(id) FROM t) FROM t WHERE id <> 1 ORDER BY id
+         => -1.333333333;0.6666666670000001
+         SELECT (SELECT AVG(id) FROM t), (SELECT AVG(id) FROM t) * 3
+         => 1.3333|4.0000",
+    );
+}

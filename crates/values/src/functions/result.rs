@@ -25,7 +25,7 @@ pub(crate) fn result_type(function: Function, args: &[Expr], types: &[ColumnType
         },
         _ if function.is_math() => math_type(function),
         _ if function.is_date() => date_type(function, args, types),
-        _ => string_type(function, types),
+        _ => string_type(function, args, types),
     }
 }
 
@@ -144,7 +144,7 @@ fn amount_fsp(args: &[Expr], base: u8) -> u8 {
     }
 }
 
-fn string_type(function: Function, types: &[ColumnType]) -> ColumnType {
+fn string_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnType {
     use Function as F;
     let widths = || types.iter().map(|t| usize::from(chars_of(t)));
     let first = || widths().next().unwrap_or(0);
@@ -206,7 +206,10 @@ fn string_type(function: Function, types: &[ColumnType]) -> ColumnType {
         F::Elt => widths().skip(1).max().unwrap_or(0),
         _ => first(),
     };
-    if types.iter().any(|t| t.kind.is_bytes()) {
+    // NULL has no type of its own.
+    let is_null = |arg: &Expr| matches!(arg, Expr::Literal(Value::Null));
+    let typed = || types.iter().zip(args).filter(|(_, arg)| !is_null(arg)).map(|(of, _)| of);
+    if typed().any(|t| t.kind.is_bytes()) {
         return ColumnType::new(match u16::try_from(chars) {
             Ok(bytes) => TypeKind::VarBinary { bytes },
             Err(_) => TypeKind::LongBlob,
