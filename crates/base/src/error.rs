@@ -92,6 +92,7 @@ codes! {
     SnapshotTooOld = 64, Temporary, "versions as old as this epoch are not kept (any more); take a newer epoch";
     EpochNotComplete = 65, Temporary, "the epoch is not complete yet; retry";
     CatalogLimit = 63, Permanent, "the catalog is full";
+    Interrupted = 66, Permanent, "the client has interrupted the request, which is taken back";
 }
 
 impl RefCode {

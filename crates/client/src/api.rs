@@ -1,6 +1,7 @@
 //! What a program asks of the cluster: row operations, scans, results, errors.
 
 use lats_base::{Epoch, ErrorClass, IndexId, RefCode, TableId};
+use lats_signals::control::{SESSIONS_KILL, SESSIONS_KILL_QUERY, SESSIONS_LIST};
 use lats_values::SqlError;
 
 /// How a read protects what it read.
@@ -26,6 +27,33 @@ pub enum LockWait {
     Refuse,
     /// Leaves the row out: [`RowOutcome::Skipped`].
     Skip,
+}
+
+/// What a node is asked to do with the sessions of its MySQL clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionCall {
+    /// Lists them.
+    List,
+    /// Ends what a session runs.
+    KillQuery,
+    /// Ends a session, and what it runs.
+    Kill,
+}
+
+impl SessionCall {
+    /// Its number on the wire.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::List => SESSIONS_LIST,
+            Self::KillQuery => SESSIONS_KILL_QUERY,
+            Self::Kill => SESSIONS_KILL,
+        }
+    }
+
+    /// The call with this number; none if this version does not know it.
+    pub fn from_number(number: u32) -> Option<Self> {
+        [Self::List, Self::KillQuery, Self::Kill].into_iter().find(|call| call.number() == number)
+    }
 }
 
 /// What an operation does with the row of its key.

@@ -57,6 +57,13 @@ pub enum Answer {
     Changed(Result<u64, ChangeError>),
     /// The status record, encoded.
     Status(Vec<u8>),
+    /// What a node has done with its sessions.
+    Sessions {
+        /// There is such a session.
+        found: bool,
+        /// The list of sessions, if it was asked for.
+        list: Vec<u8>,
+    },
     /// The epochs, as one node knows them.
     Epochs {
         /// The current one.
@@ -297,6 +304,7 @@ impl ClientCore {
             SignalNumber::ChangeRef => self.on_change_ref(signal),
             SignalNumber::StatusConf => self.on_status_conf(signal),
             SignalNumber::FiguresConf => self.on_figures_conf(signal),
+            SignalNumber::SessionsConf => self.on_sessions_conf(signal),
             SignalNumber::EpochConf => self.on_epoch_conf(signal),
             // Not for clients: a node of another version.
             _ => {}

@@ -9,7 +9,7 @@ pub use scan::ScanStream;
 pub use transaction::Transaction;
 
 use crate::{
-    api::{Committed, RowOp, RowResult, Scan, StoreError},
+    api::{Committed, RowOp, RowResult, Scan, SessionCall, StoreError},
     core::{Answer, ClientCore, Ticket},
 };
 use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, RefCode};
@@ -302,6 +302,22 @@ impl Client {
     pub async fn figures(&self, node: NodeId) -> Result<Vec<u8>, StoreError> {
         match self.ask(|core| core.fetch_figures(node)).await {
             Answer::Status(bytes) => Ok(bytes),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Has a node do something with a session of its own: whether there is such a session, and the list if it was asked for.
+    ///
+    /// # Errors
+    /// When the node does not answer.
+    pub async fn sessions(
+        &self,
+        node: NodeId,
+        session: u32,
+        call: SessionCall,
+    ) -> Result<(bool, Vec<u8>), StoreError> {
+        match self.ask(|core| core.call_sessions(node, session, call)).await {
+            Answer::Sessions { found, list } => Ok((found, list)),
             other => Err(unexpected(other)),
         }
     }

@@ -74,6 +74,15 @@ body! {
     }
 }
 body! {
+    /// Client → TC: refuse this request of mine, if it still waits; there is no answer but the request's own.
+    InterruptOrd {
+        /// The transaction.
+        transaction: TransactionId,
+        /// The request that is under way.
+        request: u64,
+    }
+}
+body! {
     /// Client → TC: what became of a transaction whose coordinator was lost?
     OutcomeReq {
         /// The transaction.

@@ -232,6 +232,34 @@ body! {
         request: u64,
     }
 }
+/// The SQL sessions of a node are listed.
+pub const SESSIONS_LIST: u32 = 0;
+/// What a session runs is to end.
+pub const SESSIONS_KILL_QUERY: u32 = 1;
+/// A session is to end, and what it runs.
+pub const SESSIONS_KILL: u32 = 2;
+body! {
+    /// Client → shell: ends what a MySQL client's session runs, or lists the sessions of the node.
+    SessionsReq {
+        /// Given back in the answer.
+        request: u64,
+        /// The session's number (CONNECTION_ID()); 0 if they are listed.
+        session: u32,
+        /// SESSIONS_…
+        what: u32,
+    }
+}
+body! {
+    /// Shell → client: payload: the list, if it was asked for.
+    SessionsConf {
+        /// The request.
+        request: u64,
+        /// 1 if there is such a session.
+        found: u32,
+        /// Not used yet; zero.
+        reserved: u32,
+    }
+}
 body! {
     /// Control → blocks of the same node: install this view; payload: the view.
     ViewOrd {

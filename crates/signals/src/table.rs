@@ -72,6 +72,7 @@ signals! {
     3 TcKeyRef, commit, Node;
     4 OutcomeReq, commit, Client;
     5 OutcomeConf, commit, Node;
+    6 InterruptOrd, commit, Client;
     10 PrepareReq, commit, Node;
     11 PrepareConf, commit, Node;
     12 PrepareRef, commit, Node;
@@ -171,6 +172,9 @@ signals! {
     126 FiguresReq, control, Client;
     127 FiguresConf, control, Node;
     128 EpochUsedRep, control, Node;
+    // Sessions of MySQL clients: docs/protocols/sessions.md.
+    150 SessionsReq, control, Client;
+    151 SessionsConf, control, Node;
     // Files: docs/protocols/durability.md.
     129 IoWriteReq, io, Local;
     130 IoConf, io, Local;

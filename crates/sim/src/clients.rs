@@ -459,7 +459,11 @@ impl SimClient {
             % ledger.account_count;
         let amount = self.random.between(1, 100) as i64;
         if self.random.chance(1, 2) {
-            return self.transfer(ledger, from, to, amount);
+            self.transfer(ledger, from, to, amount);
+            if let Doing::Finishing { ticket, .. } = self.doing {
+                self.interrupt_some(ticket);
+            }
+            return;
         }
         if self.random.chance(1, 2) {
             return self.transfer_in_halves(ledger, from, to, amount);

@@ -9,7 +9,8 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     commit::{
-        ABORT_AS_BACKUP, ABORT_AS_PRIMARY, AbortConf, AbortReq, FLAG_OPEN, FLAG_ROLLBACK, TcKeyRef,
+        ABORT_AS_BACKUP, ABORT_AS_PRIMARY, AbortConf, AbortReq, FLAG_OPEN, FLAG_ROLLBACK,
+        InterruptOrd, TcKeyRef,
     },
 };
 
@@ -46,6 +47,17 @@ impl Tc {
         t.refusal = Some(refusal);
         self.cancel_waits(id, ctx);
         self.when_settled(id, ctx);
+    }
+
+    /// STATEMENT-3: the client wants its request to end. One that is through, or decided, is answered as it is.
+    pub(crate) fn on_interrupt_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let InterruptOrd { transaction: id, request } = signal.body::<InterruptOrd>();
+        let Some(t) = self.transactions.get(&id) else { return };
+        let is_meant = t.request.as_ref().is_some_and(|r| r.id == request)
+            && t.client == Some(signal.sender());
+        if is_meant && t.state == State::Preparing {
+            self.refuse_request(id, RefCode::Interrupted.into(), ctx);
+        }
     }
 
     /// STATEMENT-2: all parts of the refused request have been answered, so that none of its row

@@ -179,6 +179,7 @@ impl Block for Tc {
         let Some(number) = signal.number() else { return };
         match number {
             SignalNumber::TcKeyReq => self.on_tc_key_req(signal, ctx),
+            SignalNumber::InterruptOrd => self.on_interrupt_ord(signal, ctx),
             SignalNumber::PrepareConf => self.on_prepare_conf(signal, ctx),
             SignalNumber::PrepareRef => self.on_prepare_ref(signal, ctx),
             SignalNumber::BatchReturnedRep => self.on_batch_returned_rep(signal, ctx),

@@ -1,14 +1,14 @@
 //! Calls to control: map, catalog, changes, status; and what scans share with them.
 
 use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
-use crate::api::{Committed, RowResult};
+use crate::api::{Committed, RowResult, SessionCall};
 use lats_base::{Duration, Epoch, Instant, NodeId, RefCode};
 use lats_catalog::{Catalog, Change, ChangeError};
 use lats_signals::{
     BlockRef, Signal,
     control::{
         CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, EpochConf, EpochReq,
-        FiguresConf, FiguresReq, StatusConf, StatusReq,
+        FiguresConf, FiguresReq, SessionsConf, SessionsReq, StatusConf, StatusReq,
     },
 };
 
@@ -43,6 +43,8 @@ pub(super) enum Kind {
     Change(u64, Box<Change>),
     Status,
     Figures(NodeId),
+    /// What a node is to do with its sessions: which one, and what.
+    Sessions(NodeId, u32, SessionCall),
     /// When this is durable.
     Epochs(Committed),
     /// This is committed; it is answered with these results when it is durable (DURABLE-6).
@@ -86,6 +88,11 @@ impl ClientCore {
     /// Asks for what the threads of a node have done.
     pub fn fetch_figures(&mut self, node: NodeId) -> Ticket {
         self.start_call(Kind::Figures(node))
+    }
+
+    /// Asks a node for what it is to do with a session of its own.
+    pub fn call_sessions(&mut self, node: NodeId, session: u32, call: SessionCall) -> Ticket {
+        self.start_call(Kind::Sessions(node, session, call))
     }
 
     /// Asks for the current and the newest complete epoch.
@@ -132,7 +139,9 @@ impl ClientCore {
         let now = self.now;
         let Some(Request::Call(mut call)) = self.requests.remove(&ticket) else { return };
         let node = match call.kind {
-            Kind::Figures(node) => Some(node).filter(|n| self.links.contains(n)),
+            Kind::Figures(node) | Kind::Sessions(node, ..) => {
+                Some(node).filter(|n| self.links.contains(n))
+            }
             _ => self.any_node(),
         };
         call.node = node.unwrap_or_default();
@@ -149,6 +158,11 @@ impl ClientCore {
                 Kind::Status => self.send(to, &StatusReq { request: ticket }, &[]),
                 Kind::Figures(_) => {
                     self.send(BlockRef::shell(node), &FiguresReq { request: ticket }, &[]);
+                }
+                Kind::Sessions(_, session, call) => {
+                    let what = call.number();
+                    let body = SessionsReq { request: ticket, session: *session, what };
+                    self.send(BlockRef::shell(node), &body, &[]);
                 }
                 Kind::Change(request, change) => {
                     let bytes = lats_catalog::encode(change);
@@ -256,6 +270,14 @@ impl ClientCore {
         let conf = signal.body::<FiguresConf>();
         if self.requests.contains_key(&conf.request) {
             self.finish(conf.request, Answer::Status(signal.payload().to_vec()));
+        }
+    }
+
+    pub(super) fn on_sessions_conf(&mut self, signal: &Signal<'_>) {
+        let conf = signal.body::<SessionsConf>();
+        if self.requests.contains_key(&conf.request) {
+            let list = signal.payload().to_vec();
+            self.finish(conf.request, Answer::Sessions { found: conf.found != 0, list });
         }
     }
 

@@ -8,8 +8,8 @@ use lats_base::{NodeId, RefCode};
 use lats_signals::{
     BlockRef, Signal,
     commit::{
-        FLAG_COMMIT, FLAG_COMMITTED, FLAG_OPEN, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, TcKeyConf,
-        TcKeyRef, TcKeyReq,
+        FLAG_COMMIT, FLAG_COMMITTED, FLAG_OPEN, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, InterruptOrd,
+        TcKeyConf, TcKeyRef, TcKeyReq,
     },
 };
 
@@ -147,6 +147,17 @@ impl ClientCore {
         };
         self.requests.insert(ticket, Request::Step(step));
         ticket
+    }
+
+    /// Wants a request of a transaction to end. Its answer comes as ever: it says whether the request was refused, or was
+    /// through already (STATEMENT-3).
+    pub fn interrupt(&mut self, ticket: Ticket) {
+        let Some(Request::Step(step)) = self.requests.get(&ticket) else { return };
+        let (sequence, coordinator) = (step.sequence, step.coordinator);
+        let instances = u64::from(self.map.view.config.tc_instances.max(1));
+        let to = BlockRef::tc(coordinator, (sequence % instances) as u32);
+        let body = InterruptOrd { transaction: self.transaction_id(sequence), request: ticket };
+        self.send(to, &body, &[]);
     }
 
     /// The coordinator: where the primaries of a whole transaction are, if they are all at one

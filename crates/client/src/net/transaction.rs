@@ -3,9 +3,13 @@
 use super::{Client, ScanStream, answer_of, unexpected};
 use crate::{
     api::{Committed, RowOp, RowResult, Scan, StoreError},
-    core::{Answer, ClientCore, Then},
+    core::{Answer, ClientCore, Then, Ticket},
 };
 use lats_base::RefCode;
+use std::time::Duration;
+
+/// A request that was to end and is not answered is told so again.
+const INTERRUPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// A transaction in progress. Dropping it rolls it back.
 pub struct Transaction {
@@ -32,14 +36,36 @@ impl Transaction {
         operations: &[RowOp],
         commit: bool,
     ) -> Result<(Vec<RowResult>, Option<Committed>), StoreError> {
+        self.execute_until(operations, commit, std::future::pending()).await
+    }
+
+    /// The same; when `stop` is there, the coordinator is told to refuse what still waits.
+    ///
+    /// # Errors
+    /// As [`Self::execute`]; [`RefCode::Interrupted`] if it was refused for that.
+    pub async fn execute_until(
+        &mut self,
+        operations: &[RowOp],
+        commit: bool,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(Vec<RowResult>, Option<Committed>), StoreError> {
         let then = if commit { Then::Commit } else { Then::GoOn };
-        self.step(operations, then).await
+        self.step_until(operations, then, stop).await
     }
 
     async fn step(
         &mut self,
         operations: &[RowOp],
         then: Then,
+    ) -> Result<(Vec<RowResult>, Option<Committed>), StoreError> {
+        self.step_until(operations, then, std::future::pending()).await
+    }
+
+    async fn step_until(
+        &mut self,
+        operations: &[RowOp],
+        then: Then,
+        stop: impl Future<Output = ()>,
     ) -> Result<(Vec<RowResult>, Option<Committed>), StoreError> {
         if self.ended {
             return Err(RefCode::TransactionAborted.into());
@@ -48,8 +74,19 @@ impl Transaction {
         // A request that is dropped half-way must not be followed by a rollback of its own:
         // `ended` is set for as long as an answer is awaited.
         self.ended = true;
-        let receiver = self.client.request(|core| core.step(sequence, operations, then));
-        match answer_of(receiver).await {
+        let mut ticket = 0;
+        let receiver = self.client.request(|core| {
+            ticket = core.step(sequence, operations, then);
+            ticket
+        });
+        let answer = answer_of(receiver);
+        tokio::pin!(answer);
+        let answered = tokio::select! {
+            biased;
+            answered = &mut answer => answered,
+            () = stop => self.interrupted(ticket, answer.as_mut()).await,
+        };
+        match answered {
             Answer::Rows { results, committed } => {
                 self.ended = matches!(then, Then::Commit | Then::RollBack);
                 Ok((results, committed))
@@ -57,6 +94,20 @@ impl Transaction {
             other => {
                 self.ended = !self.client.with(|core| core.is_open(sequence));
                 Err(unexpected(other))
+            }
+        }
+    }
+
+    /// Has the coordinator end the request, again and again: it may hold requests back before it looks at them.
+    async fn interrupted(
+        &self,
+        ticket: Ticket,
+        mut answer: impl Future<Output = Answer> + Unpin,
+    ) -> Answer {
+        loop {
+            self.client.with(|core| core.interrupt(ticket));
+            if let Ok(answered) = tokio::time::timeout(INTERRUPT_AGAIN, &mut answer).await {
+                return answered;
             }
         }
     }

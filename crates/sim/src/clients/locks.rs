@@ -1,13 +1,23 @@
 //! Transactions that lock rows in all modes and look at them twice (LOCK-1, LOCK-4).
 
-use super::{Answer, Doing, Ledger, SimClient};
+use super::{Answer, Doing, Ledger, SimClient, Ticket};
 use lats_base::RefCode;
 use lats_client::{
     api::{LockMode, LockWait, RowOp, RowOutcome},
     core::Then,
 };
 
+/// One request of so many is interrupted as soon as it is sent.
+const INTERRUPTED_OF: u64 = 5;
+
 impl SimClient {
+    /// STATEMENT-3: whatever comes of it is what the client is told.
+    pub(super) fn interrupt_some(&mut self, ticket: Ticket) {
+        if ticket.is_multiple_of(INTERRUPTED_OF) {
+            self.core.interrupt(ticket);
+        }
+    }
+
     /// Locks two accounts, in any mode, with or without patience.
     pub(super) fn start_holding(&mut self, ledger: &Ledger) {
         let count = ledger.account_count as u64;
@@ -26,6 +36,7 @@ impl SimClient {
         });
         let sequence = self.core.begin();
         let ticket = self.core.step(sequence, &reads, Then::GoOn);
+        self.interrupt_some(ticket);
         self.doing = Doing::Holding { sequence, accounts, wait, ticket };
     }
 
