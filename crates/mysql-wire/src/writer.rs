@@ -32,6 +32,16 @@ pub struct OkPacket<'a> {
     pub info: &'a str,
 }
 
+/// The payload of a binary row, to be sent later with [`PacketWriter::raw`].
+///
+/// # Errors
+/// A value that does not fit its column's type.
+pub fn binary_row_payload(values: &[Value], types: &[ColumnType]) -> Result<Vec<u8>, WireError> {
+    let mut payload = Vec::new();
+    put_binary_row(&mut payload, values, types)?;
+    Ok(payload)
+}
+
 /// Gathers packets in a buffer, with their sequence numbers, for the shell to send.
 #[derive(Clone, Debug, Default)]
 pub struct PacketWriter {
@@ -74,6 +84,11 @@ impl PacketWriter {
     /// Takes the bytes to send out; the sequence number goes on.
     pub fn take(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.buffer)
+    }
+
+    /// Forgets so many bytes at the beginning, which were sent.
+    pub fn sent(&mut self, bytes: usize) {
+        self.buffer.drain(..bytes.min(self.buffer.len()));
     }
 
     /// Forgets the bytes, which were sent, and keeps the buffer's space.

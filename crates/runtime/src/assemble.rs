@@ -169,6 +169,7 @@ impl Assembly {
                 senders: Senders { threads: senders.clone(), always: plan.nosend },
                 board,
                 io: io.clone(),
+                sessions: config.sessions.clone(),
             })
         });
         let places = places.collect::<std::io::Result<Vec<Place>>>()?;

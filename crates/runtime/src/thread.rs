@@ -80,6 +80,8 @@ pub(crate) struct Place {
     pub(crate) board: Board,
     /// The threads that read and write files.
     pub(crate) io: Arc<[Arc<Io>]>,
+    /// What is done with sessions of MySQL clients.
+    pub(crate) sessions: crate::SessionsCall,
 }
 
 /// The threads that send for others.

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
             host: "localhost".to_string(),
             found_rows: false,
             secret: random::nonce(),
+            handle: Arc::default(),
         };
         let mut session = Session::new(shared, who);
         if let Some(database) = &args.database {

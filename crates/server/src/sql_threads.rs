@@ -4,9 +4,10 @@
 use crate::{random, store::ClusterStore};
 use anyhow::Context;
 use lats_base::NodeId;
+use lats_client::api::SessionCall;
 use lats_client::net::{Client, ClientOptions, Wire};
 use lats_runtime::{Port, RuntimeConfig, clock, port::port};
-use lats_sql::{connection::Host, session::Shared};
+use lats_sql::{connection::Host, session::Shared, sessions::Sessions};
 use std::{net::TcpListener, sync::Arc, time::Duration};
 use tokio::{
     runtime::Runtime,
@@ -32,6 +33,7 @@ pub(crate) struct SqlThreads {
     listener: TcpListener,
     ports: Vec<(Port, Arc<Notify>)>,
     stopping: watch::Receiver<bool>,
+    sessions: Arc<Sessions>,
 }
 
 /// Each thread has links to all other nodes, and memory for its port: more of them should rather be other nodes, for SQL
@@ -45,6 +47,13 @@ impl SqlThreads {
         listener: TcpListener,
         runtime: &mut RuntimeConfig,
     ) -> anyhow::Result<Self> {
+        let sessions = Sessions::of_node(node);
+        let called = sessions.clone();
+        runtime.sessions = Arc::new(move |id, what| match SessionCall::from_number(what) {
+            Some(call) => called.call(id, call, clock::unix_micros()),
+            // Of a newer version.
+            None => (false, Vec::new()),
+        });
         let node = NodeId::new(node);
         let count = std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX));
         let mut ports = Vec::with_capacity(count);
@@ -64,7 +73,7 @@ impl SqlThreads {
                 std::mem::replace(said, stops) != stops
             });
         });
-        Ok(Self { node, listener, ports, stopping })
+        Ok(Self { node, listener, ports, stopping, sessions })
     }
 
     /// Starts the threads; the first of them also listens.
@@ -84,7 +93,10 @@ impl SqlThreads {
         let hosts: Vec<_> = handles
             .zip(clients.iter())
             .map(|(handle, client)| {
-                let first = || Shared::new(store(client), clock::unix_micros).on_port(port);
+                let first = || {
+                    let shared = Shared::new(store(client), clock::unix_micros).on_port(port);
+                    shared.with_sessions(self.sessions.clone())
+                };
                 Host::new(handle, shared.get_or_insert_with(first).beside(store(client)))
             })
             .collect();

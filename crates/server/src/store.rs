@@ -1,12 +1,15 @@
 //! The cluster as the SQL layer sees it: the native client behind the SQL crate's traits.
 
-use lats_base::{RefCode, TableId};
+use lats_base::{NodeId, RefCode, TableId};
 use lats_catalog::{Builder, Catalog, Change, ChangeError, SEQUENCES_TABLE, TableDef};
 use lats_client::{
-    api::{Committed, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, Scan, StoreError},
+    api::{
+        Committed, LockWait, RowOp, RowOpKind, RowOutcome, RowResult, Scan, SessionCall, StoreError,
+    },
     batch::ScanBatch,
     net::{Client, ScanStream, Transaction},
 };
+use lats_sql::sessions::{Handle, Why};
 use lats_sql::store::{Store, StoreScan, StoreTransaction};
 use lats_values::{BinaryOp, Expr, Program, Value, encode_key_value};
 use std::{ops::Range, sync::Arc, time::Duration};
@@ -186,6 +189,21 @@ impl Store for ClusterStore {
         ClusterScan { stream: self.client.scan(scan) }
     }
 
+    fn nodes(&self) -> Vec<NodeId> {
+        let map = self.client.map();
+        let serves = map.view.members.iter().filter(|m| m.alive && !m.sql_address.is_empty());
+        serves.map(|member| member.node).collect()
+    }
+
+    async fn sessions(
+        &self,
+        node: NodeId,
+        session: u32,
+        call: SessionCall,
+    ) -> Result<(bool, Vec<u8>), StoreError> {
+        self.client.sessions(node, session, call).await
+    }
+
     async fn reserve_sequence(&self, table: TableId, count: u64) -> Result<Range<u64>, StoreError> {
         loop {
             if let Some(next) = self.advance(table, count).await? {
@@ -230,9 +248,11 @@ impl StoreTransaction for ClusterTransaction {
         &mut self,
         operations: Vec<RowOp>,
         commit: bool,
+        handle: &Handle,
     ) -> Result<Vec<RowResult>, StoreError> {
         let count = operations.len();
-        let (results, _) = self.transaction.execute(&operations, commit).await?;
+        let ended = handle.ended(Why::Query);
+        let (results, _) = self.transaction.execute_until(&operations, commit, ended).await?;
         if results.len() < count {
             // Committed, but the answer was lost with the coordinator. A session's coordinator is
             // its own node, so this session is about to end as well.

@@ -4,30 +4,34 @@
 //! its socket closed, and no other connection notices.
 
 mod commands;
+mod cursor;
 mod sink;
 pub mod statements;
+mod wire;
 
 use crate::session::{Client, Session, Shared};
+use crate::sessions::Why;
 use crate::store::Store;
 use crate::variables::MAX_ALLOWED_PACKET;
 use lats_mysql_wire::{
-    AccountPassword, Capabilities, Command, HandshakeResponse, Login, LoginOutcome, Nonce,
-    OkPacket, Packet, PacketDecoder, PacketWriter, StatementParameters, StatusFlags, WireError,
+    AccountPassword, Capabilities, Command, HandshakeResponse, Nonce, OkPacket, PacketWriter,
+    StatementParameters, StatusFlags, WireError,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use wire::Wire;
 
 /// How long a client may take to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes that are read at once.
-const READ_BYTES: usize = 16 << 10;
+/// How long a client that has killed its own session may take to hear of it.
+const GOODBYE: Duration = Duration::from_millis(100);
 /// The one account there is; it has no password, and listeners are on loopback only.
 const ACCOUNT: &str = "root";
 
@@ -128,7 +132,7 @@ pub async fn listen<S: Store>(
             }
         };
         let options = Options {
-            connection_id: first.shared.number_connection(),
+            connection_id: first.shared.sessions().number(),
             random: random(),
             secret: random(),
             host: if peer.ip().is_loopback() { "localhost".into() } else { peer.ip().to_string() },
@@ -185,12 +189,9 @@ where
     S: Store,
     T: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let mut wire = Wire {
-        io,
-        decoder: PacketDecoder::new(),
-        writer: PacketWriter::new(),
-        buffer: vec![0; READ_BYTES].into_boxed_slice(),
-    };
+    let entry =
+        shared.sessions().enter(options.connection_id, &options.host, (shared.now_micros)());
+    let mut wire = Wire::new(io, Arc::clone(entry.handle()));
     let nonce = Nonce::from_random(options.random);
     let login = wire.login(nonce, &options);
     let response = match tokio::time::timeout(LOGIN_TIMEOUT, login).await {
@@ -203,73 +204,6 @@ where
     connection.run(stopping).await
 }
 
-/// The socket with its codec.
-struct Wire<T> {
-    io: T,
-    decoder: PacketDecoder,
-    writer: PacketWriter,
-    buffer: Box<[u8]>,
-}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire<T> {
-    async fn send(&mut self) -> io::Result<()> {
-        if !self.writer.bytes().is_empty() {
-            self.io.write_all(self.writer.bytes()).await?;
-            self.io.flush().await?;
-            self.writer.clear();
-        }
-        Ok(())
-    }
-
-    /// The next packet; none when the client closes, or has lost the thread and was told so.
-    async fn receive(&mut self) -> io::Result<Option<Packet>> {
-        loop {
-            match self.decoder.next_packet() {
-                Ok(Some(packet)) => return Ok(Some(packet)),
-                Ok(None) => {}
-                Err(error) => {
-                    self.leave(&error).await?;
-                    return Ok(None);
-                }
-            }
-            let count = self.io.read(&mut self.buffer).await?;
-            match self.buffer.get(..count) {
-                Some(bytes) if count > 0 => self.decoder.feed(bytes),
-                _ => return Ok(None),
-            }
-        }
-    }
-
-    async fn leave(&mut self, error: &WireError) -> io::Result<()> {
-        self.writer.start_reply(0);
-        self.writer.wire_err(error);
-        self.send().await?;
-        self.io.shutdown().await
-    }
-
-    async fn login(
-        &mut self,
-        nonce: Nonce,
-        options: &Options,
-    ) -> io::Result<Option<Box<HandshakeResponse>>> {
-        let mut login = Login::new(options.connection_id, nonce, &options.host);
-        login.greet(&mut self.writer);
-        self.send().await?;
-        loop {
-            let Some(packet) = self.receive().await? else { return Ok(None) };
-            match login.on_packet(&packet, account, &mut self.writer) {
-                LoginOutcome::Continue => self.send().await?,
-                LoginOutcome::Accepted(response) => return Ok(Some(response)),
-                LoginOutcome::Refused => {
-                    self.send().await?;
-                    self.io.shutdown().await?;
-                    return Ok(None);
-                }
-            }
-        }
-    }
-}
-
 fn account(name: &str) -> Option<AccountPassword> {
     (name == ACCOUNT).then_some(AccountPassword::Empty)
 }
@@ -279,6 +213,15 @@ struct Bound {
     parameters: StatementParameters,
     /// An error of COM_STMT_SEND_LONG_DATA, which has no reply of its own.
     failure: Option<WireError>,
+    /// Rows that wait to be fetched.
+    cursor: Option<Cursor>,
+}
+
+/// Rows of a result that wait to be fetched.
+struct Cursor {
+    /// As they will be sent.
+    rows: VecDeque<Box<[u8]>>,
+    bytes: usize,
 }
 
 struct Connection<S: Store, T> {
@@ -311,7 +254,9 @@ where
             host: options.host.clone(),
             found_rows: capabilities.contains(Capabilities::FOUND_ROWS),
             secret: options.secret,
+            handle: Arc::clone(&wire.handle),
         };
+        client.handle.describe(&client.user, None);
         Self {
             wire,
             session: Session::new(Arc::clone(&shared), client.clone()),
@@ -327,7 +272,7 @@ where
     /// Selects the database that the login named, and says OK.
     async fn start(&mut self, response: &HandshakeResponse) -> io::Result<()> {
         let limit = usize::try_from(MAX_ALLOWED_PACKET).unwrap_or(usize::MAX);
-        self.wire.decoder.enter_command_phase(limit);
+        self.wire.input.decoder.enter_command_phase(limit);
         if let Some(database) = response.database.as_deref().filter(|name| !name.is_empty())
             && let Err(error) = self.session.use_database(database)
         {
@@ -340,11 +285,13 @@ where
     }
 
     async fn run(&mut self, mut stopping: Stopping) -> io::Result<()> {
+        let handle = Arc::clone(&self.client.handle);
         loop {
             // STOP-2: between two transactions a client can go elsewhere.
             let free = !self.session.transaction_is_open();
             let packet = tokio::select! {
                 biased;
+                () = handle.ended(Why::Connection) => break,
                 packet = self.wire.receive() => packet?,
                 true = stops(&mut stopping), if free => {
                     self.wire.writer.start_reply(0);
@@ -360,10 +307,23 @@ where
                 Ok(command) => self.command(command).await?,
                 Err(error) => self.wire.writer.wire_err(&error),
             }
+            if handle.why().is_some_and(|why| why >= Why::Connection) {
+                self.say_goodbye().await;
+                break;
+            }
             self.wire.send().await?;
         }
         self.session.rollback().await;
         Ok(())
+    }
+
+    /// As in MySQL, who was killed by another session hears nothing but the end of the connection.
+    async fn say_goodbye(&mut self) {
+        if self.session.ends_itself() {
+            // It is gone, or does not read.
+            let (output, bytes) = (&mut self.wire.output, self.wire.writer.bytes());
+            let _ = tokio::time::timeout(GOODBYE, output.write_all(bytes)).await;
+        }
     }
 
     fn status(&self) -> StatusFlags {

@@ -30,6 +30,9 @@ impl From<StoreError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::Interrupted {
+            return Self::Store(RefCode::Interrupted.into());
+        }
         Self::Gone(error)
     }
 }
@@ -218,6 +221,17 @@ pub fn out_of_statement_memory() -> SqlError {
     )
 }
 
+/// 1317: KILL.
+pub fn interrupted() -> SqlError {
+    make(1317, "70100", "Query execution was interrupted")
+}
+
+/// 3024: `max_execution_time`.
+pub fn out_of_time() -> SqlError {
+    let text = "Query execution was interrupted, maximum statement execution time exceeded";
+    make(3024, "HY000", text)
+}
+
 /// 1213: the transaction was rolled back before.
 pub fn transaction_lost() -> SqlError {
     make(
@@ -260,6 +274,7 @@ pub fn store_error(error: &StoreError) -> SqlError {
         RefCode::OutcomeUnknown => {
             make(1297, "HY000", &format!("The outcome of the transaction is not known: {text}"))
         }
+        RefCode::Interrupted => interrupted(),
         RefCode::RowTooLarge => make(1118, "42000", &format!("Row size too large: {text}")),
         RefCode::KeyTooLarge => make(1071, "42000", &format!("Specified key was too long: {text}")),
         RefCode::KeyExists => make(1022, "23000", &format!("Can't write; duplicate key: {text}")),

@@ -16,6 +16,7 @@ mod literal_rows;
 pub mod optimizer_switch;
 pub mod plan;
 pub mod session;
+pub mod sessions;
 pub mod set;
 mod shape;
 pub mod show;

@@ -26,6 +26,8 @@ pub struct Prepared {
     pub catalog_version: u64,
     /// Its constants mean more than their values: they are not taken out of its text.
     pub reads_constants: bool,
+    /// The hint MAX_EXECUTION_TIME; 0: none.
+    pub time_limit_ms: u32,
 }
 
 /// What a statement does.
@@ -53,6 +55,8 @@ pub enum Plan {
     Set(Vec<crate::set::Setting>),
     /// SET with subqueries.
     SetQuery(Box<SetQueryPlan>),
+    /// KILL: of the session as a whole, or of its statement.
+    Kill(bool, Expr),
     /// Everything that needs no plan.
     Other(Box<lats_mysql_syntax::Parsed>),
 }

@@ -2,6 +2,8 @@
 
 mod cache;
 mod control;
+mod kill;
+mod limit;
 mod named;
 mod settings;
 mod transaction;
@@ -11,6 +13,7 @@ use crate::expr::External;
 use crate::literal_rows::LiteralRows;
 use crate::optimizer_switch::Rules;
 use crate::plan::{Columns, Plan, Prepared};
+use crate::sessions::{Doing, Handle, Sessions};
 use crate::shape::Shape;
 use crate::store::Store;
 use crate::syntax::Context;
@@ -24,7 +27,6 @@ use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
 use lats_values::{Collation, ColumnType, DateTime, SqlError, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -88,6 +90,8 @@ pub struct Shared<S> {
     pub store: S,
     /// Microseconds since 1970.
     pub now_micros: fn() -> i64,
+    /// The open sessions of the process.
+    sessions: Arc<Sessions>,
     /// What all threads of the process have in common.
     common: Arc<Common>,
 }
@@ -96,7 +100,6 @@ pub struct Shared<S> {
 struct Common {
     globals: Mutex<Variables>,
     places: Arc<Semaphore>,
-    next_connection: AtomicU32,
     sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
     watches: Arc<Semaphore>,
 }
@@ -109,18 +112,25 @@ impl<S: Store> Shared<S> {
     pub fn new(store: S, now_micros: fn() -> i64) -> Self {
         let common = Common {
             globals: Mutex::new(Variables::default()),
-            next_connection: AtomicU32::new(1),
             places: Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX)),
             sequences: Mutex::new(BTreeMap::new()),
             watches: Arc::new(Semaphore::new(WATCHES_MAX)),
         };
-        Self { store, now_micros, common: Arc::new(common) }
+        let sessions = Sessions::of_node(0);
+        Self { store, now_micros, sessions, common: Arc::new(common) }
+    }
+
+    /// The same with these open sessions, which a node knows of.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Arc<Sessions>) -> Self {
+        Self { sessions, ..self }
     }
 
     /// The same for sessions of another thread, which has a store of its own.
     #[must_use]
     pub fn beside(&self, store: S) -> Self {
-        Self { store, now_micros: self.now_micros, common: self.common.clone() }
+        let (sessions, common) = (self.sessions.clone(), self.common.clone());
+        Self { store, now_micros: self.now_micros, sessions, common }
     }
 
     /// The same for a server on this port.
@@ -149,9 +159,9 @@ impl<S: Store> Shared<S> {
         Arc::clone(&self.common.watches).try_acquire_owned().ok()
     }
 
-    /// The number of a new connection.
-    pub(crate) fn number_connection(&self) -> u32 {
-        self.common.next_connection.fetch_add(1, Ordering::Relaxed)
+    /// The open sessions of the process.
+    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
     }
 
     /// Cached ranges of AUTO_INCREMENT values.
@@ -179,6 +189,8 @@ pub struct Client {
     pub found_rows: bool,
     /// Random bytes that nobody else knows, for RAND(), UUID() and RANDOM_BYTES().
     pub secret: [u8; 20],
+    /// What the session's statements are ended by.
+    pub handle: Arc<Handle>,
 }
 
 /// A prepared statement.
@@ -236,6 +248,10 @@ pub struct Session<S: Store> {
     /// Rows of the last SELECT, for FOUND_ROWS().
     pub(crate) found_rows: u64,
     error_count: u16,
+    /// When the statement began.
+    began: tokio::time::Instant,
+    /// It has killed itself.
+    ends_itself: bool,
 }
 
 impl<S: Store> Session<S> {
@@ -269,6 +285,8 @@ impl<S: Store> Session<S> {
             syntax_mode: Mode::default(),
             found_rows: 0,
             error_count: 0,
+            began: tokio::time::Instant::now(),
+            ends_itself: false,
         }
     }
 
@@ -298,6 +316,7 @@ impl<S: Store> Session<S> {
             return Err(error::unknown_database(name));
         }
         self.database = Some(name.to_owned());
+        self.client.handle.describe(&self.client.user, Some(name));
         self.plans.clear();
         Ok(())
     }
@@ -307,7 +326,23 @@ impl<S: Store> Session<S> {
     /// # Errors
     /// The client's error, or that it is gone.
     pub async fn query<K: Sink>(&mut self, text: &[u8], sink: &mut K) -> Result<Outcome, Failure> {
-        self.run(text, None, &[], sink).await
+        self.begin_statement(Doing::Queries, text);
+        let outcome = self.run(text, None, &[], sink).await;
+        self.client.handle.rest((self.shared.now_micros)());
+        outcome
+    }
+
+    fn begin_statement(&mut self, doing: Doing, text: &[u8]) {
+        self.statement_micros =
+            self.variables.fixed_micros().unwrap_or_else(|| (self.shared.now_micros)());
+        self.statement_count = self.statement_count.wrapping_add(1);
+        self.began = tokio::time::Instant::now();
+        self.client.handle.begin(doing, text, (self.shared.now_micros)());
+    }
+
+    /// True if it has killed itself: its client hears of that, before it goes.
+    pub(crate) fn ends_itself(&self) -> bool {
+        self.ends_itself
     }
 
     /// Prepares a statement.
@@ -355,12 +390,37 @@ impl<S: Store> Session<S> {
         parameters: &[Value],
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
+        if let Some(statement) = self.statements.get(&id) {
+            let text = Arc::clone(&statement.text);
+            self.begin_statement(Doing::Executes, &text);
+        }
+        let outcome = self.execute_known(id, parameters, sink).await;
+        self.client.handle.rest((self.shared.now_micros)());
+        outcome
+    }
+
+    async fn execute_known<K: Sink>(
+        &mut self,
+        id: u32,
+        parameters: &[Value],
+        sink: &mut K,
+    ) -> Result<Outcome, Failure> {
         let Some(statement) = self.statements.get(&id) else {
             let text = format!("Unknown prepared statement handler ({id}) given to EXECUTE");
             return Err(error::make(1243, "HY000", &text).into());
         };
         let text = Arc::clone(&statement.text);
         self.run(&text, Some(id), parameters, sink).await
+    }
+
+    /// True if a prepared statement is a query whose rows a cursor may keep.
+    pub fn is_query(&self, id: u32) -> bool {
+        let plan = self.statements.get(&id).map(|statement| &statement.prepared.plan);
+        match plan {
+            Some(Plan::Select(_)) => true,
+            Some(Plan::Query(query)) => query.into.is_none(),
+            _ => false,
+        }
     }
 
     /// Forgets a prepared statement.
@@ -393,6 +453,7 @@ impl<S: Store> Session<S> {
         let parsed = crate::syntax::parse(text, self.syntax_mode)?;
         let views = Views::of(&catalog, &parsed, database)?;
         let context = self.context(&catalog, database, (text, &parsed), &views);
+        let time_limit_ms = limit::hinted_limit(&context);
         let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
             Some(planned) => planned,
             None if parsed.tree.parameters > 0 => {
@@ -402,7 +463,14 @@ impl<S: Store> Session<S> {
         };
         let reads_constants = reads_years(&plan);
         let catalog_version = catalog.version;
-        Ok(Prepared { plan, externals, parameters, catalog_version, reads_constants })
+        Ok(Prepared {
+            plan,
+            externals,
+            parameters,
+            catalog_version,
+            reads_constants,
+            time_limit_ms,
+        })
     }
 
     /// What this session plans a statement from.
@@ -532,9 +600,6 @@ impl<S: Store> Session<S> {
         parameters: &[Value],
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
-        self.statement_micros =
-            self.variables.fixed_micros().unwrap_or_else(|| (self.shared.now_micros)());
-        self.statement_count = self.statement_count.wrapping_add(1);
         let literals = if id.is_none() { LiteralRows::of(text, self.syntax_mode) } else { None };
         let shape = match (id, &literals) {
             (None, None) => Shape::of(text, self.syntax_mode),
@@ -567,7 +632,7 @@ impl<S: Store> Session<S> {
             };
             let given = literals.map_or(Given::Parameters(parameters), Given::Rows);
             let alone = self.is_alone();
-            let failure = match self.run_prepared(&prepared, given, sink).await {
+            let failure = match self.run_in_time(&prepared, given, sink).await {
                 Ok(outcome) => {
                     self.note(&outcome);
                     return Ok(outcome);
@@ -575,13 +640,16 @@ impl<S: Store> Session<S> {
                 Err(failure) => failure,
             };
             let again = (failure.is_temporary() && alone) || self.may_repeat(&failure);
-            if !again || sink.has_begun() || waited >= RETRY_TOTAL {
+            let is_ended = self.client.handle.why().is_some();
+            if !again || is_ended || sink.has_begun() || waited >= RETRY_TOTAL {
                 return Err(self.fail(failure).await);
             }
             if alone {
                 self.transaction = None;
             }
-            tokio::time::sleep(wait).await;
+            if let Err(ended) = self.client.handle.unless_ended(tokio::time::sleep(wait)).await {
+                return Err(self.fail(ended.into()).await);
+            }
             waited += wait;
             wait = (wait * 2).min(Duration::from_millis(200));
         }
@@ -671,6 +739,7 @@ impl<S: Store> Session<S> {
             }
             Plan::CreateAs(plan) => self.create_as(plan, &externals).await,
             Plan::CreateView(plan) => self.create_view(plan).await,
+            Plan::Kill(whole, id) => self.run_kill(*whole, id, &externals).await,
             Plan::Explain(plan) => {
                 sink.begin(&plan.columns);
                 for row in &plan.rows {
@@ -867,6 +936,7 @@ fn plan_statement(
             let plan = crate::plan::view::plan_create(create, context)?;
             (Plan::CreateView(Box::new(plan)), Vec::new(), 0)
         }
+        Syntax::Kill { what, id } => kill::plan(*what, *id, context, external_types)?,
         Syntax::Set(items) => crate::set::plan(items, context, external_types)?,
         Syntax::Do(values) => crate::set::plan_do(*values, context, external_types)?,
         Syntax::SetTransaction { scope, isolation, access, .. } => {

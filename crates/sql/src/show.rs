@@ -66,7 +66,9 @@ pub(crate) enum Subject {
     Count {
         errors_only: bool,
     },
-    ProcessList,
+    ProcessList {
+        full: bool,
+    },
     Plugins,
     Privileges,
     Grants {
@@ -216,7 +218,7 @@ fn subject(show: &tree::Show, context: &Context<'_>) -> Result<Subject, SqlError
         W::Errors => Subject::Warnings { errors_only: true },
         W::CountWarnings => Subject::Count { errors_only: false },
         W::CountErrors => Subject::Count { errors_only: true },
-        W::Processlist => Subject::ProcessList,
+        W::Processlist => Subject::ProcessList { full },
         W::Plugins => Subject::Plugins,
         W::Privileges => Subject::Privileges,
         W::Grants => grants(show, context.tree())?,
@@ -287,7 +289,10 @@ impl<S: Store> Session<S> {
         show: &Show,
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
-        let rows = self.shown(&show.subject)?;
+        let rows = match show.subject {
+            Subject::ProcessList { full } => self.show_processes(full).await?,
+            _ => self.shown(&show.subject)?,
+        };
         sink.begin(&show.named(&rows.columns));
         let mut context = EvalContext::new(false);
         let (skip, count) = show.limit.unwrap_or((0, usize::MAX));

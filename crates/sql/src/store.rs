@@ -1,9 +1,10 @@
 //! What the SQL layer needs from the cluster. The native client provides it; tests have one in
 //! memory.
 
-use lats_base::TableId;
+use crate::sessions::Handle;
+use lats_base::{NodeId, TableId};
 use lats_catalog::{Builder, Catalog, Change, ChangeError};
-use lats_client::api::{Committed, RowOp, RowResult, Scan, StoreError};
+use lats_client::api::{Committed, RowOp, RowResult, Scan, SessionCall, StoreError};
 use lats_client::batch::ScanBatch;
 use std::{future::Future, ops::Range, sync::Arc};
 
@@ -45,6 +46,18 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// A scan outside any transaction.
     fn scan(&self, scan: Scan) -> Self::Scan;
 
+    /// The nodes that live and serve MySQL clients.
+    fn nodes(&self) -> Vec<NodeId>;
+
+    /// Has a node do something with a session of its own: whether there is such a session, and the list if it was asked
+    /// for.
+    fn sessions(
+        &self,
+        node: NodeId,
+        session: u32,
+        call: SessionCall,
+    ) -> impl Future<Output = Result<(bool, Vec<u8>), StoreError>> + Send;
+
     /// Reserves `count` values of a table's sequence. Never gives a value twice.
     fn reserve_sequence(
         &self,
@@ -66,11 +79,13 @@ pub trait StoreTransaction: Send {
     type Scan: StoreScan;
 
     /// Runs operations, and commits with them if asked. One result per operation. After an error
-    /// none of them is done, and [`Self::is_open`] tells whether the transaction lives on.
+    /// none of them is done, and [`Self::is_open`] tells whether the transaction lives on. What waits when the
+    /// statement of `handle` is to end is refused with [`lats_base::RefCode::Interrupted`].
     fn execute(
         &mut self,
         operations: Vec<RowOp>,
         commit: bool,
+        handle: &Handle,
     ) -> impl Future<Output = Result<Vec<RowResult>, StoreError>> + Send;
 
     /// A scan that sees this transaction's own writes.

@@ -4,12 +4,13 @@
 use crate::connection::statements::Statements;
 use crate::plan::Columns;
 use crate::session::{Client, Outcome, Session, Shared, Sink};
+use crate::sessions::Handle;
 use crate::store::{Store, StoreScan, StoreTransaction};
-use lats_base::{IndexId, RefCode, TableId};
+use lats_base::{IndexId, NodeId, RefCode, TableId};
 use lats_catalog::{Builder, Catalog, Change, ChangeError, IndexDef, TableDef, unique};
 use lats_client::api::{
     Committed, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, RowOutcome, RowResult, Scan,
-    StoreError,
+    SessionCall, StoreError,
 };
 use lats_client::batch::{ScanBatch, ScanRow};
 use lats_values::{Program, SqlError, Value};
@@ -293,7 +294,9 @@ impl StoreTransaction for MemoryTransaction {
         &mut self,
         operations: Vec<RowOp>,
         commit: bool,
+        handle: &Handle,
     ) -> Result<Vec<RowResult>, StoreError> {
+        handle.check()?;
         assert!(operations.len() <= lats_base::limits::OPERATIONS_PER_REQUEST_MAX);
         if self.over {
             return Err(RefCode::TransactionAborted.into());
@@ -414,6 +417,20 @@ impl Store for Memory {
     async fn all_durable(&self) -> Result<(), StoreError> {
         self.inner().log.push("all to disk".to_owned());
         Ok(())
+    }
+
+    fn nodes(&self) -> Vec<NodeId> {
+        vec![NodeId::new(9)]
+    }
+
+    async fn sessions(
+        &self,
+        node: NodeId,
+        session: u32,
+        call: SessionCall,
+    ) -> Result<(bool, Vec<u8>), StoreError> {
+        self.inner().log.push(format!("node {node}: session {session} {call:?}"));
+        Ok((session & 1 == 1, Vec::new()))
     }
 
     fn builder(&self) -> Builder {
@@ -567,13 +584,9 @@ impl Desk {
 }
 
 pub fn client() -> Client {
-    Client {
-        connection_id: 7,
-        user: "root".into(),
-        host: "localhost".into(),
-        found_rows: false,
-        secret: [7; 20],
-    }
+    let (user, host) = ("root".into(), "localhost".into());
+    let handle = Arc::default();
+    Client { connection_id: 7, user, host, found_rows: false, secret: [7; 20], handle }
 }
 
 fn shown(result: Result<Outcome, SqlError>, kept: &Kept) -> String {

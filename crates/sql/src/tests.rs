@@ -4,6 +4,7 @@ mod changes;
 mod clients;
 mod connection;
 mod dml;
+mod ends;
 mod functions;
 mod modes;
 mod named;

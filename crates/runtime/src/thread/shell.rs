@@ -13,7 +13,9 @@ use lats_catalog::View;
 use lats_signals::{
     BlockRef, Body, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
-    control::{CloseLinkOrd, FiguresConf, FiguresReq, LinkDownRep, StopOrd},
+    control::{
+        CloseLinkOrd, FiguresConf, FiguresReq, LinkDownRep, SessionsConf, SessionsReq, StopOrd,
+    },
 };
 use rustix::event::epoll;
 use std::{
@@ -118,6 +120,9 @@ impl Thread {
         if signal.number() == Some(SignalNumber::FiguresReq) {
             return self.on_figures_req(signal);
         }
+        if signal.number() == Some(SignalNumber::SessionsReq) {
+            return self.on_sessions_req(signal);
+        }
         let Some(shell) = &mut self.shell else { return };
         match signal.number() {
             Some(SignalNumber::CloseLinkOrd) => {
@@ -146,13 +151,25 @@ impl Thread {
     /// Any thread can answer.
     fn on_figures_req(&mut self, signal: &Signal<'_>) {
         let figures = figures::read(&self.place.board, clock::now());
-        let sender = BlockRef::shell(self.place.node);
-        let route = Route { sender, receiver: signal.sender(), incarnation: self.place.life };
         let body = FiguresConf { request: signal.body::<FiguresReq>().request };
+        self.answer_client(signal, &body, &lats_catalog::encode(&figures));
+    }
+
+    /// Any thread can do this.
+    fn on_sessions_req(&mut self, signal: &Signal<'_>) {
+        let SessionsReq { request, session, what } = signal.body::<SessionsReq>();
+        let (found, list) = (self.place.sessions)(session, what);
+        let body = SessionsConf { request, found: u32::from(found), reserved: 0 };
+        self.answer_client(signal, &body, &list);
+    }
+
+    fn answer_client<B: Body>(&mut self, asked: &Signal<'_>, body: &B, payload: &[u8]) {
+        let sender = BlockRef::shell(self.place.node);
+        let route = Route { sender, receiver: asked.sender(), incarnation: self.place.life };
         let mut answer = SignalBuffer::new();
-        answer.push(route, &body, &[&lats_catalog::encode(&figures)]);
+        answer.push(route, body, &[payload]);
         if let Some(answer) = answer.pop() {
-            self.send_to_client(signal.sender().instance, &answer);
+            self.send_to_client(asked.sender().instance, &answer);
         }
     }
 

@@ -65,9 +65,12 @@ where
                 let status = self.status();
                 self.wire.writer.eof(status, 0);
             }
-            Command::ProcessKill(_) => self.err(&error::not_supported("KILL")),
-            Command::StmtFetch { .. } => {
-                self.err(&error::make(1421, "HY000", "The statement has no open cursor."));
+            Command::ProcessKill(id) => match self.session.kill(u64::from(id), true).await {
+                Ok(_) => self.ok(),
+                Err(failure) => self.err(&failure.into_sql()),
+            },
+            Command::StmtFetch { statement_id, rows } => {
+                return self.fetch(statement_id, rows).await;
             }
             Command::Quit | Command::Unknown(_) => {
                 self.err(&error::make(1047, "08S01", "Unknown command"));
@@ -107,20 +110,26 @@ where
     /// Runs a statement and writes its answer; false if it failed.
     async fn statement(&mut self, request: Request<'_>, more: bool) -> io::Result<bool> {
         let status = self.status().with(StatusFlags::MORE_RESULTS, more);
+        let handle = Arc::clone(&self.client.handle);
         let mut sink = WireSink {
-            io: &mut self.wire.io,
+            io: &mut self.wire.output,
             writer: &mut self.wire.writer,
             binary: matches!(request, Request::Prepared(..)),
             status,
             types: Vec::new(),
             begun: false,
+            handle: &handle,
         };
-        let result = match &request {
-            Request::Text(text) => self.session.query(text, &mut sink).await,
-            Request::Prepared(id, parameters) => {
-                self.session.execute(*id, parameters, &mut sink).await
+        let session = &mut self.session;
+        let run = async {
+            match &request {
+                Request::Text(text) => session.query(text, &mut sink).await,
+                Request::Prepared(id, parameters) => {
+                    session.execute(*id, parameters, &mut sink).await
+                }
             }
         };
+        let result = self.wire.input.with_end_watched(&handle, run).await;
         let status = self.status().with(StatusFlags::MORE_RESULTS, more);
         let warnings = self.session.new_warning_count();
         match result {
@@ -146,7 +155,7 @@ where
             Err(error) => self.err(&error),
             Ok(info) => {
                 let parameters = StatementParameters::new(info.parameters, Collation::default());
-                self.statements.insert(info.id, Bound { parameters, failure: None });
+                self.statements.insert(info.id, Bound { parameters, failure: None, cursor: None });
                 let columns = column_infos(&info.columns);
                 let status = self.status();
                 self.wire.writer.prepare_ok(info.id, info.parameters, &columns, status, 0);
@@ -160,6 +169,7 @@ where
             self.err(&unknown_statement(id));
             return Ok(());
         };
+        bound.cursor = None;
         let values = match bound.failure.take() {
             None => bound.parameters.bind(request.bindings),
             Some(failure) => {
@@ -168,7 +178,9 @@ where
             }
         };
         match values {
-            // A client that asks for a cursor takes all rows at once as well.
+            Ok(values) if request.cursor.any() && self.session.is_query(id) => {
+                self.open_cursor(id, &values).await
+            }
             Ok(values) => self.statement(Request::Prepared(id, values), false).await.map(drop),
             Err(error) => {
                 self.wire.writer.wire_err(&error);
@@ -191,6 +203,7 @@ where
             Some(bound) => {
                 bound.parameters.reset();
                 bound.failure = None;
+                bound.cursor = None;
                 self.ok();
             }
         }
@@ -199,6 +212,7 @@ where
     fn fresh_session(&mut self, database: Option<&str>) {
         self.session = Session::new(Arc::clone(&self.shared), self.client.clone());
         self.statements.clear();
+        self.client.handle.describe(&self.client.user, None);
         match database.map(|name| self.session.use_database(name)) {
             Some(Err(error)) => self.err(&error),
             _ => self.ok(),
@@ -220,7 +234,7 @@ where
         while outcome == AuthOutcome::Continue {
             let expected = self.wire.writer.next_sequence();
             self.wire.send().await?;
-            self.wire.decoder.expect_sequence(expected);
+            self.wire.input.decoder.expect_sequence(expected);
             let Some(packet) = self.wire.receive().await? else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };

@@ -3,13 +3,14 @@
 use crate::error;
 use crate::plan::{ColumnMeta, Columns};
 use crate::session::Sink;
+use crate::sessions::{Handle, Why};
 use lats_mysql_wire::{ColumnFlags, ColumnInfo, PacketWriter, StatusFlags};
 use lats_values::{ColumnType, SqlError, Value};
 use std::io;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// Gathered bytes are sent from here on.
-const SEND_BYTES: usize = 64 << 10;
+pub(super) const SEND_BYTES: usize = 64 << 10;
 
 /// Writes rows as packets.
 pub(super) struct WireSink<'a, T> {
@@ -20,6 +21,7 @@ pub(super) struct WireSink<'a, T> {
     pub(super) status: StatusFlags,
     pub(super) types: Vec<ColumnType>,
     pub(super) begun: bool,
+    pub(super) handle: &'a Handle,
 }
 
 /// How a column looks on the wire.
@@ -66,11 +68,29 @@ impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
     }
 
     async fn flush(&mut self) -> io::Result<()> {
-        if self.writer.bytes().len() >= SEND_BYTES {
-            self.io.write_all(self.writer.bytes()).await?;
-            self.writer.clear();
+        if self.writer.bytes().len() < SEND_BYTES {
+            return Ok(());
         }
-        Ok(())
+        // What was not sent goes before whatever comes next: no packet is cut.
+        let mut sent = 0;
+        let mut result = Ok(());
+        while let Some(rest) = self.writer.bytes().get(sent..).filter(|rest| !rest.is_empty()) {
+            let written = tokio::select! {
+                biased;
+                written = self.io.write(rest) => written,
+                () = self.handle.ended(Why::Query) => Err(io::ErrorKind::Interrupted.into()),
+            };
+            match written {
+                Ok(0) => result = Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => sent += bytes,
+                Err(error) => result = Err(error),
+            }
+            if result.is_err() {
+                break;
+            }
+        }
+        self.writer.sent(sent);
+        result
     }
 
     fn has_begun(&self) -> bool {

@@ -3,6 +3,7 @@
 
 use crate::error::{self, Failure, change_error};
 use crate::exec::duplicate;
+use crate::sessions::Handle;
 use crate::store::{Store, StoreScan, StoreTransaction};
 use crate::table::{Table, find};
 use lats_base::{IndexId, RefCode, TableId};
@@ -10,6 +11,7 @@ use lats_catalog::{Builder, Change, ChangeErrorKind, TableDef};
 use lats_client::api::{
     AsOf, KeyRange, LockMode, PRIMARY_INDEX, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
 };
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -31,6 +33,7 @@ pub(super) async fn build<S: Store>(
     store: S,
     (database, table, name): (String, String, String),
     builder: Builder,
+    handle: Arc<Handle>,
 ) -> Result<(), Failure> {
     let catalog = store.catalog();
     let def = find(&catalog, &database, &table)?;
@@ -38,7 +41,8 @@ pub(super) async fn build<S: Store>(
     let (index, entries) =
         unfinished(def, &name, builder).ok_or_else(|| error::dropped_index(&name))?;
     let table = def.id;
-    let filled = Build { store: store.clone(), table, index, done: Vec::new() }.fill().await;
+    let filled =
+        Build { store: store.clone(), table, index, handle, done: Vec::new() }.fill().await;
     let last = match &filled {
         Ok(()) => Change::IndexReady { table, entries },
         Err(_) => Change::DropBuild { table, entries },
@@ -115,6 +119,8 @@ struct Build<S> {
     store: S,
     table: TableId,
     index: IndexId,
+    /// What the statement is ended by.
+    handle: Arc<Handle>,
     /// The primary key up to which all rows are entered. (Rows that come later enter themselves.)
     done: Vec<u8>,
 }
@@ -137,7 +143,7 @@ impl<S: Store> Build<S> {
                     if tries > TRIES {
                         return Err(error.into());
                     }
-                    tokio::time::sleep(PAUSE).await;
+                    self.handle.unless_ended(tokio::time::sleep(PAUSE)).await?;
                 }
                 ended => return ended,
             }
@@ -159,7 +165,7 @@ impl<S: Store> Build<S> {
             pending: true,
             as_of: AsOf::Newest,
         });
-        while let Some(rows) = running.next().await? {
+        while let Some(rows) = self.handle.unless_ended(running.next()).await?? {
             let keys: Vec<Vec<u8>> = rows.iter().map(|row| row.primary_key.to_vec()).collect();
             for part in keys.chunks(ROWS_MAX) {
                 self.enter(table, part).await?;
@@ -173,7 +179,8 @@ impl<S: Store> Build<S> {
         let operation =
             |key: &Vec<u8>| crate::exec::operation(table, RowOpKind::Reindex, key.clone());
         let mut transaction = self.store.begin();
-        let results = transaction.execute(keys.iter().map(operation).collect(), true).await?;
+        let operations = keys.iter().map(operation).collect();
+        let results = transaction.execute(operations, true, &self.handle).await?;
         let taken = results.iter().zip(keys).find(|(r, _)| r.outcome == RowOutcome::Duplicate);
         match taken {
             Some((result, _)) if result.holder().is_some_and(|(index, _)| index != self.index) => {

@@ -10,6 +10,7 @@ use lats_catalog::Change;
 use lats_mysql_syntax::Tree;
 use lats_mysql_syntax::tree::{AlterAction, CreateIndex, KeyKind, TableName, Text};
 use lats_values::SqlError;
+use std::sync::Arc;
 
 impl<S: Store> Session<S> {
     pub(super) async fn create_index(
@@ -48,8 +49,10 @@ impl<S: Store> Session<S> {
             Err(other) => return Err(other),
             Ok(_) => {}
         }
-        // It goes on, and cleans up, also when this session ends.
-        let building = tokio::spawn(build::build(self.shared.store.clone(), place, builder));
+        // It cleans up also when this session is no more.
+        let handle = Arc::clone(&self.client.handle);
+        let build = build::build(self.shared.store.clone(), place, builder, handle);
+        let building = tokio::spawn(build);
         building.await.map_err(|_| error::internal("the building of the index has ended"))??;
         Ok(no_records(Done::nothing()))
     }

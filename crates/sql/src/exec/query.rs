@@ -11,6 +11,7 @@ use crate::store::Store;
 use fetch::Fetcher;
 use lats_engine::run::{Machine, Poll, Run};
 use lats_values::{EvalContext, SqlError, Value};
+use std::sync::Arc;
 
 impl<S: Store> Session<S> {
     /// Runs a query, and sends its rows to the client or to variables.
@@ -78,11 +79,13 @@ impl<S: Store> Session<S> {
             Value::UInt(steps) => steps,
             _ => 1_000,
         };
+        let handle = Arc::clone(&self.client.handle);
         let mut run = Run::new(externals, EvalContext::new(plan.strict), memory, steps);
         let mut machine = Machine::new(&plan.plan);
         let mut fetcher = Fetcher::<S>::new(plan, externals);
         let mut count = 0;
         while left > 0 {
+            handle.check()?;
             match machine.step(&mut run)? {
                 Poll::Done => break,
                 Poll::Yield => tokio::task::yield_now().await,

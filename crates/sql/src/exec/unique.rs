@@ -103,7 +103,8 @@ impl<S: Store> Session<S> {
                 return Ok(lookup.found());
             }
             if let Some(pause) = lookup.pause() {
-                tokio::time::sleep(Duration::from_nanos(pause.as_nanos())).await;
+                let pause = tokio::time::sleep(Duration::from_nanos(pause.as_nanos()));
+                self.client.handle.unless_ended(pause).await?;
             }
             let results = self.read_rows(reads).await?;
             lookup.take(results)?;

@@ -94,7 +94,6 @@ fn refused(statement: &Statement) -> Option<String> {
         },
         S::Help(_) => "HELP",
         S::Call { .. } => "CALL",
-        S::Kill { .. } => "KILL",
         S::Flush { .. } => "FLUSH",
         S::ResetPersist { .. } => "RESET PERSIST",
         S::TableAdmin(admin) => return Some(format!("{} TABLE", admin.verb.name())),

@@ -53,7 +53,7 @@ impl<S: Store> Session<S> {
             return Err(error::make(1210, "HY000", text).into());
         }
         // A statement that executes another one is refused when it is prepared: this goes one level down only.
-        Box::pin(self.execute(id, &parameters, sink)).await
+        Box::pin(self.execute_known(id, &parameters, sink)).await
     }
 
     pub(super) fn deallocate(&mut self, tree: &Tree, statement: Text) -> Result<(), SqlError> {

@@ -2,9 +2,12 @@
 
 use super::Session;
 use crate::error::{self, Failure, store_error};
+use crate::sessions::Handle;
 use crate::store::{Store, StoreTransaction};
+use lats_base::RefCode;
 use lats_client::api::{LockWait, RowOp, RowResult, Scan, StoreError};
 use lats_values::SqlError;
+use std::sync::Arc;
 
 /// A savepoint that the client named.
 pub(super) struct Savepoint {
@@ -87,11 +90,13 @@ impl<S: Store> Session<S> {
         last: bool,
     ) -> Result<Vec<RowResult>, Failure> {
         self.limit_waits(&mut operations);
+        let handle = Arc::clone(&self.client.handle);
+        handle.check()?;
         let commit = last && !self.in_transaction();
         if commit && self.variables.wants_disk() {
             self.open().commit_to_disk();
         }
-        let results = self.open().execute(operations, commit).await;
+        let results = self.open().execute(operations, commit, &handle).await;
         if commit {
             // Committed, or rolled back by the error.
             self.transaction = None;
@@ -129,28 +134,36 @@ impl<S: Store> Session<S> {
         &mut self,
         operations: Vec<RowOp>,
     ) -> Result<Vec<RowResult>, Failure> {
+        let handle = Arc::clone(&self.client.handle);
         if let Some(transaction) = &mut self.transaction
             && transaction.is_started()
         {
-            return Ok(transaction.execute(operations, false).await?);
+            handle.check()?;
+            return Ok(transaction.execute(operations, false, &handle).await?);
         }
-        Ok(self.shared.store.read(operations).await?)
+        Ok(handle.unless_ended(self.shared.store.read(operations)).await??)
     }
 
     /// Starts a scan where [`Session::read_rows`] would read.
     pub(crate) fn start_scan(&mut self, scan: Scan) -> Running<S> {
+        let handle = Arc::clone(&self.client.handle);
         if let Some(transaction) = &mut self.transaction
             && transaction.is_started()
         {
-            return Running::Own(transaction.scan(scan));
+            return Running { scan: RunningScan::Own(transaction.scan(scan)), handle };
         }
-        Running::Free(self.shared.store.scan(scan))
+        Running { scan: RunningScan::Free(self.shared.store.scan(scan)), handle }
     }
 
     /// Settles what a failed statement leaves behind, and gives the client's error.
     pub(super) async fn fail(&mut self, failure: Failure) -> Failure {
         self.row_count = -1;
         let failure = match failure {
+            // SESSION-4: the statement has been taken back, and its transaction lives on.
+            Failure::Store(error) if error.code == RefCode::Interrupted => {
+                self.lost(&error);
+                Failure::Sql(self.client.handle.error())
+            }
             Failure::Store(error) => Failure::Sql(self.lost(&error)),
             other => other,
         };
@@ -282,11 +295,17 @@ impl<S: Store> Session<S> {
 }
 
 /// A scan in a transaction or outside.
-pub(crate) enum Running<S: Store> {
+enum RunningScan<S: Store> {
     /// Within the session's transaction.
     Own(<S::Transaction as StoreTransaction>::Scan),
     /// Outside any.
     Free(S::Scan),
+}
+
+/// A scan of a statement.
+pub(crate) struct Running<S: Store> {
+    scan: RunningScan<S>,
+    handle: Arc<Handle>,
 }
 
 impl<S: Store> Running<S> {
@@ -295,9 +314,9 @@ impl<S: Store> Running<S> {
         &mut self,
     ) -> Result<Option<lats_client::batch::ScanBatch>, StoreError> {
         use crate::store::StoreScan;
-        match self {
-            Self::Own(scan) => scan.next().await,
-            Self::Free(scan) => scan.next().await,
+        match &mut self.scan {
+            RunningScan::Own(scan) => self.handle.unless_ended(scan.next()).await?,
+            RunningScan::Free(scan) => self.handle.unless_ended(scan.next()).await?,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Rows, Subject, number_type, text_type};
 use crate::error::{self, Failure};
 use crate::session::Session;
+use crate::sessions::{Doing, Listed};
 use crate::store::Store;
 use crate::variables::Variables;
 use lats_values::{Collation, ColumnType, Value};
@@ -133,7 +134,9 @@ fn names(subject: &Subject) -> &'static [&'static str] {
         Subject::Warnings { .. } => &["Level", "#Code", "Message"],
         Subject::Count { errors_only: false } => &["#@@session.warning_count"],
         Subject::Count { errors_only: true } => &["#@@session.error_count"],
-        Subject::ProcessList => &["#Id", "User", "Host", "db", "Command", "#Time", "State", "Info"],
+        Subject::ProcessList { .. } => {
+            &["#Id", "User", "Host", "db", "Command", "#Time", "State", "Info"]
+        }
         Subject::Plugins => &["Name", "Status", "Type", "Library", "License"],
         Subject::Privileges => &["Privilege", "Context", "Comment"],
         Subject::Grants { .. } => &["Grants"],
@@ -165,7 +168,6 @@ impl<S: Store> Session<S> {
                 let count = self.show_warnings(*errors_only).len();
                 vec![vec![Value::UInt(u64::try_from(count).unwrap_or(u64::MAX))]]
             }
-            Subject::ProcessList => self.show_processes(),
             Subject::Grants { user } => self.show_grants(user.as_ref())?,
             Subject::Plugins | Subject::Privileges => Vec::new(),
             other => self.show_catalog(other)?,
@@ -215,20 +217,37 @@ impl<S: Store> Session<S> {
         Ok(vec![texts(&[&format!("GRANT ALL PRIVILEGES ON *.* TO `{own}`@`{host}`")])])
     }
 
-    fn show_processes(&self) -> Vec<Vec<Value>> {
-        let database = self.database.as_deref().map_or(Value::Null, Value::text);
-        vec![vec![
-            Value::UInt(u64::from(self.client.connection_id)),
-            Value::text(&self.client.user),
-            Value::text(&self.client.host),
-            database,
-            Value::text("Query"),
-            Value::UInt(0),
-            Value::text("executing"),
-            Value::text("SHOW PROCESSLIST"),
-        ]]
+    /// The sessions of all nodes.
+    pub(super) async fn show_processes(&mut self, full: bool) -> Result<Rows, Failure> {
+        let text = |text: &Option<String>| text.as_deref().map_or(Value::Null, Value::text);
+        let shown = |statement: String| match full {
+            true => statement,
+            false => statement.chars().take(SHOWN_CHARS).collect(),
+        };
+        let row = |listed: Listed| {
+            vec![
+                Value::UInt(u64::from(listed.id)),
+                Value::text(&listed.user),
+                Value::text(&listed.host),
+                text(&listed.database),
+                Value::text(match listed.doing {
+                    Doing::Rests => "Sleep",
+                    Doing::Queries => "Query",
+                    Doing::Executes => "Execute",
+                }),
+                Value::UInt(listed.seconds),
+                Value::text(if listed.doing == Doing::Rests { "" } else { "executing" }),
+                text(&listed.statement.map(shown)),
+            ]
+        };
+        let subject = Subject::ProcessList { full };
+        let rows = self.all_sessions().await?.into_iter().map(row).collect();
+        Ok(Rows { columns: columns(&subject), rows })
     }
 }
+
+/// Characters of a statement that SHOW PROCESSLIST shows without FULL, as in MySQL.
+const SHOWN_CHARS: usize = 100;
 
 fn status() -> Vec<Vec<Value>> {
     ["Compression", "Ssl_cipher", "Ssl_version"]

@@ -140,3 +140,110 @@ async fn strangers() {
     assert_eq!(line.packet().await.unwrap()[0], 0xFF);
     assert!(line.packet().await.is_none());
 }
+
+const CURSOR_EXISTS: u8 = 0x40;
+const LAST_ROW_SENT: u8 = 0x80;
+
+impl Line {
+    /// Prepares a statement that counts to 5; its number.
+    async fn prepare_five(&mut self) -> u32 {
+        let text = b"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT i FROM n";
+        let prepared = self.command(22, text).await;
+        assert_eq!(prepared[0], 0, "{prepared:?}");
+        // The one column.
+        self.packet().await.expect("a column");
+        self.packet().await.expect("an end");
+        u32::from_le_bytes(prepared[1..5].try_into().unwrap())
+    }
+
+    /// Opens a cursor; the status that is told.
+    async fn open_cursor(&mut self, id: u32) -> u8 {
+        let body = [&id.to_le_bytes()[..], &[1, 1, 0, 0, 0]].concat();
+        assert_eq!(self.command(23, &body).await, [1]);
+        self.packet().await.expect("a column");
+        let end = self.packet().await.expect("an end");
+        assert_eq!(end[0], 0xFE);
+        end[3]
+    }
+
+    /// Fetches some rows: the last byte of each, which tells them here, and the status.
+    async fn fetch(&mut self, id: u32, count: u32) -> (Vec<u8>, u8) {
+        self.send(0, &[&[28], &id.to_le_bytes()[..], &count.to_le_bytes()].concat()).await;
+        let mut rows = Vec::new();
+        loop {
+            let packet = self.packet().await.expect("a packet");
+            match packet[0] {
+                0 => rows.push(packet[2]),
+                0xFE => return (rows, packet[3]),
+                _ => panic!("{}", String::from_utf8_lossy(&packet)),
+            }
+        }
+    }
+
+    async fn fetch_error(&mut self, id: u32) -> u16 {
+        let body = [id.to_le_bytes(), 1_u32.to_le_bytes()].concat();
+        let err = self.command(28, &body).await;
+        assert_eq!(err[0], 0xFF, "{err:?}");
+        u16::from_le_bytes([err[1], err[2]])
+    }
+}
+
+#[tokio::test]
+async fn cursors_keep_rows_until_they_are_fetched() {
+    let (mut line, _) = Line::open("root", "test").await;
+    let id = line.prepare_five().await;
+    assert_eq!(line.fetch_error(id).await, 1421);
+    assert_eq!(line.fetch_error(id + 7).await, 1243);
+    assert_eq!(line.open_cursor(id).await & CURSOR_EXISTS, CURSOR_EXISTS);
+    let (rows, status) = line.fetch(id, 2).await;
+    assert_eq!((rows, status & (CURSOR_EXISTS | LAST_ROW_SENT)), (vec![1, 2], CURSOR_EXISTS));
+    // Another statement in between.
+    assert_eq!(line.command(3, b"SELECT 9").await, [1]);
+    line.rows().await;
+    let (rows, status) = line.fetch(id, 3).await;
+    assert_eq!((rows, status & (CURSOR_EXISTS | LAST_ROW_SENT)), (vec![3, 4, 5], CURSOR_EXISTS));
+    let (rows, status) = line.fetch(id, 3).await;
+    assert_eq!((rows, status & (CURSOR_EXISTS | LAST_ROW_SENT)), (vec![], LAST_ROW_SENT));
+    assert_eq!(line.fetch_error(id).await, 1421);
+}
+
+#[tokio::test]
+async fn cursors_end_with_a_reset_or_the_next_execution() {
+    let (mut line, _) = Line::open("root", "test").await;
+    let (one, other) = (line.prepare_five().await, line.prepare_five().await);
+    line.open_cursor(one).await;
+    line.open_cursor(other).await;
+    assert_eq!(line.fetch(one, 4).await.0, [1, 2, 3, 4]);
+    // Executed again: from the beginning.
+    line.open_cursor(one).await;
+    assert_eq!(line.fetch(one, 4).await.0, [1, 2, 3, 4]);
+    let reset = line.command(26, &one.to_le_bytes()).await;
+    assert_eq!(reset[0], 0);
+    assert_eq!(line.fetch_error(one).await, 1421);
+    assert_eq!(line.fetch(other, 9).await.0, [1, 2, 3, 4, 5]);
+    // What is no query has no cursor, whatever the client asks for.
+    let prepared = line.command(22, b"SET @a = 1").await;
+    let body = [&prepared[1..5], &[1, 1, 0, 0, 0]].concat();
+    assert_eq!(line.command(23, &body).await[0], 0);
+    // An error of the statement is its answer.
+    let prepared = line.command(22, b"SELECT (SELECT 1 UNION ALL SELECT 2)").await;
+    line.packet().await;
+    line.packet().await;
+    let body = [&prepared[1..5], &[1, 1, 0, 0, 0]].concat();
+    let err = line.command(23, &body).await;
+    assert_eq!(&err[..3], [0xFF, 0xDA, 0x04]);
+}
+
+#[tokio::test]
+async fn cursors_have_a_limit_of_memory() {
+    let (mut line, _) = Line::open("root", "test").await;
+    let text = b"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) \
+                 SELECT REPEAT('x', 100000) FROM n a, n b";
+    let prepared = line.command(22, text).await;
+    line.packet().await;
+    line.packet().await;
+    let body = [&prepared[1..5], &[1, 1, 0, 0, 0]].concat();
+    let err = line.command(23, &body).await;
+    assert_eq!(err[0], 0xFF);
+    assert_eq!(u16::from_le_bytes([err[1], err[2]]), 1038);
+}

@@ -18,7 +18,6 @@ fn not_supported_yet() {
         "CREATE TEMPORARY TABLE u (id INT PRIMARY KEY)",
         "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.k = 1",
         "ALTER TABLE t ADD COLUMN c INT",
-        "KILL 1",
         "CALL p()",
         "LOCK TABLES t READ",
         "SELECT * FROM information_schema.tables",

@@ -65,6 +65,7 @@ pub(super) fn rows(plan: &Plan) -> Result<ExplainPlan, SqlError> {
         | Plan::SetQuery(_)
         | Plan::Explain(_)
         | Plan::CreateView(_)
+        | Plan::Kill(..)
         | Plan::Other(_) => {
             return Err(not_shown());
         }

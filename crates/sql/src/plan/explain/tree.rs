@@ -44,6 +44,7 @@ pub(super) fn tree(plan: &Plan) -> Result<String, SqlError> {
         | Plan::SetQuery(_)
         | Plan::Explain(_)
         | Plan::CreateView(_)
+        | Plan::Kill(..)
         | Plan::Other(_) => {
             return Err(not_shown());
         }

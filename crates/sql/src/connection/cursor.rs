@@ -1,0 +1,126 @@
+//! Cursors: results of prepared statements that wait here until the client fetches them.
+//!
+//! The rows are those of the moment when the statement ran, as in MySQL; so they are kept, and count as the memory of a statement.
+
+use super::sink::column_infos;
+use super::{Connection, Cursor};
+use crate::error::{self, Failure};
+use crate::plan::Columns;
+use crate::session::{Outcome, STATEMENT_BYTES_MAX, Sink};
+use crate::store::Store;
+use lats_mysql_wire::StatusFlags;
+use lats_mysql_wire::writer::binary_row_payload;
+use lats_values::{ColumnType, SqlError, Value};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Memory that a row takes beside its bytes.
+const ROW_OVERHEAD: usize = 32;
+
+/// Keeps rows as they will be sent.
+#[derive(Default)]
+struct CursorSink {
+    columns: Option<Columns>,
+    types: Vec<ColumnType>,
+    rows: VecDeque<Box<[u8]>>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Sink for CursorSink {
+    fn begin(&mut self, columns: &Columns) {
+        self.types = columns.iter().map(|column| column.column_type.clone()).collect();
+        self.columns = Some(Arc::clone(columns));
+    }
+
+    fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
+        let row = binary_row_payload(values, &self.types)
+            .map_err(|error| error::make(error.errno(), "HY000", &error.to_string()))?;
+        self.bytes += row.len() + ROW_OVERHEAD;
+        if self.bytes > self.bytes_max {
+            return Err(error::out_of_statement_memory());
+        }
+        self.rows.push_back(row.into_boxed_slice());
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    // The client has seen nothing: the statement may run again.
+    fn has_begun(&self) -> bool {
+        !self.rows.is_empty()
+    }
+}
+
+impl<S, T> Connection<S, T>
+where
+    S: Store,
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    /// Runs a prepared query, and keeps its rows.
+    pub(super) async fn open_cursor(&mut self, id: u32, values: &[Value]) -> io::Result<()> {
+        let held: usize =
+            self.statements.values().filter_map(|s| s.cursor.as_ref()).map(|c| c.bytes).sum();
+        let bytes_max = STATEMENT_BYTES_MAX.saturating_sub(held);
+        let mut sink = CursorSink { bytes_max, ..CursorSink::default() };
+        let handle = Arc::clone(&self.client.handle);
+        let (wire, session) = (&mut self.wire, &mut self.session);
+        let run = session.execute(id, values, &mut sink);
+        let result = wire.input.with_end_watched(&handle, run).await;
+        match result {
+            Err(Failure::Gone(error)) => return Err(error),
+            Err(failure) => self.err(&failure.into_sql()),
+            Ok(Outcome::Done(_)) => self.ok(),
+            Ok(Outcome::Rows) => {
+                let columns = column_infos(&sink.columns.unwrap_or_default());
+                let (status, warnings) = (self.status(), self.session.new_warning_count());
+                self.wire.writer.cursor_opened(&columns, status, warnings);
+                if let Some(bound) = self.statements.get_mut(&id) {
+                    bound.cursor = Some(Cursor { rows: sink.rows, bytes: sink.bytes });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// COM_STMT_FETCH.
+    pub(super) async fn fetch(&mut self, id: u32, count: u32) -> io::Result<()> {
+        let Some(bound) = self.statements.get_mut(&id) else {
+            let text =
+                format!("Unknown prepared statement handler ({id}) given to mysqld_stmt_fetch");
+            self.err(&error::make(1243, "HY000", &text));
+            return Ok(());
+        };
+        let Some(mut cursor) = bound.cursor.take() else {
+            let text = format!("The statement ({id}) has no open cursor.");
+            self.err(&error::make(1421, "HY000", &text));
+            return Ok(());
+        };
+        let mut left = count;
+        while left > 0
+            && let Some(row) = cursor.rows.pop_front()
+        {
+            left -= 1;
+            cursor.bytes = cursor.bytes.saturating_sub(row.len() + ROW_OVERHEAD);
+            self.wire.writer.raw(&row);
+            if self.wire.writer.bytes().len() >= super::sink::SEND_BYTES {
+                self.wire.send().await?;
+            }
+        }
+        // As in MySQL: the end is told to who asks for more than there is.
+        let is_through = left > 0;
+        let status = match is_through {
+            true => self.status() | StatusFlags::LAST_ROW_SENT,
+            false => self.status() | StatusFlags::CURSOR_EXISTS,
+        };
+        if !is_through && let Some(bound) = self.statements.get_mut(&id) {
+            bound.cursor = Some(cursor);
+        }
+        self.wire.writer.result_end(status, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! A client's socket with its codec. What comes in and what goes out are apart, so that a statement's rows can be sent while
+//! somebody looks whether the client is still there.
+
+use super::{Options, account};
+use crate::sessions::{Handle, Why};
+use lats_mysql_wire::{
+    HandshakeResponse, Login, LoginOutcome, Nonce, Packet, PacketDecoder, PacketWriter, WireError,
+};
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 16 << 10;
+/// Bytes that may come in while a statement runs; the end of a client that sends more is seen later.
+const AHEAD_BYTES_MAX: usize = 64 << 10;
+
+/// The socket with its codec.
+pub(super) struct Wire<T> {
+    pub(super) input: Input<T>,
+    pub(super) output: WriteHalf<T>,
+    pub(super) writer: PacketWriter,
+    pub(super) handle: Arc<Handle>,
+}
+
+/// What comes in.
+pub(super) struct Input<T> {
+    io: ReadHalf<T>,
+    pub(super) decoder: PacketDecoder,
+    buffer: Box<[u8]>,
+}
+
+impl<T: AsyncRead> Input<T> {
+    /// Reads some bytes; false at the end.
+    async fn read(&mut self) -> io::Result<bool> {
+        let count = self.io.read(&mut self.buffer).await?;
+        match self.buffer.get(..count) {
+            Some(bytes) if count > 0 => self.decoder.feed(bytes),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Waits until the client is gone, and keeps what it sends meanwhile.
+    async fn end(&mut self) {
+        while self.decoder.buffered_bytes() < AHEAD_BYTES_MAX {
+            match self.read().await {
+                Ok(true) => {}
+                Ok(false) | Err(_) => return,
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Runs a statement, which is ended when its client is gone.
+    pub(super) async fn with_end_watched<R>(
+        &mut self,
+        handle: &Handle,
+        statement: impl Future<Output = R>,
+    ) -> R {
+        tokio::pin!(statement);
+        tokio::select! {
+            biased;
+            result = &mut statement => result,
+            () = self.end() => {
+                handle.end(Why::Gone);
+                statement.await
+            }
+        }
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire<T> {
+    pub(super) fn new(io: T, handle: Arc<Handle>) -> Self {
+        let (input, output) = tokio::io::split(io);
+        let buffer = vec![0; READ_BYTES].into_boxed_slice();
+        let input = Input { io: input, decoder: PacketDecoder::new(), buffer };
+        Self { input, output, writer: PacketWriter::new(), handle }
+    }
+
+    /// Sends all that was written. A client that does not read does not keep a session that is killed.
+    pub(super) async fn send(&mut self) -> io::Result<()> {
+        if self.writer.bytes().is_empty() {
+            return Ok(());
+        }
+        let output = &mut self.output;
+        let sent = async {
+            output.write_all(self.writer.bytes()).await?;
+            output.flush().await
+        };
+        tokio::select! {
+            biased;
+            sent = sent => sent?,
+            () = self.handle.ended(Why::Connection) => return Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+        self.writer.clear();
+        Ok(())
+    }
+
+    /// The next packet; none when the client closes, or has lost the thread and was told so.
+    pub(super) async fn receive(&mut self) -> io::Result<Option<Packet>> {
+        loop {
+            match self.input.decoder.next_packet() {
+                Ok(Some(packet)) => return Ok(Some(packet)),
+                Ok(None) => {}
+                Err(error) => {
+                    self.leave(&error).await?;
+                    return Ok(None);
+                }
+            }
+            if !self.input.read().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn leave(&mut self, error: &WireError) -> io::Result<()> {
+        self.writer.start_reply(0);
+        self.writer.wire_err(error);
+        self.send().await?;
+        self.output.shutdown().await
+    }
+
+    pub(super) async fn login(
+        &mut self,
+        nonce: Nonce,
+        options: &Options,
+    ) -> io::Result<Option<Box<HandshakeResponse>>> {
+        let mut login = Login::new(options.connection_id, nonce, &options.host);
+        login.greet(&mut self.writer);
+        self.send().await?;
+        loop {
+            let Some(packet) = self.receive().await? else { return Ok(None) };
+            match login.on_packet(&packet, account, &mut self.writer) {
+                LoginOutcome::Continue => self.send().await?,
+                LoginOutcome::Accepted(response) => return Ok(Some(response)),
+                LoginOutcome::Refused => {
+                    self.send().await?;
+                    self.output.shutdown().await?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The mark that ends a session's statement, which any thread may set (SESSION-2), and what others see of the session.
+
+use super::{Doing, Listed};
+use crate::error;
+use lats_base::RefCode;
+use lats_client::api::StoreError;
+use lats_values::SqlError;
+use std::future::Future;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Why a statement is to end; a stronger reason stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// KILL QUERY.
+    Query = 1,
+    /// `max_execution_time`.
+    Time = 2,
+    /// KILL: the session ends too.
+    Connection = 3,
+    /// The client is gone.
+    Gone = 4,
+}
+
+/// Bytes of a statement that others see.
+const STATEMENT_BYTES: usize = 600;
+
+/// What a session is ended by, and seen as.
+#[derive(Debug, Default)]
+pub struct Handle {
+    /// A [`Why`], or 0.
+    mark: AtomicU8,
+    marked: Notify,
+    shown: Mutex<Shown>,
+}
+
+#[derive(Debug, Default)]
+struct Shown {
+    user: String,
+    host: String,
+    database: Option<String>,
+    doing: Doing,
+    since_micros: i64,
+    statement: Vec<u8>,
+}
+
+impl Handle {
+    pub(super) fn new(host: &str, since_micros: i64) -> Self {
+        let shown = Shown { host: host.to_owned(), since_micros, ..Shown::default() };
+        Self { shown: Mutex::new(shown), ..Self::default() }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who the session is for, and its current database.
+    pub fn describe(&self, user: &str, database: Option<&str>) {
+        let mut shown = self.shown();
+        user.clone_into(&mut shown.user);
+        shown.database = database.map(str::to_owned);
+    }
+
+    /// A statement begins: what was to end the one before is forgotten (SESSION-3).
+    pub fn begin(&self, doing: Doing, statement: &[u8], now_micros: i64) {
+        let mut shown = self.shown();
+        let bytes = statement.get(..STATEMENT_BYTES).unwrap_or(statement);
+        shown.statement.clear();
+        shown.statement.extend_from_slice(bytes);
+        shown.doing = doing;
+        shown.since_micros = now_micros;
+        let fades = |mark: u8| (mark < Why::Connection as u8).then_some(0);
+        // A mark that stays is no mistake.
+        let _ = self.mark.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fades);
+    }
+
+    /// The statement is over.
+    pub fn rest(&self, now_micros: i64) {
+        let mut shown = self.shown();
+        shown.doing = Doing::Rests;
+        shown.since_micros = now_micros;
+    }
+
+    /// The session's statement is to end.
+    pub fn end(&self, why: Why) {
+        self.mark.fetch_max(why as u8, Ordering::Relaxed);
+        self.marked.notify_waiters();
+    }
+
+    /// Why the statement is to end; none if it is not.
+    pub fn why(&self) -> Option<Why> {
+        match self.mark.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Why::Query),
+            2 => Some(Why::Time),
+            3 => Some(Why::Connection),
+            _ => Some(Why::Gone),
+        }
+    }
+
+    /// What the client of a statement that has ended so is told.
+    pub(crate) fn error(&self) -> SqlError {
+        match self.why() {
+            Some(Why::Time) => error::out_of_time(),
+            _ => error::interrupted(),
+        }
+    }
+
+    /// # Errors
+    /// [`RefCode::Interrupted`] if the statement is to end.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        match self.why() {
+            None => Ok(()),
+            Some(_) => Err(RefCode::Interrupted.into()),
+        }
+    }
+
+    /// Waits until the statement is to end, for this reason or a stronger one.
+    pub async fn ended(&self, reason: Why) {
+        loop {
+            let marked = self.marked.notified();
+            tokio::pin!(marked);
+            // From now on no mark is missed.
+            marked.as_mut().enable();
+            if self.why().is_some_and(|why| why >= reason) {
+                return;
+            }
+            marked.await;
+        }
+    }
+
+    /// Waits for something, unless the statement is to end.
+    ///
+    /// # Errors
+    /// [`RefCode::Interrupted`] if it is.
+    pub(crate) async fn unless_ended<R>(
+        &self,
+        what: impl Future<Output = R>,
+    ) -> Result<R, StoreError> {
+        self.check()?;
+        tokio::select! {
+            biased;
+            result = what => Ok(result),
+            () = self.ended(Why::Query) => Err(RefCode::Interrupted.into()),
+        }
+    }
+
+    pub(super) fn listed(&self, id: u32, now_micros: i64) -> Listed {
+        let shown = self.shown();
+        let micros = now_micros.saturating_sub(shown.since_micros).max(0).unsigned_abs();
+        let text = || {
+            let mut text = String::from_utf8_lossy(&shown.statement).into_owned();
+            // What is no UTF-8 has become longer.
+            text.truncate(text.floor_char_boundary(STATEMENT_BYTES));
+            text
+        };
+        Listed {
+            id,
+            user: shown.user.clone(),
+            host: shown.host.clone(),
+            database: shown.database.clone(),
+            doing: shown.doing,
+            seconds: micros / 1_000_000,
+            statement: (shown.doing != Doing::Rests).then(text),
+        }
+    }
+}

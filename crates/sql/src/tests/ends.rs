@@ -1,0 +1,96 @@
+//! Statements that end early: KILL and limits of time.
+
+use crate::session::{Session, Shared};
+use crate::sessions::Why;
+use crate::testing::{Desk, client, now};
+use std::sync::Arc;
+
+#[test]
+fn who_kills_sessions() {
+    let mut desk = Desk::new();
+    desk.check(
+        "KILL 4711
+         => ERROR 1094 Unknown thread id: 4711
+         KILL QUERY 1 + 1
+         => ERROR 1094 Unknown thread id: 2
+         KILL -1
+         => ERROR 1094 Unknown thread id: 18446744073709551615
+         KILL NULL
+         => ERROR 1094 Unknown thread id: 0
+         KILL (SELECT 1)
+         => ERROR 1235 …
+         KILL QUERY CONNECTION_ID()
+         => ERROR 1317 Query execution was interrupted
+         SELECT 1
+         => 1
+         KILL CONNECTION 150994945
+         => ok 0
+         KILL QUERY 150994946
+         => ERROR 1094 Unknown thread id: 150994946
+         KILL 33554433
+         => ERROR 1094 Unknown thread id: 33554433",
+    );
+    let asked: Vec<String> =
+        desk.store.inner().log.iter().filter(|line| line.starts_with("node")).cloned().collect();
+    assert_eq!(asked, ["node 9: session 150994945 Kill", "node 9: session 150994946 KillQuery"]);
+    assert_eq!(
+        desk.execute("KILL ?", &[lats_values::Value::Int(5)]),
+        "ERROR 1094 Unknown thread id: 5"
+    );
+}
+
+#[test]
+fn a_killed_statement_is_taken_back_and_its_transaction_lives() {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+    desk.run("INSERT INTO t VALUES (1, 10), (2, 20)");
+    desk.run("BEGIN");
+    desk.run("UPDATE t SET v = 11 WHERE id = 1");
+    desk.session.client.handle.end(Why::Connection);
+    assert_eq!(desk.run("UPDATE t SET v = v + 1"), "ERROR 1317 Query execution was interrupted");
+    assert_eq!(
+        desk.run("INSERT INTO t SELECT id + 10, v FROM t"),
+        "ERROR 1317 Query execution was interrupted"
+    );
+    assert_eq!(
+        desk.run("SELECT COUNT(*) FROM t a, t b"),
+        "ERROR 1317 Query execution was interrupted"
+    );
+    assert_eq!(desk.run("SHOW WARNINGS"), "Error|1317|Query execution was interrupted");
+    desk.session.client.handle = Arc::default();
+    assert_eq!(desk.run("SELECT * FROM t"), "1|11;2|20");
+    assert_eq!(desk.run("COMMIT"), "ok 0");
+    assert_eq!(desk.run("SELECT * FROM t"), "1|11;2|20");
+}
+
+/// Runs for minutes if nobody ends it.
+const LONG: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) \
+                    SELECT COUNT(*) FROM n a, n b, n c WHERE a.i * b.i + c.i = -1";
+
+#[test]
+fn limits_of_time() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let shared = Arc::new(Shared::new(crate::testing::Memory::new(), now));
+    let mut session = Session::new(shared, client());
+    let mut run = |text: &str| {
+        let began = tokio::time::Instant::now();
+        let mut kept = crate::testing::Kept::default();
+        let result = runtime.block_on(session.query(text.as_bytes(), &mut kept));
+        let error = result.err().map(crate::error::Failure::into_sql);
+        (error.map(|error| error.errno), began.elapsed())
+    };
+    let (error, took) =
+        run(&LONG.replace("SELECT COUNT", "SELECT /*+ MAX_EXECUTION_TIME(30) */ COUNT"));
+    // The hint is for the whole statement, and a timer is not exact on a busy machine.
+    assert_eq!(error, Some(3024));
+    assert!(took >= std::time::Duration::from_millis(30), "{took:?}");
+    assert!(took < std::time::Duration::from_secs(5), "{took:?}");
+    assert_eq!(run("SET max_execution_time = 20").0, None);
+    assert_eq!(run(LONG).0, Some(3024));
+    // Only SELECT is limited.
+    let small = LONG.replace("1000", "60");
+    assert_eq!(run("SET max_execution_time = 1").0, None);
+    assert_eq!(run(&format!("SET @a = ({small})")).0, None);
+    assert_eq!(run("SET max_execution_time = 0").0, None);
+    assert_eq!(run(&small).0, None);
+}
