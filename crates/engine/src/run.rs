@@ -20,6 +20,7 @@ mod source;
 mod tests;
 mod window;
 
+pub use memory::{Budget, Pool};
 pub use profile::{OpProfile, Profile};
 
 use crate::ir::SetOp;
@@ -111,11 +112,11 @@ const STEP_WORK: u64 = 16_384;
 const ROW_WORK: u64 = 8;
 
 impl<'r> Run<'r> {
-    /// A run with so many bytes of memory at most; the function gives the error for more.
+    /// A run that may hold so much.
     pub fn new(
         externals: &'r [Value],
         context: EvalContext,
-        memory: (usize, fn() -> SqlError),
+        budget: Budget,
         recursion_max: u64,
     ) -> Self {
         Self {
@@ -128,7 +129,7 @@ impl<'r> Run<'r> {
             next_ask: 0,
             working: BTreeMap::new(),
             recursion_max,
-            memory: Memory::new(memory),
+            memory: Memory::new(budget),
             rows_done: 0,
         }
     }

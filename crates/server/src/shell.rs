@@ -87,7 +87,8 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
         .context("cannot start")?;
     tokio.block_on(async {
         let client = args.target.connect().await?;
-        let shared = Arc::new(Shared::new(ClusterStore::new(client), clock::unix_micros));
+        let shared = Shared::new(ClusterStore::new(client), clock::unix_micros);
+        let shared = Arc::new(shared.measured_by(|| clock::now().as_nanos()));
         let who = Client {
             connection_id: (random::number() >> 40) as u32,
             user: "root".to_string(),

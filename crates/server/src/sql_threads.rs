@@ -34,7 +34,12 @@ pub(crate) struct SqlThreads {
     ports: Vec<(Port, Arc<Notify>)>,
     stopping: watch::Receiver<bool>,
     sessions: Arc<Sessions>,
+    /// What statements of this node may hold together.
+    statement_bytes: usize,
 }
+
+/// Statements may hold half of what rows may have, and at least this.
+const STATEMENT_BYTES_MIN: usize = 512 << 20;
 
 /// Each thread has links to all other nodes, and memory for its port: more of them should rather be other nodes, for SQL
 /// only.
@@ -73,7 +78,8 @@ impl SqlThreads {
                 std::mem::replace(said, stops) != stops
             });
         });
-        Ok(Self { node, listener, ports, stopping, sessions })
+        let statement_bytes = (runtime.node.memory_bytes / 2).max(STATEMENT_BYTES_MIN);
+        Ok(Self { node, listener, ports, stopping, sessions, statement_bytes })
     }
 
     /// Starts the threads; the first of them also listens.
@@ -89,13 +95,15 @@ impl SqlThreads {
         let handles = threads.iter().map(|(runtime, _)| runtime.handle().clone());
         let store = |client: &Client| ClusterStore::new(client.clone()).beside(clients.clone());
         let port = self.listener.local_addr().context("the SQL port is gone")?.port();
+        let bytes = self.statement_bytes;
         let mut shared = None;
         let hosts: Vec<_> = handles
             .zip(clients.iter())
             .map(|(handle, client)| {
                 let first = || {
                     let shared = Shared::new(store(client), clock::unix_micros).on_port(port);
-                    shared.with_sessions(self.sessions.clone())
+                    let shared = shared.with_sessions(self.sessions.clone());
+                    shared.measured_by(|| clock::now().as_nanos()).with_memory(bytes)
                 };
                 Host::new(handle, shared.get_or_insert_with(first).beside(store(client)))
             })

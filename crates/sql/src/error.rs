@@ -232,6 +232,15 @@ pub fn out_of_time() -> SqlError {
     make(3024, "HY000", text)
 }
 
+/// The statements of this process need more memory than they may have together.
+pub fn out_of_node_memory(bytes: usize) -> SqlError {
+    let text = format!(
+        "Out of memory for the statements of this node ({} MiB together); try again when fewer run, or ask for fewer rows",
+        bytes >> 20
+    );
+    make(1038, "HY001", &text)
+}
+
 /// 1213: the transaction was rolled back before.
 pub fn transaction_lost() -> SqlError {
     make(

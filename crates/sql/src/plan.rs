@@ -49,6 +49,8 @@ pub enum Plan {
     CreateView(Box<view::CreateViewPlan>),
     /// EXPLAIN.
     Explain(Box<explain::ExplainPlan>),
+    /// EXPLAIN ANALYZE.
+    Analyze(Box<explain::AnalyzePlan>),
     /// SHOW and its like.
     Show(Box<crate::show::Show>),
     /// SET.

@@ -4,8 +4,10 @@ mod cache;
 mod control;
 mod kill;
 mod limit;
+mod memory;
 mod named;
 mod settings;
+mod shared;
 mod transaction;
 
 use crate::error::{self, Failure};
@@ -13,23 +15,24 @@ use crate::expr::External;
 use crate::literal_rows::LiteralRows;
 use crate::optimizer_switch::Rules;
 use crate::plan::{Columns, Plan, Prepared};
-use crate::sessions::{Doing, Handle, Sessions};
+use crate::sessions::{Doing, Handle};
 use crate::shape::Shape;
 use crate::store::Store;
 use crate::syntax::Context;
 use crate::variables::{UserVariables, Variables};
 use crate::views::Views;
 use cache::PlanCache;
-use lats_base::TableId;
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Explain, ExplainWhat, TableContent};
 use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
 use lats_values::{Collation, ColumnType, DateTime, SqlError, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(crate) use memory::Share;
+pub use shared::Shared;
 pub(crate) use transaction::Running;
 use transaction::Savepoint;
 
@@ -84,98 +87,6 @@ impl Done {
     }
 }
 
-/// What the sessions of a process share.
-pub struct Shared<S> {
-    /// The cluster.
-    pub store: S,
-    /// Microseconds since 1970.
-    pub now_micros: fn() -> i64,
-    /// The open sessions of the process.
-    sessions: Arc<Sessions>,
-    /// What all threads of the process have in common.
-    common: Arc<Common>,
-}
-
-#[derive(Debug)]
-struct Common {
-    globals: Mutex<Variables>,
-    places: Arc<Semaphore>,
-    sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
-    watches: Arc<Semaphore>,
-}
-
-/// Indexes that are watched at a time because their making has failed: each for up to an hour.
-const WATCHES_MAX: usize = 64;
-
-impl<S: Store> Shared<S> {
-    /// For the sessions of a process.
-    pub fn new(store: S, now_micros: fn() -> i64) -> Self {
-        let common = Common {
-            globals: Mutex::new(Variables::default()),
-            places: Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX)),
-            sequences: Mutex::new(BTreeMap::new()),
-            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
-        };
-        let sessions = Sessions::of_node(0);
-        Self { store, now_micros, sessions, common: Arc::new(common) }
-    }
-
-    /// The same with these open sessions, which a node knows of.
-    #[must_use]
-    pub fn with_sessions(self, sessions: Arc<Sessions>) -> Self {
-        Self { sessions, ..self }
-    }
-
-    /// The same for sessions of another thread, which has a store of its own.
-    #[must_use]
-    pub fn beside(&self, store: S) -> Self {
-        let (sessions, common) = (self.sessions.clone(), self.common.clone());
-        Self { store, now_micros: self.now_micros, sessions, common }
-    }
-
-    /// The same for a server on this port.
-    #[must_use]
-    pub fn on_port(self, port: u16) -> Self {
-        self.globals().describe(port);
-        self
-    }
-
-    /// What a session that begins now has.
-    fn defaults(&self) -> Variables {
-        let mut variables = self.globals().clone();
-        if self.store.commits_to_disk() {
-            variables.wait_for_disks_by_default();
-        }
-        variables
-    }
-
-    /// Places for connections.
-    pub(crate) fn places(&self) -> &Arc<Semaphore> {
-        &self.common.places
-    }
-
-    /// A place for a task that watches an index whose making has failed, if there is one.
-    pub(crate) fn watch(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.common.watches).try_acquire_owned().ok()
-    }
-
-    /// The open sessions of the process.
-    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
-        &self.sessions
-    }
-
-    /// Cached ranges of AUTO_INCREMENT values.
-    pub(crate) fn sequences(
-        &self,
-    ) -> MutexGuard<'_, BTreeMap<TableId, crate::exec::sequence::Cached>> {
-        self.common.sequences.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn globals(&self) -> MutexGuard<'_, Variables> {
-        self.common.globals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Who a session is for.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
@@ -212,6 +123,19 @@ pub struct PreparedInfo {
     pub parameters: u16,
     /// Columns of its result; empty if it gives none.
     pub columns: Columns,
+}
+
+/// What a session has asked data nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trips {
+    /// How often it has waited for them.
+    pub(crate) count: u64,
+    /// Rows that queries of one table have taken from them.
+    pub(crate) rows: u64,
+    /// When the first and the last answer has come, while somebody measures.
+    pub(crate) times: Option<(u64, u64)>,
+    /// Somebody measures.
+    pub(crate) is_timed: bool,
 }
 
 /// A session.
@@ -252,6 +176,7 @@ pub struct Session<S: Store> {
     began: tokio::time::Instant,
     /// It has killed itself.
     ends_itself: bool,
+    pub(crate) trips: Trips,
 }
 
 impl<S: Store> Session<S> {
@@ -287,7 +212,23 @@ impl<S: Store> Session<S> {
             error_count: 0,
             began: tokio::time::Instant::now(),
             ends_itself: false,
+            trips: Trips::default(),
         }
+    }
+
+    /// An answer of data nodes has come.
+    pub(crate) fn note_trip(&mut self) {
+        self.trips.count += 1;
+        if self.trips.is_timed {
+            let now = (self.shared.clock)();
+            let first = self.trips.times.map_or(now, |(first, _)| first);
+            self.trips.times = Some((first, now));
+        }
+    }
+
+    /// Memory for a part of a statement.
+    pub(crate) fn share(&self) -> Share {
+        Share::of(self.shared.memory())
     }
 
     /// The current database.
@@ -365,6 +306,7 @@ impl<S: Store> Session<S> {
             Plan::Select(plan) => plan.columns_with(&nulls),
             Plan::Query(plan) => plan.columns(),
             Plan::Explain(plan) => Arc::clone(&plan.columns),
+            Plan::Analyze(plan) => Arc::clone(&plan.columns),
             Plan::Show(show) => show.columns(),
             _ => Columns::from([]),
         };
@@ -560,6 +502,10 @@ impl<S: Store> Session<S> {
             Plan::Change(change) => &change.query,
             Plan::CreateAs(create) => &create.query,
             Plan::SetQuery(set) => &set.query,
+            Plan::Analyze(analyze) => match &analyze.plan {
+                Plan::Query(query) => query,
+                _ => return Ok(prepared),
+            },
             Plan::Insert(insert) => match &insert.query {
                 Some(query) => query,
                 None => return Ok(prepared),
@@ -740,6 +686,7 @@ impl<S: Store> Session<S> {
             Plan::CreateAs(plan) => self.create_as(plan, &externals).await,
             Plan::CreateView(plan) => self.create_view(plan).await,
             Plan::Kill(whole, id) => self.run_kill(*whole, id, &externals).await,
+            Plan::Analyze(plan) => self.analyze(plan, &externals, sink).await,
             Plan::Explain(plan) => {
                 sink.begin(&plan.columns);
                 for row in &plan.rows {
@@ -961,6 +908,5 @@ fn explained(
     let Some((plan, externals, parameters)) = plan_statement(&inner, external_types)? else {
         return Err(error::not_supported("EXPLAIN of this statement"));
     };
-    let shown = crate::plan::explain::explain(&plan, format)?;
-    Ok((Plan::Explain(Box::new(shown)), externals, parameters))
+    Ok((crate::plan::explain::explain(plan, format)?, externals, parameters))
 }

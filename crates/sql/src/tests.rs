@@ -1,5 +1,6 @@
 //! Statements in, rows or errors out.
 
+mod analyze;
 mod changes;
 mod clients;
 mod connection;

@@ -30,8 +30,9 @@ pub(super) struct LookupJoin<'p> {
     params: Params,
     /// Rows of the left side that have not asked yet.
     waiting: Waiting,
-    /// Requests that are made, while the batch is not full.
+    /// Requests that are made, while the batch is not full, and their bytes.
     requests: Vec<Row>,
+    request_bytes: usize,
     /// Rows of the left side that ask together.
     batch: Vec<Asking>,
     /// What they have asked.
@@ -41,6 +42,7 @@ pub(super) struct LookupJoin<'p> {
     held: Held,
     /// Rows of the left side that ask at once.
     at_once: Option<usize>,
+    left_is_done: bool,
 }
 
 /// Bytes of requests that go together.
@@ -54,31 +56,40 @@ impl<'p> LookupJoin<'p> {
             params,
             waiting: Waiting::default(),
             requests: Vec::new(),
+            request_bytes: 0,
             batch: Vec::new(),
             asked: None,
             ready: Vec::new(),
             held: Held::default(),
             at_once: None,
+            left_is_done: false,
         }
     }
 
-    /// Adds to the batch; true if it is time to pause.
-    fn gather(&mut self, run: &mut Run<'_>) -> Result<bool, SqlError> {
+    /// How many rows ask at once: few, if few rows may be enough.
+    fn at_once(&mut self, run: &mut Run<'_>) -> Result<usize, SqlError> {
         let at_once = match self.at_once {
             Some(at_once) => at_once,
             None => self.spec.goal.first_rows(run)?.map_or(CHUNK_ROWS, |first| first as usize),
         };
         self.at_once = Some(at_once);
-        let mut bytes = 0;
-        while self.batch.len() < at_once
-            && bytes < BATCH_BYTES
+        Ok(at_once)
+    }
+
+    fn is_full(&self, at_once: usize) -> bool {
+        self.batch.len() >= at_once || self.request_bytes >= BATCH_BYTES
+    }
+
+    /// Adds to the batch; true if it is time to pause.
+    fn gather(&mut self, run: &mut Run<'_>, at_once: usize) -> Result<bool, SqlError> {
+        while !self.is_full(at_once)
             && let Some(left) = self.waiting.pop(run)
         {
             let mut request = Row::with_capacity(self.spec.requests.len());
             for expr in self.spec.requests {
                 request.push(run.eval(expr, &left, &self.params)?);
             }
-            bytes += row_bytes(&request);
+            self.request_bytes += row_bytes(&request);
             self.held.grow(run, row_bytes(&left) + row_bytes(&request))?;
             self.requests.push(request);
             self.batch.push(Asking { left, rights: Vec::new(), found: false });
@@ -86,12 +97,39 @@ impl<'p> LookupJoin<'p> {
                 return Ok(true);
             }
         }
-        self.at_once = Some(super::memory::more_at_once(at_once));
         Ok(false)
+    }
+
+    /// Goes on with the left side until a batch may ask; what a pause or the end is, or none when it may.
+    fn fill(&mut self, run: &mut Run<'_>) -> Result<Option<Poll>, SqlError> {
+        let at_once = self.at_once(run)?;
+        loop {
+            if self.gather(run, at_once)? {
+                return Ok(Some(Poll::Yield));
+            }
+            let has_some = !self.batch.is_empty();
+            // Where few rows may be enough, no more are waited for.
+            let is_enough = self.is_full(at_once) || at_once < CHUNK_ROWS || self.left_is_done;
+            if has_some && is_enough {
+                return Ok(None);
+            }
+            if self.left_is_done {
+                return Ok(Some(Poll::Done));
+            }
+            match self.left.next(run)? {
+                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
+                Poll::Done => self.left_is_done = true,
+                // What the left side waits for travels with what is asked for here.
+                Poll::Pending if has_some => return Ok(None),
+                other => return Ok(Some(other)),
+            }
+        }
     }
 
     fn ask(&mut self, run: &mut Run<'_>) {
         let requests = core::mem::take(&mut self.requests);
+        self.request_bytes = 0;
+        self.at_once = self.at_once.map(super::memory::more_at_once);
         self.asked = Some(run.ask(self.spec.source, requests, None));
     }
 
@@ -162,17 +200,11 @@ impl Operator for LookupJoin<'_> {
                 }
                 continue;
             }
-            if !self.waiting.is_empty() {
-                if self.gather(run)? {
-                    return Ok(Poll::Yield);
-                }
-                self.ask(run);
-                return Ok(Poll::Pending);
+            if let Some(pause) = self.fill(run)? {
+                return Ok(pause);
             }
-            match self.left.next(run)? {
-                Poll::Rows(rows) => self.waiting.fill(run, rows)?,
-                other => return Ok(other),
-            }
+            self.ask(run);
+            return Ok(Poll::Pending);
         }
     }
 
@@ -183,6 +215,7 @@ impl Operator for LookupJoin<'_> {
             run.forget(id);
         }
         (self.requests, self.batch, self.ready) = (Vec::new(), Vec::new(), Vec::new());
+        self.left_is_done = true;
         self.held.free(run);
     }
 }

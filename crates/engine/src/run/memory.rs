@@ -1,23 +1,48 @@
 //! Memory of a run: what operators hold is counted, and more than the statement may have is an error.
 
 use super::{Row, Run, row_bytes};
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 use lats_base::map::Map;
 use lats_values::SqlError;
 
 /// What an entry of a table of keys takes beside the key.
 pub(super) const ENTRY_BYTES: usize = 96;
 
+/// What a run may hold.
+#[derive(Clone)]
+pub struct Budget {
+    /// Bytes at most.
+    pub bytes_max: usize,
+    /// The error for more.
+    pub too_much: fn() -> SqlError,
+    /// What all runs together may hold; none where nobody counts it.
+    pub pool: Option<Arc<dyn Pool>>,
+}
+
+/// Memory that runs share.
+pub trait Pool: Send + Sync {
+    /// Takes some; false if there is not so much left.
+    fn take(&self, bytes: usize) -> bool;
+    /// Gives some back.
+    fn give_back(&self, bytes: usize);
+    /// The error when there is none left.
+    fn refusal(&self) -> SqlError;
+}
+
 /// What a run may have, and has.
 pub(super) struct Memory {
     used: usize,
     peak: usize,
-    max: usize,
-    error: fn() -> SqlError,
+    budget: Budget,
+    /// What was taken of the pool.
+    taken: usize,
     /// Answers that can be found again; they go first when memory is needed.
     caches: BTreeMap<CacheId, Cache>,
     next_cache: u64,
 }
+
+/// So much is taken of the pool at once: a run that needs little asks once, and others see soon what was given back.
+const SHARE_BYTES: usize = 256 << 10;
 
 /// The number of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,8 +58,8 @@ struct Cache {
 const CACHE_PART: usize = 8;
 
 impl Memory {
-    pub(super) fn new((max, error): (usize, fn() -> SqlError)) -> Self {
-        Self { used: 0, peak: 0, max, error, caches: BTreeMap::new(), next_cache: 0 }
+    pub(super) fn new(budget: Budget) -> Self {
+        Self { used: 0, peak: 0, budget, taken: 0, caches: BTreeMap::new(), next_cache: 0 }
     }
 
     pub(super) fn used(&self) -> usize {
@@ -45,17 +70,40 @@ impl Memory {
         self.peak
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
-        self.used.saturating_add(bytes) <= self.max
+    fn is_within(&self, bytes: usize) -> bool {
+        self.used.saturating_add(bytes) <= self.budget.bytes_max
+    }
+
+    /// True if the pool gives what so many bytes more need.
+    fn share(&mut self, bytes: usize) -> bool {
+        let Some(pool) = &self.budget.pool else { return true };
+        let missing = self.used.saturating_add(bytes).saturating_sub(self.taken);
+        if missing == 0 {
+            return true;
+        }
+        let share = missing.max(SHARE_BYTES);
+        // The last of it goes in small parts.
+        let share = [share, missing].into_iter().find(|share| pool.take(*share));
+        self.taken += share.unwrap_or(0);
+        share.is_some()
+    }
+
+    fn has_room(&mut self, bytes: usize) -> bool {
+        self.is_within(bytes) && self.share(bytes)
     }
 
     /// Counts memory that is held until it is released.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
         if !self.has_room(bytes) {
             self.drop_caches();
-        }
-        if !self.has_room(bytes) {
-            return Err((self.error)());
+            if !self.is_within(bytes) {
+                return Err((self.budget.too_much)());
+            }
+            if !self.share(bytes)
+                && let Some(pool) = &self.budget.pool
+            {
+                return Err(pool.refusal());
+            }
         }
         self.used += bytes;
         self.peak = self.peak.max(self.used);
@@ -64,6 +112,13 @@ impl Memory {
 
     pub(super) fn release(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
+        let spare = self.taken.saturating_sub(self.used);
+        if spare > 4 * SHARE_BYTES
+            && let Some(pool) = &self.budget.pool
+        {
+            pool.give_back(spare - SHARE_BYTES);
+            self.taken -= spare - SHARE_BYTES;
+        }
     }
 
     fn drop_caches(&mut self) {
@@ -95,13 +150,21 @@ impl Memory {
         let bytes = key.len() + ENTRY_BYTES + found.bytes();
         let has_room = self.has_room(bytes);
         let Some(cache) = self.caches.get_mut(&id) else { return };
-        if !has_room || cache.bytes.saturating_add(bytes) > self.max / CACHE_PART {
+        if !has_room || cache.bytes.saturating_add(bytes) > self.budget.bytes_max / CACHE_PART {
             return;
         }
         if cache.known.insert(key, found.clone()).is_none() {
             cache.bytes += bytes;
             self.used += bytes;
             self.peak = self.peak.max(self.used);
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.budget.pool {
+            pool.give_back(self.taken);
         }
     }
 }
@@ -140,7 +203,9 @@ impl Waiting {
     /// Takes rows when there are none.
     pub(super) fn fill(&mut self, run: &mut Run<'_>, mut rows: Vec<Row>) -> Result<(), SqlError> {
         self.held.free(run);
-        self.held.grow(run, rows.iter().map(|row| row_bytes(row)).sum())?;
+        // Rows that are handed on together are few enough that the first may stand for all.
+        let bytes = rows.first().map_or(0, |row| row_bytes(row));
+        self.held.grow(run, rows.len() * bytes)?;
         rows.reverse();
         self.rows = rows;
         Ok(())

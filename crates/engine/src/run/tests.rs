@@ -95,10 +95,13 @@ fn out_of_memory() -> SqlError {
     SqlError::new(1041, *b"HY000", "out of memory".into())
 }
 
+fn budget(bytes_max: usize) -> Budget {
+    Budget { bytes_max, too_much: out_of_memory, pool: None }
+}
+
 /// Runs a plan until it has given so many rows.
-fn run_until(plan: &Plan, tables: &[Table], bytes_max: usize, rows_max: u64) -> Ran {
-    let context = EvalContext::new(false);
-    let mut run = Run::new(&[], context, (bytes_max, out_of_memory), u64::MAX);
+fn run_until(plan: &Plan, tables: &[Table], budget: Budget, rows_max: u64) -> Ran {
+    let mut run = Run::new(&[], EvalContext::new(false), budget, u64::MAX);
     let mut machine = Machine::new(plan);
     let mut ran = Ran { read: vec![0; tables.len()], ..Ran::default() };
     let mut open: BTreeMap<AskId, (usize, u64)> = BTreeMap::new();
@@ -137,7 +140,7 @@ fn run_until(plan: &Plan, tables: &[Table], bytes_max: usize, rows_max: u64) -> 
 }
 
 fn run(plan: &Plan, tables: &[Table], bytes_max: usize) -> Ran {
-    run_until(plan, tables, bytes_max, u64::MAX)
+    run_until(plan, tables, budget(bytes_max), u64::MAX)
 }
 
 /// Answers what is asked for: few rows at first where few may do.

@@ -1,13 +1,13 @@
 //! UPDATE and DELETE of rows that a query has found.
 
 use super::write::Images;
-use crate::error::{self, Failure};
+use crate::error::Failure;
 use crate::exec::operation;
 use crate::expr::with_externals;
 use crate::plan::Columns;
 use crate::plan::change::{ChangePlan, NewValue, Target};
 use crate::plan::query::TableSource;
-use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session, Sink};
+use crate::session::{Done, Outcome, Session, Share, Sink};
 use crate::store::Store;
 use lats_client::api::{LockMode, RowOpKind};
 use lats_values::{Expr, Program, SqlError, Value, encode_key_value};
@@ -63,7 +63,7 @@ impl<S: Store> Session<S> {
         plan: &ChangePlan,
         externals: &[Value],
     ) -> Result<(u64, u64), Failure> {
-        let mut rows = Found::default();
+        let mut rows = Found::new(self.share());
         self.produce(&plan.query, externals, &mut rows, false).await?;
         let (mut matched, mut changed) = (0, 0);
         for target in &plan.targets {
@@ -139,11 +139,17 @@ fn program(plan: &ChangePlan, target: &Target, row: &[Value], externals: &[Value
 }
 
 /// Keeps the rows of the query.
-#[derive(Default)]
 struct Found {
     begun: bool,
     rows: Vec<Vec<Value>>,
     bytes: usize,
+    share: Share,
+}
+
+impl Found {
+    fn new(share: Share) -> Self {
+        Self { begun: false, rows: Vec::new(), bytes: 0, share }
+    }
 }
 
 impl Sink for Found {
@@ -153,9 +159,7 @@ impl Sink for Found {
 
     fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
         self.bytes += super::select::row_bytes(values);
-        if self.bytes > STATEMENT_BYTES_MAX {
-            return Err(error::out_of_statement_memory());
-        }
+        self.share.cover(self.bytes)?;
         self.rows.push(values.to_vec());
         Ok(())
     }

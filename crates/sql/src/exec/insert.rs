@@ -10,7 +10,7 @@ use crate::plan::Columns;
 use crate::plan::check::Check;
 use crate::plan::insert::{Cell, InsertPlan, OnConflict};
 use crate::plan::query::QueryPlan;
-use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session, Sink};
+use crate::session::{Done, Outcome, Session, Share, Sink};
 use crate::store::Store;
 use crate::table::Table;
 use lats_catalog::DefaultValue;
@@ -145,7 +145,7 @@ impl<S: Store> Session<S> {
         query: &QueryPlan,
         externals: &[Value],
     ) -> Result<LiteralRows, Failure> {
-        let mut kept = Kept::default();
+        let mut kept = Kept::new(self.share());
         self.produce(query, externals, &mut kept, false).await?;
         let width = query.columns.len().max(1);
         Ok(LiteralRows { template: Vec::new(), width, values: kept.values })
@@ -456,11 +456,17 @@ fn insert_info(records: usize, duplicates: u64, warnings: usize) -> String {
 }
 
 /// Keeps the rows of a query.
-#[derive(Default)]
 struct Kept {
     begun: bool,
     values: Vec<Value>,
     bytes: usize,
+    share: Share,
+}
+
+impl Kept {
+    fn new(share: Share) -> Self {
+        Self { begun: false, values: Vec::new(), bytes: 0, share }
+    }
 }
 
 impl Sink for Kept {
@@ -470,9 +476,7 @@ impl Sink for Kept {
 
     fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
         self.bytes += super::select::row_bytes(values);
-        if self.bytes > STATEMENT_BYTES_MAX {
-            return Err(error::out_of_statement_memory());
-        }
+        self.share.cover(self.bytes)?;
         self.values.extend_from_slice(values);
         Ok(())
     }

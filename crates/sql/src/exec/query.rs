@@ -1,15 +1,17 @@
 //! Queries that the engine runs: its machine asks for rows of tables, and the session reads them.
 
+mod analyze;
 mod fetch;
 
 use super::limits;
 use crate::error::{self, Failure};
 use crate::plan::Columns;
+use crate::plan::explain::actual::Read;
 use crate::plan::query::QueryPlan;
-use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session, Sink};
+use crate::session::{Done, Outcome, Session, Sink};
 use crate::store::Store;
 use fetch::Fetcher;
-use lats_engine::run::{Machine, Poll, Run};
+use lats_engine::run::{Machine, Poll, Profile, Run};
 use lats_values::{EvalContext, SqlError, Value};
 use std::sync::Arc;
 
@@ -24,7 +26,9 @@ impl<S: Store> Session<S> {
         let Some(names) = &plan.into else {
             let most = self.variables.changed_number("sql_select_limit");
             let most = most.filter(|_| !plan.is_limited).map(|most| most.max(0).unsigned_abs());
-            let count = self.produce_some(plan, externals, sink, (true, most)).await?;
+            let count = self
+                .produce_some(plan, externals, sink, Terms { ends: true, most, watch: None })
+                .await?;
             if !sink.has_begun() {
                 sink.begin(&plan.columns);
             }
@@ -56,33 +60,32 @@ impl<S: Store> Session<S> {
         sink: &mut K,
         ends: bool,
     ) -> Result<u64, Failure> {
-        self.produce_some(plan, externals, sink, (ends, None)).await
+        self.produce_some(plan, externals, sink, Terms { ends, ..Terms::default() }).await
     }
 
-    /// The same, with so many rows at most.
+    /// The same, on terms.
     async fn produce_some<K: Sink>(
         &mut self,
         plan: &QueryPlan,
         externals: &[Value],
         sink: &mut K,
-        (ends, most): (bool, Option<u64>),
+        terms: Terms<'_>,
     ) -> Result<u64, Failure> {
-        let mut left = most.unwrap_or(u64::MAX);
+        let mut left = terms.most.unwrap_or(u64::MAX);
         // With SQL_CALC_FOUND_ROWS all rows are counted, and only some are sent.
         let (mut skip, mut send) = match &plan.counted {
             Some(limit) => limits(limit, externals)?,
             None => (0, u64::MAX),
         };
-        let memory = (STATEMENT_BYTES_MAX, error::out_of_statement_memory as fn() -> SqlError);
-        let steps = match self.variables.get("cte_max_recursion_depth") {
-            Value::Int(steps) => steps.max(0).unsigned_abs(),
-            Value::UInt(steps) => steps,
-            _ => 1_000,
-        };
         let handle = Arc::clone(&self.client.handle);
-        let mut run = Run::new(externals, EvalContext::new(plan.strict), memory, steps);
+        let (budget, steps) = (self.shared.memory().budget(), self.recursion_max());
+        let mut run = Run::new(externals, EvalContext::new(plan.strict), budget, steps);
         let mut machine = Machine::new(&plan.plan);
         let mut fetcher = Fetcher::<S>::new(plan, externals);
+        if terms.watch.is_some() {
+            run.profile = Some(Profile::new(&plan.plan, self.shared.clock));
+            fetcher.count_reads(self.shared.clock);
+        }
         let mut count = 0;
         while left > 0 {
             handle.check()?;
@@ -113,15 +116,48 @@ impl<S: Store> Session<S> {
                 }
             }
         }
+        // Steps that nobody has asked to their end have ended, too.
+        machine.close(&mut run);
         drop(machine);
         let warnings = std::mem::take(&mut run.context.warnings);
+        if let Some(watch) = terms.watch {
+            (watch.profile, watch.reads) = (run.profile.take(), fetcher.counted());
+        }
         drop(run);
-        if ends {
+        if terms.ends {
             fetcher.finish(self).await?;
         }
         self.add_warnings(warnings);
         Ok(count)
     }
+}
+
+impl<S: Store> Session<S> {
+    fn recursion_max(&self) -> u64 {
+        match self.variables.get("cte_max_recursion_depth") {
+            Value::Int(steps) => steps.max(0).unsigned_abs(),
+            Value::UInt(steps) => steps,
+            _ => 1_000,
+        }
+    }
+}
+
+/// How rows of a query are wanted.
+#[derive(Default)]
+struct Terms<'w> {
+    /// Nothing comes behind it in its statement.
+    ends: bool,
+    /// So many rows at most.
+    most: Option<u64>,
+    /// Who wants to know what the steps did.
+    watch: Option<&'w mut Watch>,
+}
+
+/// What the steps of a query did.
+#[derive(Default)]
+struct Watch {
+    profile: Option<Profile>,
+    reads: Vec<Read>,
 }
 
 /// Keeps the one row of SELECT … INTO.

@@ -35,7 +35,7 @@ impl<S: Store> Session<S> {
             .changed_number("sql_select_limit")
             .filter(|_| plan.limit.count.is_none());
         let count = unlimited.map_or(count, |most| most.max(0).unsigned_abs());
-        let mut collector = Collector::new(plan, externals, offset, count);
+        let mut collector = Collector::new(plan, externals, (offset, count), self.share());
         match &plan.table {
             None => {
                 if collector.dummy_matches()? {
@@ -55,6 +55,7 @@ impl<S: Store> Session<S> {
         send(&mut collector, sink)?;
         begin(&collector, sink);
         self.found_rows = collector.given();
+        self.trips.rows = collector.taken();
         self.add_warnings(collector.warnings());
         Ok(Outcome::Rows)
     }
@@ -128,6 +129,7 @@ impl<S: Store> Session<S> {
         let mut running = self.start_scan(scan);
         let mut enough = false;
         while !enough && let Some(rows) = running.next().await? {
+            self.note_trip();
             let keys = rows.iter().map(|row| row.primary_key.to_vec()).collect();
             let reads = reads(plan, table, lock, &program, keys);
             enough = self.lock_rows(reads, table, collector, sink).await?;
@@ -288,6 +290,7 @@ impl<S: Store> Session<S> {
         }
         let mut running = self.start_scan(scan);
         while let Some(rows) = running.next().await? {
+            self.note_trip();
             for row in rows.iter() {
                 if collector.push(row.row)? {
                     return Ok(());

@@ -3,11 +3,11 @@
 use super::unique::Pursuit;
 use super::{Chunks, limits, operation};
 use crate::access::Target;
-use crate::error::{self, Failure};
+use crate::error::Failure;
 use crate::expr::{RowSource, with_externals};
 use crate::plan::check::Check;
 use crate::plan::write::WritePlan;
-use crate::session::{Done, Outcome, STATEMENT_BYTES_MAX, Session};
+use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
 use crate::table::Table;
 use lats_client::api::{AsOf, LockMode, RowOp, RowOpKind, RowOutcome, Scan};
@@ -233,16 +233,14 @@ impl<S: Store> Session<S> {
         };
         let mut running = self.start_scan(scan);
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
-        let mut bytes = 0usize;
+        let (mut bytes, mut share) = (0usize, self.share());
         while let Some(rows) = running.next().await? {
             for row in rows.iter() {
                 bytes += row.primary_key.len() + 64;
                 let order = if sorts { order_values(plan, row.row, externals)? } else { vec![] };
                 found.push((order, row.primary_key.to_vec()));
             }
-            if bytes > STATEMENT_BYTES_MAX {
-                return Err(error::out_of_statement_memory().into());
-            }
+            share.cover(bytes)?;
             if !sorts && found.len() as u64 >= limit {
                 break;
             }
@@ -322,7 +320,7 @@ impl<S: Store> Session<S> {
         let mut highest = 0;
         let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
         let mut chunks = Chunks::changing(reads, table);
-        let (mut bytes, mut at) = (0, 0);
+        let (mut bytes, mut at, mut share) = (0, 0, self.share());
         while let Some((chunk, _)) = chunks.next_chunk() {
             for result in self.run_operations(chunk, false).await? {
                 let program = program(at);
@@ -343,9 +341,7 @@ impl<S: Store> Session<S> {
                     }
                 }
                 bytes += new.len() * 2;
-                if bytes > STATEMENT_BYTES_MAX {
-                    return Err(error::out_of_statement_memory().into());
-                }
+                share.cover(bytes)?;
                 if let Some(column) = sequenced {
                     highest = highest.max(table.positive(&new, column));
                 }

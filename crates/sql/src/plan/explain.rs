@@ -1,5 +1,6 @@
 //! EXPLAIN: what a statement would do, as a tree or as MySQL's table.
 
+pub(crate) mod actual;
 mod rows;
 mod tree;
 
@@ -18,6 +19,15 @@ pub struct ExplainPlan {
     pub rows: Vec<Vec<Value>>,
 }
 
+/// What EXPLAIN ANALYZE runs.
+#[derive(Debug)]
+pub struct AnalyzePlan {
+    /// The columns of what it shows.
+    pub columns: Columns,
+    /// The query.
+    pub plan: Plan,
+}
+
 /// How a plan is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -25,6 +35,8 @@ pub enum Format {
     Tree,
     /// A row for each table, with MySQL's twelve columns.
     Traditional,
+    /// A tree of steps, with what they did.
+    Analyze,
 }
 
 /// The format that EXPLAIN asks for.
@@ -32,38 +44,55 @@ pub enum Format {
 /// # Errors
 /// 1791 for unknown ones, 1235.
 pub fn format(explain: &Explain, context: &Context<'_>) -> Result<Format, SqlError> {
-    if explain.is_analyze {
-        return Err(error::not_supported("EXPLAIN ANALYZE"));
-    }
     if explain.into.is_some() || explain.schema.is_some() {
         return Err(error::not_supported("EXPLAIN INTO and FOR SCHEMA"));
     }
     if matches!(explain.what, ExplainWhat::Connection(_)) {
         return Err(error::not_supported("EXPLAIN FOR CONNECTION"));
     }
-    let name = crate::syntax::name(context.tree(), explain.format)?;
-    match name.to_ascii_uppercase().as_str() {
+    let shown = crate::syntax::name(context.tree(), explain.format)?;
+    let name = shown.to_ascii_uppercase();
+    if explain.is_analyze {
+        return match name.as_str() {
+            "" | "TREE" => Ok(Format::Analyze),
+            name => Err(error::not_supported(&format!("EXPLAIN ANALYZE with {name} format"))),
+        };
+    }
+    match name.as_str() {
         "" | "TRADITIONAL" => Ok(Format::Traditional),
         "TREE" => Ok(Format::Tree),
         "JSON" => Err(error::not_supported("EXPLAIN FORMAT=JSON")),
-        _ => Err(error::make(1791, "HY000", &format!("Unknown EXPLAIN format name: '{name}'"))),
+        _ => Err(error::make(1791, "HY000", &format!("Unknown EXPLAIN format name: '{shown}'"))),
     }
 }
 
-/// Shows a plan.
+/// Shows a plan, or says how it is shown when it has run.
 ///
 /// # Errors
 /// 1235 for statements that EXPLAIN does not show.
-pub fn explain(plan: &Plan, format: Format) -> Result<ExplainPlan, SqlError> {
-    match format {
-        Format::Tree => {
-            let text = tree::tree(plan)?;
-            let of = ColumnType::new(TypeKind::LongText);
-            let columns = Columns::from([ColumnMeta::expression("EXPLAIN", of)]);
-            Ok(ExplainPlan { columns, rows: vec![vec![Value::text(&text)]] })
+pub fn explain(plan: Plan, format: Format) -> Result<Plan, SqlError> {
+    let of = ColumnType::new(TypeKind::LongText);
+    let columns = || Columns::from([ColumnMeta::expression("EXPLAIN", of)]);
+    let shown = match format {
+        Format::Analyze if matches!(plan, Plan::Select(_) | Plan::Query(_)) => {
+            let analyze = AnalyzePlan { columns: columns(), plan };
+            return Ok(Plan::Analyze(Box::new(analyze)));
         }
-        Format::Traditional => rows::rows(plan),
-    }
+        Format::Analyze => {
+            return Err(error::not_supported("EXPLAIN ANALYZE of other statements than queries"));
+        }
+        Format::Tree => {
+            let text = tree::tree(&plan)?;
+            ExplainPlan { columns: columns(), rows: vec![vec![Value::text(&text)]] }
+        }
+        Format::Traditional => rows::rows(&plan)?,
+    };
+    Ok(Plan::Explain(Box::new(shown)))
+}
+
+/// The tree of a query that has run.
+pub(crate) fn analyzed(plan: &Plan, actual: &actual::Actual<'_>) -> String {
+    tree::analyzed(plan, actual)
 }
 
 /// 1235 for what has no plan.

@@ -97,6 +97,7 @@ impl<S: Store> Session<S> {
             self.open().commit_to_disk();
         }
         let results = self.open().execute(operations, commit, &handle).await;
+        self.note_trip();
         if commit {
             // Committed, or rolled back by the error.
             self.transaction = None;
@@ -135,13 +136,15 @@ impl<S: Store> Session<S> {
         operations: Vec<RowOp>,
     ) -> Result<Vec<RowResult>, Failure> {
         let handle = Arc::clone(&self.client.handle);
-        if let Some(transaction) = &mut self.transaction
-            && transaction.is_started()
-        {
-            handle.check()?;
-            return Ok(transaction.execute(operations, false, &handle).await?);
-        }
-        Ok(handle.unless_ended(self.shared.store.read(operations)).await??)
+        let results = match &mut self.transaction {
+            Some(transaction) if transaction.is_started() => {
+                handle.check()?;
+                transaction.execute(operations, false, &handle).await?
+            }
+            _ => handle.unless_ended(self.shared.store.read(operations)).await??,
+        };
+        self.note_trip();
+        Ok(results)
     }
 
     /// Starts a scan where [`Session::read_rows`] would read.

@@ -87,7 +87,9 @@ fn plans_are_shown() {
          => 1|SIMPLE|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|No tables used
          EXPLAIN FORMAT=nope SELECT 1
          => ERROR 1791 Unknown EXPLAIN format name: 'nope'
-         EXPLAIN ANALYZE SELECT 1
+         EXPLAIN ANALYZE FORMAT=TRADITIONAL SELECT 1
+         => ERROR 1235 …
+         EXPLAIN ANALYZE DELETE FROM person
          => ERROR 1235 …
          EXPLAIN SELECT nope FROM person
          => ERROR 1054 …",

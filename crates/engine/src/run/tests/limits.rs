@@ -1,6 +1,7 @@
 //! Memory: each kind of buffer is counted, ends with the error near the limit, and is released at the end.
 
 use super::*;
+use std::sync::Mutex;
 
 const MIB: usize = 1 << 20;
 /// More rows than fit anywhere.
@@ -218,7 +219,7 @@ fn rows_that_have_come_are_counted_before_they_are_taken() {
     let tables = [table(ENDLESS, wide)];
     let rows = |count: u64| (0..count).map(|at| (0, wide(at))).collect();
     let plan = plan(source(0), tables.len());
-    let mut run = Run::new(&[], EvalContext::new(false), (MIB, out_of_memory), 0);
+    let mut run = Run::new(&[], EvalContext::new(false), budget(MIB), 0);
     let mut machine = Machine::new(&plan);
     assert!(matches!(machine.step(&mut run), Ok(Poll::Pending)));
     let Some(Ask::Read { id, .. }) = run.asks.pop() else { panic!("nothing is asked for") };
@@ -239,4 +240,47 @@ fn the_first_rows_of_an_order_are_all_that_is_kept() {
     let sort = Op::Sort { input: boxed(source(0)), keys: vec![key(1)], top };
     let ran = run(&plan(sort, 1), &[table(20_000, wide)], 4 * MIB);
     assert_eq!((ran.error.as_deref(), ran.rows, ran.used), (None, 15, 0));
+}
+
+/// So much memory for all.
+struct Tank {
+    left: Mutex<usize>,
+}
+
+impl Pool for Tank {
+    fn take(&self, bytes: usize) -> bool {
+        let mut left = self.left.lock().unwrap();
+        let rest = left.checked_sub(bytes);
+        *left = rest.unwrap_or(*left);
+        rest.is_some()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        *self.left.lock().unwrap() += bytes;
+    }
+
+    fn refusal(&self) -> SqlError {
+        SqlError::new(1041, *b"HY000", "the tank is empty".into())
+    }
+}
+
+#[test]
+fn runs_share_what_there_is() {
+    let tank = Arc::new(Tank { left: Mutex::new(4 * MIB) });
+    let shared = || Budget { pool: Some(Arc::clone(&tank) as Arc<dyn Pool>), ..budget(64 * MIB) };
+    let sort = Op::Sort { input: boxed(source(0)), keys: vec![key(1)], top: None };
+    let plan = plan(sort, 1);
+    // Two thirds of it, three times: what was taken comes back.
+    for _ in 0..3 {
+        let ran = run_until(&plan, &[table(2_400, wide)], shared(), u64::MAX);
+        assert_eq!((ran.error.as_deref(), ran.rows), (None, 2_400));
+        assert!(ran.peak > 5 * MIB / 2, "{} bytes", ran.peak);
+        assert_eq!(*tank.left.lock().unwrap(), 4 * MIB);
+    }
+    // One that runs leaves less for the next.
+    assert!(tank.take(2 * MIB));
+    let ran = run_until(&plan, &[table(2_400, wide)], shared(), u64::MAX);
+    assert_eq!(ran.error.as_deref(), Some("the tank is empty"));
+    assert!(ran.peak > MIB && ran.peak <= 2 * MIB, "{} bytes", ran.peak);
+    assert_eq!(*tank.left.lock().unwrap(), 2 * MIB);
 }

@@ -214,7 +214,7 @@ fn who_wants_no_more_rows_leaves_nothing_behind() {
         residual: None,
         right_width: 2,
     };
-    let ran = run_until(&plan(hash, 2), &tables, ROOM, 1);
+    let ran = run_until(&plan(hash, 2), &tables, budget(ROOM), 1);
     assert!(ran.peak > 100_000 * 100);
     assert_eq!(ran.used, 0);
 }

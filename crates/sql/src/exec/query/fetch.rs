@@ -4,12 +4,13 @@ use crate::access::Target;
 use crate::error::Failure;
 use crate::exec::{Chunks, REQUEST_BYTES_MAX, operation, unique::LOOKUPS_MAX};
 use crate::expr::with_externals;
+use crate::plan::explain::actual::Read;
 use crate::plan::query::{QueryPlan, TableSource};
 use crate::plan::select::encode_strict_program;
 use crate::session::{Running, Session};
 use crate::store::Store;
 use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
-use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, Scan, StoreError};
+use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, RowResult, Scan, StoreError};
 use lats_engine::run::{Answer, Ask, AskId, Row, Run};
 use lats_values::{Expr, Program, Value};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,11 +39,45 @@ pub(super) struct Fetcher<'p, S: Store> {
     externals: &'p [Value],
     open: BTreeMap<AskId, Open<S>>,
     locked: bool,
+    /// What was read of each table, if somebody wants to know, and the clock.
+    reads: Option<(fn() -> u64, Vec<Read>)>,
+}
+
+/// When a read began: the time, and how often data nodes were waited for until then.
+#[derive(Clone, Copy, Default)]
+struct Since {
+    time: u64,
+    trips: u64,
 }
 
 impl<'p, S: Store> Fetcher<'p, S> {
     pub(super) fn new(plan: &'p QueryPlan, externals: &'p [Value]) -> Self {
-        Self { plan, externals, open: BTreeMap::new(), locked: false }
+        Self { plan, externals, open: BTreeMap::new(), locked: false, reads: None }
+    }
+
+    /// Counts what is read from now on.
+    pub(super) fn count_reads(&mut self, clock: fn() -> u64) {
+        self.reads = Some((clock, vec![Read::default(); self.plan.sources.len()]));
+    }
+
+    /// What was counted.
+    pub(super) fn counted(&mut self) -> Vec<Read> {
+        self.reads.take().map_or_else(Vec::new, |(_, reads)| reads)
+    }
+
+    fn begin_read(&self, session: &Session<S>) -> Since {
+        let time = self.reads.as_ref().map_or(0, |(clock, _)| clock());
+        Since { time, trips: session.trips.count }
+    }
+
+    /// Counts rows that have come of a source, and what was waited for them.
+    fn end_read(&mut self, session: &Session<S>, source: usize, rows: usize, since: Since) {
+        let Some((clock, reads)) = &mut self.reads else { return };
+        let waited = clock().saturating_sub(since.time);
+        let Some(read) = reads.get_mut(source) else { return };
+        read.trips += session.trips.count - since.trips;
+        read.rows += rows as u64;
+        (read.first, read.last) = (read.first + waited, read.last + waited);
     }
 
     /// Answers all that is asked for.
@@ -111,6 +146,9 @@ impl<'p, S: Store> Fetcher<'p, S> {
     ) -> Result<(), Failure> {
         let source = &self.plan.sources[number];
         let lock = self.lock(session, number);
+        if let Some((_, counted)) = &mut self.reads {
+            counted[number].requests += requests.len() as u64;
+        }
         let mut open = Open {
             source: number,
             scans: VecDeque::new(),
@@ -160,7 +198,9 @@ impl<'p, S: Store> Fetcher<'p, S> {
             }
         }
         let mut answer = Answer::default();
+        let since = self.begin_read(session);
         Self::read_unique(session, source, unique, &mut answer).await?;
+        self.end_read(session, number, answer.rows.len(), since);
         answer.more = !open.scans.is_empty();
         if answer.more {
             self.open.insert(id, open);
@@ -215,6 +255,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                 .unzip();
             let is_locking =
                 operations.iter().any(|op| op.kind != RowOpKind::Read(LockMode::Committed));
+            let since = self.begin_read(session);
             let results = match is_locking {
                 false => session.read_rows(operations).await?,
                 true => {
@@ -224,6 +265,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
             };
             let found: usize = results.iter().filter_map(|r| r.row.as_ref()).map(Vec::len).sum();
             at_once = keys_at_once(results.len(), found);
+            self.end_key_reads(session, &places, &results, since);
             for ((id, request, source), result) in places.into_iter().zip(results) {
                 let rows =
                     result.row.map(|row| (request, decode(&self.plan.sources[source], &row)));
@@ -232,6 +274,26 @@ impl<'p, S: Store> Fetcher<'p, S> {
             }
         }
         Ok(())
+    }
+
+    /// Counts reads by key that went together.
+    fn end_key_reads(
+        &mut self,
+        session: &Session<S>,
+        places: &[(AskId, u32, usize)],
+        results: &[RowResult],
+        since: Since,
+    ) {
+        if self.reads.is_none() {
+            return;
+        }
+        let mut rows = BTreeMap::new();
+        for ((_, _, source), result) in places.iter().zip(results) {
+            *rows.entry(*source).or_insert(0) += usize::from(result.row.is_some());
+        }
+        for (source, rows) in rows {
+            self.end_read(session, source, rows, since);
+        }
     }
 
     /// The next rows of scans.
@@ -245,6 +307,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
         let source = &self.plan.sources[open.source];
         let lock = self.lock(session, open.source);
         let mut answer = Answer::default();
+        let since = self.begin_read(session);
         while answer.rows.is_empty() {
             let (request, mut running) = match open.running.take() {
                 Some(running) => running,
@@ -253,7 +316,9 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     None => break,
                 },
             };
-            let Some(batch) = running.next().await? else { continue };
+            let batch = running.next().await?;
+            session.note_trip();
+            let Some(batch) = batch else { continue };
             match lock {
                 LockMode::Committed => {
                     answer.rows.extend(batch.iter().map(|row| (request, decode(source, row.row))));
@@ -284,6 +349,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
             }
             open.running = Some((request, running));
         }
+        self.end_read(session, open.source, answer.rows.len(), since);
         answer.more = open.running.is_some() || !open.scans.is_empty();
         if answer.more {
             self.open.insert(id, open);

@@ -1,11 +1,10 @@
 //! What happens to the rows that were read: expressions, groups, DISTINCT, order, limit.
 
 use super::order::{self, OrderKey};
-use crate::error;
 use crate::expr::RowSource;
 use crate::plan::Columns;
 use crate::plan::select::{Grouping, SelectPlan, input_type};
-use crate::session::STATEMENT_BYTES_MAX;
+use crate::session::Share;
 use lats_base::map::Map;
 use lats_values::{Accumulator, ColumnType, EvalContext, Expr, SqlError, Value, eval, group_key};
 
@@ -49,16 +48,19 @@ pub(super) struct Collector<'a> {
     /// Values of the rows that can be sent, one row behind the other.
     pending: Vec<Value>,
     bytes: usize,
+    share: Share,
     /// Rows that were given.
     given: u64,
+    /// Rows that have come.
+    taken: u64,
 }
 
 impl<'a> Collector<'a> {
     pub(super) fn new(
         plan: &'a SelectPlan,
         externals: &'a [Value],
-        offset: u64,
-        count: u64,
+        (offset, count): (u64, u64),
+        share: Share,
     ) -> Self {
         let order_columns = order::plain_columns(plan);
         Self {
@@ -85,7 +87,9 @@ impl<'a> Collector<'a> {
             key: Vec::new(),
             pending: Vec::new(),
             bytes: 0,
+            share,
             given: 0,
+            taken: 0,
         }
     }
 
@@ -123,6 +127,11 @@ impl<'a> Collector<'a> {
         self.given
     }
 
+    /// How many rows have come.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// They have been sent.
     pub(super) fn clear_pending(&mut self) {
         self.pending.clear();
@@ -145,6 +154,7 @@ impl<'a> Collector<'a> {
 
     /// Takes a row; true if no more are wanted.
     pub(super) fn push(&mut self, image: &[u8]) -> Result<bool, SqlError> {
+        self.taken += 1;
         if let Some(grouping) = &self.plan.grouping {
             self.accumulate(grouping, image)?;
             return Ok(false);
@@ -173,11 +183,8 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    pub(super) fn check_memory(&self, more: usize) -> Result<(), SqlError> {
-        if self.bytes.saturating_add(more) > STATEMENT_BYTES_MAX {
-            return Err(error::out_of_statement_memory());
-        }
-        Ok(())
+    pub(super) fn check_memory(&mut self, more: usize) -> Result<(), SqlError> {
+        self.share.cover(self.bytes.saturating_add(more))
     }
 
     /// Takes the row at hand; true if no more are wanted.
@@ -251,9 +258,7 @@ impl<'a> Collector<'a> {
         if number == self.groups.len() {
             let group = new_group(self.plan, grouping, self.externals, Some(image));
             self.bytes += image.len() + 96 * (1 + grouping.calls.len());
-            if self.bytes > STATEMENT_BYTES_MAX {
-                return Err(error::out_of_statement_memory());
-            }
+            self.share.cover(self.bytes)?;
             self.groups.push(group);
         }
         let Some(group) = self.groups.get_mut(number) else { return Ok(()) };
@@ -268,10 +273,7 @@ impl<'a> Collector<'a> {
             }
             accumulator.add(&value)?;
         }
-        if self.bytes > STATEMENT_BYTES_MAX {
-            return Err(error::out_of_statement_memory());
-        }
-        Ok(())
+        self.share.cover(self.bytes)
     }
 
     fn finish_groups(&mut self, grouping: &Grouping) -> Result<(), SqlError> {

@@ -66,6 +66,7 @@ pub(super) fn rows(plan: &Plan) -> Result<ExplainPlan, SqlError> {
         | Plan::Explain(_)
         | Plan::CreateView(_)
         | Plan::Kill(..)
+        | Plan::Analyze(_)
         | Plan::Other(_) => {
             return Err(not_shown());
         }

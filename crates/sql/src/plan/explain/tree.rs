@@ -1,9 +1,10 @@
 //! The steps of a plan as an indented tree.
 
+use super::actual::Actual;
 use super::not_shown;
 use crate::access::Access;
 use crate::plan::Plan;
-use crate::plan::query::{QueryPlan, TableSource};
+use crate::plan::query::QueryPlan;
 use crate::plan::select::SelectPlan;
 use crate::table::Table;
 use lats_client::api::{LockMode, PRIMARY_INDEX};
@@ -45,6 +46,7 @@ pub(super) fn tree(plan: &Plan) -> Result<String, SqlError> {
         | Plan::Explain(_)
         | Plan::CreateView(_)
         | Plan::Kill(..)
+        | Plan::Analyze(_)
         | Plan::Other(_) => {
             return Err(not_shown());
         }
@@ -52,30 +54,39 @@ pub(super) fn tree(plan: &Plan) -> Result<String, SqlError> {
     Ok(out.text)
 }
 
-fn select(plan: &SelectPlan, out: &mut Lines) {
-    let mut depth = 0;
-    let mut step = |out: &mut Lines, text: &str| {
-        out.line(depth, text);
-        depth += 1;
-    };
+/// The tree of a query that has run.
+pub(super) fn analyzed(plan: &Plan, actual: &Actual<'_>) -> String {
+    let mut out = Lines { text: String::new(), actual: Some(actual) };
+    match plan {
+        Plan::Select(plan) => select(plan, &mut out),
+        Plan::Query(plan) => out.op(&plan.plan.root, plan, 0),
+        // No other is run.
+        _ => {}
+    }
+    out.text
+}
+
+fn select(plan: &SelectPlan, out: &mut Lines<'_>) {
+    let mut steps: Vec<String> = Vec::new();
+    let mut step = |text: &str| steps.push(text.to_owned());
     if plan.limit.count.is_some() {
-        step(out, "Limit");
+        step("Limit");
     }
     if plan.sorts() {
-        step(out, "Sort");
+        step("Sort");
     }
     if plan.distinct {
-        step(out, "Remove duplicates");
+        step("Remove duplicates");
     }
     if let Some(grouping) = &plan.grouping {
         let how = if grouping.keys.is_empty() { "Aggregate" } else { "Group aggregate by hash" };
-        step(out, how);
+        step(how);
     }
     match &plan.table {
-        None => step(out, "Rows fetched before execution"),
+        None => step("Rows fetched before execution"),
         Some(table) => {
             if plan.access.residual.is_some() {
-                step(out, "Filter (in data nodes)");
+                step("Filter (in data nodes)");
             }
             let order = match (plan.ordered_scan, plan.reverse) {
                 (true, true) => ", in descending order",
@@ -83,8 +94,24 @@ fn select(plan: &SelectPlan, out: &mut Lines) {
                 (false, _) => "",
             };
             let lock = lock(plan.lock);
-            step(out, &format!("{}{order}{lock}", access(table, &plan.alias, &plan.access)));
+            step(&format!("{}{order}{lock}", access(table, &plan.alias, &plan.access)));
         }
+    }
+    let last = steps.len().saturating_sub(1);
+    for (depth, text) in steps.into_iter().enumerate() {
+        // The first line is the whole query, the last one what it reads; those between are parts of one step.
+        let actual = match out.actual {
+            Some(Actual::One { all, .. }) if depth == 0 => all.shown(),
+            Some(Actual::One { read, .. }) if depth == last => read.shown(),
+            _ => String::new(),
+        };
+        let trips = match out.actual {
+            Some(Actual::One { read, .. }) if depth == last && plan.table.is_some() => {
+                format!(" (round trips={})", read.trips)
+            }
+            _ => String::new(),
+        };
+        out.line(depth, &format!("{text}{actual}{trips}"));
     }
 }
 
@@ -118,11 +145,19 @@ fn access(table: &Table, alias: &str, access: &Access) -> String {
 }
 
 #[derive(Default)]
-struct Lines {
+struct Lines<'a> {
     text: String,
+    /// What the steps did.
+    actual: Option<&'a Actual<'a>>,
 }
 
-impl Lines {
+impl Lines<'_> {
+    /// A line of an operator.
+    fn of(&mut self, depth: usize, op: &Op, text: &str) {
+        let actual = self.actual.map_or_else(String::new, |actual| actual.of(op));
+        self.line(depth, &format!("{text}{actual}"));
+    }
+
     fn line(&mut self, depth: usize, text: &str) {
         self.text.push_str(&"    ".repeat(depth));
         self.text.push_str("-> ");
@@ -130,47 +165,48 @@ impl Lines {
         self.text.push('\n');
     }
 
-    fn source(&mut self, source: &TableSource, depth: usize) {
+    /// A line of a table, which an operator reads, or a join by key.
+    fn source(&mut self, op: &Op, (number, plan): (usize, &QueryPlan), depth: usize) {
+        let Some(source) = plan.sources.get(number) else { return };
         let filter = match source.access.residual {
             Some(_) => "; filter in data nodes",
             None => "",
         };
         let found = access(&source.table, &source.alias, &source.access);
-        self.line(depth, &format!("{found}{filter}{}", lock(source.lock.0)));
+        let actual = match (self.actual, op) {
+            (None, _) => String::new(),
+            (Some(actual), Op::LookupJoin { .. }) => actual.of_lookups(number, source),
+            (Some(actual), _) => actual.of_source(op, (number, source)),
+        };
+        self.line(depth, &format!("{found}{filter}{}{actual}", lock(source.lock.0)));
     }
 
     fn op(&mut self, op: &Op, plan: &QueryPlan, depth: usize) {
         let below = depth + 1;
         match op {
-            Op::Source { source, .. } => {
-                if let Some(source) = plan.sources.get(*source) {
-                    self.source(source, depth);
-                }
-            }
+            Op::Source { source, .. } => self.source(op, (*source, plan), depth),
             Op::Values { rows, .. } => {
-                self.line(depth, &format!("Rows fetched before execution ({})", rows.len()));
+                self.of(depth, op, &format!("Rows fetched before execution ({})", rows.len()));
             }
             // Columns cost no step of their own.
             Op::Narrow { input, .. } | Op::Extend { input, .. } => self.op(input, plan, depth),
             Op::HashJoin { kind, left, right, pairs, .. } => {
-                self.line(depth, &format!("{} hash join ({} columns)", join(*kind), pairs.len()));
+                self.of(depth, op, &format!("{} hash join ({} columns)", join(*kind), pairs.len()));
                 self.op(left, plan, below);
                 self.line(below, "Hash");
                 self.op(right, plan, below + 1);
             }
             Op::NestedJoin { kind, left, right, .. } => {
-                self.line(depth, &format!("Nested loop {} join", join(*kind).to_lowercase()));
+                self.of(depth, op, &format!("Nested loop {} join", join(*kind).to_lowercase()));
                 self.op(left, plan, below);
                 self.line(below, "Materialize");
                 self.op(right, plan, below + 1);
             }
             Op::LookupJoin { kind, left, source, .. } => {
                 let kind = join(*kind).to_lowercase();
-                self.line(depth, &format!("Nested loop {kind} join, keys of many rows at once"));
+                self.of(depth, op, &format!("Nested loop {kind} join, keys of many rows at once"));
                 self.op(left, plan, below);
-                if let Some(source) = plan.sources.get(*source) {
-                    self.source(source, below);
-                }
+                self.source(op, (*source, plan), below);
             }
             Op::Apply { output, left, right, when, .. } => {
                 let what = match output {
@@ -180,7 +216,7 @@ impl Lines {
                     ApplyOutput::Mark => "Apply (condition with a subquery)".to_owned(),
                     ApplyOutput::Single => "Apply (value of a subquery)".to_owned(),
                 };
-                self.line(depth, &what);
+                self.of(depth, op, &what);
                 self.op(left, plan, below);
                 let needed = if when.is_some() { ", where it is needed" } else { "" };
                 let text = "For each row, and once for rows with the same parameters";
@@ -220,7 +256,7 @@ impl Lines {
             Op::Working { .. } => ("Rows of the step before", vec![]),
             _ => ("?", vec![]),
         };
-        self.line(depth, text);
+        self.of(depth, op, text);
         for input in inputs {
             self.op(input, plan, depth + 1);
         }

@@ -1,0 +1,125 @@
+//! What the sessions of a process share.
+
+use super::memory::NodeMemory;
+use crate::sessions::Sessions;
+use crate::store::Store;
+use crate::variables::Variables;
+use lats_base::TableId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What the sessions of a process share.
+pub struct Shared<S> {
+    /// The cluster.
+    pub store: S,
+    /// Microseconds since 1970.
+    pub now_micros: fn() -> i64,
+    /// Nanoseconds, of a clock that only goes forward.
+    pub(crate) clock: fn() -> u64,
+    /// The open sessions of the process.
+    sessions: Arc<Sessions>,
+    /// What all threads of the process have in common.
+    common: Arc<Common>,
+}
+
+#[derive(Debug)]
+struct Common {
+    globals: Mutex<Variables>,
+    places: Arc<Semaphore>,
+    sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
+    watches: Arc<Semaphore>,
+    memory: Arc<NodeMemory>,
+}
+
+/// Indexes that are watched at a time because their making has failed: each for up to an hour.
+const WATCHES_MAX: usize = 64;
+
+impl<S: Store> Shared<S> {
+    /// For the sessions of a process.
+    pub fn new(store: S, now_micros: fn() -> i64) -> Self {
+        let common = Common {
+            globals: Mutex::new(Variables::default()),
+            places: Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX)),
+            sequences: Mutex::new(BTreeMap::new()),
+            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            memory: Arc::default(),
+        };
+        let sessions = Sessions::of_node(0);
+        Self { store, now_micros, clock: || 0, sessions, common: Arc::new(common) }
+    }
+
+    /// The same with these open sessions, which a node knows of.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Arc<Sessions>) -> Self {
+        Self { sessions, ..self }
+    }
+
+    /// The same for sessions of another thread, which has a store of its own.
+    #[must_use]
+    pub fn beside(&self, store: S) -> Self {
+        let (now_micros, clock) = (self.now_micros, self.clock);
+        let (sessions, common) = (self.sessions.clone(), self.common.clone());
+        Self { store, now_micros, clock, sessions, common }
+    }
+
+    /// The same with a clock for EXPLAIN ANALYZE: nanoseconds that only go forward.
+    #[must_use]
+    pub fn measured_by(self, clock: fn() -> u64) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The same with so many bytes of memory for all statements together.
+    #[must_use]
+    pub fn with_memory(self, bytes_max: usize) -> Self {
+        self.common.memory.limit(bytes_max);
+        self
+    }
+
+    /// What statements of this process may hold together.
+    pub(crate) fn memory(&self) -> &Arc<NodeMemory> {
+        &self.common.memory
+    }
+
+    /// The same for a server on this port.
+    #[must_use]
+    pub fn on_port(self, port: u16) -> Self {
+        self.globals().describe(port);
+        self
+    }
+
+    /// What a session that begins now has.
+    pub(super) fn defaults(&self) -> Variables {
+        let mut variables = self.globals().clone();
+        if self.store.commits_to_disk() {
+            variables.wait_for_disks_by_default();
+        }
+        variables
+    }
+
+    /// Places for connections.
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
+        &self.common.places
+    }
+
+    /// A place for a task that watches an index whose making has failed, if there is one.
+    pub(crate) fn watch(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.common.watches).try_acquire_owned().ok()
+    }
+
+    /// The open sessions of the process.
+    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
+    }
+
+    /// Cached ranges of AUTO_INCREMENT values.
+    pub(crate) fn sequences(
+        &self,
+    ) -> MutexGuard<'_, BTreeMap<TableId, crate::exec::sequence::Cached>> {
+        self.common.sequences.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn globals(&self) -> MutexGuard<'_, Variables> {
+        self.common.globals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
