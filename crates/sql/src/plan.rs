@@ -30,6 +30,38 @@ pub struct Prepared {
     pub time_limit_ms: u32,
 }
 
+impl Prepared {
+    /// The query in it that was made for the types of its values from outside.
+    fn query(&self) -> Option<&query::QueryPlan> {
+        match &self.plan {
+            Plan::Query(plan) => Some(plan),
+            Plan::Change(change) => Some(&change.query),
+            Plan::CreateAs(create) => Some(&create.query),
+            Plan::SetQuery(set) => Some(&set.query),
+            Plan::Analyze(analyze) => match &analyze.plan {
+                Plan::Query(query) => Some(query),
+                _ => None,
+            },
+            Plan::Insert(insert) => insert.query.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The types of its values from outside that it was made for; none if it is the same for all types.
+    pub fn external_types(&self) -> Option<&[ColumnType]> {
+        let query = self.query().filter(|_| !self.externals.is_empty())?;
+        Some(&query.external_types)
+    }
+
+    /// It may be kept for others that send the same text.
+    pub fn is_kept(&self) -> bool {
+        matches!(
+            self.plan,
+            Plan::Select(_) | Plan::Query(_) | Plan::Insert(_) | Plan::Write(_) | Plan::Change(_)
+        )
+    }
+}
+
 /// What a statement does.
 #[derive(Debug)]
 pub enum Plan {

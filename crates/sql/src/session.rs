@@ -21,7 +21,6 @@ use crate::store::Store;
 use crate::syntax::Context;
 use crate::variables::{UserVariables, Variables};
 use crate::views::Views;
-use cache::PlanCache;
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Explain, ExplainWhat, TableContent};
 use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
@@ -40,6 +39,17 @@ use transaction::Savepoint;
 const RETRY_TOTAL: Duration = Duration::from_secs(5);
 /// Bytes that one statement may hold in sorts and groups.
 pub(crate) const STATEMENT_BYTES_MAX: usize = 256 << 20;
+/// What plans are made for beside their text and the catalog: who lets a plan depend on another variable adds it here.
+pub(crate) const PLAN_VARIABLES: [&str; 8] = [
+    "sql_mode",
+    "optimizer_switch",
+    "group_concat_max_len",
+    "character_set_connection",
+    "collation_connection",
+    "default_week_format",
+    "div_precision_increment",
+    "lc_time_names",
+];
 /// Prepared statements of one session.
 const STATEMENTS_MAX: usize = 16_382;
 
@@ -163,7 +173,9 @@ pub struct Session<S: Store> {
     statement_micros: i64,
     /// How many statements there were.
     statement_count: u64,
-    plans: PlanCache,
+    /// The number of what plans of this session depend on beside their texts, and a buffer for keys.
+    settings: u64,
+    key: Vec<u8>,
     statements: BTreeMap<u32, Statement>,
     next_statement: u32,
     /// The numbers of those that PREPARE has named.
@@ -183,7 +195,7 @@ impl<S: Store> Session<S> {
     /// A fresh session.
     pub fn new(shared: Arc<Shared<S>>, client: Client) -> Self {
         let variables = shared.defaults();
-        Self {
+        let mut session = Self {
             shared,
             client,
             database: None,
@@ -203,7 +215,8 @@ impl<S: Store> Session<S> {
             row_count: 0,
             statement_micros: 0,
             statement_count: 0,
-            plans: PlanCache::default(),
+            settings: 0,
+            key: Vec::new(),
             statements: BTreeMap::new(),
             next_statement: 1,
             names: BTreeMap::new(),
@@ -213,7 +226,9 @@ impl<S: Store> Session<S> {
             began: tokio::time::Instant::now(),
             ends_itself: false,
             trips: Trips::default(),
-        }
+        };
+        session.forget_plans();
+        session
     }
 
     /// An answer of data nodes has come.
@@ -258,7 +273,6 @@ impl<S: Store> Session<S> {
         }
         self.database = Some(name.to_owned());
         self.client.handle.describe(&self.client.user, Some(name));
-        self.plans.clear();
         Ok(())
     }
 
@@ -295,7 +309,8 @@ impl<S: Store> Session<S> {
             let text = "Can't create more than max_prepared_stmt_count statements";
             return Err(error::make(1461, "42000", text));
         }
-        let prepared = Arc::new(self.plan(text, self.database.as_deref(), &[])?);
+        // What the client is told of its columns does not depend on what others have asked.
+        let prepared = self.find_plan(text, None, Some(&[]))?;
         if let Plan::Other(parsed) = &prepared.plan {
             named::check_preparable(&parsed.statement)?;
         }
@@ -370,10 +385,15 @@ impl<S: Store> Session<S> {
         self.statements.remove(&id);
     }
 
-    /// Plans are made for a `sql_mode`: all are made again.
+    /// Plans are made for the settings: those of prepared statements are made again.
     fn forget_plans(&mut self) {
         self.syntax_mode = crate::syntax::mode_of(&self.variables.get("sql_mode").to_display());
-        self.plans.clear();
+        let mut bytes = Vec::new();
+        for name in PLAN_VARIABLES {
+            bytes.extend_from_slice(self.variables.get(name).to_display().as_bytes());
+            bytes.push(0);
+        }
+        self.settings = self.shared.plans().settings(bytes);
         for statement in self.statements.values_mut() {
             statement.stale = true;
         }
@@ -440,31 +460,61 @@ impl<S: Store> Session<S> {
         }
     }
 
+    /// The plan of a text, or of a prepared statement: one that any session has made, or a new one. With types, for values
+    /// of these.
+    fn find_plan(
+        &mut self,
+        text: &[u8],
+        id: Option<u32>,
+        types: Option<&[ColumnType]>,
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let version = self.shared.store.catalog().version;
+        let mut key = std::mem::take(&mut self.key);
+        let database = match id.and_then(|id| self.statements.get(&id)) {
+            Some(statement) => statement.database.as_deref(),
+            None => self.database.as_deref(),
+        };
+        key.clear();
+        key.extend_from_slice(&self.settings.to_be_bytes());
+        key.extend_from_slice(database.unwrap_or_default().as_bytes());
+        // No name has the second of these bytes.
+        key.extend_from_slice(&[u8::from(database.is_some()), 0xff]);
+        key.extend_from_slice(text);
+        let plans = self.shared.plans();
+        let is_right = |prepared: &Prepared| prepared.catalog_version == version;
+        let found = match plans.get(&key, types, is_right) {
+            Some(known) => Ok(known),
+            None => self.plan(text, database, types.unwrap_or_default()).map(|prepared| {
+                let prepared = Arc::new(prepared);
+                if prepared.is_kept() {
+                    plans.insert(&key, Arc::clone(&prepared));
+                }
+                prepared
+            }),
+        };
+        self.key = key;
+        found
+    }
+
     fn lookup(&mut self, text: &[u8], id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
         let version = self.shared.store.catalog().version;
-        let current = |prepared: &Arc<Prepared>| prepared.catalog_version == version;
         let Some(statement) = id.and_then(|id| self.statements.get(&id)) else {
-            if let Some(known) = self.plans.get(text).filter(current) {
-                return Ok(known);
-            }
-            let prepared = Arc::new(self.plan(text, self.database.as_deref(), &[])?);
-            if matches!(
-                prepared.plan,
-                Plan::Select(_) | Plan::Query(_) | Plan::Insert(_) | Plan::Write(_)
-            ) {
-                self.plans.insert(text, Arc::clone(&prepared));
-            }
-            return Ok(prepared);
+            return self.find_plan(text, None, None);
         };
-        if !statement.stale && current(&statement.prepared) {
+        if !statement.stale && statement.prepared.catalog_version == version {
             return Ok(Arc::clone(&statement.prepared));
         }
-        let prepared = Arc::new(self.plan(text, statement.database.as_deref(), &[])?);
+        let prepared = self.find_plan(text, id, None)?;
+        self.keep_prepared(id, &prepared);
+        Ok(prepared)
+    }
+
+    /// A prepared statement has another plan from now on.
+    fn keep_prepared(&mut self, id: Option<u32>, prepared: &Arc<Prepared>) {
         if let Some(statement) = id.and_then(|id| self.statements.get_mut(&id)) {
-            statement.prepared = Arc::clone(&prepared);
+            statement.prepared = Arc::clone(prepared);
             statement.stale = false;
         }
-        Ok(prepared)
     }
 
     /// The plan for rows of literals; none if there is something about the statement that its plan as it is must say.
@@ -497,40 +547,15 @@ impl<S: Store> Session<S> {
         (text, id): (&[u8], Option<u32>),
         parameters: &[Value],
     ) -> Result<Arc<Prepared>, SqlError> {
-        let plan = match &prepared.plan {
-            Plan::Query(plan) => &**plan,
-            Plan::Change(change) => &change.query,
-            Plan::CreateAs(create) => &create.query,
-            Plan::SetQuery(set) => &set.query,
-            Plan::Analyze(analyze) => match &analyze.plan {
-                Plan::Query(query) => query,
-                _ => return Ok(prepared),
-            },
-            Plan::Insert(insert) => match &insert.query {
-                Some(query) => query,
-                None => return Ok(prepared),
-            },
-            _ => return Ok(prepared),
-        };
-        if prepared.externals.is_empty() {
-            return Ok(prepared);
-        }
+        let Some(made_for) = prepared.external_types() else { return Ok(prepared) };
         let values = self.externals(&prepared.externals, parameters);
         let types: Vec<ColumnType> =
             values.iter().map(crate::plan::query::type_of_external).collect();
-        if plan.external_types == types {
+        if made_for == types {
             return Ok(prepared);
         }
-        let statement = id.and_then(|id| self.statements.get(&id));
-        let database = match statement {
-            Some(statement) => statement.database.as_deref(),
-            None => self.database.as_deref(),
-        };
-        let prepared = Arc::new(self.plan(text, database, &types)?);
-        match id.and_then(|id| self.statements.get_mut(&id)) {
-            Some(statement) => statement.prepared = Arc::clone(&prepared),
-            None => self.plans.insert(text, Arc::clone(&prepared)),
-        }
+        let prepared = self.find_plan(text, id, Some(&types))?;
+        self.keep_prepared(id, &prepared);
         Ok(prepared)
     }
 

@@ -115,13 +115,7 @@ impl<S: Store> Session<S> {
                 if name == "autocommit" && !before && self.autocommit() {
                     self.commit().await?;
                 }
-                let shapes_plans = matches!(
-                    name,
-                    "sql_mode"
-                        | "optimizer_switch"
-                        | "group_concat_max_len"
-                        | "collation_connection"
-                );
+                let shapes_plans = super::PLAN_VARIABLES.contains(&name);
                 if shapes_plans && had != self.variables.get(name) {
                     self.forget_plans();
                 }

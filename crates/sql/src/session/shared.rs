@@ -1,5 +1,6 @@
 //! What the sessions of a process share.
 
+use super::cache::PlanCache;
 use super::memory::NodeMemory;
 use crate::sessions::Sessions;
 use crate::store::Store;
@@ -30,6 +31,7 @@ struct Common {
     sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
     watches: Arc<Semaphore>,
     memory: Arc<NodeMemory>,
+    plans: PlanCache,
 }
 
 /// Indexes that are watched at a time because their making has failed: each for up to an hour.
@@ -44,6 +46,7 @@ impl<S: Store> Shared<S> {
             sequences: Mutex::new(BTreeMap::new()),
             watches: Arc::new(Semaphore::new(WATCHES_MAX)),
             memory: Arc::default(),
+            plans: PlanCache::default(),
         };
         let sessions = Sessions::of_node(0);
         Self { store, now_micros, clock: || 0, sessions, common: Arc::new(common) }
@@ -95,6 +98,11 @@ impl<S: Store> Shared<S> {
             variables.wait_for_disks_by_default();
         }
         variables
+    }
+
+    /// Plans that sessions have made.
+    pub(super) fn plans(&self) -> &PlanCache {
+        &self.common.plans
     }
 
     /// Places for connections.

@@ -13,7 +13,8 @@ use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
 use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, RowResult, Scan, StoreError};
 use lats_engine::run::{Answer, Ask, AskId, Row, Run};
 use lats_values::{Expr, Program, Value};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::task::Poll;
 
 /// A request whose rows come by and by.
 struct Open<S: Store> {
@@ -32,6 +33,33 @@ struct KeyRead {
     source: usize,
     operation: RowOp,
 }
+
+/// A read by a key of a unique index, and where its row goes.
+struct UniqueRead {
+    id: AskId,
+    request: u32,
+    key: Vec<u8>,
+    program: Vec<u8>,
+}
+
+/// What is read by key when all that is asked for was looked at: those of unique indexes by source.
+#[derive(Default)]
+struct Reads {
+    keys: Vec<KeyRead>,
+    unique: BTreeMap<usize, Vec<UniqueRead>>,
+}
+
+/// A scan that is waited for, and which request it is for.
+struct Waited<S: Store> {
+    id: AskId,
+    open: Open<S>,
+    request: u32,
+    running: Running<S>,
+    is_new: bool,
+}
+
+/// Scans that are waited for together.
+const SCANS_AT_ONCE: usize = 64;
 
 /// Reads rows for a machine.
 pub(super) struct Fetcher<'p, S: Store> {
@@ -86,12 +114,12 @@ impl<'p, S: Store> Fetcher<'p, S> {
         session: &mut Session<S>,
         run: &mut Run<'_>,
     ) -> Result<(), Failure> {
-        let mut reads = Vec::new();
+        let mut reads = Reads::default();
         let mut more = Vec::new();
         for ask in std::mem::take(&mut run.asks) {
             match ask {
                 Ask::Read { id, source, requests, first: _ } => {
-                    self.begin(session, run, (id, source, requests), &mut reads).await?;
+                    self.begin(session, run, (id, source, requests), &mut reads)?;
                     if self.open.contains_key(&id) {
                         more.push(id);
                     }
@@ -102,8 +130,17 @@ impl<'p, S: Store> Fetcher<'p, S> {
                 }
             }
         }
-        self.read_keys(session, run, reads).await?;
-        for id in more {
+        self.read_unique(session, run, reads.unique).await?;
+        self.read_keys(session, run, reads.keys).await?;
+        let is_free = |id: &AskId| {
+            let source = self.open.get(id).map(|open| open.source);
+            source.is_none_or(|source| self.lock(session, source) == LockMode::Committed)
+        };
+        let (free, locking): (Vec<_>, Vec<_>) = more.into_iter().partition(is_free);
+        for ids in free.chunks(SCANS_AT_ONCE) {
+            self.next_rows_of_all(session, run, ids).await?;
+        }
+        for id in locking {
             self.next_rows(session, run, id).await?;
         }
         Ok(())
@@ -137,12 +174,12 @@ impl<'p, S: Store> Fetcher<'p, S> {
     }
 
     /// Begins with an ask: reads by key are gathered, scans are kept for later.
-    async fn begin(
+    fn begin(
         &mut self,
-        session: &mut Session<S>,
+        session: &Session<S>,
         run: &mut Run<'_>,
         (id, number, requests): (AskId, usize, Vec<Row>),
-        reads: &mut Vec<KeyRead>,
+        reads: &mut Reads,
     ) -> Result<(), Failure> {
         let source = &self.plan.sources[number];
         let lock = self.lock(session, number);
@@ -155,13 +192,12 @@ impl<'p, S: Store> Fetcher<'p, S> {
             running: None,
             programs: BTreeMap::new(),
         };
-        let mut unique = Vec::new();
         for (request, params) in (0u32..).zip(requests) {
             let outside: Vec<Value> = self.externals.iter().cloned().chain(params).collect();
             let resolved = source.access.resolve(&source.table, &outside)?;
             let program = self.program(source, resolved.filter, &outside);
             match resolved.target {
-                Target::Keys(keys) => reads.extend(keys.into_iter().map(|key| KeyRead {
+                Target::Keys(keys) => reads.keys.extend(keys.into_iter().map(|key| KeyRead {
                     id,
                     request,
                     source: number,
@@ -172,7 +208,8 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     },
                 })),
                 Target::UniqueKeys(keys) if lock == LockMode::Committed => {
-                    unique.extend(keys.into_iter().map(|key| (request, key, program.clone())));
+                    let read = |key| UniqueRead { id, request, key, program: program.clone() };
+                    reads.unique.entry(number).or_default().extend(keys.into_iter().map(read));
                 }
                 Target::UniqueKeys(keys) => {
                     let filter = source.access.filter.as_ref();
@@ -197,11 +234,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                 }
             }
         }
-        let mut answer = Answer::default();
-        let since = self.begin_read(session);
-        Self::read_unique(session, source, unique, &mut answer).await?;
-        self.end_read(session, number, answer.rows.len(), since);
-        answer.more = !open.scans.is_empty();
+        let answer = Answer { rows: Vec::new(), more: !open.scans.is_empty() };
         if answer.more {
             self.open.insert(id, open);
         }
@@ -209,31 +242,28 @@ impl<'p, S: Store> Fetcher<'p, S> {
         Ok(())
     }
 
-    /// Reads rows by keys of a unique index.
+    /// Reads rows by keys of unique indexes: all of a source together.
     async fn read_unique(
+        &mut self,
         session: &mut Session<S>,
-        source: &TableSource,
-        wanted: Vec<(u32, Vec<u8>, Vec<u8>)>,
-        answer: &mut Answer,
+        run: &mut Run<'_>,
+        reads: BTreeMap<usize, Vec<UniqueRead>>,
     ) -> Result<(), Failure> {
-        let table = &source.table;
-        for part in wanted.chunks(LOOKUPS_MAX) {
-            let keys: Vec<Vec<u8>> = part.iter().map(|(_, key, _)| key.clone()).collect();
-            let found = session.find_unique(table, source.access.index, &keys).await?;
-            for ((request, _, program), found) in part.iter().zip(found) {
-                let Some(found) = found else { continue };
-                let program = match program.as_slice() {
-                    [] => Program::default(),
-                    bytes => {
-                        Program::decode(bytes, table.layout.columns()).map_err(StoreError::from)?
-                    }
-                };
-                if !program.matches(&table.layout, &found.row)? {
-                    continue;
+        for (number, wanted) in reads {
+            let source = &self.plan.sources[number];
+            let table = &source.table;
+            for part in wanted.chunks(LOOKUPS_MAX) {
+                let keys: Vec<Vec<u8>> = part.iter().map(|read| read.key.clone()).collect();
+                let since = self.begin_read(session);
+                let found = session.find_unique(table, source.access.index, &keys).await?;
+                let rows = found.iter().filter(|found| found.is_some()).count();
+                self.end_read(session, number, rows, since);
+                for (read, found) in part.iter().zip(found) {
+                    let Some(found) = found else { continue };
+                    let Some(row) = passed(source, &read.program, &found.row)? else { continue };
+                    let rows = vec![(read.request, row)];
+                    run.answer(read.id, Answer { rows, more: self.open.contains_key(&read.id) })?;
                 }
-                let mut projected = Vec::new();
-                program.project(&table.layout, &found.row, &mut projected);
-                answer.rows.push((*request, decode(source, &projected)));
             }
         }
         Ok(())
@@ -296,7 +326,59 @@ impl<'p, S: Store> Fetcher<'p, S> {
         }
     }
 
-    /// The next rows of scans.
+    /// The next rows of scans without locks: all of them are waited for at once.
+    async fn next_rows_of_all(
+        &mut self,
+        session: &mut Session<S>,
+        run: &mut Run<'_>,
+        ids: &[AskId],
+    ) -> Result<(), Failure> {
+        let since = self.begin_read(session);
+        let mut waited = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(mut open) = self.open.remove(id) else { continue };
+            let is_new = open.running.is_none();
+            let running = open.running.take().or_else(|| {
+                let (request, scan) = open.scans.pop_front()?;
+                Some((request, session.start_scan(scan)))
+            });
+            match running {
+                Some((request, running)) => {
+                    waited.push(Waited { id: *id, open, request, running, is_new });
+                }
+                None => run.answer(*id, Answer::default())?,
+            }
+        }
+        let batches = all(waited.iter_mut().map(|waited| waited.running.next())).await;
+        session.note_trip();
+        // One wait counts once for each table.
+        let mut counted = BTreeSet::new();
+        for (waited, batch) in waited.into_iter().zip(batches) {
+            let Waited { id, mut open, request, running, is_new } = waited;
+            let source = &self.plan.sources[open.source];
+            // That there are no more rows is often known before.
+            let brings = is_new || matches!(batch, Ok(Some(_)));
+            let since = match brings && counted.insert(open.source) {
+                true => since,
+                false => self.begin_read(session),
+            };
+            let mut answer = Answer::default();
+            if let Some(batch) = batch? {
+                let rows = batch.iter().map(|row| (request, decode(source, row.row)));
+                answer.rows.extend(rows);
+                open.running = Some((request, running));
+            }
+            self.end_read(session, open.source, answer.rows.len(), since);
+            answer.more = open.running.is_some() || !open.scans.is_empty();
+            if answer.more {
+                self.open.insert(id, open);
+            }
+            run.answer(id, answer)?;
+        }
+        Ok(())
+    }
+
+    /// The next rows of scans with locks.
     async fn next_rows(
         &mut self,
         session: &mut Session<S>,
@@ -319,33 +401,22 @@ impl<'p, S: Store> Fetcher<'p, S> {
             let batch = running.next().await?;
             session.note_trip();
             let Some(batch) = batch else { continue };
-            match lock {
-                LockMode::Committed => {
-                    answer.rows.extend(batch.iter().map(|row| (request, decode(source, row.row))));
-                }
-                _ => {
-                    // A row may have changed since it was found: the whole condition is looked at again.
-                    let program = open.programs.get(&request).cloned().unwrap_or_default();
-                    let reads: Vec<RowOp> = batch
-                        .iter()
-                        .map(|row| RowOp {
-                            program: program.clone(),
-                            wait: source.lock.1,
-                            ..operation(
-                                &source.table,
-                                RowOpKind::Read(lock),
-                                row.primary_key.to_vec(),
-                            )
-                        })
-                        .collect();
-                    self.locked = true;
-                    let mut chunks = Chunks::changing(reads, &source.table);
-                    while let Some((chunk, _)) = chunks.next_chunk() {
-                        let results = session.run_operations(chunk, false).await?;
-                        let rows = results.into_iter().filter_map(|result| result.row);
-                        answer.rows.extend(rows.map(|row| (request, decode(source, &row))));
-                    }
-                }
+            // A row may have changed since it was found: the whole condition is looked at again.
+            let program = open.programs.get(&request).cloned().unwrap_or_default();
+            let reads: Vec<RowOp> = batch
+                .iter()
+                .map(|row| RowOp {
+                    program: program.clone(),
+                    wait: source.lock.1,
+                    ..operation(&source.table, RowOpKind::Read(lock), row.primary_key.to_vec())
+                })
+                .collect();
+            self.locked = true;
+            let mut chunks = Chunks::changing(reads, &source.table);
+            while let Some((chunk, _)) = chunks.next_chunk() {
+                let results = session.run_operations(chunk, false).await?;
+                let rows = results.into_iter().filter_map(|result| result.row);
+                answer.rows.extend(rows.map(|row| (request, decode(source, &row))));
             }
             open.running = Some((request, running));
         }
@@ -357,6 +428,40 @@ impl<'p, S: Store> Fetcher<'p, S> {
         run.answer(id, answer)?;
         Ok(())
     }
+}
+
+/// The row of a unique index's key as it is wanted; none if the rest of the condition is not true for it.
+fn passed(source: &TableSource, program: &[u8], image: &[u8]) -> Result<Option<Row>, Failure> {
+    let table = &source.table;
+    let program = match program {
+        [] => Program::default(),
+        bytes => Program::decode(bytes, table.layout.columns()).map_err(StoreError::from)?,
+    };
+    if !program.matches(&table.layout, image)? {
+        return Ok(None);
+    }
+    let mut projected = Vec::new();
+    program.project(&table.layout, image, &mut projected);
+    Ok(Some(decode(source, &projected)))
+}
+
+/// What all of these come to; they are waited for together.
+async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut is_ready = true;
+        for (future, output) in &mut waiting {
+            if output.is_none() {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(value) => *output = Some(value),
+                    Poll::Pending => is_ready = false,
+                }
+            }
+        }
+        if is_ready { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    waiting.into_iter().filter_map(|(_, output)| output).collect()
 }
 
 /// Keys that are read at once before it is known how large the rows are.
@@ -419,6 +524,21 @@ mod tests {
             wait: LockWait::Wait,
         };
         KeyRead { id: AskId(0), request: 0, source: 0, operation }
+    }
+
+    #[test]
+    fn what_is_waited_for_together_goes_on_together() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let barrier = tokio::sync::Barrier::new(3);
+        let wait = |number: u32| {
+            let barrier = &barrier;
+            async move {
+                barrier.wait().await;
+                number
+            }
+        };
+        assert_eq!(runtime.block_on(all((1..=3).map(wait))), [1, 2, 3]);
+        assert_eq!(runtime.block_on(all(std::iter::empty::<std::future::Ready<u32>>())), []);
     }
 
     #[test]
