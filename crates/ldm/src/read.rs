@@ -6,7 +6,7 @@ use crate::{
     programs::Programs,
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
-use lats_base::{FragmentId, NodeId, RefCode, TransactionId, limits};
+use lats_base::{Epoch, FragmentId, NodeId, RefCode, TransactionId, limits};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -55,6 +55,9 @@ impl Ldm {
         let req = signal.body::<ReadReq>();
         if !self.may_serve(ctx) {
             return refuse(&req, &RefCode::NotServing.into(), ctx);
+        }
+        if req.as_of != Epoch::default() {
+            return refuse(&req, &RefCode::SnapshotTooOld.into(), ctx);
         }
         self.read_rows(&req, signal.payload(), reader, ctx);
         reader.answer.clear();

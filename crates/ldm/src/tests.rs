@@ -269,6 +269,10 @@ impl Bench {
 
     /// Asks for a row's value; the answer has this number.
     fn ask(&mut self, id: i64) {
+        self.ask_as_of(id, Epoch::default());
+    }
+
+    fn ask_as_of(&mut self, id: i64, as_of: Epoch) {
         let key = key(id);
         let mut payload = Vec::new();
         list::push(&mut payload, &self.operation(OperationKind::Read, &key, &[]), [&key, &[], &[]]);
@@ -276,6 +280,7 @@ impl Bench {
             transaction: TransactionId::default(),
             request: id as u64,
             reply_to: BlockRef::tc(NODE, 0),
+            as_of,
             operation_count: 1,
             hops: 0,
         };
@@ -527,6 +532,16 @@ fn many_versions_of_a_row_count_as_work() {
     let sent = bench.run();
     assert_eq!(value_read(&bench, &sent[0].2), Some(100));
     assert_eq!(turns(&sent, SignalNumber::ReadConf).len(), 1);
+}
+
+/// Whoever asks for older rows must not get newer ones.
+#[test]
+fn reads_by_key_as_of_an_epoch_are_refused() {
+    let mut bench = Bench::new(None);
+    bench.ask_as_of(1, Epoch::new(1));
+    let sent = bench.run();
+    let signal = lats_signals::buffer::parse(&sent[0].2).unwrap().unwrap();
+    assert_eq!(signal.body::<ReadRef>().code, u32::from(RefCode::SnapshotTooOld.number()));
 }
 
 /// Else a client would believe that the table is gone (storms 18 and 21).

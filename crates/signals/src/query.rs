@@ -13,6 +13,9 @@ body! {
         request: u64,
         /// Who gets the answer: set where the request enters the cluster.
         reply_to: BlockRef,
+        /// The complete epoch whose rows are to be read; 0: the newest rows. Any other is refused with `SnapshotTooOld`: no data
+        /// manager keeps older versions for reads by key yet.
+        as_of: Epoch,
         /// Number of operations.
         operation_count: u32,
         /// How often replicas have passed it on.

@@ -5,7 +5,7 @@ use super::{
     push_operation,
 };
 use crate::api::{RowOp, RowResult};
-use lats_base::{ErrorClass, Instant, NodeId, RefCode, TransactionId};
+use lats_base::{Epoch, ErrorClass, Instant, NodeId, RefCode, TransactionId};
 use lats_signals::{
     BlockRef, Signal,
     query::{ReadConf, ReadRef, ReadReq},
@@ -69,6 +69,7 @@ impl ClientCore {
                 transaction: TransactionId::NONE,
                 request: ticket,
                 reply_to: BlockRef::default(),
+                as_of: Epoch::default(),
                 operation_count,
                 hops: 0,
             };
