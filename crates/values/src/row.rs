@@ -214,7 +214,10 @@ impl RowLayout {
 
     fn spare_bits_clear(&self, row: &[u8]) -> bool {
         let used = self.columns.len() % 8;
-        used == 0 || row.get(HEAD_BYTES - 1 + self.columns.len().div_ceil(8)).is_some_and(|b| b >> used == 0)
+        used == 0
+            || row
+                .get(HEAD_BYTES - 1 + self.columns.len().div_ceil(8))
+                .is_some_and(|b| b >> used == 0)
     }
 
     fn ends_ordered(&self, row: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! UPDATE and DELETE of rows that a query has found.
 
 use super::write::Images;
-use crate::error::Failure;
+use crate::error::{self, Failure};
 use crate::exec::operation;
 use crate::expr::with_externals;
 use crate::plan::Columns;

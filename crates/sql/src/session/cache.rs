@@ -173,6 +173,7 @@ mod tests {
             parameters: 0,
             catalog_version: version,
             reads_constants: false,
+            time_limit_ms: 0,
         })
     }
 

@@ -144,6 +144,34 @@ fn amount_fsp(args: &[Expr], base: u8) -> u8 {
     }
 }
 
+/// True of functions of texts that give whole numbers.
+fn gives_number(function: Function) -> bool {
+    use Function as F;
+    matches!(
+        function,
+        F::IsNull
+            | F::Length
+            | F::BitLength
+            | F::CharLength
+            | F::Ascii
+            | F::Ord
+            | F::Strcmp
+            | F::Field
+            | F::FindInSet
+            | F::Locate
+            | F::IsIpv4
+            | F::IsIpv6
+            | F::IsIpv4Compat
+            | F::IsIpv4Mapped
+            | F::IsUuid
+            | F::Coercibility
+            | F::RegexpLike
+            | F::RegexpInstr
+            | F::UncompressedLength
+            | F::Instr
+    )
+}
+
 fn string_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnType {
     use Function as F;
     let widths = || types.iter().map(|t| usize::from(chars_of(t)));
@@ -152,30 +180,12 @@ fn string_type(function: Function, args: &[Expr], types: &[ColumnType]) -> Colum
         return fixed;
     }
     let chars = match function {
-        F::IsNull
-        | F::Length
-        | F::BitLength
-        | F::CharLength
-        | F::Ascii
-        | F::Ord
-        | F::Strcmp
-        | F::Field
-        | F::FindInSet
-        | F::Locate
-        | F::IsIpv4
-        | F::IsIpv6
-        | F::IsIpv4Compat
-        | F::IsIpv4Mapped
-        | F::IsUuid
-        | F::Coercibility
-        | F::RegexpLike
-        | F::RegexpInstr
-        | F::UncompressedLength
-        | F::Instr => return bigint(),
+        _ if gives_number(function) => return bigint(),
         F::RegexpReplace => 16_384,
         F::RegexpSubstr => {
-            let types = types.get(..1).unwrap_or_default();
-            return string_type(F::Lower, types);
+            let (args, types) =
+                (args.get(..1).unwrap_or_default(), types.get(..1).unwrap_or_default());
+            return string_type(F::Lower, args, types);
         }
         F::Compress | F::Uncompress | F::AesDecrypt => {
             return ColumnType::new(TypeKind::LongBlob);

@@ -68,8 +68,11 @@ pub(super) struct Fetcher<'p, S: Store> {
     open: BTreeMap<AskId, Open<S>>,
     locked: bool,
     /// What was read of each table, if somebody wants to know, and the clock.
-    reads: Option<(fn() -> u64, Vec<Read>)>,
+    reads: Option<Counted>,
 }
+
+/// The clock, and what was read of each table.
+type Counted = (fn() -> u64, Vec<Read>);
 
 /// When a read began: the time, and how often data nodes were waited for until then.
 #[derive(Clone, Copy, Default)]
