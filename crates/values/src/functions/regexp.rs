@@ -172,7 +172,7 @@ fn search(
         return Err(SqlError::not_supported("one letter that is like two, in REGEXP"));
     }
     flags.has_pairs = text.contains("\r\n");
-    flags.ends_in_line = text.chars().next_back().is_some_and(|c| flags.ends_line(c));
+    flags.ends_in_line = text.chars().next_back().is_some_and(pattern::ends_line);
     let pattern = ctx.local()?.patterns.get(&pattern, flags)?;
     let form = match subject {
         Value::Bytes(_) => Form::Bytes,
@@ -268,10 +268,10 @@ fn integer(
 /// What is before the position is no part of the text here, as in MySQL: `^` is at the position.
 fn instr(search: &Search, args: &[Value], ctx: &mut EvalContext) -> Result<Value, SqlError> {
     let (position, occurrence) = (integer(args, 2, 1, ctx)?, integer(args, 3, 1, ctx)?);
-    let from = search.offset(position);
-    let Some(from) = from.filter(|at| *at < search.text.len() || search.text.is_empty()) else {
-        return Err(out_of_bounds());
-    };
+    // In a text without characters each position will do.
+    let from = if search.text.is_empty() { Some(0) } else { search.offset(position) };
+    let from = from.filter(|at| *at < search.text.len() || search.text.is_empty());
+    let from = from.ok_or_else(out_of_bounds)?;
     let gives_end = match integer(args, 4, 0, ctx)? {
         0 => false,
         1 => true,
@@ -280,8 +280,7 @@ fn instr(search: &Search, args: &[Value], ctx: &mut EvalContext) -> Result<Value
     let text = search.text.get(from..).unwrap_or_default().to_string();
     let rest = Search { text, pattern: Arc::clone(&search.pattern), form: search.form };
     let place = rest.nth(0, occurrence)?.map(|(start, end)| {
-        let before = position.max(1) - 1;
-        before + rest.number(if gives_end { end } else { start })
+        position.saturating_sub(1).saturating_add(rest.number(if gives_end { end } else { start }))
     });
     Ok(Value::Int(place.unwrap_or(0)))
 }

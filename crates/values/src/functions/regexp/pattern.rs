@@ -23,14 +23,9 @@ pub(super) struct Options {
     pub(super) has_pairs: bool,
 }
 
-impl Options {
-    /// Whether a character ends a line.
-    pub(super) fn ends_line(self, c: char) -> bool {
-        match self.unix_lines {
-            true => c == '\n',
-            false => matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}'),
-        }
-    }
+/// Whether a character ends a line.
+pub(super) fn ends_line(c: char) -> bool {
+    matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// A pattern that was read.
@@ -223,10 +218,8 @@ impl Reader<'_> {
     fn caret(&mut self) {
         self.out.push_str(match (self.flags.multi_line, self.flags.unix_lines) {
             (false, _) => r"(?:\A)",
-            (true, true) => r"(?:\A|(?<=\n)(?!\z))",
-            (true, false) => {
-                r"(?:\A|(?<=[\n\x0B\x0C\x{85}\x{2028}\x{2029}])(?!\z)|(?<=\r)(?!\n|\z))"
-            }
+            (true, true) => r"(?:\A|(?<=\n))",
+            (true, false) => r"(?:\A|(?<=[\n\x0B\x0C\r\x{85}\x{2028}\x{2029}])(?!\z))",
         });
     }
 
@@ -308,13 +301,14 @@ impl Reader<'_> {
     /// A group, behind its parenthesis.
     fn group(&mut self, depth: usize) -> Result<bool, SqlError> {
         let (flags, behind) = (self.flags, self.behind);
-        let mut is_term = true;
+        let (mut is_term, mut looks_around) = (true, false);
         if !self.eat('?') {
             self.groups += 1;
             self.out.push('(');
         } else {
             match self.next() {
                 Some(c @ (':' | '>' | '=' | '!')) => {
+                    looks_around = matches!(c, '=' | '!');
                     self.out.push_str("(?");
                     self.out.push(c);
                 }
@@ -322,7 +316,11 @@ impl Reader<'_> {
                     while self.next().ok_or_else(mismatched)? != ')' {}
                     return Ok(false);
                 }
-                Some('<') => self.named_or_behind()?,
+                Some('{' | '(') => return Err(unimplemented()),
+                Some('<') => {
+                    self.named_or_behind()?;
+                    looks_around = self.behind > behind;
+                }
                 Some(_) => {
                     self.at -= 1;
                     is_term = self.inline_flags()?;
@@ -339,7 +337,7 @@ impl Reader<'_> {
         }
         (self.flags, self.behind) = (flags, behind);
         self.out.push(')');
-        Ok(true)
+        Ok(!looks_around)
     }
 
     /// `(?<=`, `(?<!`, `(?<name>`.
@@ -421,12 +419,15 @@ impl Reader<'_> {
             'B' => self.out.push_str(r"(?:\B)"),
             'Z' => {
                 self.at += 1;
+                // It is about all ends of lines, whatever the others are about.
+                let unix = core::mem::replace(&mut self.flags.unix_lines, false);
                 self.dollar(false);
-                return Ok(true);
+                self.flags.unix_lines = unix;
+                return Ok(false);
             }
             'R' => {
                 self.at += 1;
-                self.out.push_str(r"(?:\r\n|[");
+                self.out.push_str(r"(?>\r\n|[");
                 self.out.push_str(LINE_ENDS);
                 self.out.push_str("])");
                 return Ok(true);
@@ -459,8 +460,9 @@ impl Reader<'_> {
                 return Ok(true);
             }
         }
+        // A place, which cannot be repeated.
         self.at += 1;
-        Ok(true)
+        Ok(false)
     }
 
     /// Up to `\E`, everything stands for itself.

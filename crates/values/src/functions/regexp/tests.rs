@@ -24,6 +24,18 @@ fn patterns_that_take_too_long_are_stopped() {
 }
 
 #[test]
+fn places_cannot_be_repeated() {
+    for pattern in
+        [r"\b*", r"\B+", r"\A?", r"\z{2}", r"\Z*", "(?=a)*", "(?!a)+", "(?<=a)?", "(?<!a)*"]
+    {
+        assert_eq!(like("aab", pattern), Err(3688), "{pattern}");
+    }
+    for pattern in ["^*", "$?", "(?:^)*", "()*", r"\ba", "(?=a)a", "(?<!x)a"] {
+        assert_eq!(like("aab", pattern), Ok(Value::Int(1)), "{pattern}");
+    }
+}
+
+#[test]
 fn patterns_that_are_too_large_are_refused() {
     assert_eq!(like("a", "((a{100}){100}){100}"), Err(3700));
     assert_eq!(like("a", &"(".repeat(1_000)), Err(3700));
