@@ -3,10 +3,17 @@
 use super::{Binder, lazy};
 use crate::error;
 use lats_mysql_syntax::tree::{self, ExprId, List, Truth};
-use lats_values::{BinaryOp, ColumnType, Expr, Function, SqlError, TypeKind, UnaryOp, Value};
+use lats_values::{
+    BinaryOp, ColumnType, EvalContext, Expr, Function, SqlError, TypeKind, UnaryOp, Value,
+};
 
 /// Operators in a row, such as those of `1+1+1`: expressions are as deep as their chains are long.
 const CHAIN_MAX: usize = 2_500;
+
+/// 1210.
+fn wrong_escape() -> SqlError {
+    error::make(1210, "HY000", "Incorrect arguments to ESCAPE")
+}
 
 /// Hexadecimal literals are strings of bytes, and numbers where a number is wanted.
 pub(crate) fn hex_beside(expr: Expr, number: bool) -> Expr {
@@ -299,31 +306,37 @@ impl Binder<'_> {
         is_not: bool,
         pattern: List,
     ) -> Result<Expr, SqlError> {
-        let wrong = || error::make(1210, "HY000", "Incorrect arguments to ESCAPE");
         let (pattern, escape) = match *self.tree().list(pattern) {
             [pattern] => (pattern, self.context.no_escapes.then_some('\0')),
-            [pattern, escape] => {
-                let text = match self.bind(escape)? {
-                    Expr::Literal(Value::Text(text, _)) => text,
-                    Expr::Literal(Value::Bytes(bytes)) => {
-                        String::from_utf8(bytes).map_err(|_| wrong())?
-                    }
-                    _ => return Err(wrong()),
-                };
-                let mut chars = text.chars();
-                match (chars.next(), chars.next()) {
-                    // No escape at all.
-                    (None, _) => (pattern, Some('\0')),
-                    (Some(only), None) => (pattern, Some(only)),
-                    _ => return Err(wrong()),
-                }
-            }
-            _ => return Err(wrong()),
+            [pattern, escape] => (pattern, self.escape(escape)?),
+            _ => return Err(wrong_escape()),
         };
         let (mut arg, pattern) = (self.bind(value)?, self.bind(pattern)?);
         self.of_connection(&mut arg, &[&pattern]);
         let (arg, pattern) = (Box::new(arg), Box::new(pattern));
         Ok(Expr::Like { arg, pattern, escape, negated: is_not })
+    }
+
+    /// The one character of ESCAPE: the zero character for none at all, nothing for the default.
+    fn escape(&mut self, id: ExprId) -> Result<Option<char>, SqlError> {
+        let bound = self.bind(id)?;
+        if !crate::expr::is_constant(&bound) {
+            return Err(wrong_escape());
+        }
+        if crate::expr::has_externals(&bound) {
+            return Err(error::not_supported("ESCAPE with a value from outside"));
+        }
+        let source = crate::expr::RowSource::constant(&[]);
+        let value = lats_values::eval(&bound, &source, &mut EvalContext::new(false))?;
+        let Some(bytes) = value.as_bytes() else { return Ok(None) };
+        let text = core::str::from_utf8(&bytes).map_err(|_| wrong_escape())?;
+        let mut chars = text.chars();
+        match (chars.next(), chars.next()) {
+            (None, _) if self.context.no_escapes => Err(wrong_escape()),
+            (None, _) => Ok(Some('\0')),
+            (Some(only), None) => Ok(Some(only)),
+            _ => Err(wrong_escape()),
+        }
     }
 
     pub(super) fn case(

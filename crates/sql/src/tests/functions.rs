@@ -75,6 +75,24 @@ fn patterns_are_matched_wherever_they_stand() {
     check(PATTERNS);
 }
 
+const ESCAPES: &str = r"
+    SELECT 'a3%' LIKE 'a33%' ESCAPE 3, 'ab' LIKE 'ab' ESCAPE NULL, 'a%' LIKE 'a0%' ESCAPE (3 IS FALSE)
+    => 1|1|1
+    SELECT 'a%' LIKE 'a|%' ESCAPE CONCAT('|', ''), 'axb' LIKE 'a|%b' ESCAPE X'7C'
+    => 1|0
+    SELECT 'a' LIKE 'a' ESCAPE 33
+    => ERROR 1210 …
+    SELECT s LIKE 'a' ESCAPE s FROM t
+    => ERROR 1210 …
+    SELECT s LIKE 'a' ESCAPE @unknown FROM t
+    => ERROR 1235 …
+";
+
+#[test]
+fn escape_is_any_constant() {
+    check(ESCAPES);
+}
+
 #[test]
 fn random_numbers_are_others_for_each_row() {
     check(RANDOM);
