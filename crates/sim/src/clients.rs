@@ -705,6 +705,7 @@ impl SimClient {
                 ledger.refused_as_lost += 1;
             }
             Answer::Failed(e) if e.code == RefCode::NodeSilent => ledger.refused_as_silent += 1,
+            Answer::Failed(e) if e.code == RefCode::Interrupted && doing.may_be_interrupted() => {}
             Answer::Failed(e) if e.class() == ErrorClass::Permanent => {
                 ledger.violate(format!("client {}, {doing:?}: permanent error: {e}", self.number));
             }

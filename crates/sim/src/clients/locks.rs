@@ -10,10 +10,26 @@ use lats_client::{
 /// One request of so many is interrupted as soon as it is sent.
 const INTERRUPTED_OF: u64 = 5;
 
+fn is_interrupted(ticket: Ticket) -> bool {
+    ticket.is_multiple_of(INTERRUPTED_OF)
+}
+
+impl Doing {
+    /// True if the client has asked for its request to be taken back.
+    pub(super) fn may_be_interrupted(&self) -> bool {
+        match self {
+            Self::Holding { ticket, .. } | Self::Finishing { ticket, .. } => {
+                is_interrupted(*ticket)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl SimClient {
     /// STATEMENT-3: whatever comes of it is what the client is told.
     pub(super) fn interrupt_some(&mut self, ticket: Ticket) {
-        if ticket.is_multiple_of(INTERRUPTED_OF) {
+        if is_interrupted(ticket) {
             self.core.interrupt(ticket);
         }
     }

@@ -54,7 +54,7 @@ fn joins_and_orders_say_what_they_did() {
     assert_eq!(
         hash,
         "-> Left hash join (1 columns)  (T rows=4 loops=1) (memory=1 KiB)
-    -> Table scan on p  (T rows=4 loops=1) (round trips=1)
+    -> Table scan on p  (T rows=4 loops=1) (round trips=2)
     -> Hash
         -> Table scan on t  (T rows=3 loops=1) (round trips=1)
 "
