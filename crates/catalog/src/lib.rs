@@ -12,6 +12,7 @@ mod apply;
 pub mod defined;
 pub mod former;
 mod spread;
+pub mod statistics;
 #[cfg(test)]
 mod tests;
 pub mod unique;
@@ -346,6 +347,14 @@ impl TableDef {
     /// The index with this id.
     pub fn index(&self, id: IndexId) -> Option<&IndexDef> {
         self.indexes.iter().find(|i| i.id == id)
+    }
+
+    /// The columns of an index, without those of the primary key behind them.
+    pub fn key_columns(&self, id: IndexId) -> Option<&[u16]> {
+        match id {
+            PRIMARY_INDEX => Some(&self.primary_key),
+            id => self.index(id).map(|index| &index.columns[..]),
+        }
     }
 
     /// Its unique indexes, with the hidden table of each.

@@ -11,6 +11,8 @@ pub struct ScanRow<'a> {
     pub primary_key: &'a [u8],
     /// The (projected) row image.
     pub row: &'a [u8],
+    /// Which of the scan's ranges it was found in.
+    pub range: u32,
 }
 
 /// Rows in the order in which they were found.
@@ -27,6 +29,7 @@ struct Place {
     index_key_end: usize,
     primary_key_end: usize,
     end: usize,
+    range: u32,
 }
 
 impl ScanBatch {
@@ -35,7 +38,7 @@ impl ScanBatch {
         let mut places = Vec::with_capacity(row_count as usize);
         let mut items = list::items::<FoundRow>(payload);
         let mut start = size_of::<FoundRow>();
-        while let Some((_, [index_key, primary_key, row])) = items.next() {
+        while let Some((head, [index_key, primary_key, row])) = items.next() {
             let index_key_end = start + index_key.len();
             let primary_key_end = index_key_end + primary_key.len();
             places.push(Place {
@@ -43,6 +46,7 @@ impl ScanBatch {
                 index_key_end,
                 primary_key_end,
                 end: primary_key_end + row.len(),
+                range: head.range,
             });
             start = payload.len() - items.rest().len() + size_of::<FoundRow>();
         }
@@ -78,7 +82,8 @@ impl ScanBatch {
         let index_key_end = start + row.index_key.len();
         let primary_key_end = index_key_end + row.primary_key.len();
         let end = self.bytes.len();
-        self.places.push(Place { start, index_key_end, primary_key_end, end });
+        let range = row.range;
+        self.places.push(Place { start, index_key_end, primary_key_end, end, range });
     }
 
     /// Keeps no more rows than this.
@@ -92,6 +97,7 @@ impl ScanBatch {
             index_key: part(place.start, place.index_key_end),
             primary_key: part(place.index_key_end, place.primary_key_end),
             row: part(place.primary_key_end, place.end),
+            range: place.range,
         }
     }
 }
@@ -104,20 +110,21 @@ mod tests {
     fn rows_of_a_payload_and_pushed_rows_are_the_same() {
         let rows = [["a", "", "row"], ["", "key", ""], ["index", "primary", "a longer row"]];
         let (mut payload, mut pushed) = (Vec::new(), ScanBatch::default());
-        for row in rows {
+        for (row, range) in rows.into_iter().zip(5..) {
             let [index_key, primary_key, row] = row.map(str::as_bytes);
             let head = FoundRow {
                 index_key_bytes: index_key.len() as u32,
                 primary_key_bytes: primary_key.len() as u32,
                 row_bytes: row.len() as u32,
-                reserved: 0,
+                range,
             };
             list::push(&mut payload, &head, [index_key, primary_key, row]);
-            pushed.push(ScanRow { index_key, primary_key, row });
+            pushed.push(ScanRow { index_key, primary_key, row, range });
         }
         let read = ScanBatch::from_payload(&payload, 3);
         assert!(read.iter().eq(pushed.iter()));
         assert_eq!(read.get(2).unwrap().row, b"a longer row");
+        assert_eq!(read.get(2).unwrap().range, 7);
         assert_eq!((read.len(), read.get(3)), (3, None));
         pushed.truncate(1);
         assert_eq!(pushed.iter().count(), 1);

@@ -2,6 +2,7 @@
 
 mod clock;
 mod scan;
+mod statistics;
 mod tcp;
 mod transaction;
 
@@ -48,6 +49,7 @@ struct Inner {
     waits: Notify,
     clock: fn() -> Instant,
     random: Mutex<lats_base::prng::Prng>,
+    statistics: Mutex<statistics::Kept>,
     options: ClientOptions,
 }
 
@@ -113,6 +115,7 @@ impl Client {
             waits: Notify::new(),
             clock,
             random: Mutex::new(random),
+            statistics: Mutex::default(),
             options,
         };
         let client = Self { inner: Arc::new(inner) };

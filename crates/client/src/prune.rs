@@ -4,24 +4,29 @@ use crate::api::{KeyRange, PRIMARY_INDEX, Scan};
 use lats_base::FragmentId;
 use lats_catalog::{Spread, TableDef};
 use lats_values::{key_value_bytes, next_prefix};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// Scans with more ranges than this go to all fragments.
-const RANGES_MAX: usize = 256;
+const RANGES_MAX: usize = 16_384;
+
+/// A fragment to scan, and the numbers of the ranges to look for there; none for all of them.
+pub(crate) type Part = (FragmentId, Option<Vec<u32>>);
 
 /// The fragments to scan, in their order: all, unless each range has one value of the partition key.
-pub(crate) fn fragments(table: &TableDef, scan: &Scan) -> Vec<FragmentId> {
+pub(crate) fn parts(table: &TableDef, scan: &Scan) -> Vec<Part> {
     let spread = Spread::of(table);
-    let found: Option<BTreeSet<FragmentId>> = match scan.ranges.len() {
-        0..=RANGES_MAX => {
-            scan.ranges.iter().map(|r| only_fragment(table, &spread, scan, r)).collect()
-        }
-        _ => None,
-    };
-    match found {
-        Some(some) => some.into_iter().collect(),
-        None => (0..spread.fragment_count()).map(FragmentId::new).collect(),
+    let all = || (0..spread.fragment_count()).map(|number| (FragmentId::new(number), None));
+    if scan.ranges.len() > RANGES_MAX || spread.fragment_count() <= 1 {
+        return all().collect();
     }
+    let mut found: BTreeMap<FragmentId, Vec<u32>> = BTreeMap::new();
+    for (number, range) in (0..).zip(&scan.ranges) {
+        match only_fragment(table, &spread, scan, range) {
+            Some(fragment) => found.entry(fragment).or_default().push(number),
+            None => return all().collect(),
+        }
+    }
+    found.into_iter().map(|(fragment, numbers)| (fragment, Some(numbers))).collect()
 }
 
 /// The fragment of all rows in a range, if its bounds bind the partition key.
@@ -127,12 +132,12 @@ mod tests {
             as_of: AsOf::Newest,
         };
         let table = table();
-        let found = fragments(&table, &scan);
+        let found = parts(&table, &scan);
         for prefix in prefixes.iter().filter(|p| !p.is_empty() && (index == 1 || p.len() == 2)) {
             // By index 1 the first value is column b, by the primary key the second.
             let b = if index == 1 { prefix[0] } else { prefix[1] };
             let row = Spread::of(&table).fragment_of(&key(&[7, b]));
-            assert!(found.contains(&row), "rows of {prefix:?} are in {row}, not in {found:?}");
+            assert!(found.iter().any(|(fragment, _)| *fragment == row), "rows of {prefix:?} are in {row}, not in {found:?}");
         }
         found.len()
     }

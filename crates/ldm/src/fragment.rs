@@ -627,6 +627,11 @@ impl Fragment {
         Some(index.entries.range(lower, upper))
     }
 
+    /// All entries of an index.
+    pub(crate) fn entries(&self, index: IndexId) -> Option<&crate::ordered::Ordered> {
+        self.indexes.iter().find(|i| i.id == index).map(|i| &i.entries)
+    }
+
     /// The columns of an index, its own and then the primary key's.
     pub(crate) fn index_key(&self, index: IndexId) -> Option<&[u16]> {
         self.indexes.iter().find(|i| i.id == index).map(|i| &i.columns[..])

@@ -39,6 +39,7 @@ mod replicate;
 mod restore;
 mod row;
 mod row_table;
+mod sample;
 mod scan;
 mod snapshot;
 mod spare;

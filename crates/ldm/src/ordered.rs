@@ -8,7 +8,7 @@ use alloc::{vec, vec::Vec};
 use lats_base::RowId;
 
 /// An entry's key, and its row.
-type Entry = (Key, RowId);
+pub(crate) type Entry = (Key, RowId);
 
 /// Row ids by entries' keys.
 pub(crate) struct Ordered {
@@ -179,6 +179,29 @@ impl Ordered {
         runs.flat_map(move |run| within(&run.entries, lower, upper)).map(|(key, id)| (&**key, *id))
     }
 
+    /// Runs of neighbours from so many places at most, about equally far apart; all entries by themselves if they are not more.
+    pub(crate) fn sample(&self, count: usize) -> impl Iterator<Item = &[Entry]> {
+        let all = self.len <= count;
+        let runs = if all { 0 } else { self.nodes.iter().map(|node| node.runs.len()).sum() };
+        let places = count.min(runs);
+        let place = move |at: usize| at * runs / places.max(1);
+        let some = (0..places).filter_map(move |at| self.run(place(at)));
+        let each = self.nodes.iter().take(if all { usize::MAX } else { 0 });
+        let each = each.flat_map(|node| node.runs.iter().flat_map(|run| run.entries.chunks(1)));
+        some.chain(each).filter(|run| !run.is_empty())
+    }
+
+    /// The run with this number.
+    fn run(&self, mut number: usize) -> Option<&[Entry]> {
+        for node in &self.nodes {
+            match node.runs.get(number) {
+                Some(run) => return Some(&run.entries),
+                None => number -= node.runs.len(),
+            }
+        }
+        None
+    }
+
     /// Frees so many entries; true if none is left.
     pub(crate) fn clear_away(&mut self, entries: usize) -> bool {
         let mut left = entries;
@@ -295,6 +318,24 @@ mod tests {
     fn entries_are_where_a_map_has_them() {
         (0..20).for_each(|seed| compare_with_a_map(seed, 6_000, 20));
         (0..3).for_each(|seed| compare_with_a_map(seed, 180_000, 3_000));
+    }
+
+    #[test]
+    fn samples_are_far_apart_or_all_entries() {
+        let mut ordered = Ordered::default();
+        assert_eq!(ordered.sample(10).count(), 0);
+        for number in 0..64_000_u32 {
+            ordered.insert(Key::new(&number.to_be_bytes()), RowId::new(number.into()));
+            if number == 199 {
+                let all: Vec<u64> =
+                    ordered.sample(200).flatten().map(|(_, id)| id.get()).collect();
+                assert_eq!(all, (0..200).collect::<Vec<_>>());
+            }
+        }
+        let begins: Vec<u64> = ordered.sample(100).map(|run| run[0].1.get()).collect();
+        assert_eq!(begins, (0..100).map(|at| at * 640).collect::<Vec<_>>());
+        assert!(ordered.sample(100).all(|run| run.len() == RUN_MAX));
+        assert_eq!(ordered.sample(5_000).count(), 1_000);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use lats_signals::{
     list::{self, FoundRow, Range},
     query::{
         SCAN_ANY_REPLICA, SCAN_INDEX_KEYS, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE,
-        ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq, ScanResumeOrd,
+        SCAN_SAMPLE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq, ScanResumeOrd,
     },
 };
 use lats_values::Program;
@@ -25,19 +25,21 @@ pub(crate) struct Scan {
     table: TableId,
     schema_version: u32,
     fragment: FragmentId,
-    index: IndexId,
+    pub(crate) index: IndexId,
     reverse: bool,
     /// What goes along with each row.
     sends_index_keys: bool,
     sends_primary_keys: bool,
     /// Only keys, and those of rows too that are not committed.
     pending: bool,
+    /// Only what the index is like.
+    samples: bool,
     /// What is still to be read, in the order in which it will be.
     ranges: Vec<KeyRange>,
     program: Option<Program>,
-    left: u64,
-    batch: Vec<u8>,
-    batch_rows: u32,
+    pub(crate) left: u64,
+    pub(crate) batch: Vec<u8>,
+    pub(crate) batch_rows: u32,
     /// Another node has become primary since it began (HANDOVER-6).
     left_behind: bool,
     /// It may run at a backup: then this is what was to be read when the batch began (READ-4).
@@ -68,6 +70,7 @@ impl OpenScan {
 
 #[derive(Clone)]
 struct KeyRange {
+    number: u32,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
 }
@@ -162,6 +165,7 @@ impl Ldm {
         let reverse = req.flags & SCAN_REVERSE != 0;
         let mut ranges: Vec<KeyRange> = list::items::<Range>(ranges)
             .map(|(range, [lower, upper, _])| KeyRange {
+                number: range.number,
                 lower: lower.to_vec(),
                 upper: (range.has_upper != 0).then(|| upper.to_vec()),
             })
@@ -180,6 +184,7 @@ impl Ldm {
             reverse,
             sends_index_keys: req.flags & SCAN_INDEX_KEYS != 0,
             sends_primary_keys: req.flags & SCAN_PRIMARY_KEYS != 0,
+            samples: req.flags & SCAN_SAMPLE != 0,
             pending: req.flags & SCAN_PENDING != 0 && !ctx.fault(Fault::BugBuildWithoutPending),
             anywhere: anywhere.then(|| ranges.clone()),
             ranges,
@@ -274,6 +279,10 @@ impl Ldm {
             self.check_snapshot(epoch, fragment)?;
         }
         let columns = fragment.index_key(scan.index).ok_or(RefCode::IndexUnknown)?;
+        if scan.samples {
+            crate::sample::add(scan, table, fragment)?;
+            return Ok(Slice::Send(true));
+        }
         let mut looked_at = 0;
         let mut own = Vec::new();
         scan.work = 0;
@@ -303,7 +312,7 @@ impl Ldm {
                     None => self.visible(row, scan.fragment, scan.transaction)?,
                 };
                 if scan.pending {
-                    add(scan, (entry, &row.key), |_, _| ());
+                    add(scan, range.number, (entry, &row.key), |_, _| ());
                 }
                 if let Some(image) = image {
                     // There are entries of all versions of a row; its primary key is at hand.
@@ -315,7 +324,7 @@ impl Ldm {
                         &own[..]
                     };
                     if own == entry {
-                        take(scan, table, (entry, &row.key), image)?;
+                        take(scan, (table, range.number), (entry, &row.key), image)?;
                     }
                 }
                 let full =
@@ -360,7 +369,7 @@ impl Ldm {
 /// Adds a row to the batch if the filter holds for it.
 fn take(
     scan: &mut Scan,
-    table: &crate::Table,
+    (table, range): (&crate::Table, u32),
     (entry, key): (&[u8], &[u8]),
     image: &[u8],
 ) -> Result<(), Refusal> {
@@ -376,13 +385,14 @@ fn take(
         Some(program) => program.project(&table.layout, image, out),
         None => out.extend_from_slice(image),
     };
-    add(scan, (entry, key), write);
+    add(scan, range, (entry, key), write);
     Ok(())
 }
 
 /// Adds a row to the batch; `write` appends its projection by the scan's program.
 fn add(
     scan: &mut Scan,
+    range: u32,
     (entry, key): (&[u8], &[u8]),
     write: impl FnOnce(&mut Vec<u8>, Option<&Program>),
 ) {
@@ -394,7 +404,7 @@ fn add(
         index_key_bytes: entry.len() as u32,
         primary_key_bytes: key.len() as u32,
         row_bytes: row_bytes as u32,
-        reserved: 0,
+        range,
     });
     scan.batch_rows += 1;
     scan.left = scan.left.saturating_sub(1);
@@ -403,11 +413,12 @@ fn add(
 /// What is left of a range when everything up to `entry` was read.
 fn rest_of(range: &KeyRange, entry: &[u8], reverse: bool) -> KeyRange {
     if reverse {
-        return KeyRange { lower: range.lower.clone(), upper: Some(entry.to_vec()) };
+        let upper = Some(entry.to_vec());
+        return KeyRange { lower: range.lower.clone(), upper, number: range.number };
     }
     // From the smallest key above `entry`.
     let lower = entry.iter().copied().chain([0]).collect();
-    KeyRange { lower, upper: range.upper.clone() }
+    KeyRange { lower, upper: range.upper.clone(), number: range.number }
 }
 
 /// READ-4: says what is left to be read since the last batch, for the primary.
@@ -415,7 +426,7 @@ fn ask_primary(reply_to: BlockRef, id: u64, scan: &Scan, ctx: &mut Ctx<'_>) {
     let left = scan.anywhere.as_deref().unwrap_or_default();
     let mut payload = Vec::new();
     let mut push = |range: &KeyRange| {
-        list::push_range(&mut payload, &range.lower, range.upper.as_deref());
+        list::push_range(&mut payload, range.number, &range.lower, range.upper.as_deref());
     };
     // The last one is read first.
     match scan.reverse {

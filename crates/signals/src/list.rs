@@ -130,8 +130,8 @@ item!(
         primary_key_bytes: u32,
         /// Bytes of the projected row image.
         row_bytes: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// The number of the range that it was found in.
+        range: u32,
     },
     index_key_bytes, primary_key_bytes, row_bytes
 );
@@ -180,8 +180,8 @@ item!(
         upper_bytes: u32,
         /// 1 if there is an end.
         has_upper: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// Given back with what is found in it.
+        number: u32,
     },
     lower_bytes, upper_bytes
 );
@@ -295,13 +295,13 @@ pub fn push<I: Item>(out: &mut Vec<u8>, item: &I, strings: [&[u8]; 3]) {
     }
 }
 
-/// Appends a range of keys, from `lower` (included) to `upper` (excluded).
-pub fn push_range(out: &mut Vec<u8>, lower: &[u8], upper: Option<&[u8]>) {
+/// Appends a range of keys, from `lower` (included) to `upper` (excluded), with its number.
+pub fn push_range(out: &mut Vec<u8>, number: u32, lower: &[u8], upper: Option<&[u8]>) {
     let head = Range {
         lower_bytes: lower.len() as u32,
         upper_bytes: upper.map_or(0, <[u8]>::len) as u32,
         has_upper: u32::from(upper.is_some()),
-        reserved: 0,
+        number,
     };
     push(out, &head, [lower, upper.unwrap_or_default(), &[]]);
 }

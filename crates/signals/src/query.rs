@@ -58,6 +58,9 @@ pub const SCAN_PRIMARY_KEYS: u32 = 8;
 pub const SCAN_PENDING: u32 = 16;
 /// A backup may do it, until it meets a row that is being changed (READ-4).
 pub const SCAN_ANY_REPLICA: u32 = 32;
+/// No rows are wanted, but what the index is like: a row for each of some places, with the entry's key there and a sample
+/// (`lats_catalog::statistics`). The limit says how many places there may be.
+pub const SCAN_SAMPLE: u32 = 64;
 body! {
     /// Client → LDM of a primary, or of any replica: open a scan of one fragment; payload: [`crate::list::Range`]s,
     /// then the program.

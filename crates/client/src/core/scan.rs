@@ -12,7 +12,7 @@ use lats_signals::{
     list::{self, Range},
     query::{
         SCAN_ANY_REPLICA, SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PENDING, SCAN_PRIMARY_KEYS,
-        SCAN_REVERSE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq,
+        SCAN_REVERSE, SCAN_SAMPLE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq,
     },
 };
 
@@ -51,6 +51,29 @@ impl ClientCore {
         transaction: Option<u64>,
         as_of: Option<Epoch>,
     ) -> Result<(ScanHandle, Ticket), RefCode> {
+        self.open_part(scan, (fragment, None), (transaction, as_of), 0)
+    }
+
+    /// Opens a scan of one fragment that gives no rows, but says what the index is like at some places.
+    ///
+    /// # Errors
+    /// When no replica can be reached now.
+    pub fn open_sample(
+        &mut self,
+        scan: &Scan,
+        fragment: FragmentId,
+    ) -> Result<(ScanHandle, Ticket), RefCode> {
+        self.open_part(scan, (fragment, None), (None, None), SCAN_SAMPLE)
+    }
+
+    /// The same for those of the scan's ranges that have these numbers, which are sorted.
+    pub(crate) fn open_part(
+        &mut self,
+        scan: &Scan,
+        (fragment, only): (FragmentId, Option<&[u32]>),
+        (transaction, as_of): (Option<u64>, Option<Epoch>),
+        more_flags: u32,
+    ) -> Result<(ScanHandle, Ticket), RefCode> {
         if as_of == Some(Epoch::default()) {
             // The first epoch is not complete yet.
             return Err(RefCode::EpochNotComplete);
@@ -61,8 +84,10 @@ impl ClientCore {
         let node = self.scan_place(fragment, anywhere)?;
         let at_backup = self.map.view.primary(fragment) != Some(node);
         let mut payload = Vec::new();
-        for range in &scan.ranges {
-            list::push_range(&mut payload, &range.lower, range.upper.as_deref());
+        for (number, range) in (0..).zip(&scan.ranges) {
+            if only.is_none_or(|only| only.binary_search(&number).is_ok()) {
+                list::push_range(&mut payload, number, &range.lower, range.upper.as_deref());
+            }
         }
         // Only who merges several fragments needs the keys that they are ordered by.
         let merges = scan.ordered && self.fragment_count(scan.table) > 1;
@@ -85,9 +110,9 @@ impl ClientCore {
             schema_version: scan.schema_version,
             fragment,
             index: scan.index,
-            range_count: scan.ranges.len() as u32,
+            range_count: only.map_or(scan.ranges.len(), <[u32]>::len) as u32,
             program_bytes: scan.program.len() as u32,
-            flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(),
+            flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum::<u32>() | more_flags,
         };
         let handle = ScanHandle { ldm: self.ldm_of(node, fragment), scan: ticket };
         self.send(handle.ldm, &body, &[&payload, &scan.program]);
@@ -96,6 +121,11 @@ impl ClientCore {
             self.backup_scans.insert(ticket, BackupScan { at: handle.ldm, req: body, program });
         }
         Ok((handle, ticket))
+    }
+
+    /// True if the client's own node has all rows of a fragment.
+    pub(crate) fn is_at_home(&self, fragment: FragmentId) -> bool {
+        self.home.is_some() && self.replica_for(fragment) == self.home
     }
 
     /// Where to scan a fragment.

@@ -105,8 +105,8 @@ impl ScanStream {
         let catalog = self.client.catalog();
         let def = catalog.tables.get(&table).ok_or(RefCode::TableUnknown)?;
         let as_of = self.snapshot().await?;
-        for fragment in prune::fragments(def, &self.scan) {
-            let cursor = self.open_fragment(fragment, as_of)?;
+        for (fragment, only) in prune::parts(def, &self.scan) {
+            let cursor = self.open_fragment((fragment, only.as_deref()), as_of)?;
             self.cursors.push(cursor);
         }
         for cursor in &mut self.cursors {
@@ -115,11 +115,15 @@ impl ScanStream {
         Ok(())
     }
 
-    fn open_fragment(&self, fragment: FragmentId, as_of: Option<Epoch>) -> Result<Cursor, RefCode> {
+    fn open_fragment(
+        &self,
+        part: (FragmentId, Option<&[u32]>),
+        as_of: Option<Epoch>,
+    ) -> Result<Cursor, RefCode> {
         let mut opened = Err(RefCode::NotServing);
         let mut handle = None;
         let receiver = self.client.request(|core| {
-            opened = core.open_scan(&self.scan, fragment, self.transaction, as_of);
+            opened = core.open_part(&self.scan, part, (self.transaction, as_of), 0);
             // A number that is never given stands for "nothing was sent".
             opened.map_or(u64::MAX, |(h, ticket)| {
                 handle = Some(h);
