@@ -243,10 +243,7 @@ fn power(base: f64, mut exponent: u32) -> f64 {
 }
 
 /// How many different beginnings sorted keys have: of one column, of two, and so on.
-fn distinct_prefixes<'k>(
-    kinds: &[&ColumnType],
-    keys: impl Iterator<Item = &'k [u8]>,
-) -> Vec<f64> {
+fn distinct_prefixes<'k>(kinds: &[&ColumnType], keys: impl Iterator<Item = &'k [u8]>) -> Vec<f64> {
     let mut counts = alloc::vec![0.0; kinds.len()];
     let mut before: Option<&[u8]> = None;
     for key in keys {
@@ -348,7 +345,10 @@ mod tests {
             let own = (0..25).filter(|a| a % 16 == fragment);
             let sample = Sample { changes: alloc::vec![0], ..Sample::default() };
             let count = own.clone().count() as u64;
-            gathered.add(own.map(|a| (key([a % 5, a]), Sample { entries: count, ..sample.clone() })).collect());
+            gathered.add(
+                own.map(|a| (key([a % 5, a]), Sample { entries: count, ..sample.clone() }))
+                    .collect(),
+            );
         }
         assert_eq!(gathered.rows(16), 25.0);
         let index = gathered.index(&table(16), IndexId::new(1)).unwrap();

@@ -137,7 +137,10 @@ mod tests {
             // By index 1 the first value is column b, by the primary key the second.
             let b = if index == 1 { prefix[0] } else { prefix[1] };
             let row = Spread::of(&table).fragment_of(&key(&[7, b]));
-            assert!(found.iter().any(|(fragment, _)| *fragment == row), "rows of {prefix:?} are in {row}, not in {found:?}");
+            assert!(
+                found.iter().any(|(fragment, _)| *fragment == row),
+                "rows of {prefix:?} are in {row}, not in {found:?}"
+            );
         }
         found.len()
     }

@@ -42,8 +42,10 @@ pub struct Scan {
     pub width: u32,
     /// The columns that are read, in the order of the table.
     pub columns: Vec<ColumnId>,
-    /// Sets of columns of which no two rows have the same values, NULLs aside.
+    /// Sets of columns of which no two rows have the same values, NULLs aside; the primary key is the first.
     pub keys: Vec<Vec<ColumnId>>,
+    /// The columns of indexes by which rows may be found.
+    pub indexes: Vec<Vec<ColumnId>>,
     /// Rows for which this is not true are left out. It sees all columns of the table.
     pub condition: Option<Scalar>,
 }

@@ -9,8 +9,11 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod cost;
+pub mod estimate;
 pub mod ir;
 pub mod lower;
 pub mod physical;
+pub mod reach;
 pub mod rewrite;
 pub mod run;

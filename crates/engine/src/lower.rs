@@ -4,13 +4,14 @@ mod join;
 
 pub use join::key_class;
 
+use crate::estimate::Estimates;
 use crate::ir::{
     ApplyKind, Bound, ColumnId, EXTERNAL_BASE, Frame, Rel, Scalar, Scan, SortKey, Types, walk,
 };
 use crate::physical::{
     AggregateCall, ApplyOutput, Op, OrderKey, PARAM_BASE, Plan, SourceSpec, WindowCall,
 };
-use crate::rewrite::Rules;
+use crate::rewrite::{Context, Rules};
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::cell::Cell;
 use lats_values::{ColumnType, Expr};
@@ -22,6 +23,7 @@ pub struct Lowering<'a> {
     externals: &'a Types,
     sources: Vec<SourceSpec>,
     rules: Rules,
+    estimates: Estimates<'a>,
     /// A column is wanted that nobody makes.
     is_missing: Cell<bool>,
 }
@@ -34,9 +36,12 @@ struct Place<'p> {
 }
 
 impl<'a> Lowering<'a> {
-    /// For a statement with these columns.
-    pub fn new(types: &'a Types, externals: &'a Types, rules: Rules) -> Self {
-        Self { types, externals, sources: Vec::new(), rules, is_missing: Cell::new(false) }
+    /// For a plan of a statement.
+    pub fn new(rel: &Rel, context: Context<'a>) -> Self {
+        let Context { types, externals, rules, .. } = context;
+        let estimates = Estimates::new(rel, context);
+        let (sources, is_missing) = (Vec::new(), Cell::new(false));
+        Self { types, externals, sources, rules, estimates, is_missing }
     }
 
     /// The plan whose rows have these columns; none if an expression wants a column that is not made below it.
@@ -177,7 +182,10 @@ impl<'a> Lowering<'a> {
         let columns = scan.columns.iter().map(|column| column.0 - scan.first.0).collect();
         let by_key = false;
         let params = outside.len();
-        self.sources.push(SourceSpec { source: scan.source, columns, condition, params, by_key });
+        let touched = self.estimates.touched(scan);
+        let (source, index) = (scan.source, None);
+        let spec = SourceSpec { source, columns, condition, params, by_key, index, touched };
+        self.sources.push(spec);
         (self.sources.len() - 1, requested)
     }
 

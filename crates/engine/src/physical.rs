@@ -31,6 +31,19 @@ pub struct SourceSpec {
     pub params: usize,
     /// A request's rows have different keys: at most one row comes for each.
     pub by_key: bool,
+    /// The columns of the index by which the rows of requests are best found.
+    pub index: Option<Vec<u32>>,
+    /// How many rows a request comes to, as was estimated.
+    pub touched: Touched,
+}
+
+/// How many rows of a table a request comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Touched {
+    /// Rows that data nodes look at.
+    pub looked_at: f64,
+    /// Rows that they give.
+    pub found: f64,
 }
 
 /// How values of two sides are made comparable by their bytes.
@@ -185,6 +198,10 @@ pub enum Op {
         source: usize,
         /// The parameters of the requests, over rows of the left side.
         params: Vec<Expr>,
+        /// The rest of the condition, over both rows.
+        residual: Option<Expr>,
+        /// How many rows ask at once, at most.
+        at_once: u32,
         /// Slots of the right side.
         right_width: u32,
     },

@@ -7,10 +7,13 @@ pub mod facts;
 mod grouped;
 mod lift;
 mod narrow;
+mod order;
 pub mod push;
 mod semi;
 
-use crate::ir::{ColumnId, Rel, Types};
+use crate::estimate::{Estimates, Statistics};
+use crate::ir::{ColumnId, Rel, SourceId, Types};
+use alloc::vec::Vec;
 
 /// Which rewrites and algorithms a plan may use. Without any, the rows must be the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct Rules {
     pub equal_columns: bool,
     /// What all alternatives of a condition have in common stands beside them.
     pub common_terms: bool,
+    /// Tables are joined in the order that costs least.
+    pub join_order: bool,
 }
 
 impl Default for Rules {
@@ -50,7 +55,24 @@ impl Default for Rules {
             outer_to_inner: true,
             equal_columns: true,
             common_terms: true,
+            join_order: true,
         }
+    }
+}
+
+/// What a statement says about the order of its joins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JoinOrder {
+    /// Tables are joined as they are written.
+    pub is_fixed: bool,
+    /// The first of each pair comes before the second.
+    pub before: Vec<(SourceId, SourceId)>,
+}
+
+impl JoinOrder {
+    /// True if the order of sides of a join is left to the plan.
+    pub fn is_free(&self) -> bool {
+        !self.is_fixed && self.before.is_empty()
     }
 }
 
@@ -63,6 +85,10 @@ pub struct Context<'a> {
     pub externals: &'a Types,
     /// What they may do.
     pub rules: Rules,
+    /// What is known about tables' rows.
+    pub statistics: &'a dyn Statistics,
+    /// What the statement says about the order of its joins.
+    pub order: &'a JoinOrder,
 }
 
 /// All rewrites, in their order. The columns are those that are wanted of the result.
@@ -74,14 +100,26 @@ pub fn all(mut rel: Rel, wanted: &[ColumnId], context: Context<'_>) -> Rel {
     if rules.semi_join {
         rel = semi::joins(rel, wanted, context.types);
     }
-    if rules.grouped_join {
-        rel = grouped::joins(rel, context.types);
-    }
     if rules.filters {
         rel = push::filters(rel, context);
+    }
+    if rules.grouped_join {
+        rel = grouped::joins(rel, context);
+        if rules.filters {
+            rel = push::filters(rel, context);
+        }
+    }
+    if rules.join_order && !context.order.is_fixed {
+        rel = ordered(rel, context);
     }
     if rules.columns {
         rel = columns::prune(rel, wanted);
     }
     rel
+}
+
+/// The plan with its joins in the order that costs least.
+fn ordered(rel: Rel, context: Context<'_>) -> Rel {
+    let estimates = Estimates::new(&rel, context);
+    order::joins(rel, &estimates)
 }

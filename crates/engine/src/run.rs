@@ -415,11 +415,13 @@ fn build_join<'p>(run: &Run<'_>, op: &'p Op, params: &Params, goal: &Goal<'p>) -
             let width = *right_width as usize;
             Box::new(nested_join::NestedJoin::new(*kind, sides, on.as_ref(), width, own))
         }
-        Op::LookupJoin { kind, left, source, params: requests, right_width } => {
+        Op::LookupJoin { kind, left, source, params, residual, at_once, right_width } => {
             let spec = lookup_join::Spec {
                 kind: *kind,
                 source: *source,
-                requests,
+                requests: params,
+                most: *at_once as usize,
+                residual: residual.as_ref(),
                 right_width: *right_width as usize,
                 goal: goal.clone(),
             };

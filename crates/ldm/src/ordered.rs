@@ -327,8 +327,7 @@ mod tests {
         for number in 0..64_000_u32 {
             ordered.insert(Key::new(&number.to_be_bytes()), RowId::new(number.into()));
             if number == 199 {
-                let all: Vec<u64> =
-                    ordered.sample(200).flatten().map(|(_, id)| id.get()).collect();
+                let all: Vec<u64> = ordered.sample(200).flatten().map(|(_, id)| id.get()).collect();
                 assert_eq!(all, (0..200).collect::<Vec<_>>());
             }
         }

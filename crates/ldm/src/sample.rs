@@ -28,7 +28,8 @@ pub(crate) fn add(scan: &mut Scan, table: &Table, fragment: &Fragment) -> Result
     for run in entries.sample(count) {
         let Some((key, id)) = run.first() else { continue };
         let image = fragment.row(*id).and_then(|row| row.committed.as_ref());
-        let kept = image.filter(|i| scan.index == PRIMARY_INDEX && i.bytes.len() <= IMAGE_BYTES_MAX);
+        let kept =
+            image.filter(|i| scan.index == PRIMARY_INDEX && i.bytes.len() <= IMAGE_BYTES_MAX);
         let mut sample = Sample {
             entries: entries.len() as u64,
             row_bytes: image.map_or(0, |image| image.bytes.len() as u32),

@@ -1,6 +1,7 @@
 //! The cluster as the SQL layer sees it: the native client behind the SQL crate's traits.
 
 use lats_base::{NodeId, RefCode, TableId};
+use lats_catalog::statistics::TableStatistics;
 use lats_catalog::{Builder, Catalog, Change, ChangeError, SEQUENCES_TABLE, TableDef};
 use lats_client::{
     api::{
@@ -202,6 +203,14 @@ impl Store for ClusterStore {
         call: SessionCall,
     ) -> Result<(bool, Vec<u8>), StoreError> {
         self.client.sessions(node, session, call).await
+    }
+
+    fn statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        self.client.statistics(table)
+    }
+
+    async fn take_statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        self.client.take_statistics(table).await
     }
 
     async fn reserve_sequence(&self, table: TableId, count: u64) -> Result<Range<u64>, StoreError> {

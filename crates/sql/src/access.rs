@@ -83,6 +83,11 @@ pub struct Resolved<'a> {
 impl Access {
     /// Chooses the index for a condition.
     pub fn choose(table: &Table, filter: Option<Expr>) -> Self {
+        Self::choose_with(table, filter, None)
+    }
+
+    /// The same; of indexes that do not fix the row, the one with these columns is taken if it is of use.
+    pub fn choose_with(table: &Table, filter: Option<Expr>, preferred: Option<&[u16]>) -> Self {
         let conjuncts = filter.as_ref().map(conjuncts).unwrap_or_default();
         let constraints: Vec<Option<(u16, Constraint)>> =
             conjuncts.iter().map(|c| constraint(c)).collect();
@@ -94,6 +99,7 @@ impl Access {
             let score = match points == columns.len() {
                 true if index == PRIMARY_INDEX => (PRIMARY_SCORE, used.len()),
                 true if is_readable_unique(table, index) => (UNIQUE_SCORE, used.len()),
+                _ if points > 0 && preferred == Some(&columns) => (PREFERRED_SCORE, used.len()),
                 _ => (points, used.len()),
             };
             if score > best_score {
@@ -121,15 +127,7 @@ impl Access {
 
     /// Leaves out indexes that the statement says not to use.
     pub fn obey(&mut self, table: &Table, hints: &[Hint]) {
-        let name = match self.index {
-            PRIMARY_INDEX => "PRIMARY",
-            index => table.def.index(index).map_or("", |index| &index.name),
-        };
-        let named = |hint: &Hint| hint.indexes.iter().any(|i| i.eq_ignore_ascii_case(name));
-        let uses = |hint: &&Hint| hint.kind != IndexHintKind::Ignore;
-        let refused = hints.iter().any(|h| h.kind == IndexHintKind::Ignore && named(h))
-            || (hints.iter().any(|h| uses(&h)) && !hints.iter().filter(uses).any(named));
-        if refused && !self.is_key_lookup {
+        if refuses(hints, table, self.index) && !self.is_key_lookup {
             let filter = self.filter.take();
             *self = Self {
                 index: PRIMARY_INDEX,
@@ -221,9 +219,22 @@ impl Access {
     }
 }
 
+/// True if the statement says not to use an index.
+pub fn refuses(hints: &[Hint], table: &Table, index: IndexId) -> bool {
+    let name = match index {
+        PRIMARY_INDEX => "PRIMARY",
+        index => table.def.index(index).map_or("", |index| &index.name),
+    };
+    let named = |hint: &Hint| hint.indexes.iter().any(|i| i.eq_ignore_ascii_case(name));
+    let uses = |hint: &&Hint| hint.kind != IndexHintKind::Ignore;
+    hints.iter().any(|h| h.kind == IndexHintKind::Ignore && named(h))
+        || (hints.iter().any(|h| uses(&h)) && !hints.iter().filter(uses).any(named))
+}
+
 /// Indexes by how many columns they fix; these fix the row.
 const PRIMARY_SCORE: usize = usize::MAX;
 const UNIQUE_SCORE: usize = usize::MAX - 1;
+const PREFERRED_SCORE: usize = usize::MAX - 2;
 
 fn is_readable_unique(table: &Table, index: IndexId) -> bool {
     let unique = table.def.index(index).and_then(|i| i.unique);
@@ -238,7 +249,7 @@ pub fn key_ranges(keys: &[Vec<u8>]) -> Vec<KeyRange> {
 }
 
 /// The table's indexes with their columns; the primary key's first.
-fn indexes(table: &Table) -> impl Iterator<Item = (IndexId, Vec<u16>)> + '_ {
+pub fn indexes(table: &Table) -> impl Iterator<Item = (IndexId, Vec<u16>)> + '_ {
     let secondary = table.def.indexes.iter().map(|i| (i.id, i.columns.clone()));
     std::iter::once((PRIMARY_INDEX, table.def.primary_key.clone())).chain(secondary)
 }

@@ -8,6 +8,7 @@ pub mod change;
 mod collations;
 pub mod from;
 pub mod grouping;
+mod hints;
 mod items;
 mod lazy;
 mod literals;
@@ -28,6 +29,7 @@ use crate::expr::{EXTERNAL_BASE, External};
 use crate::syntax::{Context, name};
 use crate::table::Table;
 use lats_engine::ir::{ColumnId, SourceId};
+use lats_engine::rewrite::JoinOrder;
 use lats_mysql_syntax::Tree;
 use lats_mysql_syntax::tree::{self, ExprId, Text};
 use lats_values::{Collation, ColumnType, Expr, SqlError};
@@ -119,6 +121,8 @@ pub struct Binder<'a> {
     target_scope: Scope,
     /// The select list is bound for its names: keys of groups are not known yet.
     names_only: bool,
+    /// What the statement says about the order of joins.
+    pub(crate) order: JoinOrder,
     /// There are columns of YEAR.
     has_years: bool,
     /// What makes places in the text of a view others than those in the statement.
@@ -158,6 +162,7 @@ impl<'a> Binder<'a> {
             query_scope: Scope::default(),
             target_scope: Scope::default(),
             names_only: false,
+            order: JoinOrder::default(),
             has_years: false,
             place_base: 0,
             has_queries: context.tree().queries() > 0,

@@ -23,13 +23,14 @@ impl Default for Rules {
 const OTHERS: [&str; 4] = ["derived_merge", "index_merge", "materialization", "mrr"];
 
 /// Ours, in the order in which they are shown.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "apply_cache",
     "column_pruning",
     "common_terms",
     "condition_pushdown",
     "equal_columns",
     "hash_join",
+    "join_order",
     "key_join",
     "outer_to_inner",
     "semijoin",
@@ -43,6 +44,7 @@ impl Rules {
             "condition_pushdown" => &mut self.engine.filters,
             "column_pruning" => &mut self.engine.columns,
             "hash_join" => &mut self.engine.hash_join,
+            "join_order" => &mut self.engine.join_order,
             "key_join" => &mut self.engine.key_join,
             "apply_cache" => &mut self.engine.apply_cache,
             "common_terms" => &mut self.engine.common_terms,

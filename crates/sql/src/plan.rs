@@ -4,12 +4,14 @@ pub mod change;
 pub mod check;
 pub mod explain;
 pub mod insert;
+pub mod known;
 pub mod query;
 pub mod select;
 pub mod view;
 pub mod write;
 
 use crate::expr::External;
+use lats_base::TableId;
 use lats_values::{ColumnType, Expr};
 use std::sync::Arc;
 
@@ -31,25 +33,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The query in it that was made for the types of its values from outside.
-    fn query(&self) -> Option<&query::QueryPlan> {
-        match &self.plan {
-            Plan::Query(plan) => Some(plan),
-            Plan::Change(change) => Some(&change.query),
-            Plan::CreateAs(create) => Some(&create.query),
-            Plan::SetQuery(set) => Some(&set.query),
-            Plan::Analyze(analyze) => match &analyze.plan {
-                Plan::Query(query) => Some(query),
-                _ => None,
-            },
-            Plan::Insert(insert) => insert.query.as_deref(),
-            _ => None,
-        }
-    }
-
     /// The types of its values from outside that it was made for; none if it is the same for all types.
     pub fn external_types(&self) -> Option<&[ColumnType]> {
-        let query = self.query().filter(|_| !self.externals.is_empty())?;
+        let query = self.plan.query().filter(|_| !self.externals.is_empty())?;
         Some(&query.external_types)
     }
 
@@ -94,6 +80,45 @@ pub enum Plan {
     /// Everything that needs no plan.
     Other(Box<lats_mysql_syntax::Parsed>),
 }
+
+impl Plan {
+    /// The query that it runs, if it runs one.
+    pub fn query(&self) -> Option<&query::QueryPlan> {
+        match self {
+            Self::Query(plan) => Some(plan),
+            Self::Change(change) => Some(&change.query),
+            Self::CreateAs(create) => Some(&create.query),
+            Self::SetQuery(set) => Some(&set.query),
+            Self::Insert(insert) => insert.query.as_deref(),
+            Self::Analyze(analyze) => analyze.plan.query(),
+            _ => None,
+        }
+    }
+
+    /// The tables of its query, and how many rows each was taken to have.
+    pub fn tables(&self) -> &[(TableId, Option<f64>)] {
+        match self {
+            Self::Explain(plan) => &plan.tables,
+            other => other.query().map_or(&[], |query| &query.tables),
+        }
+    }
+
+    /// True if the tables have about as many rows as it was made for.
+    pub fn fits(&self, look: known::Look<'_>) -> bool {
+        self.tables().iter().all(|(table, taken)| match (taken, look(*table)) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(taken), Some(now)) => {
+                let (less, more) = (taken.min(now.rows), taken.max(now.rows));
+                more <= less * FACTOR + ROWS
+            }
+        })
+    }
+}
+
+/// A plan is made anew when a table has so many times as many rows as then, or as few, and these more.
+const FACTOR: f64 = 3.0;
+const ROWS: f64 = 200.0;
 
 /// A SET with subqueries in its values.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! A session: what one client's connection remembers between statements, and how a statement runs.
 
+mod analyze;
 mod cache;
 mod control;
 mod kill;
@@ -310,7 +311,7 @@ impl<S: Store> Session<S> {
             return Err(error::make(1461, "42000", text));
         }
         // What the client is told of its columns does not depend on what others have asked.
-        let prepared = self.find_plan(text, None, Some(&[]))?;
+        let prepared = self.find_plan(text, None, Some((&[], &[])))?;
         if let Plan::Other(parsed) = &prepared.plan {
             named::check_preparable(&parsed.statement)?;
         }
@@ -409,13 +410,15 @@ impl<S: Store> Session<S> {
         &self,
         text: &[u8],
         database: Option<&str>,
-        external_types: &[ColumnType],
+        (external_types, values): (&[ColumnType], &[Value]),
     ) -> Result<Prepared, SqlError> {
         let catalog = self.shared.store.catalog();
         let parsed = crate::syntax::parse(text, self.syntax_mode)?;
         let views = Views::of(&catalog, &parsed, database)?;
+        let look = |table| self.shared.store.statistics(table);
         let context = self.context(&catalog, database, (text, &parsed), &views);
         let time_limit_ms = limit::hinted_limit(&context);
+        let context = Context { statistics: &look, values, ..context };
         let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
             Some(planned) => planned,
             None if parsed.tree.parameters > 0 => {
@@ -457,17 +460,20 @@ impl<S: Store> Session<S> {
             group_concat_bytes: self.group_concat_bytes(),
             rules: Rules::of(&self.variables.get("optimizer_switch").to_display()),
             views,
+            statistics: &|_| None,
+            values: &[],
         }
     }
 
     /// The plan of a text, or of a prepared statement: one that any session has made, or a new one. With types, for values
-    /// of these.
+    /// of these; a new one is estimated with the values.
     fn find_plan(
         &mut self,
         text: &[u8],
         id: Option<u32>,
-        types: Option<&[ColumnType]>,
+        made_for: Option<(&[ColumnType], &[Value])>,
     ) -> Result<Arc<Prepared>, SqlError> {
+        let types = made_for.map(|(types, _)| types);
         let version = self.shared.store.catalog().version;
         let mut key = std::mem::take(&mut self.key);
         let database = match id.and_then(|id| self.statements.get(&id)) {
@@ -481,10 +487,10 @@ impl<S: Store> Session<S> {
         key.extend_from_slice(&[u8::from(database.is_some()), 0xff]);
         key.extend_from_slice(text);
         let plans = self.shared.plans();
-        let is_right = |prepared: &Prepared| prepared.catalog_version == version;
+        let is_right = |prepared: &Prepared| self.is_right(prepared, version);
         let found = match plans.get(&key, types, is_right) {
             Some(known) => Ok(known),
-            None => self.plan(text, database, types.unwrap_or_default()).map(|prepared| {
+            None => self.plan(text, database, made_for.unwrap_or_default()).map(|prepared| {
                 let prepared = Arc::new(prepared);
                 if prepared.is_kept() {
                     plans.insert(&key, Arc::clone(&prepared));
@@ -496,12 +502,18 @@ impl<S: Store> Session<S> {
         found
     }
 
+    /// True of a plan for the definitions of this version, and for tables about as large as they are.
+    fn is_right(&self, prepared: &Prepared, version: u64) -> bool {
+        let look = |table| self.shared.store.statistics(table);
+        prepared.catalog_version == version && prepared.plan.fits(&look)
+    }
+
     fn lookup(&mut self, text: &[u8], id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
         let version = self.shared.store.catalog().version;
         let Some(statement) = id.and_then(|id| self.statements.get(&id)) else {
             return self.find_plan(text, None, None);
         };
-        if !statement.stale && statement.prepared.catalog_version == version {
+        if !statement.stale && self.is_right(&statement.prepared, version) {
             return Ok(Arc::clone(&statement.prepared));
         }
         let prepared = self.find_plan(text, id, None)?;
@@ -554,9 +566,20 @@ impl<S: Store> Session<S> {
         if made_for == types {
             return Ok(prepared);
         }
-        let prepared = self.find_plan(text, id, Some(&types))?;
+        let prepared = self.find_plan(text, id, Some((&types, &values)))?;
         self.keep_prepared(id, &prepared);
         Ok(prepared)
+    }
+
+    /// Looks at tables of which nothing is known yet; true if it has learned anything for the plan.
+    async fn learn(&mut self, prepared: &Prepared) -> bool {
+        let mut has_learned = false;
+        for (table, known) in prepared.plan.tables() {
+            if known.is_none() {
+                has_learned |= self.shared.store.take_statistics(*table).await.is_some();
+            }
+        }
+        has_learned
     }
 
     /// `SET @name = value`, and its like.
@@ -587,6 +610,7 @@ impl<S: Store> Session<S> {
         };
         let mut wait = Duration::from_millis(2);
         let mut waited = Duration::ZERO;
+        let mut has_learned = false;
         loop {
             let template = literals.as_ref().and_then(|rows| self.lookup_template(rows));
             let literals = literals.as_ref().filter(|_| template.is_some());
@@ -601,6 +625,10 @@ impl<S: Store> Session<S> {
                 Ok(prepared) => prepared,
                 Err(error) => return Err(self.fail(error.into()).await),
             };
+            if !has_learned && self.learn(&prepared).await {
+                has_learned = true;
+                continue;
+            }
             let given = literals.map_or(Given::Parameters(parameters), Given::Rows);
             let alone = self.is_alone();
             let failure = match self.run_in_time(&prepared, given, sink).await {
@@ -729,6 +757,9 @@ impl<S: Store> Session<S> {
                 Syntax::Deallocate(name) => {
                     self.deallocate(&parsed.tree, *name)?;
                     Ok(Done::nothing())
+                }
+                Syntax::TableAdmin(admin) if admin.verb.name() == "ANALYZE" => {
+                    self.analyze_tables(&parsed.tree, admin, sink).await
                 }
                 _ => self.other(parsed).await,
             },

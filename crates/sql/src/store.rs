@@ -3,6 +3,7 @@
 
 use crate::sessions::Handle;
 use lats_base::{NodeId, TableId};
+use lats_catalog::statistics::TableStatistics;
 use lats_catalog::{Builder, Catalog, Change, ChangeError};
 use lats_client::api::{Committed, RowOp, RowResult, Scan, SessionCall, StoreError};
 use lats_client::batch::ScanBatch;
@@ -57,6 +58,15 @@ pub trait Store: Clone + Send + Sync + 'static {
         session: u32,
         call: SessionCall,
     ) -> impl Future<Output = Result<(bool, Vec<u8>), StoreError>> + Send;
+
+    /// What is known about a table by now, if anything is.
+    fn statistics(&self, table: TableId) -> Option<Arc<TableStatistics>>;
+
+    /// Looks at a table, so that something is known about it.
+    fn take_statistics(
+        &self,
+        table: TableId,
+    ) -> impl Future<Output = Option<Arc<TableStatistics>>> + Send;
 
     /// Reserves `count` values of a table's sequence. Never gives a value twice.
     fn reserve_sequence(

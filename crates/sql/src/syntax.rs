@@ -2,11 +2,12 @@
 
 use crate::error;
 use crate::optimizer_switch::Rules;
+use crate::plan::known::Look;
 use crate::views::Views;
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Expr, ExprId, TableName, Text};
 use lats_mysql_syntax::{Mode, Parsed, SyntaxError, Tree};
-use lats_values::{Collation, SqlError};
+use lats_values::{Collation, SqlError, Value};
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
@@ -35,6 +36,10 @@ pub struct Context<'a> {
     pub rules: Rules,
     /// The views that the statement names.
     pub views: &'a Views,
+    /// What is known about tables.
+    pub statistics: Look<'a>,
+    /// The values from outside that the plan is made for first, if they are known.
+    pub values: &'a [Value],
 }
 
 /// `collation_connection`, if constants must be told of it.

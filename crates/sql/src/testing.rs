@@ -7,6 +7,7 @@ use crate::session::{Client, Outcome, Session, Shared, Sink};
 use crate::sessions::Handle;
 use crate::store::{Store, StoreScan, StoreTransaction};
 use lats_base::{IndexId, NodeId, RefCode, TableId};
+use lats_catalog::statistics::{Gathered, Sample, TableStatistics};
 use lats_catalog::{Builder, Catalog, Change, ChangeError, IndexDef, TableDef, unique};
 use lats_client::api::{
     Committed, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, RowOutcome, RowResult, Scan,
@@ -26,6 +27,7 @@ pub struct Inner {
     catalog: Arc<Catalog>,
     tables: BTreeMap<TableId, Rows>,
     sequences: BTreeMap<TableId, u64>,
+    statistics: BTreeMap<TableId, Arc<TableStatistics>>,
     /// Keys of rows that somebody else has locked.
     pub locked: Vec<Vec<u8>>,
     /// Errors that the next requests get.
@@ -199,15 +201,16 @@ impl Inner {
                 layout.key_of(row, &index.columns, &mut index_key);
                 index_key.extend_from_slice(primary_key);
             }
-            let within = scan.ranges.iter().any(|range| {
+            let within = scan.ranges.iter().position(|range| {
                 index_key >= range.lower && range.upper.as_ref().is_none_or(|u| index_key < *u)
             });
+            let Some(range) = within.and_then(|at| u32::try_from(at).ok()) else { continue };
             let failed =
                 |sql: SqlError| StoreError { code: RefCode::ProgramFailed, sql: Some(sql) };
-            if within && program.matches(&layout, row).map_err(failed)? {
+            if program.matches(&layout, row).map_err(failed)? {
                 let mut out = Vec::new();
                 program.project(&layout, row, &mut out);
-                found.push(Found { index_key, primary_key: primary_key.clone(), row: out });
+                found.push(Found { range, index_key, primary_key: primary_key.clone(), row: out });
             }
         }
         found.sort_by(|a, b| a.index_key.cmp(&b.index_key));
@@ -235,7 +238,34 @@ fn decode(bytes: &[u8], layout: &lats_values::RowLayout) -> Result<Program, Stor
     Program::decode(bytes, layout.columns()).map_err(StoreError::from)
 }
 
+impl Inner {
+    /// Statistics of all rows.
+    fn look_at(&mut self, table: TableId) -> Option<TableStatistics> {
+        let catalog = Arc::clone(&self.catalog);
+        let def = catalog.tables.get(&table)?;
+        let layout = def.layout();
+        let rows = self.tables.entry(table).or_default();
+        let mut found = TableStatistics { rows: rows.len() as f64, ..TableStatistics::default() };
+        found.images = rows.values().cloned().collect();
+        for index in std::iter::once(PRIMARY_INDEX).chain(def.indexes.iter().map(|i| i.id)) {
+            let columns = def.key_columns(index)?;
+            let sample = |(primary_key, row): (&Vec<u8>, &Vec<u8>)| {
+                let mut key = Vec::new();
+                layout.key_of(row, columns, &mut key);
+                key.extend_from_slice(primary_key);
+                (key, Sample { entries: rows.len() as u64, ..Sample::default() })
+            };
+            let mut gathered = Gathered::new();
+            gathered.add(rows.iter().map(sample).collect());
+            (1..def.fragment_count).for_each(|_| gathered.add(Vec::new()));
+            found.indexes.extend(gathered.index(def, index));
+        }
+        Some(found)
+    }
+}
+
 struct Found {
+    range: u32,
     index_key: Vec<u8>,
     primary_key: Vec<u8>,
     row: Vec<u8>,
@@ -250,9 +280,10 @@ impl StoreScan for MemoryScan {
             Ok(rows) if rows.is_empty() => Ok(None),
             Ok(rows) => {
                 let mut batch = ScanBatch::default();
-                for Found { index_key, primary_key, row } in rows.drain(..rows.len().min(3)) {
+                for found in rows.drain(..rows.len().min(3)) {
+                    let Found { range, index_key, primary_key, row } = found;
                     let (index_key, primary_key) = (&index_key[..], &primary_key[..]);
-                    batch.push(ScanRow { index_key, primary_key, row: &row });
+                    batch.push(ScanRow { index_key, primary_key, row: &row, range });
                 }
                 Ok(Some(batch))
             }
@@ -452,6 +483,17 @@ impl Store for Memory {
 
     fn scan(&self, scan: Scan) -> MemoryScan {
         MemoryScan(self.inner().scan(&scan))
+    }
+
+    fn statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        self.inner().statistics.get(&table).cloned()
+    }
+
+    async fn take_statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        let mut inner = self.inner();
+        let taken = Arc::new(inner.look_at(table)?);
+        inner.statistics.insert(table, Arc::clone(&taken));
+        Some(taken)
     }
 
     async fn reserve_sequence(&self, table: TableId, count: u64) -> Result<Range<u64>, StoreError> {

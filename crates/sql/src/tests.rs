@@ -9,6 +9,7 @@ mod ends;
 mod functions;
 mod modes;
 mod named;
+mod plans;
 mod queries;
 mod refusals;
 mod rewrites;

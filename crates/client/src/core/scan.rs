@@ -112,7 +112,8 @@ impl ClientCore {
             index: scan.index,
             range_count: only.map_or(scan.ranges.len(), <[u32]>::len) as u32,
             program_bytes: scan.program.len() as u32,
-            flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum::<u32>() | more_flags,
+            flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum::<u32>()
+                | more_flags,
         };
         let handle = ScanHandle { ldm: self.ldm_of(node, fragment), scan: ticket };
         self.send(handle.ldm, &body, &[&payload, &scan.program]);

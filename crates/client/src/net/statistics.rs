@@ -1,4 +1,6 @@
-//! What is known about tables (READ-5): kept by the process, and taken anew in the background about once a second while it is asked for.
+//! What is known about tables (READ-5): kept by the process, and taken anew in the background while it is asked for.
+//!
+//! Of tables that change much they are taken each second, of others less often.
 
 use super::{Client, answer_of, unexpected};
 use crate::api::{AsOf, KeyRange, Scan, StoreError};
@@ -16,11 +18,15 @@ pub(super) struct Kept(BTreeMap<TableId, Entry>);
 struct Entry {
     value: Option<Arc<TableStatistics>>,
     taken: Instant,
+    /// When they are too old.
+    age: Duration,
     is_being_taken: bool,
 }
 
-/// Statistics older than this are taken anew when somebody asks.
+/// Statistics older than this are taken anew when somebody asks, if the table has changed much.
 const AGE: Duration = Duration::from_millis(1_000);
+/// Statistics older than this are taken anew in any case.
+const AGE_MAX: Duration = Duration::from_millis(16_000);
 /// Places of an index that are looked at in each fragment.
 const PLACES: u64 = 256;
 /// As many entries as this tell enough: no more fragments are looked at.
@@ -33,7 +39,7 @@ impl Client {
         let mut kept = self.kept();
         let entry = kept.0.get_mut(&table)?;
         let value = entry.value.clone();
-        if now.since(entry.taken) > AGE && !entry.is_being_taken {
+        if now.since(entry.taken) > entry.age && !entry.is_being_taken {
             entry.is_being_taken = true;
             drop(kept);
             let client = self.clone();
@@ -53,10 +59,11 @@ impl Client {
         let catalog = self.catalog();
         let mut kept = self.kept();
         kept.0.retain(|id, _| catalog.tables.contains_key(id));
-        let before = kept.0.remove(&table).and_then(|entry| entry.value);
-        let value = found.or(before);
+        let before = kept.0.remove(&table);
+        let age = next_age(before.as_ref(), found.as_deref());
+        let value = found.or(before.and_then(|entry| entry.value));
         if catalog.tables.contains_key(&table) {
-            let entry = Entry { value: value.clone(), taken, is_being_taken: false };
+            let entry = Entry { value: value.clone(), taken, age, is_being_taken: false };
             kept.0.insert(table, entry);
         }
         value
@@ -122,5 +129,38 @@ impl Client {
                 .collect()),
             other => Err(unexpected(other)),
         }
+    }
+}
+
+/// How long new statistics are good for.
+fn next_age(before: Option<&Entry>, found: Option<&TableStatistics>) -> Duration {
+    let Some(Entry { value: Some(value), age, .. }) = before else { return AGE };
+    let change = found.map_or(0.0, |found| (found.rows - value.rows).abs());
+    match change > value.rows * 0.2 {
+        true => AGE,
+        false => Duration::from_nanos(age.as_nanos().saturating_mul(2)).min(AGE_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_do_not_change_are_looked_at_less_often() {
+        let of = |rows: f64| TableStatistics { rows, ..TableStatistics::default() };
+        let mut entry = Entry {
+            value: Some(Arc::new(of(1_000.0))),
+            taken: Instant::default(),
+            age: next_age(None, Some(&of(1_000.0))),
+            is_being_taken: false,
+        };
+        let mut ages = Vec::new();
+        for rows in [1_000.0, 1_100.0, 1_000.0, 1_000.0, 1_000.0, 1_300.0] {
+            entry.age = next_age(Some(&entry), Some(&of(rows)));
+            ages.push(entry.age);
+        }
+        let seconds = |s: u64| Duration::from_millis(s * 1_000);
+        assert_eq!(ages, [2, 4, 8, 16, 16, 1].map(seconds));
     }
 }

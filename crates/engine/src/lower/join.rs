@@ -1,8 +1,10 @@
 //! Which algorithm a join gets.
 
 use super::{Lowering, Place};
+use crate::estimate::Size;
 use crate::ir::{ColumnId, JoinKind, Rel, Scalar, Scan, walk};
 use crate::physical::{EqualPair, KeyClass, Op};
+use crate::reach::{self, Kinds, Reach};
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use lats_values::{BinaryOp, Collation, ColumnType, Expr, TypeKind};
 
@@ -34,65 +36,81 @@ impl Lowering<'_> {
                 None => *input,
             };
         }
-        if let Rel::Scan(scan) = right
-            && self.reaches_key(scan, on, &lefts)
-        {
-            return self.lookup(kind, left, scan, on, params);
-        }
+        let terms: Vec<&Scalar> = others.iter().collect();
+        let (of_left, of_right) = (self.estimates.size(left), self.estimates.size(right));
+        let by = self.lookup_cost(kind, (of_left, of_right), right, &terms);
         // A row of the left side with one row of the right one are the same pair turned round.
-        if kind == JoinKind::Inner
-            && let Rel::Scan(scan) = left
-            && self.reaches_key(scan, on, &right.columns())
-        {
-            let below = self.lookup(kind, right, scan, on, params);
-            let rights = right.columns();
-            let made: Vec<ColumnId> = rights.iter().chain(&lefts).copied().collect();
-            let wanted: Vec<ColumnId> = lefts.iter().chain(&rights).copied().collect();
-            return super::narrowed(below, &made, &wanted);
+        let turned = match kind {
+            JoinKind::Inner if self.estimates.order().is_free() => {
+                self.lookup_cost(kind, (of_right, of_left), left, &terms)
+            }
+            _ => None,
+        };
+        let turns = match (&by, &turned) {
+            (Some((_, cost)), Some((_, other))) => other < cost,
+            (by, _) => by.is_none(),
+        };
+        match (right, left, by, turned) {
+            (Rel::Scan(scan), _, Some((reach, _)), _) if !turns => {
+                self.lookup(kind, (left, scan), &reach, on, params)
+            }
+            (_, Rel::Scan(scan), _, Some((reach, _))) => {
+                let below = self.lookup(kind, (right, scan), &reach, on, params);
+                let rights = right.columns();
+                let made: Vec<ColumnId> = rights.iter().chain(&lefts).copied().collect();
+                let wanted: Vec<ColumnId> = lefts.iter().chain(&rights).copied().collect();
+                super::narrowed(below, &made, &wanted)
+            }
+            _ => self.hash_or_nested(kind, left, right, on, params),
         }
-        self.hash_or_nested(kind, left, right, on, params)
     }
 
-    /// True if the condition says what all columns of one of the table's keys are, given a row with these columns.
-    fn reaches_key(&self, scan: &Scan, on: Option<&Scalar>, given: &[ColumnId]) -> bool {
-        let terms: Vec<Scalar> =
-            scan.condition.iter().chain(on).cloned().flat_map(walk::conjuncts).collect();
-        let fixed: BTreeSet<ColumnId> =
-            terms.iter().filter_map(|term| self.fixes(scan, term, given)).collect();
-        let uses_given = on.is_some();
-        self.rules.key_join
-            && uses_given
-            && scan.keys.iter().any(|key| key.iter().all(|column| fixed.contains(column)))
+    /// By which index the right side is asked for, and what that costs, if that is the best way.
+    fn lookup_cost(
+        &self,
+        kind: JoinKind,
+        sizes: (Size, Size),
+        right: &Rel,
+        terms: &[&Scalar],
+    ) -> Option<(Reach, f64)> {
+        let ways = self.estimates.join(kind, sizes, right, terms);
+        ways.looks_up().map(|reach| (reach.clone(), ways.cost()))
     }
 
-    /// The column of the table that the term sets equal to something outside of it, in the column's own order.
-    fn fixes(&self, scan: &Scan, term: &Scalar, given: &[ColumnId]) -> Option<ColumnId> {
-        let Expr::Binary { op: BinaryOp::Equal, left, right } = term else { return None };
-        [(left, right), (right, left)].into_iter().find_map(|(own, other)| {
-            let Expr::Column(number) = **own else { return None };
-            let column = ColumnId(number);
-            let columns = walk::columns_of(other);
-            let outside = columns.iter().all(|c| !scan.has(*c) && given.contains(c));
-            let (own, other) = (self.type_of(own), self.type_of(other));
-            let same_order = key_class(&own, &other).is_some_and(|class| orders_like(class, &own));
-            (scan.has(column) && outside && same_order).then_some(column)
-        })
-    }
-
+    /// Asks for rows by an index: the terms that fix its columns say which rows are asked for, the others are looked at here.
     fn lookup(
         &mut self,
         kind: JoinKind,
-        left: &Rel,
-        scan: &Scan,
+        (left, scan): (&Rel, &Scan),
+        reach: &Reach,
         on: Option<&Scalar>,
         params: &[ColumnId],
     ) -> Op {
         let lefts = left.columns();
         let below = Box::new(self.op(left, params));
-        let (source, requested) = self.source(scan, on, Place { row: &lefts, params });
-        self.sources[source].by_key = true;
+        let kinds = Kinds { types: self.types, externals: self.externals };
+        let mut open: BTreeSet<ColumnId> = reach.fixed.iter().copied().collect();
+        let (asked, rest): (Vec<Scalar>, Vec<Scalar>) =
+            on.cloned().map(walk::conjuncts).unwrap_or_default().into_iter().partition(|term| {
+                reach::fixes(scan, term, &|_| true, kinds).is_some_and(|c| open.remove(&c))
+            });
+        let asked = walk::conjunction(asked);
+        let place = Place { row: &lefts, params };
+        let (source, requested) = self.source(scan, asked.as_ref(), place);
+        let first = scan.first.0;
+        let touched = self.estimates.touched_by(scan, reach);
+        if let Some(spec) = self.sources.get_mut(source) {
+            spec.by_key = reach.is_key;
+            spec.index = Some(reach.index.iter().map(|column| column.0 - first).collect());
+            spec.touched = touched;
+        }
+        let both: Vec<ColumnId> = lefts.iter().chain(&scan.columns).copied().collect();
+        let rest = walk::conjunction(rest);
+        let residual = rest.map(|rest| self.scalar(&rest, Place { row: &both, params }));
         let right_width = scan.columns.len() as u32;
-        Op::LookupJoin { kind, left: below, source, params: requested, right_width }
+        let (left, params) = (below, requested);
+        let at_once = crate::cost::at_once(touched.found) as u32;
+        Op::LookupJoin { kind, left, source, params, residual, at_once, right_width }
     }
 
     fn hash_or_nested(
@@ -181,14 +199,4 @@ pub fn key_class(a: &ColumnType, b: &ColumnType) -> Option<KeyClass> {
         }
         () => return None,
     })
-}
-
-/// True if a column of this type is found by a value that compares with it so.
-fn orders_like(class: KeyClass, column: &ColumnType) -> bool {
-    match class {
-        KeyClass::Integer | KeyClass::Text(_) | KeyClass::Bytes | KeyClass::Time => true,
-        KeyClass::Decimal => !matches!(column.kind, TypeKind::Float | TypeKind::Double),
-        KeyClass::Double => false,
-        KeyClass::Moment => true,
-    }
 }

@@ -4,8 +4,9 @@
 //! Where there is no such group, it is what `f` gives without rows: NULL, or 0 of COUNT.
 //! Whatever stands around the aggregate functions is computed above the join, for rows with a group and for others alike.
 
-use super::facts;
 use super::lift::{self, Lifted};
+use super::{Context, facts};
+use crate::estimate::Estimates;
 use crate::ir::{ApplyKind, Call, ColumnId, JoinKind, Rel, Scalar, Types, types::type_with, walk};
 use crate::lower::key_class;
 use crate::physical::KeyClass;
@@ -14,29 +15,41 @@ use lats_values::aggregate::AggregateKind;
 use lats_values::{BinaryOp, ColumnType, Expr, TypeKind, Value};
 
 /// The plan with joins in the place of such subqueries.
-pub fn joins(rel: Rel, types: &Types) -> Rel {
-    let rel = rel.map_inputs(&mut |input| joins(input, types));
+pub fn joins(rel: Rel, context: Context<'_>) -> Rel {
+    let rel = rel.map_inputs(&mut |input| joins(input, context));
     match rel {
         Rel::Apply { kind: ApplyKind::Single { columns }, left, right, on: None, when: None } => {
             let made = match *columns.as_slice() {
-                [(column, of)] => join(&left, &right, of, types).map(|made| (column, made)),
+                [(column, of)] => join(&left, &right, of, context.types).map(|made| (column, made)),
                 _ => None,
             };
-            match made {
-                Some((column, (grouped, on, value))) => {
-                    let right = Box::new(grouped);
-                    let joined = Rel::Join { kind: JoinKind::Left, left, right, on: Some(on) };
-                    let items = Vec::from([(column, value)]);
-                    Rel::Extend { input: Box::new(joined), items }
-                }
-                None => {
-                    let kind = ApplyKind::Single { columns };
-                    Rel::Apply { kind, left, right, on: None, when: None }
-                }
+            let grouped = made.map(|(column, (grouped, on, value))| {
+                let (left, right) = (left.clone(), Box::new(grouped));
+                let joined = Rel::Join { kind: JoinKind::Left, left, right, on: Some(on) };
+                let items = Vec::from([(column, value)]);
+                Rel::Extend { input: Box::new(joined), items }
+            });
+            let kind = ApplyKind::Single { columns };
+            let apply = Rel::Apply { kind, left, right, on: None, when: None };
+            match grouped {
+                Some(grouped) if !costs_less(&apply, &grouped, context) => grouped,
+                _ => apply,
             }
         }
         other => other,
     }
+}
+
+/// True if few rows ask for little, so that running the subquery for each of them costs less than all groups.
+fn costs_less(apply: &Rel, grouped: &Rel, context: Context<'_>) -> bool {
+    let cost = |rel: &Rel| {
+        let rel = match context.rules.join_order && !context.order.is_fixed {
+            true => super::ordered(rel.clone(), context),
+            false => rel.clone(),
+        };
+        Estimates::new(&rel, context).size(&rel).cost
+    };
+    cost(apply) < cost(grouped)
 }
 
 /// The groups, what they share with the row, and the value of the subquery.

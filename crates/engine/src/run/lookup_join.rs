@@ -12,6 +12,10 @@ pub(super) struct Spec<'p> {
     pub(super) kind: JoinKind,
     pub(super) source: usize,
     pub(super) requests: &'p [Expr],
+    /// Requests at once.
+    pub(super) most: usize,
+    /// The rest of the condition.
+    pub(super) residual: Option<&'p Expr>,
     pub(super) right_width: usize,
     pub(super) goal: Goal<'p>,
 }
@@ -71,7 +75,8 @@ impl<'p> LookupJoin<'p> {
         let at_once = match self.at_once {
             Some(at_once) => at_once,
             None => self.spec.goal.first_rows(run)?.map_or(CHUNK_ROWS, |first| first as usize),
-        };
+        }
+        .min(self.spec.most);
         self.at_once = Some(at_once);
         Ok(at_once)
     }
@@ -155,11 +160,23 @@ impl<'p> LookupJoin<'p> {
     }
 
     /// Hands on pairs; true if it is time to do so.
-    fn pairs(&mut self, run: &mut Run<'_>, out: &mut Chunk) -> bool {
+    fn pairs(&mut self, run: &mut Run<'_>, out: &mut Chunk) -> Result<bool, SqlError> {
         let keeps_pairs = matches!(self.spec.kind, JoinKind::Inner | JoinKind::Left);
         while let Some(mut asking) = self.ready.pop() {
-            asking.found |= !asking.rights.is_empty();
-            while keeps_pairs && let Some(right) = asking.rights.pop() {
+            while (keeps_pairs || !asking.found)
+                && let Some(right) = asking.rights.pop()
+            {
+                if !self.passes(run, &asking.left, &right)? {
+                    if run.spend(1) {
+                        self.ready.push(asking);
+                        return Ok(!out.is_empty());
+                    }
+                    continue;
+                }
+                asking.found = true;
+                if !keeps_pairs {
+                    break;
+                }
                 if asking.rights.is_empty() {
                     // The last pair takes the row itself.
                     let mut row = core::mem::take(&mut asking.left);
@@ -169,7 +186,7 @@ impl<'p> LookupJoin<'p> {
                     out.push(pair(&asking.left, &right));
                     if run.spend(1) || out.is_full() {
                         self.ready.push(asking);
-                        return true;
+                        return Ok(true);
                     }
                 }
             }
@@ -181,7 +198,15 @@ impl<'p> LookupJoin<'p> {
         if self.ready.is_empty() {
             self.held.free(run);
         }
-        !out.is_empty()
+        Ok(!out.is_empty())
+    }
+
+    /// True if the rest of the condition holds for a pair.
+    fn passes(&self, run: &mut Run<'_>, left: &Row, right: &Row) -> Result<bool, SqlError> {
+        match self.spec.residual {
+            Some(residual) => run.is_true(residual, (left, right), &self.params),
+            None => Ok(true),
+        }
     }
 }
 
@@ -190,7 +215,7 @@ impl Operator for LookupJoin<'_> {
         loop {
             if !self.ready.is_empty() {
                 let mut out = Chunk::default();
-                if self.pairs(run, &mut out) || run.is_tired() {
+                if self.pairs(run, &mut out)? || run.is_tired() {
                     return Ok(out.or(Poll::Yield));
                 }
             }

@@ -72,6 +72,8 @@ fn plan(root: Op, sources: usize) -> Plan {
         condition: None,
         params: 0,
         by_key: false,
+        index: None,
+        touched: crate::physical::Touched::default(),
     };
     Plan { root, sources: (0..sources).map(spec).collect() }
 }

@@ -2,6 +2,7 @@
 
 use super::scope::{Aggregates, AliasUse, Named, Pending, Scope, Visible, ambiguous, same_name};
 use super::{Binder, lazy};
+use crate::access::{indexes, refuses};
 use crate::error;
 use crate::syntax::{optional_name, split_name};
 use crate::table::{Table, find};
@@ -124,7 +125,8 @@ impl Binder<'_> {
             return self.view(view, &alias);
         }
         let found = Arc::new(Table::new(find(self.context.catalog, &database, &name)?));
-        let hints = self.index_hints(&found, hints)?;
+        let mut hints = self.index_hints(&found, hints)?;
+        hints.extend(self.hinted_indexes(&found, &alias));
         let source = self.add_source(&found, &alias, hints);
         let scope = self.scope_of(source);
         Ok((self.scan(source), scope))
@@ -165,7 +167,11 @@ impl Binder<'_> {
             .map(|key| key.iter().map(id).collect())
             .collect();
         let (first, width) = (ColumnId(found.first), u32::from(count));
-        Rel::Scan(Box::new(Scan { source, first, width, columns, keys, condition: None }))
+        let indexes = indexes(&found.table)
+            .filter(|(index, _)| !refuses(&found.hints, &found.table, *index))
+            .map(|(_, columns)| columns.iter().map(id).collect())
+            .collect();
+        Rel::Scan(Box::new(Scan { source, first, width, columns, keys, indexes, condition: None }))
     }
 
     fn derived(
@@ -238,6 +244,7 @@ impl Binder<'_> {
         let right = self.beside(Some(&left), right)?;
         let natural =
             matches!(kind, K::Natural | K::NaturalInner | K::NaturalLeft | K::NaturalRight);
+        self.order.is_fixed |= kind == K::Straight;
         let turned = matches!(kind, K::Right | K::NaturalRight);
         let outer = turned || matches!(kind, K::Left | K::NaturalLeft);
         let merged = match condition {

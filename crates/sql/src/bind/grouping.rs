@@ -65,7 +65,10 @@ impl Binder<'_> {
         select: &tree::Select,
         (order, limit): (&[tree::OrderItem], Option<&tree::Limit>),
     ) -> Result<BoundQuery, SqlError> {
+        let first = self.sources.len();
+        self.note_index_hints(select);
         let from = self.tables_of(&select.from)?;
+        self.note_join_order(select, first);
         let from_sources = self.sources.len();
         self.block().named_windows = select.windows.clone();
         let (filter, in_filter) = match select.filter {

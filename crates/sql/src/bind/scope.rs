@@ -215,6 +215,8 @@ pub struct Block {
     pub below: Vec<Pending>,
     /// Subqueries elsewhere, once groups are made.
     pub above: Vec<Pending>,
+    /// What hints say about indexes.
+    pub index_hints: Vec<super::hints::Named>,
     /// The select list, once it is bound.
     pub outputs: Vec<Output>,
     /// Which of its names may be used now.
@@ -253,6 +255,7 @@ impl Block {
             named_windows: Vec::new(),
             below: Vec::new(),
             above: Vec::new(),
+            index_hints: Vec::new(),
             outputs: Vec::new(),
             alias_use: AliasUse::No,
             keys: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod fetch;
+mod together;
 
 use super::limits;
 use crate::error::{self, Failure};

@@ -28,6 +28,8 @@ fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
         group_concat_bytes: 1_024,
         rules: crate::optimizer_switch::Rules::default(),
         views: &crate::views::Views::default(),
+        statistics: &|_| None,
+        values: &[],
     };
     let mut binder = Binder::new(&context);
     let source = crate::expr::RowSource::constant(&[]);

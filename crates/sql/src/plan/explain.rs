@@ -7,6 +7,7 @@ mod tree;
 use super::{ColumnMeta, Columns, Plan};
 use crate::error;
 use crate::syntax::Context;
+use lats_base::TableId;
 use lats_mysql_syntax::tree::{Explain, ExplainWhat};
 use lats_values::{ColumnType, SqlError, TypeKind, Value};
 
@@ -17,6 +18,8 @@ pub struct ExplainPlan {
     pub columns: Columns,
     /// The rows.
     pub rows: Vec<Vec<Value>>,
+    /// The tables of the statement's query, and how many rows each was taken to have.
+    pub tables: Vec<(TableId, Option<f64>)>,
 }
 
 /// What EXPLAIN ANALYZE runs.
@@ -83,7 +86,8 @@ pub fn explain(plan: Plan, format: Format) -> Result<Plan, SqlError> {
         }
         Format::Tree => {
             let text = tree::tree(&plan)?;
-            ExplainPlan { columns: columns(), rows: vec![vec![Value::text(&text)]] }
+            let tables = plan.tables().to_vec();
+            ExplainPlan { columns: columns(), rows: vec![vec![Value::text(&text)]], tables }
         }
         Format::Traditional => rows::rows(&plan)?,
     };

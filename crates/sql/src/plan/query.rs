@@ -1,5 +1,6 @@
 //! Plans of queries that need more than one table's rows.
 
+use super::known::Known;
 use super::select::{self, column_number};
 use super::{ColumnMeta, Columns, CreateAsPlan, Limit, Plan};
 use crate::access::Access;
@@ -9,10 +10,11 @@ use crate::error;
 use crate::expr::{EXTERNAL_BASE, External, map_columns};
 use crate::syntax::Context;
 use crate::table::Table;
+use lats_base::TableId;
 use lats_client::api::{LockMode, LockWait};
 use lats_engine::ir::ColumnId;
 use lats_engine::lower::Lowering;
-use lats_engine::physical::{self, PARAM_BASE};
+use lats_engine::physical::{self, PARAM_BASE, Touched};
 use lats_engine::rewrite;
 use lats_mysql_syntax::tree::{self, Into, IntoTarget, Query, QueryId};
 use lats_values::{ColumnType, Expr, RowLayout, SqlError, TypeKind, Value};
@@ -37,6 +39,8 @@ pub struct QueryPlan {
     pub strict: bool,
     /// SQL_CALC_FOUND_ROWS: the LIMIT that is left to who sends the rows.
     pub counted: Option<Limit>,
+    /// The tables, and how many rows each was taken to have.
+    pub tables: Vec<(TableId, Option<f64>)>,
 }
 
 /// How rows of a table are read.
@@ -58,6 +62,8 @@ pub struct TableSource {
     pub program: Option<Vec<u8>>,
     /// FOR UPDATE, FOR SHARE.
     pub lock: (LockMode, LockWait),
+    /// How many rows a request comes to, as was estimated.
+    pub touched: Touched,
 }
 
 impl TableSource {
@@ -168,10 +174,12 @@ pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<Query
     let outputs = bound.columns();
     let rules = binder.context.rules;
     let (types, externals) = (&binder.types, binder.external_types);
-    let context = rewrite::Context { types, externals, rules: rules.engine };
+    let known = Known::new(&binder.sources, binder.context.statistics, binder.context.values);
+    let tables = known.tables();
+    let (rules, order) = (rules.engine, &binder.order);
+    let context = rewrite::Context { types, externals, rules, statistics: &known, order };
     let rel = rewrite::all(bound.rel, &outputs, context);
-    let lowering = Lowering::new(&binder.types, binder.external_types, rules.engine);
-    let plan = lowering.plan(&rel, &outputs);
+    let plan = Lowering::new(&rel, context).plan(&rel, &outputs);
     let refused = || error::not_supported("this combination of subqueries, windows and groups");
     let plan = plan.ok_or_else(refused)?;
     let externals = u32::try_from(binder.externals.len()).unwrap_or(u32::MAX);
@@ -193,6 +201,7 @@ pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<Query
         is_limited: false,
         strict: false,
         counted,
+        tables,
     })
 }
 
@@ -204,7 +213,11 @@ fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) ->
             is_param.then(|| Expr::Column(EXTERNAL_BASE + externals + (number - PARAM_BASE)))
         })
     });
-    let mut access = Access::choose(table, condition);
+    let preferred: Option<Vec<u16>> = spec
+        .index
+        .as_ref()
+        .map(|columns| columns.iter().map(|column| column_number(*column)).collect());
+    let mut access = Access::choose_with(table, condition, preferred.as_deref());
     access.obey(table, &source.hints);
     let columns: Vec<u16> = spec.columns.iter().map(|column| column_number(*column)).collect();
     let types: Vec<ColumnType> =
@@ -220,6 +233,7 @@ fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) ->
         width,
         program: None,
         lock: (LockMode::Committed, LockWait::Wait),
+        touched: spec.touched,
     };
     found.program = found.fixed_program(false);
     found

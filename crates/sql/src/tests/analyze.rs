@@ -46,17 +46,17 @@ fn joins_and_orders_say_what_they_did() {
         "-> Limit  (T rows=2 loops=1)
     -> Sort, and keep the first rows  (T rows=2 loops=1)
         -> Nested loop inner join, keys of many rows at once  (T rows=3 loops=1) (memory=1 KiB)
-            -> Index range scan on p using PRIMARY (id)  (T rows=3 loops=1) (round trips=1, columns=1 of 3)
-            -> Single-row index lookup on t using PRIMARY (id)  (T rows=1 loops=3) (round trips=1, columns=2 of 3)
+            -> Index range scan on p using PRIMARY (id) (rows=3.0)  (T rows=3 loops=1) (round trips=1, columns=1 of 3)
+            -> Single-row index lookup on t using PRIMARY (id) (rows=1.0)  (T rows=1 loops=3) (round trips=1, columns=2 of 3)
 "
     );
     let hash = tree(&mut desk, "SELECT * FROM person p LEFT JOIN town t ON t.size = p.town + 1");
     assert_eq!(
         hash,
         "-> Left hash join (1 columns)  (T rows=4 loops=1) (memory=1 KiB)
-    -> Table scan on p  (T rows=4 loops=1) (round trips=2)
+    -> Table scan on p (rows=4.0)  (T rows=4 loops=1) (round trips=2)
     -> Hash
-        -> Table scan on t  (T rows=3 loops=1) (round trips=1)
+        -> Table scan on t (rows=3.0)  (T rows=3 loops=1) (round trips=1)
 "
     );
 }
@@ -69,11 +69,12 @@ fn subqueries_count_their_runs() {
     assert!(shown.contains("-> Apply (value of a subquery)  (T rows=3 loops=1)"), "{shown}");
     assert!(shown.contains("-> Aggregate  (T rows=1 loops=3)"), "{shown}");
     // The three runs wait together: for the first three rows of each, and then for the fourth of the last one.
-    let read = "-> Table scan on p; filter in data nodes  (T rows=2 loops=3) (round trips=2";
+    let read =
+        "-> Table scan on p; filter in data nodes (rows=1.3)  (T rows=2 loops=3) (round trips=2";
     assert!(shown.contains(read), "{shown}");
     let shown = tree(&mut desk, "(SELECT 1 FROM town LIMIT 0) UNION ALL SELECT 2 FROM person");
-    assert!(shown.contains("-> Table scan on town  (never executed)"), "{shown}");
-    assert!(shown.contains("-> Table scan on person  (T rows=4 loops=1)"), "{shown}");
+    assert!(shown.contains("-> Table scan on town (rows=3.0)  (never executed)"), "{shown}");
+    assert!(shown.contains("-> Table scan on person (rows=4.0)  (T rows=4 loops=1)"), "{shown}");
 }
 
 #[test]

@@ -75,12 +75,12 @@ fn plans_are_shown() {
     assert_eq!(
         tree,
         "-> Nested loop inner join, keys of many rows at once\n    \
-         -> Single-row index lookup on p using PRIMARY (id)\n    \
-         -> Single-row index lookup on t using PRIMARY (id)\n"
+         -> Single-row index lookup on p using PRIMARY (id) (rows=1.0)\n    \
+         -> Single-row index lookup on t using PRIMARY (id) (rows=1.0)\n"
     );
     desk.check(
         "EXPLAIN SELECT p.name, t.name FROM person p JOIN town t ON t.id = p.town WHERE p.id = 1
-         => 1|SIMPLE|p|NULL|const|PRIMARY|PRIMARY|4|NULL|NULL|NULL|NULL;1|SIMPLE|t|NULL|eq_ref|PRIMARY|PRIMARY|4|NULL|NULL|NULL|NULL
+         => 1|SIMPLE|p|NULL|const|PRIMARY|PRIMARY|4|NULL|1|100.00|NULL;1|SIMPLE|t|NULL|eq_ref|PRIMARY|PRIMARY|4|NULL|1|100.00|NULL
          EXPLAIN SELECT * FROM person WHERE town = 1 ORDER BY name
          => 1|SIMPLE|person|NULL|range|town|town|5|NULL|NULL|NULL|Using filesort
          EXPLAIN SELECT 1
@@ -140,7 +140,7 @@ fn rules_can_be_switched_off() {
     }
     desk.check(
         "SELECT @@optimizer_switch
-         => apply_cache=off,column_pruning=off,common_terms=off,condition_pushdown=off,equal_columns=off,hash_join=off,key_join=off,outer_to_inner=off,semijoin=off,single_table=off,subquery_to_derived=off
+         => apply_cache=off,column_pruning=off,common_terms=off,condition_pushdown=off,equal_columns=off,hash_join=off,join_order=off,key_join=off,outer_to_inner=off,semijoin=off,single_table=off,subquery_to_derived=off
          SET optimizer_switch = 'hash_join=on,semijoin=off'
          => ok 0
          SELECT @@optimizer_switch LIKE '%hash_join=on%'

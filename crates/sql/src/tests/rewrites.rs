@@ -186,6 +186,65 @@ const QUERIES: &[(&str, &str)] = &[
         "1;2;3",
     ),
     ("SELECT id FROM r WHERE k = 2 AND (SELECT s.m FROM s WHERE s.k = r.id) = 50", "3"),
+    (
+        "SELECT r.id, s.id, u.b FROM u, s, r WHERE s.k = r.k AND u.a = s.k AND u.b = s.n ORDER BY 1, 2, 3",
+        "1|1|1;1|2|2;2|1|1;2|2|2;3|6|1",
+    ),
+    (
+        "SELECT r.id, s.id, u.c FROM r JOIN s ON s.k = r.k LEFT JOIN u ON u.a = s.k AND u.b = r.n ORDER BY 1, 2, 3",
+        "1|1|5;1|2|5;2|1|6;2|2|6;3|3|7;3|6|7",
+    ),
+    (
+        "SELECT r.id, s.id, u.c FROM r LEFT JOIN s ON s.k = r.k AND s.m > 10 LEFT JOIN u ON u.a = s.n ORDER BY 1, 2, 3",
+        "1|2|7;2|2|7;3|6|5;3|6|6;4|NULL|NULL;5|NULL|NULL",
+    ),
+    (
+        "SELECT r.id, s.id, u.c FROM r LEFT JOIN s ON s.k = r.k JOIN u ON u.a = r.n WHERE COALESCE(s.n, 2) = u.b ORDER BY 1, 2, 3",
+        "1|1|5;1|2|6;2|1|7;3|3|6;3|6|5",
+    ),
+    (
+        "SELECT r.id, s.id FROM r JOIN (s LEFT JOIN u ON u.a = s.k AND u.b = 2) ON s.k = r.k AND (u.c IS NULL OR u.c > r.n + 4) ORDER BY 1, 2",
+        "1|1;1|2;3|3;3|6",
+    ),
+    (
+        "SELECT r.id, s.id FROM r, s WHERE s.k = r.k AND EXISTS (SELECT * FROM u WHERE u.a = r.n) AND NOT EXISTS (SELECT * FROM u WHERE u.b = s.n AND u.c > s.m) ORDER BY 1, 2",
+        "1|1;1|2;2|1;2|2;3|3;3|6",
+    ),
+    (
+        "SELECT r.id, x.id, y.id FROM r, s x, s y WHERE x.k = r.k AND y.k = x.k AND y.n <> x.n AND r.id < 4 ORDER BY 1, 2, 3",
+        "1|1|2;1|2|1;2|1|2;2|2|1;3|3|6;3|6|3",
+    ),
+    (
+        "SELECT a.id, b.id, c.id, d.id FROM r a, r b, s c, s d WHERE a.n = b.n AND c.k = a.k AND d.k = b.k AND c.n = d.n AND a.id <= b.id ORDER BY 1, 2, 3, 4",
+        "1|1|1|1;1|1|2|2;1|3|1|6;1|3|2|3;2|2|1|1;2|2|2|2;3|3|3|3;3|3|6|6",
+    ),
+    ("SELECT r.id, s.id FROM r, s WHERE r.n + 1 = s.n AND s.id > 2 ORDER BY 1, 2", "1|3;3|3;4|4"),
+    (
+        "SELECT r.id FROM r WHERE EXISTS (SELECT * FROM s WHERE s.k = r.k AND s.n < r.n) ORDER BY 1",
+        "2",
+    ),
+    (
+        "SELECT r.id FROM r WHERE NOT EXISTS (SELECT * FROM u WHERE u.a = r.k AND u.b > r.n) ORDER BY 1",
+        "2;3;4;5",
+    ),
+    (
+        "SELECT r.id, u.b FROM r LEFT JOIN u ON u.a = r.n AND u.b > r.id ORDER BY 1, 2",
+        "1|2;2|NULL;3|NULL;4|NULL;5|NULL",
+    ),
+    (
+        "SELECT r.id, u.b FROM r LEFT JOIN u ON u.a = r.d ORDER BY 1, 2",
+        "1|NULL;2|NULL;3|NULL;4|3;5|NULL",
+    ),
+    (
+        "SELECT s.id, r.id FROM s JOIN r ON r.id = s.k + 1 AND r.n <= s.n WHERE s.m IS NOT NULL ORDER BY 1, 2",
+        "2|2;5|4;6|3",
+    ),
+    (
+        "SELECT r.id, (SELECT COUNT(*) FROM u, s WHERE u.a = r.k AND s.k = u.a AND s.n = u.b) AS v FROM r ORDER BY 1",
+        "1|2;2|2;3|1;4|0;5|0",
+    ),
+    ("SELECT r.id, s.id FROM r, s WHERE 1 = 0 AND s.k = r.k", ""),
+    ("SELECT COUNT(*) FROM r, s, u", "120"),
 ];
 
 fn desk() -> Desk {
@@ -229,6 +288,110 @@ fn each_rule_alone() {
             assert_eq!(desk.run(query), *answer, "with {rule} alone: {query}");
         }
     }
+}
+
+/// Two tables of which one is large.
+fn sized() -> Desk {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE big (id INT PRIMARY KEY, k INT NOT NULL, n INT NOT NULL, KEY (k));
+         CREATE TABLE small (id INT PRIMARY KEY, b INT NOT NULL, c INT NOT NULL);
+         CREATE TABLE tiny (id INT PRIMARY KEY, n INT NOT NULL)",
+    );
+    let rows: Vec<String> = (0..2_000).map(|n| format!("({n},{},{})", n / 4, n % 7)).collect();
+    desk.run(&format!("INSERT INTO big VALUES {}", rows.join(",")));
+    let rows: Vec<String> = (0..40).map(|n| format!("({n},{},{})", n * 11, n % 5)).collect();
+    desk.run(&format!("INSERT INTO small VALUES {}", rows.join(",")));
+    desk.run("INSERT INTO tiny VALUES (1, 1), (2, 2)");
+    desk
+}
+
+/// The tables of a plan in the order in which EXPLAIN shows them, and how each is read.
+fn shown(desk: &mut Desk, query: &str) -> String {
+    let rows = desk.run(&format!("EXPLAIN {query}"));
+    let part = |row: &str| {
+        let cells: Vec<&str> = row.split('|').collect();
+        format!("{} {} {}", cells[2], cells[4], cells[9])
+    };
+    rows.split(';').map(part).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn large_tables_are_asked_with_rows_of_small_ones() {
+    let mut desk = sized();
+    let cases = [
+        (
+            "SELECT COUNT(*) FROM big, small, tiny WHERE big.k = small.b AND small.c = tiny.n AND tiny.id = 1",
+            "small ALL 40, tiny eq_ref 1, big ref 4",
+            "32",
+        ),
+        (
+            "SELECT COUNT(*) FROM small WHERE EXISTS (SELECT * FROM big WHERE big.k = small.b AND big.n > small.c)",
+            "small ALL 40, big ref 4",
+            "36",
+        ),
+        (
+            // The subquery is run for each row, by the index.
+            "SELECT COUNT(*) FROM small WHERE id < 9 AND b > (SELECT SUM(n) FROM big WHERE big.k = small.b)",
+            "small range 9, big range 2000",
+            "7",
+        ),
+        // Many rows of one side: both tables are read once.
+        ("SELECT COUNT(*) FROM big a, big b WHERE a.k = b.k", "a ALL 2000, b ALL 2000", "8000"),
+        ("SELECT COUNT(*) FROM big JOIN small USING (id)", "small ALL 40, big eq_ref 1", "40"),
+    ];
+    for (query, plan, answer) in cases {
+        assert_eq!(desk.run(query), answer, "{query}");
+        assert_eq!(shown(&mut desk, query), plan, "{query}");
+    }
+}
+
+#[test]
+fn statements_say_how_tables_are_joined() {
+    let mut desk = sized();
+    let ends = "FROM big, small, tiny WHERE big.k = small.b AND small.c = tiny.n AND tiny.id = 1";
+    let mut check = |begins: &str, ends: &str, plan: &str| {
+        let query = format!("SELECT {begins} COUNT(*) {ends}");
+        assert_eq!(desk.run(&query), "32", "{query}");
+        let tables = shown(&mut desk, &query);
+        assert!(tables.contains(plan), "{query}: {tables}");
+    };
+    let fixed = "big ALL 2000, small";
+    check("/*+ JOIN_FIXED_ORDER() */", ends, fixed);
+    check("STRAIGHT_JOIN", ends, fixed);
+    let straight = "FROM big STRAIGHT_JOIN small ON big.k = small.b JOIN tiny ON small.c = tiny.n WHERE tiny.id = 1";
+    check("", straight, fixed);
+    check("/*+ JOIN_ORDER(small, tiny) */", ends, "small ALL 40, tiny");
+    check("/*+ JOIN_PREFIX(big) */", ends, "big ALL 2000, ");
+    check("/*+ JOIN_SUFFIX(tiny) */", ends, "small ALL 40, big ref 4, tiny eq_ref 1");
+    check("/*+ NO_INDEX(big k) */", ends, "big ALL 2000");
+    check("/*+ NO_INDEX(big) */", ends, "big ALL 2000");
+    check("/*+ INDEX(big k) */", ends, "big ref 4");
+    let ignored = ends.replace("big,", "big IGNORE INDEX (k),");
+    check("", &ignored, "big ALL 2000");
+    assert_eq!(
+        desk.run("ANALYZE TABLE tiny, nope"),
+        "test.tiny|analyze|status|OK;test.nope|analyze|Error|Table 'test.nope' doesn't exist;test.nope|analyze|status|Operation failed"
+    );
+}
+
+#[test]
+fn plans_are_made_anew_when_tables_have_grown() {
+    let mut desk = sized();
+    desk.run(
+        "CREATE TABLE grows (id INT PRIMARY KEY, b INT NOT NULL); INSERT INTO grows VALUES (1, 22)",
+    );
+    let query = "SELECT COUNT(*) FROM grows JOIN big ON big.k = grows.b";
+    assert_eq!(desk.run(query), "4");
+    desk.store.inner().log.clear();
+    assert_eq!(desk.run(query), "4");
+    assert_eq!(desk.store.inner().log, ["scan 0 x1", "scan 1 x1"]);
+    let rows: Vec<String> = (2..3_000).map(|n| format!("({n},{})", n % 500)).collect();
+    desk.run(&format!("INSERT INTO grows VALUES {}", rows.join(",")));
+    desk.run("ANALYZE TABLE grows");
+    desk.store.inner().log.clear();
+    assert_eq!(desk.run(query), "11996");
+    assert_eq!(desk.store.inner().log, ["scan 0 x1", "scan 0 x1"]);
 }
 
 /// What EXPLAIN must and must not say.

@@ -160,6 +160,8 @@ fn few_rows_are_read_where_few_are_wanted() {
         left: boxed(source(0)),
         source: 1,
         params: vec![column(0)],
+        residual: None,
+        at_once: 1_024,
         right_width: 2,
     };
     for (count, most) in [(1, 1), (5, 5), (40, 40), (1_000, 1_000)] {

@@ -1,5 +1,6 @@
 //! Reading what a machine asks for. Reads by key of all that is asked for go together.
 
+use super::together::{Together, Wanted};
 use crate::access::Target;
 use crate::error::Failure;
 use crate::exec::{Chunks, REQUEST_BYTES_MAX, operation, unique::LOOKUPS_MAX};
@@ -66,6 +67,7 @@ pub(super) struct Fetcher<'p, S: Store> {
     plan: &'p QueryPlan,
     externals: &'p [Value],
     open: BTreeMap<AskId, Open<S>>,
+    together: Together<S>,
     locked: bool,
     /// What was read of each table, if somebody wants to know, and the clock.
     reads: Option<Counted>,
@@ -83,7 +85,8 @@ struct Since {
 
 impl<'p, S: Store> Fetcher<'p, S> {
     pub(super) fn new(plan: &'p QueryPlan, externals: &'p [Value]) -> Self {
-        Self { plan, externals, open: BTreeMap::new(), locked: false, reads: None }
+        let (open, together) = (BTreeMap::new(), Together::new());
+        Self { plan, externals, open, together, locked: false, reads: None }
     }
 
     /// Counts what is read from now on.
@@ -117,24 +120,33 @@ impl<'p, S: Store> Fetcher<'p, S> {
         session: &mut Session<S>,
         run: &mut Run<'_>,
     ) -> Result<(), Failure> {
-        let mut reads = Reads::default();
+        let (mut reads, mut wanted) = (Reads::default(), Vec::new());
         let mut more = Vec::new();
+        let mut asking = BTreeSet::new();
         for ask in std::mem::take(&mut run.asks) {
             match ask {
                 Ask::Read { id, source, requests, first: _ } => {
-                    self.begin(session, run, (id, source, requests), &mut reads)?;
+                    asking.insert(id);
+                    let parts = (&mut reads, &mut wanted);
+                    self.begin(session, run, (id, source, requests), parts)?;
                     if self.open.contains_key(&id) {
                         more.push(id);
                     }
                 }
-                Ask::More(id) => more.push(id),
+                Ask::More(id) => {
+                    asking.insert(id);
+                    more.push(id);
+                }
                 Ask::Close(id) => {
                     self.open.remove(&id);
+                    self.together.close(id);
                 }
             }
         }
+        self.together.begin(session, self.plan, wanted);
         self.read_unique(session, run, reads.unique).await?;
         self.read_keys(session, run, reads.keys).await?;
+        self.read_together(session, run, &asking).await?;
         let is_free = |id: &AskId| {
             let source = self.open.get(id).map(|open| open.source);
             source.is_none_or(|source| self.lock(session, source) == LockMode::Committed)
@@ -176,13 +188,40 @@ impl<'p, S: Store> Fetcher<'p, S> {
         }
     }
 
+    /// True if there may be more rows for an ask.
+    fn has_more(&self, id: AskId) -> bool {
+        self.open.contains_key(&id) || self.together.has_more(id)
+    }
+
+    /// The next rows of scans that read for many asks.
+    async fn read_together(
+        &mut self,
+        session: &mut Session<S>,
+        run: &mut Run<'_>,
+        asking: &BTreeSet<AskId>,
+    ) -> Result<(), Failure> {
+        let since = self.begin_read(session);
+        let read = self.together.go_on(self.plan, asking).await?;
+        if !read.answers.is_empty() {
+            session.note_trip();
+        }
+        for (id, answer) in read.answers {
+            let more = self.has_more(id);
+            run.answer(id, Answer { more, ..answer })?;
+        }
+        for (source, rows) in read.rows {
+            self.end_read(session, source, rows, since);
+        }
+        Ok(())
+    }
+
     /// Begins with an ask: reads by key are gathered, scans are kept for later.
     fn begin(
         &mut self,
         session: &Session<S>,
         run: &mut Run<'_>,
         (id, number, requests): (AskId, usize, Vec<Row>),
-        reads: &mut Reads,
+        (reads, wanted): (&mut Reads, &mut Vec<Wanted>),
     ) -> Result<(), Failure> {
         let source = &self.plan.sources[number];
         let lock = self.lock(session, number);
@@ -195,7 +234,10 @@ impl<'p, S: Store> Fetcher<'p, S> {
             running: None,
             programs: BTreeMap::new(),
         };
+        let by_index = !source.access.columns.is_empty() && lock == LockMode::Committed;
+        let before = wanted.len();
         for (request, params) in (0u32..).zip(requests) {
+            let has_params = !params.is_empty();
             let outside: Vec<Value> = self.externals.iter().cloned().chain(params).collect();
             let resolved = source.access.resolve(&source.table, &outside)?;
             let program = self.program(source, resolved.filter, &outside);
@@ -222,6 +264,9 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     open.scans.push_back((request, scan(source, ranges, Vec::new(), lock)));
                 }
                 Target::Ranges(ranges) if ranges.is_empty() => {}
+                Target::Ranges(ranges) if by_index && has_params => {
+                    wanted.push(Wanted { id, request, source: number, ranges, program });
+                }
                 Target::Ranges(ranges) => {
                     let program = match lock {
                         LockMode::Committed => program,
@@ -237,8 +282,10 @@ impl<'p, S: Store> Fetcher<'p, S> {
                 }
             }
         }
-        let answer = Answer { rows: Vec::new(), more: !open.scans.is_empty() };
-        if answer.more {
+        let has_scans = !open.scans.is_empty();
+        let more = has_scans || wanted.len() > before;
+        let answer = Answer { rows: Vec::new(), more };
+        if has_scans {
             self.open.insert(id, open);
         }
         run.answer(id, answer)?;
@@ -265,7 +312,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     let Some(found) = found else { continue };
                     let Some(row) = passed(source, &read.program, &found.row)? else { continue };
                     let rows = vec![(read.request, row)];
-                    run.answer(read.id, Answer { rows, more: self.open.contains_key(&read.id) })?;
+                    run.answer(read.id, Answer { rows, more: self.has_more(read.id) })?;
                 }
             }
         }
@@ -302,7 +349,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
             for ((id, request, source), result) in places.into_iter().zip(results) {
                 let rows =
                     result.row.map(|row| (request, decode(&self.plan.sources[source], &row)));
-                let more = self.open.contains_key(&id);
+                let more = self.has_more(id);
                 run.answer(id, Answer { rows: rows.into_iter().collect(), more })?;
             }
         }
@@ -349,7 +396,10 @@ impl<'p, S: Store> Fetcher<'p, S> {
                 Some((request, running)) => {
                     waited.push(Waited { id: *id, open, request, running, is_new });
                 }
-                None => run.answer(*id, Answer::default())?,
+                None => {
+                    let more = self.together.has_more(*id);
+                    run.answer(*id, Answer { rows: Vec::new(), more })?;
+                }
             }
         }
         let batches = all(waited.iter_mut().map(|waited| waited.running.next())).await;
@@ -376,6 +426,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
             if answer.more {
                 self.open.insert(id, open);
             }
+            answer.more = self.has_more(id);
             run.answer(id, answer)?;
         }
         Ok(())
@@ -428,6 +479,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
         if answer.more {
             self.open.insert(id, open);
         }
+        answer.more = self.has_more(id);
         run.answer(id, answer)?;
         Ok(())
     }
@@ -490,7 +542,12 @@ fn cut_batch(rest: &mut Vec<KeyRead>, at_once: usize) -> Vec<KeyRead> {
     std::mem::replace(rest, later)
 }
 
-fn scan(source: &TableSource, ranges: Vec<KeyRange>, program: Vec<u8>, lock: LockMode) -> Scan {
+pub(super) fn scan(
+    source: &TableSource,
+    ranges: Vec<KeyRange>,
+    program: Vec<u8>,
+    lock: LockMode,
+) -> Scan {
     Scan {
         table: source.table.def.id,
         schema_version: source.table.def.schema_version,
@@ -506,7 +563,7 @@ fn scan(source: &TableSource, ranges: Vec<KeyRange>, program: Vec<u8>, lock: Loc
     }
 }
 
-fn decode(source: &TableSource, image: &[u8]) -> Row {
+pub(super) fn decode(source: &TableSource, image: &[u8]) -> Row {
     (0..source.width).map(|at| source.layout.value(image, at)).collect()
 }
 

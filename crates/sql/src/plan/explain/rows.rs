@@ -6,7 +6,7 @@ use crate::plan::query::QueryPlan;
 use crate::plan::{ColumnMeta, Columns, Plan};
 use crate::table::Table;
 use lats_client::api::PRIMARY_INDEX;
-use lats_engine::physical::Op;
+use lats_engine::physical::{Op, Touched};
 use lats_values::{ColumnType, SqlError, TypeKind, Value};
 
 /// The names of the columns, and which of them are numbers.
@@ -71,7 +71,7 @@ pub(super) fn rows(plan: &Plan) -> Result<ExplainPlan, SqlError> {
             return Err(not_shown());
         }
     }
-    Ok(ExplainPlan { columns: columns(), rows: found.rows })
+    Ok(ExplainPlan { columns: columns(), rows: found.rows, tables: plan.tables().to_vec() })
 }
 
 fn columns() -> Columns {
@@ -101,7 +101,7 @@ impl Found {
             Op::Source { source, .. } => self.source(plan, *source, select_type, joined),
             Op::LookupJoin { left, source, .. } => {
                 self.op(left, plan, select_type, joined);
-                self.source(plan, *source, select_type, true);
+                self.asked(plan, *source, select_type);
             }
             Op::HashJoin { left, right, .. } | Op::NestedJoin { left, right, .. } => {
                 self.op(left, plan, select_type, joined);
@@ -132,6 +132,17 @@ impl Found {
         }
     }
 
+    /// A table that is asked with values of the rows before.
+    fn asked(&mut self, plan: &QueryPlan, number: usize, select_type: &str) {
+        let Some(source) = plan.sources.get(number) else { return };
+        let extra: &[&str] = if source.access.residual.is_some() { &["Using where"] } else { &[] };
+        let place = (&*source.table, source.alias.as_str(), &source.access);
+        self.table(select_type, place, extra, true);
+        if let Some(row) = self.rows.last_mut() {
+            estimate(source.touched, row);
+        }
+    }
+
     fn source(&mut self, plan: &QueryPlan, number: usize, select_type: &str, joined: bool) {
         let Some(source) = plan.sources.get(number) else { return };
         let mut extra = Vec::new();
@@ -144,6 +155,9 @@ impl Found {
         }
         let place = (&*source.table, source.alias.as_str(), &source.access);
         self.table(select_type, place, &extra, joined);
+        if let Some(row) = self.rows.last_mut() {
+            estimate(source.touched, row);
+        }
     }
 
     fn table(
@@ -160,6 +174,7 @@ impl Found {
         let kind = match (access.is_key_lookup || access.is_unique_lookup, joined) {
             (true, true) => "eq_ref",
             (true, false) => "const",
+            (false, true) if access.fixed > 0 => "ref",
             (false, _) if !access.columns.is_empty() => "range",
             (false, _) if access.index != PRIMARY_INDEX => "index",
             (false, _) => "ALL",
@@ -200,10 +215,19 @@ impl Found {
             text(key),
             text(key_bytes.as_deref()),
             Value::Null,
-            // There are no statistics.
             Value::Null,
             Value::Null,
             text(Some(extra.join("; ").as_str()).filter(|extra| !extra.is_empty())),
         ]);
+    }
+}
+
+/// The rows that are looked at for each row of the tables before, and how many of a hundred of them pass the condition.
+fn estimate(touched: Touched, row: &mut [Value]) {
+    let Touched { looked_at, found } = touched;
+    let filtered = (100.0 * found / looked_at.max(0.01)).clamp(0.01, 100.0);
+    if let Some([rows, percent]) = row.get_mut(9..11) {
+        *rows = Value::UInt(looked_at.max(1.0).round() as u64);
+        *percent = Value::text(&format!("{filtered:.2}"));
     }
 }

@@ -173,12 +173,15 @@ impl Lines<'_> {
             None => "",
         };
         let found = access(&source.table, &source.alias, &source.access);
+        let rows = source.touched.found;
+        let rows = if rows < 9.5 { format!("{rows:.1}") } else { format!("{rows:.0}") };
         let actual = match (self.actual, op) {
             (None, _) => String::new(),
             (Some(actual), Op::LookupJoin { .. }) => actual.of_lookups(number, source),
             (Some(actual), _) => actual.of_source(op, (number, source)),
         };
-        self.line(depth, &format!("{found}{filter}{}{actual}", lock(source.lock.0)));
+        let lock = lock(source.lock.0);
+        self.line(depth, &format!("{found}{filter}{lock} (rows={rows}){actual}"));
     }
 
     fn op(&mut self, op: &Op, plan: &QueryPlan, depth: usize) {
@@ -202,9 +205,11 @@ impl Lines<'_> {
                 self.line(below, "Materialize");
                 self.op(right, plan, below + 1);
             }
-            Op::LookupJoin { kind, left, source, .. } => {
+            Op::LookupJoin { kind, left, source, residual, .. } => {
                 let kind = join(*kind).to_lowercase();
-                self.of(depth, op, &format!("Nested loop {kind} join, keys of many rows at once"));
+                let rest = if residual.is_some() { ", filter" } else { "" };
+                let text = format!("Nested loop {kind} join, keys of many rows at once{rest}");
+                self.of(depth, op, &text);
                 self.op(left, plan, below);
                 self.source(op, (*source, plan), below);
             }
