@@ -2,7 +2,7 @@
 //! walks over them.
 
 use lats_engine::ir::walk;
-use lats_values::{ColumnSource, ColumnType, Expr, RowLayout, Value};
+use lats_values::{ColumnSource, ColumnType, Expr, RowLayout, TypeKind, Value};
 
 /// `Expr::Column` numbers from here on are results of aggregate functions.
 pub const AGGREGATE_BASE: u32 = 1 << 30;
@@ -156,6 +156,22 @@ pub fn with_externals(expr: &Expr, externals: &[Value]) -> Expr {
     map_columns(expr, &|number| {
         let at = number.checked_sub(EXTERNAL_BASE)?;
         Some(Expr::Literal(externals.get(at as usize).cloned().unwrap_or(Value::Null)))
+    })
+}
+
+/// The same where the values behind the first `constants` come from another row: a text or bytes of a row is no literal, whose
+/// collation would give way to a column's.
+pub fn with_outside(expr: &Expr, outside: &[Value], constants: usize) -> Expr {
+    map_columns(expr, &|number| {
+        let at = number.checked_sub(EXTERNAL_BASE)? as usize;
+        let value = outside.get(at).cloned().unwrap_or(Value::Null);
+        let kind = match &value {
+            Value::Text(..) if at >= constants => TypeKind::LongText,
+            Value::Bytes(_) if at >= constants => TypeKind::LongBlob,
+            _ => return Some(Expr::Literal(value)),
+        };
+        let to = ColumnType::new(kind).collated(value.collation());
+        Some(Expr::Cast { arg: Box::new(Expr::Literal(value)), to })
     })
 }
 

@@ -300,3 +300,32 @@ const TOTALS: &str = "
 fn totals() {
     check(TOTALS);
 }
+
+/// A text of another row is no literal: its collation does not give way, and it need not be a moment.
+#[test]
+fn values_of_other_rows_are_compared_as_columns() {
+    let mut desk = Desk::new();
+    desk.check(
+        "CREATE TABLE k1 (id INT PRIMARY KEY, v VARCHAR(5) COLLATE utf8mb4_bin, d DATE)
+         => ok 0
+         CREATE TABLE k2 (id INT PRIMARY KEY, v VARCHAR(5) COLLATE utf8mb4_general_ci)
+         => ok 0
+         INSERT INTO k1 VALUES (1, 'a', '2024-01-01'), (2, 'b', '2024-01-02')
+         => ok 2
+         INSERT INTO k2 VALUES (1, 'A'), (2, 'b')
+         => ok 2
+         SELECT k1.id FROM k1 JOIN k2 ON k2.id = k1.id AND k2.v = k1.v
+         => 2
+         SELECT k1.id FROM k2 JOIN k1 ON k2.id = k1.id AND k2.v = k1.v
+         => 2
+         SELECT k1.id, k2.id FROM k1 LEFT JOIN k2 ON k2.id = k1.id AND k2.v = k1.v ORDER BY 1
+         => 1|NULL;2|2
+         SELECT id, (SELECT COUNT(*) FROM k2 z WHERE z.v = x.v) FROM k1 x ORDER BY id
+         => 1|0;2|1
+         SELECT id, (SELECT COUNT(*) FROM k1 z WHERE z.d = x.v) FROM k2 x ORDER BY id
+         => 1|0;2|0
+         UPDATE k1 JOIN k2 ON k2.id = k1.id AND k2.v = k1.v SET k1.v = 'Z'
+         => ok 1",
+    );
+    assert_eq!(desk.run("SELECT v FROM k1 ORDER BY id"), "a;Z");
+}

@@ -4,7 +4,7 @@ use super::together::{Together, Wanted};
 use crate::access::Target;
 use crate::error::Failure;
 use crate::exec::{Chunks, REQUEST_BYTES_MAX, operation, unique::LOOKUPS_MAX};
-use crate::expr::with_externals;
+use crate::expr::with_outside;
 use crate::plan::explain::actual::Read;
 use crate::plan::query::{QueryPlan, TableSource};
 use crate::plan::select::encode_strict_program;
@@ -166,7 +166,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
         match &source.program {
             Some(program) if filter == source.access.residual.as_ref() => program.clone(),
             _ => encode_strict_program(
-                filter.map(|filter| with_externals(filter, outside)),
+                filter.map(|filter| with_outside(filter, outside, self.externals.len())),
                 source.projection.clone(),
                 self.plan.strict,
             ),
@@ -274,7 +274,9 @@ impl<'p, S: Store> Fetcher<'p, S> {
                             let filter = source.access.filter.as_ref();
                             let whole = self.program(source, filter, &outside);
                             open.programs.insert(request, whole);
-                            let filter = resolved.filter.map(|f| with_externals(f, &outside));
+                            let constants = self.externals.len();
+                            let filter =
+                                resolved.filter.map(|f| with_outside(f, &outside, constants));
                             encode_strict_program(filter, Some(Vec::new()), self.plan.strict)
                         }
                     };
