@@ -119,6 +119,19 @@ pub fn makes_volatile(rel: &Rel) -> bool {
     rel.scalars().into_iter().any(is_volatile) || rel.inputs().into_iter().any(makes_volatile)
 }
 
+/// How many parts a scalar has; none if there are more than so many.
+pub fn size_within(expr: &Scalar, most: usize) -> Option<usize> {
+    let (mut left, mut count) = (Vec::from([expr]), 0);
+    while let Some(expr) = left.pop() {
+        count += 1;
+        if count > most {
+            return None;
+        }
+        left.extend(children(expr));
+    }
+    Some(count)
+}
+
 /// The terms of a condition that all must hold.
 pub fn conjuncts(condition: Scalar) -> Vec<Scalar> {
     let mut found = Vec::new();

@@ -7,14 +7,23 @@ use crate::ir::{ColumnId, EXTERNAL_BASE, Scalar, Types, types::type_with, walk};
 use alloc::{collections::BTreeSet, vec::Vec};
 use lats_values::{BinaryOp, Expr};
 
-/// Terms that follow from these; there are no more of them than columns times terms.
+/// More implied terms help nobody, and a statement could ask for millions of them.
+const IMPLIED_MAX: usize = 64;
+const TRIES_MAX: usize = 4_096;
+
+/// Terms that follow from these, [`IMPLIED_MAX`] at most.
 pub(super) fn implied(terms: &[Scalar], context: Context<'_>) -> Vec<Scalar> {
     let classes = classes(terms, context.types);
     let mut found: Vec<Scalar> = Vec::new();
+    let mut tries = 0;
     for term in terms {
         let Some(column) = compared(term, context) else { continue };
         let Some(class) = classes.iter().find(|class| class.contains(&column)) else { continue };
         for other in class.iter().filter(|other| **other != column) {
+            tries += 1;
+            if tries > TRIES_MAX || found.len() >= IMPLIED_MAX {
+                return found;
+            }
             let moved =
                 walk::map_columns(term, &|number| (number == column.0).then(|| other.scalar()));
             if !terms.contains(&moved) && !found.contains(&moved) {

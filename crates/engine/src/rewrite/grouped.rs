@@ -14,6 +14,9 @@ use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use lats_values::aggregate::AggregateKind;
 use lats_values::{BinaryOp, ColumnType, Expr, TypeKind, Value};
 
+/// Parts of a value that is computed above the groups; with more of them a subquery stays as it is.
+const PARTS_MAX: usize = 4_096;
+
 /// The plan with joins in the place of such subqueries.
 pub fn joins(rel: Rel, context: Context<'_>) -> Rel {
     let rel = rel.map_inputs(&mut |input| joins(input, context));
@@ -95,6 +98,12 @@ fn value_above(rel: &Rel, value: Scalar) -> Option<(&Rel, Scalar)> {
             value_above(input, value)
         }
         Rel::Extend { input, items } => {
+            // What stands for a column is copied into each use of it: levels of that would grow without end.
+            let mut sizes = items.iter().map(|(_, item)| walk::size_within(item, PARTS_MAX));
+            let largest = sizes.try_fold(1, |most, size| size.map(|size| most.max(size)))?;
+            if walk::size_within(&value, PARTS_MAX)?.checked_mul(largest)? > PARTS_MAX {
+                return None;
+            }
             let replace = |number: u32| {
                 let item = items.iter().find(|(column, _)| column.0 == number);
                 item.map(|(_, value)| value.clone())

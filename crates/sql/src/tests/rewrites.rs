@@ -416,3 +416,22 @@ fn plans() {
         }
     }
 }
+
+/// A statement that would copy a value 2^24 times, and one with millions of implied terms.
+#[test]
+fn short_statements_make_no_large_plans() {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE r (k INT, v INT)");
+    desk.run("INSERT INTO r VALUES (1, 2)");
+    let mut query = "SELECT SUM(v) x FROM r s WHERE s.k = r.k".to_owned();
+    for _ in 0..24 {
+        query = format!("SELECT x + x x FROM ({query}) d");
+    }
+    assert_eq!(desk.run(&format!("SELECT k, ({query}) FROM r")), "1|33554432");
+    let columns: Vec<String> = (0..100).map(|n| format!("c{n} INT")).collect();
+    desk.run(&format!("CREATE TABLE w (id INT PRIMARY KEY, {})", columns.join(", ")));
+    let same: Vec<String> = (1..100).map(|n| format!("c{} = c{n}", n - 1)).collect();
+    let less: Vec<String> = (0..800).map(|n| format!("c0 < {n}")).collect();
+    let all = format!("{} AND {}", same.join(" AND "), less.join(" AND "));
+    assert_eq!(desk.run(&format!("SELECT COUNT(*) FROM w JOIN r ON r.k = id WHERE {all}")), "0");
+}
