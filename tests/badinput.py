@@ -283,7 +283,7 @@ def statements(port):
     expect(c, "INSERT INTO bad VALUES (2, 'x')", 1136)
     expect(c, f"INSERT INTO bad VALUES (2, 'x', 1, '{'b' * 40000}')", 1118)
     expect(c, "UPDATE bad SET small = small + 1000 WHERE id = 1", 1264)
-    expect(c, "SELECT * FROM bad WHERE REGEXP_LIKE(id, 1)", 1235)
+    expect(c, "SELECT * FROM bad WHERE JSON_VALID(id)", 1235)
     expect(c, "CREATE TABLE u (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t (id))", 1235)
     case("the session goes on", c.query("SELECT name FROM bad") == [["one"]])
     c.query("DROP TABLE bad")

@@ -167,7 +167,7 @@ def read_segment(path, expected):
     magic, version, head, cluster, node, instance, _, segment, first = fields[:9]
     if magic != b"LATSREDO":
         return None
-    assert (version, head, cluster, node, instance, segment) == (4, 72, *expected), path
+    assert (version, head, cluster, node, instance, segment) == (3, 72, *expected), path
     assert fields[-1] == xxh3(data[:64]), "the head's checksum"
     mark, at, records = xxh3(data[16:32]), 72, []
     while at + 64 <= len(data):
@@ -219,9 +219,9 @@ def value_of(column, data):
 
 
 def read_row(columns, image):
-    assert image[:2] == b"\2\0"
-    at, found = 2 + -(-len(columns) // 8), [None] * len(columns)
-    nulls = int.from_bytes(image[2:at], "little")
+    assert image[0] == 1
+    at, found = 1 + -(-len(columns) // 8), [None] * len(columns)
+    nulls = int.from_bytes(image[1:at], "little")
     fixed = [(i, width(c["kind"], c["arguments"])) for i, c in enumerate(columns)]
     for number, size in fixed:
         if size is not None:
@@ -341,7 +341,7 @@ def from_backup(directory):
     def blocks(path, kind):
         data = open(path, "rb").read()
         magic, version, head, cluster, epoch, part, flag, head_sum = struct.unpack_from("<8sIIQQIIQ", data)
-        assert (magic, version, head) == (kind, 2, 48) and head_sum == xxh3(data[:40])
+        assert (magic, version, head) == (kind, 1, 48) and head_sum == xxh3(data[:40])
         at, number = 48, 0
         turn = lambda value, by: (value << by | value >> 64 - by) & (1 << 64) - 1
         while at < len(data):

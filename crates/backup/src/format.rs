@@ -12,7 +12,7 @@ pub const MANIFEST_FILE: &str = "backup.lats";
 pub(crate) const MANIFEST_MAGIC: [u8; 8] = *b"LATSBKUP";
 pub(crate) const PART_MAGIC: [u8; 8] = *b"LATSPART";
 /// The version of the format.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 1;
 /// No block is longer, as it was or as it is stored.
 pub(crate) const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// So much of a backup is in one file, about.

@@ -19,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// What a segment file begins with.
 pub const MAGIC: [u8; 8] = *b"LATSREDO";
 /// The version of the format.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 3;
 
 /// Bytes of a segment's head.
 pub const SEGMENT_HEAD_BYTES: u32 = size_of::<SegmentHead>() as u32;

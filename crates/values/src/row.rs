@@ -1,4 +1,4 @@
-//! The stored row: a byte for the format, one for the layout, a bitmap of NULLs, columns of fixed width at fixed places,
+//! The stored row: the number of its layout, a bitmap of NULLs, columns of fixed width at fixed places,
 //! the ends of the variable ones, then their bytes. Any column is found without reading the others.
 
 mod cells;
@@ -11,12 +11,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use lats_base::{RefCode, limits};
 
-/// First byte of every row; another format gets another number.
-const FORMAT: u8 = 2;
-/// Second byte of every row: which of its table's layouts has written it. A table has one layout until its columns change.
-const FIRST_LAYOUT: u8 = 0;
-/// Bytes before the bitmap of NULLs.
-const HEAD_BYTES: usize = 2;
+/// First byte of every row: which of its table's layouts has written it. A table has one layout until its columns can change.
+const FIRST_LAYOUT: u8 = 1;
 
 /// Where a column's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +66,7 @@ pub struct RowLayout {
 impl RowLayout {
     /// The layout of rows with these columns.
     pub fn new(columns: &[ColumnType]) -> Self {
-        let mut offset = HEAD_BYTES + columns.len().div_ceil(8);
+        let mut offset = 1 + columns.len().div_ceil(8);
         let mut variable_count = 0;
         let mut places = Vec::with_capacity(columns.len());
         for column in columns {
@@ -158,12 +154,12 @@ impl RowLayout {
         start: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
-        out.extend_from_slice(&[FORMAT, FIRST_LAYOUT]);
-        out.resize(start + HEAD_BYTES + self.columns.len().div_ceil(8), 0);
+        out.push(FIRST_LAYOUT);
+        out.resize(start + 1 + self.columns.len().div_ceil(8), 0);
         for (index, (column, place)) in self.columns.iter().zip(&self.places).enumerate() {
             let cell = cell(index);
             if matches!(cell, Cell::Null)
-                && let Some(byte) = out.get_mut(start + HEAD_BYTES + index / 8)
+                && let Some(byte) = out.get_mut(start + 1 + index / 8)
             {
                 *byte |= 1 << (index % 8);
             }
@@ -204,7 +200,7 @@ impl RowLayout {
         if row.len() > limits::ROW_BYTES_MAX {
             return Err(RefCode::RowTooLarge);
         }
-        let ok = row.starts_with(&[FORMAT, FIRST_LAYOUT])
+        let ok = row.first() == Some(&FIRST_LAYOUT)
             && row.len() >= self.heap_start
             && self.spare_bits_clear(row)
             && self.ends_ordered(row)
@@ -214,10 +210,7 @@ impl RowLayout {
 
     fn spare_bits_clear(&self, row: &[u8]) -> bool {
         let used = self.columns.len() % 8;
-        used == 0
-            || row
-                .get(HEAD_BYTES - 1 + self.columns.len().div_ceil(8))
-                .is_some_and(|b| b >> used == 0)
+        used == 0 || row.get(self.columns.len().div_ceil(8)).is_some_and(|b| b >> used == 0)
     }
 
     fn ends_ordered(&self, row: &[u8]) -> bool {
@@ -262,7 +255,7 @@ impl RowLayout {
     }
 
     fn null_at(&self, row: &[u8], index: usize) -> bool {
-        row.get(HEAD_BYTES + index / 8).is_none_or(|byte| byte >> (index % 8) & 1 == 1)
+        row.get(1 + index / 8).is_none_or(|byte| byte >> (index % 8) & 1 == 1)
     }
 
     /// Whether the column is NULL; a column that is not there is.
@@ -310,11 +303,11 @@ impl RowLayout {
     /// they are: nothing is decoded.
     pub fn project(&self, row: &[u8], columns: &[u16], out: &mut Vec<u8>) {
         let start = out.len();
-        out.extend_from_slice(&[FORMAT, FIRST_LAYOUT]);
-        out.resize(start + HEAD_BYTES + columns.len().div_ceil(8), 0);
+        out.push(FIRST_LAYOUT);
+        out.resize(start + 1 + columns.len().div_ceil(8), 0);
         for (at, column) in columns.iter().enumerate() {
             if self.null_at(row, usize::from(*column))
-                && let Some(byte) = out.get_mut(start + HEAD_BYTES + at / 8)
+                && let Some(byte) = out.get_mut(start + 1 + at / 8)
             {
                 *byte |= 1 << (at % 8);
             }

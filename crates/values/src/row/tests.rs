@@ -84,22 +84,21 @@ fn validation_refuses() {
     ]);
     let mut row = Vec::new();
     layout.encode(&[Value::Int(5), Value::text("ab")], &mut row).unwrap();
-    assert_eq!(row, [2, 0, 0, 5, 0, 0, 0, 2, 0, b'a', b'b']);
+    assert_eq!(row, [1, 0, 5, 0, 0, 0, 2, 0, b'a', b'b']);
     assert_eq!(layout.validate(&row), Ok(()));
     for (why, at, byte) in [
-        ("format", 0, 1),
-        ("layout", 1, 1),
-        ("NULL in NOT NULL", 2, 1),
-        ("spare bits", 2, 4),
-        ("end", 7, 3),
-        ("not UTF-8", 9, 0xff),
+        ("layout", 0, 2),
+        ("NULL in NOT NULL", 1, 1),
+        ("spare bits", 1, 4),
+        ("end", 6, 3),
+        ("not UTF-8", 8, 0xff),
     ] {
         let mut bad = row.clone();
         bad[at] = byte;
         assert_eq!(layout.validate(&bad), Err(RefCode::RowMalformed), "{why}");
     }
     let mut long = row.clone();
-    long[7] = 3;
+    long[6] = 3;
     long.push(b'c');
     assert_eq!(layout.validate(&long), Err(RefCode::RowMalformed));
 }
