@@ -97,7 +97,10 @@ fn values_of_other_types_have_plans_of_their_own() {
     let id = desk.session.prepare(b"SELECT t.id, ? FROM t JOIN t u ON u.id = t.id WHERE t.a = 2");
     let id = id.unwrap().id;
     for value in [Value::Int(7), Value::text("seven"), Value::Null, Value::Double(0.5)] {
-        assert_eq!(desk.again(id, &[value.clone()]), format!("3|{}", value.to_display()));
+        assert_eq!(
+            desk.again(id, std::slice::from_ref(&value)),
+            format!("3|{}", value.to_display())
+        );
     }
 }
 
