@@ -32,7 +32,7 @@ def main():
     answers = [connection.query(statement) for statement in statements]
     assert answers[-1] == [["2", "120"]], f"{statements[-1]}: {answers[-1]}"
     before = int(connection.query("SELECT balance FROM test.subscriber WHERE id = 1")[0][0])
-    address = f"127.0.0.1:{args.sql_port + 102}"
+    address = f"127.0.0.1:{args.sql_port + 101}"
     done = subprocess.run([args.program, address], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"the README's program: {done.stderr}"
     after = int(connection.query("SELECT balance FROM test.subscriber WHERE id = 1")[0][0])
