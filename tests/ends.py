@@ -141,6 +141,7 @@ def kill_sessions(port, took):
         wait_for("it is not listed any more", lambda number=number: listed(killer, number) is None)
         must("its locks are gone", error_of(lambda: killer.query(
             "SELECT v FROM lats_ends.t WHERE id = 1 FOR UPDATE NOWAIT")), None)
+        must("its change is gone", killer.query("SELECT v FROM lats_ends.t WHERE id = 1"), [["0"]])
         must("it is unknown now", error_of(lambda number=number: killer.query(f"KILL {number}")), 1094)
     # One that rests, and one that reads nothing of what is sent.
     resting = Connection(port + 1)

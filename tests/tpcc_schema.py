@@ -197,7 +197,7 @@ def broken(ask):
 SPOILERS = {
     1: "UPDATE warehouse SET w_ytd = w_ytd + 0.01 WHERE w_id = 1",
     2: "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 3",
-    3: "DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 4 AND no_o_id = 50",
+    3: "INSERT INTO new_order VALUES (1, 4, 0)",
     4: "UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_d_id = 5 AND o_id = 2",
     5: "UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 6 AND o_id = 1",
     6: "DELETE FROM order_line WHERE ol_w_id = 1 AND ol_d_id = 7 AND ol_o_id = 1 AND ol_number = 1",

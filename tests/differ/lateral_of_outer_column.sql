@@ -1,4 +1,4 @@
--- An outer column as the only select item of LATERAL. LatsDB sends a row with fewer columns than announced, which breaks the protocol.
+-- An outer column as the only select item of LATERAL. LatsDB sends a row with fewer columns than announced, which breaks the protocol. Mended.
 -- Right: (b).
 CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a INT);
 INSERT INTO t VALUES (0, NULL);

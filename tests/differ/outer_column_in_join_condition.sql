@@ -1,4 +1,4 @@
--- A subquery of an outer column in ON. LatsDB: no rows for all three. Right: (1), (1); then (2), (2); then (1), (1).
+-- A subquery of an outer column in ON. LatsDB: no rows for all three. Right: (1), (1); then (2), (2); then (1), (1). Mended.
 CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a INT);
 INSERT INTO t VALUES (1, 0), (2, 5);
 SELECT t.id FROM t JOIN t AS v ON 5 NOT IN (SELECT t.a);

@@ -1,4 +1,4 @@
--- An outer column as the only select item of a scalar subquery. LatsDB: NULL, NULL. Right: 0, 5.
+-- An outer column as the only select item of a scalar subquery. LatsDB: NULL, NULL. Right: 0, 5. Mended.
 -- MySQL's manual, "Correlated Subqueries": the column takes the value of the row of the outer query.
 CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a INT);
 INSERT INTO t VALUES (1, 0), (2, 5);

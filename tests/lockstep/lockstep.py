@@ -16,7 +16,6 @@ SHOW = re.compile(r"^\s*(show|desc|describe)\b", re.I)
 PLAN = re.compile(r"\s*(explain|analyze(?!\s+(no_write_to_binlog\s+|local\s+)?tables?\b)|(desc|describe)\s+(select|extended|partitions|format|update|delete|insert|with))\b", re.I)
 SCHEMA = re.compile(r"\b(information_schema|performance_schema|mysql\s*\.|sys\s*\.|ndbinfo)\b", re.I)
 ENGINE = re.compile(r"(\s*,)?\s*\b(storage\s+)?engine\s*=?\s*['\"`]?(myisam|innodb|heap|memory|aria|maria|ndbcluster|ndb|merge|mrg_myisam|csv|archive|blackhole|example)\b['\"`]?", re.I)
-READS = re.compile(r"^[\s(]*(select|with|values|table|show|desc|describe|do|execute|call|prepare|deallocate|set|use|begin|start|commit|rollback|savepoint|release)\b", re.I)
 NONDETERMINISTIC = re.compile(
     r"\b(rand|uuid|uuid_short|now|sysdate|curdate|curtime|current_timestamp|current_date|current_time|localtime|localtimestamp|utc_date|utc_time|utc_timestamp|"
     r"unix_timestamp|connection_id|version|@@version\w*|user|current_user|session_user|system_user|benchmark|sleep|load_file|last_insert_id|row_count|found_rows|random_bytes|encrypt|des_encrypt|password|sys_guid|get_lock|is_used_lock)\b", re.I)
@@ -216,8 +215,7 @@ class Runner:
             raise StopIteration
         for server in self.servers:
             session = server.open()
-            answer = session.query(b"USE `" + database.encode("latin-1") + b"`")
-            del answer
+            session.query(b"USE `" + database.encode("latin-1") + b"`")
             server.sessions[name] = session
         self.current = name
 
@@ -402,9 +400,7 @@ class Runner:
     def follow(self, sql, words, answers, lead):
         """Notes what was created, and who did not do what the lead did."""
         match = re.match(r"\s*create\s+(or\s+replace\s+)?(algorithm\s*=\s*\w+\s+|definer\s*=\s*\S+\s+|sql\s+security\s+\w+\s+)*(temporary\s+)?(table|view)\s+(if\s+not\s+exists\s+)?((`[^`]+`|[\w$\x80-\xff]+)\s*\.\s*)?(`[^`]+`|[\w$\x80-\xff]+)", sql, re.I)
-        if match and lead.kind != "error":
-            self.tables.add(match.group(8).strip("`"))
-        elif match:
+        if match:
             self.tables.add(match.group(8).strip("`"))
         verb = re.match(r"[\s(]*(\w+)", sql)
         verb = verb.group(1).lower() if verb else ""
@@ -576,7 +572,6 @@ class Runner:
             return f"rows cannot be read: {rows.code}"
         if len(rows.rows) > 12000:
             return "too many rows to copy"
-        columns = b", ".join(b"`" + n + b"`" for n in rows.names)
         # generated columns take no values
         shown_columns = source.query(b"SHOW COLUMNS FROM " + name).rows
         generated = {c[0] for c in shown_columns if c[5] and b"GENERATED" in c[5].upper() and b"DEFAULT_GENERATED" not in c[5].upper()}

@@ -110,7 +110,7 @@ def commands(text):
                 break
             if block and char == "{":
                 break
-            if char in "'\"`" and not (name == "let" and False):
+            if char in "'\"`":
                 quote = char
             at += 1
         body = text[start:at].strip()
@@ -248,7 +248,7 @@ class Program:
             raise StopIteration
         elif verb in ("reap", "end"):
             pass
-        elif verb == "replace" or (verb in ("error", "echo", "result") and not dashed and verb not in ("error", "echo")):
+        elif verb == "replace" or (verb == "result" and not dashed):
             self.runner.statement(body, line)
         elif verb in IGNORED:
             if verb in ("exec", "system", "shutdown_server", "send_shutdown"):

@@ -41,6 +41,13 @@ pub struct Wanted {
     pub tables: Vec<String>,
 }
 
+impl Wanted {
+    /// True if nothing is named.
+    fn is_all(&self) -> bool {
+        self.databases.is_empty() && self.tables.is_empty()
+    }
+}
+
 /// Rows are wanted as of a moment after the backup.
 pub struct Later {
     /// What has become of them by then.
@@ -204,7 +211,7 @@ fn name_of_view(view: &ViewDef) -> String {
 
 /// The views that are wanted; a view may be named as a table is.
 fn choose_views(catalog: &Catalog, wanted: &Wanted) -> Vec<ViewDef> {
-    let all = wanted.databases.is_empty() && wanted.tables.is_empty();
+    let all = wanted.is_all();
     let is_wanted = |view: &&ViewDef| {
         all || wanted.databases.contains(&view.database)
             || wanted.tables.contains(&name_of_view(view))
@@ -232,7 +239,7 @@ fn choose(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<TableDef>, BackupErr
             )));
         }
     }
-    let all = wanted.databases.is_empty() && wanted.tables.is_empty();
+    let all = wanted.is_all();
     let is_wanted = |def: &&TableDef| {
         all || wanted.databases.contains(&def.database) || wanted.tables.contains(&name_of(def))
     };
@@ -264,7 +271,7 @@ async fn create(
     made: &mut Vec<String>,
 ) -> Result<(), BackupError> {
     let needed = |name: &String| {
-        wanted.databases.is_empty() && wanted.tables.is_empty()
+        wanted.is_all()
             || tables.iter().any(|def| def.database == *name)
             || views.iter().any(|view| view.database == *name)
             || wanted.databases.contains(name)

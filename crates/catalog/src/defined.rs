@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A view's definition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewDef {
-    /// Its id, another one after each change; never reused.
+    /// Its id, another one after each CREATE OR REPLACE and ALTER; never reused.
     pub id: TableId,
     /// The database it is in.
     pub database: String,

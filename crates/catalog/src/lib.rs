@@ -45,7 +45,7 @@ pub struct Catalog {
     pub tables: BTreeMap<TableId, TableDef>,
     /// The id that the next table or view gets.
     pub next_table_id: u32,
-    /// The views by id. They share names and ids with tables.
+    /// The views by id. No table has the name or the id of a view.
     pub views: BTreeMap<TableId, ViewDef>,
 }
 

@@ -1,7 +1,7 @@
 //! What is known about tables' rows and indexes, for who plans queries. Nothing here is exact, and plans are right whatever it says.
 //!
 //! Rows are spread over fragments by a hash, so that a few fragments say what all are like. Of each ordered index, entries from places
-//! about equally far apart say which part of it lies in a range; how they differ from their neighbours says how many values there are.
+//! about equally far apart are compared with their neighbours: that says how many values there are.
 
 use crate::TableDef;
 use alloc::vec::Vec;
@@ -62,8 +62,6 @@ const IMAGES_MAX: usize = 512;
 pub struct TableStatistics {
     /// Its rows.
     pub rows: f64,
-    /// Bytes of a row.
-    pub row_bytes: f64,
     /// Its indexes; the primary key's first.
     pub indexes: Vec<IndexStatistics>,
     /// Some rows.
@@ -79,43 +77,6 @@ pub struct IndexStatistics {
     pub columns: Vec<u16>,
     /// How many values its first column has, its first two, and so on.
     pub distinct: Vec<f64>,
-    /// Keys of entries that are about equally far apart.
-    keys: Vec<Vec<u8>>,
-}
-
-impl TableStatistics {
-    /// The statistics of an index.
-    pub fn index(&self, index: IndexId) -> Option<&IndexStatistics> {
-        self.indexes.iter().find(|other| other.index == index)
-    }
-
-    /// How many values a column has, if an index begins with it.
-    pub fn distinct(&self, column: u16) -> Option<f64> {
-        let led = self.indexes.iter().filter(|index| index.columns.first() == Some(&column));
-        led.filter_map(|index| index.distinct.first().copied()).reduce(f64::max)
-    }
-}
-
-impl IndexStatistics {
-    /// Which part of the entries lies from `lower` up to but without `upper`.
-    pub fn share(&self, lower: &[u8], upper: Option<&[u8]>) -> f64 {
-        if self.keys.is_empty() {
-            return 1.0;
-        }
-        let before = |bound: &[u8]| self.keys.partition_point(|key| **key < *bound);
-        let (begin, end) = (before(lower), upper.map_or(self.keys.len(), before));
-        // What lies between two samples is not nothing.
-        let within = end.saturating_sub(begin) as f64;
-        within.max(0.3) / self.keys.len() as f64
-    }
-
-    /// Entries for each value of so many columns.
-    pub fn per_value(&self, columns: usize, rows: f64) -> f64 {
-        match columns.checked_sub(1).and_then(|at| self.distinct.get(at)) {
-            Some(distinct) => (rows / distinct.max(1.0)).max(0.0),
-            None => rows,
-        }
-    }
 }
 
 /// Samples of the fragments that were looked at.
@@ -124,13 +85,14 @@ pub struct Gathered {
     fragments: u32,
     entries: u64,
     samples: Vec<(Vec<u8>, Sample)>,
-    is_complete: bool,
+    /// A fragment has more entries than were sampled.
+    is_partial: bool,
 }
 
 impl Gathered {
     /// Nothing was looked at yet.
     pub fn new() -> Self {
-        Self { is_complete: true, ..Self::default() }
+        Self::default()
     }
 
     /// Adds a fragment's samples: keys and what belongs to them.
@@ -138,7 +100,7 @@ impl Gathered {
         self.fragments += 1;
         let entries = samples.first().map_or(0, |(_, sample)| sample.entries);
         self.entries += entries;
-        self.is_complete &= entries == samples.len() as u64;
+        self.is_partial |= entries != samples.len() as u64;
         self.samples.extend(samples);
     }
 
@@ -155,12 +117,6 @@ impl Gathered {
         }
     }
 
-    /// Bytes of a row.
-    pub fn row_bytes(&self) -> f64 {
-        let total: f64 = self.samples.iter().map(|(_, s)| f64::from(s.row_bytes)).sum();
-        total / self.samples.len().max(1) as f64
-    }
-
     /// Some rows.
     pub fn images(&self) -> Vec<Vec<u8>> {
         let with_rows = || self.samples.iter().map(|(_, s)| &s.image).filter(|i| !i.is_empty());
@@ -173,7 +129,7 @@ impl Gathered {
         let columns = table.key_columns(index)?.to_vec();
         self.samples.sort_by(|a, b| a.0.cmp(&b.0));
         let fragments = u32::from(table.fragment_count).max(1);
-        let all = self.is_complete && self.fragments >= fragments;
+        let all = !self.is_partial && self.fragments >= fragments;
         let kinds: Option<Vec<&ColumnType>> = columns
             .iter()
             .map(|column| table.columns.get(usize::from(*column)).map(|c| &c.column_type))
@@ -185,8 +141,7 @@ impl Gathered {
             .enumerate()
             .map(|(at, seen)| if all { seen } else { self.distinct(at, seen, rows, fragments) })
             .collect();
-        let keys = self.samples.into_iter().map(|(key, _)| key).collect();
-        Some(IndexStatistics { index, columns, distinct, keys })
+        Some(IndexStatistics { index, columns, distinct })
     }
 
     /// How many values the first columns have in the whole table.
@@ -326,15 +281,10 @@ mod tests {
             let rows = 600_000;
             let gathered = fragment(rows, group);
             assert!(is_near(gathered.rows(16), rows as f64));
-            assert!(is_near(gathered.row_bytes(), 80.0));
             assert!((100..=IMAGES_MAX).contains(&gathered.images().len()));
             let index = gathered.index(&table(16), IndexId::new(1)).unwrap();
             let wanted = (rows / group) as f64;
             assert!(is_near(index.distinct[0], wanted), "{group}: {:?}", index.distinct);
-            let (lower, upper) = (key([rows / group / 4, 0]), key([rows / group / 2, 0]));
-            assert!(is_near(index.share(&lower, Some(&upper)), 0.25));
-            assert!(index.share(&lower, Some(&lower)) < 0.01);
-            assert!(is_near(index.share(&[], None), 1.0));
         }
     }
 
@@ -353,7 +303,6 @@ mod tests {
         assert_eq!(gathered.rows(16), 25.0);
         let index = gathered.index(&table(16), IndexId::new(1)).unwrap();
         assert_eq!(index.distinct, [5.0]);
-        assert_eq!(index.per_value(1, 25.0), 5.0);
         assert!(Gathered::new().index(&table(16), PRIMARY_INDEX).is_some());
         assert!(Gathered::new().index(&table(16), IndexId::new(9)).is_none());
     }

@@ -243,19 +243,16 @@ impl Control {
         }
         let (me, now) = (ctx.node(), ctx.now());
         let of_data = self.data_nodes();
-        let complained_of: NodeSet = if ctx.fault(Fault::BugAnsweredBySilence) {
-            of_data.iter().copied().filter(|n| self.is_unheard_by_all(*n, ctx)).collect()
-        } else {
-            of_data.iter().copied().collect()
-        };
+        let by_silence = ctx.fault(Fault::BugAnsweredBySilence);
+        let silent: NodeSet =
+            of_data.into_iter().filter(|n| by_silence && self.is_unheard_by_all(*n, ctx)).collect();
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let mut links = std::mem::take(&mut self.broken);
         for broken in links.iter_mut().filter(|b| b.answered_at.is_none()) {
             let since = broken.since;
-            let late = now.since(since) > lease;
-            let lives = |n: NodeId| {
-                self.has_lived_since(n, since, me) || (late && !complained_of.contains(n))
-            };
+            let late = by_silence && now.since(since) > lease;
+            let lives =
+                |n: NodeId| self.has_lived_since(n, since, me) || (late && !silent.contains(n));
             if lives(broken.suspect) && lives(broken.complainer) {
                 broken.answered_at = Some(now);
             }

@@ -51,7 +51,7 @@ pub enum Ask {
         source: usize,
         /// The parameters.
         requests: Vec<Row>,
-        /// So many rows may be enough: no more than these are to be read at first, then by and by more at once.
+        /// So many rows may be enough: whoever reads may begin with as few.
         first: Option<u32>,
     },
     /// More rows of the same.
@@ -173,6 +173,10 @@ impl<'r> Run<'r> {
 
     /// No more of this is wanted.
     fn forget(&mut self, id: AskId) {
+        // What nobody has looked at yet need not be read.
+        self.asks.retain(
+            |ask| !matches!(ask, Ask::Read { id: other, .. } | Ask::More(other) if *other == id),
+        );
         self.asks.push(Ask::Close(id));
         self.take(id);
     }

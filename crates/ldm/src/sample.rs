@@ -7,8 +7,8 @@ use lats_catalog::{PRIMARY_INDEX, statistics::Sample};
 use lats_signals::list::{self, FoundRow};
 use lats_values::{ColumnType, key_value_bytes};
 
-/// No more places than this are looked at.
-const SAMPLES_MAX: u64 = 1_024;
+/// No more places than this are looked at: the longest keys and images of so many fit into one signal.
+const SAMPLES_MAX: u64 = 256;
 /// Longer rows do not go along.
 const IMAGE_BYTES_MAX: usize = 1_024;
 

@@ -74,8 +74,8 @@ pub struct RuntimeConfig {
     pub ports: Vec<port::NodeEnd>,
     /// Told of each new view, by the thread that serves the sockets: it must not take long.
     pub on_view: Box<dyn FnMut(&View) + Send>,
-    /// What is done with sessions of MySQL clients in this process: which one, and what; whether there is such a
-    /// session, and the list if it was asked for. Any thread calls it: it must not take long.
+    /// Lists or ends sessions of MySQL clients in this process. It takes a session's number and a call (SESSIONS_…), and
+    /// gives whether there is such a session, and the list if it was asked for. Any thread calls it: it must not take long.
     pub sessions: SessionsCall,
 }
 

@@ -576,7 +576,10 @@ impl<S: Store> Session<S> {
         let mut has_learned = false;
         for (table, known) in prepared.plan.tables() {
             if known.is_none() {
-                has_learned |= self.shared.store.take_statistics(*table).await.is_some();
+                let taken = self.shared.store.take_statistics(*table);
+                // The statement itself says that it was ended.
+                let Ok(taken) = self.client.handle.unless_ended(taken).await else { break };
+                has_learned |= taken.is_some();
             }
         }
         has_learned
@@ -600,9 +603,11 @@ impl<S: Store> Session<S> {
             _ => None,
         };
         // What is wrong with a statement is said of its own text.
+        let mut first = None;
         let shape = shape.filter(|shape| {
             let planned = self.lookup(&shape.template, None);
-            planned.is_ok_and(|prepared| !prepared.reads_constants)
+            first = planned.ok().filter(|prepared| !prepared.reads_constants);
+            first.is_some()
         });
         let (text, parameters) = match &shape {
             Some(shape) => (shape.template.as_slice(), shape.values.as_slice()),
@@ -614,7 +619,8 @@ impl<S: Store> Session<S> {
         loop {
             let template = literals.as_ref().and_then(|rows| self.lookup_template(rows));
             let literals = literals.as_ref().filter(|_| template.is_some());
-            let prepared = match template.map_or_else(|| self.lookup(text, id), Ok) {
+            let known = template.or_else(|| first.take());
+            let prepared = match known.map_or_else(|| self.lookup(text, id), Ok) {
                 Ok(prepared) => prepared,
                 Err(error) => {
                     self.commit_before_definition(text, &error).await?;

@@ -5,6 +5,7 @@ mod handle;
 
 pub use handle::{Handle, Why};
 
+use lats_base::NodeId;
 use lats_client::api::SessionCall;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -88,6 +89,11 @@ impl Sessions {
     /// The node of a session.
     pub fn node_of(id: u32) -> u16 {
         (id >> COUNTER_BITS) as u16
+    }
+
+    /// True if these are the sessions of that node.
+    pub(crate) fn is_of(&self, node: NodeId) -> bool {
+        node.get() == u16::from(self.node)
     }
 
     /// True if this node numbers sessions so.

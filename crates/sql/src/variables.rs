@@ -341,15 +341,11 @@ fn check(variable: &Variable, value: &Value) -> Result<Value, SqlError> {
     let wrong = || error::wrong_variable_value(variable.name, &shown);
     match variable.kind {
         Kind::Fixed => Err(wrong()),
+        // Quotients have four digits more than what is divided, whatever one wishes.
         Kind::Number if variable.name == "div_precision_increment" && shown != "4" => {
             Err(error::not_supported("another div_precision_increment than 4"))
         }
         Kind::Number => match value {
-            // Quotients have four digits more than what is divided, whatever one wishes.
-            Value::Int(4) if variable.name == "div_precision_increment" => Ok(value.clone()),
-            _ if variable.name == "div_precision_increment" => {
-                Err(error::not_supported("div_precision_increment but for 4"))
-            }
             Value::Int(_) | Value::UInt(_) => Ok(value.clone()),
             _ => Err(wrong_type(variable.name)),
         },

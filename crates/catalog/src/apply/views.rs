@@ -3,7 +3,7 @@
 use super::{check_name, check_table_count, exists, next_id, refuse};
 use crate::{Catalog, ChangeError, ChangeErrorKind, PutWay, ViewDef};
 use alloc::format;
-use lats_base::{TableId, limits};
+use lats_base::limits;
 
 pub(super) fn put(catalog: &mut Catalog, view: &ViewDef, way: PutWay) -> Result<(), ChangeError> {
     if !catalog.has_database(&view.database) {
@@ -47,8 +47,7 @@ pub(super) fn drop(
     name: &str,
     if_exists: bool,
 ) -> Result<(), ChangeError> {
-    let found: Option<TableId> = catalog.view(database, name).map(|view| view.id);
-    match found {
+    match catalog.view(database, name).map(|view| view.id) {
         Some(id) => {
             catalog.views.remove(&id);
             Ok(())

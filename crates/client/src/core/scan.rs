@@ -5,7 +5,10 @@ use super::{
     calls::{Call, Kind},
     error_of,
 };
-use crate::{api::Scan, batch::ScanBatch};
+use crate::{
+    api::{KeyRange, Scan},
+    batch::ScanBatch,
+};
 use lats_base::{Epoch, FragmentId, NodeId, RefCode, TransactionId};
 use lats_signals::{
     BlockRef, Signal,
@@ -66,7 +69,7 @@ impl ClientCore {
         self.open_part(scan, (fragment, None), (None, None), SCAN_SAMPLE)
     }
 
-    /// The same for those of the scan's ranges that have these numbers, which are sorted.
+    /// Opens a scan of one fragment; with `only`, for those of its ranges that have these numbers.
     pub(crate) fn open_part(
         &mut self,
         scan: &Scan,
@@ -84,9 +87,14 @@ impl ClientCore {
         let node = self.scan_place(fragment, anywhere)?;
         let at_backup = self.map.view.primary(fragment) != Some(node);
         let mut payload = Vec::new();
-        for (number, range) in (0..).zip(&scan.ranges) {
-            if only.is_none_or(|only| only.binary_search(&number).is_ok()) {
-                list::push_range(&mut payload, number, &range.lower, range.upper.as_deref());
+        let mut push = |number: u32, range: &KeyRange| {
+            list::push_range(&mut payload, number, &range.lower, range.upper.as_deref());
+        };
+        match only {
+            None => (0..).zip(&scan.ranges).for_each(|(number, range)| push(number, range)),
+            Some(numbers) => {
+                let of = |number: &u32| Some((*number, scan.ranges.get(*number as usize)?));
+                numbers.iter().filter_map(of).for_each(|(number, range)| push(number, range));
             }
         }
         // Only who merges several fragments needs the keys that they are ordered by.

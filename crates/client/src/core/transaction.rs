@@ -134,9 +134,7 @@ impl ClientCore {
             operation_count: operations.len() as u32,
             flags,
         };
-        let instances = u64::from(self.map.view.config.tc_instances.max(1));
-        let to = BlockRef::tc(coordinator, (sequence % instances) as u32);
-        self.send(to, &body, &[&payload]);
+        self.send(self.tc_of(coordinator, sequence), &body, &[&payload]);
         let step = Step {
             coordinator,
             sequence,
@@ -154,10 +152,14 @@ impl ClientCore {
     pub fn interrupt(&mut self, ticket: Ticket) {
         let Some(Request::Step(step)) = self.requests.get(&ticket) else { return };
         let (sequence, coordinator) = (step.sequence, step.coordinator);
-        let instances = u64::from(self.map.view.config.tc_instances.max(1));
-        let to = BlockRef::tc(coordinator, (sequence % instances) as u32);
         let body = InterruptOrd { transaction: self.transaction_id(sequence), request: ticket };
-        self.send(to, &body, &[]);
+        self.send(self.tc_of(coordinator, sequence), &body, &[]);
+    }
+
+    /// The coordinator's block that runs a transaction.
+    fn tc_of(&self, coordinator: NodeId, sequence: u64) -> BlockRef {
+        let instances = u64::from(self.map.view.config.tc_instances.max(1));
+        BlockRef::tc(coordinator, (sequence % instances) as u32)
     }
 
     /// The coordinator: where the primaries of a whole transaction are, if they are all at one

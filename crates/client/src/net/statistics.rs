@@ -1,4 +1,4 @@
-//! What is known about tables (READ-5): kept by the process, and taken anew in the background while it is asked for.
+//! What is known about tables (READ-5): kept by each client, and taken anew in the background while it is asked for.
 //!
 //! Of tables that change much they are taken each second, of others less often.
 
@@ -89,7 +89,6 @@ impl Client {
             }
             if index == PRIMARY_INDEX {
                 statistics.rows = gathered.rows(u32::from(def.fragment_count));
-                statistics.row_bytes = gathered.row_bytes();
                 statistics.images = gathered.images();
             }
             statistics.indexes.extend(gathered.index(def, index));

@@ -168,10 +168,7 @@ impl Canonical<'_> {
                 break;
             }
         }
-        match self.tree.body(at) {
-            Body::Set { .. } => self.nested(at, with_names),
-            _ => self.simple_body(at, with_names),
-        }
+        self.part(at, with_names);
         for (op, quantifier, right) in behind.iter().rev() {
             self.raw(match op {
                 SetOp::Union => " union ",
@@ -181,10 +178,7 @@ impl Canonical<'_> {
             if *quantifier == SetQuantifier::All {
                 self.raw("all ");
             }
-            match self.tree.body(*right) {
-                Body::Set { .. } => self.nested(*right, with_names),
-                _ => self.simple_body(*right, with_names),
-            }
+            self.part(*right, with_names);
         }
     }
 
@@ -194,7 +188,8 @@ impl Canonical<'_> {
         self.raw(")");
     }
 
-    fn simple_body(&mut self, id: BodyId, with_names: bool) {
+    /// A part of a set operation, or a query that is none.
+    fn part(&mut self, id: BodyId, with_names: bool) {
         match self.tree.body(id) {
             Body::Select(select) => self.select(select, with_names),
             Body::Values(rows) => {
@@ -207,7 +202,7 @@ impl Canonical<'_> {
             }
             Body::Table(table) => self.whole_table(*table),
             Body::Nested(query) => self.query_in_parentheses(*query, with_names),
-            Body::Set { .. } => self.body(id, with_names),
+            Body::Set { .. } => self.nested(id, with_names),
         }
     }
 

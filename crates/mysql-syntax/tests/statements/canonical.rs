@@ -68,6 +68,7 @@ fn operators_stand_in_parentheses() {
             "SELECT a LIKE b ESCAPE '|', a NOT LIKE 'x'",
             "select (`a` like `b` escape '|'),(not((`a` like 'x')))",
         ),
+        ("SELECT 1 + +(a IN (SELECT b FROM c))", "select (1 + (`a` in (select `b` from `c`)))"),
         ("SELECT CASE a WHEN 1 THEN 2 END", "select (case `a` when 1 then 2 end)"),
         (
             "SELECT a = ANY (SELECT 1), a <> ALL (TABLE t)",

@@ -16,6 +16,7 @@ impl Binder<'_> {
         let names_known = self.has_queries;
         if names_known {
             self.coming_names(items)?;
+            self.block().outputs.clear();
         }
         let mut outputs = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
@@ -23,8 +24,11 @@ impl Binder<'_> {
                 // Subqueries may use the names of what stands before.
                 let block = self.block();
                 block.alias_use = AliasUse::Within;
-                block.outputs.clone_from(&outputs);
-                block.coming.drain(..block.coming.len().min(usize::from(at > 0)));
+                let known = block.outputs.len();
+                block.outputs.extend_from_slice(outputs.get(known..).unwrap_or_default());
+                if at > 0 {
+                    block.coming.pop();
+                }
             }
             match *self.tree().expr(item.value) {
                 tree::Expr::Star { schema, table } => {
@@ -51,10 +55,10 @@ impl Binder<'_> {
         Ok(outputs)
     }
 
-    /// Notes the names of the select list before they are bound.
+    /// Notes the names of the select list before they are bound, the last one first.
     fn coming_names(&mut self, items: &[SelectItem]) -> Result<(), SqlError> {
         let mut names = Vec::with_capacity(items.len());
-        for item in items {
+        for item in items.iter().rev() {
             let alias = optional_name(self.tree(), item.alias)?;
             names.push(alias.unwrap_or_default().to_owned());
         }

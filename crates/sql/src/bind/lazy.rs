@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 
 /// Conditions that a subquery is guarded by, at most. With fewer it runs more often, for the same value.
 const GUARDS_MAX: usize = 64;
+/// Parts of such a condition, at most: each subquery that it guards has a copy.
+const GUARD_PARTS_MAX: usize = 1_024;
 
 impl Binder<'_> {
     /// What is bound from now on is needed only where the condition is true.
@@ -17,7 +19,8 @@ impl Binder<'_> {
         if self.has_queries && self.block().guards.len() < GUARDS_MAX {
             let condition = condition();
             // Computed twice, it could be true once and false once.
-            if !walk::is_volatile(&condition) {
+            let is_small = walk::size_within(&condition, GUARD_PARTS_MAX).is_some();
+            if is_small && !walk::is_volatile(&condition) {
                 self.block().guards.push(condition);
             }
         }

@@ -5,23 +5,13 @@ use super::scope::{Pending, same_name};
 use super::view::ViewUse;
 use crate::error;
 use lats_catalog::CheckOption;
-use lats_engine::ir::{ColumnId, Scalar, SourceId};
+use lats_engine::ir::{ColumnId, Scalar, SourceId, walk};
 use lats_values::{Expr, SqlError};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
 /// Parts that the values of views' columns may have together, in the place of their names.
 const EXPANDED_MAX: usize = 4_096;
-
-/// How many parts an expression has.
-fn parts_of(expr: &Expr) -> usize {
-    let (mut count, mut open) = (0, vec![expr]);
-    while let Some(part) = open.pop() {
-        count += 1;
-        open.extend(crate::expr::children(part));
-    }
-    count
-}
 
 /// 1288.
 pub fn not_updatable(alias: &str, verb: &str) -> SqlError {
@@ -186,7 +176,8 @@ impl Binder<'_> {
                 let (_, value) = both.find(|((_, id), _)| id.0 == number)?;
                 (*value != Expr::Column(number)).then_some(value)
             })?;
-            left.set(left.get().and_then(|left| left.checked_sub(parts_of(value))));
+            let most = left.get()?;
+            left.set(walk::size_within(value, most).map(|size| most - size));
             left.get()?;
             Some(self.expand(value, left))
         })

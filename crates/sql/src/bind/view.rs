@@ -128,7 +128,7 @@ impl<'a> Binder<'a> {
         for table in &mut scope.tables {
             table.database = Some(database.clone());
         }
-        let children = self.children(merged.as_ref(), first_column);
+        let children = self.children(merged.as_ref());
         let block = self.block().number;
         self.views.push(ViewUse {
             place: (database.clone(), name.clone()),
@@ -183,14 +183,11 @@ impl<'a> Binder<'a> {
         self.notes = around.notes;
     }
 
-    /// The views in the FROM of a view that was bound from this column on.
-    fn children(&self, merged: Option<&Merged>, first_column: usize) -> Vec<usize> {
+    /// The views in the FROM of a view. No other block has the number of its own.
+    fn children(&self, merged: Option<&Merged>) -> Vec<usize> {
         let Some(merged) = merged else { return Vec::new() };
-        let is_child = |(at, of): (usize, &ViewUse)| {
-            let is_new = of.first_column as usize >= first_column;
-            (is_new && of.block == merged.block).then_some(at)
-        };
-        self.views.iter().enumerate().filter_map(is_child).collect()
+        let views = self.views.iter().enumerate();
+        views.filter(|(_, of)| of.block == merged.block).map(|(at, _)| at).collect()
     }
 
     /// What can be done through a view that was just bound; none if its rows are not those of tables.

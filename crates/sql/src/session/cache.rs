@@ -100,7 +100,9 @@ impl PlanCache {
             (Some(types), Some(made_for)) => types == made_for,
             _ => true,
         };
-        entry.variants.iter().rev().find(fits).filter(|plan| is_right(plan)).map(Arc::clone)
+        let found = entry.variants.iter().rev().find(fits).map(Arc::clone);
+        drop(part);
+        found.filter(|plan| is_right(plan))
     }
 
     /// Keeps a plan.
@@ -137,9 +139,7 @@ impl Part {
             entry.variants.clear();
             entry.version = prepared.catalog_version;
         }
-        let of = |plan: &Prepared| plan.external_types().map(<[ColumnType]>::to_vec);
-        let types = of(&prepared);
-        entry.variants.retain(|plan| of(plan) != types);
+        entry.variants.retain(|plan| plan.external_types() != prepared.external_types());
         if entry.variants.len() >= VARIANTS_MAX {
             entry.variants.remove(0);
         }

@@ -92,7 +92,7 @@ impl<S: Store> Session<S> {
         let sessions = Arc::clone(self.shared.sessions());
         let mut all = sessions.list((self.shared.now_micros)());
         for node in self.shared.store.nodes() {
-            if sessions.is_own(u32::from(node.get()) << 24) {
+            if sessions.is_of(node) {
                 continue;
             }
             match self.call_node(node, 0, SessionCall::List).await {

@@ -1,5 +1,5 @@
-//! REGEXP and its functions: patterns of ICU, as MySQL takes them, run by an engine of ours in time linear in the text unless they have
-//! back-references or look around; those may take so many steps and no more.
+//! REGEXP and its functions: patterns of ICU, as MySQL takes them, are written anew for the crate `fancy-regex`. One match takes time
+//! linear in the text, unless the pattern has back-references or looks around; such a match may take so many steps and no more.
 
 mod pattern;
 mod set;

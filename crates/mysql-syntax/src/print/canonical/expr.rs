@@ -156,7 +156,7 @@ impl Canonical<'_> {
 
     fn unary(&mut self, op: UnaryOp, value: ExprId) {
         match op {
-            UnaryOp::Plus => return self.expr(value),
+            UnaryOp::Plus => return self.operand(value),
             UnaryOp::Not | UnaryOp::Bang => self.raw("(not("),
             UnaryOp::Minus => self.raw("-("),
             UnaryOp::BitNot => self.raw("~("),

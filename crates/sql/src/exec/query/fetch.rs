@@ -121,7 +121,6 @@ impl<'p, S: Store> Fetcher<'p, S> {
         run: &mut Run<'_>,
     ) -> Result<(), Failure> {
         let (mut reads, mut wanted) = (Reads::default(), Vec::new());
-        let mut more = Vec::new();
         let mut asking = BTreeSet::new();
         for ask in std::mem::take(&mut run.asks) {
             match ask {
@@ -129,13 +128,9 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     asking.insert(id);
                     let parts = (&mut reads, &mut wanted);
                     self.begin(session, run, (id, source, requests), parts)?;
-                    if self.open.contains_key(&id) {
-                        more.push(id);
-                    }
                 }
                 Ask::More(id) => {
                     asking.insert(id);
-                    more.push(id);
                 }
                 Ask::Close(id) => {
                     self.open.remove(&id);
@@ -147,11 +142,14 @@ impl<'p, S: Store> Fetcher<'p, S> {
         self.read_unique(session, run, reads.unique).await?;
         self.read_keys(session, run, reads.keys).await?;
         self.read_together(session, run, &asking).await?;
-        let is_free = |id: &AskId| {
-            let source = self.open.get(id).map(|open| open.source);
-            source.is_none_or(|source| self.lock(session, source) == LockMode::Committed)
-        };
-        let (free, locking): (Vec<_>, Vec<_>) = more.into_iter().partition(is_free);
+        let (mut free, mut locking) = (Vec::new(), Vec::new());
+        for id in &asking {
+            let Some(open) = self.open.get(id) else { continue };
+            match self.lock(session, open.source) {
+                LockMode::Committed => free.push(*id),
+                _ => locking.push(*id),
+            }
+        }
         for ids in free.chunks(SCANS_AT_ONCE) {
             self.next_rows_of_all(session, run, ids).await?;
         }
@@ -394,15 +392,8 @@ impl<'p, S: Store> Fetcher<'p, S> {
                 let (request, scan) = open.scans.pop_front()?;
                 Some((request, session.start_scan(scan)))
             });
-            match running {
-                Some((request, running)) => {
-                    waited.push(Waited { id: *id, open, request, running, is_new });
-                }
-                None => {
-                    let more = self.together.has_more(*id);
-                    run.answer(*id, Answer { rows: Vec::new(), more })?;
-                }
-            }
+            let Some((request, running)) = running else { continue };
+            waited.push(Waited { id: *id, open, request, running, is_new });
         }
         let batches = all(waited.iter_mut().map(|waited| waited.running.next())).await;
         session.note_trip();
@@ -424,8 +415,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                 open.running = Some((request, running));
             }
             self.end_read(session, open.source, answer.rows.len(), since);
-            answer.more = open.running.is_some() || !open.scans.is_empty();
-            if answer.more {
+            if open.running.is_some() || !open.scans.is_empty() {
                 self.open.insert(id, open);
             }
             answer.more = self.has_more(id);
@@ -477,8 +467,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
             open.running = Some((request, running));
         }
         self.end_read(session, open.source, answer.rows.len(), since);
-        answer.more = open.running.is_some() || !open.scans.is_empty();
-        if answer.more {
+        if open.running.is_some() || !open.scans.is_empty() {
             self.open.insert(id, open);
         }
         answer.more = self.has_more(id);

@@ -134,6 +134,7 @@ impl<S: Store> Group<S> {
                 for (id, request) in takers {
                     let row = row.get_or_insert_with(|| decode(source, found.row)).clone();
                     answers.entry(*id).or_default().rows.push((*request, row));
+                    rows += 1;
                 }
             }
         }
