@@ -1,7 +1,9 @@
 //! What a program asks of the cluster: row operations, scans, results, errors.
 
 use lats_base::{Epoch, ErrorClass, IndexId, RefCode, TableId};
-use lats_signals::control::{SESSIONS_KILL, SESSIONS_KILL_QUERY, SESSIONS_LIST};
+use lats_signals::control::{
+    SESSIONS_KILL, SESSIONS_KILL_QUERY, SESSIONS_LIST, SESSIONS_STATEMENT,
+};
 use lats_values::SqlError;
 
 /// How a read protects what it read.
@@ -34,10 +36,12 @@ pub enum LockWait {
 pub enum SessionCall {
     /// Lists them.
     List,
-    /// Ends what a session runs.
-    KillQuery,
+    /// Ends what a session runs, if that is the statement with this number.
+    KillQuery(u64),
     /// Ends a session, and what it runs.
     Kill,
+    /// Tells the number of the statement that a session runs, or has run last.
+    Statement,
 }
 
 impl SessionCall {
@@ -45,14 +49,21 @@ impl SessionCall {
     pub(crate) fn number(self) -> u32 {
         match self {
             Self::List => SESSIONS_LIST,
-            Self::KillQuery => SESSIONS_KILL_QUERY,
+            Self::KillQuery(_) => SESSIONS_KILL_QUERY,
             Self::Kill => SESSIONS_KILL,
+            Self::Statement => SESSIONS_STATEMENT,
         }
     }
 
+    /// The statement that it is about; 0 if it is about none.
+    pub(crate) fn statement(self) -> u64 {
+        if let Self::KillQuery(statement) = self { statement } else { 0 }
+    }
+
     /// The call with this number; none if this version does not know it.
-    pub fn from_number(number: u32) -> Option<Self> {
-        [Self::List, Self::KillQuery, Self::Kill].into_iter().find(|call| call.number() == number)
+    pub fn from_number(number: u32, statement: u64) -> Option<Self> {
+        let all = [Self::List, Self::KillQuery(statement), Self::Kill, Self::Statement];
+        all.into_iter().find(|call| call.number() == number)
     }
 }
 

@@ -80,7 +80,7 @@ pub struct RuntimeConfig {
 }
 
 /// See [`RuntimeConfig::sessions`].
-pub type SessionsCall = std::sync::Arc<dyn Fn(u32, u32) -> (bool, Vec<u8>) + Send + Sync>;
+pub type SessionsCall = std::sync::Arc<dyn Fn(u32, u32, u64) -> (bool, Vec<u8>) + Send + Sync>;
 
 /// A node that runs.
 pub struct Running {

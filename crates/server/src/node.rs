@@ -212,7 +212,7 @@ fn runtime_config(
         listener,
         peers,
         ports: Vec::new(),
-        sessions: std::sync::Arc::new(|_, _| (false, Vec::new())),
+        sessions: std::sync::Arc::new(|_, _, _| (false, Vec::new())),
         files: redo.map(|_| FilesConfig { directory: files, archives }),
         on_view: Box::new(mark_when_full(
             supervisor::full_file(&args.data_dir, entry.node_id),

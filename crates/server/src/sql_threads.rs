@@ -54,10 +54,12 @@ impl SqlThreads {
     ) -> anyhow::Result<Self> {
         let sessions = Sessions::of_node(node);
         let called = sessions.clone();
-        runtime.sessions = Arc::new(move |id, what| match SessionCall::from_number(what) {
-            Some(call) => called.call(id, call, clock::unix_micros()),
-            // Of a newer version.
-            None => (false, Vec::new()),
+        runtime.sessions = Arc::new(move |id, what, statement| {
+            match SessionCall::from_number(what, statement) {
+                Some(call) => called.call(id, call, clock::unix_micros()),
+                // Of a newer version.
+                None => (false, Vec::new()),
+            }
         });
         let node = NodeId::new(node);
         let count = std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX));

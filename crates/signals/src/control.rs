@@ -238,6 +238,8 @@ pub const SESSIONS_LIST: u32 = 0;
 pub const SESSIONS_KILL_QUERY: u32 = 1;
 /// A session is to end, and what it runs.
 pub const SESSIONS_KILL: u32 = 2;
+/// The number of the statement that a session runs, or has run last.
+pub const SESSIONS_STATEMENT: u32 = 3;
 body! {
     /// Client → shell: ends what a MySQL client's session runs, or lists the sessions of the node.
     SessionsReq {
@@ -247,10 +249,12 @@ body! {
         session: u32,
         /// SESSIONS_…
         what: u32,
+        /// For SESSIONS_KILL_QUERY: the number of the statement that is meant; otherwise 0.
+        statement: u64,
     }
 }
 body! {
-    /// Shell → client: payload: the list, if it was asked for.
+    /// Shell → client: payload: the list, or the number of the statement in 8 bytes, little-endian, if one of them was asked for.
     SessionsConf {
         /// The request.
         request: u64,

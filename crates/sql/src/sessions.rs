@@ -129,14 +129,28 @@ impl Sessions {
     pub fn call(&self, id: u32, call: SessionCall, now_micros: i64) -> (bool, Vec<u8>) {
         match call {
             SessionCall::List => (true, lats_catalog::encode(&self.list(now_micros))),
-            SessionCall::KillQuery => (self.end(id, Why::Query), Vec::new()),
             SessionCall::Kill => (self.end(id, Why::Connection), Vec::new()),
+            SessionCall::KillQuery(statement) => {
+                let handle = self.handle(id);
+                if let Some(handle) = &handle {
+                    handle.end_statement(statement);
+                }
+                (handle.is_some(), Vec::new())
+            }
+            SessionCall::Statement => match self.handle(id) {
+                Some(handle) => (true, handle.statement().to_le_bytes().to_vec()),
+                None => (false, Vec::new()),
+            },
         }
+    }
+
+    fn handle(&self, id: u32) -> Option<Arc<Handle>> {
+        self.lock().get(&id).cloned()
     }
 
     /// Ends what a session runs; false if there is no such session.
     pub(crate) fn end(&self, id: u32, why: Why) -> bool {
-        let handle = self.lock().get(&id).cloned();
+        let handle = self.handle(id);
         if let Some(handle) = &handle {
             handle.end(why);
         }
@@ -154,6 +168,11 @@ impl Sessions {
 pub(crate) fn decode_list(bytes: &[u8]) -> Vec<Listed> {
     // Of another version: nothing is known of its sessions.
     lats_catalog::decode(bytes).unwrap_or_default()
+}
+
+/// The number of a statement, as another node tells it.
+pub(crate) fn decode_statement(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_le_bytes)
 }
 
 #[cfg(test)]
@@ -189,15 +208,24 @@ mod tests {
         assert_eq!(listed.database.as_deref(), Some("test"));
         assert!(listed.statement.as_ref().is_some_and(|text| text.len() == 600));
         assert_eq!(entry.handle().why(), None);
-        assert!(sessions.call(id, SessionCall::KillQuery, 0).0);
+        let (found, number) = sessions.call(id, SessionCall::Statement, 0);
+        assert!(found);
+        let number = decode_statement(&number).unwrap();
+        assert!(sessions.call(id, SessionCall::KillQuery(number), 0).0);
         assert_eq!(entry.handle().why(), Some(Why::Query));
-        // The next statement is not meant.
+        // The next statement is not meant, even if the same request comes again.
         entry.handle().begin(Doing::Executes, b"SELECT 2", 0);
+        assert_eq!(entry.handle().why(), None);
+        assert!(sessions.call(id, SessionCall::KillQuery(number), 0).0);
         assert_eq!(entry.handle().why(), None);
         assert!(sessions.call(id, SessionCall::Kill, 0).0);
         entry.handle().begin(Doing::Queries, b"SELECT 3", 0);
         assert_eq!(entry.handle().why(), Some(Why::Connection));
         drop(entry);
         assert!(!sessions.call(id, SessionCall::Kill, 0).0);
+        assert_eq!(sessions.call(id, SessionCall::Statement, 0), (false, Vec::new()));
+        // Another life of the session's number counts other statements.
+        let later = sessions.enter(id, "localhost", 4_000_001);
+        assert_ne!(later.handle().statement(), 4_000_000);
     }
 }

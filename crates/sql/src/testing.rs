@@ -30,6 +30,8 @@ pub struct Inner {
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
     /// Keys of rows that somebody else has locked.
     pub locked: Vec<Vec<u8>>,
+    /// Scans wait once for each batch of rows.
+    pub is_slow: bool,
     /// Errors that the next requests get.
     pub refuse: VecDeque<RefCode>,
     /// Requests with operations, commits and scans, as lines.
@@ -271,11 +273,19 @@ struct Found {
     row: Vec<u8>,
 }
 
-pub struct MemoryScan(Result<VecDeque<Found>, StoreError>);
+pub struct MemoryScan {
+    store: Memory,
+    rows: Result<VecDeque<Found>, StoreError>,
+}
 
 impl StoreScan for MemoryScan {
     async fn next(&mut self) -> Result<Option<ScanBatch>, StoreError> {
-        match &mut self.0 {
+        if self.store.inner().is_slow {
+            self.store.inner().log.push("wait".to_owned());
+            tokio::task::yield_now().await;
+            self.store.inner().log.push("go on".to_owned());
+        }
+        match &mut self.rows {
             Err(error) => Err(error.clone()),
             Ok(rows) if rows.is_empty() => Ok(None),
             Ok(rows) => {
@@ -371,7 +381,8 @@ impl StoreTransaction for MemoryTransaction {
     }
 
     fn scan(&mut self, scan: Scan) -> MemoryScan {
-        MemoryScan(self.store.inner().scan(&scan))
+        let rows = self.store.inner().scan(&scan);
+        MemoryScan { store: self.store.clone(), rows }
     }
 
     fn savepoint(&mut self) -> u32 {
@@ -461,7 +472,9 @@ impl Store for Memory {
         call: SessionCall,
     ) -> Result<(bool, Vec<u8>), StoreError> {
         self.inner().log.push(format!("node {node}: session {session} {call:?}"));
-        Ok((session & 1 == 1, Vec::new()))
+        let found = session & 1 == 1;
+        let is_asked = found && call == SessionCall::Statement;
+        Ok((found, if is_asked { 5_u64.to_le_bytes().to_vec() } else { Vec::new() }))
     }
 
     fn builder(&self) -> Builder {
@@ -482,7 +495,8 @@ impl Store for Memory {
     }
 
     fn scan(&self, scan: Scan) -> MemoryScan {
-        MemoryScan(self.inner().scan(&scan))
+        let rows = self.inner().scan(&scan);
+        MemoryScan { store: self.clone(), rows }
     }
 
     fn statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {

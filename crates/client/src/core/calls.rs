@@ -160,8 +160,8 @@ impl ClientCore {
                     self.send(BlockRef::shell(node), &FiguresReq { request: ticket }, &[]);
                 }
                 Kind::Sessions(_, session, call) => {
-                    let what = call.number();
-                    let body = SessionsReq { request: ticket, session: *session, what };
+                    let (what, statement) = (call.number(), call.statement());
+                    let body = SessionsReq { request: ticket, session: *session, what, statement };
                     self.send(BlockRef::shell(node), &body, &[]);
                 }
                 Kind::Change(request, change) => {

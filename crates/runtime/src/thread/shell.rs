@@ -157,8 +157,8 @@ impl Thread {
 
     /// Any thread can do this.
     fn on_sessions_req(&mut self, signal: &Signal<'_>) {
-        let SessionsReq { request, session, what } = signal.body::<SessionsReq>();
-        let (found, list) = (self.place.sessions)(session, what);
+        let SessionsReq { request, session, what, statement } = signal.body::<SessionsReq>();
+        let (found, list) = (self.place.sessions)(session, what, statement);
         let body = SessionsConf { request, found: u32::from(found), reserved: 0 };
         self.answer_client(signal, &body, &list);
     }

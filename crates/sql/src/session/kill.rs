@@ -5,7 +5,7 @@ use crate::bind::Binder;
 use crate::error::{self, Failure};
 use crate::expr::{External, RowSource};
 use crate::plan::Plan;
-use crate::sessions::{Listed, Sessions, Why, decode_list};
+use crate::sessions::{Listed, Sessions, Why, decode_list, decode_statement};
 use crate::store::Store;
 use crate::syntax::Context;
 use lats_base::{ErrorClass, NodeId};
@@ -65,12 +65,24 @@ impl<S: Store> Session<S> {
         let sessions = Arc::clone(self.shared.sessions());
         let found = match sessions.is_own(number) {
             true => sessions.end(number, why),
-            false => {
-                let call = if whole { SessionCall::Kill } else { SessionCall::KillQuery };
-                self.call_node(NodeId::new(Sessions::node_of(number)), number, call).await?.0
-            }
+            false => self.kill_elsewhere(number, whole).await?,
         };
         if found { Ok(Done::nothing()) } else { Err(unknown().into()) }
+    }
+
+    /// SESSION-3: a request may come twice, so it names the statement that is to end.
+    async fn kill_elsewhere(&mut self, id: u32, whole: bool) -> Result<bool, StoreError> {
+        let node = NodeId::new(Sessions::node_of(id));
+        if whole {
+            return Ok(self.call_node(node, id, SessionCall::Kill).await?.0);
+        }
+        let (_, statement) = self.call_node(node, id, SessionCall::Statement).await?;
+        match decode_statement(&statement) {
+            Some(statement) => {
+                Ok(self.call_node(node, id, SessionCall::KillQuery(statement)).await?.0)
+            }
+            None => Ok(false),
+        }
     }
 
     /// SESSION-5: a node that does not live has no sessions.

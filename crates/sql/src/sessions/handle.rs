@@ -43,11 +43,15 @@ struct Shown {
     doing: Doing,
     since_micros: i64,
     statement: Vec<u8>,
+    /// Counts the statements, from the time at which the session began: so no two sessions that had one number one
+    /// after the other count alike.
+    number: u64,
 }
 
 impl Handle {
     pub(super) fn new(host: &str, since_micros: i64) -> Self {
-        let shown = Shown { host: host.to_owned(), since_micros, ..Shown::default() };
+        let number = since_micros.unsigned_abs();
+        let shown = Shown { host: host.to_owned(), since_micros, number, ..Shown::default() };
         Self { shown: Mutex::new(shown), ..Self::default() }
     }
 
@@ -65,6 +69,7 @@ impl Handle {
     /// A statement begins: what was to end the one before is forgotten (SESSION-3).
     pub fn begin(&self, doing: Doing, statement: &[u8], now_micros: i64) {
         let mut shown = self.shown();
+        shown.number = shown.number.wrapping_add(1);
         let bytes = statement.get(..STATEMENT_BYTES).unwrap_or(statement);
         shown.statement.clear();
         shown.statement.extend_from_slice(bytes);
@@ -86,6 +91,20 @@ impl Handle {
     pub fn end(&self, why: Why) {
         self.mark.fetch_max(why as u8, Ordering::Relaxed);
         self.marked.notify_waiters();
+    }
+
+    /// The number of the statement that runs, or was the last one.
+    pub(crate) fn statement(&self) -> u64 {
+        self.shown().number
+    }
+
+    /// This statement is to end; nothing if it is over (SESSION-3).
+    pub(crate) fn end_statement(&self, number: u64) {
+        // No statement begins while this is held.
+        let shown = self.shown();
+        if shown.number == number {
+            self.end(Why::Query);
+        }
     }
 
     /// Why the statement is to end; none if it is not.

@@ -27,12 +27,22 @@ fn who_kills_sessions() {
          => ok 0
          KILL QUERY 150994946
          => ERROR 1094 Unknown thread id: 150994946
+         KILL QUERY 150994947
+         => ok 0
          KILL 33554433
          => ERROR 1094 Unknown thread id: 33554433",
     );
     let asked: Vec<String> =
         desk.store.inner().log.iter().filter(|line| line.starts_with("node")).cloned().collect();
-    assert_eq!(asked, ["node 9: session 150994945 Kill", "node 9: session 150994946 KillQuery"]);
+    assert_eq!(
+        asked,
+        [
+            "node 9: session 150994945 Kill",
+            "node 9: session 150994946 Statement",
+            "node 9: session 150994947 Statement",
+            "node 9: session 150994947 KillQuery(5)"
+        ]
+    );
     assert_eq!(
         desk.execute("KILL ?", &[lats_values::Value::Int(5)]),
         "ERROR 1094 Unknown thread id: 5"
