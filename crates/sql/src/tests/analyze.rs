@@ -111,3 +111,25 @@ fn it_runs_with_values_from_outside_and_fails_as_the_query_does() {
          => ERROR 1235 …",
     );
 }
+
+#[test]
+fn scans_with_other_conditions_are_waited_for_together() {
+    let mut desk = desk();
+    desk.run("ALTER TABLE person ADD INDEX (town)");
+    desk.store.inner().is_slow = true;
+    desk.store.inner().log.clear();
+    // Each town has a condition of its own for data nodes.
+    let query = "SELECT id, (SELECT GROUP_CONCAT(p.id) FROM person p WHERE p.town = t.id AND p.id > t.size + 1) FROM town t";
+    assert_eq!(desk.run(query), "1|NULL;2|4;3|NULL");
+    let inner = desk.store.inner();
+    let (mut waiting, mut most) = (0, 0);
+    for line in &inner.log {
+        match line.as_str() {
+            "wait" => waiting += 1,
+            "go on" => waiting -= 1,
+            _ => {}
+        }
+        most = most.max(waiting);
+    }
+    assert!(most >= 3, "{:?}", inner.log);
+}

@@ -60,7 +60,7 @@ struct Waited<S: Store> {
 }
 
 /// Scans that are waited for together.
-const SCANS_AT_ONCE: usize = 64;
+pub(super) const SCANS_AT_ONCE: usize = 64;
 
 /// Reads rows for a machine.
 pub(super) struct Fetcher<'p, S: Store> {
@@ -200,7 +200,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
     ) -> Result<(), Failure> {
         let since = self.begin_read(session);
         let read = self.together.go_on(self.plan, asking).await?;
-        if !read.answers.is_empty() {
+        for _ in 0..read.trips {
             session.note_trip();
         }
         for (id, answer) in read.answers {
@@ -492,7 +492,7 @@ fn passed(source: &TableSource, program: &[u8], image: &[u8]) -> Result<Option<R
 }
 
 /// What all of these come to; they are waited for together.
-async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+pub(super) async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
     std::future::poll_fn(|context| {
         let mut is_ready = true;

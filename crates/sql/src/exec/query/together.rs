@@ -1,11 +1,12 @@
 //! Requests for ranges of an index that go together: one scan reads for many of them, and numbers what it finds.
 
-use super::fetch::{decode, scan};
+use super::fetch::{SCANS_AT_ONCE, all, decode, scan};
 use crate::error::Failure;
 use crate::plan::query::QueryPlan;
 use crate::session::{Running, Session};
 use crate::store::Store;
-use lats_client::api::{KeyRange, LockMode};
+use lats_client::api::{KeyRange, LockMode, StoreError};
+use lats_client::batch::ScanBatch;
 use lats_engine::run::{Answer, AskId, Row};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +32,7 @@ struct Group<S: Store> {
     /// Whom the rows of each range are for.
     takers: Vec<Vec<Taker>>,
     ids: BTreeSet<AskId>,
+    is_done: bool,
 }
 
 /// All scans for many requests.
@@ -44,11 +46,13 @@ pub(super) struct ReadTogether {
     pub(super) answers: BTreeMap<AskId, Answer>,
     /// How many rows of each source.
     pub(super) rows: BTreeMap<usize, usize>,
+    /// How often data nodes were waited for.
+    pub(super) trips: usize,
 }
 
 /// Ranges of one scan.
 const RANGES_AT_ONCE: usize = 4_096;
-/// Rows that are answered at once, about.
+/// Rows that are answered at once, about, by all scans that are waited for together.
 const ROWS_AT_ONCE: usize = 4_096;
 
 impl<S: Store> Together<S> {
@@ -85,60 +89,66 @@ impl<S: Store> Together<S> {
                 let Some(of) = plan.sources.get(source) else { continue };
                 let scan = scan(of, ranges, program.clone(), LockMode::Committed);
                 let running = session.start_scan(scan);
-                self.groups.push(Group { source, running, takers, ids });
+                self.groups.push(Group { source, running, takers, ids, is_done: false });
             }
         }
     }
 
-    /// Reads on for those who ask; the answers are for all who take part.
+    /// Reads on for those who ask; the answers are for all who take part. Scans are waited for together.
     pub(super) async fn go_on(
         &mut self,
         plan: &QueryPlan,
         asking: &BTreeSet<AskId>,
     ) -> Result<ReadTogether, Failure> {
         let mut done = ReadTogether::default();
-        let mut at = 0;
-        while let Some(group) = self.groups.get_mut(at) {
-            if group.ids.is_disjoint(asking) {
-                at += 1;
-                continue;
-            }
-            let is_done = group.read(plan, &mut done).await?;
-            match is_done {
-                true => drop(self.groups.swap_remove(at)),
-                false => at += 1,
+        let asked = self.groups.iter_mut().filter(|group| !group.ids.is_disjoint(asking));
+        let mut asked: Vec<&mut Group<S>> = asked.collect();
+        for part in asked.chunks_mut(SCANS_AT_ONCE) {
+            let enough = ROWS_AT_ONCE.div_ceil(part.len());
+            done.trips += 1;
+            let read = all(part.iter_mut().map(|group| group.read(enough))).await;
+            for (group, batches) in part.iter().zip(read) {
+                for batch in batches? {
+                    group.hand_out(plan, &batch, &mut done);
+                }
+                for id in &group.ids {
+                    done.answers.entry(*id).or_default();
+                }
             }
         }
+        self.groups.retain(|group| !group.is_done);
         Ok(done)
     }
 }
 
 impl<S: Store> Group<S> {
-    /// Reads some rows; true if there are no more.
-    async fn read(&mut self, plan: &QueryPlan, done: &mut ReadTogether) -> Result<bool, Failure> {
-        let ReadTogether { answers, rows: counted } = done;
-        let counted = counted.entry(self.source).or_insert(0);
-        for id in &self.ids {
-            answers.entry(*id).or_default();
-        }
-        let Some(source) = plan.sources.get(self.source) else { return Ok(true) };
-        let mut rows = 0;
-        while rows < ROWS_AT_ONCE {
-            let Some(batch) = self.running.next().await? else { return Ok(true) };
+    /// Reads some rows: so many are enough.
+    async fn read(&mut self, enough: usize) -> Result<Vec<ScanBatch>, StoreError> {
+        let (mut batches, mut rows) = (Vec::new(), 0);
+        while rows < enough {
+            let Some(batch) = self.running.next().await? else {
+                self.is_done = true;
+                break;
+            };
             rows += batch.len();
-            *counted += batch.len();
-            for found in batch.iter() {
-                let takers = self.takers.get(found.range as usize);
-                let takers = takers.into_iter().flatten().filter(|(id, _)| self.ids.contains(id));
-                let mut row: Option<Row> = None;
-                for (id, request) in takers {
-                    let row = row.get_or_insert_with(|| decode(source, found.row)).clone();
-                    answers.entry(*id).or_default().rows.push((*request, row));
-                    rows += 1;
-                }
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+
+    /// Gives rows to those whose ranges they are in.
+    fn hand_out(&self, plan: &QueryPlan, batch: &ScanBatch, done: &mut ReadTogether) {
+        let Some(source) = plan.sources.get(self.source) else { return };
+        *done.rows.entry(self.source).or_insert(0) += batch.len();
+        for found in batch.iter() {
+            let takers = self.takers.get(found.range as usize);
+            let takers = takers.into_iter().flatten().filter(|(id, _)| self.ids.contains(id));
+            let mut row: Option<Row> = None;
+            for (id, request) in takers {
+                let row = row.get_or_insert_with(|| decode(source, found.row)).clone();
+                done.answers.entry(*id).or_default().rows.push((*request, row));
             }
         }
-        Ok(false)
     }
 }
 
