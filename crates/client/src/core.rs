@@ -4,6 +4,7 @@
 //! lost links are given to it. The asynchronous client and the simulator's clients both drive it.
 
 mod calls;
+mod held;
 mod outcome;
 mod read;
 mod scan;
@@ -110,6 +111,7 @@ pub struct ClientCore {
 
 enum Request {
     Step(transaction::Step),
+    Held(held::Held),
     Outcome(outcome::Question),
     Read(read::Read),
     Call(calls::Call),
@@ -208,6 +210,7 @@ impl ClientCore {
     pub fn describe(&self) -> String {
         let waiting = self.requests.iter().map(|(ticket, request)| match request {
             Request::Step(step) => format!("{ticket}: step at node {}", step.coordinator),
+            Request::Held(_) => format!("{ticket}: step without a coordinator"),
             Request::Read(_) => format!("{ticket}: read"),
             Request::Outcome(_) => format!("{ticket}: outcome"),
             Request::Call(call) => call.describe(*ticket),
@@ -252,6 +255,7 @@ impl ClientCore {
                 Some(Request::Read(_)) => self.tick_read(ticket),
                 Some(Request::Outcome(_)) => self.tick_outcome(ticket),
                 Some(Request::Call(_)) => self.tick_call(ticket),
+                Some(Request::Held(_)) => self.tick_held(ticket),
                 Some(Request::Step(_)) | None => {}
             }
         }

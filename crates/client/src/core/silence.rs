@@ -103,7 +103,7 @@ impl ClientCore {
                 Request::Step(step) => drop(awaited.insert(step.coordinator)),
                 Request::Call(call) => drop(awaited.insert(call.node)),
                 Request::Read(read) => awaited.extend(read.asked.iter().copied()),
-                Request::Outcome(_) => {}
+                Request::Outcome(_) | Request::Held(_) => {}
             }
         }
         // The node whose process this is ends with it.

@@ -2,11 +2,12 @@
 
 use super::{Answer, ClientCore, Then};
 use crate::api::{LockWait, RowOp, RowOpKind};
-use lats_base::{ClientId, Incarnation, NodeId, RefCode, TableId, ViewNumber};
+use lats_base::{ClientId, Duration, Incarnation, Instant, NodeId, RefCode, TableId, ViewNumber};
 use lats_catalog::{Catalog, ClusterMap, Group, Member, Replica, Roles, SEQUENCES_TABLE, View};
 use lats_signals::{
-    BlockRef, SignalBuffer,
+    BlockRef, SignalBuffer, SignalNumber,
     buffer::Route,
+    commit::TcKeyReq,
     control::{CatalogConf, MapConf},
 };
 
@@ -69,18 +70,52 @@ fn a_witness_coordinates_nothing() {
         program: Vec::new(),
         wait: LockWait::Wait,
     };
+    while core.outgoing().pop().is_some() {}
     let sequence = core.begin();
     let ticket = core.step(sequence, std::slice::from_ref(&op), Then::Commit);
-    match core.next_answer() {
-        Some((answered, Answer::Failed(e))) => {
-            assert_eq!((answered, e.code), (ticket, RefCode::NotServing));
-        }
-        other => panic!("{other:?}"),
-    }
+    assert!(core.next_answer().is_none() && core.outgoing().pop().is_none(), "it waits");
+    // The link to a node with a coordinator comes: the request goes there, with its own number.
     core.link_up(NodeId::new(1));
+    let mut sent = Vec::new();
+    while let Some(signal) = core.outgoing().pop() {
+        if signal.number() == Some(SignalNumber::TcKeyReq) {
+            sent.push((signal.header.receiver.node, signal.body::<TcKeyReq>().request));
+        }
+    }
+    assert_eq!(sent, [(NodeId::new(1), ticket)]);
     let sequence = core.begin();
     core.step(sequence, &[op], Then::Commit);
     assert!(core.next_answer().is_none());
+}
+
+#[test]
+fn a_request_without_a_coordinator_waits_for_so_long_and_can_be_interrupted() {
+    let mut core = client();
+    let failed = |core: &mut ClientCore| match core.next_answer() {
+        Some((ticket, Answer::Failed(e))) => Some((ticket, e.code)),
+        Some(other) => panic!("{other:?}"),
+        None => None,
+    };
+    let first = core.begin();
+    let late = core.step(first, &[], Then::GoOn);
+    let second = core.begin();
+    let ended = core.step(second, &[], Then::GoOn);
+    core.interrupt(ended);
+    assert_eq!(failed(&mut core), Some((ended, RefCode::Interrupted)));
+    assert!(!core.is_open(second));
+    core.tick(Instant::ZERO.plus(Duration::from_millis(1_900)));
+    assert_eq!(failed(&mut core), None);
+    core.tick(Instant::ZERO.plus(Duration::from_millis(2_100)));
+    assert_eq!(failed(&mut core), Some((late, RefCode::NotServing)));
+    assert!(!core.is_open(first));
+    // Nobody who holds data lives: nobody can come.
+    let mut map = map();
+    (map.view.number, map.view.members[0].alive) = (ViewNumber::new(2), false);
+    let body = MapConf { request: 0, view: ViewNumber::new(2), catalog_version: 1 };
+    receive(&mut core, &body, &lats_catalog::encode(&map));
+    let third = core.begin();
+    let ticket = core.step(third, &[], Then::GoOn);
+    assert_eq!(failed(&mut core), Some((ticket, RefCode::NotServing)));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{
     Answer, ClientCore, Request, Ticket, all_results, error_of, place_results, push_operation,
 };
 use crate::api::{Committed, RowOp, RowResult};
-use lats_base::{NodeId, RefCode};
+use lats_base::{Instant, NodeId, RefCode};
 use lats_signals::{
     BlockRef, Signal,
     commit::{
@@ -12,6 +12,7 @@ use lats_signals::{
         TcKeyConf, TcKeyRef, TcKeyReq,
     },
 };
+use std::borrow::Cow;
 
 /// A transaction that this client has begun.
 #[derive(Debug, Default)]
@@ -101,11 +102,21 @@ impl ClientCore {
             self.fail(ticket, RefCode::CoordinatorFailed);
             return ticket;
         }
+        self.send_step((ticket, self.now), sequence, Cow::Borrowed(operations), then);
+        ticket
+    }
+
+    /// Sends a request that is wanted since then, if there is a coordinator for it.
+    pub(super) fn send_step(
+        &mut self,
+        (ticket, since): (Ticket, Instant),
+        sequence: u64,
+        operations: Cow<'_, [RowOp]>,
+        then: Then,
+    ) {
         let whole = then == Then::Commit;
-        let Some(coordinator) = self.coordinator_of(sequence, operations, whole) else {
-            self.end(sequence);
-            self.fail(ticket, RefCode::NotServing);
-            return ticket;
+        let Some(coordinator) = self.coordinator_of(sequence, &operations, whole) else {
+            return self.hold_step((ticket, since), sequence, operations.into_owned(), then);
         };
         let mut payload = Vec::new();
         for (index, op) in operations.iter().enumerate() {
@@ -144,12 +155,12 @@ impl ClientCore {
             results: vec![None; operations.len()],
         };
         self.requests.insert(ticket, Request::Step(step));
-        ticket
     }
 
     /// Wants a request of a transaction to end. Its answer comes as ever: it says whether the request was refused, or was
     /// through already (STATEMENT-3).
     pub fn interrupt(&mut self, ticket: Ticket) {
+        self.interrupt_held(ticket);
         let Some(Request::Step(step)) = self.requests.get(&ticket) else { return };
         let (sequence, coordinator) = (step.sequence, step.coordinator);
         let body = InterruptOrd { transaction: self.transaction_id(sequence), request: ticket };
