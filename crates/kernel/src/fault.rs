@@ -134,6 +134,8 @@ pub enum Fault {
     BugForgetTheSilent,
     /// Planted bug: a leader takes it for a proof of life that nobody has complained yet (VIEW-5).
     BugAnsweredBySilence,
+    /// Planted bug: a coordinator tells a client that its request was interrupted, although it is decided (STATEMENT-3).
+    BugInterruptDecided,
 }
 
 /// Which faults are armed in a node, and how often each fires.

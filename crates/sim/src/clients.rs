@@ -126,6 +126,8 @@ pub struct SimClient {
     lost_since: Option<Instant>,
     /// What it has read since its last commit: register and value.
     reads: Vec<(i64, i64)>,
+    /// The request that it has interrupted last.
+    interrupted: Option<Ticket>,
     /// It starts nothing new.
     pub stopped: bool,
     /// How many times longer than others it waits between two acts.
@@ -368,6 +370,7 @@ impl SimClient {
             to_disk: false,
             lost_since: None,
             reads: Vec::new(),
+            interrupted: None,
             stopped: true,
             leisure: 1,
             reader: false,
@@ -705,7 +708,9 @@ impl SimClient {
                 ledger.refused_as_lost += 1;
             }
             Answer::Failed(e) if e.code == RefCode::NodeSilent => ledger.refused_as_silent += 1,
-            Answer::Failed(e) if e.code == RefCode::Interrupted && doing.may_be_interrupted() => {}
+            Answer::Failed(e)
+                if e.code == RefCode::Interrupted && doing.may_be_interrupted(self.interrupted) => {
+            }
             Answer::Failed(e) if e.class() == ErrorClass::Permanent => {
                 ledger.violate(format!("client {}, {doing:?}: permanent error: {e}", self.number));
             }

@@ -154,6 +154,12 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("late-complaint"), 20),
         ALWAYS,
     ),
+    bug(
+        "interrupt-decided",
+        Fault::BugInterruptDecided,
+        of_kind(Kind::Scenario("late-interrupt"), 20),
+        ALWAYS,
+    ),
 ];
 
 /// Planted bugs that tests of one data manager find, and the file with the test.

@@ -7,6 +7,7 @@ mod backlogs;
 mod bench;
 mod carry;
 mod deletions;
+mod interrupts;
 mod leases;
 mod restarts;
 mod scans;
@@ -85,6 +86,12 @@ pub const SCENARIOS: &[Scenario] = &[
         shape: two_groups,
         clients: 4,
         play: silence::late_complaint,
+    },
+    Scenario {
+        name: "late-interrupt",
+        shape: two_replicas,
+        clients: 1,
+        play: interrupts::late_interrupt,
     },
 ];
 

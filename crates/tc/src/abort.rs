@@ -55,6 +55,10 @@ impl Tc {
         let Some(t) = self.transactions.get(&id) else { return };
         let is_meant = t.request.as_ref().is_some_and(|r| r.id == request)
             && t.client == Some(signal.sender());
+        let is_decided = matches!(t.state, State::Deciding | State::Committing);
+        if is_meant && is_decided && ctx.fault(Fault::BugInterruptDecided) {
+            return self.answer_refused(id, &RefCode::Interrupted.into(), ctx);
+        }
         if is_meant && t.state == State::Preparing {
             self.refuse_request(id, RefCode::Interrupted.into(), ctx);
         }

@@ -10,17 +10,11 @@ use lats_client::{
 /// One request of so many is interrupted as soon as it is sent.
 const INTERRUPTED_OF: u64 = 5;
 
-fn is_interrupted(ticket: Ticket) -> bool {
-    ticket.is_multiple_of(INTERRUPTED_OF)
-}
-
 impl Doing {
-    /// True if the client has asked for its request to be taken back.
-    pub(super) fn may_be_interrupted(&self) -> bool {
+    /// True if the client has asked for its request to be taken back, and this was the request.
+    pub(super) fn may_be_interrupted(&self, asked: Option<Ticket>) -> bool {
         match self {
-            Self::Holding { ticket, .. } | Self::Finishing { ticket, .. } => {
-                is_interrupted(*ticket)
-            }
+            Self::Holding { ticket, .. } | Self::Finishing { ticket, .. } => Some(*ticket) == asked,
             _ => false,
         }
     }
@@ -29,8 +23,20 @@ impl Doing {
 impl SimClient {
     /// STATEMENT-3: whatever comes of it is what the client is told.
     pub(super) fn interrupt_some(&mut self, ticket: Ticket) {
-        if is_interrupted(ticket) {
-            self.core.interrupt(ticket);
+        if ticket.is_multiple_of(INTERRUPTED_OF) {
+            self.interrupt(ticket);
+        }
+    }
+
+    fn interrupt(&mut self, ticket: Ticket) {
+        self.interrupted = Some(ticket);
+        self.core.interrupt(ticket);
+    }
+
+    /// Wants the end of the transfer that is under way.
+    pub fn interrupt_transfer(&mut self) {
+        if let Doing::Finishing { ticket, .. } = self.doing {
+            self.interrupt(ticket);
         }
     }
 

@@ -214,6 +214,15 @@ impl Bench {
         run.flush(client);
     }
 
+    /// A client wants the end of what moves its money.
+    pub fn interrupt(&mut self, client: usize) {
+        self.say(&format!("client {} interrupts its transfer", client + 1));
+        let run = &mut self.run;
+        run.clients[client].set_time(run.world.now);
+        run.clients[client].interrupt_transfer();
+        run.flush(client);
+    }
+
     /// A client moves money, in two requests.
     pub fn transfer_in_halves(&mut self, client: usize, from: i64, to: i64) {
         let (run, amount) = (&mut self.run, 1);
