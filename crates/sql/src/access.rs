@@ -69,6 +69,28 @@ pub enum Target {
     Ranges(Vec<KeyRange>),
 }
 
+/// The values that a condition takes from outside its table.
+#[derive(Clone, Copy)]
+pub struct Outside<'a> {
+    /// Values from outside the statement's rows, then those of another row.
+    pub values: &'a [Value],
+    /// How many are from outside the rows.
+    pub constants: usize,
+}
+
+impl<'a> Outside<'a> {
+    /// Without another row.
+    pub fn constants(values: &'a [Value]) -> Self {
+        Self { values, constants: values.len() }
+    }
+
+    /// True if the column with this number is no value of another row.
+    fn is_constant(&self, number: u32) -> bool {
+        let at = number.checked_sub(crate::expr::EXTERNAL_BASE);
+        at.is_some_and(|at| (at as usize) < self.constants)
+    }
+}
+
 /// What one run of a statement reads.
 pub struct Resolved<'a> {
     /// The rows to read.
@@ -179,12 +201,12 @@ impl Access {
     ///
     /// # Errors
     /// What computing the values gives.
-    pub fn resolve(&self, table: &Table, externals: &[Value]) -> Result<Resolved<'_>, SqlError> {
+    pub fn resolve(&self, table: &Table, outside: Outside<'_>) -> Result<Resolved<'_>, SqlError> {
         let mut prefixes = vec![Vec::new()];
         let mut exact = true;
         let mut ranges: Option<Vec<KeyRange>> = None;
         for (column, constraint) in &self.columns {
-            let found = bounds::ranges(table, *column, constraint, externals)?;
+            let found = bounds::ranges(table, *column, constraint, outside)?;
             let Some(found) = found else {
                 exact = false;
                 break;

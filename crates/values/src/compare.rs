@@ -80,7 +80,7 @@ fn with_fraction(whole: i64, micros: u32, negative: bool, fsp: u8) -> Number {
 }
 
 /// The collation that text of two collations is compared in; bytes make the comparison binary.
-pub(crate) fn common_collation(a: Collation, b: Collation) -> Collation {
+pub fn common_collation(a: Collation, b: Collation) -> Collation {
     let rank = |c: Collation| match c {
         Collation::Utf8mb4_0900AiCi => 0,
         Collation::Utf8mb4GeneralCi => 1,

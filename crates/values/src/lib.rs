@@ -28,7 +28,7 @@ pub mod value;
 pub use aggregate::{
     Accumulator, AggregateKind, AggregateSpec, result_type as aggregate_result_type,
 };
-pub use compare::{compare, group_key, sort_order};
+pub use compare::{common_collation, compare, group_key, sort_order};
 pub use convert::{ColumnName, ConvertContext, cast, convert_to_column, present};
 pub use decimal::Decimal;
 pub use error::SqlError;

@@ -1,6 +1,6 @@
 //! From constraints and values to ranges of encoded keys.
 
-use super::Constraint;
+use super::{Constraint, Outside};
 use crate::expr::RowSource;
 use crate::table::Table;
 use lats_client::api::KeyRange;
@@ -55,17 +55,17 @@ pub fn ranges(
     table: &Table,
     column: u16,
     constraint: &Constraint,
-    externals: &[Value],
+    outside: Outside<'_>,
 ) -> Result<Option<Ranges>, SqlError> {
     let Some(column_type) = table.types.get(usize::from(column)) else { return Ok(None) };
-    let resolver = Resolver { column: column_type, externals };
+    let resolver = Resolver { column: column_type, outside };
     let Some(list) = resolver.constraint(constraint)? else { return Ok(None) };
     Ok(Some(Ranges { list, points: matches!(constraint, Constraint::Points(_)) }))
 }
 
 struct Resolver<'a> {
     column: &'a ColumnType,
-    externals: &'a [Value],
+    outside: Outside<'a>,
 }
 
 type Found = Result<Option<Vec<ByteRange>>, SqlError>;
@@ -168,7 +168,7 @@ impl Resolver<'_> {
     }
 
     fn place(&self, expr: &Expr) -> Result<Place, SqlError> {
-        let source = RowSource::constant(self.externals);
+        let source = RowSource::constant(self.outside.values);
         let value = match expr {
             Expr::Literal(value) => value.clone(),
             other => lats_values::eval(other, &source, &mut EvalContext::new(false))?,
@@ -178,6 +178,7 @@ impl Resolver<'_> {
         }
         Ok(match self.column.kind {
             kind if kind.is_integer() => self.integer(&value),
+            kind if kind.is_text() && self.is_compared_otherwise(expr, &value) => Place::Elsewhere,
             kind if kind.is_text() => self.text(value),
             kind if kind.is_bytes() => self.bytes(value),
             TypeKind::Decimal { precision, scale } => decimal(&value, precision, scale),
@@ -240,6 +241,19 @@ impl Resolver<'_> {
             true => Value::UInt(u64::try_from(value).unwrap_or(0)),
             false => Value::Int(i64::try_from(value).unwrap_or(0)),
         }
+    }
+
+    /// True if the column is compared with this value in another collation than its own: that of a constant gives way, but
+    /// what another row or a function gives may have a stronger one.
+    fn is_compared_otherwise(&self, expr: &Expr, value: &Value) -> bool {
+        let gives_way = match expr {
+            Expr::Literal(_) => true,
+            Expr::Column(number) => self.outside.is_constant(*number),
+            _ => false,
+        };
+        !gives_way
+            && lats_values::common_collation(self.column.collation, value.collation())
+                != self.column.collation
     }
 
     fn text(&self, value: Value) -> Place {

@@ -5,7 +5,7 @@ mod order;
 
 use super::unique::Pursuit;
 use super::{Chunks, limits, operation};
-use crate::access::Target;
+use crate::access::{Outside, Target};
 use crate::error::Failure;
 use crate::expr::with_externals;
 use crate::plan::select::{SelectPlan, encode_program};
@@ -74,7 +74,7 @@ impl<S: Store> Session<S> {
         collector: &mut Collector<'_>,
         sink: &mut K,
     ) -> Result<(), Failure> {
-        let resolved = plan.access.resolve(table, collector.externals())?;
+        let resolved = plan.access.resolve(table, Outside::constants(collector.externals()))?;
         let filter = resolved.filter;
         if !resolved.exact && plan.access.fixed > 0 {
             collector.must_sort();

@@ -2,7 +2,7 @@
 
 use super::unique::Pursuit;
 use super::{Chunks, limits, operation};
-use crate::access::Target;
+use crate::access::{Outside, Target};
 use crate::error::Failure;
 use crate::expr::{RowSource, with_externals};
 use crate::plan::check::Check;
@@ -87,7 +87,7 @@ impl<S: Store> Session<S> {
         externals: &[Value],
     ) -> Result<Counts, Failure> {
         let (_, limit) = limits(&plan.limit, externals)?;
-        let resolved = plan.access.resolve(&plan.table, externals)?;
+        let resolved = plan.access.resolve(&plan.table, Outside::constants(externals))?;
         let filter = resolved.filter;
         // Columns that were planned to be fixed may not be: then the scan gives no order.
         let ordered = plan.ordered_scan && (resolved.exact || plan.access.fixed == 0);

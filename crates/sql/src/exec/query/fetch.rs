@@ -1,7 +1,7 @@
 //! Reading what a machine asks for. Reads by key of all that is asked for go together.
 
 use super::together::{Together, Wanted};
-use crate::access::Target;
+use crate::access::{Outside, Target};
 use crate::error::Failure;
 use crate::exec::{Chunks, REQUEST_BYTES_MAX, operation, unique::LOOKUPS_MAX};
 use crate::expr::with_outside;
@@ -237,7 +237,8 @@ impl<'p, S: Store> Fetcher<'p, S> {
         for (request, params) in (0u32..).zip(requests) {
             let has_params = !params.is_empty();
             let outside: Vec<Value> = self.externals.iter().cloned().chain(params).collect();
-            let resolved = source.access.resolve(&source.table, &outside)?;
+            let around = Outside { values: &outside, constants: self.externals.len() };
+            let resolved = source.access.resolve(&source.table, around)?;
             let program = self.program(source, resolved.filter, &outside);
             match resolved.target {
                 Target::Keys(keys) => reads.keys.extend(keys.into_iter().map(|key| KeyRead {
