@@ -72,6 +72,7 @@ pub(crate) fn apply(
             views::drop(catalog, database, name, *if_exists)
         }
         Change::Rename { pairs } => rename::rename(catalog, pairs),
+        Change::DropViews { views, if_exists } => views::drop_all(catalog, views, *if_exists),
     }?;
     catalog.version += 1;
     Ok(())

@@ -258,6 +258,13 @@ pub enum Change {
         /// What it is called, and what it is to be called, one after the other; all or none.
         pairs: Vec<(Place, Place)>,
     },
+    /// DROP VIEW of several.
+    DropViews {
+        /// The views; all go or none.
+        views: Vec<Place>,
+        /// Do nothing about those that are missing.
+        if_exists: bool,
+    },
 }
 
 /// A database, and a table or view in it.

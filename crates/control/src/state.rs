@@ -426,6 +426,7 @@ impl ControlState {
                 | Change::PutView { .. }
                 | Change::DropView { .. }
                 | Change::Rename { .. }
+                | Change::DropViews { .. }
         );
         match self.view.lost_groups().next() {
             Some((number, group)) if !needs_no_group => Err(ChangeError {

@@ -1,8 +1,8 @@
 //! Views come, change and go.
 
 use super::{check_name, check_table_count, exists, next_id, refuse};
-use crate::{Catalog, ChangeError, ChangeErrorKind, PutWay, ViewDef};
-use alloc::format;
+use crate::{Catalog, ChangeError, ChangeErrorKind, Place, PutWay, ViewDef};
+use alloc::{format, string::String, vec::Vec};
 use lats_base::limits;
 
 pub(super) fn put(catalog: &mut Catalog, view: &ViewDef, way: PutWay) -> Result<(), ChangeError> {
@@ -56,6 +56,29 @@ pub(super) fn drop(
         None if if_exists => Ok(()),
         None => super::missing(database, name),
     }
+}
+
+/// All of them go, or none. What is missing is named as a whole.
+pub(super) fn drop_all(
+    catalog: &mut Catalog,
+    views: &[Place],
+    if_exists: bool,
+) -> Result<(), ChangeError> {
+    let is_table = |(database, name): &&Place| catalog.table(database, name).is_some();
+    if let Some((database, name)) = views.iter().find(is_table) {
+        return no_view(database, name);
+    }
+    let is_missing = |(database, name): &&Place| !catalog.has_relation(database, name);
+    let missing: Vec<String> = views
+        .iter()
+        .filter(is_missing)
+        .map(|(database, name)| format!("{database}.{name}"))
+        .collect();
+    if !if_exists && !missing.is_empty() {
+        let message = format!("Unknown table '{}'", missing.join(","));
+        return refuse(ChangeErrorKind::TableMissing, message);
+    }
+    views.iter().try_for_each(|(database, name)| drop(catalog, database, name, true))
 }
 
 fn no_view(database: &str, name: &str) -> Result<(), ChangeError> {

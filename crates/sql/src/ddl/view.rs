@@ -82,9 +82,9 @@ impl<S: Store> Session<S> {
         } else if !missing.is_empty() {
             return Err(unknown(&missing.join(",")).into());
         }
-        for (database, name) in views {
-            self.change(Change::DropView { database, name, if_exists }, true).await?;
+        if views.is_empty() {
+            return Ok(Done::nothing());
         }
-        Ok(Done::nothing())
+        self.change(Change::DropViews { views, if_exists }, true).await
     }
 }
