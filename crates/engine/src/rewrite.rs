@@ -4,6 +4,7 @@ pub mod columns;
 mod common;
 mod equal;
 pub mod facts;
+mod fails;
 mod grouped;
 mod lift;
 mod narrow;
@@ -13,6 +14,7 @@ mod semi;
 
 use crate::estimate::{Estimates, Statistics};
 use crate::ir::{ColumnId, Rel, SourceId, Types};
+use crate::reach::Kinds;
 use alloc::vec::Vec;
 
 /// Which rewrites and algorithms a plan may use. Without any, the rows must be the same.
@@ -91,6 +93,13 @@ pub struct Context<'a> {
     pub order: &'a JoinOrder,
 }
 
+impl<'a> Context<'a> {
+    /// The types of what expressions name.
+    pub fn kinds(&self) -> Kinds<'a> {
+        Kinds { types: self.types, externals: self.externals }
+    }
+}
+
 /// All rewrites, in their order. The columns are those that are wanted of the result.
 pub fn all(mut rel: Rel, wanted: &[ColumnId], context: Context<'_>) -> Rel {
     let rules = context.rules;
@@ -98,7 +107,7 @@ pub fn all(mut rel: Rel, wanted: &[ColumnId], context: Context<'_>) -> Rel {
         rel = narrow::dropped(rel);
     }
     if rules.semi_join {
-        rel = semi::joins(rel, wanted, context.types);
+        rel = semi::joins(rel, wanted, context);
     }
     if rules.filters {
         rel = push::filters(rel, context);

@@ -109,9 +109,24 @@ pub fn is_volatile(expr: &Scalar) -> bool {
     calls(expr, Function::is_volatile)
 }
 
-/// True if data nodes cannot compute the expression.
+/// Nesting of a term that data nodes take: a program has room for more, as many terms stand together in one.
+const TERM_DEPTH_MAX: usize = lats_base::limits::PROGRAM_DEPTH_MAX - 28;
+
+/// True if data nodes cannot compute the expression: it calls a function that they do not have, or is nested too deep.
 pub fn is_local(expr: &Scalar) -> bool {
-    calls(expr, Function::is_local)
+    calls(expr, Function::is_local) || is_deeper(expr, TERM_DEPTH_MAX)
+}
+
+/// True if the expression is nested deeper than so many levels.
+pub fn is_deeper(expr: &Scalar, most: usize) -> bool {
+    let mut left = Vec::from([(expr, 1)]);
+    while let Some((expr, level)) = left.pop() {
+        if level > most {
+            return true;
+        }
+        left.extend(children(expr).into_iter().map(|child| (child, level + 1)));
+    }
+    false
 }
 
 /// True if the rows of a plan are others each time.

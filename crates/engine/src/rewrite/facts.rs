@@ -1,19 +1,21 @@
 //! What is known of a plan's rows without looking at them.
 
 use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, Scan, walk};
+use crate::reach::{self, Kinds};
 use alloc::{collections::BTreeSet, vec::Vec};
 use lats_values::{BinaryOp, Expr, UnaryOp};
 
 /// True if there is never more than one row.
-pub fn at_most_one_row(rel: &Rel) -> bool {
+pub fn at_most_one_row(rel: &Rel, kinds: Kinds<'_>) -> bool {
+    let at_most_one_row = |rel: &Rel| at_most_one_row(rel, kinds);
     match rel {
-        Rel::Scan(scan) => has_key(scan, scan.condition.as_ref()),
+        Rel::Scan(scan) => has_key(scan, scan.condition.as_ref(), kinds),
         Rel::Values { rows, .. } => rows.len() <= 1,
         Rel::MaxOneRow { .. } => true,
         Rel::Filter { input, condition } => match &**input {
             Rel::Scan(scan) => {
                 let terms = scan.condition.iter().chain([condition]).cloned();
-                has_key(scan, walk::conjunction(terms.collect()).as_ref())
+                has_key(scan, walk::conjunction(terms.collect()).as_ref(), kinds)
             }
             other => at_most_one_row(other),
         },
@@ -37,30 +39,21 @@ pub fn at_most_one_row(rel: &Rel) -> bool {
 }
 
 /// True if running the plan may end with error 1242. Then it runs only for the rows that need it.
-pub fn may_have_too_many(rel: &Rel) -> bool {
+pub fn may_have_too_many(rel: &Rel, kinds: Kinds<'_>) -> bool {
     let here = match rel {
-        Rel::Apply { kind: ApplyKind::Single { .. }, right, .. } => !at_most_one_row(right),
-        Rel::MaxOneRow { input } => !at_most_one_row(input),
+        Rel::Apply { kind: ApplyKind::Single { .. }, right, .. } => !at_most_one_row(right, kinds),
+        Rel::MaxOneRow { input } => !at_most_one_row(input, kinds),
         _ => false,
     };
-    here || rel.inputs().into_iter().any(may_have_too_many)
+    here || rel.inputs().into_iter().any(|input| may_have_too_many(input, kinds))
 }
 
-/// True if the condition says what a key of the table is.
-fn has_key(scan: &Scan, condition: Option<&Scalar>) -> bool {
+/// True if the condition says what a key of the table is, in the order of its columns: `'1' = id` of a text may be many rows.
+fn has_key(scan: &Scan, condition: Option<&Scalar>, kinds: Kinds<'_>) -> bool {
     let terms = condition.cloned().map(walk::conjuncts).unwrap_or_default();
-    let fixed: BTreeSet<ColumnId> = terms.iter().filter_map(|term| fixes(scan, term)).collect();
+    let fixes = |term: &Scalar| reach::fixes(scan, term, &|_| true, kinds);
+    let fixed: BTreeSet<ColumnId> = terms.iter().filter_map(fixes).collect();
     scan.keys.iter().any(|key| key.iter().all(|column| fixed.contains(column)))
-}
-
-fn fixes(scan: &Scan, term: &Scalar) -> Option<ColumnId> {
-    let Expr::Binary { op: BinaryOp::Equal, left, right } = term else { return None };
-    [(left, right), (right, left)].into_iter().find_map(|(own, other)| {
-        let Expr::Column(number) = **own else { return None };
-        let column = ColumnId(number);
-        let outside = walk::columns_of(other).iter().all(|column| !scan.has(*column));
-        (scan.has(column) && outside).then_some(column)
-    })
 }
 
 /// True if the condition is not true for rows in which all these columns are NULL.

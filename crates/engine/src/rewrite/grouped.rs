@@ -7,9 +7,10 @@
 use super::lift::{self, Lifted};
 use super::{Context, facts};
 use crate::estimate::Estimates;
-use crate::ir::{ApplyKind, Call, ColumnId, JoinKind, Rel, Scalar, Types, types::type_with, walk};
+use crate::ir::{ApplyKind, Call, ColumnId, JoinKind, Rel, Scalar, types::type_with, walk};
 use crate::lower::key_class;
 use crate::physical::KeyClass;
+use crate::reach::Kinds;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use lats_values::aggregate::AggregateKind;
 use lats_values::{BinaryOp, ColumnType, Expr, TypeKind, Value};
@@ -23,7 +24,9 @@ pub fn joins(rel: Rel, context: Context<'_>) -> Rel {
     match rel {
         Rel::Apply { kind: ApplyKind::Single { columns }, left, right, on: None, when: None } => {
             let made = match *columns.as_slice() {
-                [(column, of)] => join(&left, &right, of, context.types).map(|made| (column, made)),
+                [(column, of)] => {
+                    join(&left, &right, of, context.kinds()).map(|made| (column, made))
+                }
                 _ => None,
             };
             let grouped = made.map(|(column, (grouped, on, value))| {
@@ -56,7 +59,7 @@ fn costs_less(apply: &Rel, grouped: &Rel, context: Context<'_>) -> bool {
 }
 
 /// The groups, what they share with the row, and the value of the subquery.
-fn join(left: &Rel, right: &Rel, of: ColumnId, types: &Types) -> Option<(Rel, Scalar, Scalar)> {
+fn join(left: &Rel, right: &Rel, of: ColumnId, kinds: Kinds<'_>) -> Option<(Rel, Scalar, Scalar)> {
     let outer: BTreeSet<ColumnId> = left.columns().into_iter().collect();
     if walk::makes_volatile(right) {
         return None;
@@ -69,14 +72,18 @@ fn join(left: &Rel, right: &Rel, of: ColumnId, types: &Types) -> Option<(Rel, Sc
         return None;
     }
     // For one row, an index of the subquery's table is better.
-    if facts::at_most_one_row(left) || facts::may_have_too_many(input) {
+    if facts::at_most_one_row(left, kinds) || facts::may_have_too_many(input, kinds) {
         return None;
     }
     let Lifted { rel, terms } = lift::correlated(input, &outer, true)?;
+    // Groups are made of rows that nobody asked for, too.
+    if kinds.calls_may_fail(calls) || kinds.plan_may_fail(&rel) {
+        return None;
+    }
     let made: BTreeSet<ColumnId> = rel.columns().into_iter().collect();
     let mut keys = Vec::with_capacity(terms.len());
     for term in &terms {
-        keys.push(key_of(term, &made, &outer, types)?);
+        keys.push(key_of(term, &made, &outer, kinds)?);
     }
     if keys.is_empty() {
         return None;
@@ -124,7 +131,7 @@ fn key_of(
     term: &Scalar,
     made: &BTreeSet<ColumnId>,
     outer: &BTreeSet<ColumnId>,
-    types: &Types,
+    kinds: Kinds<'_>,
 ) -> Option<Scalar> {
     let Expr::Binary { op: BinaryOp::Equal, left, right } = term else { return None };
     let within = |scalar: &Scalar, columns: &BTreeSet<ColumnId>| {
@@ -137,7 +144,8 @@ fn key_of(
         _ => return None,
     };
     let foreign = walk::columns_of(other).iter().all(|c| outer.contains(c) || !made.contains(c));
-    let (own_type, other_type) = (type_with(own, types, &[]), type_with(other, types, &[]));
+    let type_of = |scalar: &Scalar| type_with(scalar, kinds.types, kinds.externals);
+    let (own_type, other_type) = (type_of(own), type_of(other));
     let class = key_class(&own_type, &other_type)?;
     (foreign && groups_like(class, &own_type)).then(|| (**own).clone())
 }

@@ -2,6 +2,7 @@
 
 use super::facts;
 use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, walk};
+use crate::reach::Kinds;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
 /// What a subquery is without these conditions.
@@ -77,10 +78,20 @@ fn without(
 }
 
 /// An Apply that gives rows beside rows becomes a join where its right side can do without the left one.
-pub(super) fn joined(kind: JoinKind, left: Rel, right: Rel, on: Option<Scalar>) -> Rel {
+pub(super) fn joined(
+    kind: JoinKind,
+    left: Rel,
+    right: Rel,
+    on: Option<Scalar>,
+    kinds: Kinds<'_>,
+) -> Rel {
     let outer: BTreeSet<ColumnId> = left.columns().into_iter().collect();
     let exact = matches!(kind, JoinKind::Inner | JoinKind::Left);
-    let lifted = correlated(&right, &outer, exact).filter(|_| !facts::may_have_too_many(&right));
+    let lifted = correlated(&right, &outer, exact).filter(|lifted| {
+        // Without its conditions it is computed for rows that nobody asked for.
+        let fails = !lifted.terms.is_empty() && kinds.plan_may_fail(&lifted.rel);
+        !fails && !facts::may_have_too_many(&right, kinds)
+    });
     // Whether there is a row at all is known with the first one: an Apply stops there.
     let is_needed = exact || on.is_some() || lifted.as_ref().is_some_and(|l| !l.terms.is_empty());
     match lifted {

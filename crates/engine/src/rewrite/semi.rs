@@ -3,17 +3,17 @@
 //! A condition `mark` lets a row pass if the subquery has a row for which its condition is true: that is a semi-join.
 //! A condition `NOT mark` lets it pass if all of them are false: that is an anti-join, if none can be unknown.
 
-use super::lift;
+use super::{Context, lift};
 use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, Types, walk};
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use lats_values::{BinaryOp, Expr, UnaryOp};
 
 /// The plan with joins where rows of subqueries only decide about rows.
-pub fn joins(rel: Rel, wanted: &[ColumnId], types: &Types) -> Rel {
+pub fn joins(rel: Rel, wanted: &[ColumnId], context: Context<'_>) -> Rel {
     let mut uses = BTreeMap::new();
     wanted.iter().for_each(|column| *uses.entry(*column).or_default() += 1);
     count(&rel, &mut uses);
-    change(rel, &uses, types)
+    change(rel, &uses, context)
 }
 
 type Uses = BTreeMap<ColumnId, u32>;
@@ -40,8 +40,8 @@ fn count(rel: &Rel, uses: &mut Uses) {
     rel.inputs().into_iter().for_each(|input| count(input, uses));
 }
 
-fn change(rel: Rel, uses: &Uses, types: &Types) -> Rel {
-    let rel = rel.map_inputs(&mut |input| change(input, uses, types));
+fn change(rel: Rel, uses: &Uses, context: Context<'_>) -> Rel {
+    let rel = rel.map_inputs(&mut |input| change(input, uses, context));
     match rel {
         Rel::Filter { input, condition } => {
             let mut rest = Vec::new();
@@ -50,7 +50,7 @@ fn change(rel: Rel, uses: &Uses, types: &Types) -> Rel {
                 let found = decided_by(&term).filter(|(mark, _)| uses.get(mark) == Some(&1));
                 match found {
                     Some((mark, kind)) => {
-                        let (changed, is_done) = decide(input, mark, kind, types);
+                        let (changed, is_done) = decide(input, mark, kind, context);
                         input = changed;
                         if !is_done {
                             rest.push(term);
@@ -62,7 +62,7 @@ fn change(rel: Rel, uses: &Uses, types: &Types) -> Rel {
             input.filter(walk::conjunction(rest))
         }
         Rel::Apply { kind: ApplyKind::Join(kind), left, right, on, when: None } => {
-            lift::joined(kind, *left, *right, on)
+            lift::joined(kind, *left, *right, on, context.kinds())
         }
         other => other,
     }
@@ -81,16 +81,16 @@ fn decided_by(term: &Scalar) -> Option<(ColumnId, JoinKind)> {
 }
 
 /// The chain of subqueries with the one of this mark as a join; the chain as it was if it is not there or cannot be one.
-fn decide(rel: Rel, mark: ColumnId, join: JoinKind, types: &Types) -> (Rel, bool) {
+fn decide(rel: Rel, mark: ColumnId, join: JoinKind, context: Context<'_>) -> (Rel, bool) {
     let Rel::Apply { kind, left, right, on, when } = rel else { return (rel, false) };
     match kind {
         ApplyKind::Mark(own) if own == mark => {
-            let is_known =
-                join == JoinKind::Semi || never_unknown(on.as_ref(), [&left, &right], types);
+            let is_known = join == JoinKind::Semi
+                || never_unknown(on.as_ref(), [&left, &right], context.types);
             if !is_known || when.is_some() {
                 return (Rel::Apply { kind, left, right, on, when }, false);
             }
-            match lift::joined(join, *left, *right, on) {
+            match lift::joined(join, *left, *right, on, context.kinds()) {
                 // It stays an Apply, which keeps results for rows with the same parameters only as a mark.
                 Rel::Apply { left, right, on, .. } => {
                     (Rel::Apply { kind, left, right, on, when }, false)
@@ -99,7 +99,7 @@ fn decide(rel: Rel, mark: ColumnId, join: JoinKind, types: &Types) -> (Rel, bool
             }
         }
         ApplyKind::Mark(_) | ApplyKind::Single { .. } => {
-            let (left, is_done) = decide(*left, mark, join, types);
+            let (left, is_done) = decide(*left, mark, join, context);
             (Rel::Apply { kind, left: Box::new(left), right, on, when }, is_done)
         }
         ApplyKind::Join(_) => (Rel::Apply { kind, left, right, on, when }, false),

@@ -316,7 +316,9 @@ fn on_conflict(
         return Err(error::not_supported("subqueries in ON DUPLICATE KEY UPDATE"));
     }
     if bound.iter().any(|(_, value)| walk::is_local(value)) {
-        return Err(error::not_supported("this function in ON DUPLICATE KEY UPDATE"));
+        return Err(error::not_supported(
+            "this function, or so deep an expression, in ON DUPLICATE KEY UPDATE",
+        ));
     }
     Ok(OnConflict::Update(bound))
 }

@@ -159,11 +159,7 @@ pub fn plan(
         return None;
     }
     let calls = aggregate_calls(select)?;
-    if select
-        .filter
-        .as_ref()
-        .is_some_and(|filter| depth(filter) > FILTER_DEPTH_MAX || walk::is_local(filter))
-    {
+    if select.filter.as_ref().is_some_and(walk::is_local) {
         return None;
     }
     let values = select.outputs.iter().map(|output| &output.expr);
@@ -211,20 +207,6 @@ pub fn plan(
         table: table.map(|source| Arc::clone(&source.table)),
     };
     Some(finish(plan, select.filter.clone()))
-}
-
-/// Nesting of conditions that data nodes take.
-const FILTER_DEPTH_MAX: usize = lats_base::limits::PROGRAM_DEPTH_MAX - 8;
-
-/// How deep an expression is nested.
-pub fn depth(expr: &Expr) -> usize {
-    let mut deepest = 0;
-    let mut left = vec![(expr, 1)];
-    while let Some((expr, level)) = left.pop() {
-        deepest = deepest.max(level);
-        left.extend(crate::expr::children(expr).into_iter().map(|child| (child, level + 1)));
-    }
-    deepest
 }
 
 /// The aggregate functions, if all are of the plain kinds.
