@@ -289,23 +289,18 @@ impl<S: Store> Session<S> {
         show: &Show,
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
-        let rows = match show.subject {
+        let mut rows = match show.subject {
             Subject::ProcessList { full } => self.show_processes(full).await?,
             _ => self.shown(&show.subject)?,
         };
+        if let Subject::TableStatus { database } = &show.subject {
+            self.look_at_views(database, show.filter.as_ref(), &mut rows.rows).await?;
+        }
         sink.begin(&show.named(&rows.columns));
-        let mut context = EvalContext::new(false);
         let (skip, count) = show.limit.unwrap_or((0, usize::MAX));
         let mut kept = Vec::new();
         for row in rows.rows {
-            let matches = match &show.filter {
-                None => true,
-                Some(filter) => {
-                    let source = ValuesSource { row: &row, externals: &[] };
-                    lats_values::is_true(filter, &source, &mut context)?
-                }
-            };
-            if matches {
+            if matches(show.filter.as_ref(), &row)? {
                 kept.push(row);
             }
         }
@@ -314,6 +309,13 @@ impl<S: Store> Session<S> {
         }
         Ok(Outcome::Rows)
     }
+}
+
+/// True if a row is to be shown.
+fn matches(filter: Option<&Expr>, row: &[Value]) -> Result<bool, SqlError> {
+    let Some(filter) = filter else { return Ok(true) };
+    let source = ValuesSource { row, externals: &[] };
+    lats_values::is_true(filter, &source, &mut EvalContext::new(false))
 }
 
 /// A column's default as SHOW prints it.

@@ -24,7 +24,7 @@ type Undo = (TableId, Vec<u8>, Option<Vec<u8>>);
 
 #[derive(Default)]
 pub struct Inner {
-    catalog: Arc<Catalog>,
+    pub catalog: Arc<Catalog>,
     tables: BTreeMap<TableId, Rows>,
     sequences: BTreeMap<TableId, u64>,
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,

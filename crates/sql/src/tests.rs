@@ -3,6 +3,7 @@
 mod analyze;
 mod changes;
 mod clients;
+mod collations;
 mod connection;
 mod dml;
 mod ends;
@@ -16,5 +17,6 @@ mod rewrites;
 mod schema;
 mod subqueries;
 mod transactions;
+mod unasked;
 mod unique;
 mod views;

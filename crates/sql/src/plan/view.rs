@@ -3,16 +3,16 @@
 mod names;
 
 use crate::bind::Binder;
-use crate::bind::view::could_merge;
+use crate::bind::view::{ViewUse, could_merge};
 use crate::ddl::place;
 use crate::error;
 use crate::syntax::{Context, name, optional_name};
 use crate::table::check_not_system;
 use crate::views::View;
 use lats_catalog::{CheckOption, PutWay, ViewAlgorithm, ViewDef, ViewSecurity};
-use lats_mysql_syntax::Keyword as K;
 use lats_mysql_syntax::print::canonical::canonical;
 use lats_mysql_syntax::tree::{self, Account, Body, CreateView, Expr, QueryId, Tree};
+use lats_mysql_syntax::{Keyword as K, Mode};
 use lats_values::SqlError;
 use names::{check_names, column_name, name_items};
 
@@ -47,17 +47,23 @@ pub fn plan_create(create: &CreateView, context: &Context<'_>) -> Result<CreateV
         (false, true) => PutWay::NewOrReplace,
         (false, false) => PutWay::New,
     };
-    // What is replaced cannot be a part of itself.
-    if way != PutWay::New && context.views.get(&database, &view).is_some() {
-        return Err(error::unknown_table(&database, &view));
-    }
     let mut def = ViewDef::new(&database, &view, "");
     for column in &create.columns {
         def.columns.push(column_name(name(tree, *column)?)?.to_owned());
     }
     let mut binder = Binder::new(context);
     binder.take_notes();
-    let bound = binder.bind_query(create.query, 0)?;
+    let bound = binder.bind_query(create.query, 0);
+    // What is replaced cannot be a part of itself; a name of WITH may be the same.
+    let is_itself = |used: &ViewUse| (&used.place.0, &used.place.1) == (&database, &view);
+    let names_itself = match &bound {
+        Ok(_) => binder.views.iter().any(is_itself),
+        Err(_) => context.views.get(&database, &view).is_some(),
+    };
+    if way != PutWay::New && names_itself {
+        return Err(error::unknown_table(&database, &view));
+    }
+    let bound = bound?;
     let mut warnings = Vec::new();
     def.algorithm = match create.algorithm {
         K::TEMPTABLE => ViewAlgorithm::TempTable,
@@ -120,6 +126,10 @@ fn refuse_into(tree: &Tree, id: QueryId) -> Result<(), SqlError> {
 /// What was written down is read again as it will be; 1368 if it is to check rows that nobody can change.
 fn check_written(def: &ViewDef, context: &Context<'_>) -> Result<(), SqlError> {
     let view = View::new(def);
+    if view.query.is_none() {
+        // Written with all its parentheses it may be nested too deep.
+        crate::syntax::parse(def.query.as_bytes(), Mode::default())?;
+    }
     let mut binder = Binder::new(context);
     binder.view(&view, &def.name)?;
     let merged = binder.views.last().and_then(|view| view.merged.as_ref());

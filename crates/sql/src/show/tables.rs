@@ -6,7 +6,7 @@ use crate::session::Session;
 use crate::store::Store;
 use crate::table::find;
 use lats_catalog::{Catalog, ColumnDef, DefaultValue, IndexDef, TableDef};
-use lats_values::{Collation, SqlError, Value};
+use lats_values::{Collation, Value};
 use std::fmt::Write as _;
 
 impl<S: Store> Session<S> {
@@ -64,7 +64,7 @@ impl<S: Store> Session<S> {
             }
             Subject::TableStatus { database } => {
                 known(database)?;
-                self.show_status(&catalog, database)
+                show_status(&catalog, database)
             }
             Subject::Empty { database: Some(database), .. } => {
                 known(database)?;
@@ -73,19 +73,16 @@ impl<S: Store> Session<S> {
             _ => Vec::new(),
         })
     }
+}
 
-    fn show_status(&self, catalog: &Catalog, database: &str) -> Vec<Vec<Value>> {
-        let of = catalog.tables.values().filter(|t| t.database == database);
-        let views = catalog.views.values().filter(|v| v.database == database);
-        let mut rows: Vec<(&str, Vec<Value>)> =
-            of.map(|t| (t.name.as_str(), table_status(t))).collect();
-        rows.extend(views.map(|view| {
-            let wrong = self.columns_of_view(catalog, view).err();
-            (view.name.as_str(), view_status(&view.name, wrong.as_ref()))
-        }));
-        rows.sort_unstable_by_key(|(name, _)| *name);
-        rows.into_iter().map(|(_, row)| row).collect()
-    }
+fn show_status(catalog: &Catalog, database: &str) -> Vec<Vec<Value>> {
+    let of = catalog.tables.values().filter(|t| t.database == database);
+    let views = catalog.views.values().filter(|v| v.database == database);
+    let mut rows: Vec<(&str, Vec<Value>)> =
+        of.map(|t| (t.name.as_str(), table_status(t))).collect();
+    rows.extend(views.map(|view| (view.name.as_str(), view_status(&view.name))));
+    rows.sort_unstable_by_key(|(name, _)| *name);
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 fn show_tables(catalog: &Catalog, database: &str, full: bool) -> Vec<Vec<Value>> {
@@ -200,13 +197,16 @@ fn table_status(table: &TableDef) -> Vec<Value> {
     row
 }
 
-/// What is wrong with a view stands in the place of the comment.
-fn view_status(name: &str, wrong: Option<&SqlError>) -> Vec<Value> {
+/// The row of a view with which nothing is wrong.
+fn view_status(name: &str) -> Vec<Value> {
     let mut row = texts(&[name]);
-    row.extend(std::iter::repeat_n(Value::Null, 16));
-    row.push(wrong.map_or_else(|| Value::text("VIEW"), |error| Value::text(&error.message)));
+    row.resize(COMMENT_OF_STATUS, Value::Null);
+    row.push(Value::text("VIEW"));
     row
 }
+
+/// Where the comment stands in a row of SHOW TABLE STATUS.
+pub(super) const COMMENT_OF_STATUS: usize = 17;
 
 pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))

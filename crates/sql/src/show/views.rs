@@ -1,8 +1,8 @@
 //! What SHOW tells of views.
 
-use super::tables::quoted;
+use super::tables::{COMMENT_OF_STATUS, quoted};
 use crate::bind::Binder;
-use crate::error;
+use crate::error::{self, Failure};
 use crate::session::Session;
 use crate::store::Store;
 use crate::syntax::Context;
@@ -12,9 +12,42 @@ use lats_catalog::{
 };
 use lats_mysql_syntax::print::canonical::{Resolved, canonical};
 use lats_mysql_syntax::{Mode, Tree};
-use lats_values::{ColumnType, SqlError, TypeKind, Value};
+use lats_values::{ColumnType, Expr, SqlError, TypeKind, Value};
+use std::sync::Arc;
 
 impl<S: Store> Session<S> {
+    /// Puts what is wrong with views into the place of their comments. Others go on between two views, and rows that are not
+    /// shown are not looked at.
+    pub(super) async fn look_at_views(
+        &mut self,
+        database: &str,
+        filter: Option<&Expr>,
+        rows: &mut [Vec<Value>],
+    ) -> Result<(), Failure> {
+        let catalog = self.shared.store.catalog();
+        let handle = Arc::clone(&self.client.handle);
+        let mut of_comment = false;
+        if let Some(filter) = filter {
+            let mut is_comment = |number| of_comment |= number as usize == COMMENT_OF_STATUS;
+            crate::expr::visit_columns(filter, &mut is_comment);
+        }
+        for row in rows {
+            let Some(Value::Text(name, _)) = row.first() else { continue };
+            let Some(view) = catalog.view(database, name) else { continue };
+            if !of_comment && !super::matches(filter, row)? {
+                continue;
+            }
+            handle.check()?;
+            if let Err(error) = self.columns_of_view(&catalog, view)
+                && let Some(comment) = row.get_mut(COMMENT_OF_STATUS)
+            {
+                *comment = Value::text(&error.message);
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
     /// The columns that a view has now, with the defaults that MySQL shows.
     ///
     /// # Errors

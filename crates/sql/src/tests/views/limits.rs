@@ -127,3 +127,64 @@ fn careful_sessions_change_rows_by_keys_only() {
          => 1|7",
     );
 }
+
+#[test]
+fn views_nested_too_deep_are_no_invalid_views() {
+    let mut desk = tables();
+    for (open, close) in
+        [("-(1+", ")"), ("ABS(", ")"), ("NOT (", ")"), ("1 IN (", ")"), ("(SELECT ", ")")]
+    {
+        let mut made = 0;
+        for levels in [10, 50, 100, 150, 200, 240, 280, 320, 400, 480, 600, 1_000] {
+            let text = format!(
+                "CREATE OR REPLACE VIEW deep AS SELECT {}1{} AS a",
+                open.repeat(levels),
+                close.repeat(levels)
+            );
+            let found = desk.run(&text);
+            match found.as_str() {
+                "ok 0" => {
+                    made += 1;
+                    let read = desk.run("SELECT * FROM deep");
+                    assert!(!read.starts_with("ERROR 1356"), "{open} {levels}: {read}");
+                }
+                other => assert!(other.starts_with("ERROR 1436"), "{open} {levels}: {other}"),
+            }
+        }
+        assert!((2..12).contains(&made), "{open}: {made}");
+    }
+}
+
+#[test]
+fn a_broken_view_hides_no_others_in_the_status_of_tables() {
+    let mut desk = tables();
+    desk.run("CREATE VIEW a AS SELECT a FROM nk; CREATE VIEW z AS SELECT a FROM t; DROP TABLE nk");
+    let comments = desk.run("SHOW TABLE STATUS WHERE Name IN ('a', 't', 'z')");
+    let comments: Vec<&str> =
+        comments.split(';').filter_map(|row| row.rsplit('|').next()).collect();
+    assert!(comments[0].starts_with("View 'test.a' references invalid"), "{comments:?}");
+    assert_eq!(&comments[1..], ["", "VIEW"]);
+    let invalid = desk.run("SHOW TABLE STATUS WHERE Comment LIKE '%invalid%'");
+    assert_eq!(invalid.split(';').count(), 3, "{invalid}");
+    assert!(desk.run("SHOW TABLE STATUS LIKE 'nka'").contains("references invalid"));
+}
+
+#[test]
+fn several_views_are_dropped_as_one_change() {
+    let mut desk = tables();
+    let before = desk.store.inner().catalog.version;
+    desk.check(
+        "DROP VIEW va, nosuch, vc, other
+         => ERROR 1051 Unknown table 'test.nosuch,test.other'
+         DROP VIEW va, nosuch, t
+         => ERROR 1347 'test.t' is not VIEW
+         SHOW FULL TABLES LIKE 'v%'
+         => va|VIEW;vc|VIEW",
+    );
+    assert_eq!(desk.store.inner().catalog.version, before);
+    assert_eq!(desk.run("DROP VIEW va, vc, nka"), "ok 0");
+    assert_eq!(desk.store.inner().catalog.version, before + 1);
+    assert_eq!(desk.run("SHOW FULL TABLES WHERE Table_type = 'VIEW'"), "nkab|VIEW");
+    assert_eq!(desk.run("DROP VIEW IF EXISTS nkab, nosuch"), "ok 0");
+    assert_eq!(desk.run("SHOW WARNINGS"), "Note|1051|Unknown table 'test.nosuch'");
+}

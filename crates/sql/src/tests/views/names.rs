@@ -69,3 +69,37 @@ fn columns_without_names_get_some() {
          => v19|CREATE ALGORITHM=UNDEFINED DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW `v19` AS select (select 1) AS `(SELECT 1)`,(select 1) AS `Name_exp_(SELECT 1)`,(`t`.`a` + `t`.`b`) AS `a+b` from `t`|utf8mb4|utf8mb4_0900_ai_ci",
     );
 }
+
+#[test]
+fn a_name_of_with_may_be_the_name_of_the_view() {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE t (a INT, b INT); INSERT INTO t VALUES (1,2),(3,4)");
+    desk.check(
+        "CREATE VIEW v AS WITH v AS (SELECT a FROM t) SELECT * FROM v
+         => ok 0
+         SELECT * FROM v ORDER BY 1
+         => 1;3
+         CREATE OR REPLACE VIEW v AS WITH v AS (SELECT b FROM t) SELECT * FROM v
+         => ok 0
+         SELECT * FROM v ORDER BY 1
+         => 2;4
+         SHOW CREATE VIEW v
+         => v|CREATE ALGORITHM=UNDEFINED DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW `v` AS with `v` as (select `t`.`b` AS `b` from `t`) select `v`.`b` AS `b` from `v`|utf8mb4|utf8mb4_0900_ai_ci
+         ALTER VIEW v AS WITH v AS (SELECT a+b AS c FROM t) SELECT * FROM v
+         => ok 0
+         SELECT * FROM v ORDER BY 1
+         => 3;7
+         CREATE OR REPLACE VIEW v AS WITH x AS (SELECT * FROM v) SELECT * FROM x
+         => ERROR 1146 Table 'test.v' doesn't exist
+         CREATE OR REPLACE VIEW v AS WITH v AS (SELECT * FROM v) SELECT * FROM v
+         => ERROR 1146 Table 'test.v' doesn't exist
+         CREATE VIEW w AS SELECT * FROM v
+         => ok 0
+         CREATE OR REPLACE VIEW v AS WITH w AS (SELECT 9 AS z) SELECT * FROM w
+         => ok 0
+         SELECT * FROM v
+         => 9
+         CREATE OR REPLACE VIEW v AS SELECT * FROM w
+         => ERROR 1146 Table 'test.v' doesn't exist",
+    );
+}
