@@ -201,9 +201,18 @@ impl<'a> Estimates<'a> {
     /// Rows of a table that its condition comes to.
     pub fn touched(&self, scan: &Scan) -> Touched {
         let terms = terms_of(scan);
-        let own: Vec<&Scalar> = terms.iter().filter(|term| is_own(scan, term)).collect();
-        let share = self.context.statistics.looked_at(scan, &own);
-        Touched { looked_at: self.total(scan) * share, found: self.scan_once(scan).rows }
+        let (own, outer): (Vec<&Scalar>, Vec<&Scalar>) =
+            terms.iter().partition(|term| is_own(scan, term));
+        let statistics = self.context.statistics;
+        let found = self.scan_once(scan).rows;
+        let all: Vec<&Scalar> = terms.iter().collect();
+        if !outer.is_empty()
+            && let Some(reach) = reach(scan, &all, &|_| true, self.kinds(), statistics)
+        {
+            let lookup = self.lookup_of(scan, &reach, 1.0, 1.0);
+            return Touched { looked_at: lookup.looked_at, found: found.min(lookup.looked_at) };
+        }
+        Touched { looked_at: self.total(scan) * statistics.looked_at(scan, &own), found }
     }
 
     /// Rows of a table that come for one row that they are asked for with.

@@ -183,8 +183,8 @@ impl<'a> Lowering<'a> {
         let by_key = false;
         let params = outside.len();
         let touched = self.estimates.touched(scan);
-        let (source, index) = (scan.source, None);
-        let spec = SourceSpec { source, columns, condition, params, by_key, index, touched };
+        let (source, index, given) = (scan.source, None, outside);
+        let spec = SourceSpec { source, columns, condition, params, given, by_key, index, touched };
         self.sources.push(spec);
         (self.sources.len() - 1, requested)
     }

@@ -1,6 +1,6 @@
 //! Plans as they run: expressions over slots of rows, and an operator for each step.
 
-use crate::ir::{JoinKind, SetOp, SourceId, WindowFunction};
+use crate::ir::{ColumnId, JoinKind, SetOp, SourceId, WindowFunction};
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use lats_values::aggregate::AggregateSpec;
 use lats_values::{Collation, ColumnType, Expr};
@@ -29,6 +29,8 @@ pub struct SourceSpec {
     pub condition: Option<Expr>,
     /// How many parameters a request has.
     pub params: usize,
+    /// The columns of other rows that they are.
+    pub given: Vec<ColumnId>,
     /// A request's rows have different keys: at most one row comes for each.
     pub by_key: bool,
     /// The columns of the index by which the rows of requests are best found.

@@ -163,6 +163,20 @@ impl Access {
         }
     }
 
+    /// The indexes of which the condition says something about the first column.
+    pub fn possible(&self, table: &Table) -> Vec<IndexId> {
+        let terms = self.filter.as_ref().map(conjuncts).unwrap_or_default();
+        let said: Vec<u16> =
+            terms.iter().filter_map(|term| constraint(term)).map(|c| c.0).collect();
+        let is_led = |(_, columns): &(IndexId, Vec<u16>)| {
+            columns.first().is_some_and(|first| said.contains(first))
+        };
+        let mut found: Vec<IndexId> = indexes(table).filter(is_led).map(|(id, _)| id).collect();
+        // The primary key first, then unique indexes.
+        found.sort_by_key(|id| (*id != PRIMARY_INDEX, !is_readable_unique(table, *id)));
+        found
+    }
+
     /// True if scanning in the index's order gives the rows in this order.
     pub fn gives_order(&self, table: &Table, order: &[(u16, bool)]) -> bool {
         let Some((_, descending)) = order.first() else { return true };

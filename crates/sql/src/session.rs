@@ -970,5 +970,5 @@ fn explained(
     let Some((plan, externals, parameters)) = plan_statement(&inner, external_types)? else {
         return Err(error::not_supported("EXPLAIN of this statement"));
     };
-    Ok((crate::plan::explain::explain(plan, format)?, externals, parameters))
+    Ok((crate::plan::explain::explain(plan, format, context)?, externals, parameters))
 }

@@ -7,6 +7,7 @@ mod collations;
 mod connection;
 mod dml;
 mod ends;
+mod explain;
 mod functions;
 mod modes;
 mod named;

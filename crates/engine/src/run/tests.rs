@@ -71,6 +71,7 @@ fn plan(root: Op, sources: usize) -> Plan {
         columns: Vec::new(),
         condition: None,
         params: 0,
+        given: Vec::new(),
         by_key: false,
         index: None,
         touched: crate::physical::Touched::default(),

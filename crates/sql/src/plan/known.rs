@@ -3,10 +3,13 @@
 use crate::access::{Access, conjuncts};
 use crate::bind::Source;
 use crate::expr::{EXTERNAL_BASE, RowSource, has_externals, map_columns};
+use crate::syntax::Context;
+use crate::table::Table;
 use lats_base::TableId;
 use lats_catalog::statistics::TableStatistics;
 use lats_engine::estimate::{Statistics, usual_share};
 use lats_engine::ir::{ColumnId, Scalar, Scan, SourceId};
+use lats_engine::physical::Touched;
 use lats_values::{EvalContext, Expr, Value, encode_key_value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -64,12 +67,12 @@ impl<'a> Known<'a> {
     }
 
     /// In how many sample rows all terms hold, and how many rows there are.
-    fn tried(&self, source: &Source, known: &TableStatistics, terms: &[Expr]) -> (f64, f64) {
+    fn tried(&self, table: &Table, known: &TableStatistics, terms: &[Expr]) -> (f64, f64) {
         let mut context = EvalContext::new(false);
         let mut held = 0;
         for image in &known.images {
             let row = RowSource {
-                layout: Some(&source.table.layout),
+                layout: Some(&table.layout),
                 row: Some(image),
                 positions: &[],
                 aggregates: &[],
@@ -85,18 +88,18 @@ impl<'a> Known<'a> {
     }
 
     /// The part of a table's rows for which terms over its positions hold.
-    fn share_of(&self, source: &Source, known: &TableStatistics, terms: Vec<Expr>) -> f64 {
+    fn share_of(&self, table: &Table, known: &TableStatistics, terms: Vec<Expr>) -> f64 {
         let (tried, guessed): (Vec<Expr>, Vec<Expr>) =
             terms.into_iter().partition(|term| self.is_known(term));
         let guess = |term: &Expr| match equal_column(term) {
-            Some(column) => 1.0 / values_of(source, known, &[column]).max(1.0),
+            Some(column) => 1.0 / values_of(table, known, &[column]).max(1.0),
             None => usual_share(term),
         };
         let guessed: f64 = guessed.iter().map(guess).product();
         if tried.is_empty() {
             return guessed;
         }
-        let (held, of) = self.tried(source, known, &tried);
+        let (held, of) = self.tried(table, known, &tried);
         if of < 1.0 {
             return guessed * tried.iter().map(usual_share).product::<f64>();
         }
@@ -105,7 +108,7 @@ impl<'a> Known<'a> {
         }
         // An equality with a value that no sample row has is about as rare as the column's values are.
         let equal = tried.iter().filter_map(equal_column);
-        let equal = equal.map(|c| 1.0 / values_of(source, known, &[c]).max(1.0));
+        let equal = equal.map(|c| 1.0 / values_of(table, known, &[c]).max(1.0));
         guessed * equal.fold(NOT_FOUND / of, f64::min)
     }
 }
@@ -120,7 +123,7 @@ fn equal_column(term: &Expr) -> Option<u16> {
 }
 
 /// How many values these columns of a table have together.
-fn values_of(source: &Source, known: &TableStatistics, columns: &[u16]) -> f64 {
+fn values_of(table: &Table, known: &TableStatistics, columns: &[u16]) -> f64 {
     let mut left: Vec<u16> = columns.to_vec();
     let mut product = 1.0;
     while !left.is_empty() {
@@ -133,7 +136,7 @@ fn values_of(source: &Source, known: &TableStatistics, columns: &[u16]) -> f64 {
             }
             _ => {
                 let column = left[0];
-                (vec![column], values_in_samples(source, known, column))
+                (vec![column], values_in_samples(table, known, column))
             }
         };
         product *= values.max(1.0);
@@ -143,11 +146,11 @@ fn values_of(source: &Source, known: &TableStatistics, columns: &[u16]) -> f64 {
 }
 
 /// How many values a column has, from the sample rows: values that were seen once say how many were not seen.
-fn values_in_samples(source: &Source, known: &TableStatistics, column: u16) -> f64 {
-    let Some(column_type) = source.table.types.get(usize::from(column)) else { return 1.0 };
+fn values_in_samples(table: &Table, known: &TableStatistics, column: u16) -> f64 {
+    let Some(column_type) = table.types.get(usize::from(column)) else { return 1.0 };
     let mut counts: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
     for image in &known.images {
-        let value = source.table.layout.value(image, column);
+        let value = table.layout.value(image, column);
         let mut key = Vec::new();
         encode_key_value(column_type, &value, &mut key);
         *counts.entry(key).or_default() += 1;
@@ -160,6 +163,22 @@ fn values_in_samples(source: &Source, known: &TableStatistics, column: u16) -> f
         (counts.len() as f64, counts.values().filter(|count| **count == 1).count() as f64);
     let all = known.rows.max(seen);
     (seen * different / (seen - once + once * seen / all)).clamp(different, all)
+}
+
+/// How many rows a read of one table comes to; none if nothing is known of the table.
+pub fn touched(table: &Table, access: &Access, context: &Context<'_>) -> Option<Touched> {
+    let statistics = (context.statistics)(table.def.id)?;
+    let known = Known::new(&[], context.statistics, context.values);
+    let all = access.filter.as_ref().map(conjuncts).unwrap_or_default();
+    let rest = access.residual.as_ref().map(conjuncts).unwrap_or_default();
+    let owned = |terms: Vec<&Expr>| terms.into_iter().cloned().collect();
+    let share = known.share_of(table, &statistics, owned(all.clone()));
+    let used = all.into_iter().filter(|term| !rest.contains(term)).collect();
+    let looked_at = match access.is_key_lookup || access.is_unique_lookup {
+        true if access.fixed == access.columns.len() => 1.0,
+        _ => statistics.rows * known.share_of(table, &statistics, owned(used)),
+    };
+    Some(Touched { looked_at, found: (statistics.rows * share).min(looked_at) })
 }
 
 impl Statistics for Known<'_> {
@@ -178,7 +197,7 @@ impl Statistics for Known<'_> {
         }
         let terms: Vec<Expr> = terms.iter().map(|term| Self::own(scan, term)).collect();
         match self.of(scan.source) {
-            Some((source, known)) => self.share_of(source, known, terms),
+            Some((source, known)) => self.share_of(&source.table, known, terms),
             None => terms.iter().map(usual_share).product(),
         }
     }
@@ -197,7 +216,7 @@ impl Statistics for Known<'_> {
         let rest = access.residual.as_ref().map(conjuncts).unwrap_or_default();
         let all = access.filter.as_ref().map(conjuncts).unwrap_or_default();
         let used = all.into_iter().filter(|term| !rest.contains(term)).cloned().collect();
-        self.share_of(source, known, used)
+        self.share_of(&source.table, known, used)
     }
 
     fn distinct(&self, scan: &Scan, columns: &[ColumnId]) -> Option<f64> {
@@ -211,7 +230,7 @@ impl Statistics for Known<'_> {
         if let Some(found) = self.distinct.borrow().get(&key) {
             return Some(*found);
         }
-        let found = values_of(source, known, &key.1);
+        let found = values_of(&source.table, known, &key.1);
         self.distinct.borrow_mut().insert(key, found);
         Some(found)
     }

@@ -64,6 +64,10 @@ pub struct TableSource {
     pub lock: (LockMode, LockWait),
     /// How many rows a request comes to, as was estimated.
     pub touched: Touched,
+    /// How many values from outside there are before those of other rows.
+    pub constants: u32,
+    /// The names of the columns of other rows, as EXPLAIN shows them.
+    pub given: Vec<String>,
 }
 
 impl TableSource {
@@ -184,8 +188,13 @@ pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<Query
     let plan = plan.ok_or_else(refused)?;
     let externals = u32::try_from(binder.externals.len()).unwrap_or(u32::MAX);
     let sources = plan.sources.iter();
-    let sources =
-        sources.map(|spec| table_source(spec, binder.source(spec.source), externals)).collect();
+    let given = |column: &ColumnId| name_of(*column, binder);
+    let sources = sources
+        .map(|spec| TableSource {
+            given: spec.given.iter().map(given).collect(),
+            ..table_source(spec, binder.source(spec.source), externals)
+        })
+        .collect();
     let columns = bound.outputs.iter().map(|(id, name)| meta(*id, name, binder)).collect();
     let external_types = binder.external_types.to_vec();
     let counted = bound.select.filter(|select| select.counts_all).map(|select| {
@@ -234,9 +243,24 @@ fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) ->
         program: None,
         lock: (LockMode::Committed, LockWait::Wait),
         touched: spec.touched,
+        constants: externals,
+        given: Vec::new(),
     };
     found.program = found.fixed_program(false);
     found
+}
+
+/// The name of a column with its table's.
+fn name_of(id: ColumnId, binder: &Binder<'_>) -> String {
+    let Some(column) = binder.columns.get(id.0 as usize) else { return "func".to_owned() };
+    match column.origin {
+        Some(origin) => {
+            let source = binder.source(origin.source);
+            let database = &source.table.def.database;
+            format!("{database}.{}.{}", source.alias, source.table.column_name(origin.position))
+        }
+        None => "func".to_owned(),
+    }
 }
 
 /// What the client is told about a column.

@@ -80,9 +80,9 @@ fn plans_are_shown() {
     );
     desk.check(
         "EXPLAIN SELECT p.name, t.name FROM person p JOIN town t ON t.id = p.town WHERE p.id = 1
-         => 1|SIMPLE|p|NULL|const|PRIMARY|PRIMARY|4|NULL|1|100.00|NULL;1|SIMPLE|t|NULL|eq_ref|PRIMARY|PRIMARY|4|NULL|1|100.00|NULL
+         => 1|SIMPLE|p|NULL|const|PRIMARY|PRIMARY|4|const|1|100.00|NULL;1|SIMPLE|t|NULL|eq_ref|PRIMARY|PRIMARY|4|test.p.town|1|100.00|NULL
          EXPLAIN SELECT * FROM person WHERE town = 1 ORDER BY name
-         => 1|SIMPLE|person|NULL|range|town|town|5|NULL|NULL|NULL|Using filesort
+         => 1|SIMPLE|person|NULL|ref|town|town|5|const|2|100.00|Using filesort
          EXPLAIN SELECT 1
          => 1|SIMPLE|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|No tables used
          EXPLAIN FORMAT=nope SELECT 1
