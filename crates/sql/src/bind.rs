@@ -28,11 +28,11 @@ use crate::error;
 use crate::expr::{EXTERNAL_BASE, External};
 use crate::syntax::{Context, name};
 use crate::table::Table;
-use lats_engine::ir::{ColumnId, SourceId};
+use lats_engine::ir::{ApplyKind, ColumnId, Rel, SourceId, walk};
 use lats_engine::rewrite::JoinOrder;
 use lats_mysql_syntax::Tree;
 use lats_mysql_syntax::tree::{self, ExprId, Text};
-use lats_values::{Collation, ColumnType, Expr, SqlError};
+use lats_values::{Collation, ColumnType, Expr, SqlError, YearOperand};
 use scope::{Block, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -352,13 +352,31 @@ impl<'a> Binder<'a> {
         }
         let types = std::mem::take(&mut self.types);
         lats_values::adapt_years(bound, &types, &mut |number| {
-            let at = number.checked_sub(EXTERNAL_BASE)?;
+            let Some(at) = number.checked_sub(EXTERNAL_BASE) else {
+                return match self.is_of_subquery(ColumnId(number)) {
+                    true => YearOperand::Constant,
+                    false => YearOperand::Row,
+                };
+            };
             match self.externals.get(at as usize) {
-                Some(External::Parameter(at)) => Some(self.external(External::YearParameter(*at))),
-                _ => None,
+                Some(External::Parameter(at)) => {
+                    YearOperand::Year(self.external(External::YearParameter(*at)))
+                }
+                _ => YearOperand::Row,
             }
         });
         self.types = types;
+    }
+
+    /// True if a column is the value of a subquery without tables: it is as good as a constant.
+    fn is_of_subquery(&self, column: ColumnId) -> bool {
+        let block = self.block_ref();
+        let mut pending = block.below.iter().chain(&block.above);
+        let own = pending.find(|pending| pending.columns().contains(&column));
+        own.is_some_and(|pending| {
+            let is_value = matches!(pending.kind, ApplyKind::Single { .. });
+            is_value && pending.needs().is_empty() && is_constant(&pending.rel)
+        })
     }
 
     /// Binds an expression.
@@ -499,4 +517,15 @@ pub fn collation_named(name: &str) -> Result<Collation, SqlError> {
         }
         _ => Err(error::make(1273, "HY000", &format!("Unknown collation: '{name}'"))),
     }
+}
+
+/// True if a plan reads no tables, and always gives the same.
+fn is_constant(rel: &Rel) -> bool {
+    let reads = matches!(rel, Rel::Scan(_) | Rel::Working { .. });
+    let scalars = rel.scalars();
+    !reads
+        && !scalars
+            .into_iter()
+            .any(|scalar| walk::is_volatile(scalar) || crate::expr::has_externals(scalar))
+        && rel.inputs().into_iter().all(is_constant)
 }

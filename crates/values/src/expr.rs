@@ -17,8 +17,9 @@ pub use decimals::shown_decimals;
 pub use list::InList;
 pub(crate) use list::sort_lists;
 pub(crate) use numbers::{to_decimal, to_double, to_integer, to_number};
+pub use print::shown_expression;
 pub use result::result_type;
-pub use years::{adapt_years, adapted_year};
+pub use years::{YearOperand, adapt_years, adapted_year};
 
 use crate::{
     Collation, ColumnType, Function, RowLayout, SqlError, Value, convert, error::push_warning,

@@ -194,6 +194,7 @@ impl Resolver<'_> {
             },
             TypeKind::Year => match value {
                 Value::Int(year @ 1_901..=2_155) => Place::At(Value::UInt(year.unsigned_abs())),
+                Value::UInt(1_901..=2_155) => Place::At(value),
                 _ => Place::Elsewhere,
             },
             _ => self.temporal(value),

@@ -7,6 +7,9 @@ use crate::syntax::optional_name;
 use lats_mysql_syntax::tree::{self, ExprId, SelectItem, Text};
 use lats_values::SqlError;
 
+/// Columns of a result, as of MySQL's own tables for results.
+const COLUMNS_MAX: usize = 4_096;
+
 impl Binder<'_> {
     /// Binds the select list.
     pub(super) fn select_list(&mut self, items: &[SelectItem]) -> Result<Vec<Output>, SqlError> {
@@ -47,6 +50,9 @@ impl Binder<'_> {
                     self.note_name(item.value, &name);
                     outputs.push(Output { expr, name, is_named });
                 }
+            }
+            if outputs.len() > COLUMNS_MAX {
+                return Err(error::make(1117, "HY000", "Too many columns"));
             }
         }
         let block = self.block();

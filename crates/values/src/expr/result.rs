@@ -205,21 +205,64 @@ fn unite_others(a: &ColumnType, b: &ColumnType) -> ColumnType {
     if a.kind == b.kind && a.unsigned == b.unsigned {
         return a.clone();
     }
+    if let Some(kind) = unite_floats(a.kind, b.kind) {
+        return ColumnType::new(kind);
+    }
+    if let Some(united) = unite_years(a, b) {
+        return united;
+    }
     let (x, y) = (class(a), class(b));
     match (exact_parts(&x), exact_parts(&y)) {
         (Some((w1, 0)), Some((w2, 0))) if a.kind.is_integer() && b.kind.is_integer() => {
-            if a.unsigned != b.unsigned && w1.max(w2) >= 19 {
+            let mixed = a.unsigned != b.unsigned;
+            let is_widest = |of: &ColumnType| of.unsigned && of.kind == TypeKind::BigInt;
+            if mixed && (is_widest(a) || is_widest(b)) {
                 return ColumnType::new(decimal(20, 0));
             }
             let wider = if w1 >= w2 { a } else { b };
-            let mixed = a.unsigned != b.unsigned;
-            let kind = if mixed { TypeKind::BigInt } else { wider.kind };
+            // With both signs the next larger type has room for all values, if the unsigned one is not the smaller.
+            let kind = match mixed && wider.unsigned {
+                true => next_integer(wider.kind),
+                false => wider.kind,
+            };
             let united = ColumnType::new(kind);
             if mixed || !a.unsigned { united } else { united.unsigned() }
         }
         (Some((w1, s1)), Some((w2, s2))) => ColumnType::new(decimal(w1.max(w2), s1.max(s2))),
         _ => ColumnType::new(TypeKind::Double),
     }
+}
+
+fn next_integer(kind: TypeKind) -> TypeKind {
+    match kind {
+        TypeKind::TinyInt => TypeKind::SmallInt,
+        TypeKind::SmallInt => TypeKind::MediumInt,
+        TypeKind::MediumInt => TypeKind::Int,
+        _ => TypeKind::BigInt,
+    }
+}
+
+/// FLOAT beside small whole numbers stays FLOAT; a BIGINT behind it, too.
+fn unite_floats(a: TypeKind, b: TypeKind) -> Option<TypeKind> {
+    use TypeKind as K;
+    let is_small = |kind| matches!(kind, K::TinyInt | K::SmallInt | K::MediumInt | K::Year);
+    let is_kept = match (a, b) {
+        (K::Float, K::BigInt) => true,
+        (K::Float, other) | (other, K::Float) => is_small(other),
+        _ => false,
+    };
+    is_kept.then_some(K::Float)
+}
+
+/// YEAR beside a whole number is a small one without a sign.
+fn unite_years(a: &ColumnType, b: &ColumnType) -> Option<ColumnType> {
+    let other = match (a.kind, b.kind) {
+        (TypeKind::Year, _) => b,
+        (_, TypeKind::Year) => a,
+        _ => return None,
+    };
+    let kind = if other.kind == TypeKind::TinyInt { TypeKind::SmallInt } else { other.kind };
+    other.kind.is_integer().then(|| ColumnType { kind, ..other.clone() })
 }
 
 fn unite_strings(a: &ColumnType, b: &ColumnType) -> ColumnType {
@@ -236,11 +279,17 @@ fn unite_strings(a: &ColumnType, b: &ColumnType) -> ColumnType {
         (false, true) => b.collation,
         (false, false) => Collation::default(),
     };
-    let long = |t: &ColumnType| t.kind.is_text() && t.kind.max_variable_bytes() > 16_383 * 4;
+    let long = |t: &ColumnType| t.kind.is_text() && is_long(t);
     if long(a) || long(b) {
         return ColumnType::new(TypeKind::LongText).collated(collation);
     }
     text_type(chars_of(a).max(chars_of(b)).into()).collated(collation)
+}
+
+/// True for types of texts and bytes that are longer than a VARCHAR may be.
+fn is_long(of: &ColumnType) -> bool {
+    let is_string = of.kind.is_text() || of.kind.is_bytes();
+    is_string && !is_null_type(of) && of.kind.max_variable_bytes() > 16_383 * 4
 }
 
 /// The most characters that a value of the type is written in.
@@ -271,6 +320,12 @@ fn cast_type(to: &ColumnType, arg: &ColumnType) -> ColumnType {
     let collation =
         if to.kind.is_text() && arg.kind.is_text() { arg.collation } else { to.collation };
     let kind = match to.kind {
+        // Without a length it is as long as the argument may be.
+        TypeKind::LongText if !is_long(arg) => TypeKind::VarChar { chars: chars_of(arg) },
+        TypeKind::LongBlob if !is_long(arg) => {
+            let bytes = if arg.kind.is_text() { 4 } else { 1 };
+            TypeKind::VarBinary { bytes: chars_of(arg).saturating_mul(bytes) }
+        }
         TypeKind::Char { chars } => TypeKind::VarChar { chars },
         TypeKind::Binary { bytes } => TypeKind::VarBinary { bytes },
         kind => kind,

@@ -197,11 +197,30 @@ fn constants_beside_year_columns_become_years() {
         ("c0 IN (99, 5)", 1999, "0"),
         ("c0 + 0 = 99", 1999, "0"),
         ("NOT (c0 <> 99 OR c1 = 99)", 1999, "1"),
+        ("c0 = ABS(99)", 1999, "1"),
+        ("c0 = CONCAT('9', '9')", 1999, "1"),
+        ("c0 > LEAST(69, 100)", 2000, "0"),
+        ("ABS(99) <=> c0", 1999, "1"),
+        ("c0 BETWEEN ABS(99) AND ABS(1)", 2000, "1"),
+        ("c0 BETWEEN c4 AND c4 - 98", 2001, "1"),
+        ("c0 = c4", 1999, "1"),
+        ("c0 = c4 + 1", 2000, "0"),
+        ("c0 = CONCAT(c4, '')", 1999, "1"),
+        ("c0 = ABS(c1 + 1)", 1999, "0"),
+        ("c0 < ABS(3000)", 1999, "1"),
+        ("c0 < c4 + 3000", 1999, "1"),
+        ("c0 IN (ABS(99), c4)", 1999, "0"),
     ] {
         let mut expr = parse(text);
-        let mut outside = |number| (number == 2).then_some(Expr::Column(3));
+        let mut outside = |number| match number {
+            2 => YearOperand::Year(Expr::Column(3)),
+            4 => YearOperand::Constant,
+            _ => YearOperand::Row,
+        };
         adapt_years(&mut expr, &columns, &mut outside);
-        let row = vec![Value::UInt(year), Value::Int(98), Value::Int(99), Value::UInt(1999)];
+        let row =
+            [Value::UInt(year), Value::Int(98), Value::Int(99), Value::UInt(1999), Value::Int(99)]
+                .to_vec();
         let value = eval(&expr, &row, &mut EvalContext::new(false)).unwrap();
         assert_eq!(value.to_display(), expected, "{text} with {year}");
     }

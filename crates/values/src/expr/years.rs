@@ -6,15 +6,26 @@ use crate::{
     ColumnSource, ColumnType, ConvertContext, Expr, SqlError, TypeKind, Value,
     convert::convert_to_column,
 };
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
+
+/// What a column that is none of the YEAR columns' tables stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum YearOperand {
+    /// A value of a row: it is compared as it is.
+    Row,
+    /// A value that is the same for all rows.
+    Constant,
+    /// The same, and this is what it is as a year.
+    Year(Expr),
+}
 
 /// Makes years of the constants that are compared with YEAR columns: `year_column = 99` asks for 1999, and
 /// `'0'` for 2000. As in MySQL, the list of an IN is left as it is, and so are parameters in BETWEEN. To be called where the types
-/// of the columns are known; `outside` gives what stands for a parameter as a year.
+/// of the columns are known; `outside` says what a column stands for.
 pub fn adapt_years(
     expr: &mut Expr,
     columns: &[ColumnType],
-    outside: &mut dyn FnMut(u32) -> Option<Expr>,
+    outside: &mut dyn FnMut(u32) -> YearOperand,
 ) {
     let mut left = Vec::from([expr]);
     while let Some(expr) = left.pop() {
@@ -27,8 +38,15 @@ pub fn adapt_years(
                 }
             }
             Expr::Between { arg, low, high, .. } if is_year(arg, columns) => {
-                adapt(low);
-                adapt(high);
+                for bound in [low, high] {
+                    let is_parameter = match **bound {
+                        Expr::Column(number) => matches!(outside(number), YearOperand::Year(_)),
+                        _ => false,
+                    };
+                    if !is_parameter {
+                        compared(bound, outside);
+                    }
+                }
             }
             _ => {}
         }
@@ -41,15 +59,17 @@ fn is_year(expr: &Expr, columns: &[ColumnType]) -> bool {
     columns.get(*index as usize).is_some_and(|of| of.kind == TypeKind::Year)
 }
 
-fn compared(expr: &mut Expr, outside: &mut dyn FnMut(u32) -> Option<Expr>) {
-    match expr {
-        Expr::Column(number) => {
-            if let Some(year) = outside(*number) {
-                *expr = year;
-            }
+fn compared(expr: &mut Expr, outside: &mut dyn FnMut(u32) -> YearOperand) {
+    if let Expr::Column(number) = expr {
+        match outside(*number) {
+            YearOperand::Row => {}
+            YearOperand::Constant => wrap(expr),
+            YearOperand::Year(year) => *expr = year,
         }
-        // `98 + 1` is a constant, too.
-        Expr::Unary { .. } | Expr::Binary { .. } if is_of_literals(expr) => {
+        return;
+    }
+    match constancy(expr, outside) {
+        Constancy::Literal => {
             let mut ctx = EvalContext::new(true);
             if let Ok(value) = eval(expr, &NoColumns, &mut ctx)
                 && ctx.warnings.is_empty()
@@ -57,21 +77,47 @@ fn compared(expr: &mut Expr, outside: &mut dyn FnMut(u32) -> Option<Expr>) {
                 *expr = Expr::Literal(adapted_year(value));
             }
         }
-        other => adapt(other),
+        Constancy::Outside => wrap(expr),
+        Constancy::Row => {}
     }
 }
 
-fn is_of_literals(expr: &Expr) -> bool {
+/// What a value is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Constancy {
+    Literal,
+    Outside,
+    Row,
+}
+
+fn constancy(expr: &Expr, outside: &mut dyn FnMut(u32) -> YearOperand) -> Constancy {
+    let mut found = Constancy::Literal;
     let mut left = Vec::from([expr]);
     while let Some(expr) = left.pop() {
         match expr {
-            Expr::Literal(_) => {}
-            Expr::Unary { arg, .. } => left.push(arg),
-            Expr::Binary { left: a, right: b, .. } => left.extend([&**a, &**b]),
-            _ => return false,
+            Expr::Column(number) if outside(*number) == YearOperand::Row => return Constancy::Row,
+            Expr::Column(_) => found = Constancy::Outside,
+            Expr::Call { function, .. } if function.is_volatile() => return Constancy::Row,
+            other => left.extend(other.children()),
         }
     }
-    true
+    found
+}
+
+/// The year of a value that is not known yet: of a number below 100, and the value itself of others.
+fn wrap(expr: &mut Expr) {
+    let value = core::mem::replace(expr, Expr::Literal(Value::Null));
+    let boxed = |value| Box::new(Expr::Literal(Value::Int(value)));
+    let when = Expr::Between {
+        arg: Box::new(value.clone()),
+        low: boxed(0),
+        high: boxed(99),
+        negated: false,
+    };
+    let to = ColumnType::new(TypeKind::Year);
+    let year = Expr::Cast { arg: Box::new(value.clone()), to };
+    let (branches, otherwise) = (Vec::from([(when, year)]), Some(Box::new(value)));
+    *expr = Expr::Case { operand: None, branches, otherwise };
 }
 
 struct NoColumns;
@@ -79,12 +125,6 @@ struct NoColumns;
 impl ColumnSource for NoColumns {
     fn column(&self, _: u32) -> Value {
         Value::Null
-    }
-}
-
-fn adapt(expr: &mut Expr) {
-    if let Expr::Literal(value) = expr {
-        *value = adapted_year(core::mem::replace(value, Value::Null));
     }
 }
 
