@@ -52,7 +52,8 @@ class Moments:
 
     def status_of(self, node):
         """What this node knows. One that has just been killed says nothing any more."""
-        done = run(self.cluster.binary, "status", "--json", "--address", node["native_address"])
+        done = run(self.cluster.binary, "status", "--json", "--address", node["native_address"],
+                   "--secret-file", os.path.join(self.cluster.directory, "secret"))
         return json.loads(done.stdout) if done.returncode == 0 else self.cluster.status()
 
     def newest(self):

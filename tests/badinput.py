@@ -19,6 +19,7 @@ import time
 from cluster import (INCONCLUSIVE, PATIENCE_S, Cluster, Running, concluded, connect, is_temporary, port_of, repeated,
                      wait_until)
 from minimysql import Connection, MySQLError
+from native import ADMIN, CLIENT, NODE, greeted, hello, secret_of
 
 PASSED, FAILED = [], []
 # Ports beside those of the running cluster: of a cluster of its own, and of one that is never to start.
@@ -45,21 +46,24 @@ def throw(port, data, wait=0.3):
         pass
 
 
-def garbage(ports, seed):
-    chooser = random.Random(seed)
-    hello = b"LatsDB\r\n" + (1).to_bytes(2, "little")
+def garbage(native, sql, directory, seed):
+    chooser, ports = random.Random(seed), native + sql
+    secret = secret_of(directory)
     for port in ports:
         for _ in range(60):
             throw(port, chooser.randbytes(chooser.choice([1, 4, 47, 48, 300, 5000])), 0.02)
         throw(port, b"GET / HTTP/1.1\r\n\r\n", 0.1)
         throw(port, b"\xff\xff\xff\x00" + b"a" * 1000, 0.1)
         throw(port, b"\x00\x00\x00\x00" * 100, 0.1)
-        # A client's greeting on the native port, and then what no client can send.
-        client = hello + (2).to_bytes(2, "little") + bytes(36)
-        for tail in (chooser.randbytes(64), b"\xff" * 64, bytes(64), (64).to_bytes(4, "little") + bytes(60)):
-            throw(port, client + tail, 0.05)
-        node = hello + (1).to_bytes(2, "little") + (1).to_bytes(2, "little") + bytes(34)
-        throw(port, node, 0.05)
+        throw(port, hello(NODE, node=1), 0.05)
+        throw(port, hello(CLIENT) + chooser.randbytes(300), 0.05)
+    for port in native:
+        # Who has proved to be a client, and then sends what no client can send.
+        for kind in (CLIENT, ADMIN):
+            for tail in (chooser.randbytes(64), b"\xff" * 64, bytes(64), (64).to_bytes(4, "little") + bytes(60)):
+                link = greeted(port, secret, kind)
+                link.send(tail)
+                link.close()
     return [socket.create_connection(("127.0.0.1", p), timeout=PATIENCE_S) for p in ports for _ in range(20)]
 
 
@@ -322,7 +326,7 @@ def all_cases(args, cluster):
     bystanders = [Bystander(port, f"bystander{port}") for port in sql]
     for bystander in bystanders:
         bystander.start()
-    held = garbage(native + sql, args.seed)
+    held = garbage(native, sql, args.data_dir, args.seed)
     case("garbage on every port", True)
     slow_login(args.sql_port)
     logins(args.sql_port)

@@ -10,6 +10,8 @@ port="${1:-26306}"
 native=$((port + 100))
 patience_s=120 attempts=8 wrong=2
 directory="${3:-}" joined=""
+# Commands that name the cluster by an address prove with it that they belong to it.
+export LATSDB_SECRET_FILE="$directory/cluster/secret"
 
 # Ends what a part has started, when it ends.
 stop() {

@@ -222,7 +222,7 @@ def native_load(checker, cluster, directory, seconds):
     out = os.path.join(directory, "native.json")
     addresses = [part for node in cluster.nodes() for part in ("--address", node["native_address"])]
     command = [checker, "native", "--cluster-id", str(cluster_id(cluster)), "--seconds", str(seconds), "--out", out,
-               "--places", str(PLACES), "--per-place", str(PER_PLACE), *addresses]
+               "--secret-file", os.path.join(cluster.directory, "secret"), "--places", str(PLACES), "--per-place", str(PER_PLACE), *addresses]
     return out, subprocess.Popen(command)
 
 

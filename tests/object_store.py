@@ -55,10 +55,13 @@ class Store:
     def has_bucket(self):
         assert self.server.poll() is None, "the store does not start"
         try:
-            self.client.create_bucket(Bucket=BUCKET)
-            return True
+            others = self.client.list_buckets()["Buckets"]
         except Exception:  # It is starting.
             return False
+        # Of a run that was killed: it must not be taken for ours.
+        assert not others, "another store is at the port; end it first"
+        self.client.create_bucket(Bucket=BUCKET)
+        return True
 
     def names(self, below):
         listed = self.client.list_objects_v2(Bucket=BUCKET, Prefix=below + "/")
@@ -112,7 +115,9 @@ def restored_elsewhere(args, run, cluster, archive, place, odd, much):
 
 def epochs(run, cluster):
     """What each node knows of epochs."""
-    return [json.loads(run("status", "--json", "--address", node["native_address"]).stdout)["epoch"] for node in cluster.nodes()]
+    secret = os.path.join(cluster.directory, "secret")
+    asked = [run("status", "--json", "--address", node["native_address"], "--secret-file", secret) for node in cluster.nodes()]
+    return [json.loads(said.stdout)["epoch"] for said in asked]
 
 
 def killed(args, run, store, cluster, chooser):

@@ -147,6 +147,8 @@ class Cluster:
                   "tc_instances": 1, "memory_mib": 512, "nodes": nodes}
         with open(os.path.join(directory, "cluster.json"), "w", encoding="utf8") as file:
             json.dump(record, file)
+        with open(os.open(os.path.join(directory, "secret"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf8") as file:
+            file.write(f"{random.getrandbits(256):064x}\n")
         self.log = open(os.path.join(directory, "log"), "wb")
         self.processes = {n: self.start(n, "--found") for n in net.nodes}
         self.over, self.restarts = threading.Event(), 0
@@ -155,7 +157,7 @@ class Cluster:
 
     def start(self, node, *more):
         line = ["ip", "netns", "exec", self.net.of(node), self.binary, "node", "--data-dir", self.directory,
-                "--node-id", str(node), *more]
+                "--node-id", str(node), "--insecure", *more]
         return subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
     def keep(self):
@@ -173,7 +175,8 @@ class Cluster:
             process.wait()
 
     def status(self, node):
-        line = [self.binary, "status", "--json", "--address", f"{address(node)}:4406"]
+        line = [self.binary, "status", "--json", "--address", f"{address(node)}:4406",
+                "--secret-file", os.path.join(self.directory, "secret")]
         done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip())

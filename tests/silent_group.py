@@ -223,8 +223,9 @@ def check_rows(clients, session, all_of_them):
     check(kept == ROWS if all_of_them else ROWS / 4 < kept < ROWS * 3 / 4, f"{kept} rows are as they were acknowledged")
 
 
-def declare_dead(binary, *more):
-    command = [binary, "declare-dead", str(SILENT[-1]), "--address", f"{address(LEFT[0])}:4406", *more]
+def declare_dead(binary, cluster, *more):
+    command = [binary, "declare-dead", str(SILENT[-1]), "--address", f"{address(LEFT[0])}:4406",
+               "--secret-file", os.path.join(cluster.directory, "secret"), *more]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
@@ -261,7 +262,7 @@ def both_ways(binary, cluster, net, session, clients, before):
     wait_until(cluster, "all clients get on", all_get_on)
     silence(cluster, net, off=False)
     while_silent(cluster, clients, session)
-    asks = declare_dead(binary)
+    asks = declare_dead(binary, cluster)
     check(asks.returncode != 0 and "--give-up-rows" in asks.stderr, f"declare-dead asks: {asks.stderr.strip()}")
     net.heal()
     cluster.wait_whole()
@@ -276,7 +277,7 @@ def both_ways(binary, cluster, net, session, clients, before):
 
     silence(cluster, net, off=True)
     while_silent(cluster, clients, session)
-    done = declare_dead(binary, "--give-up-rows")
+    done = declare_dead(binary, cluster, "--give-up-rows")
     check(done.returncode == 0 and "is removed" in done.stdout, f"declare-dead: {done.stdout.strip()}{done.stderr}")
     check(cluster.status(1)["lost_node_groups"] == [1], "the group is lost")
     since = all_are_told(cluster, clients, lambda error: error.number == LOST)

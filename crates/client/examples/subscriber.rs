@@ -5,8 +5,10 @@ use std::io::Write;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address = std::env::args().nth(1).ok_or("usage: subscriber HOST:PORT")?;
-    let client = Client::connect(vec![address.parse()?]).await?;
+    let mut words = std::env::args().skip(1);
+    let address = words.next().ok_or("usage: subscriber HOST:PORT SECRET-FILE")?;
+    let secret = std::fs::read_to_string(words.next().ok_or("name the cluster's secret file")?)?;
+    let client = Client::connect(vec![address.parse()?], secret.parse()?).await?;
     let catalog = client.catalog();
     let table = catalog.table("test", "subscriber").ok_or("there is no table test.subscriber")?;
     let program = RowProgram::new(table);

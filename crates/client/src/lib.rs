@@ -11,3 +11,5 @@ pub mod net;
 pub mod program;
 mod prune;
 pub mod unique;
+
+pub use lats_signals::proof::Secret;

@@ -15,7 +15,7 @@ use crate::{
 };
 use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, RefCode};
 use lats_catalog::{Builder, Catalog, Change, ChangeError, ClusterMap};
-use lats_signals::buffer::parse;
+use lats_signals::{buffer::parse, proof::Secret};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -60,6 +60,10 @@ pub struct ClientOptions {
     pub addresses: Vec<SocketAddr>,
     /// The cluster it must be, or 0.
     pub cluster_id: u64,
+    /// The cluster's secret: without it no node of another process is talked to.
+    pub secret: Option<Secret>,
+    /// The client also changes definitions, stops nodes, and ends sessions.
+    pub admin: bool,
     /// The node whose process this client lives in; it is preferred for everything.
     pub home: Option<NodeId>,
     /// The location domain that this client is in; empty: its home's, or none.
@@ -74,6 +78,8 @@ struct State {
     wires: BTreeMap<NodeId, Outlet>,
     /// Addresses that are being connected to.
     connecting: BTreeSet<SocketAddr>,
+    /// Why a node has refused this client last.
+    refused: Option<RefCode>,
     /// Somebody looks at the clock from time to time.
     is_timed: bool,
 }
@@ -106,6 +112,7 @@ impl Client {
             waiters: BTreeMap::new(),
             wires: BTreeMap::new(),
             connecting: BTreeSet::new(),
+            refused: None,
             is_timed: false,
         };
         let inner = Inner {
@@ -125,13 +132,15 @@ impl Client {
         client
     }
 
-    /// A client of the cluster to which the nodes at these addresses belong, ready for work. Must be called within a tokio runtime.
+    /// A client of the cluster to which the nodes at these addresses belong, ready for work; `secret` is what the file `secret` in
+    /// the directory of `latsdb start` has. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`RefCode::NotServing`] if none of them answers within ten seconds.
-    pub async fn connect(addresses: Vec<SocketAddr>) -> Result<Self, StoreError> {
-        let client =
-            Self::start(ClientOptions { addresses, ..ClientOptions::default() }, clock::now);
+    /// [`RefCode::NotServing`] if none of them answers within ten seconds, [`RefCode::SecretWrong`] if they have another secret.
+    pub async fn connect(addresses: Vec<SocketAddr>, secret: Secret) -> Result<Self, StoreError> {
+        let secret = Some(secret);
+        let options = ClientOptions { addresses, secret, ..ClientOptions::default() };
+        let client = Self::start(options, clock::now);
         client.ready(CONNECT_PATIENCE).await?;
         Ok(client)
     }
@@ -146,17 +155,30 @@ impl Client {
     /// Waits until the client knows the cluster's map and catalog, or gives up.
     ///
     /// # Errors
-    /// [`RefCode::NotServing`] if that takes longer than `patience`.
+    /// If that takes longer than `patience`: the code with which a node has refused the client, or [`RefCode::NotServing`]. At
+    /// once with [`RefCode::SecretWrong`]: waiting does not help.
     pub async fn ready(&self, patience: Duration) -> Result<(), StoreError> {
         let wait = async {
             loop {
                 if self.state().core.is_ready() && self.catalog().version > 0 {
-                    return;
+                    return Ok(());
+                }
+                if self.refused() == Some(RefCode::SecretWrong) {
+                    return Err(RefCode::SecretWrong.into());
                 }
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(patience, wait).await.map_err(|_| RefCode::NotServing.into())
+        match tokio::time::timeout(patience, wait).await {
+            Ok(done) => done,
+            Err(_) => Err(self.refused().unwrap_or(RefCode::NotServing).into()),
+        }
+    }
+
+    /// Why no node talks to this client.
+    fn refused(&self) -> Option<RefCode> {
+        let state = self.state();
+        state.refused.filter(|_| state.wires.is_empty())
     }
 
     /// The newest catalog that this client knows.

@@ -4,7 +4,7 @@ use lats_base::{Incarnation, Instant, NodeId};
 use lats_kernel::{Executor, Faults, ctx::Identity, executor::Budget};
 use lats_ldm::{Ldm, LdmConfig, RedoConfig, Slices};
 use lats_signals::{
-    BlockKind, BlockRef, SignalBuffer, SignalNumber, admit,
+    BlockKind, BlockRef, Principal, SignalBuffer, SignalNumber, admit,
     buffer::{Route, parse},
     io::{IoConf, IoWriteReq},
 };
@@ -63,7 +63,7 @@ impl Node {
                 Peer::Node(_) => self.entering.push_signal(&signal),
                 Peer::Client => {
                     let client = BlockRef::new(self.node, BlockKind::Client, 1);
-                    admit(&signal, client, 1, &mut self.entering)
+                    admit(&signal, Principal::Client, client, 1, &mut self.entering)
                         .map_err(|m| anyhow::anyhow!("{m}"))?;
                 }
             }

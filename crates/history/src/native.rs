@@ -23,6 +23,9 @@ pub(crate) struct NativeArgs {
     /// The cluster's id.
     #[arg(long)]
     cluster_id: u64,
+    /// The file with the cluster's secret.
+    #[arg(long)]
+    secret_file: PathBuf,
     /// The database with the table.
     #[arg(long, default_value = "test")]
     database: String,
@@ -124,6 +127,7 @@ async fn all_work(args: &NativeArgs) -> anyhow::Result<Vec<Transaction>> {
     let options = ClientOptions {
         addresses: args.addresses.clone(),
         cluster_id: args.cluster_id,
+        secret: Some(std::fs::read_to_string(&args.secret_file)?.parse()?),
         seed: now_ns(),
         ..ClientOptions::default()
     };

@@ -18,8 +18,8 @@ use crate::{
     sender::Sender,
     spin::{self, SpinMethod, Spinner},
     thread::{
-        Homes, News, Place, PortInput, Senders, Shell, TOKEN_BELL, TOKEN_FIRST_CONNECTION,
-        TOKEN_LISTENER, Thread, watch_input,
+        Homes, News, Place, PortInput, Senders, SentAway, Shell, TOKEN_BELL,
+        TOKEN_FIRST_CONNECTION, TOKEN_LISTENER, Thread, watch_input,
     },
 };
 use lats_kernel::Executor;
@@ -213,6 +213,8 @@ impl Assembly {
         watch_input(&first.place.epoll, &config.listener, TOKEN_LISTENER)?;
         first.shell = Some(Box::new(Shell {
             cluster_id: config.cluster_id,
+            secret: config.secret,
+            sent_away: SentAway::default(),
             listener: config.listener,
             links,
             directory,

@@ -5,9 +5,10 @@ use crate::{
     report,
 };
 use lats_signals::{
-    Malformed, Signal,
+    Malformed, Principal, Signal,
     buffer::parse,
-    hello::{HELLO_BYTES, Hello},
+    hello::{HELLO_BYTES, Hello, MAGIC},
+    proof::{OPENING_BYTES, Opening, Openings, PROOF_BYTES},
 };
 use rustix::{fd::OwnedFd, io::Errno};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub(crate) enum Stage {
     Connecting,
     /// The other side has not said yet who it is.
     Greeting,
+    /// The other side has said who it is, and has not proved it yet.
+    Proving,
     /// A node.
     Node,
     /// A client, with this slot.
@@ -36,6 +39,11 @@ pub(crate) struct Connection {
     pub(crate) node: u16,
     pub(crate) life: u32,
     pub(crate) opened_at: lats_base::Instant,
+    /// What the client at the other end may do.
+    pub(crate) principal: Principal,
+    /// What this end has said first, and then what both have, until the greeting is over.
+    pub(crate) own: Option<Box<Opening>>,
+    pub(crate) said: Option<Box<Openings>>,
     input: Vec<u8>,
 }
 
@@ -48,6 +56,14 @@ pub(crate) enum ReadEnd {
     More,
     /// The other side has closed, or the connection broke.
     Closed,
+}
+
+/// What the other side has said first.
+pub(crate) enum Said {
+    /// A greeting without what should follow it: a refusal, or one that is refused.
+    Alone(Hello),
+    /// The whole.
+    Opening(Opening),
 }
 
 /// THREAD-4: output that waits for a client that does not read, and for a node.
@@ -67,6 +83,9 @@ impl Connection {
             node: 0,
             life: 0,
             opened_at: now,
+            principal: Principal::Client,
+            own: None,
+            said: None,
             input: Vec::new(),
         }
     }
@@ -88,6 +107,19 @@ impl Connection {
         }
     }
 
+    /// Says something at once: nobody else knows this connection yet.
+    pub(crate) fn say(&self, bytes: &[u8]) {
+        self.output.queue(bytes);
+        let _ = self.output.flush();
+    }
+
+    /// GREET-5: tells the opener that its connection is in use from now on.
+    pub(crate) fn accept(&self, proof: Option<[u8; PROOF_BYTES]>) {
+        if let Some(proof) = proof {
+            self.say(&proof);
+        }
+    }
+
     /// Reads what is there, up to a limit (a little more, or less, if a signal has begun).
     pub(crate) fn read(&mut self, limit_bytes: usize) -> ReadEnd {
         self.input.reserve(limit_bytes);
@@ -104,14 +136,39 @@ impl Connection {
         }
     }
 
-    /// The greeting, once it is here; `Err` if what came is none.
-    pub(crate) fn take_hello(&mut self) -> Result<Option<Hello>, Malformed> {
-        if self.input.len() < HELLO_BYTES {
-            return Ok(None);
+    /// True until the other side has proved who it is.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.stage, Stage::Connecting | Stage::Greeting | Stage::Proving)
+    }
+
+    /// GREET-1: what the other side says first, once it is here. A greeting that `refused` has a reason against, or that is
+    /// itself a refusal, comes alone: what follows it in another version is not known.
+    pub(crate) fn take_opening(
+        &mut self,
+        refused: impl Fn(&Hello) -> bool,
+    ) -> Result<Option<Said>, Malformed> {
+        if !MAGIC.starts_with(&self.input[..self.input.len().min(MAGIC.len())]) {
+            return Err(Malformed("no greeting"));
         }
-        let hello = Hello::read(&self.input[..HELLO_BYTES]);
-        self.input.drain(..HELLO_BYTES);
-        hello.map(Some).ok_or(Malformed("no greeting"))
+        let Some(bytes) = self.input.get(..HELLO_BYTES) else { return Ok(None) };
+        let hello = Hello::read(bytes).ok_or(Malformed("no greeting"))?;
+        if hello.refusal != 0 || refused(&hello) {
+            return Ok(Some(Said::Alone(hello)));
+        }
+        let Some(bytes) = self.input.get(..OPENING_BYTES) else { return Ok(None) };
+        let opening = Opening::read(bytes).ok_or(Malformed("no greeting"))?;
+        self.input.drain(..OPENING_BYTES);
+        Ok(Some(Said::Opening(opening)))
+    }
+
+    /// The other side's proof, once it is here, or its refusal: a proof begins like a greeting once in 2⁶⁴ times.
+    pub(crate) fn take_proof(&mut self) -> Option<Result<[u8; PROOF_BYTES], Hello>> {
+        if self.input.starts_with(&MAGIC) {
+            return self.input.get(..HELLO_BYTES).and_then(Hello::read).map(Err);
+        }
+        let proof = *self.input.first_chunk()?;
+        self.input.drain(..PROOF_BYTES);
+        Some(Ok(proof))
     }
 
     /// Gives each whole signal to `each`.

@@ -24,6 +24,7 @@ mod output;
 mod pace;
 pub mod plan;
 pub mod port;
+pub mod random;
 mod reads;
 mod report;
 pub mod ring;
@@ -35,7 +36,6 @@ mod thread;
 
 pub use assemble::start;
 pub use figures::{Figures, NodeFigures};
-pub use lats_signals::hello::{Hello, HelloKind};
 pub use plan::ThreadPlan;
 pub use port::Port;
 pub use reads::ReadPlacement;
@@ -43,6 +43,7 @@ pub use spin::SpinMethod;
 
 use lats_catalog::View;
 use lats_node::NodeConfig;
+use lats_signals::proof::Secret;
 use std::{
     net::{SocketAddr, TcpListener},
     sync::mpsc,
@@ -54,6 +55,8 @@ pub struct RuntimeConfig {
     pub node: NodeConfig,
     /// The cluster that it belongs to.
     pub cluster_id: u64,
+    /// What nodes and native clients prove to know before they may talk to this node.
+    pub secret: Secret,
     /// Where it listens for nodes and clients.
     pub listener: TcpListener,
     /// Addresses of nodes to join through, or of the other founders: node and address.

@@ -4,10 +4,11 @@ mod greet;
 mod receive;
 mod route;
 mod shell;
+mod welcome;
 
 pub(crate) use receive::{TOKEN_BELL, TOKEN_FIRST_CONNECTION, TOKEN_LISTENER};
 pub(crate) use route::Homes;
-pub(crate) use shell::{News, Shell, watch_input};
+pub(crate) use shell::{News, SentAway, Shell, watch_input};
 
 use crate::{
     clock,

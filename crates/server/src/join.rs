@@ -4,7 +4,7 @@ use crate::{
     archive,
     cluster_file::{ClusterFile, NodeEntry},
     node::NodeArgs,
-    options, status,
+    options, secret, status,
 };
 use anyhow::{Context, bail, ensure};
 use lats_catalog::Member;
@@ -28,7 +28,8 @@ pub(crate) enum NodeRoles {
 pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFile, NodeEntry)> {
     let seed = resolve(seed)?;
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let status = match tokio.block_on(status::ask(seed)) {
+    let secret = args.secret()?;
+    let status = match tokio.block_on(status::ask(seed, secret.clone())) {
         Ok(status) => status,
         // The whole cluster may be down: it comes up again from its disks.
         Err(error) => {
@@ -57,6 +58,7 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
     std::fs::create_dir_all(&args.data_dir)
         .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
     cluster.write(&args.data_dir)?;
+    secret::write(&secret, &args.data_dir)?;
     Ok((cluster, entry))
 }
 
@@ -138,11 +140,19 @@ pub(crate) fn listen_where_told(entry: &mut NodeEntry, args: &NodeArgs) -> anyho
             "{address} cannot be told to others: name an address of this machine that they reach"
         );
     }
-    if let Some(address) = entry.sql_address
-        && !address.ip().is_loopback()
-    {
-        tracing::warn!(%address, "SQL has no accounts yet: whoever reaches this port is root");
-    }
+    Ok(())
+}
+
+/// Until there are accounts and TLS, a node that others can reach says that it wants that.
+pub(crate) fn stay_on_the_loopback(entry: &NodeEntry, insecure: bool) -> anyhow::Result<()> {
+    let mut addresses = [Some(entry.native_address), entry.sql_address].into_iter().flatten();
+    let Some(open) = addresses.find(|address| !address.ip().is_loopback()) else { return Ok(()) };
+    ensure!(
+        insecure,
+        "{open} can be reached from other machines, and there are no accounts and no TLS yet: use addresses of the loopback \
+         (127.0.0.0/8), or say --insecure if the network is yours alone"
+    );
+    tracing::warn!(%open, "--insecure: whoever reaches the SQL port is root, and nothing is encrypted");
     Ok(())
 }
 

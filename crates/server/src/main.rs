@@ -14,6 +14,7 @@ mod options;
 mod ports;
 mod random;
 mod say;
+mod secret;
 mod shell;
 mod sql_threads;
 mod start;
@@ -68,6 +69,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // What this process writes is its user's alone: rows, logs, the secret.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_default_env()

@@ -4,7 +4,7 @@ use crate::{
     archive,
     cluster_file::{ClusterFile, NodeEntry},
     join::{self, NodeRoles},
-    ports, random,
+    ports, random, secret,
     sql_threads::SqlThreads,
     supervisor,
 };
@@ -32,6 +32,13 @@ pub(crate) struct NodeArgs {
     /// Take the place of a node that is down, in the cluster that has a node here (HOST:PORT, native).
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["found", "cluster_id"])]
     join: Option<String>,
+    /// The cluster's secret [default: the file `secret` in the data directory]; with --join it is copied there.
+    #[arg(long, value_name = "FILE", env = crate::status::SECRET_VARIABLE)]
+    pub(crate) secret_file: Option<PathBuf>,
+    /// Listen off the loopback, though there are no accounts and no TLS yet: whoever reaches the SQL port is root, and whoever can
+    /// listen on the network reads all.
+    #[arg(long)]
+    pub(crate) insecure: bool,
     /// Where nodes and native clients connect (default: where the node was before).
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
@@ -70,6 +77,16 @@ pub(crate) struct NodeArgs {
     nodes_here: usize,
 }
 
+impl NodeArgs {
+    /// The secret of the cluster that this node belongs to.
+    pub(crate) fn secret(&self) -> anyhow::Result<lats_client::Secret> {
+        match &self.secret_file {
+            Some(file) => secret::read(file),
+            None => secret::read(&secret::path(&self.data_dir)),
+        }
+    }
+}
+
 /// How a node's threads work.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct Scheduling {
@@ -102,6 +119,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     if entry.data {
         crate::memory::keep_ahead().context("cannot start the thread that keeps memory ready")?;
     }
+    join::stay_on_the_loopback(&entry, args.insecure)?;
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
     let sql = entry.sql_address.map(|a| ports::bind(a, "MySQL clients")).transpose()?;
     let mut runtime = runtime_config(args, &cluster, &entry, native)?;
@@ -186,8 +204,7 @@ fn runtime_config(
         lock(&files)?;
         archive::begin(&files, cluster, entry.node_id)?;
     }
-    let names: Vec<_> = threads.iter().map(ThreadPlan::name).collect();
-    tracing::info!(node = entry.node_id, "threads: {}", names.join(", "));
+    note_threads(entry.node_id, &threads);
     Ok(RuntimeConfig {
         threads,
         responsiveness: args.scheduling.scheduler_responsiveness,
@@ -209,6 +226,7 @@ fn runtime_config(
             faults: Default::default(),
         },
         cluster_id: cluster.cluster_id,
+        secret: args.secret()?,
         listener,
         peers,
         ports: Vec::new(),
@@ -219,6 +237,11 @@ fn runtime_config(
             node,
         )),
     })
+}
+
+fn note_threads(node_id: u16, threads: &[ThreadPlan]) {
+    let names: Vec<_> = threads.iter().map(ThreadPlan::name).collect();
+    tracing::info!(node = node_id, "threads: {}", names.join(", "));
 }
 
 /// Where a node's files are.

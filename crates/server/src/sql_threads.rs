@@ -4,6 +4,7 @@
 use crate::{random, store::ClusterStore};
 use anyhow::Context;
 use lats_base::NodeId;
+use lats_client::Secret;
 use lats_client::api::SessionCall;
 use lats_client::net::{Client, ClientOptions, Wire};
 use lats_runtime::{Port, RuntimeConfig, clock, port::port};
@@ -34,6 +35,8 @@ pub(crate) struct SqlThreads {
     ports: Vec<(Port, Arc<Notify>)>,
     stopping: watch::Receiver<bool>,
     sessions: Arc<Sessions>,
+    /// For the links to the other nodes.
+    secret: Secret,
     /// What statements of this node may hold together.
     statement_bytes: usize,
 }
@@ -81,7 +84,8 @@ impl SqlThreads {
             });
         });
         let statement_bytes = (runtime.node.memory_bytes / 2).max(STATEMENT_BYTES_MIN);
-        Ok(Self { node, listener, ports, stopping, sessions, statement_bytes })
+        let secret = runtime.secret.clone();
+        Ok(Self { node, listener, ports, stopping, sessions, secret, statement_bytes })
     }
 
     /// Starts the threads; the first of them also listens.
@@ -90,7 +94,7 @@ impl SqlThreads {
         for end in self.ports {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.context("cannot start the threads for SQL")?;
-            let client = client_at(&runtime, self.node, end);
+            let client = client_at(&runtime, (self.node, self.secret.clone()), end);
             threads.push((runtime, client));
         }
         let clients: Arc<[Client]> = threads.iter().map(|(_, client)| client.clone()).collect();
@@ -126,10 +130,19 @@ impl SqlThreads {
 }
 
 /// A client in a runtime that does not run yet, linked with the own node.
-fn client_at(runtime: &Runtime, node: NodeId, (own, arrived): (Port, Arc<Notify>)) -> Client {
+fn client_at(
+    runtime: &Runtime,
+    (node, secret): (NodeId, Secret),
+    (own, arrived): (Port, Arc<Notify>),
+) -> Client {
     let _within = runtime.enter();
-    let options =
-        ClientOptions { home: Some(node), seed: random::number(), ..ClientOptions::default() };
+    let options = ClientOptions {
+        home: Some(node),
+        secret: Some(secret),
+        admin: true,
+        seed: random::number(),
+        ..ClientOptions::default()
+    };
     let client = Client::start(options, clock::now);
     let wire = Arc::new(PortWire(own));
     // The only link to this node: there is none yet.

@@ -5,7 +5,7 @@ use crate::{
     archive,
     cluster_file::{ClusterFile, NodeEntry},
     options::{Durability, Options, StartArgs},
-    ports, random,
+    ports, random, secret,
     supervisor::{self, Supervisor},
 };
 use anyhow::{Context, bail};
@@ -123,6 +123,7 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
         former.to_disk = args.durability.map_or(former.to_disk, |d| d == Durability::Disk);
         archive::set(&mut former, args.archive.as_deref())?;
         former.write(&args.data_dir)?;
+        secret::make(&args.data_dir)?;
         return Ok(former);
     }
     let mut cluster = ClusterFile::new(random::number() | 1, args.replicas, nodes);
@@ -132,6 +133,7 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
     (cluster.ldm_instances, cluster.tc_instances) = instances(args)?;
     archive::set(&mut cluster, args.archive.as_deref())?;
     cluster.write(&args.data_dir)?;
+    secret::make(&args.data_dir)?;
     Ok(cluster)
 }
 

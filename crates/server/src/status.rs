@@ -1,10 +1,13 @@
 //! `latsdb status`.
 
 use crate::say::say;
-use crate::{cluster_file::ClusterFile, random, supervisor};
+use crate::{cluster_file::ClusterFile, random, secret, supervisor};
 use anyhow::Context;
 use lats_catalog::Member;
-use lats_client::net::{Client, ClientOptions};
+use lats_client::{
+    Secret,
+    net::{Client, ClientOptions},
+};
 use lats_node::control::Status;
 use lats_runtime::clock;
 use serde_json::{Value, json};
@@ -29,14 +32,19 @@ pub(crate) struct Target {
     /// The native address of one of its nodes, instead of a directory.
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<String>,
+    /// The cluster's secret [default: the file `secret` in the cluster's directory].
+    #[arg(long, value_name = "FILE", env = SECRET_VARIABLE)]
+    secret_file: Option<PathBuf>,
 }
 
+/// Names the secret for commands that get it in no other way.
+pub(crate) const SECRET_VARIABLE: &str = "LATSDB_SECRET_FILE";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Target {
     /// The cluster in a directory.
     pub(crate) fn of_directory(data_dir: PathBuf) -> Self {
-        Self { data_dir, address: None }
+        Self { data_dir, address: None, secret_file: None }
     }
 
     /// The directory of the cluster: of one that is named by an address, where its nodes on this
@@ -77,25 +85,33 @@ impl Target {
                 (cluster.addresses(), cluster.cluster_id)
             }
         };
+        let file = self.secret_file.clone().unwrap_or_else(|| secret::path(&self.data_dir));
+        let secret = Some(secret::read(&file)?);
         let seed = random::number();
-        Ok(ClientOptions { addresses, cluster_id, seed, ..ClientOptions::default() })
+        let admin = true;
+        Ok(ClientOptions { addresses, cluster_id, secret, admin, seed, ..ClientOptions::default() })
     }
 
     /// A client of the cluster. Call it within a tokio runtime.
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
-        let options = self.client_options()?;
-        let shown = format!("{:?}", options.addresses);
-        let client = Client::start(options, clock::now);
-        client.ready(PATIENCE).await.with_context(|| {
-            format!("no node of the cluster answers at {shown}; {}", self.why())
-        })?;
-        Ok(client)
+        connected(self.client_options()?, || self.why()).await
     }
 }
 
+async fn connected(options: ClientOptions, why: impl FnOnce() -> String) -> anyhow::Result<Client> {
+    let shown = format!("{:?}", options.addresses);
+    let client = Client::start(options, clock::now);
+    let ready = client.ready(PATIENCE).await;
+    ready.with_context(|| format!("no node of the cluster answers at {shown}; {}", why()))?;
+    Ok(client)
+}
+
 /// The state of the cluster that has a node at this address.
-pub(crate) async fn ask(address: SocketAddr) -> anyhow::Result<Status> {
-    state(&Target { data_dir: PathBuf::new(), address: Some(address.to_string()) }).await
+pub(crate) async fn ask(address: SocketAddr, secret: Secret) -> anyhow::Result<Status> {
+    let (secret, seed) = (Some(secret), random::number());
+    let options =
+        ClientOptions { addresses: vec![address], secret, seed, ..ClientOptions::default() };
+    state_from(&connected(options, || "does it run?".to_string()).await?).await
 }
 
 async fn state(target: &Target) -> anyhow::Result<Status> {
@@ -131,9 +147,19 @@ fn as_json(status: &Status) -> Value {
         },
         "leader": status.leader.map(|n| n.get()),
         "catalog_version": status.catalog_version,
+        "insecure": insecure(status),
         "lost_node_groups": status.view.lost_groups().map(|(id, _)| id.get()).collect::<Vec<_>>(),
         "nodes": nodes,
     })
+}
+
+/// The nodes that others than this machine's processes can reach, without accounts and TLS.
+fn insecure(status: &Status) -> Vec<u16> {
+    let is_open = |address: &String| {
+        address.parse::<SocketAddr>().is_ok_and(|address| !address.ip().is_loopback())
+    };
+    let open = |m: &&Member| is_open(&m.native_address) || is_open(&m.sql_address);
+    status.view.members.iter().filter(open).map(|m| m.node.get()).collect()
 }
 
 fn node_json(status: &Status, member: &Member) -> Value {
@@ -208,6 +234,12 @@ fn print_table(status: &Status, record: &Value) {
         status.leader.map_or("none".to_string(), |n| n.to_string()),
         status.catalog_version
     );
+    let open = insecure(status);
+    if !open.is_empty() {
+        say!(
+            "INSECURE: nodes {open:?} listen off the loopback; there are no accounts and no TLS, so whoever reaches them is root"
+        );
+    }
     for (id, group) in status.view.lost_groups() {
         let nodes: Vec<String> = group.nodes.iter().map(ToString::to_string).collect();
         say!(

@@ -1,7 +1,7 @@
 //! Keeps the processes of a cluster on this machine running.
 
 use crate::say::say;
-use crate::{cluster_file::ClusterFile, options::ThreadOptions};
+use crate::{cluster_file::ClusterFile, options::ThreadOptions, secret};
 use anyhow::{Context, bail};
 use lats_base::{Instant as Time, NodeId};
 use lats_catalog::Change;
@@ -162,6 +162,8 @@ impl Supervisor {
             .args(["--read-placement", &self.threads.read_placement])
             .args(["--nodes-here", &self.data_nodes().to_string()])
             .envs([crate::memory::PURGE_DELAY])
+            // Whatever cluster the commands of this shell talk to, this is another one.
+            .env_remove(crate::status::SECRET_VARIABLE)
             .stdin(Stdio::null());
         if self.threads.no_helping {
             command.arg("--no-helping");
@@ -187,6 +189,18 @@ impl Supervisor {
         self.cluster.nodes.iter().filter(|n| n.data).count()
     }
 
+    fn client_options(&self) -> ClientOptions {
+        ClientOptions {
+            addresses: self.cluster.addresses(),
+            cluster_id: self.cluster.cluster_id,
+            // A node that could not read it has not started either.
+            secret: secret::read(&secret::path(&self.data_dir)).ok(),
+            admin: true,
+            seed: crate::random::number(),
+            ..ClientOptions::default()
+        }
+    }
+
     /// Waits until every SQL port answers, and says so in a file.
     /// Nodes that die meanwhile are started again, unless `restart` is none.
     pub(crate) fn wait_until_serving(
@@ -195,12 +209,7 @@ impl Supervisor {
         restart: Option<Duration>,
         signals: &mut Signals,
     ) -> anyhow::Result<()> {
-        let options = ClientOptions {
-            addresses: self.cluster.addresses(),
-            cluster_id: self.cluster.cluster_id,
-            seed: crate::random::number(),
-            ..ClientOptions::default()
-        };
+        let options = self.client_options();
         let client = self.tokio.block_on(async { Client::start(options, clock::now) });
         let end = clock::now().plus(span(patience));
         // Nodes may die while the cluster comes up.
@@ -301,12 +310,7 @@ impl Supervisor {
         if !self.cluster.keeps {
             return;
         }
-        let options = ClientOptions {
-            addresses: self.cluster.addresses(),
-            cluster_id: self.cluster.cluster_id,
-            seed: crate::random::number(),
-            ..ClientOptions::default()
-        };
+        let options = self.client_options();
         let durable = async {
             let client = Client::start(options, clock::now);
             client.ready(STOP_PATIENCE).await?;

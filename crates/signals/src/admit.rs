@@ -8,19 +8,35 @@ use crate::{
     query::{ScanCloseOrd, ScanNextReq, ScanReq},
 };
 
+/// Who a client is, as its greeting has proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Principal {
+    /// It reads and writes rows.
+    Client,
+    /// It administers the cluster; the node's own SQL sessions may do that, too.
+    Admin,
+}
+
 /// Puts a client's signal, which was checked already, into `out` for the blocks of `node`.
 ///
 /// # Errors
-/// [`Malformed`] if clients may not send this signal: close the connection.
+/// [`Malformed`] if such clients may not send this signal: close the connection.
 pub fn admit(
     signal: &Signal<'_>,
+    principal: Principal,
     client: BlockRef,
     incarnation: u32,
     out: &mut SignalBuffer,
 ) -> Result<(), Malformed> {
     let number = signal.number().ok_or(Malformed("unknown number"))?;
-    if number.scope() != Scope::Client {
-        return Err(Malformed("clients may not send this signal"));
+    match (number.scope(), principal) {
+        (Scope::Client, _) | (Scope::Admin, Principal::Admin) => {}
+        (Scope::Admin, Principal::Client) => {
+            return Err(Malformed("only clients that administer the cluster may send this signal"));
+        }
+        (Scope::Local | Scope::Node, _) => {
+            return Err(Malformed("clients may not send this signal"));
+        }
     }
     let mut receiver = signal.header.receiver;
     receiver.node = client.node;

@@ -1,10 +1,11 @@
 //! The greeting on a new connection: who is there, and do we fit together?
 
 use crate::PROTOCOL_VERSION;
-use lats_base::RefCode;
+use lats_base::{RefCode, limits};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The first bytes of every connection, in both directions: 48 bytes.
+/// The first bytes of every connection, in both directions: 48 bytes. A challenge follows ([`crate::proof`]), unless it is a
+/// refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Hello {
@@ -28,18 +29,23 @@ pub struct Hello {
     pub spare: u64,
 }
 
-/// Who opens a connection.
+/// Who opens a connection, and so which signals may come over it (GREET-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelloKind {
     /// A node.
     Node,
-    /// A client.
+    /// A client that reads and writes rows.
     Client,
+    /// A client that also changes definitions, stops nodes, and ends sessions.
+    Admin,
 }
 
 /// Bytes of a greeting.
 pub const HELLO_BYTES: usize = core::mem::size_of::<Hello>();
-const MAGIC: [u8; 8] = *b"LatsDB\r\n";
+/// From this version on each end proves that it knows the cluster's secret.
+const PROVING_VERSION: u16 = 2;
+/// What every greeting begins with.
+pub const MAGIC: [u8; 8] = *b"LatsDB\r\n";
 
 impl Hello {
     /// A node's greeting.
@@ -52,10 +58,16 @@ impl Hello {
         Self::new(HelloKind::Client, 0, 0, cluster_id, client_id)
     }
 
+    /// The greeting of a client that administers the cluster.
+    pub fn admin(client_id: u64, cluster_id: u64) -> Self {
+        Self::new(HelloKind::Admin, 0, 0, cluster_id, client_id)
+    }
+
     fn new(kind: HelloKind, node: u16, incarnation: u32, cluster_id: u64, client_id: u64) -> Self {
         let kind = match kind {
             HelloKind::Node => 1,
             HelloKind::Client => 2,
+            HelloKind::Admin => 3,
         };
         Self {
             magic: MAGIC,
@@ -83,6 +95,7 @@ impl Hello {
         match self.kind {
             1 => Some(HelloKind::Node),
             2 => Some(HelloKind::Client),
+            3 => Some(HelloKind::Admin),
             _ => None,
         }
     }
@@ -98,12 +111,54 @@ impl Hello {
         (hello.magic == MAGIC && hello.kind().is_some()).then_some(hello)
     }
 
-    /// Why a side with `cluster_id` cannot talk to the one that sent this.
+    /// Why a side with `cluster_id` cannot talk to the one that sent this. Only clients may leave open which cluster they want
+    /// (GREET-4).
     pub fn misfit(&self, cluster_id: u64) -> Option<RefCode> {
-        if self.version.abs_diff(PROTOCOL_VERSION) > 1 {
+        if self.version.abs_diff(PROTOCOL_VERSION) > 1 || self.version < PROVING_VERSION {
             return Some(RefCode::VersionUnsupported);
         }
-        let strange = self.cluster_id != 0 && self.cluster_id != cluster_id;
+        let is_open = self.cluster_id == 0 && self.kind() != Some(HelloKind::Node);
+        let strange = !is_open && self.cluster_id != cluster_id;
         strange.then_some(RefCode::WrongCluster)
+    }
+
+    /// True if a node can have sent this: its number is one, and its life is neither "none" nor the last of all numbers, after
+    /// which no life could follow (GREET-4).
+    pub fn is_possible_node(&self) -> bool {
+        let node = usize::from(self.node);
+        (1..=limits::NODES_MAX).contains(&node) && !matches!(self.incarnation, 0 | u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_clients_leave_the_cluster_open() {
+        assert_eq!(Hello::client(1, 0).misfit(7), None);
+        assert_eq!(Hello::admin(1, 0).misfit(7), None);
+        assert_eq!(Hello::node(1, 1, 0).misfit(7), Some(RefCode::WrongCluster));
+        assert_eq!(Hello::node(1, 1, 7).misfit(7), None);
+        assert_eq!(Hello::client(1, 8).misfit(7), Some(RefCode::WrongCluster));
+    }
+
+    #[test]
+    fn a_version_without_proofs_is_refused() {
+        let mut hello = Hello::node(1, 1, 7);
+        for version in [0, 1, PROVING_VERSION - 1, PROTOCOL_VERSION + 2, u16::MAX] {
+            hello.version = version;
+            assert_eq!(hello.misfit(7), Some(RefCode::VersionUnsupported), "{version}");
+        }
+        hello.version = PROTOCOL_VERSION + 1;
+        assert_eq!(hello.misfit(7), None);
+    }
+
+    #[test]
+    fn lives_and_nodes_that_cannot_be() {
+        assert!(Hello::node(1, 1, 7).is_possible_node());
+        for (node, life) in [(0, 1), (1, 0), (1, u32::MAX), (u16::MAX, 1)] {
+            assert!(!Hello::node(node, life, 7).is_possible_node(), "{node} {life}");
+        }
     }
 }

@@ -25,11 +25,12 @@ pub mod deadlock;
 pub mod hello;
 pub mod io;
 pub mod list;
+pub mod proof;
 pub mod query;
 pub mod restart;
 pub mod table;
 
-pub use admit::admit;
+pub use admit::{Principal, admit};
 pub use block_ref::{BlockKind, BlockRef};
 pub use buffer::{Signal, SignalBuffer};
 pub use lats_base::NodeSet;
@@ -39,7 +40,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The protocol version this release speaks. A link is refused when the versions differ by more
 /// than one.
-pub const PROTOCOL_VERSION: u16 = 1;
+pub const PROTOCOL_VERSION: u16 = 2;
 
 /// What every signal starts with: 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

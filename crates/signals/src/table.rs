@@ -15,6 +15,8 @@ pub enum Scope {
     Node,
     /// Clients, and SQL sessions, as well.
     Client,
+    /// Clients that administer the cluster, and SQL sessions; other clients may not.
+    Admin,
 }
 
 /// Bytes that no correct sender can have sent. The connection they came from is closed.
@@ -134,7 +136,7 @@ signals! {
     91 MapConf, control, Node;
     92 CatalogReq, control, Client;
     93 CatalogConf, control, Node;
-    94 ChangeReq, control, Client;
+    94 ChangeReq, control, Admin;
     95 ChangeConf, control, Node;
     96 ChangeRef, control, Node;
     97 StatusReq, control, Client;
@@ -154,13 +156,13 @@ signals! {
     112 CatalogResumeOrd, control, Local;
     113 LeaderLeftOrd, control, Node;
     // Stopping a node: docs/protocols/hand-over.md.
-    114 StopNodeReq, control, Client;
-    115 LeaveOrd, control, Client;
+    114 StopNodeReq, control, Admin;
+    115 LeaveOrd, control, Admin;
     116 QuietRep, control, Local;
     117 LeaveRep, control, Node;
     119 NoteOrd, control, Local;
     // Data nodes that are silent and cannot be replaced: docs/protocols/membership.md.
-    118 DeclareDeadReq, control, Client;
+    118 DeclareDeadReq, control, Admin;
     // Epochs: docs/protocols/epoch.md.
     120 EpochOrd, control, Node;
     121 EpochBarrierReq, control, Local;
@@ -173,7 +175,7 @@ signals! {
     127 FiguresConf, control, Node;
     128 EpochUsedRep, control, Node;
     // Sessions of MySQL clients: docs/protocols/sessions.md.
-    150 SessionsReq, control, Client;
+    150 SessionsReq, control, Admin;
     151 SessionsConf, control, Node;
     // Files: docs/protocols/durability.md.
     129 IoWriteReq, io, Local;

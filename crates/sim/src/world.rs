@@ -17,7 +17,7 @@ use lats_node::{
     ldm::Slices,
 };
 use lats_signals::{
-    BlockKind, BlockRef, Signal, SignalBuffer, SignalNumber,
+    BlockKind, BlockRef, Principal, Signal, SignalBuffer, SignalNumber,
     buffer::{Route, parse},
     control::{
         ClientGoneRep, CloseLinkOrd, LeaveOrd, LinkDownRep, LinkUpRep, RESTART, StopNodeReq,
@@ -572,7 +572,7 @@ impl World {
         let Ok(Some(signal)) = parse(packet) else { return };
         let sender = BlockRef::new(node, BlockKind::Client, client);
         let mut out = SignalBuffer::new();
-        if lats_signals::admit(&signal, sender, life.get(), &mut out).is_ok() {
+        if lats_signals::admit(&signal, Principal::Admin, sender, life.get(), &mut out).is_ok() {
             while let Some(signal) = out.pop() {
                 self.deliver(node, &signal);
             }

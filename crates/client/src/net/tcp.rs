@@ -1,8 +1,11 @@
 //! Links over TCP: to the addresses given, and to every data node of the map.
 
 use super::{Client, LOOK_AGAIN, Wire};
-use lats_base::NodeId;
-use lats_signals::hello::{HELLO_BYTES, Hello};
+use lats_base::{NodeId, RefCode};
+use lats_signals::{
+    hello::{HELLO_BYTES, Hello, MAGIC},
+    proof::{End, OPENING_BYTES, Opening, Openings, PROOF_BYTES},
+};
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
@@ -81,14 +84,12 @@ impl Client {
     async fn link_to(self, address: SocketAddr) -> std::io::Result<()> {
         let mut stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let own = Hello::client(self.random(), self.inner.options.cluster_id);
-        stream.write_all(own.to_bytes()).await?;
-        let mut bytes = [0; HELLO_BYTES];
-        stream.read_exact(&mut bytes).await?;
-        let hello = Hello::read(&bytes).filter(|h| h.refusal == 0);
-        let Some(hello) = hello else {
-            return Err(std::io::Error::other("the node refuses this client"));
-        };
+        let hello = self.greet(&mut stream).await.inspect_err(|error| {
+            let why = error.get_ref().and_then(|source| source.downcast_ref::<RefCode>());
+            if let Some(code) = why {
+                self.state().refused = Some(*code);
+            }
+        })?;
         let node = NodeId::new(hello.node);
         let wire = Arc::new(TcpWire {
             buffer: Mutex::new(Vec::new()),
@@ -115,6 +116,37 @@ impl Client {
         Ok(())
     }
 
+    /// Both sides prove that they know the cluster's secret (GREET-1, GREET-2).
+    async fn greet(&self, stream: &mut TcpStream) -> std::io::Result<Hello> {
+        let options = &self.inner.options;
+        let secret = options.secret.clone().ok_or_else(|| refusal(RefCode::SecretWrong))?;
+        let (id, cluster_id) = (self.random(), options.cluster_id);
+        let hello = match options.admin {
+            true => Hello::admin(id, cluster_id),
+            false => Hello::client(id, cluster_id),
+        };
+        let opener = Opening { hello, challenge: challenge() };
+        stream.write_all(&opener.to_bytes()).await?;
+        let mut bytes = [0; OPENING_BYTES];
+        let (hello, rest) = bytes.split_at_mut(HELLO_BYTES);
+        stream.read_exact(hello).await?;
+        refused(hello)?;
+        stream.read_exact(rest).await?;
+        let acceptor = Opening::read(&bytes).ok_or_else(|| refusal(RefCode::VersionUnsupported))?;
+        let both = Openings { opener, acceptor };
+        stream.write_all(&both.proof(&secret, End::Opener)).await?;
+        let mut proof = [0; HELLO_BYTES];
+        stream.read_exact(&mut proof[..PROOF_BYTES]).await?;
+        if proof.starts_with(&MAGIC) {
+            stream.read_exact(&mut proof[PROOF_BYTES..]).await?;
+            refused(&proof)?;
+        }
+        match both.proves(&secret, End::Acceptor, &proof[..PROOF_BYTES]) {
+            true => Ok(acceptor.hello),
+            false => Err(refusal(RefCode::SecretWrong)),
+        }
+    }
+
     async fn read_from(&self, mut reader: OwnedReadHalf) -> std::io::Result<()> {
         let mut bytes = Vec::with_capacity(READ_BYTES);
         while reader.read_buf(&mut bytes).await? > 0 {
@@ -136,6 +168,33 @@ impl Client {
         }
         Ok(())
     }
+}
+
+fn refusal(code: RefCode) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::PermissionDenied, code)
+}
+
+/// An error if this greeting is a refusal, or none.
+fn refused(bytes: &[u8]) -> std::io::Result<()> {
+    match Hello::read(bytes) {
+        Some(hello) if hello.refusal == 0 => Ok(()),
+        Some(hello) => Err(refusal(RefCode::from_number(hello.refusal))),
+        None => Err(refusal(RefCode::VersionUnsupported)),
+    }
+}
+
+/// Random bytes that were never used before.
+fn challenge() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let rest = &mut bytes[filled..];
+        // Only a signal can interrupt it; then it is asked again.
+        if let Ok(count) = rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty()) {
+            filled += count;
+        }
+    }
+    bytes
 }
 
 async fn write_to(mut writer: OwnedWriteHalf, wire: &TcpWire) -> std::io::Result<()> {

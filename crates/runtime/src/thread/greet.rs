@@ -1,38 +1,51 @@
-//! Opening connections: who is at the other end, and what control must know of it.
+//! Opening connections, and finding out who is at the other end: `docs/protocols/greeting.md`.
 
-use super::{Thread, shell::Greeted};
+use super::Thread;
 use crate::{
     clock,
-    connection::{Connection, Stage},
-    output::Output,
+    connection::{Connection, Said, Stage},
+    random,
 };
 use lats_base::{Duration, Instant, RefCode, limits};
 use lats_signals::{
     BlockRef, Malformed,
-    control::{LinkDownRep, LinkUpRep},
+    control::LinkDownRep,
     hello::{Hello, HelloKind},
+    proof::{End, Opening, Openings},
 };
 use rustix::fd::OwnedFd;
 use socket2::{Domain, Socket, Type};
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
-/// Who has not said its name after this has no business here.
+/// Who has not proved its name after this has no business here.
 pub(super) const GREETING_PATIENCE: Duration = Duration::from_millis(3_000);
+/// GREET-6: connections that have not proved anything yet. The oldest makes room for one more.
+const NEW_MAX: usize = 256;
 
 impl Thread {
     pub(super) fn accept(&mut self) {
         loop {
             let Some(shell) = &self.shell else { return };
             let Ok((stream, _)) = shell.listener.accept() else { return };
-            let is_new = |c: &&Connection| matches!(c.stage, Stage::Greeting | Stage::Connecting);
-            let all = shell.greeted.len() + self.connections.values().filter(is_new).count();
-            if all >= limits::CLIENTS_PER_NODE_MAX + limits::NODES_MAX {
+            if shell.greeted.len() >= limits::CLIENTS_PER_NODE_MAX + limits::NODES_MAX {
                 // Closing it is all that can be said to somebody whose protocol is unknown.
                 continue;
             }
+            self.make_room();
             let _ = stream.set_nonblocking(true);
             let _ = stream.set_nodelay(true);
             self.watch(Connection::new(OwnedFd::from(stream), Stage::Greeting, clock::now()));
+        }
+    }
+
+    /// GREET-6: strangers that say nothing keep nobody out.
+    fn make_room(&mut self) {
+        let new = || self.connections.iter().filter(|(_, c)| c.is_new() && !c.outgoing);
+        if new().count() < NEW_MAX {
+            return;
+        }
+        if let Some(oldest) = new().map(|(id, _)| *id).min() {
+            self.close(oldest, false);
         }
     }
 
@@ -59,14 +72,15 @@ impl Thread {
         self.drop_the_silent(now);
     }
 
-    fn own_hello(&self) -> Hello {
+    fn own_opening(&self) -> Opening {
         let cluster_id = self.shell.as_ref().map_or(0, |shell| shell.cluster_id);
-        Hello::node(self.place.node.get(), self.place.life, cluster_id)
+        let hello = Hello::node(self.place.node.get(), self.place.life, cluster_id);
+        Opening { hello, challenge: random::bytes() }
     }
 
     /// The kernel says how an attempt to connect has ended.
     pub(super) fn on_connected(&mut self, id: u64) {
-        let hello = self.own_hello();
+        let own = self.own_opening();
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match rustix::net::sockopt::socket_error(&*connection.socket) {
             Ok(Ok(())) => {
@@ -74,7 +88,8 @@ impl Thread {
                 if let Some(sending) = connection.sending() {
                     sending.watch(&self.place.epoll, id, false);
                 }
-                say(&connection.output, &hello);
+                connection.say(&own.to_bytes());
+                connection.own = Some(Box::new(own));
             }
             Ok(Err(rustix::io::Errno::CONNREFUSED)) => {
                 let node = connection.node;
@@ -100,143 +115,108 @@ impl Thread {
         }
     }
 
-    /// The other side says who it is.
+    /// What has come on a connection whose other side has not proved yet who it is.
     pub(super) fn greet(&mut self, id: u64) -> Result<(), Malformed> {
-        let own = self.own_hello();
-        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
-        let Some(hello) = connection.take_hello()? else { return Ok(()) };
-        if hello.refusal != 0 {
-            let code = RefCode::from_number(hello.refusal);
-            tracing::warn!(node = hello.node, "the other side refuses: {code}");
-            return Err(Malformed("refused by the other side"));
+        let stage = |thread: &Self| thread.connections.get(&id).map(|c| c.stage);
+        if stage(self) == Some(Stage::Greeting) {
+            self.hear_opening(id)?;
         }
-        if let Some(code) = hello.misfit(own.cluster_id) {
-            say(&connection.output, &own.refusing(code));
-            return Err(Malformed("another cluster or version"));
-        }
-        let answers = !connection.outgoing;
-        match hello.kind() {
-            Some(HelloKind::Client) if answers => self.greet_client(id, &own),
-            Some(HelloKind::Node) => return self.greet_node(id, &hello, &own),
-            _ => return Err(Malformed("not a greeting for us")),
+        if stage(self) == Some(Stage::Proving) {
+            self.hear_proof(id)?;
         }
         Ok(())
     }
 
-    fn greet_client(&mut self, id: u64, own: &Hello) {
-        let (Some(shell), Some(connection)) = (&mut self.shell, self.connections.get_mut(&id))
-        else {
-            return;
-        };
-        let slot = shell.next_slot;
-        shell.next_slot += 1;
-        connection.stage = Stage::Client(slot);
-        say(&connection.output, own);
-        shell.directory.set_client(slot, Some(connection.output.clone()));
-        shell.use_connection(id, connection);
-    }
-
-    fn greet_node(&mut self, id: u64, hello: &Hello, own: &Hello) -> Result<(), Malformed> {
-        let (node, me) = (hello.node, self.place.node.get());
-        let (Some(shell), Some(connection)) = (&mut self.shell, self.connections.get_mut(&id))
-        else {
-            return Ok(());
+    /// GREET-1: the other side says who it is. Nothing is believed yet.
+    fn hear_opening(&mut self, id: u64) -> Result<(), Malformed> {
+        let Some(shell) = &self.shell else { return Ok(()) };
+        let (cluster_id, secret) = (shell.cluster_id, shell.secret.clone());
+        let misfit = |hello: &Hello| hello.misfit(cluster_id);
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        let said = match connection.take_opening(|hello| misfit(hello).is_some())? {
+            None => return Ok(()),
+            Some(Said::Opening(said)) => said,
+            Some(Said::Alone(hello)) => return self.end_greeting(id, &hello, misfit(&hello)),
         };
         let outgoing = connection.outgoing;
-        if node == me || (outgoing && connection.node != node) {
-            return Err(Malformed("not the node that was expected"));
+        if let Some(code) = self.unwelcome(id, &said.hello) {
+            return self.end_greeting(id, &said.hello, Some(code));
         }
-        let peer = shell.links.peers.entry(node).or_default();
-        if hello.incarnation < peer.last_life {
-            return Err(Malformed("an earlier life of the node"));
-        }
-        // Both may open a connection at the same time: the larger node's stays. If the smaller one
-        // has lost its end of it, we shall notice, and then its next attempt is welcome.
-        let ours =
-            peer.attempt.is_some() || (peer.link.is_some() && peer.last_life == hello.incarnation);
-        if !outgoing && ours && me > node {
-            tracing::debug!(node, "closing a connection: ours to this node is there or on its way");
-            self.close(id, false);
-            return Ok(());
-        }
-        let former = (peer.link.take(), peer.last_life);
-        let attempt = peer.attempt.take().filter(|a| *a != id);
-        peer.link = Some(id);
-        peer.last_life = hello.incarnation;
-        peer.told_gone = false;
-        connection.node = node;
-        connection.becomes_link(hello.incarnation);
-        if !outgoing {
-            say(&connection.output, own);
-        }
-        shell.directory.set_node(node, Some(connection.output.clone()));
-        shell.use_connection(id, connection);
-        if let Some(attempt) = attempt {
-            self.forget(attempt);
-        }
-        self.note_former(node, former, hello.incarnation);
-        let body = LinkUpRep { node: u64::from(node), incarnation: u64::from(hello.incarnation) };
-        self.tell(BlockRef::control(self.place.node), &body);
+        let own = self.connections.get_mut(&id).and_then(|c| c.own.take());
+        let own = own.map_or_else(|| self.own_opening(), |own| *own);
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        let both = if outgoing {
+            let both = Openings { opener: own, acceptor: said };
+            connection.say(&both.proof(&secret, End::Opener));
+            both
+        } else {
+            connection.say(&own.to_bytes());
+            Openings { opener: said, acceptor: own }
+        };
+        connection.said = Some(Box::new(both));
+        connection.stage = Stage::Proving;
         Ok(())
     }
 
-    /// A new link takes the place of a former one; a new life proves the former one gone.
-    fn note_former(&mut self, node: u16, former: (Option<u64>, u32), life: u32) {
-        let (link, last_life) = former;
-        if let Some(link) = link {
-            self.forget(link);
+    /// GREET-4: why such a greeting is not to go on, whether it can be proved or not.
+    fn unwelcome(&self, id: u64, hello: &Hello) -> Option<RefCode> {
+        let (shell, connection) = (self.shell.as_ref()?, self.connections.get(&id)?);
+        if hello.kind() != Some(HelloKind::Node) {
+            // Clients open connections, and nobody else.
+            return connection.outgoing.then_some(RefCode::NotAMember);
         }
-        let replaced = last_life != 0 && last_life != life;
-        if link.is_some() || replaced {
-            let body = LinkDownRep {
-                node: u64::from(node),
-                incarnation: u64::from(last_life),
-                gone: u64::from(replaced),
-            };
-            self.tell(BlockRef::control(self.place.node), &body);
-        }
+        let node = hello.node;
+        let expected = !connection.outgoing || connection.node == node;
+        let known = expected && shell.links.peers.contains_key(&node);
+        let possible = hello.is_possible_node() && node != self.place.node.get();
+        (!known || !possible).then_some(RefCode::NotAMember)
     }
 
-    /// Closes a connection that another one has taken the place of: control is told of that one.
-    fn forget(&mut self, id: u64) {
-        let greeted = self.shell.as_mut().and_then(|shell| shell.greeted.remove(&id));
-        if let Some(greeted) = greeted {
-            // The thread that reads it notices.
-            greeted.output.close();
+    /// A greeting ends without a link: the other side has refused, or we do.
+    fn end_greeting(
+        &mut self,
+        id: u64,
+        hello: &Hello,
+        code: Option<RefCode>,
+    ) -> Result<(), Malformed> {
+        if hello.refusal != 0 {
+            let code = RefCode::from_number(hello.refusal);
+            tracing::debug!(node = hello.node, "the other side refuses: {code}");
+            return Err(Malformed(code.text()));
         }
-        self.hungry.remove(&id);
-        let Some(connection) = self.connections.remove(&id) else { return };
-        if let Some(sending) = connection.sending() {
-            sending.unwatch();
-            sending.close();
+        let code = code.unwrap_or(RefCode::NotAMember);
+        let refusal = self.own_opening().hello.refusing(code);
+        if let Some(connection) = self.connections.get(&id) {
+            connection.say(refusal.to_bytes());
         }
-        self.tell_end(connection.stage, connection.node, connection.life);
+        Err(Malformed(code.text()))
     }
-}
 
-impl super::Shell {
-    /// THREAD-2: from now on a thread reads from this connection. Those with the same node are read by the same thread: what comes
-    /// by a new link comes after what came by the former one.
-    fn use_connection(&mut self, id: u64, connection: &Connection) {
-        let number = match connection.stage {
-            Stage::Client(slot) => slot as usize,
-            _ => usize::from(connection.node),
+    /// GREET-2: the other side proves that it knows the secret. From here on its greeting is believed.
+    fn hear_proof(&mut self, id: u64) -> Result<(), Malformed> {
+        let Some(secret) = self.shell.as_ref().map(|shell| shell.secret.clone()) else {
+            return Ok(());
         };
-        let reader = self.readers.get(number % self.readers.len().max(1));
-        let greeted = Greeted {
-            output: connection.output.clone(),
-            life: connection.life,
-            reader: reader.copied().unwrap_or(0),
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        let Some(both) = connection.said.as_deref().copied() else { return Ok(()) };
+        let (from, hello) = match connection.outgoing {
+            true => (End::Acceptor, both.acceptor.hello),
+            false => (End::Opener, both.opener.hello),
         };
-        self.greeted.insert(id, greeted);
+        match connection.take_proof() {
+            None => return Ok(()),
+            Some(Ok(proof)) if both.proves(&secret, from, &proof) => {}
+            Some(Ok(_)) => return self.end_greeting(id, &hello, Some(RefCode::SecretWrong)),
+            Some(Err(refusal)) => return self.end_greeting(id, &refusal, None),
+        }
+        connection.said = None;
+        let accepted = (!connection.outgoing).then(|| both.proof(&secret, End::Acceptor));
+        match hello.kind() {
+            Some(HelloKind::Node) => return self.welcome_node(id, &hello, accepted),
+            _ => self.welcome_client(id, &hello, accepted),
+        }
+        Ok(())
     }
-}
-
-/// Says who we are, at once.
-fn say(output: &Arc<Output>, hello: &Hello) {
-    output.queue(hello.to_bytes());
-    // Nobody else knows it yet.
-    let _ = output.flush();
 }
 
 /// A socket that is connecting, without waiting for it.

@@ -2,11 +2,12 @@
 
 use super::{Thread, shell::Waiting};
 use crate::{
+    clock,
     connection::{Connection, ReadEnd, Stage},
     output::Flushed,
 };
 use lats_signals::{
-    BlockKind, BlockRef, Body, Malformed, Scope,
+    BlockKind, BlockRef, Body, Malformed, Principal, Scope,
     buffer::{Route, parse},
     control::{ClientGoneRep, LinkDownRep},
 };
@@ -64,14 +65,14 @@ impl Thread {
         let end = connection.read(self.place.pace.read_bytes);
         self.figures.reads += 1;
         let taken = match connection.stage {
-            Stage::Greeting => self.greet(id).and_then(|()| {
+            Stage::Greeting | Stage::Proving => self.greet(id).and_then(|()| {
                 // Whoever reads it takes all its signals: they stay in order.
                 if self.move_home(id) { Ok(()) } else { self.take_signals(id) }
             }),
             _ => self.take_signals(id),
         };
         if let Err(malformed) = taken {
-            tracing::warn!(%malformed, "closing a connection");
+            self.note_closed(id, malformed);
             return self.close(id, false);
         }
         match end {
@@ -85,6 +86,15 @@ impl Thread {
         }
     }
 
+    /// What came on a connection is the reason to close it. Anybody can come to the port: the log stays small.
+    fn note_closed(&mut self, id: u64, malformed: Malformed) {
+        let is_new = self.connections.get(&id).is_some_and(Connection::is_new);
+        match &mut self.shell {
+            Some(shell) if is_new => shell.sent_away.note(malformed.0, clock::now()),
+            _ => tracing::warn!(%malformed, "closing a connection"),
+        }
+    }
+
     /// Moves whole signals from a connection into the node.
     pub(super) fn take_signals(&mut self, id: u64) -> Result<(), Malformed> {
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
@@ -92,12 +102,12 @@ impl Thread {
         let before = self.entering.count();
         let entering = &mut self.entering;
         match connection.stage {
-            Stage::Connecting | Stage::Greeting => return Ok(()),
+            Stage::Connecting | Stage::Greeting | Stage::Proving => return Ok(()),
             Stage::Client(slot) => {
                 let client = BlockRef::new(self.place.node, BlockKind::Client, slot);
-                let life = self.place.life;
+                let (life, principal) = (self.place.life, connection.principal);
                 connection.take_signals(kept, |signal| {
-                    lats_signals::admit(signal, client, life, entering)
+                    lats_signals::admit(signal, principal, client, life, entering)
                 })?;
             }
             Stage::Node => {
@@ -128,7 +138,8 @@ impl Thread {
             let mut rest = &self.scratch[..];
             while let Ok(Some(signal)) = parse(rest) {
                 // In-process clients are our own code: what they may not send is not sent.
-                let _ = lats_signals::admit(&signal, client, self.place.life, &mut self.entering);
+                let (life, entering) = (self.place.life, &mut self.entering);
+                let _ = lats_signals::admit(&signal, Principal::Admin, client, life, entering);
                 rest = &rest[signal.bytes().len()..];
                 self.figures.from_ports += 1;
             }
@@ -206,7 +217,7 @@ impl Thread {
                 let body = LinkDownRep { node, incarnation, gone: 0 };
                 self.tell_blocks(&body, |kind| kind != BlockKind::Control);
             }
-            Stage::Connecting | Stage::Greeting => {}
+            Stage::Connecting | Stage::Greeting | Stage::Proving => {}
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     figures,
     links::Links,
 };
-use lats_base::{Instant, NodeId};
+use lats_base::{Duration, Instant, NodeId};
 use lats_catalog::View;
 use lats_signals::{
     BlockRef, Body, Signal, SignalBuffer, SignalNumber,
@@ -16,6 +16,7 @@ use lats_signals::{
     control::{
         CloseLinkOrd, FiguresConf, FiguresReq, LinkDownRep, SessionsConf, SessionsReq, StopOrd,
     },
+    proof::Secret,
 };
 use rustix::event::epoll;
 use std::{
@@ -31,6 +32,9 @@ use std::{
 /// The part of thread 0.
 pub(crate) struct Shell {
     pub(crate) cluster_id: u64,
+    pub(crate) secret: Secret,
+    /// Strangers that were sent away and are not in the log yet.
+    pub(crate) sent_away: SentAway,
     pub(crate) listener: TcpListener,
     pub(crate) links: Links,
     pub(crate) directory: Arc<Directory>,
@@ -43,6 +47,30 @@ pub(crate) struct Shell {
     pub(crate) tell_stopped: mpsc::Sender<Stopped>,
     pub(crate) on_view: Box<dyn FnMut(&View) + Send>,
 }
+
+/// Strangers that were sent away: the log has a line a second for them, however many come.
+#[derive(Default)]
+pub(crate) struct SentAway {
+    said_at: Option<Instant>,
+    unsaid: u64,
+}
+
+impl SentAway {
+    /// One more.
+    pub(crate) fn note(&mut self, why: &str, now: Instant) {
+        self.unsaid += 1;
+        if self.said_at.is_some_and(|at| now.since(at) < LOG_PAUSE) {
+            return;
+        }
+        tracing::warn!(
+            connections = self.unsaid,
+            "refused at the native port, the last one: {why}"
+        );
+        (self.said_at, self.unsaid) = (Some(now), 0);
+    }
+}
+
+const LOG_PAUSE: Duration = Duration::from_millis(1_000);
 
 /// A connection that is in use.
 pub(crate) struct Greeted {
@@ -250,7 +278,7 @@ impl Thread {
         let silent: Vec<u64> = self
             .connections
             .iter()
-            .filter(|(_, c)| matches!(c.stage, Stage::Greeting | Stage::Connecting))
+            .filter(|(_, c)| c.is_new())
             .filter(|(_, c)| now.since(c.opened_at) > super::greet::GREETING_PATIENCE)
             .map(|(id, _)| *id)
             .collect();

@@ -1,0 +1,129 @@
+//! A connection whose other side has proved who it is becomes a client's, or the link to a node; and what control must know of it.
+
+use super::{Thread, shell::Greeted};
+use crate::connection::{Connection, Stage};
+use lats_signals::{
+    BlockRef, Malformed, Principal,
+    control::{LinkDownRep, LinkUpRep},
+    hello::{Hello, HelloKind},
+    proof::PROOF_BYTES,
+};
+
+/// What tells the opener of a connection that it is accepted, and by whom.
+type Proof = [u8; PROOF_BYTES];
+
+impl Thread {
+    /// A client has proved itself; `accepted` tells it that it may begin.
+    pub(super) fn welcome_client(&mut self, id: u64, hello: &Hello, accepted: Option<Proof>) {
+        let (Some(shell), Some(connection)) = (&mut self.shell, self.connections.get_mut(&id))
+        else {
+            return;
+        };
+        let slot = shell.next_slot;
+        shell.next_slot += 1;
+        connection.stage = Stage::Client(slot);
+        connection.principal = match hello.kind() {
+            Some(HelloKind::Admin) => Principal::Admin,
+            _ => Principal::Client,
+        };
+        connection.accept(accepted);
+        shell.directory.set_client(slot, Some(connection.output.clone()));
+        shell.use_connection(id, connection);
+    }
+
+    /// A node has proved itself: the connection becomes the link to it.
+    pub(super) fn welcome_node(
+        &mut self,
+        id: u64,
+        hello: &Hello,
+        accepted: Option<Proof>,
+    ) -> Result<(), Malformed> {
+        let (node, me) = (hello.node, self.place.node.get());
+        let (Some(shell), Some(connection)) = (&mut self.shell, self.connections.get_mut(&id))
+        else {
+            return Ok(());
+        };
+        let outgoing = connection.outgoing;
+        let peer = shell.links.peers.entry(node).or_default();
+        if hello.incarnation < peer.last_life {
+            return Err(Malformed("an earlier life of the node"));
+        }
+        // Both may open a connection at the same time: the larger node's stays. If the smaller one
+        // has lost its end of it, we shall notice, and then its next attempt is welcome.
+        let ours =
+            peer.attempt.is_some() || (peer.link.is_some() && peer.last_life == hello.incarnation);
+        if !outgoing && ours && me > node {
+            tracing::debug!(node, "closing a connection: ours to this node is there or on its way");
+            self.close(id, false);
+            return Ok(());
+        }
+        let former = (peer.link.take(), peer.last_life);
+        let attempt = peer.attempt.take().filter(|a| *a != id);
+        peer.link = Some(id);
+        peer.last_life = hello.incarnation;
+        peer.told_gone = false;
+        connection.node = node;
+        connection.becomes_link(hello.incarnation);
+        connection.accept(accepted);
+        shell.directory.set_node(node, Some(connection.output.clone()));
+        shell.use_connection(id, connection);
+        if let Some(attempt) = attempt {
+            self.forget(attempt);
+        }
+        self.note_former(node, former, hello.incarnation);
+        let body = LinkUpRep { node: u64::from(node), incarnation: u64::from(hello.incarnation) };
+        self.tell(BlockRef::control(self.place.node), &body);
+        Ok(())
+    }
+
+    /// A new link takes the place of a former one; a new life proves the former one gone.
+    fn note_former(&mut self, node: u16, former: (Option<u64>, u32), life: u32) {
+        let (link, last_life) = former;
+        if let Some(link) = link {
+            self.forget(link);
+        }
+        let replaced = last_life != 0 && last_life != life;
+        if link.is_some() || replaced {
+            let body = LinkDownRep {
+                node: u64::from(node),
+                incarnation: u64::from(last_life),
+                gone: u64::from(replaced),
+            };
+            self.tell(BlockRef::control(self.place.node), &body);
+        }
+    }
+
+    /// Closes a connection that another one has taken the place of: control is told of that one.
+    fn forget(&mut self, id: u64) {
+        let greeted = self.shell.as_mut().and_then(|shell| shell.greeted.remove(&id));
+        if let Some(greeted) = greeted {
+            // The thread that reads it notices.
+            greeted.output.close();
+        }
+        self.hungry.remove(&id);
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if let Some(sending) = connection.sending() {
+            sending.unwatch();
+            sending.close();
+        }
+        self.tell_end(connection.stage, connection.node, connection.life);
+    }
+}
+
+impl super::Shell {
+    /// THREAD-2: from now on a thread reads from this connection. Those with the same node are read by the same thread: what comes
+    /// by a new link comes after what came by the former one.
+    fn use_connection(&mut self, id: u64, connection: &Connection) {
+        let number = match connection.stage {
+            Stage::Client(slot) => slot as usize,
+            _ => usize::from(connection.node),
+        };
+        let reader = self.readers.get(number % self.readers.len().max(1));
+        let greeted = Greeted {
+            output: connection.output.clone(),
+            life: connection.life,
+            reader: reader.copied().unwrap_or(0),
+        };
+        self.greeted.insert(id, greeted);
+    }
+}
