@@ -185,7 +185,13 @@ impl Ordered {
         let runs = if all { 0 } else { self.nodes.iter().map(|node| node.runs.len()).sum() };
         let places = count.min(runs);
         let place = move |at: usize| at * runs / places.max(1);
+        // Where there are fewer runs than places are wanted, each is taken apart.
+        let part = match count.saturating_sub(runs) {
+            0 => usize::MAX,
+            spare => self.len.div_ceil(spare).max(1),
+        };
         let some = (0..places).filter_map(move |at| self.run(place(at)));
+        let some = some.flat_map(move |run| run.chunks(part));
         let each = self.nodes.iter().take(if all { usize::MAX } else { 0 });
         let each = each.flat_map(|node| node.runs.iter().flat_map(|run| run.entries.chunks(1)));
         some.chain(each).filter(|run| !run.is_empty())
@@ -334,7 +340,21 @@ mod tests {
         let begins: Vec<u64> = ordered.sample(100).map(|run| run[0].1.get()).collect();
         assert_eq!(begins, (0..100).map(|at| at * 640).collect::<Vec<_>>());
         assert!(ordered.sample(100).all(|run| run.len() == RUN_MAX));
-        assert_eq!(ordered.sample(5_000).count(), 1_000);
+        assert_eq!(ordered.sample(5_000).count(), 4_000);
+    }
+
+    #[test]
+    fn samples_of_an_index_with_few_runs_are_about_as_many_as_are_wanted() {
+        let mut ordered = Ordered::default();
+        for number in 0..9_000_u32 {
+            ordered.insert(Key::new(&number.to_be_bytes()), RowId::new(number.into()));
+            if [300, 500, 1_000, 5_000].contains(&number) {
+                let lengths: Vec<usize> = ordered.sample(256).map(<[Entry]>::len).collect();
+                assert!((140..=256).contains(&lengths.len()), "{} of {number}", lengths.len());
+                assert!(lengths.iter().filter(|length| **length > 1).count() >= 70);
+                assert_eq!(lengths.iter().sum::<usize>(), number as usize + 1);
+            }
+        }
     }
 
     #[test]
