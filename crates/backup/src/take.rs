@@ -240,6 +240,7 @@ fn whole_table(def: &TableDef, as_of: AsOf) -> Scan {
         program: Vec::new(),
         limit: None,
         pending: false,
+        few: false,
         as_of,
     }
 }

@@ -178,6 +178,8 @@ pub struct Scan {
     pub program: Vec<u8>,
     /// No more than this many rows are wanted.
     pub limit: Option<u64>,
+    /// Few rows may be enough: they come in small batches at first, and none is sent before it is wanted.
+    pub few: bool,
     /// Only the primary keys of the rows, and of those too that others have inserted or deleted but
     /// not yet committed: for filling a new index.
     pub pending: bool,

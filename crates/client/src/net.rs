@@ -7,6 +7,7 @@ mod tcp;
 mod transaction;
 
 pub use scan::ScanStream;
+pub use statistics::KnownTables;
 pub use transaction::Transaction;
 
 use crate::{
@@ -49,7 +50,6 @@ struct Inner {
     waits: Notify,
     clock: fn() -> Instant,
     random: Mutex<lats_base::prng::Prng>,
-    statistics: Mutex<statistics::Kept>,
     options: ClientOptions,
 }
 
@@ -70,6 +70,8 @@ pub struct ClientOptions {
     pub location: String,
     /// Is mixed into the client's id and its other random numbers.
     pub seed: u64,
+    /// What is known about tables, which clients of one process may share.
+    pub known: KnownTables,
 }
 
 struct State {
@@ -122,7 +124,6 @@ impl Client {
             waits: Notify::new(),
             clock,
             random: Mutex::new(random),
-            statistics: Mutex::default(),
             options,
         };
         let client = Self { inner: Arc::new(inner) };

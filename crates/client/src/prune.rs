@@ -129,6 +129,7 @@ mod tests {
             program: Vec::new(),
             limit: None,
             pending: false,
+            few: false,
             as_of: AsOf::Newest,
         };
         let table = table();

@@ -11,7 +11,7 @@ use lats_signals::{
     BlockRef, Signal,
     list::{self, FoundRow, Range},
     query::{
-        SCAN_ANY_REPLICA, SCAN_INDEX_KEYS, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE,
+        SCAN_ANY_REPLICA, SCAN_FEW, SCAN_INDEX_KEYS, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE,
         SCAN_SAMPLE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq, ScanResumeOrd,
     },
 };
@@ -40,6 +40,8 @@ pub(crate) struct Scan {
     pub(crate) left: u64,
     pub(crate) batch: Vec<u8>,
     pub(crate) batch_rows: u32,
+    /// Rows of the batch at most.
+    batch_max: u32,
     /// Another node has become primary since it began (HANDOVER-6).
     left_behind: bool,
     /// It may run at a backup: then this is what was to be read when the batch began (READ-4).
@@ -79,6 +81,10 @@ struct KeyRange {
 const SCANS_MAX: usize = 16_384;
 /// A client that does not ask for more in this time has forgotten its scan.
 const SCAN_IDLE: Duration = Duration::from_millis(60_000);
+
+/// READ-6: rows of the first batch where few may be enough, and how many times as many each further one may have.
+const FEW_ROWS: u32 = 16;
+const FEW_GROWTH: u32 = 8;
 
 enum Slice {
     /// The batch is full or the scan is at its end (`true`).
@@ -192,6 +198,7 @@ impl Ldm {
             left: req.limit,
             batch: Vec::new(),
             batch_rows: 0,
+            batch_max: if req.flags & SCAN_FEW != 0 { FEW_ROWS } else { u32::MAX },
             left_behind: false,
             at_backup: false,
             work: 0,
@@ -257,6 +264,7 @@ impl Ldm {
                 ctx.send_with(reply_to, &body, &[&scan.batch]);
                 scan.batch.clear();
                 scan.batch_rows = 0;
+                scan.batch_max = scan.batch_max.saturating_mul(FEW_GROWTH);
                 if !done {
                     if let Some(begun) = &mut scan.anywhere {
                         begun.clone_from(&scan.ranges);
@@ -315,20 +323,21 @@ impl Ldm {
                     add(scan, range.number, (entry, &row.key), |_, _| ());
                 }
                 if let Some(image) = image {
-                    // There are entries of all versions of a row; its primary key is at hand.
-                    let own = if scan.index == PRIMARY_INDEX {
-                        &row.key
-                    } else {
+                    // There are entries of all versions of a row. At rest it has one, and its primary key is always the same.
+                    let is_sure = scan.index == PRIMARY_INDEX || row.busy.is_none();
+                    let mut is_own = || {
                         own.clear();
                         table.layout.key_of(image, columns, &mut own);
-                        &own[..]
+                        own == entry
                     };
-                    if own == entry {
+                    debug_assert!(!is_sure || is_own(), "an entry of no version");
+                    if is_sure || is_own() {
                         take(scan, (table, range.number), (entry, &row.key), image)?;
                     }
                 }
-                let full =
-                    scan.batch.len() >= self.config.slices.scan_batch_bytes || scan.left == 0;
+                let full = scan.batch.len() >= self.config.slices.scan_batch_bytes
+                    || scan.batch_rows >= scan.batch_max
+                    || scan.left == 0;
                 let long = looked_at >= self.config.slices.scan_rows;
                 if full || long || scan.work >= limits::SCAN_SLICE_WORK {
                     let rest = rest_of(&range, entry, scan.reverse);

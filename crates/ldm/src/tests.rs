@@ -21,7 +21,7 @@ use lats_signals::{
     control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
     copy::{AdoptOrd, CopySinceReq},
     list::{self, Operation, OperationKind, Range},
-    query::{ReadConf, ReadRef, ReadReq, ScanConf, ScanRef, ScanReq},
+    query::{ReadConf, ReadRef, ReadReq, SCAN_FEW, ScanConf, ScanNextReq, ScanRef, ScanReq},
 };
 use lats_values::{ColumnType, RowLayout, TypeKind, Value, encode_key_value};
 use std::{string::ToString, vec, vec::Vec};
@@ -288,6 +288,10 @@ impl Bench {
     }
 
     fn scan(&mut self, index: IndexId) {
+        self.scan_with(index, 0);
+    }
+
+    fn scan_with(&mut self, index: IndexId, flags: u32) {
         let mut ranges = Vec::new();
         list::push(&mut ranges, &Range::default(), [&[], &[], &[]]);
         let req = ScanReq {
@@ -302,7 +306,7 @@ impl Bench {
             index,
             range_count: 1,
             program_bytes: 0,
-            flags: 0,
+            flags,
         };
         self.send(&req, &ranges);
     }
@@ -737,4 +741,22 @@ fn an_id_that_is_given_twice_is_refused() {
     assert_eq!(turns(&sent, SignalNumber::AbortConf).len(), 1);
     bench.scan(PRIMARY_INDEX);
     assert_eq!(rows_found(&bench.run()), ROWS as u32);
+}
+
+#[test]
+fn batches_are_small_at_first_where_few_rows_may_be_enough() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.prepare(7);
+    bench.commit(transaction);
+    bench.run();
+    for (flags, wanted) in [(0, [40].as_slice()), (SCAN_FEW, &[16, 24])] {
+        bench.scan_with(PRIMARY_INDEX, flags);
+        let mut batches = Vec::new();
+        while batches.iter().sum::<u32>() < ROWS as u32 {
+            batches.push(rows_found(&bench.run()));
+            bench.send(&ScanNextReq { scan: 1, reply_to: BlockRef::tc(NODE, 0) }, &[]);
+        }
+        bench.run();
+        assert_eq!(batches, wanted);
+    }
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use lats_base::NodeId;
 use lats_client::Secret;
 use lats_client::api::SessionCall;
-use lats_client::net::{Client, ClientOptions, Wire};
+use lats_client::net::{Client, ClientOptions, KnownTables, Wire};
 use lats_runtime::{Port, RuntimeConfig, clock, port::port};
 use lats_sql::{connection::Host, session::Shared, sessions::Sessions};
 use std::{net::TcpListener, sync::Arc, time::Duration};
@@ -89,12 +89,13 @@ impl SqlThreads {
     }
 
     /// Starts the threads; the first of them also listens.
-    pub(crate) fn start(self) -> anyhow::Result<()> {
+    pub(crate) fn start(mut self) -> anyhow::Result<()> {
         let mut threads = Vec::new();
-        for end in self.ports {
+        let known = KnownTables::default();
+        for end in std::mem::take(&mut self.ports) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.context("cannot start the threads for SQL")?;
-            let client = client_at(&runtime, (self.node, self.secret.clone()), end);
+            let client = self.client_at(&runtime, known.clone(), end);
             threads.push((runtime, client));
         }
         let clients: Arc<[Client]> = threads.iter().map(|(_, client)| client.clone()).collect();
@@ -127,28 +128,30 @@ impl SqlThreads {
         }
         Ok(())
     }
-}
 
-/// A client in a runtime that does not run yet, linked with the own node.
-fn client_at(
-    runtime: &Runtime,
-    (node, secret): (NodeId, Secret),
-    (own, arrived): (Port, Arc<Notify>),
-) -> Client {
-    let _within = runtime.enter();
-    let options = ClientOptions {
-        home: Some(node),
-        secret: Some(secret),
-        admin: true,
-        seed: random::number(),
-        ..ClientOptions::default()
-    };
-    let client = Client::start(options, clock::now);
-    let wire = Arc::new(PortWire(own));
-    // The only link to this node: there is none yet.
-    let _ = client.attach(node, wire.clone());
-    runtime.spawn(feed_from_port(client.clone(), wire, arrived));
-    client
+    /// A client in a runtime that does not run yet, linked with the own node.
+    fn client_at(
+        &self,
+        runtime: &Runtime,
+        known: KnownTables,
+        (own, arrived): (Port, Arc<Notify>),
+    ) -> Client {
+        let _within = runtime.enter();
+        let options = ClientOptions {
+            home: Some(self.node),
+            secret: Some(self.secret.clone()),
+            admin: true,
+            seed: random::number(),
+            known,
+            ..ClientOptions::default()
+        };
+        let client = Client::start(options, clock::now);
+        let wire = Arc::new(PortWire(own));
+        // The only link to this node: there is none yet.
+        let _ = client.attach(self.node, wire.clone());
+        runtime.spawn(feed_from_port(client.clone(), wire, arrived));
+        client
+    }
 }
 
 /// Serves MySQL clients over the node in this process.

@@ -209,6 +209,10 @@ impl Store for ClusterStore {
         self.client.statistics(table)
     }
 
+    async fn learn_statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        self.client.learn_statistics(table).await
+    }
+
     async fn take_statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
         self.client.take_statistics(table).await
     }

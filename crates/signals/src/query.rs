@@ -58,6 +58,8 @@ pub const SCAN_PRIMARY_KEYS: u32 = 8;
 pub const SCAN_PENDING: u32 = 16;
 /// A backup may do it, until it meets a row that is being changed (READ-4).
 pub const SCAN_ANY_REPLICA: u32 = 32;
+/// Few rows may be enough: the first batches are small, and each is larger than the one before (READ-6).
+pub const SCAN_FEW: u32 = 128;
 /// No rows are wanted, but what the index is like: a row for each of some places, with the entry's key there and a sample
 /// (`lats_catalog::statistics`). The limit says how many places there may be.
 pub const SCAN_SAMPLE: u32 = 64;

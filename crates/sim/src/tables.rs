@@ -200,6 +200,7 @@ impl Numbers {
             limit: None,
             as_of: AsOf::Newest,
             pending: false,
+            few: false,
         }
     }
 

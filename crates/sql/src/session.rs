@@ -289,11 +289,11 @@ impl<S: Store> Session<S> {
     }
 
     fn begin_statement(&mut self, doing: Doing, text: &[u8]) {
-        self.statement_micros =
-            self.variables.fixed_micros().unwrap_or_else(|| (self.shared.now_micros)());
+        let now = (self.shared.now_micros)();
+        self.statement_micros = self.variables.fixed_micros().unwrap_or(now);
         self.statement_count = self.statement_count.wrapping_add(1);
         self.began = tokio::time::Instant::now();
-        self.client.handle.begin(doing, text, (self.shared.now_micros)());
+        self.client.handle.begin(doing, text, now);
     }
 
     /// True if it has killed itself: its client hears of that, before it goes.
@@ -576,7 +576,7 @@ impl<S: Store> Session<S> {
         let mut has_learned = false;
         for (table, known) in prepared.plan.tables() {
             if known.is_none() {
-                let taken = self.shared.store.take_statistics(*table);
+                let taken = self.shared.store.learn_statistics(*table);
                 // The statement itself says that it was ended.
                 let Ok(taken) = self.client.handle.unless_ended(taken).await else { break };
                 has_learned |= taken.is_some();

@@ -62,7 +62,13 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// What is known about a table by now, if anything is.
     fn statistics(&self, table: TableId) -> Option<Arc<TableStatistics>>;
 
-    /// Looks at a table, so that something is known about it.
+    /// Looks at a table, if nothing is known about it yet. Sessions that do so at the same time share a look.
+    fn learn_statistics(
+        &self,
+        table: TableId,
+    ) -> impl Future<Output = Option<Arc<TableStatistics>>> + Send;
+
+    /// Looks at a table as it is now.
     fn take_statistics(
         &self,
         table: TableId,

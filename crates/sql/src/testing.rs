@@ -503,6 +503,13 @@ impl Store for Memory {
         self.inner().statistics.get(&table).cloned()
     }
 
+    async fn learn_statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        match self.statistics(table) {
+            Some(known) => Some(known),
+            None => self.take_statistics(table).await,
+        }
+    }
+
     async fn take_statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
         let mut inner = self.inner();
         let taken = Arc::new(inner.look_at(table)?);

@@ -249,6 +249,7 @@ impl Native {
             program: Vec::new(),
             limit: Some(count),
             pending: false,
+            few: false,
             as_of: AsOf::Newest,
         };
         let mut stream = self.client.scan(scan);

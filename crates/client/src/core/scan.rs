@@ -14,7 +14,7 @@ use lats_signals::{
     BlockRef, Signal,
     list::{self, Range},
     query::{
-        SCAN_ANY_REPLICA, SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PENDING, SCAN_PRIMARY_KEYS,
+        SCAN_ANY_REPLICA, SCAN_FEW, SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PENDING, SCAN_PRIMARY_KEYS,
         SCAN_REVERSE, SCAN_SAMPLE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq,
     },
 };
@@ -106,6 +106,7 @@ impl ClientCore {
             (scan.primary_keys, SCAN_PRIMARY_KEYS),
             (scan.pending, SCAN_PENDING),
             (at_backup, SCAN_ANY_REPLICA),
+            (scan.few, SCAN_FEW),
         ];
         let ticket = self.call(node, Kind::Scan);
         let body = ScanReq {

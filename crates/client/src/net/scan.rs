@@ -28,6 +28,8 @@ struct Cursor {
     /// The first of them that was not handed out.
     at: usize,
     pending: Option<oneshot::Receiver<Answer>>,
+    /// There is more that was not asked for yet.
+    rests: bool,
 }
 
 const OPEN_TRIES: u32 = 200;
@@ -110,7 +112,7 @@ impl ScanStream {
             self.cursors.push(cursor);
         }
         for cursor in &mut self.cursors {
-            cursor.fill(&self.client).await?;
+            cursor.fill(&self.client, self.scan.few).await?;
         }
         Ok(())
     }
@@ -131,13 +133,14 @@ impl ScanStream {
             })
         });
         let handle = handle.ok_or(opened.err().unwrap_or(RefCode::NotServing))?;
-        Ok(Cursor { handle, rows: ScanBatch::default(), at: 0, pending: Some(receiver) })
+        let (rows, pending) = (ScanBatch::default(), Some(receiver));
+        Ok(Cursor { handle, rows, at: 0, pending, rests: false })
     }
 
     /// The next batch of whichever fragment has one, in turn.
     async fn any(&mut self) -> Result<ScanBatch, StoreError> {
         while let Some(cursor) = self.cursors.last_mut() {
-            cursor.fill(&self.client).await?;
+            cursor.fill(&self.client, self.scan.few).await?;
             if cursor.is_empty() {
                 self.cursors.pop();
                 continue;
@@ -160,7 +163,7 @@ impl ScanStream {
         let reverse = self.scan.reverse;
         while out.len() < MERGED_ROWS {
             for cursor in &mut self.cursors {
-                cursor.fill(&self.client).await?;
+                cursor.fill(&self.client, self.scan.few).await?;
             }
             self.cursors.retain(|c| !c.is_empty());
             // As long as every fragment has rows, the first of all is among their heads.
@@ -177,7 +180,7 @@ impl ScanStream {
 
     fn close(&mut self) {
         for cursor in self.cursors.drain(..) {
-            if cursor.pending.is_some() || !cursor.is_empty() {
+            if cursor.pending.is_some() || cursor.rests || !cursor.is_empty() {
                 self.client.with(|core| core.close_scan(cursor.handle));
             }
         }
@@ -209,9 +212,17 @@ impl Cursor {
         rest
     }
 
-    /// Waits for rows if some are to come, and asks for the batch after them.
-    async fn fill(&mut self, client: &Client) -> Result<(), StoreError> {
+    fn ask(&mut self, client: &Client) {
+        let handle = self.handle;
+        self.pending = Some(client.request(|core| core.next_batch(handle)));
+    }
+
+    /// Waits for rows if some are to come, and asks for the batch after them; where few may be enough, not before these are gone.
+    async fn fill(&mut self, client: &Client, few: bool) -> Result<(), StoreError> {
         while self.is_empty() {
+            if std::mem::take(&mut self.rests) {
+                self.ask(client);
+            }
             // If nobody waits for it any more the scan is still to be closed.
             let Some(pending) = self.pending.as_mut() else { return Ok(()) };
             let answer = answer_of(pending).await;
@@ -219,9 +230,10 @@ impl Cursor {
             match answer {
                 Answer::Batch { rows, done } => {
                     (self.rows, self.at) = (rows, 0);
-                    if !done {
-                        let handle = self.handle;
-                        self.pending = Some(client.request(|core| core.next_batch(handle)));
+                    match (done, few) {
+                        (true, _) => {}
+                        (false, true) => self.rests = true,
+                        (false, false) => self.ask(client),
                     }
                 }
                 other => return Err(unexpected(other)),

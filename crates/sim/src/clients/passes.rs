@@ -237,6 +237,7 @@ impl SimClient {
             program: Vec::new(),
             limit: None,
             pending: true,
+            few: false,
             as_of: AsOf::Newest,
         };
         let opened: Result<_, RefCode> =

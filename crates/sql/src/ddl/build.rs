@@ -163,6 +163,7 @@ impl<S: Store> Build<S> {
             program: Vec::new(),
             limit: None,
             pending: true,
+            few: false,
             as_of: AsOf::Newest,
         });
         while let Some(rows) = self.handle.unless_ended(running.next()).await?? {

@@ -335,6 +335,7 @@ fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Vec<u8
         limit: None,
         as_of: AsOf::Newest,
         pending: false,
+        few: false,
     }
 }
 

@@ -230,6 +230,7 @@ impl<S: Store> Session<S> {
             limit: (limit != u64::MAX && !sorts).then_some(limit),
             as_of: AsOf::Newest,
             pending: false,
+            few: false,
         };
         let mut running = self.start_scan(scan);
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();

@@ -124,10 +124,15 @@ impl<'p, S: Store> Fetcher<'p, S> {
         let mut asking = BTreeSet::new();
         for ask in std::mem::take(&mut run.asks) {
             match ask {
-                Ask::Read { id, source, requests, first: _ } => {
+                Ask::Read { id, source, requests, first } => {
                     asking.insert(id);
                     let parts = (&mut reads, &mut wanted);
                     self.begin(session, run, (id, source, requests), parts)?;
+                    if first.is_some()
+                        && let Some(open) = self.open.get_mut(&id)
+                    {
+                        open.scans.iter_mut().for_each(|(_, scan)| scan.few = true);
+                    }
                 }
                 Ask::More(id) => {
                     asking.insert(id);
@@ -552,6 +557,7 @@ pub(super) fn scan(
         limit: None,
         as_of: AsOf::Newest,
         pending: false,
+        few: false,
     }
 }
 
