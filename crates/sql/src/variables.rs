@@ -232,6 +232,11 @@ impl Variables {
         }
     }
 
+    /// A value that is not the default: each statement asks for some, and looks for no default.
+    pub(crate) fn changed(&self, name: &str) -> Option<&Value> {
+        self.changed.get(name)
+    }
+
     /// A number that is not the default.
     pub(crate) fn changed_number(&self, name: &str) -> Option<i64> {
         match self.changed.get(name) {
@@ -445,3 +450,18 @@ fn sql_mode(text: &str) -> Result<String, SqlError> {
 
 /// User variables.
 pub type UserVariables = Map<String, Value>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who asks for what was changed alone relies on these.
+    #[test]
+    fn defaults_of_what_each_statement_asks_for() {
+        let variables = Variables::default();
+        assert_eq!(variables.get("autocommit"), Value::Int(1));
+        assert_eq!(variables.get("max_execution_time"), Value::Int(0));
+        assert_eq!(variables.get("cte_max_recursion_depth"), Value::Int(1_000));
+        assert_ne!(variables.get("transaction_isolation").to_display(), "REPEATABLE-READ");
+    }
+}

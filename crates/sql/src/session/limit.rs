@@ -21,9 +21,9 @@ impl<S: Store> Session<S> {
             return None;
         }
         let milliseconds = match prepared.time_limit_ms {
-            0 => match self.variables.get("max_execution_time") {
-                Value::Int(number) => number.max(0).unsigned_abs(),
-                Value::UInt(number) => number,
+            0 => match self.variables.changed("max_execution_time") {
+                Some(Value::Int(number)) => number.max(&0).unsigned_abs(),
+                Some(Value::UInt(number)) => *number,
                 _ => 0,
             },
             limit => u64::from(limit),

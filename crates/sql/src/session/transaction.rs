@@ -6,8 +6,10 @@ use crate::sessions::Handle;
 use crate::store::{Store, StoreTransaction};
 use lats_base::RefCode;
 use lats_client::api::{LockWait, RowOp, RowResult, Scan, StoreError};
-use lats_values::SqlError;
+use lats_values::{SqlError, Value};
 use std::sync::Arc;
+
+const REPEATABLE: &str = "REPEATABLE-READ";
 
 /// A savepoint that the client named.
 pub(super) struct Savepoint {
@@ -35,7 +37,7 @@ impl<S: Store> Session<S> {
 
     /// The `autocommit` variable.
     pub fn autocommit(&self) -> bool {
-        self.variables.get("autocommit") != lats_values::Value::Int(0)
+        self.variables.changed("autocommit") != Some(&Value::Int(0))
     }
 
     /// Refuses writes in read-only transactions.
@@ -50,11 +52,11 @@ impl<S: Store> Session<S> {
     /// True if plain reads take shared locks, as REPEATABLE READ does here.
     pub(crate) fn reads_repeatably(&self) -> bool {
         self.in_transaction() && {
-            let isolation = match self.isolation.is_empty() {
-                true => self.variables.get("transaction_isolation").to_display(),
-                false => self.isolation.clone(),
-            };
-            isolation == "REPEATABLE-READ"
+            let changed = || self.variables.changed("transaction_isolation").map(Value::to_display);
+            match self.isolation.is_empty() {
+                true => changed().is_some_and(|isolation| isolation == REPEATABLE),
+                false => self.isolation == REPEATABLE,
+            }
         }
     }
 
@@ -231,7 +233,7 @@ impl<S: Store> Session<S> {
         self.commit().await?;
         self.explicit = true;
         let next = self.next_read_only.take();
-        let default = self.variables.get("transaction_read_only") == lats_values::Value::Int(1);
+        let default = self.variables.get("transaction_read_only") == Value::Int(1);
         self.read_only = read_only.or(next).unwrap_or(default);
         self.isolation = self.isolation_next.take().unwrap_or_default();
         Ok(())
