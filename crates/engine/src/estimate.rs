@@ -57,6 +57,10 @@ impl Statistics for Unknown {
 const ROWS: f64 = 1_000.0;
 /// Rows that a value of a column has if nothing is known.
 const ROWS_FOR_EACH: f64 = 10.0;
+/// A join by lookups does not turn to keeping more rows than this.
+const KEPT_ROWS_MAX: f64 = 200_000.0;
+/// So many lookups are tried before.
+const LOOKUPS_MIN: f64 = 1_024.0;
 /// Rows of a step of a recursion.
 const WORKING_ROWS: f64 = 100.0;
 
@@ -78,7 +82,7 @@ pub fn usual_share(term: &Scalar) -> f64 {
 }
 
 /// Rows of a plan, and what it costs to get them.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Size {
     /// The rows.
     pub rows: f64,
@@ -144,26 +148,33 @@ impl<'a> Estimates<'a> {
 
     /// Rows and cost of a plan. Columns that it takes from around it have one value each.
     pub fn size(&self, rel: &Rel) -> Size {
+        let below: Vec<Size> = rel.inputs().into_iter().map(|input| self.size(input)).collect();
+        self.size_above(rel, &below)
+    }
+
+    /// The same where the sizes of what is right below are known.
+    pub fn size_above(&self, rel: &Rel, below: &[Size]) -> Size {
+        let Size { rows, cost } = below.first().copied().unwrap_or_default();
+        let second = below.get(1).copied().unwrap_or_default();
         match rel {
             Rel::Scan(scan) => self.scan_once(scan),
             Rel::Values { rows, .. } => Size { rows: rows.len() as f64, cost: 1.0 },
             Rel::Working { .. } => Size { rows: WORKING_ROWS, cost: WORKING_ROWS * cost::PASS },
-            Rel::Join { kind, left, right, on } => {
-                let below = (self.size(left), self.size(right));
+            Rel::Join { kind, right, on, .. } => {
                 let on: Vec<Scalar> = on.clone().map(walk::conjuncts).unwrap_or_default();
                 let on: Vec<&Scalar> = on.iter().collect();
-                let ways = self.join(*kind, below, right, &on);
+                let ways = self.join(*kind, (Size { rows, cost }, second), right, &on);
                 Size { rows: ways.rows, cost: ways.cost() }
             }
-            Rel::Apply { kind, left, right, .. } => self.apply(kind, left, right),
-            Rel::Filter { input, condition } => {
-                let Size { rows, cost } = self.size(input);
+            Rel::Apply { kind, right, .. } => {
+                self.apply(kind, (Size { rows, cost }, second), right)
+            }
+            Rel::Filter { condition, .. } => {
                 let terms = walk::conjuncts(condition.clone());
                 let share: f64 = terms.iter().map(usual_share).product();
                 Size { rows: rows * share, cost: cost + rows * cost::PASS }
             }
-            Rel::Aggregate { input, keys, .. } => {
-                let Size { rows, cost } = self.size(input);
+            Rel::Aggregate { keys, .. } => {
                 let columns: Vec<ColumnId> = keys.iter().filter_map(column_of).collect();
                 let groups = match (keys.is_empty(), columns.len() == keys.len()) {
                     (true, _) => 1.0,
@@ -172,29 +183,17 @@ impl<'a> Estimates<'a> {
                 };
                 Size { rows: groups.max(1.0), cost: cost + rows * cost::PASS * 2.0 }
             }
-            Rel::Distinct { input, columns } => {
-                let Size { rows, cost } = self.size(input);
+            Rel::Distinct { columns, .. } => {
                 let groups = self.distinct(columns).unwrap_or(rows * 0.5).min(rows);
                 Size { rows: groups, cost: cost + rows * cost::PASS * 2.0 }
             }
-            Rel::Limit { input, count, .. } => {
-                let Size { rows, cost } = self.size(input);
-                let most = match count {
-                    Some(Expr::Literal(Value::Int(count))) => *count as f64,
-                    Some(Expr::Literal(Value::UInt(count))) => *count as f64,
-                    _ => f64::INFINITY,
-                };
-                Size { rows: rows.min(most), cost }
-            }
-            Rel::MaxOneRow { input } => Size { rows: 1.0, ..self.size(input) },
-            Rel::Narrow { input, .. } => self.size(input),
-            other => {
-                let sizes = other.inputs().into_iter().map(|input| self.size(input));
-                sizes.fold(Size { rows: 0.0, cost: 0.0 }, |all, one| Size {
-                    rows: all.rows + one.rows,
-                    cost: all.cost + one.cost + one.rows * cost::PASS,
-                })
-            }
+            Rel::Limit { count, .. } => Size { rows: rows.min(most_of(count.as_ref())), cost },
+            Rel::MaxOneRow { .. } => Size { rows: 1.0, cost },
+            Rel::Narrow { .. } => Size { rows, cost },
+            _ => below.iter().fold(Size::default(), |all, one| Size {
+                rows: all.rows + one.rows,
+                cost: all.cost + one.cost + one.rows * cost::PASS,
+            }),
         }
     }
 
@@ -405,10 +404,30 @@ impl<'a> Estimates<'a> {
         Some((reach, cost::lookup(lookup)))
     }
 
-    fn apply(&self, kind: &ApplyKind, left: &Rel, right: &Rel) -> Size {
-        let (left, size) = (self.size(left), self.size(right));
-        let is_same_for_all = walk::free_columns(right).is_empty();
-        let runs = if is_same_for_all { 1.0 } else { left.rows };
+    /// How many rows of the left side may ask for rows of the right one before reading all of it once is better by far; none if
+    /// that is never so, or if it is too large to be kept.
+    pub fn lookups_max(&self, left: Size, right: &Rel, on: &[&Scalar]) -> Option<u64> {
+        const ASKING: Size = Size { rows: 10_000.0, cost: 0.0 };
+        let size = self.size(right);
+        if size.rows > KEPT_ROWS_MAX {
+            return None;
+        }
+        let (_, lookups) = self.lookup(ASKING, right, on)?;
+        let for_each = lookups / ASKING.rows - cost::hash_join(0.0, 1.0, 0.0);
+        let whole = size.cost + cost::hash_join(size.rows, 0.0, 0.0);
+        let even = (for_each > 0.0).then_some(whole / for_each)?;
+        Some((even * 2.0).max(left.rows * 4.0).max(LOOKUPS_MIN) as u64)
+    }
+
+    /// The right side of an Apply for rows of the left one, of these sizes.
+    pub fn apply(&self, kind: &ApplyKind, (left, size): (Size, Size), right: &Rel) -> Size {
+        // Rows with the same parameters share a run, but where its rows become rows of a join.
+        let given: Vec<ColumnId> = walk::free_columns(right).into_iter().collect();
+        let runs = match kind {
+            _ if given.is_empty() => 1.0,
+            ApplyKind::Join(_) => left.rows,
+            _ => self.distinct(&given).map_or(left.rows, |values| values.min(left.rows)),
+        };
         let rows = match kind {
             ApplyKind::Join(JoinKind::Inner) => left.rows * size.rows,
             ApplyKind::Join(JoinKind::Left) => left.rows * size.rows.max(1.0),
@@ -445,6 +464,15 @@ fn terms_of(scan: &Scan) -> Vec<Scalar> {
 
 fn is_own(scan: &Scan, term: &Scalar) -> bool {
     walk::columns_of(term).into_iter().all(|column| scan.has(column))
+}
+
+/// How many rows a LIMIT leaves at most, if it says so.
+fn most_of(count: Option<&Scalar>) -> f64 {
+    match count {
+        Some(Expr::Literal(Value::Int(count))) => *count as f64,
+        Some(Expr::Literal(Value::UInt(count))) => *count as f64,
+        _ => f64::INFINITY,
+    }
 }
 
 fn column_of(scalar: &Scalar) -> Option<ColumnId> {

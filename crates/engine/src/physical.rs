@@ -113,6 +113,19 @@ pub struct WindowCall {
     pub frame: crate::ir::Frame,
 }
 
+/// How a join by lookups goes on when many more rows ask than was thought: the right side is read once, and kept.
+#[derive(Clone, Debug)]
+pub struct Beyond {
+    /// So many rows ask before.
+    pub asked: u64,
+    /// The rows that are kept.
+    pub right: Op,
+    /// What is equal.
+    pub pairs: Vec<EqualPair>,
+    /// The rest of the condition, over both rows.
+    pub residual: Option<Expr>,
+}
+
 /// What an Apply gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyOutput {
@@ -204,6 +217,8 @@ pub enum Op {
         residual: Option<Expr>,
         /// How many rows ask at once, at most.
         at_once: u32,
+        /// What it does if more rows ask than was thought.
+        beyond: Option<Box<Beyond>>,
         /// Slots of the right side.
         right_width: u32,
     },

@@ -90,6 +90,8 @@ pub struct Run<'r> {
     pub context: EvalContext,
     /// What is asked for since this was last looked at.
     pub asks: Vec<Ask>,
+    /// Joins by lookups may turn to reading their right side once; not where what is read is locked.
+    pub switches: bool,
     /// What is counted for EXPLAIN ANALYZE.
     pub profile: Option<Profile>,
     /// Answers that were not taken yet, and the memory that they take.
@@ -124,6 +126,7 @@ impl<'r> Run<'r> {
             work_left: context.work_left(),
             context,
             asks: Vec::new(),
+            switches: true,
             profile: None,
             answers: BTreeMap::new(),
             next_ask: 0,
@@ -419,7 +422,7 @@ fn build_join<'p>(run: &Run<'_>, op: &'p Op, params: &Params, goal: &Goal<'p>) -
             let width = *right_width as usize;
             Box::new(nested_join::NestedJoin::new(*kind, sides, on.as_ref(), width, own))
         }
-        Op::LookupJoin { kind, left, source, params, residual, at_once, right_width } => {
+        Op::LookupJoin { kind, left, source, params, residual, at_once, beyond, right_width } => {
             let spec = lookup_join::Spec {
                 kind: *kind,
                 source: *source,
@@ -428,6 +431,7 @@ fn build_join<'p>(run: &Run<'_>, op: &'p Op, params: &Params, goal: &Goal<'p>) -
                 residual: residual.as_ref(),
                 right_width: *right_width as usize,
                 goal: goal.clone(),
+                beyond: beyond.as_deref(),
             };
             Box::new(lookup_join::LookupJoin::new(some(left), spec, own))
         }

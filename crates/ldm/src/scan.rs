@@ -330,7 +330,7 @@ impl Ldm {
                         table.layout.key_of(image, columns, &mut own);
                         own == entry
                     };
-                    debug_assert!(!is_sure || is_own(), "an entry of no version");
+                    debug_assert!(row.busy.is_some() || is_own(), "an entry of no version");
                     if is_sure || is_own() {
                         take(scan, (table, range.number), (entry, &row.key), image)?;
                     }

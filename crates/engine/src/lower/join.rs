@@ -3,8 +3,9 @@
 use super::{Lowering, Place};
 use crate::estimate::Size;
 use crate::ir::{ColumnId, JoinKind, Rel, Scalar, Scan, walk};
-use crate::physical::{EqualPair, KeyClass, Op};
+use crate::physical::{Beyond, EqualPair, KeyClass, Op};
 use crate::reach::{self, Kinds, Reach};
+use crate::rewrite::facts;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use lats_values::{BinaryOp, Collation, ColumnType, Expr, TypeKind};
 
@@ -95,6 +96,15 @@ impl Lowering<'_> {
                 reach::fixes(scan, term, &|_| true, kinds).is_some_and(|c| open.remove(&c))
             });
         let asked = walk::conjunction(asked);
+        let whole = scan;
+        let mut scan = scan.clone();
+        if matches!(kind, JoinKind::Semi | JoinKind::Anti) {
+            // Whether there is a partner is known by what the others look at.
+            let mut seen = BTreeSet::new();
+            rest.iter().for_each(|term| walk::add_columns(term, &mut seen));
+            scan.columns.retain(|column| seen.contains(column));
+        }
+        let scan = &scan;
         let place = Place { row: &lefts, params };
         let (source, requested) = self.source(scan, asked.as_ref(), place);
         let first = scan.first.0;
@@ -108,9 +118,53 @@ impl Lowering<'_> {
         let rest = walk::conjunction(rest);
         let residual = rest.map(|rest| self.scalar(&rest, Place { row: &both, params }));
         let right_width = scan.columns.len() as u32;
+        let beyond = self.beyond((left, whole), on, place);
         let (left, params) = (below, requested);
         let at_once = crate::cost::at_once(touched.found) as u32;
-        Op::LookupJoin { kind, left, source, params, residual, at_once, right_width }
+        Op::LookupJoin { kind, left, source, params, residual, at_once, beyond, right_width }
+    }
+
+    /// From how many rows on it is better to read the right side once, and how; none if it is too large to be kept for a guess.
+    fn beyond(
+        &mut self,
+        (left, scan): (&Rel, &Scan),
+        on: Option<&Scalar>,
+        place: Place<'_>,
+    ) -> Option<Box<Beyond>> {
+        let kinds = Kinds { types: self.types, externals: self.externals };
+        if !self.rules.hash_join || facts::at_most_one_row(left, kinds) {
+            return None;
+        }
+        let right = Rel::Scan(Box::new(scan.clone()));
+        let terms = on.cloned().map(walk::conjuncts).unwrap_or_default();
+        let terms: Vec<&Scalar> = terms.iter().collect();
+        let asked = self.estimates.lookups_max(self.estimates.size(left), &right, &terms)?;
+        let of_right = Place { row: &scan.columns, params: place.params };
+        let (pairs, rest) = self.equal_pairs(on, (place, place.row), (of_right, &scan.columns));
+        if pairs.is_empty() {
+            return None;
+        }
+        let both: Vec<ColumnId> = place.row.iter().chain(&scan.columns).copied().collect();
+        let residual = rest.map(|rest| self.scalar(&rest, Place { row: &both, ..place }));
+        let right = self.op(&right, place.params);
+        Some(Box::new(Beyond { asked, right, pairs, residual }))
+    }
+
+    /// The parts of a condition that are equalities between both sides, and the rest.
+    fn equal_pairs(
+        &self,
+        on: Option<&Scalar>,
+        left: (Place<'_>, &[ColumnId]),
+        right: (Place<'_>, &[ColumnId]),
+    ) -> (Vec<EqualPair>, Option<Scalar>) {
+        let (mut pairs, mut rest) = (Vec::new(), Vec::new());
+        for term in on.cloned().map(walk::conjuncts).unwrap_or_default() {
+            match self.pair(&term, left, right) {
+                Some(pair) if self.rules.hash_join => pairs.push(pair),
+                _ => rest.push(term),
+            }
+        }
+        (pairs, walk::conjunction(rest))
     }
 
     fn hash_or_nested(
@@ -123,16 +177,8 @@ impl Lowering<'_> {
     ) -> Op {
         let (lefts, rights) = (left.columns(), right.columns());
         let (of_left, of_right) = (Place { row: &lefts, params }, Place { row: &rights, params });
-        let mut pairs = Vec::new();
-        let mut rest = Vec::new();
-        for term in on.cloned().map(walk::conjuncts).unwrap_or_default() {
-            match self.pair(&term, (of_left, &lefts), (of_right, &rights)) {
-                Some(pair) if self.rules.hash_join => pairs.push(pair),
-                _ => rest.push(term),
-            }
-        }
+        let (pairs, rest) = self.equal_pairs(on, (of_left, &lefts), (of_right, &rights));
         let both: Vec<ColumnId> = lefts.iter().chain(&rights).copied().collect();
-        let rest = walk::conjunction(rest);
         let rest = rest.map(|rest| self.scalar(&rest, Place { row: &both, params }));
         let right_width = rights.len() as u32;
         let (left, right) = (Box::new(self.op(left, params)), Box::new(self.op(right, params)));

@@ -6,7 +6,8 @@
 
 use super::lift::{self, Lifted};
 use super::{Context, facts};
-use crate::estimate::Estimates;
+use crate::cost;
+use crate::estimate::{Estimates, Size};
 use crate::ir::{ApplyKind, Call, ColumnId, JoinKind, Rel, Scalar, types::type_with, walk};
 use crate::lower::key_class;
 use crate::physical::KeyClass;
@@ -20,8 +21,19 @@ const PARTS_MAX: usize = 4_096;
 
 /// The plan with joins in the place of such subqueries.
 pub fn joins(rel: Rel, context: Context<'_>) -> Rel {
-    let rel = rel.map_inputs(&mut |input| joins(input, context));
-    match rel {
+    let estimates = Estimates::new(&rel, context);
+    changed(rel, &estimates, context).0
+}
+
+/// The same, and the size of what it gives: each part is estimated once, however many subqueries stand above it.
+fn changed(rel: Rel, estimates: &Estimates<'_>, context: Context<'_>) -> (Rel, Size) {
+    let mut below = Vec::new();
+    let rel = rel.map_inputs(&mut |input| {
+        let (input, size) = changed(input, estimates, context);
+        below.push(size);
+        input
+    });
+    let rel = match rel {
         Rel::Apply { kind: ApplyKind::Single { columns }, left, right, on: None, when: None } => {
             let made = match *columns.as_slice() {
                 [(column, of)] => {
@@ -29,33 +41,46 @@ pub fn joins(rel: Rel, context: Context<'_>) -> Rel {
                 }
                 _ => None,
             };
-            let grouped = made.map(|(column, (grouped, on, value))| {
-                let (left, right) = (left.clone(), Box::new(grouped));
-                let joined = Rel::Join { kind: JoinKind::Left, left, right, on: Some(on) };
-                let items = Vec::from([(column, value)]);
-                Rel::Extend { input: Box::new(joined), items }
+            let of_left = below.first().copied().unwrap_or_default();
+            let chosen = made.and_then(|(column, (grouped, on, value))| {
+                let size = cheaper((&right, &grouped, &on), (of_left, estimates), context)?;
+                Some((grouped, on, size, Vec::from([(column, value)])))
             });
-            let kind = ApplyKind::Single { columns };
-            let apply = Rel::Apply { kind, left, right, on: None, when: None };
-            match grouped {
-                Some(grouped) if !costs_less(&apply, &grouped, context) => grouped,
-                _ => apply,
+            if let Some((grouped, on, size, items)) = chosen {
+                let (right, on) = (Box::new(grouped), Some(on));
+                let joined = Rel::Join { kind: JoinKind::Left, left, right, on };
+                return (Rel::Extend { input: Box::new(joined), items }, size);
             }
+            let kind = ApplyKind::Single { columns };
+            Rel::Apply { kind, left, right, on: None, when: None }
         }
         other => other,
-    }
+    };
+    let size = estimates.size_above(&rel, &below);
+    (rel, size)
 }
 
-/// True if few rows ask for little, so that running the subquery for each of them costs less than all groups.
-fn costs_less(apply: &Rel, grouped: &Rel, context: Context<'_>) -> bool {
-    let cost = |rel: &Rel| {
+/// The size of the join with all groups; none if rows of this left side ask for so little that running the subquery for each of
+/// them costs less.
+fn cheaper(
+    (right, grouped, on): (&Rel, &Rel, &Scalar),
+    (of_left, estimates): (Size, &Estimates<'_>),
+    context: Context<'_>,
+) -> Option<Size> {
+    let size = |rel: &Rel| {
         let rel = match context.rules.join_order && !context.order.is_fixed {
             true => super::ordered(rel.clone(), context),
             false => rel.clone(),
         };
-        Estimates::new(&rel, context).size(&rel).cost
+        Estimates::new(&rel, context).size(&rel)
     };
-    cost(apply) < cost(grouped)
+    let kind = ApplyKind::Single { columns: Vec::new() };
+    let applied = estimates.apply(&kind, (of_left, size(right)), right);
+    let terms = walk::conjuncts(on.clone());
+    let terms: Vec<&Scalar> = terms.iter().collect();
+    let joined = estimates.join(JoinKind::Left, (of_left, size(grouped)), grouped, &terms);
+    let size = Size { rows: joined.rows, cost: joined.cost() + joined.rows * cost::PASS };
+    (size.cost <= applied.cost).then_some(size)
 }
 
 /// The groups, what they share with the row, and the value of the subquery.

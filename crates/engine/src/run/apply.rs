@@ -1,13 +1,14 @@
 //! The right side for each row of the left one: several instances run at once, so that what they ask for travels together.
 
 use super::hash_join::{finish_row, pair};
-use super::memory::{CacheId, Chunk, Held, Waiting};
+use super::memory::{CacheId, Chunk, ENTRY_BYTES, Held, Waiting};
 use super::once::Once;
 use super::{Goal, Node, Operator, Params, Poll, Row, Run, build, more_than_one_row, row_bytes};
 use crate::ir::JoinKind;
 use crate::physical::{ApplyOutput, EqualPair, Op};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use lats_base::map::Map;
 use lats_values::{Expr, SqlError, Value};
 
 /// What is applied how.
@@ -90,6 +91,10 @@ struct Instance<'p> {
     node: Option<Node<'p>>,
     /// The bytes of the parameters, if the answer is to be kept for rows with the same.
     key: Option<Vec<u8>>,
+    /// The parameters, while an instance before it runs for the same: this one waits for what that finds.
+    twin: Option<Params>,
+    /// It has, or had, operators of its own.
+    is_begun: bool,
     /// Rows of the right side that were not looked at yet.
     rows: Waiting,
     found: Found,
@@ -110,6 +115,14 @@ pub(super) struct Found {
     pub(super) values: Option<Row>,
 }
 
+impl Instance<'_> {
+    /// One that needs no operators.
+    fn through(left: Row, found: Found, held: Held) -> Self {
+        let rows = Waiting::default();
+        Self { left, node: None, key: None, twin: None, is_begun: false, rows, found, held }
+    }
+}
+
 impl Found {
     /// Memory that it takes.
     pub(super) fn bytes(&self) -> usize {
@@ -127,6 +140,10 @@ pub(super) struct Apply<'p> {
     goal: Goal<'p>,
     waiting: Waiting,
     running: VecDeque<Instance<'p>>,
+    /// The parameters that some of them run for, each with operators of its own or with what these have found.
+    asked: Map<Vec<u8>, ()>,
+    /// How many of them have operators of their own, or had some.
+    begun: usize,
     /// Instances that run at once.
     at_once: Option<usize>,
     /// The results by parameters, while there is room; rows of joins are not kept.
@@ -137,6 +154,8 @@ pub(super) struct Apply<'p> {
 
 /// Instances that run at once at most.
 const INSTANCES_MAX: usize = 64;
+/// Rows of the left side at a time, with those that wait for what another one's instance gives.
+const ROWS_MAX: usize = 1_024;
 
 impl<'p> Apply<'p> {
     pub(super) fn new(left: Node<'p>, spec: Spec<'p>, (params, goal): (Params, Goal<'p>)) -> Self {
@@ -148,6 +167,8 @@ impl<'p> Apply<'p> {
             goal,
             waiting: Waiting::default(),
             running: VecDeque::new(),
+            asked: Map::default(),
+            begun: 0,
             at_once: None,
             known: None,
             once: Once::default(),
@@ -155,39 +176,77 @@ impl<'p> Apply<'p> {
     }
 
     fn begin(&mut self, run: &mut Run<'_>, left: Row) -> Result<(), SqlError> {
+        let mut held = Held::default();
         if !self.spec.is_needed(run, &left, &self.params) {
-            let mut held = Held::default();
             held.grow(run, row_bytes(&left))?;
-            let (found, rows) = (Found::default(), Waiting::default());
-            self.running.push_back(Instance { left, node: None, key: None, rows, found, held });
+            self.running.push_back(Instance::through(left, Found::default(), held));
             return Ok(());
         }
         let mut given = Vec::with_capacity(self.spec.given.len());
         for expr in self.spec.given {
             given.push(run.eval(expr, &left, &self.params)?);
         }
-        let mut held = Held::default();
         held.grow(run, row_bytes(&left) + row_bytes(&given))?;
         // A condition sees the left row, so that its results are of this row alone.
         let keeps = self.spec.keeps
             && !matches!(self.spec.output, ApplyOutput::Join(_))
             && self.spec.on.is_none();
-        let mut key = None;
+        let given = Params::from(given);
+        let mut instance = Instance::through(left, Found::default(), held);
         if keeps {
             let known = *self.known.get_or_insert_with(|| run.memory.new_cache());
             let mut bytes = Vec::new();
             given.iter().for_each(|value| append_exact(value, &mut bytes));
             if let Some(found) = run.memory.known(known, &bytes) {
-                let (found, rows) = (found.clone(), Waiting::default());
-                self.running.push_back(Instance { left, node: None, key, rows, found, held });
+                instance.found = found.clone();
+                self.running.push_back(instance);
                 return Ok(());
             }
-            key = Some(bytes);
+            if self.asked.contains_key(&bytes) {
+                (instance.twin, instance.key) = (Some(given), Some(bytes));
+                self.running.push_back(instance);
+                return Ok(());
+            }
+            instance.held.grow(run, bytes.len() + ENTRY_BYTES)?;
+            self.asked.insert(bytes.clone(), ());
+            instance.key = Some(bytes);
         }
-        let goal = &self.spec.right_goal;
-        let node = Some(build(run, self.spec.right, &Params::from(given), goal));
-        let (found, rows) = (Found::default(), Waiting::default());
-        self.running.push_back(Instance { left, node, key, rows, found, held });
+        self.start(run, &mut instance, &given);
+        self.running.push_back(instance);
+        Ok(())
+    }
+
+    fn start(&mut self, run: &Run<'_>, instance: &mut Instance<'p>, given: &Params) {
+        instance.node = Some(build(run, self.spec.right, given, &self.spec.right_goal));
+        instance.is_begun = true;
+        self.begun += 1;
+    }
+
+    /// An instance that has waited is at the front: it takes what the one before it has found, or runs if that was not kept.
+    fn wake(&mut self, run: &Run<'_>, instance: &mut Instance<'p>) {
+        let Some(given) = instance.twin.take() else { return };
+        let (Some(known), Some(key)) = (self.known, &instance.key) else { return };
+        match run.memory.known(known, key) {
+            Some(found) => {
+                instance.found = found.clone();
+                instance.key = None;
+            }
+            None => self.start(run, instance, &given),
+        }
+    }
+
+    /// Begins with rows of the left side, as many as may be under way.
+    fn begin_some(&mut self, run: &mut Run<'_>, at_once: usize) -> Result<(), SqlError> {
+        let rows_max = if at_once < INSTANCES_MAX { at_once } else { ROWS_MAX };
+        while self.begun < at_once
+            && self.running.len() < rows_max
+            && let Some(left) = self.waiting.pop(run)
+        {
+            self.begin(run, left)?;
+            if run.spend(1) {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -312,8 +371,7 @@ impl<'p> Apply<'p> {
                 }
             }
             let Some(left) = self.waiting.pop(run) else { break };
-            let (rows, held) = (Waiting::default(), Held::default());
-            let mut instance = Instance { left, node: None, key: None, rows, found, held };
+            let mut instance = Instance::through(left, found, Held::default());
             self.finish(run, &mut instance, &mut out);
             if run.spend(1) {
                 break;
@@ -334,10 +392,20 @@ impl<'p> Apply<'p> {
             }
         }
         let mut out = Chunk::default();
-        while let Some(instance) = running.front_mut()
-            && instance.node.is_none()
-        {
+        while let Some(instance) = running.front_mut() {
+            if instance.twin.is_some() {
+                self.wake(run, instance);
+                // It may have operators now, which have asked for nothing yet.
+                pause = Poll::Yield;
+            }
+            if instance.node.is_some() {
+                break;
+            }
+            if let Some(key) = &instance.key {
+                self.asked.remove(key);
+            }
             if self.finish(run, instance, &mut out) {
+                self.begun -= usize::from(instance.is_begun);
                 running.pop_front();
             }
             if run.spend(1) || out.is_full() {
@@ -413,17 +481,10 @@ impl Operator for Apply<'_> {
             }
             if self.running.is_empty() && !self.waiting.is_empty() {
                 let at_once = self.at_once(run)?;
-                while self.running.len() < at_once
-                    && let Some(left) = self.waiting.pop(run)
-                {
-                    self.begin(run, left)?;
-                }
+                self.begin_some(run, at_once)?;
             }
-            while self.at_once.is_some_and(|at_once| at_once >= INSTANCES_MAX)
-                && self.running.len() < INSTANCES_MAX
-                && let Some(left) = self.waiting.pop(run)
-            {
-                self.begin(run, left)?;
+            if self.at_once.is_some_and(|at_once| at_once >= INSTANCES_MAX) && !run.is_tired() {
+                self.begin_some(run, INSTANCES_MAX)?;
             }
             if !self.running.is_empty() {
                 match self.step_all(run)? {
@@ -452,6 +513,7 @@ impl Operator for Apply<'_> {
             instance.rows.clear(run);
             instance.held.free(run);
         }
+        (self.asked, self.begun) = (Map::default(), 0);
         if let Some(known) = self.known.take() {
             run.memory.drop_cache(known);
         }

@@ -1,10 +1,12 @@
 //! Joins with rows that are asked for with values of the left side: all rows of a batch ask at once.
 
-use super::hash_join::{finish_row, pair};
+use super::hash_join::{self, HashJoin, finish_row, pair};
 use super::memory::{CHUNK_ROWS, Chunk, Held, Waiting};
-use super::{Ask, AskId, Goal, Node, Operator, Params, Poll, Row, Run, row_bytes};
+use super::rows::ValueRows;
+use super::{Ask, AskId, Goal, Node, Operator, Params, Poll, Row, Run, build, row_bytes};
 use crate::ir::JoinKind;
-use alloc::vec::Vec;
+use crate::physical::Beyond;
+use alloc::{boxed::Box, vec::Vec};
 use lats_values::{Expr, SqlError};
 
 /// What is joined how.
@@ -18,6 +20,8 @@ pub(super) struct Spec<'p> {
     pub(super) residual: Option<&'p Expr>,
     pub(super) right_width: usize,
     pub(super) goal: Goal<'p>,
+    /// What is done if more rows ask than was thought.
+    pub(super) beyond: Option<&'p Beyond>,
 }
 
 /// A row of the left side, and the rows that have come for it.
@@ -47,6 +51,10 @@ pub(super) struct LookupJoin<'p> {
     /// Rows of the left side that ask at once.
     at_once: Option<usize>,
     left_is_done: bool,
+    /// How many have asked.
+    count: u64,
+    /// The join of all further rows, once there were too many.
+    rest: Option<HashJoin<'p>>,
 }
 
 /// Bytes of requests that go together.
@@ -67,6 +75,8 @@ impl<'p> LookupJoin<'p> {
             held: Held::default(),
             at_once: None,
             left_is_done: false,
+            count: 0,
+            rest: None,
         }
     }
 
@@ -134,8 +144,32 @@ impl<'p> LookupJoin<'p> {
     fn ask(&mut self, run: &mut Run<'_>) {
         let requests = core::mem::take(&mut self.requests);
         self.request_bytes = 0;
+        self.count += requests.len() as u64;
         self.at_once = self.at_once.map(super::memory::more_at_once);
         self.asked = Some(run.ask(self.spec.source, requests, None));
+    }
+
+    /// Goes on with the right side in a table if more rows have asked than was thought, and more are to come.
+    fn turn(&mut self, run: &mut Run<'_>) {
+        let Some(beyond) = self.spec.beyond else { return };
+        let is_due = self.count > beyond.asked && self.batch.is_empty() && run.switches;
+        if !is_due || self.left_is_done || !matches!(self.spec.goal, Goal::All) {
+            return;
+        }
+        if let Some(profile) = &mut run.profile {
+            profile.note_switch(beyond);
+        }
+        let node = core::mem::replace(&mut self.left, Box::new(ValueRows::none()));
+        let left: Node<'p> = Box::new(Rest { waiting: core::mem::take(&mut self.waiting), node });
+        let right = build(run, &beyond.right, &self.params, &Goal::All);
+        let spec = hash_join::Spec {
+            kind: self.spec.kind,
+            pairs: &beyond.pairs,
+            residual: beyond.residual.as_ref(),
+            right_width: self.spec.right_width,
+        };
+        let params = Params::clone(&self.params);
+        self.rest = Some(HashJoin::new((left, right), spec, params));
     }
 
     /// Takes what has come; false if there is more to come.
@@ -213,6 +247,9 @@ impl<'p> LookupJoin<'p> {
 impl Operator for LookupJoin<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
         loop {
+            if let Some(rest) = &mut self.rest {
+                return rest.next(run);
+            }
             if !self.ready.is_empty() {
                 let mut out = Chunk::default();
                 if self.pairs(run, &mut out)? || run.is_tired() {
@@ -225,6 +262,10 @@ impl Operator for LookupJoin<'_> {
                 }
                 continue;
             }
+            self.turn(run);
+            if self.rest.is_some() {
+                continue;
+            }
             if let Some(pause) = self.fill(run)? {
                 return Ok(pause);
             }
@@ -235,6 +276,9 @@ impl Operator for LookupJoin<'_> {
 
     fn close(&mut self, run: &mut Run<'_>) {
         self.left.close(run);
+        if let Some(mut rest) = self.rest.take() {
+            rest.close(run);
+        }
         self.waiting.clear(run);
         if let Some(id) = self.asked.take() {
             run.forget(id);
@@ -242,5 +286,29 @@ impl Operator for LookupJoin<'_> {
         (self.requests, self.batch, self.ready) = (Vec::new(), Vec::new(), Vec::new());
         self.left_is_done = true;
         self.held.free(run);
+    }
+}
+
+/// Rows that have come already, and those that are still to come.
+struct Rest<'p> {
+    waiting: Waiting,
+    node: Node<'p>,
+}
+
+impl Operator for Rest<'_> {
+    fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
+        let mut rows = Vec::new();
+        while let Some(row) = self.waiting.pop(run) {
+            rows.push(row);
+        }
+        match rows.is_empty() {
+            true => self.node.next(run),
+            false => Ok(Poll::Rows(rows)),
+        }
+    }
+
+    fn close(&mut self, run: &mut Run<'_>) {
+        self.waiting.clear(run);
+        self.node.close(run);
     }
 }

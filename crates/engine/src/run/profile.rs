@@ -1,8 +1,9 @@
 //! What operators did, for EXPLAIN ANALYZE. Without a profile nothing is counted.
 
 use super::{Node, Operator, Poll, Run};
-use crate::physical::{Op, Plan};
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use crate::physical::{Beyond, Op, Plan};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::{boxed::Box, vec::Vec};
 use lats_values::SqlError;
 
 /// What an operator did, in all of its instances together.
@@ -30,17 +31,24 @@ pub struct Profile {
     /// For each operator, those right below it.
     below: Vec<Vec<usize>>,
     counted: Vec<OpProfile>,
+    /// Where joins have turned to reading their right side once.
+    switched: BTreeSet<usize>,
 }
 
-fn place(op: &Op) -> usize {
+fn place<T>(op: &T) -> usize {
     core::ptr::from_ref(op).addr()
 }
 
 impl Profile {
     /// For a plan, with a clock that only goes forward.
     pub fn new(plan: &Plan, clock: fn() -> u64) -> Self {
-        let mut this =
-            Self { clock, numbers: BTreeMap::new(), below: Vec::new(), counted: Vec::new() };
+        let mut this = Self {
+            clock,
+            numbers: BTreeMap::new(),
+            below: Vec::new(),
+            counted: Vec::new(),
+            switched: BTreeSet::new(),
+        };
         this.number(&plan.root);
         this
     }
@@ -61,6 +69,15 @@ impl Profile {
     pub fn of(&self, op: &Op) -> OpProfile {
         let number = self.numbers.get(&place(op));
         number.and_then(|number| self.counted.get(*number)).copied().unwrap_or_default()
+    }
+
+    pub(super) fn note_switch(&mut self, to: &Beyond) {
+        self.switched.insert(place(to));
+    }
+
+    /// True if a join has turned to reading its right side once, for some of its rows at least.
+    pub fn has_switched(&self, to: &Beyond) -> bool {
+        self.switched.contains(&place(to))
     }
 
     pub(super) fn measured<'p>(&self, op: &'p Op, node: Node<'p>) -> Node<'p> {

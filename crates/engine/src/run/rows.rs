@@ -14,6 +14,11 @@ pub(super) struct ValueRows<'p> {
 }
 
 impl<'p> ValueRows<'p> {
+    /// No rows.
+    pub(super) fn none() -> Self {
+        Self::new(&[], &[], Params::from([]))
+    }
+
     pub(super) fn new(rows: &'p [Vec<Expr>], types: &'p [ColumnType], params: Params) -> Self {
         Self { rows, types, params, at: 0 }
     }

@@ -2,6 +2,7 @@
 
 mod limits;
 mod pauses;
+mod sharing;
 
 use super::*;
 use crate::ir::{JoinKind, SourceId};
@@ -84,8 +85,9 @@ fn plan(root: Op, sources: usize) -> Plan {
 struct Ran {
     rows: u64,
     error: Option<String>,
-    /// Rows that were read of each table.
+    /// Rows that were read of each table, and how often rows were asked for with values of others.
     read: Vec<u64>,
+    asked: Vec<u64>,
     steps: u64,
     /// The most nodes of expressions that one step has evaluated, and the most rows that it gave.
     longest: u64,
@@ -104,9 +106,14 @@ fn budget(bytes_max: usize) -> Budget {
 
 /// Runs a plan until it has given so many rows.
 fn run_until(plan: &Plan, tables: &[Table], budget: Budget, rows_max: u64) -> Ran {
-    let mut run = Run::new(&[], EvalContext::new(false), budget, u64::MAX);
+    let run = Run::new(&[], EvalContext::new(false), budget, u64::MAX);
+    go_on(run, plan, tables, rows_max)
+}
+
+fn go_on(mut run: Run<'_>, plan: &Plan, tables: &[Table], rows_max: u64) -> Ran {
     let mut machine = Machine::new(plan);
-    let mut ran = Ran { read: vec![0; tables.len()], ..Ran::default() };
+    let counts = vec![0; tables.len()];
+    let mut ran = Ran { read: counts.clone(), asked: counts, ..Ran::default() };
     let mut open: BTreeMap<AskId, (usize, u64)> = BTreeMap::new();
     loop {
         let before = run.context.work_left();
@@ -160,6 +167,7 @@ fn answer(
             Ask::Read { id, source, requests, first } => {
                 // Reads by key: a row for each request.
                 if requests.len() > 1 || requests.iter().any(|request| !request.is_empty()) {
+                    ran.asked[source] += requests.len() as u64;
                     let rows = (0u32..).zip(requests);
                     let rows = rows.map(|(at, _)| (at, (tables[source].row)(at.into()))).collect();
                     run.answer(id, Answer { rows, more: false })?;

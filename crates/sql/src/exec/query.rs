@@ -12,6 +12,7 @@ use crate::plan::query::QueryPlan;
 use crate::session::{Done, Outcome, Session, Sink};
 use crate::store::Store;
 use fetch::Fetcher;
+use lats_client::api::LockMode;
 use lats_engine::run::{Machine, Poll, Profile, Run};
 use lats_values::{EvalContext, SqlError, Value};
 use std::sync::Arc;
@@ -81,6 +82,9 @@ impl<S: Store> Session<S> {
         let handle = Arc::clone(&self.client.handle);
         let (budget, steps) = (self.shared.memory().budget(), self.recursion_max());
         let mut run = Run::new(externals, EvalContext::new(plan.strict), budget, steps);
+        // Who locks what is read does not read more than is asked for.
+        let locks = plan.sources.iter().any(|source| source.lock.0 != LockMode::Committed);
+        run.switches = !locks && !self.reads_repeatably();
         let mut machine = Machine::new(&plan.plan);
         let mut fetcher = Fetcher::<S>::new(plan, externals);
         if terms.watch.is_some() {
@@ -135,9 +139,9 @@ impl<S: Store> Session<S> {
 
 impl<S: Store> Session<S> {
     fn recursion_max(&self) -> u64 {
-        match self.variables.get("cte_max_recursion_depth") {
-            Value::Int(steps) => steps.max(0).unsigned_abs(),
-            Value::UInt(steps) => steps,
+        match self.variables.changed("cte_max_recursion_depth") {
+            Some(Value::Int(steps)) => steps.max(&0).unsigned_abs(),
+            Some(Value::UInt(steps)) => *steps,
             _ => 1_000,
         }
     }

@@ -125,3 +125,59 @@ fn subqueries_of_many_rows_ask_together() {
     let reads = log.matches("read").count();
     assert!(reads <= 3, "{log}");
 }
+
+/// `valgrind --tool=callgrind --toggle-collect='*Machine*step*' …`: what the engine does for a join of three tables by key.
+#[test]
+#[ignore = "only valgrind has a use for it"]
+fn a_join_by_key_again_and_again() {
+    let mut desk = Desk::new();
+    for table in ["country", "customer", "orders"] {
+        desk.run(&format!("CREATE TABLE {table} (id INT PRIMARY KEY, next INT NOT NULL, name VARCHAR(60) NOT NULL)"));
+        desk.run(&format!("INSERT INTO {table} VALUES (1, 1, 'one'), (2, 2, 'two')"));
+    }
+    let query = "SELECT o.name, c.name, k.name FROM orders o JOIN customer c ON c.id = o.next JOIN country k ON k.id = c.next WHERE o.id = ?";
+    let id = desk.session.prepare(query.as_bytes()).unwrap().id;
+    for _ in 0..1_000 {
+        assert_eq!(desk.again(id, &[Value::Int(2)]), "two|two|two");
+    }
+}
+
+#[test]
+fn a_join_that_was_planned_for_few_rows_serves_many() {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE many (id INT PRIMARY KEY, k INT NOT NULL, KEY (k)); CREATE TABLE few (id INT PRIMARY KEY, v INT NOT NULL)");
+    for part in 0..8 {
+        let rows: Vec<String> =
+            (0..1_000).map(|at| format!("({}, {})", part * 1_000 + at, at % 500)).collect();
+        desk.run(&format!("INSERT INTO many VALUES {}", rows.join(",")));
+    }
+    let rows: Vec<String> = (0..400).map(|at| format!("({at}, {})", at * 2)).collect();
+    desk.run(&format!("INSERT INTO few VALUES {}", rows.join(",")));
+    let queries = [
+        (
+            "SELECT COUNT(*), SUM(v) FROM many JOIN few ON few.id = k WHERE many.id < ?",
+            "3|6",
+            "6400|2553600",
+        ),
+        (
+            "SELECT COUNT(*), SUM(v) FROM many LEFT JOIN few ON few.id = k AND v > 6 WHERE many.id < ?",
+            "3|NULL",
+            "8000|2553408",
+        ),
+        (
+            "SELECT COUNT(*), SUM(k) FROM many WHERE id < ? AND EXISTS (SELECT * FROM few WHERE few.id = k)",
+            "3|3",
+            "6400|1276800",
+        ),
+        (
+            "SELECT COUNT(*), SUM(k) FROM many WHERE id < ? AND NOT EXISTS (SELECT * FROM few WHERE few.id = k)",
+            "0|NULL",
+            "1600|719200",
+        ),
+    ];
+    for (query, few, many) in queries {
+        let id = desk.session.prepare(query.as_bytes()).unwrap().id;
+        assert_eq!(desk.again(id, &[Value::Int(3)]), few, "{query}");
+        assert_eq!(desk.again(id, &[Value::Int(8_000)]), many, "{query}");
+    }
+}

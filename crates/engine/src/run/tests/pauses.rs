@@ -162,6 +162,7 @@ fn few_rows_are_read_where_few_are_wanted() {
         params: vec![column(0)],
         residual: None,
         at_once: 1_024,
+        beyond: None,
         right_width: 2,
     };
     for (count, most) in [(1, 1), (5, 5), (40, 40), (1_000, 1_000)] {

@@ -1,7 +1,7 @@
 //! What the steps of a query did, as EXPLAIN ANALYZE shows it.
 
 use crate::plan::query::TableSource;
-use lats_engine::physical::Op;
+use lats_engine::physical::{Beyond, Op};
 use lats_engine::run::{OpProfile, Profile};
 
 /// What was read of a mention of a table.
@@ -69,6 +69,16 @@ impl Actual<'_> {
         let Self::Many { profile, reads } = self else { return String::new() };
         let read = reads.get(number).copied().unwrap_or_default();
         Read::by(&profile.of(op)).shown() + &beside(&pushed(&read, source))
+    }
+
+    /// What a join has done instead of asking, if too many rows would have asked.
+    pub(super) fn of_switch(&self, beyond: &Beyond) -> String {
+        match self {
+            Self::Many { profile, .. } if profile.has_switched(beyond) => {
+                format!(", after {} rows a hash join", beyond.asked)
+            }
+            _ => String::new(),
+        }
     }
 
     /// What a join has read of a table.

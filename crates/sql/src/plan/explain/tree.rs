@@ -205,10 +205,15 @@ impl Lines<'_> {
                 self.line(below, "Materialize");
                 self.op(right, plan, below + 1);
             }
-            Op::LookupJoin { kind, left, source, residual, .. } => {
+            Op::LookupJoin { kind, left, source, residual, beyond, .. } => {
                 let kind = join(*kind).to_lowercase();
                 let rest = if residual.is_some() { ", filter" } else { "" };
-                let text = format!("Nested loop {kind} join, keys of many rows at once{rest}");
+                let turned = match (self.actual, beyond) {
+                    (Some(actual), Some(beyond)) => actual.of_switch(beyond),
+                    _ => String::new(),
+                };
+                let text =
+                    format!("Nested loop {kind} join, keys of many rows at once{rest}{turned}");
                 self.of(depth, op, &text);
                 self.op(left, plan, below);
                 self.source(op, (*source, plan), below);
