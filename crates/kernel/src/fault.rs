@@ -136,6 +136,8 @@ pub enum Fault {
     BugAnsweredBySilence,
     /// Planted bug: a coordinator tells a client that its request was interrupted, although it is decided (STATEMENT-3).
     BugInterruptDecided,
+    /// Planted bug: a scan that goes on at the primary counts its ranges anew (READ-5).
+    BugCountRangesAnew,
 }
 
 /// Which faults are armed in a node, and how often each fires.

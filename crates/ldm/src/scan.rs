@@ -433,9 +433,12 @@ fn rest_of(range: &KeyRange, entry: &[u8], reverse: bool) -> KeyRange {
 /// READ-4: says what is left to be read since the last batch, for the primary.
 fn ask_primary(reply_to: BlockRef, id: u64, scan: &Scan, ctx: &mut Ctx<'_>) {
     let left = scan.anywhere.as_deref().unwrap_or_default();
-    let mut payload = Vec::new();
+    let counts_anew = ctx.fault(Fault::BugCountRangesAnew);
+    let (mut payload, mut count) = (Vec::new(), 0);
     let mut push = |range: &KeyRange| {
-        list::push_range(&mut payload, range.number, &range.lower, range.upper.as_deref());
+        let number = if counts_anew { count } else { range.number };
+        count += 1;
+        list::push_range(&mut payload, number, &range.lower, range.upper.as_deref());
     };
     // The last one is read first.
     match scan.reverse {

@@ -160,6 +160,7 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("late-interrupt"), 20),
         ALWAYS,
     ),
+    bug("count-ranges-anew", Fault::BugCountRangesAnew, mixed(60), ALWAYS),
 ];
 
 /// Planted bugs that tests of one data manager find, and the file with the test.

@@ -1,10 +1,10 @@
 //! Scans of all fragments of a table at once.
 
 use super::SimClient;
-use lats_base::{Epoch, FragmentId};
+use lats_base::{Epoch, FragmentId, RefCode};
 use lats_client::{
     api::Scan,
-    core::{ScanHandle, Ticket},
+    core::{ClientCore, ScanHandle, Ticket},
 };
 
 /// Scans of a table's fragments: those that are not at their end.
@@ -26,9 +26,22 @@ impl Sweep {
 impl SimClient {
     /// Opens the scans; none if one of them cannot be opened.
     pub(super) fn start_sweep(&mut self, scan: &Scan, epoch: Option<Epoch>) -> Option<Sweep> {
+        self.open_all(scan, |core, fragment| core.open_scan(scan, fragment, None, epoch))
+    }
+
+    /// The same for scans that say what the index is like.
+    pub(super) fn start_samples(&mut self, scan: &Scan) -> Option<Sweep> {
+        self.open_all(scan, |core, fragment| core.open_sample(scan, fragment))
+    }
+
+    fn open_all(
+        &mut self,
+        scan: &Scan,
+        open: impl Fn(&mut ClientCore, FragmentId) -> Result<(ScanHandle, Ticket), RefCode>,
+    ) -> Option<Sweep> {
         let mut sweep = Sweep::default();
         for fragment in 0..self.core.fragment_count(scan.table) {
-            match self.core.open_scan(scan, FragmentId::new(fragment), None, epoch) {
+            match open(&mut self.core, FragmentId::new(fragment)) {
                 Ok((handle, _)) => sweep.0.push(handle),
                 Err(_) => {
                     self.close_sweep(sweep);
