@@ -1,6 +1,8 @@
 //! REGEXP and its functions: patterns of ICU, as MySQL takes them, are written anew for the crate `fancy-regex`. One match takes time
 //! linear in the text, unless the pattern has back-references or looks around; such a match may take so many steps and no more.
+//! What all matches of a call take together is bounded, too (`effort.rs`).
 
+mod effort;
 mod pattern;
 mod set;
 #[cfg(test)]
@@ -14,13 +16,16 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
-use fancy_regex::{CompileError, Error, Regex, RegexBuilder};
+use effort::Effort;
+use fancy_regex::{Captures, CompileError, Error, Regex, RegexBuilder};
 use pattern::{Options, Pattern};
 
 /// Bytes that a compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 2 << 20;
 /// Steps of a pattern with back-references or look-around.
 const STEPS_MAX: usize = 500_000;
+/// Where a call looks for many matches, such a pattern is tried with so many steps first: so it is known how many it has taken.
+const QUICK_STEPS: [usize; 2] = [100, 5_000];
 /// Compiled patterns that are kept.
 const KEPT_MAX: usize = 4;
 /// Characters of text that cost as much as computing one node.
@@ -35,6 +40,9 @@ pub(crate) struct Patterns {
 #[derive(Debug)]
 struct Compiled {
     regex: Regex,
+    /// The same with few steps, for patterns that need steps.
+    quick: Vec<(usize, Regex)>,
+    ignores_case: bool,
     groups: usize,
     names: Vec<(String, usize)>,
 }
@@ -58,14 +66,22 @@ impl Patterns {
 
 fn compile(text: &str, options: Options) -> Result<Compiled, SqlError> {
     let Pattern { regex, groups, names, has_property } = pattern::read(text, options)?;
-    let built = RegexBuilder::new(&regex)
-        .case_insensitive(options.ignores_case)
-        .backtrack_limit(STEPS_MAX)
-        .delegate_size_limit(PATTERN_BYTES_MAX)
-        .delegate_dfa_size_limit(PATTERN_BYTES_MAX)
-        .build();
-    match built {
-        Ok(regex) => Ok(Compiled { regex, groups, names }),
+    let ignores_case = options.ignores_case;
+    let build = |steps: usize| {
+        RegexBuilder::new(&regex)
+            .case_insensitive(ignores_case)
+            .backtrack_limit(steps)
+            .delegate_size_limit(PATTERN_BYTES_MAX)
+            .delegate_dfa_size_limit(PATTERN_BYTES_MAX)
+            .build()
+    };
+    let quick = || {
+        let needed = effort::needs_steps(&regex, ignores_case);
+        let steps = QUICK_STEPS.iter().filter(|_| needed);
+        steps.map(|steps| Ok((*steps, build(*steps)?))).collect::<Result<Vec<_>, Error>>()
+    };
+    match build(STEPS_MAX).and_then(|all| Ok((all, quick()?))) {
+        Ok((regex, quick)) => Ok(Compiled { regex, quick, ignores_case, groups, names }),
         Err(error) if has_property && !is_too_large(&error) => Err(illegal_argument()),
         Err(_) => {
             Err(error(3700, "The regular expression pattern exceeds limits on size or complexity."))
@@ -137,7 +153,7 @@ pub(crate) fn call(
             .regex
             .is_match(search.text.as_str())
             .map(Value::bool)
-            .map_err(|e| failed(&e)),
+            .map_err(|_| failed()),
         Function::RegexpInstr => instr(&search, args, ctx),
         Function::RegexpSubstr => substr(&search, args, ctx),
         _ => replace(&search, args, ctx),
@@ -215,14 +231,32 @@ impl Search {
     }
 
     /// The groups of the match that begins at or behind a place: the whole match comes first.
-    fn next(&self, from: usize) -> Result<Option<Groups>, SqlError> {
-        let found = self.pattern.regex.captures_from_pos(self.text.as_str(), from);
-        let found = found.map_err(|e| failed(&e))?;
-        Ok(found.map(|groups| {
+    fn next(&self, from: usize, effort: &mut Effort) -> Result<Option<Groups>, SqlError> {
+        effort.begin(&self.pattern, &self.text, from)?;
+        Ok(self.find(from, effort)?.map(|groups| {
             (0..=self.pattern.groups)
                 .map(|at| groups.get(at).map(|m| (m.start(), m.end())))
                 .collect()
         }))
+    }
+
+    fn find(
+        &self,
+        from: usize,
+        effort: &mut Effort,
+    ) -> Result<Option<Captures<'_, str>>, SqlError> {
+        let text = self.text.as_str();
+        for (steps, quick) in &self.pattern.quick {
+            effort.step(*steps)?;
+            // It may need more steps.
+            if let Ok(found) = quick.captures_from_pos(text, from) {
+                return Ok(found);
+            }
+        }
+        if !self.pattern.quick.is_empty() {
+            effort.step(STEPS_MAX)?;
+        }
+        self.pattern.regex.captures_from_pos(text, from).map_err(|_| failed())
     }
 
     /// Where to look for the match behind this one.
@@ -234,11 +268,16 @@ impl Search {
     }
 
     /// The match with this number, from a place on.
-    fn nth(&self, from: usize, number: i64) -> Result<Option<(usize, usize)>, SqlError> {
+    fn nth(
+        &self,
+        from: usize,
+        number: i64,
+        effort: &mut Effort,
+    ) -> Result<Option<(usize, usize)>, SqlError> {
         let (mut from, mut left) = (Some(from), number.max(1));
         while let Some(at) = from {
-            let Some(found) = self.next(at)?.and_then(|groups| groups.first().copied().flatten())
-            else {
+            let groups = self.next(at, effort)?;
+            let Some(found) = groups.and_then(|groups| groups.first().copied().flatten()) else {
                 return Ok(None);
             };
             left -= 1;
@@ -279,9 +318,11 @@ fn instr(search: &Search, args: &[Value], ctx: &mut EvalContext) -> Result<Value
     };
     let text = search.text.get(from..).unwrap_or_default().to_string();
     let rest = Search { text, pattern: Arc::clone(&search.pattern), form: search.form };
-    let place = rest.nth(0, occurrence)?.map(|(start, end)| {
+    let mut effort = Effort::default();
+    let place = rest.nth(0, occurrence, &mut effort)?.map(|(start, end)| {
         position.saturating_sub(1).saturating_add(rest.number(if gives_end { end } else { start }))
     });
+    effort.charge(ctx)?;
     Ok(Value::Int(place.unwrap_or(0)))
 }
 
@@ -296,7 +337,9 @@ fn start(search: &Search, function: Function, position: i64) -> Result<usize, Sq
 fn substr(search: &Search, args: &[Value], ctx: &mut EvalContext) -> Result<Value, SqlError> {
     let (position, occurrence) = (integer(args, 2, 1, ctx)?, integer(args, 3, 1, ctx)?);
     let from = start(search, Function::RegexpSubstr, position)?;
-    let found = search.nth(from, occurrence)?;
+    let mut effort = Effort::default();
+    let found = search.nth(from, occurrence, &mut effort)?;
+    effort.charge(ctx)?;
     let text = found.and_then(|(from, to)| search.text.get(from..to));
     Ok(text.map_or(Value::Null, |text| search.form.value(text.to_string())))
 }
@@ -311,8 +354,9 @@ fn replace(search: &Search, args: &[Value], ctx: &mut EvalContext) -> Result<Val
     let wanted = if occurrence < 0 { 1 } else { occurrence };
     let (mut out, mut copied) = (String::new(), 0);
     let (mut from, mut number) = (Some(start), 0_i64);
+    let mut effort = Effort::default();
     while let Some(at) = from {
-        let Some(groups) = search.next(at)? else { break };
+        let Some(groups) = search.next(at, &mut effort)? else { break };
         let Some(found) = groups.first().copied().flatten() else { break };
         number += 1;
         if wanted == 0 || wanted == number {
@@ -327,6 +371,7 @@ fn replace(search: &Search, args: &[Value], ctx: &mut EvalContext) -> Result<Val
         from = search.behind(found).filter(|_| wanted == 0 || number < wanted);
     }
     out.push_str(search.text.get(copied..).unwrap_or_default());
+    effort.charge(ctx)?;
     Ok(search.form.value(out))
 }
 
@@ -417,7 +462,7 @@ fn out_of_bounds() -> SqlError {
 }
 
 /// 3699: it takes more steps than it may.
-fn failed(_: &Error) -> SqlError {
+fn failed() -> SqlError {
     error(3699, "Timeout exceeded in regular expression match.")
 }
 

@@ -24,6 +24,43 @@ fn patterns_that_take_too_long_are_stopped() {
 }
 
 #[test]
+fn all_matches_of_a_call_have_a_limit_together() {
+    let replace = |text: &str, pattern: &str| {
+        let args = [Value::text(text), Value::text(pattern), Value::text("-")];
+        run(Function::RegexpReplace, &args).map(|value| value.to_display().chars().count())
+    };
+    let text = "a".repeat(200_000);
+    // Each search is done at once, as the next letter decides.
+    assert_eq!(replace(&text, "a"), Ok(200_000));
+    assert_eq!(replace(&"ab ".repeat(60_000), "[a-z]+ "), Ok(60_000));
+    assert_eq!(replace(&"ab é".repeat(20_000), r"(a)(b)"), Ok(60_000));
+    // Each search looks through the rest of the text for a letter that is not there.
+    assert_eq!(replace(&text, "a.*b|a"), Err(3699));
+    assert_eq!(replace(&text[..5_000], "a.*b|a"), Ok(5_000));
+    // Patterns with steps: many quick matches, or few others.
+    assert_eq!(replace(&text[..40_000], "(a)(?=a)"), Ok(40_000));
+    assert_eq!(replace(&text, "(a)(?=a)"), Err(3699));
+    let hard = "aaaaaaaaaaaaaaaac ".repeat(200);
+    assert_eq!(replace(&hard, r"(a|aa)+\1b|c"), Err(3699));
+    let last = [Value::text(&text), Value::text("a.*b|a"), Value::Int(1), Value::Int(150_000)];
+    assert_eq!(run(Function::RegexpSubstr, &last), Err(3699));
+    assert_eq!(run(Function::RegexpInstr, &last), Err(3699));
+}
+
+#[test]
+fn what_matches_take_is_work() {
+    let work = |text: &str| {
+        let args = [Value::text(text), Value::text("a+"), Value::text("-")];
+        let mut ctx = EvalContext::new(false);
+        let before = ctx.work_left();
+        call(Function::RegexpReplace, &args, Collation::default(), &mut ctx).unwrap();
+        before - ctx.work_left()
+    };
+    // Four times the words are looked for in four times the text.
+    assert!(work(&"aa b ".repeat(400)) > 10 * work(&"aa b ".repeat(100)));
+}
+
+#[test]
 fn places_cannot_be_repeated() {
     for pattern in
         [r"\b*", r"\B+", r"\A?", r"\z{2}", r"\Z*", "(?=a)*", "(?!a)+", "(?<=a)?", "(?<!a)*"]
