@@ -21,6 +21,7 @@ mod tests;
 mod window;
 
 pub use memory::{Budget, Pool};
+pub use ordered::Sorter;
 pub use profile::{OpProfile, Profile};
 
 use crate::ir::SetOp;

@@ -7,6 +7,7 @@ use core::cmp::Ordering;
 const RUN_ROWS: usize = 512;
 
 /// A heap whose order is given with each call; the first by that order is at its top.
+#[derive(Debug)]
 pub(super) struct Heap<T>(Vec<T>);
 
 impl<T> Default for Heap<T> {
@@ -66,7 +67,8 @@ impl<T> Heap<T> {
 }
 
 /// Sorts what it is given; equal items keep their order.
-pub(super) struct Sorter<T> {
+#[derive(Debug)]
+pub struct Sorter<T> {
     /// Sorted runs, in the order in which their rows came.
     runs: Vec<VecDeque<T>>,
     open: Vec<T>,
@@ -81,7 +83,8 @@ impl<T> Default for Sorter<T> {
 }
 
 impl<T> Sorter<T> {
-    pub(super) fn push(&mut self, item: T, order: &impl Fn(&T, &T) -> Ordering) {
+    /// Takes an item; all calls must give the same order.
+    pub fn push(&mut self, item: T, order: &impl Fn(&T, &T) -> Ordering) {
         self.open.push(item);
         if self.open.len() >= RUN_ROWS {
             self.end_run(order);
@@ -100,7 +103,7 @@ impl<T> Sorter<T> {
     }
 
     /// The next item, when all were given.
-    pub(super) fn pop(&mut self, order: &impl Fn(&T, &T) -> Ordering) -> Option<T> {
+    pub fn pop(&mut self, order: &impl Fn(&T, &T) -> Ordering) -> Option<T> {
         if !self.open.is_empty() {
             self.end_run(order);
         }

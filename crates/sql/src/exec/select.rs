@@ -51,13 +51,27 @@ impl<S: Store> Session<S> {
                 self.read_table(plan, table, lock, &mut collector, sink).await?;
             }
         }
-        collector.finish()?;
-        send(&mut collector, sink)?;
+        loop {
+            let is_over = collector.finish_some()?;
+            send(&mut collector, sink)?;
+            if is_over {
+                break;
+            }
+            sink.flush().await?;
+            self.let_others_work().await?;
+        }
         begin(&collector, sink);
         self.found_rows = collector.given();
         self.trips.rows = collector.taken();
         self.add_warnings(collector.warnings());
         Ok(Outcome::Rows)
+    }
+
+    /// Pauses, unless the statement is to end.
+    async fn let_others_work(&mut self) -> Result<(), StoreError> {
+        self.client.handle.check()?;
+        tokio::task::yield_now().await;
+        Ok(())
     }
 
     pub(crate) fn add_warnings(&mut self, warnings: Vec<SqlError>) {
@@ -294,6 +308,9 @@ impl<S: Store> Session<S> {
             for row in rows.iter() {
                 if collector.push(row.row)? {
                     return Ok(());
+                }
+                if collector.is_tired() {
+                    self.let_others_work().await?;
                 }
             }
             if !collector.buffers() {

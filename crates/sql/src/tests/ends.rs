@@ -104,3 +104,73 @@ fn limits_of_time() {
     assert_eq!(run("SET max_execution_time = 0").0, None);
     assert_eq!(run(&small).0, None);
 }
+
+/// Takes rows, notes how many come at once, and may end the statement when the first ones have left.
+struct Leaving {
+    begun: bool,
+    rows: usize,
+    at_once: usize,
+    most: usize,
+    ends: Option<Arc<crate::sessions::Handle>>,
+}
+
+impl crate::session::Sink for Leaving {
+    fn begin(&mut self, _: &crate::plan::Columns) {
+        self.begun = true;
+    }
+
+    fn row(&mut self, _: &[lats_values::Value]) -> Result<(), lats_values::SqlError> {
+        (self.rows, self.at_once) = (self.rows + 1, self.at_once + 1);
+        self.most = self.most.max(self.at_once);
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> std::io::Result<()> {
+        if self.at_once > 0
+            && let Some(handle) = self.ends.take()
+        {
+            handle.end(Why::Query);
+        }
+        self.at_once = 0;
+        Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun
+    }
+}
+
+#[test]
+fn rows_of_one_table_leave_in_parts() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let shared = Arc::new(Shared::new(crate::testing::Memory::new(), now));
+    let mut session = Session::new(shared, client());
+    let mut run = |text: &str, ends: bool| {
+        let ends = ends.then(|| Arc::clone(&session.client.handle));
+        let mut sink = Leaving { begun: false, rows: 0, at_once: 0, most: 0, ends };
+        let result = runtime.block_on(session.query(text.as_bytes(), &mut sink));
+        (result.err().map(|error| error.into_sql().errno), sink.rows, sink.most)
+    };
+    for text in [
+        "CREATE DATABASE IF NOT EXISTS test",
+        "CREATE TABLE test.t (id INT PRIMARY KEY, v INT)",
+        "SET cte_max_recursion_depth = 10000",
+        "INSERT INTO test.t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT i, -i FROM n",
+    ] {
+        assert_eq!(run(text, false).0, None, "{text}");
+    }
+    for (query, rows) in [
+        ("SELECT id FROM test.t ORDER BY v", 5_000),
+        ("SELECT id FROM test.t ORDER BY v + 1 DESC", 5_000),
+        ("SELECT v, COUNT(*) FROM test.t GROUP BY v", 5_000),
+        ("SELECT v, COUNT(*) FROM test.t GROUP BY v ORDER BY COUNT(*), v DESC LIMIT 3000", 3_000),
+        ("SELECT id FROM test.t ORDER BY v LIMIT 2000 OFFSET 2000", 2_000),
+    ] {
+        let (error, found, most) = run(query, false);
+        assert_eq!((error, found), (None, rows), "{query}");
+        assert!(most <= 1_024, "{query}: {most}");
+        let (error, found, _) = run(query, true);
+        assert_eq!(error, Some(1317), "{query}");
+        assert!(found <= 1_024, "{query}: {found}");
+    }
+}

@@ -11,6 +11,10 @@ pub(super) struct Concat {
     rows: Vec<Row>,
     text_bytes: usize,
     order_bytes: usize,
+    /// Rows that have come.
+    count: u64,
+    /// With so many rows, those that cannot be in the result are left out.
+    prune_at: usize,
     /// Whether an argument was bytes, and the collation of the texts.
     has_bytes: bool,
     collation: Option<Collation>,
@@ -22,7 +26,12 @@ struct Row {
     order: Box<[Value]>,
     /// What DISTINCT compares; empty without DISTINCT.
     key: Box<[u8]>,
+    /// Which it was of all that came.
+    number: u64,
 }
+
+/// Rows that are kept at least before any is left out.
+const KEPT_MIN: usize = 4_096;
 
 impl Concat {
     /// Adds a row of arguments that are not NULL; `values` are those and what only orders.
@@ -42,7 +51,7 @@ impl Concat {
             true => args.into(),
             false => spec.order.iter().map(of).collect(),
         };
-        self.keep(Row { text: text.into(), order, key }, spec);
+        self.keep(Row { text: text.into(), order, key, number: 0 }, spec);
     }
 
     fn take_collation(&mut self, with: Collation) {
@@ -57,10 +66,40 @@ impl Concat {
         if !is_sorted && self.text_bytes + between > spec.max_bytes {
             return;
         }
-        let of = |value: &Value| size_of::<Value>() + string_bytes(value);
-        self.order_bytes += row.order.iter().map(of).sum::<usize>() + row.key.len();
+        self.count += 1;
+        let row = Row { number: self.count, ..row };
+        self.order_bytes += row.order_bytes();
         self.text_bytes += row.text.len();
         self.rows.push(row);
+        if is_sorted && self.rows.len() >= self.prune_at.max(KEPT_MIN) {
+            self.prune(spec);
+        }
+    }
+
+    /// Leaves out the rows that stand behind the longest result: so no sort is of much more rows than the result has.
+    fn prune(&mut self, spec: &AggregateSpec) {
+        self.sort(spec);
+        let mut bytes = 0;
+        let reaches = |row: &Row| {
+            bytes += row.text.len() + spec.separator.len();
+            bytes > spec.max_bytes.saturating_add(spec.separator.len())
+        };
+        let last = self.rows.iter().position(reaches).unwrap_or(self.rows.len());
+        for row in self.rows.drain(self.rows.len().min(last + 1)..) {
+            self.text_bytes -= row.text.len();
+            self.order_bytes -= row.order_bytes();
+        }
+        self.prune_at = 2 * self.rows.len() + KEPT_MIN;
+    }
+
+    /// As in MySQL, of rows that are equal in the order the last one comes first.
+    fn sort(&mut self, spec: &AggregateSpec) {
+        let later_first = !spec.order.is_empty();
+        self.rows.sort_unstable_by(|a, b| {
+            let came = a.number.cmp(&b.number);
+            let came = if later_first { came.reverse() } else { came };
+            order_of(&spec.order, &a.order, &b.order).then(came)
+        });
     }
 
     pub(super) fn merge(&mut self, other: Self, spec: &AggregateSpec) {
@@ -76,7 +115,9 @@ impl Concat {
     ) {
         self.has_bytes |= other.has_bytes;
         other.collation.into_iter().for_each(|with| self.take_collation(with));
-        for row in other.rows {
+        let mut rows = other.rows;
+        rows.sort_unstable_by_key(|row| row.number);
+        for row in rows {
             if is_new(&row.key) {
                 self.keep(row, spec);
             }
@@ -96,11 +137,7 @@ impl Concat {
         if self.rows.is_empty() {
             return Ok(Value::Null);
         }
-        // As in MySQL, of rows that are equal here the last one comes first.
-        if !spec.order.is_empty() {
-            self.rows.reverse();
-        }
-        self.rows.sort_by(|a, b| order_of(&spec.order, &a.order, &b.order));
+        self.sort(spec);
         let mut out = Vec::with_capacity(self.text_bytes.min(spec.max_bytes));
         for (number, row) in (1_u64..).zip(&self.rows) {
             if number > 1 {
@@ -121,6 +158,13 @@ impl Concat {
         let mut text = String::from_utf8(out).unwrap_or_default();
         text.truncate(text.floor_char_boundary(cut));
         Ok(Value::Text(text, self.collation.unwrap_or_default()))
+    }
+}
+
+impl Row {
+    fn order_bytes(&self) -> usize {
+        let of = |value: &Value| size_of::<Value>() + string_bytes(value);
+        self.order.iter().map(of).sum::<usize>() + self.key.len()
     }
 }
 

@@ -232,6 +232,54 @@ fn a_text_that_is_too_long_is_cut_where_a_character_ends() {
 }
 
 #[test]
+fn rows_behind_the_longest_result_are_not_kept() {
+    let mut random = lats_base::prng::Prng::new(5);
+    let rows: Vec<Vec<Value>> = (0..30_000)
+        .map(|at| {
+            alloc::vec![Value::text(&alloc::format!("{at}")), Value::Int(random.below(500) as i64)]
+        })
+        .collect();
+    for (max_bytes, descending) in [(100, false), (2_000, true), (1 << 20, false)] {
+        let ordered = AggregateSpec {
+            max_bytes,
+            order: alloc::vec![(1, descending)],
+            ..spec(GroupConcat, TypeKind::Text, 1)
+        };
+        // Of equal rows the later one comes first.
+        let mut sorted: Vec<(i64, usize)> = (0..)
+            .zip(&rows)
+            .map(|(at, row)| match row[1] {
+                Value::Int(by) => (if descending { -by } else { by }, usize::MAX - at),
+                _ => (0, at),
+            })
+            .collect();
+        sorted.sort_unstable();
+        let all: Vec<String> =
+            sorted.iter().map(|(_, at)| alloc::format!("{}", usize::MAX - at)).collect();
+        let all = all.join(",");
+        let is_cut = all.len() > max_bytes;
+        let expected = alloc::format!(
+            "{}{}",
+            &all[..all.len().min(max_bytes)],
+            if is_cut { " [1260]" } else { "" }
+        );
+        let spec = Arc::new(ordered);
+        for cut_at in [rows.len(), 11_111] {
+            let mut ctx = EvalContext::new(false);
+            let (mut front, mut back) =
+                (Accumulator::of(spec.clone()), Accumulator::of(spec.clone()));
+            rows[..cut_at].iter().for_each(|row| front.push(row, &mut ctx).unwrap());
+            rows[cut_at..].iter().for_each(|row| back.push(row, &mut ctx).unwrap());
+            assert!(!is_cut || front.bytes() < 1_500_000, "{}", front.bytes());
+            front.merge(back, &mut ctx).unwrap();
+            let text = front.finish_with(&mut ctx).unwrap().to_display();
+            let warned = if ctx.warnings.is_empty() { "" } else { " [1260]" };
+            assert_eq!(text + warned, expected);
+        }
+    }
+}
+
+#[test]
 fn names() {
     for (name, kind) in [("variance", VarPop), ("STD", StdPop), ("Group_Concat", GroupConcat)] {
         assert_eq!(AggregateKind::from_name(name), Some(kind));

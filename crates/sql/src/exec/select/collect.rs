@@ -6,10 +6,17 @@ use crate::plan::Columns;
 use crate::plan::select::{Grouping, SelectPlan, input_type};
 use crate::session::Share;
 use lats_base::map::Map;
+use lats_engine::run::Sorter;
 use lats_values::{Accumulator, ColumnType, EvalContext, Expr, SqlError, Value, eval, group_key};
 
 /// Rows beyond a limit that are kept until the next sort.
 const SORT_SLACK: usize = 4_096;
+/// If more rows than this are wanted in order, no row is left out before all are there.
+const FEW_ROWS: u64 = 8_192;
+/// Groups or rows that are finished before others may work.
+const ROWS_AT_ONCE: usize = 1_024;
+/// Work in expressions after which others may work.
+const WORK_AT_ONCE: u64 = 16_384;
 
 struct Group {
     /// The image of its first row, for expressions that are equal for all its rows.
@@ -22,6 +29,16 @@ struct Sorted {
     row: Vec<Value>,
 }
 
+/// Rows that are kept for their order.
+enum Kept {
+    /// A few are wanted: the others are left out now and then.
+    Few(Vec<Sorted>),
+    /// All are wanted, or many.
+    Many(Sorter<Sorted>),
+    /// The few, when they are in order.
+    InOrder(std::vec::IntoIter<Sorted>),
+}
+
 /// Turns row images into the rows of a result.
 pub(super) struct Collector<'a> {
     plan: &'a SelectPlan,
@@ -32,7 +49,9 @@ pub(super) struct Collector<'a> {
     groups: Vec<Group>,
     group_numbers: Map<Vec<u8>, usize>,
     seen: Map<Vec<u8>, ()>,
-    sorted: Vec<Sorted>,
+    kept: Kept,
+    /// The groups that are still to be finished, when no more rows come.
+    rest: Option<std::vec::IntoIter<Group>>,
     descending: Vec<bool>,
     /// The columns of ORDER BY, if it names columns only.
     order_columns: Option<Vec<u16>>,
@@ -53,6 +72,8 @@ pub(super) struct Collector<'a> {
     given: u64,
     /// Rows that have come.
     taken: u64,
+    /// The work that was left at the last pause.
+    work_left: u64,
 }
 
 impl<'a> Collector<'a> {
@@ -63,16 +84,22 @@ impl<'a> Collector<'a> {
         share: Share,
     ) -> Self {
         let order_columns = order::plain_columns(plan);
+        let context = EvalContext::new(false);
         Self {
             plan,
             externals,
-            context: EvalContext::new(false),
+            work_left: context.work_left(),
+            context,
             skip: offset,
             left: count,
             groups: Vec::new(),
             group_numbers: Map::default(),
             seen: Map::default(),
-            sorted: Vec::new(),
+            kept: match offset.saturating_add(count) > FEW_ROWS {
+                true => Kept::Many(Sorter::default()),
+                false => Kept::Few(Vec::new()),
+            },
+            rest: None,
             descending: plan.order.iter().map(|(_, descending)| *descending).collect(),
             order_types: match &order_columns {
                 Some(_) => Vec::new(),
@@ -169,18 +196,47 @@ impl<'a> Collector<'a> {
         self.emit(order)
     }
 
-    /// No more rows come.
-    pub(super) fn finish(&mut self) -> Result<(), SqlError> {
-        if let Some(grouping) = &self.plan.grouping {
-            self.finish_groups(grouping)?;
+    /// True if so much was computed that others may work now.
+    pub(super) fn is_tired(&mut self) -> bool {
+        let left = self.context.work_left();
+        let is_tired = self.work_left.saturating_sub(left) >= WORK_AT_ONCE;
+        if is_tired {
+            self.work_left = left;
         }
-        if self.sorts {
-            self.sort();
-            for mut sorted in std::mem::take(&mut self.sorted) {
-                self.deliver(&mut sorted.row);
+        is_tired
+    }
+
+    /// No more rows come: goes on with what is left to be done, and makes some rows that can be sent; true if there are no more.
+    pub(super) fn finish_some(&mut self) -> Result<bool, SqlError> {
+        if let Some(grouping) = &self.plan.grouping
+            && !self.finish_groups(grouping)?
+        {
+            return Ok(false);
+        }
+        if !self.sorts {
+            return Ok(true);
+        }
+        for _ in 0..ROWS_AT_ONCE {
+            let Some(mut sorted) = self.next_in_order() else { return Ok(true) };
+            if self.deliver(&mut sorted.row) {
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
+    }
+
+    fn next_in_order(&mut self) -> Option<Sorted> {
+        if let Kept::Few(rows) = &mut self.kept {
+            let mut rows = std::mem::take(rows);
+            sort(&mut rows, &self.descending);
+            self.kept = Kept::InOrder(rows.into_iter());
+        }
+        let descending = &self.descending;
+        match &mut self.kept {
+            Kept::InOrder(rows) => rows.next(),
+            Kept::Many(rows) => rows.pop(&|a, b| a.order.compare(&b.order, descending)),
+            Kept::Few(_) => None,
+        }
     }
 
     pub(super) fn check_memory(&mut self, more: usize) -> Result<(), SqlError> {
@@ -206,15 +262,28 @@ impl<'a> Collector<'a> {
             return Ok(enough);
         }
         self.bytes += row_bytes(&row) + order.bytes();
-        self.sorted.push(Sorted { order, row });
-        let wanted = usize::try_from(self.skip.saturating_add(self.left)).unwrap_or(usize::MAX);
-        if self.sorted.len() >= wanted.saturating_mul(2).saturating_add(SORT_SLACK) {
-            self.sort();
-            self.sorted.truncate(wanted);
-            self.bytes = self.sorted.iter().map(|s| row_bytes(&s.row) + s.order.bytes()).sum();
-        }
+        self.keep(Sorted { order, row });
         self.check_memory(0)?;
         Ok(false)
+    }
+
+    fn keep(&mut self, sorted: Sorted) {
+        let descending = &self.descending;
+        match &mut self.kept {
+            Kept::Few(rows) => {
+                rows.push(sorted);
+                let wanted =
+                    usize::try_from(self.skip.saturating_add(self.left)).unwrap_or(usize::MAX);
+                if rows.len() >= wanted.saturating_mul(2).saturating_add(SORT_SLACK) {
+                    sort(rows, descending);
+                    rows.truncate(wanted);
+                    self.bytes = rows.iter().map(|s| row_bytes(&s.row) + s.order.bytes()).sum();
+                }
+            }
+            Kept::Many(rows) => rows.push(sorted, &|a, b| a.order.compare(&b.order, descending)),
+            // No rows come any more.
+            Kept::InOrder(_) => {}
+        }
     }
 
     /// Sends a row on unless OFFSET or LIMIT leave it out; true if no more are wanted.
@@ -227,11 +296,6 @@ impl<'a> Collector<'a> {
             self.pending.append(row);
         }
         self.left == 0
-    }
-
-    fn sort(&mut self) {
-        let descending = &self.descending;
-        self.sorted.sort_by(|a, b| a.order.compare(&b.order, descending));
     }
 
     fn accumulate(&mut self, grouping: &Grouping, image: &[u8]) -> Result<(), SqlError> {
@@ -276,33 +340,53 @@ impl<'a> Collector<'a> {
         self.share.cover(self.bytes)
     }
 
-    fn finish_groups(&mut self, grouping: &Grouping) -> Result<(), SqlError> {
-        let mut groups = std::mem::take(&mut self.groups);
-        if groups.is_empty() && grouping.keys.is_empty() {
-            groups.push(new_group(self.plan, grouping, self.externals, None));
-        }
-        for group in groups {
-            let aggregates: Vec<Value> =
-                group.accumulators.into_iter().map(|a| a.finish()).collect();
-            let source = source(self.plan, self.externals, group.row.as_deref(), &aggregates);
-            if let Some(having) = &grouping.having
-                && !lats_values::is_true(having, &source, &mut self.context)?
-            {
-                continue;
-            }
-            output(self.plan, &self.columns, &source, &mut self.context, &mut self.row)?;
-            let order = match self.sorts {
-                true => {
-                    OrderKey::of_values(self.plan, &self.order_types, &source, &mut self.context)?
+    /// Finishes some groups; true if no more are left, or wanted.
+    fn finish_groups(&mut self, grouping: &Grouping) -> Result<bool, SqlError> {
+        let mut rest = match self.rest.take() {
+            Some(rest) => rest,
+            None => {
+                let mut groups = std::mem::take(&mut self.groups);
+                if groups.is_empty() && grouping.keys.is_empty() {
+                    groups.push(new_group(self.plan, grouping, self.externals, None));
                 }
-                false => OrderKey::None,
-            };
-            if self.emit(order)? {
+                groups.into_iter()
+            }
+        };
+        let mut enough = false;
+        for group in rest.by_ref().take(ROWS_AT_ONCE) {
+            enough = self.finish_group(grouping, group)?;
+            if enough {
                 break;
             }
         }
-        Ok(())
+        if enough {
+            rest = Vec::new().into_iter();
+        }
+        let is_over = rest.len() == 0;
+        self.rest = Some(rest);
+        Ok(is_over)
     }
+
+    /// Makes the row of a group; true if no more are wanted.
+    fn finish_group(&mut self, grouping: &Grouping, group: Group) -> Result<bool, SqlError> {
+        let aggregates: Vec<Value> = group.accumulators.into_iter().map(|a| a.finish()).collect();
+        let source = source(self.plan, self.externals, group.row.as_deref(), &aggregates);
+        if let Some(having) = &grouping.having
+            && !lats_values::is_true(having, &source, &mut self.context)?
+        {
+            return Ok(false);
+        }
+        output(self.plan, &self.columns, &source, &mut self.context, &mut self.row)?;
+        let order = match self.sorts {
+            true => OrderKey::of_values(self.plan, &self.order_types, &source, &mut self.context)?,
+            false => OrderKey::None,
+        };
+        self.emit(order)
+    }
+}
+
+fn sort(rows: &mut [Sorted], descending: &[bool]) {
+    rows.sort_by(|a, b| a.order.compare(&b.order, descending));
 }
 
 fn new_group(
