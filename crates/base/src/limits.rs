@@ -9,6 +9,8 @@ pub const ROW_BYTES_MAX: usize = 30_000;
 pub const KEY_BYTES_MAX: usize = 3_072;
 /// Columns in a table.
 pub const COLUMNS_MAX: usize = 512;
+/// Members of an ENUM type.
+pub const TYPE_MEMBERS_MAX: usize = 65_535;
 /// Columns in a key or index.
 pub const KEY_COLUMNS_MAX: usize = 16;
 /// Secondary indexes of a table.

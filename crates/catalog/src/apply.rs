@@ -223,6 +223,13 @@ fn fault_in(table: &TableDef) -> Option<String> {
     if columns == 0 || columns > limits::COLUMNS_MAX {
         return Some(format!("a table has 1 to {} columns", limits::COLUMNS_MAX));
     }
+    let mut kinds = table.columns.iter().map(|column| column.column_type.kind);
+    if let Some(kind) = kinds.find(|kind| !kind.is_valid()) {
+        return Some(format!(
+            "there are no columns of type {} with these limits",
+            kind.base_name()
+        ));
+    }
     if table.indexes.len() > limits::INDEXES_MAX {
         return Some(format!("a table has at most {} indexes", limits::INDEXES_MAX));
     }

@@ -64,3 +64,27 @@ fn definitions_that_do_not_fit_into_a_signal_are_refused() {
     assert!(catalog.apply(&gone, 2).is_ok());
     assert!(catalog.apply(&table("again", limits::COLUMNS_MAX, 0), 2).is_ok());
 }
+
+#[test]
+fn columns_have_types_that_there_are() {
+    let mut catalog = with_database();
+    let members = vec!["a".to_string()];
+    let wrong = [
+        (ColumnType::new(TypeKind::Enum).with_members(members.clone()), "enum"),
+        (ColumnType::new(TypeKind::Set).with_members(members), "set"),
+        (ColumnType::new(TypeKind::Bit { bits: 8 }), "bit"),
+        (ColumnType::new(TypeKind::Json), "json"),
+        (ColumnType::new(TypeKind::Decimal { precision: 66, scale: 0 }), "decimal"),
+    ];
+    for (column_type, name) in wrong {
+        let mut change = table("t", 1, 0);
+        if let Change::CreateTable { table, .. } = &mut change {
+            table.columns.push(ColumnDef::new("x", column_type));
+        }
+        // It travels, and is refused by name.
+        let read: Change = crate::decode(&crate::encode(&change)).unwrap();
+        let refused = catalog.apply(&read, 2).unwrap_err();
+        assert_eq!(refused.kind, ChangeErrorKind::NotSupported);
+        assert!(refused.message.contains(name), "{}", refused.message);
+    }
+}

@@ -1,6 +1,8 @@
 //! Column types and collations, as the catalog and the stored format know them.
 
-use alloc::{format, string::String};
+mod wire;
+
+use alloc::{format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 /// What a column holds.
@@ -82,6 +84,17 @@ pub enum TypeKind {
     },
     /// A year from 1901 to 2155, or 0.
     Year,
+    /// One of the type's members. Like the types below it has its number here and on the wire, and is refused by name otherwise.
+    Enum,
+    /// Some of the type's members.
+    Set,
+    /// Bits.
+    Bit {
+        /// How many, at most 64.
+        bits: u8,
+    },
+    /// A document.
+    Json,
 }
 
 /// How text is compared.
@@ -140,7 +153,7 @@ impl Collation {
 }
 
 /// The type of a column or of an expression's result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnType {
     /// What it holds.
     pub kind: TypeKind,
@@ -152,13 +165,16 @@ pub struct ColumnType {
     pub collation: Collation,
     /// It was declared as TINYINT(1) or BOOLEAN: drivers take such columns for truth values.
     pub is_boolean: bool,
+    /// The members of ENUM and SET, in their order; empty for all other types.
+    pub members: Vec<String>,
 }
 
 impl ColumnType {
     /// A nullable, signed column with the default collation of its kind.
     pub fn new(kind: TypeKind) -> Self {
         let collation = if kind.is_text() { Collation::default() } else { Collation::Binary };
-        Self { kind, unsigned: false, nullable: true, collation, is_boolean: false }
+        let (unsigned, nullable, is_boolean) = (false, true, false);
+        Self { kind, unsigned, nullable, collation, is_boolean, members: Vec::new() }
     }
 
     /// The same without negative values.
@@ -183,6 +199,12 @@ impl ColumnType {
     #[must_use]
     pub fn collated(self, collation: Collation) -> Self {
         Self { collation, ..self }
+    }
+
+    /// The same with these members.
+    #[must_use]
+    pub fn with_members(self, members: Vec<String>) -> Self {
+        Self { members, ..self }
     }
 
     /// The type as `SHOW COLUMNS` prints it.
@@ -243,7 +265,21 @@ impl TypeKind {
             Self::DateTime { .. } => "datetime",
             Self::Timestamp { .. } => "timestamp",
             Self::Year => "year",
+            Self::Enum => "enum",
+            Self::Set => "set",
+            Self::Bit { .. } => "bit",
+            Self::Json => "json",
         }
+    }
+
+    /// Whether its types list members.
+    pub fn has_members(self) -> bool {
+        matches!(self, Self::Enum | Self::Set)
+    }
+
+    /// Whether there are columns and values of it; if not, it is refused by name.
+    pub fn is_supported(self) -> bool {
+        !matches!(self, Self::Enum | Self::Set | Self::Bit { .. } | Self::Json)
     }
 
     /// Whether its values are text.
@@ -349,7 +385,7 @@ impl TypeKind {
             }
             Self::Char { chars } => chars <= 255,
             Self::Binary { bytes } => bytes <= 255,
-            kind => kind.fsp() <= 6,
+            kind => kind.fsp() <= 6 && kind.is_supported(),
         }
     }
 }
