@@ -12,7 +12,7 @@ use crate::table::Table;
 use lats_base::IndexId;
 use lats_client::api::{KeyRange, PRIMARY_INDEX};
 use lats_mysql_syntax::tree::IndexHintKind;
-use lats_values::{BinaryOp, Expr, SqlError, Value};
+use lats_values::{BinaryOp, Expr, SqlError, Value, name_comparators};
 
 pub use bounds::{ByteRange, Ranges};
 
@@ -145,6 +145,19 @@ impl Access {
             filter,
             fixed,
         }
+    }
+
+    /// Names how the comparisons compare that data nodes are to check. The first `constants` values from outside are constants, the
+    /// others are values of other rows.
+    #[must_use]
+    pub fn with_comparators(mut self, table: &Table, constants: u32) -> Self {
+        let is_constant = |number: u32| {
+            number.checked_sub(crate::expr::EXTERNAL_BASE).is_some_and(|at| at < constants)
+        };
+        for condition in self.residual.iter_mut().chain(&mut self.filter) {
+            name_comparators(condition, &table.types, &is_constant);
+        }
+        self
     }
 
     /// Leaves out indexes that the statement says not to use.

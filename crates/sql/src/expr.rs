@@ -59,7 +59,7 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
         | Expr::IsNull { arg, .. }
         | Expr::Cast { arg, .. }
         | Expr::Collate { arg, .. } => vec![arg],
-        Expr::Binary { left, right, .. } => vec![left, right],
+        Expr::Binary { left, right, .. } | Expr::Compare { left, right, .. } => vec![left, right],
         Expr::Between { arg, low, high, .. } => vec![arg, low, high],
         Expr::In { arg, list, .. } => std::iter::once(&**arg).chain(list).collect(),
         Expr::Like { arg, pattern, .. } => vec![arg, pattern],
@@ -121,6 +121,9 @@ pub fn map_columns(expr: &Expr, replace: &dyn Fn(u32) -> Option<Expr>) -> Expr {
         }
         Expr::Collate { arg, collation } => {
             Expr::Collate { arg: boxed(arg), collation: *collation }
+        }
+        Expr::Compare { op, by, left, right } => {
+            Expr::Compare { op: *op, by: *by, left: boxed(left), right: boxed(right) }
         }
     }
 }

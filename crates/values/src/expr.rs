@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod children;
+pub(crate) mod comparator;
 mod decimals;
 mod list;
 mod logic;
@@ -13,6 +14,7 @@ pub(crate) mod tests;
 mod years;
 
 pub(crate) use arithmetic::{integer_result, modulo, negate, negation_is_decimal};
+pub use comparator::{Comparator, name_comparators};
 pub use decimals::shown_decimals;
 pub use list::InList;
 pub(crate) use list::sort_lists;
@@ -120,6 +122,17 @@ pub enum Expr {
         arg: Box<Expr>,
         /// The collation.
         collation: Collation,
+    },
+    /// A comparison that says how it compares: what plans send to data nodes ([`name_comparators`]).
+    Compare {
+        /// Which: one that compares.
+        op: BinaryOp,
+        /// How.
+        by: Comparator,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
     },
 }
 
@@ -344,7 +357,30 @@ fn eval_node(
         }
         Expr::Call { function, args } => call(*function, args, row, ctx),
         Expr::Collate { arg, collation } => collate(eval(arg, row, ctx)?, *collation),
+        Expr::Compare { op, by, left, right } => compare(*op, *by, (left, right), row, ctx),
     }
+}
+
+/// A comparison that says how it compares. What would be compared with NULL is not computed.
+fn compare(
+    op: BinaryOp,
+    by: Comparator,
+    (left, right): (&Expr, &Expr),
+    row: &dyn ColumnSource,
+    ctx: &mut EvalContext,
+) -> Result<Value, SqlError> {
+    let value = eval(left, row, ctx)?;
+    if value.is_null() && op != BinaryOp::NullSafeEqual {
+        return Ok(Value::Null);
+    }
+    let other = eval(right, row, ctx)?;
+    if !value.is_null()
+        && !other.is_null()
+        && let Some(order) = by.order(&value, &other)
+    {
+        return Ok(Value::bool(logic::is_true_for(op, order?)));
+    }
+    logic::comparison(op, (&value, left), (&other, right), ctx)
 }
 
 fn unary(

@@ -12,7 +12,9 @@ pub fn children(expr: &Scalar) -> Vec<&Scalar> {
         | Expr::IsNull { arg, .. }
         | Expr::Cast { arg, .. }
         | Expr::Collate { arg, .. } => Vec::from([&**arg]),
-        Expr::Binary { left, right, .. } => Vec::from([&**left, right]),
+        Expr::Binary { left, right, .. } | Expr::Compare { left, right, .. } => {
+            Vec::from([&**left, right])
+        }
         Expr::Between { arg, low, high, .. } => Vec::from([&**arg, low, high]),
         Expr::In { arg, list, .. } => core::iter::once(&**arg).chain(list).collect(),
         Expr::Like { arg, pattern, .. } => Vec::from([&**arg, pattern]),
@@ -83,6 +85,9 @@ pub fn map_columns(expr: &Scalar, replace: &dyn Fn(u32) -> Option<Scalar>) -> Sc
         Expr::Cast { arg, to } => Expr::Cast { arg: boxed(arg), to: to.clone() },
         Expr::Call { function, args } => {
             Expr::Call { function: *function, args: args.iter().map(map).collect() }
+        }
+        Expr::Compare { op, by, left, right } => {
+            Expr::Compare { op: *op, by: *by, left: boxed(left), right: boxed(right) }
         }
         Expr::Collate { arg, collation } => {
             Expr::Collate { arg: boxed(arg), collation: *collation }

@@ -79,7 +79,7 @@ fn is_null_with(expr: &Scalar, columns: &BTreeSet<ColumnId>) -> bool {
         | Expr::Cast { arg, .. }
         | Expr::Collate { arg, .. }
         | Expr::In { arg, .. } => is_null_with(arg, columns),
-        Expr::Binary { op, left, right } => match op {
+        Expr::Binary { op, left, right } | Expr::Compare { op, left, right, .. } => match op {
             BinaryOp::NullSafeEqual | BinaryOp::And | BinaryOp::Or => false,
             _ => is_null_with(left, columns) || is_null_with(right, columns),
         },

@@ -66,7 +66,9 @@ impl Kinds<'_> {
             Expr::Unary { op: UnaryOp::Not, arg } => self.is_string(arg),
             Expr::Unary { op: UnaryOp::Minus, .. } => self.most(expr).is_none(),
             Expr::Unary { .. } => true,
-            Expr::Binary { op, left, right } => self.binary(*op, left, right, expr),
+            Expr::Binary { op, left, right } | Expr::Compare { op, left, right, .. } => {
+                self.binary(*op, left, right, expr)
+            }
             Expr::Between { arg, low, high, .. } => {
                 self.compares(arg, low) || self.compares(arg, high)
             }

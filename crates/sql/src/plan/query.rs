@@ -228,6 +228,7 @@ fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) ->
         .map(|columns| columns.iter().map(|column| column_number(*column)).collect());
     let mut access = Access::choose_with(table, condition, preferred.as_deref());
     access.obey(table, &source.hints);
+    let access = access.with_comparators(table, externals);
     let columns: Vec<u16> = spec.columns.iter().map(|column| column_number(*column)).collect();
     let types: Vec<ColumnType> =
         columns.iter().map(|column| table.types[usize::from(*column)].clone()).collect();

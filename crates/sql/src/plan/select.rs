@@ -226,7 +226,7 @@ fn aggregate_calls(select: &Select) -> Option<Vec<AggregateCall>> {
 
 fn finish(mut plan: SelectPlan, filter: Option<Expr>) -> SelectPlan {
     if let Some(table) = plan.table.clone() {
-        plan.access = Access::choose(&table, filter);
+        plan.access = Access::choose(&table, filter).with_comparators(&table, u32::MAX);
         choose_order(&mut plan, &table);
         project(&mut plan, &table);
         if !plan.access.residual.as_ref().is_some_and(crate::expr::has_externals) {

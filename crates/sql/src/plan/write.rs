@@ -199,7 +199,8 @@ impl Clauses<'_> {
             Some(limit) => binder.limit(limit)?,
             None => (None, None),
         };
-        Ok((Access::choose(table, filter), order, Limit { count, offset: None }))
+        let access = Access::choose(table, filter).with_comparators(table, u32::MAX);
+        Ok((access, order, Limit { count, offset: None }))
     }
 }
 

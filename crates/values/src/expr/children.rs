@@ -12,7 +12,9 @@ impl Expr {
             | Self::IsNull { arg, .. }
             | Self::Cast { arg, .. }
             | Self::Collate { arg, .. } => Vec::from([&**arg]),
-            Self::Binary { left, right, .. } => Vec::from([&**left, right]),
+            Self::Binary { left, right, .. } | Self::Compare { left, right, .. } => {
+                Vec::from([&**left, right])
+            }
             Self::Like { arg, pattern, .. } => Vec::from([&**arg, pattern]),
             Self::Between { arg, low, high, .. } => Vec::from([&**arg, low, high]),
             Self::In { arg, list, .. } => core::iter::once(&**arg).chain(list).collect(),
@@ -32,7 +34,9 @@ impl Expr {
             | Self::IsNull { arg, .. }
             | Self::Cast { arg, .. }
             | Self::Collate { arg, .. } => Vec::from([&mut **arg]),
-            Self::Binary { left, right, .. } => Vec::from([&mut **left, right]),
+            Self::Binary { left, right, .. } | Self::Compare { left, right, .. } => {
+                Vec::from([&mut **left, right])
+            }
             Self::Like { arg, pattern, .. } => Vec::from([&mut **arg, pattern]),
             Self::Between { arg, low, high, .. } => Vec::from([&mut **arg, low, high]),
             Self::In { arg, list, .. } => {

@@ -79,19 +79,24 @@ pub(super) fn comparison(
     b: Operand<'_>,
     ctx: &mut EvalContext,
 ) -> Result<Value, SqlError> {
-    use BinaryOp::*;
-    if op == NullSafeEqual && (a.0.is_null() || b.0.is_null()) {
+    if op == BinaryOp::NullSafeEqual && (a.0.is_null() || b.0.is_null()) {
         return Ok(Value::bool(a.0.is_null() && b.0.is_null()));
     }
     let Some(order) = order_of(a, b, ctx)? else { return Ok(Value::Null) };
-    Ok(Value::bool(match op {
+    Ok(Value::bool(is_true_for(op, order)))
+}
+
+/// What a comparison of two values in this order says.
+pub(super) fn is_true_for(op: BinaryOp, order: Ordering) -> bool {
+    use BinaryOp::*;
+    match op {
         NotEqual => order.is_ne(),
         Less => order.is_lt(),
         LessOrEqual => order.is_le(),
         Greater => order.is_gt(),
         GreaterOrEqual => order.is_ge(),
         _ => order.is_eq(),
-    }))
+    }
 }
 
 pub(super) fn equal(

@@ -71,7 +71,7 @@ fn at_depth(expr: &Expr, depth: usize, names: Names<'_>) -> String {
         Expr::Unary { op: UnaryOp::Minus, arg } => format!("-({})", inner(arg)),
         Expr::Unary { op: UnaryOp::Not, arg } => format!("not({})", inner(arg)),
         Expr::Unary { op: UnaryOp::BitNot, arg } => format!("~({})", inner(arg)),
-        Expr::Binary { op, left, right } => {
+        Expr::Binary { op, left, right } | Expr::Compare { op, left, right, .. } => {
             format!("({} {} {})", inner(left), sign(*op), inner(right))
         }
         Expr::IsNull { arg, negated } => format!("({} is {}null)", inner(arg), not(*negated)),

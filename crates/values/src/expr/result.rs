@@ -19,7 +19,8 @@ pub fn result_type(expr: &Expr, columns: &[ColumnType]) -> ColumnType {
         | Expr::IsNull { .. }
         | Expr::Between { .. }
         | Expr::In { .. }
-        | Expr::Like { .. } => bigint(),
+        | Expr::Like { .. }
+        | Expr::Compare { .. } => bigint(),
         Expr::Case { branches, otherwise, .. } => {
             let results = branches.iter().map(|(_, then)| then).chain(otherwise.as_deref());
             ColumnType { nullable: true, ..common(results.map(of)) }

@@ -1,5 +1,6 @@
 //! Tables of expressions and what MySQL 8.4 gives for them.
 
+mod comparators;
 mod functions;
 mod more_dates;
 mod more_texts;

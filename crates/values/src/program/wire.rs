@@ -7,7 +7,10 @@
 mod frozen;
 
 use super::Program;
-use crate::{BinaryOp, Collation, ColumnType, Expr, Function, UnaryOp, Value};
+use crate::{
+    BinaryOp, Collation, ColumnType, Comparator, Expr, Function, UnaryOp, Value,
+    expr::comparator::may_compare,
+};
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::limits;
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,7 @@ enum Node {
     Cast(ColumnType),
     Call { function: Function, count: u32 },
     Collate(Collation),
+    Compare { op: BinaryOp, by: Comparator },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -152,6 +156,9 @@ fn parts(expr: &Expr) -> (Node, Vec<&Expr>) {
             (node, args.iter().collect())
         }
         Expr::Collate { arg, collation } => (Node::Collate(*collation), Vec::from([&**arg])),
+        Expr::Compare { op, by, left, right } => {
+            (Node::Compare { op: *op, by: *by }, Vec::from([&**left, right]))
+        }
     }
 }
 
@@ -250,6 +257,10 @@ impl Stack {
             Node::Cast(_) => return None,
             Node::Call { function, .. } => Expr::Call { function, args: args.collect() },
             Node::Collate(collation) => Expr::Collate { arg: next()?, collation },
+            Node::Compare { op, by } if may_compare(op) => {
+                Expr::Compare { op, by, left: next()?, right: next()? }
+            }
+            Node::Compare { .. } => return None,
         })
     }
 }
@@ -268,7 +279,7 @@ fn children(node: &Node) -> Option<usize> {
     Some(match node {
         Node::Literal(_) | Node::Column(_) => 0,
         Node::Unary(_) | Node::IsNull { .. } | Node::Cast(_) | Node::Collate(_) => 1,
-        Node::Binary(_) | Node::Like { .. } => 2,
+        Node::Binary(_) | Node::Like { .. } | Node::Compare { .. } => 2,
         Node::Between { .. } => 3,
         Node::In { count, .. } => usize::try_from(*count).ok()?.checked_add(1)?,
         Node::Case { operand, branches, otherwise } => usize::try_from(*branches)

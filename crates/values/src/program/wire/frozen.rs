@@ -3,8 +3,8 @@
 
 use super::Node;
 use crate::{
-    BinaryOp as B, Collation as C, ColumnType, Date, DateTime, Decimal, Function as F,
-    IntervalUnit as U, Time, TypeKind as T, UnaryOp, Value as V,
+    BinaryOp as B, Collation as C, ColumnType, Comparator as By, Date, DateTime, Decimal,
+    Function as F, IntervalUnit as U, Time, TypeKind as T, UnaryOp, Value as V,
 };
 use alloc::{string::String, vec::Vec};
 use core::fmt::Debug;
@@ -53,6 +53,21 @@ fn operators_have_their_numbers() {
         B::ShiftLeft,
         B::ShiftRight,
     ]);
+}
+
+#[test]
+fn comparators_have_their_numbers() {
+    numbered(&[
+        By::ByValues,
+        By::Binary,
+        By::Text(C::Utf8mb4Bin),
+        By::Integer,
+        By::Decimal,
+        By::Double,
+        By::Moment,
+        By::Time,
+    ]);
+    assert_eq!(bytes(&By::Text(C::Utf8mb4_0900AiCi)), [2, 3]);
 }
 
 const FUNCTIONS: &[F] = &[
@@ -270,11 +285,42 @@ fn types_have_their_numbers() {
         T::DateTime { fsp: 1 },
         T::Timestamp { fsp: 1 },
         T::Year,
+        T::Enum,
+        T::Set,
+        T::Bit { bits: 1 },
+        T::Json,
     ]);
     let decimal = ColumnType::new(T::Decimal { precision: 10, scale: 2 }).unsigned().not_null();
     assert_eq!(bytes(&decimal), [7, 10, 2, 1, 0, 0, 0]);
     let text = ColumnType::new(T::VarChar { chars: 300 });
     assert_eq!(bytes(&text), [9, 0xac, 2, 0, 1, 3, 0]);
+    // What has members lists them at the end.
+    let members = Vec::from(["a", "bc"].map(String::from));
+    let one = ColumnType::new(T::Enum).collated(C::Utf8mb4Bin).with_members(members.clone());
+    let golden = [25, 0, 1, 1, 0, 2, 1, b'a', 2, b'b', b'c'];
+    assert_eq!(bytes(&one), golden);
+    assert_eq!(postcard::from_bytes(&golden), Ok(one));
+    let some = ColumnType::new(T::Set).not_null().with_members(members);
+    assert_eq!(bytes(&some), [26, 0, 0, 0, 0, 2, 1, b'a', 2, b'b', b'c']);
+    assert_eq!(bytes(&ColumnType::new(T::Bit { bits: 7 })), [27, 7, 0, 1, 0, 0]);
+    assert_eq!(bytes(&ColumnType::new(T::Json)), [28, 0, 1, 0, 0]);
+    assert!(postcard::from_bytes::<ColumnType>(&golden[..8]).is_err(), "cut off");
+    let mut many = [25, 0, 1, 1, 0, 0x80, 0x80, 4].to_vec();
+    many.resize(many.len() + 65_536, 0);
+    assert!(postcard::from_bytes::<ColumnType>(&many).is_err(), "too many members");
+}
+
+/// Types that have a number only are no types of columns, nor of CAST.
+#[test]
+fn types_without_values_are_refused() {
+    use crate::{Expr, Program};
+    for kind in [T::Enum, T::Set, T::Bit { bits: 8 }, T::Json] {
+        assert!(!kind.is_supported() && !kind.is_valid());
+        let arg = alloc::boxed::Box::new(Expr::Literal(V::Int(1)));
+        let filter = Some(Expr::Cast { arg, to: ColumnType::new(kind) });
+        let program = Program { filter, ..Program::default() };
+        assert!(Program::decode(&program.encode(), &[]).is_err(), "{kind:?}");
+    }
 }
 
 #[test]
@@ -301,7 +347,7 @@ fn values_have_their_numbers() {
 
 #[test]
 fn nodes_have_their_numbers() {
-    let nodes: [(Node, &[u8]); 12] = [
+    let nodes: [(Node, &[u8]); 13] = [
         (Node::Literal(V::Null), &[0, 0]),
         (Node::Column(300), &[1, 0xac, 2]),
         (Node::Unary(UnaryOp::Not), &[2, 1]),
@@ -314,10 +360,62 @@ fn nodes_have_their_numbers() {
         (Node::Cast(ColumnType::new(T::Date)), &[9, 20, 0, 1, 0, 0]),
         (Node::Call { function: F::Ceil, count: 1 }, &[10, 1, 1]),
         (Node::Collate(C::Utf8mb4Bin), &[11, 1]),
+        (Node::Compare { op: B::Less, by: By::Text(C::Utf8mb4GeneralCi) }, &[12, 9, 2, 2]),
     ];
     for (node, expected) in &nodes {
         assert_eq!(bytes(node), *expected);
     }
     let next = [nodes.len() as u8, 0, 0, 0, 0, 0, 0, 0];
     assert!(postcard::take_from_bytes::<Node>(&next).is_err(), "a node is missing");
+}
+
+/// A whole program: `c0 < 'ab' AND c1 IN (1, 2)`, `c1 = c1 + 1.5`, and one column of the answer.
+#[test]
+fn a_program_has_its_bytes() {
+    use crate::{Expr, Program};
+    let boxed = |expr: Expr| alloc::boxed::Box::new(expr);
+    let text = Expr::Compare {
+        op: B::Less,
+        by: By::Text(C::Utf8mb4Bin),
+        left: boxed(Expr::Column(0)),
+        right: boxed(Expr::Literal(V::text("ab"))),
+    };
+    let list = [V::Int(1), V::Int(2)].map(Expr::Literal).into_iter().collect();
+    let one_of = Expr::In { arg: boxed(Expr::Column(1)), list, negated: false };
+    let sum = Expr::Binary {
+        op: B::Add,
+        left: boxed(Expr::Column(1)),
+        right: boxed(Expr::Literal(V::Decimal(Decimal::new(15, 1)))),
+    };
+    let program = Program {
+        filter: Some(Expr::Binary { op: B::And, left: boxed(text), right: boxed(one_of) }),
+        assignments: Vec::from([(1, sum)]),
+        projection: Some(Vec::from([1])),
+        strict: true,
+    };
+    let golden = [
+        // The encoding's number; a filter of eight nodes: column 0, 'ab', compared by utf8mb4_bin.
+        [1, 1, 8].as_slice(),
+        &[1, 0],
+        &[0, 6, 2, b'a', b'b', 3],
+        &[12, 9, 2, 1],
+        // Column 1, 1, 2: one of two; and both.
+        &[1, 1],
+        &[0, 1, 2],
+        &[0, 1, 4],
+        &[6, 2, 0],
+        &[3, 13],
+        // One assignment, to column 1: three nodes.
+        &[1, 1, 3],
+        &[1, 1],
+        &[0, 5, 1, 15, 1, 1],
+        &[3, 0],
+        // One column of the answer, and strict.
+        &[1, 1, 1],
+        &[1],
+    ]
+    .concat();
+    assert_eq!(program.encode(), golden);
+    let columns = [ColumnType::new(T::VarChar { chars: 9 }), ColumnType::new(T::BigInt)];
+    assert_eq!(Program::decode(&golden, &columns), Ok(program));
 }
