@@ -1,4 +1,4 @@
-//! Automation of this repository: `cargo xtask check`, `sim`, `planted`, `tidy`, `cost`, `ci`, `soak`.
+//! Automation of this repository: `cargo xtask check`, `sim`, `planted`, `planted-sql`, `tidy`, `cost`, `ci`, `soak`.
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
@@ -51,6 +51,13 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Look for all planted bugs of queries, with generated statements beside MariaDB; see `tests/differ_planted.py --help`.
+    #[command(disable_help_flag = true)]
+    PlantedSql {
+        /// What the script is given.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Check what has changed, in a few minutes: format, lints, house rules, unit tests, a hundred seeds.
     Check(checks::QuickOptions),
 }
@@ -66,6 +73,7 @@ fn main() -> anyhow::Result<()> {
         Task::Planted { arguments } => {
             run(Command::new("cargo").args(SIM).args(["--", "--planted"]).args(arguments))
         }
+        Task::PlantedSql { arguments } => planted_sql(&arguments),
         Task::Check(options) => checks::quick(&options),
         Task::Tidy => run(Command::new("cargo").args(TIDY)),
         Task::Cost { record, check } => cost::cost(match (record, check) {
@@ -76,6 +84,19 @@ fn main() -> anyhow::Result<()> {
         Task::Ci(options) => checks::checks(&options),
         Task::Soak(options) => checks::soak(&options),
     }
+}
+
+/// Builds a server that can have a planted bug of queries, and looks for each of them.
+fn planted_sql(arguments: &[String]) -> anyhow::Result<()> {
+    // In a folder of its own: no other server may be able to err on purpose.
+    const FOLDER: &str = "target/planted";
+    let build = ["build", "--locked", "--profile", "checked", "-p", "latsdb"];
+    let of_its_own = ["--features", "planted", "--target-dir", FOLDER];
+    run(Command::new("cargo").args(build).args(of_its_own))?;
+    let binary = format!("{FOLDER}/checked/latsdb");
+    let script = ["tests/with_mariadb.sh", "python3", "tests/differ_planted.py"];
+    let options = ["--binary", &binary, "--oracle-port", "{port}"];
+    run(Command::new("bash").args(script).args(options).args(arguments))
 }
 
 /// The folder of the workspace.

@@ -14,6 +14,7 @@ pub mod ids;
 pub mod limits;
 pub mod map;
 pub mod node_set;
+pub mod planted;
 pub mod prng;
 pub mod require;
 pub mod sorted;

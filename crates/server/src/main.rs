@@ -11,6 +11,8 @@ mod memory;
 mod node;
 mod numa;
 mod options;
+#[cfg(feature = "planted")]
+mod planted;
 mod ports;
 mod random;
 mod say;
@@ -78,6 +80,8 @@ fn main() -> ExitCode {
         )
         .with_writer(std::io::stderr)
         .init();
+    #[cfg(feature = "planted")]
+    planted::choose();
     let done = match Args::parse().command {
         Command::Start(args) => start::run(&args),
         Command::Stop(args) => stop::run(&args),

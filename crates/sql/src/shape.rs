@@ -4,6 +4,7 @@
 //! means what the constant means, and names nothing.
 
 use crate::bind::number;
+use lats_base::planted::{QueryBug, errs};
 use lats_mysql_syntax::lexer::Lexer;
 use lats_mysql_syntax::token::{Kind, Token};
 use lats_mysql_syntax::{Keyword as K, Mode};
@@ -136,6 +137,8 @@ impl Reader<'_> {
         self.template.extend_from_slice(self.text.get(self.from..token.start as usize)?);
         self.template.push(b'?');
         self.from = token.end as usize;
+        let wrong = errs(QueryBug::ConstantOfFirstUse) && self.values.len() >= 3;
+        let value = self.values.last().filter(|_| wrong).cloned().unwrap_or(value);
         self.values.push(value);
         Some(())
     }

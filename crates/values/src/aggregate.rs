@@ -23,6 +23,7 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use bits::Bits;
 use concat::Concat;
 use distinct::Distinct;
+use lats_base::planted::{QueryBug, errs};
 use sum::Sum;
 use variance::Variance;
 
@@ -75,7 +76,8 @@ impl AggregateSpec {
     /// same with DISTINCT and without.
     fn remembers(&self) -> bool {
         use AggregateKind::*;
-        self.distinct && matches!(self.kind, Count | Sum | Avg | GroupConcat)
+        let adds = matches!(self.kind, Sum | Avg) && errs(QueryBug::SumForgetsDistinct);
+        self.distinct && !adds && matches!(self.kind, Count | Sum | Avg | GroupConcat)
     }
 }
 
@@ -137,7 +139,15 @@ impl Accumulator {
         let kind = self.spec.kind;
         let args = values.get(..self.spec.args.len()).unwrap_or(values);
         let counts_nulls = matches!(kind, AggregateKind::CountStar | AggregateKind::AnyValue);
-        if !counts_nulls && args.iter().any(Value::is_null) {
+        let counts_nulls = counts_nulls
+            || (kind == AggregateKind::Count
+                && args.len() == 1
+                && errs(QueryBug::CountCountsNulls));
+        let looked_at = match errs(QueryBug::CountLooksAtFirst) {
+            true => args.get(..1).unwrap_or_default(),
+            false => args,
+        };
+        if !counts_nulls && looked_at.iter().any(Value::is_null) {
             return Ok(());
         }
         if let Some(seen) = &mut self.seen

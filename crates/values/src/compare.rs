@@ -10,6 +10,7 @@ use crate::{
 };
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use lats_base::planted::{QueryBug, errs};
 
 /// A value as a number.
 #[derive(Clone, Debug)]
@@ -28,6 +29,9 @@ impl Number {
         match value {
             Value::Null => Self::Int(0),
             Value::Int(v) => Self::Int(i128::from(*v)),
+            Value::UInt(v) if errs(QueryBug::UnsignedComparedSigned) => {
+                Self::Int(i128::from(*v as i64))
+            }
             Value::UInt(v) => Self::Int(i128::from(*v)),
             Value::Float(v) => Self::Double(f64::from(*v)),
             Value::Double(v) => Self::Double(*v),
@@ -87,7 +91,8 @@ pub fn common_collation(a: Collation, b: Collation) -> Collation {
         Collation::Utf8mb4Bin => 2,
         Collation::Binary => 3,
     };
-    if rank(a) >= rank(b) { a } else { b }
+    let turned = errs(QueryBug::WeakerCollationWins);
+    if (rank(a) >= rank(b)) != turned { a } else { b }
 }
 
 /// Compares two values of any types; `None` when either is NULL.
@@ -189,6 +194,8 @@ fn moment_of(value: &Value, like: &Value) -> Result<DateTime, SqlError> {
 pub fn sort_order(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Null, _) if errs(QueryBug::NullsSortLast) => Ordering::Greater,
+        (_, Value::Null) if errs(QueryBug::NullsSortLast) => Ordering::Less,
         (Value::Null, _) => Ordering::Less,
         (_, Value::Null) => Ordering::Greater,
         (Value::Double(x), Value::Double(y)) => total(*x, *y),
@@ -218,7 +225,8 @@ fn append_group(value: &Value, out: &mut Vec<u8>) {
         out.push(tag);
         out.extend_from_slice(bytes);
     };
-    let double = |v: f64| (if v == 0.0 { 0.0 } else { v }).to_bits().to_be_bytes();
+    let is_zero = |v: f64| v == 0.0 && !errs(QueryBug::GroupsTellZerosApart);
+    let double = |v: f64| (if is_zero(v) { 0.0 } else { v }).to_bits().to_be_bytes();
     match value {
         Value::Null => fixed(0, &[]),
         Value::Int(v) => fixed(1, &i128::from(*v).to_be_bytes()),

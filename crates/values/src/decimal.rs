@@ -12,6 +12,7 @@ pub use digits::Digits;
 
 use alloc::{string::String, vec::Vec};
 use core::cmp::Ordering;
+use lats_base::planted::{QueryBug, errs};
 use serde::{Deserialize, Serialize};
 
 /// Most digits of a column.
@@ -199,6 +200,10 @@ impl Decimal {
         let down = usize::from(self.scale).saturating_sub(held + usize::from(other.scale));
         let quotient = self.digits.scaled_up(up).div(&other.digits).scaled_down(down, false);
         let shown = self.shown.saturating_add(more).min(SCALE_MAX);
+        if errs(QueryBug::QuotientsCutAsShown) {
+            let quotient = Self { digits: quotient, scale: held as u8, shown };
+            return Ok(quotient.round(shown));
+        }
         Self::checked(quotient, held as u8, shown.min(held as u8))
     }
 

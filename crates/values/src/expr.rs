@@ -28,6 +28,7 @@ use crate::{
     functions,
 };
 use alloc::{boxed::Box, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 use serde::{Deserialize, Serialize};
 
 /// An expression.
@@ -464,6 +465,11 @@ fn case(
     for (when, then) in branches {
         let value = eval(when, row, ctx)?;
         let chosen = match &subject {
+            Some((subject, _))
+                if subject.is_null() && value.is_null() && errs(QueryBug::CaseFindsNull) =>
+            {
+                Some(true)
+            }
             Some((subject, expr)) => logic::equal((subject, expr), (&value, when), ctx)?,
             None => logic::truth(&value, ctx)?,
         };

@@ -39,3 +39,35 @@ fn every_planted_bug_errs_somewhere() {
         offenders.map(|bug| format!("{bug}: plant it, or remove it")).collect(),
     );
 }
+
+const QUERY_BUGS: &str = "crates/base/src/planted.rs";
+const QUERY_LIST: &str = "tests/differ/planted";
+
+/// The planted bugs of queries: the variant and the name of each.
+fn query_bugs(text: &str) -> Vec<(&str, &str)> {
+    let lines = text.lines().filter_map(|line| line.trim().strip_suffix("\","));
+    lines.filter_map(|line| line.split_once(" = \"")).collect()
+}
+
+#[test]
+fn every_planted_bug_of_queries_is_in_the_list_and_errs() {
+    let (bugs, list) = (read(QUERY_BUGS).unwrap(), read(QUERY_LIST).unwrap());
+    let bugs = query_bugs(&bugs);
+    assert!(bugs.len() >= 60, "{QUERY_BUGS} is not read rightly: {bugs:?}");
+    let listed: Vec<&str> = list.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    let sources = super::files(".rs");
+    let mut offenders = Vec::new();
+    for (bug, name) in &bugs {
+        if !listed.contains(name) {
+            offenders.push(format!("{name}: give it a line in {QUERY_LIST}"));
+        }
+        let place = format!("errs(QueryBug::{bug})");
+        if !sources.iter().any(|(path, text)| path != QUERY_BUGS && text.contains(&place)) {
+            offenders.push(format!("{bug}: plant it, or remove it"));
+        }
+    }
+    let is_known = |name: &str| name.starts_with('#') || bugs.iter().any(|(_, of)| *of == name);
+    let unknown = listed.into_iter().filter(|name| !is_known(name));
+    offenders.extend(unknown.map(|name| format!("{name}: no such bug in {QUERY_BUGS}")));
+    fail("planted bugs of queries that nobody looks for", offenders);
+}

@@ -38,11 +38,17 @@ fn unsafe_code_stays_in_its_files() {
     fail("unsafe code outside its files", offenders);
 }
 
+/// Which planted bug a process has: only in builds with the feature `planted`, and set once before anything runs.
+const SHARED: [&str; 1] = ["crates/base/src/planted.rs"];
+
 #[test]
 fn pure_crates_share_no_memory() {
     let mut offenders = Vec::new();
     for (path, text) in files(".rs") {
         let pure = PURE.iter().any(|p| path.starts_with(&format!("crates/{p}/")));
+        if SHARED.contains(&path.as_str()) {
+            continue;
+        }
         let source = Source::of(&text);
         for shared in ["sync::atomic", "static mut", "_rdtsc", "thread_local!"] {
             if pure && source.code.contains(shared) {

@@ -7,6 +7,7 @@ use crate::physical::{Beyond, EqualPair, KeyClass, Op};
 use crate::reach::{self, Kinds, Reach};
 use crate::rewrite::facts;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{BinaryOp, Collation, ColumnType, Expr, TypeKind};
 
 impl Lowering<'_> {
@@ -214,7 +215,7 @@ impl Lowering<'_> {
             left: self.scalar(a, of_left),
             right: self.scalar(b, of_right),
             class,
-            null_safe: op == BinaryOp::NullSafeEqual,
+            null_safe: op == BinaryOp::NullSafeEqual && !errs(QueryBug::HashForgetsNullSafe),
         })
     }
 }

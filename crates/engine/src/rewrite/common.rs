@@ -6,6 +6,7 @@
 use super::facts::{disjunction, disjuncts};
 use crate::ir::{ColumnId, Scalar, walk};
 use alloc::{collections::BTreeSet, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 
 /// Alternatives of which more are not looked at: the work grows with their square.
 const ALTERNATIVES_MAX: usize = 32;
@@ -23,7 +24,8 @@ fn of_term(term: Scalar) -> Vec<Scalar> {
     let parts: Vec<Vec<Scalar>> =
         alternatives.into_iter().map(|one| walk::conjuncts(one.clone())).collect();
     let Some((first, others)) = parts.split_first() else { return Vec::from([term]) };
-    let shared = |part: &Scalar| others.iter().all(|other| other.contains(part));
+    let looked_at = if errs(QueryBug::CommonToTwoAlternatives) { 1 } else { others.len() };
+    let shared = |part: &Scalar| others.iter().take(looked_at).all(|other| other.contains(part));
     let mut common: Vec<Scalar> = Vec::new();
     for part in first.iter().filter(|part| shared(part)) {
         if !common.contains(part) {
@@ -56,6 +58,9 @@ pub(super) fn about(term: &Scalar, columns: &BTreeSet<ColumnId>) -> Option<Scala
         let parts = walk::conjuncts(one.clone()).into_iter().filter(|part| is_about(part));
         walk::conjunction(parts.collect())
     };
+    if errs(QueryBug::AboutSomeAlternatives) {
+        return disjunction(alternatives.into_iter().filter_map(of_one).collect());
+    }
     let all: Option<Vec<Scalar>> = alternatives.into_iter().map(of_one).collect();
     all.and_then(disjunction)
 }

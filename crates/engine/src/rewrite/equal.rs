@@ -5,6 +5,7 @@
 use super::Context;
 use crate::ir::{ColumnId, EXTERNAL_BASE, Scalar, Types, types::type_with, walk};
 use alloc::{collections::BTreeSet, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{BinaryOp, Expr};
 
 /// More implied terms help nobody, and a statement could ask for millions of them.
@@ -57,8 +58,8 @@ fn equal_columns(term: &Scalar, types: &Types) -> Option<(ColumnId, ColumnId)> {
     let (Expr::Column(a), Expr::Column(b)) = (&**left, &**right) else { return None };
     let (of_a, of_b) = (types.get(*a as usize)?, types.get(*b as usize)?);
     // Of another type, the same comparison would be another one.
-    (of_a.kind == of_b.kind && of_a.collation == of_b.collation)
-        .then_some((ColumnId(*a), ColumnId(*b)))
+    let alike = of_a.kind == of_b.kind && of_a.collation == of_b.collation;
+    (alike || errs(QueryBug::EqualColumnsOfOtherTypes)).then_some((ColumnId(*a), ColumnId(*b)))
 }
 
 /// The column that a term compares with what is the same for all rows, in the column's own manner.

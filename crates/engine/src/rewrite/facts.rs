@@ -3,6 +3,7 @@
 use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, Scan, walk};
 use crate::reach::{self, Kinds};
 use alloc::{collections::BTreeSet, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{BinaryOp, Expr, UnaryOp};
 
 /// True if there is never more than one row.
@@ -63,9 +64,13 @@ pub fn rejects_nulls(condition: &Scalar, columns: &BTreeSet<ColumnId>) -> bool {
             rejects_nulls(left, columns) || rejects_nulls(right, columns)
         }
         Expr::Binary { op: BinaryOp::Or, left, right } => {
-            rejects_nulls(left, columns) && rejects_nulls(right, columns)
+            let either = || rejects_nulls(left, columns) || rejects_nulls(right, columns);
+            (rejects_nulls(left, columns) && rejects_nulls(right, columns))
+                || (errs(QueryBug::OneAlternativeRejectsNulls) && either())
         }
-        Expr::IsNull { arg, negated: true } => is_null_with(arg, columns),
+        Expr::IsNull { arg, negated } if *negated || errs(QueryBug::IsNullRejectsNulls) => {
+            is_null_with(arg, columns)
+        }
         other => is_null_with(other, columns),
     }
 }
@@ -80,12 +85,16 @@ fn is_null_with(expr: &Scalar, columns: &BTreeSet<ColumnId>) -> bool {
         | Expr::Collate { arg, .. }
         | Expr::In { arg, .. } => is_null_with(arg, columns),
         Expr::Binary { op, left, right } | Expr::Compare { op, left, right, .. } => match op {
-            BinaryOp::NullSafeEqual | BinaryOp::And | BinaryOp::Or => false,
+            BinaryOp::And | BinaryOp::Or => false,
+            BinaryOp::NullSafeEqual if !errs(QueryBug::NullSafeRejectsNulls) => false,
             _ => is_null_with(left, columns) || is_null_with(right, columns),
         },
         Expr::Between { arg, .. } => is_null_with(arg, columns),
         Expr::Like { arg, pattern, .. } => {
             is_null_with(arg, columns) || is_null_with(pattern, columns)
+        }
+        Expr::Call { args, .. } if errs(QueryBug::CallsRejectNulls) => {
+            args.iter().any(|arg| is_null_with(arg, columns))
         }
         Expr::IsNull { .. } | Expr::Case { .. } | Expr::Call { .. } => false,
     }

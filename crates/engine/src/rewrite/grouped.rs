@@ -13,6 +13,7 @@ use crate::lower::key_class;
 use crate::physical::KeyClass;
 use crate::reach::Kinds;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 use lats_values::aggregate::AggregateKind;
 use lats_values::{BinaryOp, ColumnType, Expr, TypeKind, Value};
 
@@ -142,6 +143,9 @@ fn value_above(rel: &Rel, value: Scalar) -> Option<(&Rel, Scalar)> {
             };
             value_above(input, walk::map_columns(&value, &replace))
         }
+        Rel::Filter { input, .. } if errs(QueryBug::GroupedWithoutHaving) => {
+            value_above(input, value)
+        }
         // HAVING: without the row there is no value.
         Rel::Filter { input, condition } => {
             let branches = Vec::from([(condition.clone(), value)]);
@@ -187,7 +191,9 @@ fn groups_like(class: KeyClass, own: &ColumnType) -> bool {
 /// The result of a call, also for rows without a group; none if that is NULL, as it comes from the join.
 fn without_rows(call: &Call) -> Option<Scalar> {
     let value = match call.spec.kind {
-        AggregateKind::CountStar | AggregateKind::Count => Value::Int(0),
+        AggregateKind::CountStar | AggregateKind::Count if !errs(QueryBug::CountWithoutGroup) => {
+            Value::Int(0)
+        }
         AggregateKind::BitAnd => Value::UInt(u64::MAX),
         AggregateKind::BitOr | AggregateKind::BitXor => Value::UInt(0),
         _ => return None,

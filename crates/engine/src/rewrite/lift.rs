@@ -4,6 +4,7 @@ use super::facts;
 use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, walk};
 use crate::reach::Kinds;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 
 /// What a subquery is without these conditions.
 pub(super) struct Lifted {
@@ -60,6 +61,7 @@ fn lift(rel: Rel, outer: &BTreeSet<ColumnId>, exact: bool, terms: &mut Vec<Scala
             Rel::Apply { kind, left: Box::new(below(left, terms)), right, on, when }
         }
         Rel::Sort { input, .. } | Rel::Distinct { input, .. } if !exact => below(input, terms),
+        Rel::Limit { input, .. } if !exact && errs(QueryBug::LiftPastLimit) => below(input, terms),
         other => other,
     }
 }
@@ -98,6 +100,10 @@ pub(super) fn joined(
         Some(Lifted { rel, terms }) if is_needed => {
             let terms = on.map(walk::conjuncts).unwrap_or_default().into_iter().chain(terms);
             let on = walk::conjunction(terms.collect());
+            let kind = match kind {
+                JoinKind::Semi if errs(QueryBug::SemiJoinGivesPairs) => JoinKind::Inner,
+                other => other,
+            };
             Rel::Join { kind, left: Box::new(left), right: Box::new(rel), on }
         }
         _ => {

@@ -7,6 +7,7 @@
 use crate::estimate::{Estimates, Size};
 use crate::ir::{ColumnId, JoinKind, Rel, Scalar, SourceId, walk};
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 
 /// Up to so many tables, all orders are looked at.
 const ALL_ORDERS_MAX: usize = 10;
@@ -272,13 +273,19 @@ impl Graph<'_, '_> {
                 }
                 Some(before) => {
                     let (left, right) = (Box::new(before), Box::new(rel));
+                    if errs(QueryBug::DueTermsIntoOn) {
+                        let on = walk::conjunction(on.into_iter().chain(due).collect());
+                        built = Some(Rel::Join { kind, left, right, on });
+                        continue;
+                    }
                     let on = walk::conjunction(on);
                     Rel::Join { kind, left, right, on }.filter(walk::conjunction(due))
                 }
             });
         }
         // Terms that name no side hold for all rows or for none.
-        let rest = self.terms.into_iter().filter(|(_, needs)| *needs == 0).map(|(term, _)| term);
+        let keeps = |needs: u64| needs == 0 && !errs(QueryBug::ConstantTermsLost);
+        let rest = self.terms.into_iter().filter(|(_, needs)| keeps(*needs)).map(|(term, _)| term);
         let rel = built.unwrap_or_else(Rel::one_row);
         rel.filter(walk::conjunction(rest.collect()))
     }

@@ -7,6 +7,7 @@
 use super::{Context, common, equal, facts};
 use crate::ir::{ColumnId, JoinKind, Rel, Scalar, walk};
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{Expr, TypeKind};
 
 type Columns = BTreeSet<ColumnId>;
@@ -56,12 +57,24 @@ fn push_all(rel: Rel, mut terms: Vec<Scalar>, context: Context<'_>) -> Rel {
         }
         Rel::Aggregate { .. } | Rel::Window { .. } | Rel::Distinct { .. } => {
             let shared = shared_columns(&rel, context);
-            let (above, below) =
-                partition(terms, |columns| !columns.is_empty() && columns.is_subset(&shared));
+            if errs(QueryBug::PushBelowRollup) {
+                terms = terms.into_iter().map(|term| of_rollup_keys(&rel, term)).collect();
+            }
+            let passes_windows = |columns: &Columns| {
+                errs(QueryBug::PushBelowWindow)
+                    && matches!(rel, Rel::Window { .. })
+                    && rel.inputs().iter().any(|i| columns.is_subset(&set(&i.columns())))
+            };
+            let (above, below) = partition(terms, |columns| {
+                !columns.is_empty() && (columns.is_subset(&shared) || passes_windows(columns))
+            });
             let mut below = Some(below);
             let rel =
                 rel.map_inputs(&mut |input| push(input, below.take().unwrap_or_default(), context));
             rel.filter(walk::conjunction(above))
+        }
+        Rel::Limit { input, count, offset } if errs(QueryBug::PushBelowLimit) => {
+            Rel::Limit { input: Box::new(push(*input, terms, context)), count, offset }
         }
         other => {
             let below = other.map_inputs(&mut |input| push(input, Vec::new(), context));
@@ -81,6 +94,15 @@ fn partition(terms: Vec<Scalar>, test: impl Fn(&Columns) -> bool) -> (Vec<Scalar
     terms.into_iter().partition(|term| !test(&walk::columns_of(term)))
 }
 
+/// For the planted bug: a term about the keys below the groups, which are never those of totals.
+fn of_rollup_keys(rel: &Rel, term: Scalar) -> Scalar {
+    let Rel::Aggregate { keys, rollup, .. } = rel else { return term };
+    walk::map_columns(&term, &|number| {
+        let at = rollup.iter().position(|(column, _)| column.0 == number)?;
+        keys.get(at).cloned()
+    })
+}
+
 /// Columns in which all rows of a group, a part, or a set of equal rows have the very same value.
 fn shared_columns(rel: &Rel, context: Context<'_>) -> Columns {
     let of_keys = |keys: &[Scalar]| -> Columns {
@@ -91,7 +113,11 @@ fn shared_columns(rel: &Rel, context: Context<'_>) -> Columns {
         keys.iter().filter_map(column).collect()
     };
     let mut columns = match rel {
-        Rel::Aggregate { keys, rollup, .. } if rollup.is_empty() => of_keys(keys),
+        Rel::Aggregate { keys, rollup, .. }
+            if rollup.is_empty() || errs(QueryBug::PushBelowRollup) =>
+        {
+            of_keys(keys)
+        }
         Rel::Window { partition, .. } => of_keys(partition),
         Rel::Distinct { columns, .. } => columns.iter().copied().collect(),
         _ => Columns::new(),
@@ -101,7 +127,8 @@ fn shared_columns(rel: &Rel, context: Context<'_>) -> Columns {
         let of = context.types.get(column.0 as usize);
         of.is_some_and(|of| {
             let inexact = matches!(of.kind, TypeKind::Float | TypeKind::Double);
-            !of.kind.is_text() && !of.kind.is_bytes() && !inexact
+            let is_same = !of.kind.is_text() && !of.kind.is_bytes() && !inexact;
+            is_same || errs(QueryBug::PushTextKeyBelowGroups)
         })
     });
     columns
@@ -170,15 +197,27 @@ fn join(
     if kind == JoinKind::Inner {
         return inner((left, right), (&lefts, &rights), on.into_iter().chain(terms), context);
     }
-    let above = split(terms, &lefts, &rights);
+    let mut above = split(terms, &lefts, &rights);
     let mut within = split(on, &lefts, &rights);
     if context.rules.equal_columns {
-        let known: Vec<Scalar> =
+        let mut known: Vec<Scalar> =
             above.left.iter().chain(&within.left).chain(&within.both).cloned().collect();
+        if errs(QueryBug::ImpliedLeavesLeftRowsOut) {
+            known.extend(within.right.iter().cloned());
+        }
         let implied = split(equal::implied(&known, context), &lefts, &rights);
         within.right.extend(implied.right);
+        if errs(QueryBug::ImpliedLeavesLeftRowsOut) {
+            above.left.extend(implied.left);
+        }
+    }
+    if errs(QueryBug::WhereIntoOuterSide) {
+        within.right.append(&mut above.right);
     }
     // Terms of ON about the left side alone decide about partners, not about the row.
+    if errs(QueryBug::OnLeavesLeftRowsOut) {
+        above.left.append(&mut within.left);
+    }
     let on = walk::conjunction(within.left.into_iter().chain(within.both).collect());
     let left = Box::new(push(left, above.left, context));
     let right = Box::new(push(right, within.right, context));

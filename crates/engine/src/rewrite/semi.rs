@@ -6,6 +6,7 @@
 use super::{Context, lift};
 use crate::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, Types, walk};
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{BinaryOp, Expr, UnaryOp};
 
 /// The plan with joins where rows of subqueries only decide about rows.
@@ -86,6 +87,7 @@ fn decide(rel: Rel, mark: ColumnId, join: JoinKind, context: Context<'_>) -> (Re
     match kind {
         ApplyKind::Mark(own) if own == mark => {
             let is_known = join == JoinKind::Semi
+                || errs(QueryBug::AntiJoinOfUnknown)
                 || never_unknown(on.as_ref(), [&left, &right], context.types);
             if !is_known || when.is_some() {
                 return (Rel::Apply { kind, left, right, on, when }, false);

@@ -6,6 +6,7 @@ use super::{Node, Operator, Params, Poll, Row, Run, row_bytes};
 use crate::physical::AggregateCall;
 use alloc::{sync::Arc, vec::Vec};
 use lats_base::map::Map;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{Accumulator, ColumnType, Expr, SqlError, Value, group_key, present};
 
 /// What is grouped how.
@@ -132,7 +133,8 @@ impl<'p> Aggregate<'p> {
     /// All rows were added: the groups are handed on.
     fn finish(&mut self) {
         // Totals are there also if there are no rows.
-        if self.groups.is_empty() && (self.spec.keys.is_empty() || self.spec.rollup) {
+        let is_total = self.spec.keys.is_empty() || self.spec.rollup;
+        if self.groups.is_empty() && is_total && !errs(QueryBug::NoGroupOfNoRows) {
             let keys = self.spec.keys.iter().map(|_| Value::Null).collect();
             let group = self.group(None, keys, 0);
             self.groups.push(group);
@@ -187,7 +189,8 @@ impl<'p> Aggregate<'p> {
         let mut row: Row = group.first.unwrap_or_else(nulls);
         if self.spec.rollup {
             for (at, key) in group.keys.into_iter().enumerate() {
-                let is_total = at >= group.level;
+                let is_total =
+                    at >= group.level || (key.is_null() && errs(QueryBug::TotalOfNullKey));
                 row.push(if is_total { Value::Null } else { key });
                 row.push(Value::bool(is_total));
             }

@@ -9,6 +9,7 @@ use crate::physical::{ApplyOutput, EqualPair, Op};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use lats_base::map::Map;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{Expr, SqlError, Value};
 
 /// What is applied how.
@@ -196,7 +197,10 @@ impl<'p> Apply<'p> {
         if keeps {
             let known = *self.known.get_or_insert_with(|| run.memory.new_cache());
             let mut bytes = Vec::new();
-            given.iter().for_each(|value| append_exact(value, &mut bytes));
+            match errs(QueryBug::ApplyCacheByCollation) {
+                true => lats_values::group_key(&given, &mut bytes),
+                false => given.iter().for_each(|value| append_exact(value, &mut bytes)),
+            }
             if let Some(found) = run.memory.known(known, &bytes) {
                 instance.found = found.clone();
                 self.running.push_back(instance);
@@ -304,7 +308,7 @@ impl<'p> Apply<'p> {
                 found.rows.push_back(row);
             }
             (ApplyOutput::Single, _) => {
-                if found.values.is_some() {
+                if found.values.is_some() && !errs(QueryBug::SecondRowOverwrites) {
                     return Err(more_than_one_row());
                 }
                 let values = self.spec.values_of(&row);
@@ -326,7 +330,8 @@ impl<'p> Apply<'p> {
                 let mut left = core::mem::take(left);
                 left.push(match (found.holds, found.is_unknown) {
                     (true, _) => Value::Int(1),
-                    (false, true) => Value::Null,
+                    (false, true) if !errs(QueryBug::MarkIsNeverUnknown) => Value::Null,
+                    (false, true) => Value::Int(0),
                     (false, false) => Value::Int(0),
                 });
                 out.push(left);

@@ -6,6 +6,7 @@ use crate::ir::JoinKind;
 use crate::physical::EqualPair;
 use alloc::vec::Vec;
 use lats_base::map::Map;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{Expr, SqlError, Value};
 
 /// What is joined how.
@@ -59,7 +60,8 @@ impl<'p> HashJoin<'p> {
         for pair in self.spec.pairs {
             let expr = if of_left { &pair.left } else { &pair.right };
             let value = run.eval(expr, row, &self.params)?;
-            if !keys::append(pair.class, value, &mut key) && !pair.null_safe {
+            let null_safe = pair.null_safe || errs(QueryBug::HashJoinsNulls);
+            if !keys::append(pair.class, value, &mut key) && !null_safe {
                 return Ok(None);
             }
         }
@@ -94,6 +96,7 @@ impl<'p> HashJoin<'p> {
         self.next.push(NONE);
         self.rows.push(row);
         match self.ends.get_mut(&key) {
+            Some(_) if errs(QueryBug::HashKeepsOneOfEach) => {}
             Some((_, last)) => {
                 if let Some(next) = self.next.get_mut(*last as usize) {
                     *next = at;
@@ -128,6 +131,7 @@ impl<'p> HashJoin<'p> {
                 None => true,
                 Some(residual) => run.is_true(residual, (&probe.left, right), &self.params)?,
             };
+            probe.found |= errs(QueryBug::HashFindsTooEarly);
             if fits {
                 probe.found = true;
                 if is_semi {
@@ -136,7 +140,7 @@ impl<'p> HashJoin<'p> {
                 out.push(pair(&probe.left, right));
             }
             if run.spend(1) || out.is_full() {
-                return Ok(probe.at == NONE);
+                return Ok(probe.at == NONE || errs(QueryBug::HashDropsBehindFullChunk));
             }
         }
         Ok(true)

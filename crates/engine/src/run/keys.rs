@@ -2,6 +2,7 @@
 
 use crate::physical::KeyClass;
 use alloc::vec::Vec;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{Decimal, Value, group_key};
 
 /// Appends a value's bytes for comparisons of a class; false for NULL.
@@ -11,6 +12,9 @@ pub(super) fn append(class: KeyClass, value: Value, key: &mut Vec<u8>) -> bool {
         return false;
     }
     let canonical = match (class, value) {
+        (KeyClass::Decimal, value @ Value::Int(_)) if errs(QueryBug::HashWholeBesideDecimal) => {
+            value
+        }
         (KeyClass::Decimal, Value::Int(number)) => {
             Value::Decimal(Decimal::new(i128::from(number), 0))
         }
@@ -18,9 +22,14 @@ pub(super) fn append(class: KeyClass, value: Value, key: &mut Vec<u8>) -> bool {
             Value::Decimal(Decimal::new(i128::from(number), 0))
         }
         (KeyClass::Double, value) => Value::Double(to_double(&value)),
+        (KeyClass::Text(_), Value::Text(text, _)) if errs(QueryBug::HashTextsByBytes) => {
+            Value::Bytes(text.into_bytes())
+        }
         (KeyClass::Text(collation), Value::Text(text, _)) => Value::Text(text, collation),
         (KeyClass::Bytes, Value::Text(text, _)) => Value::Bytes(text.into_bytes()),
-        (KeyClass::Moment, Value::Date(date)) => Value::DateTime(date.at_midnight()),
+        (KeyClass::Moment, Value::Date(date)) if !errs(QueryBug::HashDateBesideMoment) => {
+            Value::DateTime(date.at_midnight())
+        }
         (_, value) => value,
     };
     group_key(core::slice::from_ref(&canonical), key);

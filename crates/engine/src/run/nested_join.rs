@@ -5,6 +5,7 @@ use super::memory::{Chunk, Held, Waiting};
 use super::{Node, Operator, Params, Poll, Row, Run, row_bytes};
 use crate::ir::JoinKind;
 use alloc::vec::Vec;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{Expr, SqlError};
 
 /// The join while it runs.
@@ -95,8 +96,12 @@ impl<'p> NestedJoin<'p> {
         if self.at >= self.rows.len()
             && let Some(left) = self.waiting.pop(run)
         {
-            finish_row(self.kind, self.found, left, self.right_width, out);
-            (self.at, self.found) = (0, false);
+            let found = self.found
+                || (errs(QueryBug::NestedAntiWithoutRows)
+                    && self.kind == JoinKind::Anti
+                    && self.rows.is_empty());
+            finish_row(self.kind, found, left, self.right_width, out);
+            (self.at, self.found) = (0, self.found && errs(QueryBug::NestedRemembersPartner));
         }
         Ok(run.spend(1) || out.is_full())
     }

@@ -6,6 +6,7 @@ use super::{Node, Params, Poll, Row, Run, keys, more_than_one_row, row_bytes};
 use crate::physical::ApplyOutput;
 use alloc::vec::Vec;
 use lats_base::map::Map;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::SqlError;
 
 /// The right side's rows, as far as they are needed.
@@ -113,7 +114,8 @@ impl<'p> Once<'p> {
             let is_null = !keys::append(pair.class, value, &mut key);
             found.holds = !is_null && self.values.contains_key(&key);
             // NULL is unlike no row: it is unknown whether it is like one.
-            found.is_unknown = self.has_null || (is_null && !self.values.is_empty());
+            let asks_null = is_null && !self.values.is_empty();
+            found.is_unknown = self.has_null || (asks_null && !errs(QueryBug::NullInIsFalse));
             return Ok(Some(found));
         }
         while let Some(row) = self.rows.get(self.at) {

@@ -6,6 +6,7 @@ use crate::physical::Op;
 use alloc::format;
 use alloc::{sync::Arc, vec::Vec};
 use lats_base::map::Map;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{ColumnType, ConvertContext, Expr, SqlError, convert_to_column, group_key};
 
 /// What is found how.
@@ -63,7 +64,7 @@ impl<'p> Recursive<'p> {
             let mut context = ConvertContext::new(true, "", 1);
             typed.push(convert_to_column(value, of, &mut context)?);
         }
-        if self.spec.distinct {
+        if self.spec.distinct && !(self.steps > 0 && errs(QueryBug::RecursionFindsTwice)) {
             let mut key = Vec::new();
             group_key(&typed, &mut key);
             if self.seen.contains_key(&key) {

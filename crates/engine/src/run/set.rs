@@ -5,6 +5,7 @@ use super::{Node, Operator, Poll, Row, Run};
 use crate::ir::SetOp;
 use alloc::vec::Vec;
 use lats_base::map::Map;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{SqlError, group_key};
 
 /// The operator while it runs.
@@ -46,6 +47,7 @@ impl<'p> Set<'p> {
             while let Some(row) = self.waiting.pop(run) {
                 let key = key_of(&row);
                 match self.counts.get_mut(&key) {
+                    Some(_) if errs(QueryBug::ExceptAllCountsOnce) => {}
                     Some(count) => *count += 1,
                     None => {
                         self.held.grow(run, key.len() + ENTRY_BYTES)?;
@@ -81,7 +83,8 @@ impl<'p> Set<'p> {
             *count = count.saturating_sub(1);
         }
         let wanted = found == (self.op == SetOp::Intersect);
-        match wanted && !self.all {
+        let once = !self.all && !(self.op == SetOp::Except && errs(QueryBug::ExceptGivesTwice));
+        match wanted && once {
             true => self.is_new(run, row),
             false => Ok(wanted),
         }

@@ -6,6 +6,7 @@ use super::{Node, Operator, Params, Poll, Row, Run, row_bytes};
 use crate::physical::OrderKey;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{Expr, SqlError, Value, present, sort_order};
 
 /// What a row is ordered by, and the row.
@@ -53,6 +54,7 @@ impl<'p> Sort<'p> {
         let Some((count, offset)) = self.top else { return Ok(Rows::All(Sorter::default())) };
         let count = run.count(count, &self.params)?;
         let offset = offset.as_ref().map(|o| run.count(o, &self.params)).transpose()?;
+        let offset = offset.filter(|_| !errs(QueryBug::TopForgetsOffset));
         let wanted = count.saturating_add(offset.unwrap_or(0));
         Ok(match usize::try_from(wanted) {
             Ok(wanted) if wanted < usize::MAX => Rows::Some(wanted, Top::default()),
@@ -154,7 +156,11 @@ pub(super) fn compare(keys: &[OrderKey], a: &[Value], b: &[Value]) -> Ordering {
     for ((a, b), key) in a.iter().zip(b).zip(keys) {
         let order = sort_order(a, b);
         if order != Ordering::Equal {
-            return if key.descending { order.reverse() } else { order };
+            let descending = match errs(QueryBug::FirstDirectionForAll) {
+                true => keys.first().is_some_and(|key| key.descending),
+                false => key.descending,
+            };
+            return if descending { order.reverse() } else { order };
         }
     }
     Ordering::Equal

@@ -10,6 +10,7 @@ use crate::ir::WindowFunction as W;
 use crate::physical::{OrderKey, WindowCall};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{ColumnType, Expr, SqlError, Value, group_key, present, sort_order};
 
 /// What the windows are.
@@ -205,6 +206,7 @@ impl<'p> Window<'p> {
         let number = |n: usize| Value::UInt(n as u64);
         Ok(Some(match &call.function {
             W::RowNumber => number(at + 1),
+            W::Rank if errs(QueryBug::RankOfPlace) => number(at + 1),
             W::Rank => number(first + 1),
             W::DenseRank => number(self.part.dense_rank(at)),
             W::PercentRank if count == 1 => Value::Double(0.0),
@@ -237,6 +239,15 @@ impl<'p> Window<'p> {
             _ => return Err(frame::wrong_arguments("ntile")),
         };
         let (size, more) = (part.len() / pieces, part.len() % pieces);
+        if errs(QueryBug::NtileEndsLarger) {
+            let (turned, size) = (part.len() - 1 - at, size.max(1));
+            let larger = more * (size + 1);
+            let from_end = match turned < larger {
+                true => turned / (size + 1),
+                false => more + (turned - larger) / size,
+            };
+            return Ok(Value::UInt(pieces.min(part.len()).saturating_sub(from_end).max(1) as u64));
+        }
         let in_larger = more * (size + 1);
         let piece = match at < in_larger {
             true => at / (size + 1),
@@ -271,7 +282,8 @@ impl<'p> Window<'p> {
                 Ok(value.unwrap_or(Value::Null))
             }
             None => {
-                let value = argument(run, call, 2, &part[at].row, &self.params)?;
+                let place = if errs(QueryBug::LagForgetsDefault) { 3 } else { 2 };
+                let value = argument(run, call, place, &part[at].row, &self.params)?;
                 Ok(value.unwrap_or(Value::Null))
             }
         }

@@ -3,6 +3,7 @@
 use super::{Constraint, Outside};
 use crate::expr::RowSource;
 use crate::table::Table;
+use lats_base::planted::{QueryBug, errs};
 use lats_client::api::KeyRange;
 use lats_values::{
     Collation, ColumnType, ConvertContext, EvalContext, Expr, SqlError, TypeKind, Value,
@@ -129,7 +130,10 @@ impl Resolver<'_> {
     fn range(&self, lower: Option<&(Expr, bool)>, upper: Option<&(Expr, bool)>) -> Found {
         let nothing = Ok(Some(Vec::new()));
         let mut range = ByteRange {
-            lower: next_prefix(&self.encode(&Value::Null)).unwrap_or_default(),
+            lower: match errs(QueryBug::IndexRangeHasNulls) {
+                true => self.encode(&Value::Null),
+                false => next_prefix(&self.encode(&Value::Null)).unwrap_or_default(),
+            },
             upper: None,
         };
         if let Some((value, inclusive)) = lower {
@@ -139,6 +143,9 @@ impl Resolver<'_> {
                     Some(after) => range.lower = after,
                     None => return nothing,
                 },
+                Place::Gap(_, above) if errs(QueryBug::IndexGapLosesRow) => {
+                    range.lower = next_prefix(&self.encode(&above)).unwrap_or_default();
+                }
                 Place::Gap(_, above) => range.lower = self.encode(&above),
                 Place::Below => {}
                 Place::Above | Place::Nowhere => return nothing,
@@ -387,7 +394,10 @@ pub fn merge(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
     let mut merged: Vec<KeyRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match merged.last_mut() {
-            Some(last) if last.upper.as_ref().is_none_or(|upper| range.lower <= *upper) => {
+            Some(last)
+                if last.upper.as_ref().is_none_or(|upper| range.lower <= *upper)
+                    && !errs(QueryBug::OverlappingRangesTwice) =>
+            {
                 let further = match (&last.upper, &range.upper) {
                     (Some(end), Some(other)) => other > end,
                     (Some(_), None) => true,

@@ -4,6 +4,7 @@ use super::Binder;
 use super::scope::{Aggregates, AliasUse, same_name};
 use crate::error;
 use crate::syntax::{optional_name, shown_column};
+use lats_base::planted::{QueryBug, errs};
 use lats_engine::ir::walk;
 use lats_mysql_syntax::tree::{self, ExprId};
 use lats_values::{Expr, SqlError};
@@ -27,6 +28,13 @@ impl Binder<'_> {
 
     /// Looks a name up in the innermost block, then in those around it.
     pub(super) fn resolve(&mut self, parts: Parts<'_>) -> Result<Option<Expr>, SqlError> {
+        if let [.., around, inner] = self.blocks.as_slice()
+            && inner.hidden == 0
+            && errs(QueryBug::OutermostNameFirst)
+            && let Ok(Some(id)) = around.scope.find(parts, self.clause)
+        {
+            return Ok(Some(id.scalar()));
+        }
         let mut at = self.blocks.len();
         let mut hidden = 0;
         while at > 0 {

@@ -6,6 +6,7 @@ use crate::access::{indexes, refuses};
 use crate::error;
 use crate::syntax::{optional_name, split_name};
 use crate::table::{Table, find};
+use lats_base::planted::{QueryBug, errs};
 use lats_engine::ir::{ApplyKind, ColumnId, JoinKind, Rel, Scalar, Scan, SourceId, walk};
 use lats_mysql_syntax::tree::{
     self, IndexHintKind, JoinCondition, QueryId, TableId, TableName, Text,
@@ -284,7 +285,7 @@ impl Binder<'_> {
             false => (join_rel(outer, left.0, right.0, on, pending), right.1),
             true => (join_rel(outer, right.0, left.0, on, pending), left.1),
         };
-        if outer {
+        if outer && !errs(QueryBug::OuterSideKeepsNotNull) {
             for (_, id) in nulls.tables.iter().flat_map(|table| &table.columns) {
                 if let Some(column_type) = self.types.get_mut(id.0 as usize) {
                     column_type.nullable = true;
@@ -339,11 +340,14 @@ impl Binder<'_> {
         // MySQL turns RIGHT JOIN round, columns included. The merged columns come first, in the order of the first side.
         let [first, second] = if turned { [right, left] } else { [left, right] };
         let position = |name: &str| first.visible.iter().position(|v| same_name(&v.name, name));
-        pairs.sort_by_key(|(name, ..)| position(name));
+        if !errs(QueryBug::UsingInListedOrder) {
+            pairs.sort_by_key(|(name, ..)| position(name));
+        }
         let mut visible: Vec<Visible> = pairs
             .iter()
             .map(|(name, a, b)| {
-                let id = if turned { *b } else { *a };
+                let of_right = turned && !errs(QueryBug::UsingShowsLeftOfRightJoin);
+                let id = if of_right { *b } else { *a };
                 let shown = position(name).map_or(*name, |at| &first.visible[at].name);
                 Visible { name: shown.clone(), id }
             })

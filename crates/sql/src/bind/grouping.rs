@@ -9,6 +9,7 @@ use super::query::BoundQuery;
 use super::scope::{Aggregates, AliasUse, Output, Pending};
 use super::windows::{self, Found};
 use crate::error;
+use lats_base::planted::{QueryBug, errs};
 use lats_engine::ir::{Call, ColumnId, Rel, Scalar, SortKey, walk};
 use lats_mysql_syntax::tree;
 use lats_values::{BinaryOp, ColumnType, Expr, SqlError, TypeKind, Value};
@@ -153,7 +154,10 @@ impl Binder<'_> {
         block.outputs = named;
         block.aggregates = Aggregates::Refused;
         block.windows_allowed = false;
-        block.alias_use = AliasUse::Last;
+        block.alias_use = match errs(QueryBug::GroupByAliasFirst) {
+            true => AliasUse::First,
+            false => AliasUse::Last,
+        };
         for id in list {
             let clause = "group statement";
             let key = match self.by_position_or_name(*id, clause, false)? {
@@ -231,7 +235,11 @@ impl Binder<'_> {
             // Without ROLLUP there are no totals.
             let total = block.rollup.get(key).map(|(_, total)| total.scalar());
             let total = total.unwrap_or(Expr::Literal(Value::Int(0)));
-            all = Some(match all {
+            let (all_so_far, total) = match all {
+                Some(before) if errs(QueryBug::GroupingBitsTurned) => (Some(total), before),
+                before => (before, total),
+            };
+            all = Some(match all_so_far {
                 None => total,
                 Some(before) => {
                     let (two, or) = (Expr::Literal(Value::Int(2)), BinaryOp::Add);
@@ -251,7 +259,10 @@ impl Binder<'_> {
         let Some(id) = select.having else { return Ok(None) };
         let block = self.block();
         block.aggregates = Aggregates::Allowed;
-        block.alias_use = AliasUse::First;
+        block.alias_use = match errs(QueryBug::HavingColumnFirst) {
+            true => AliasUse::Last,
+            false => AliasUse::First,
+        };
         block.windows_allowed = false;
         let bound = self.bind_terms_in("having clause", id);
         let block = self.block();

@@ -4,6 +4,7 @@ use super::Binder;
 use super::grouping::Select;
 use super::scope::{Aggregates, AliasUse, Block, Output, Scope};
 use crate::error;
+use lats_base::planted::{QueryBug, errs};
 use lats_engine::ir::{ColumnId, Rel, Scalar, SetOp, SortKey, walk};
 use lats_mysql_syntax::tree::{self, Body, BodyId, List, QueryId, With};
 use lats_values::{ColumnType, Expr, SqlError, Value};
@@ -347,6 +348,9 @@ impl<'a> Binder<'a> {
     fn common_type(&self, a: ColumnId, b: ColumnId) -> ColumnType {
         let (x, y) = (&self.types[a.0 as usize], &self.types[b.0 as usize]);
         let nullable = x.nullable || y.nullable;
+        if errs(QueryBug::UnionOfFirstType) {
+            return ColumnType { nullable, ..x.clone() };
+        }
         if x.kind == y.kind && x.unsigned == y.unsigned && x.collation == y.collation {
             return ColumnType { nullable, ..x.clone() };
         }

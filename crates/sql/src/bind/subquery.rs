@@ -4,6 +4,7 @@ use super::operators::value_op;
 use super::rows::Parts;
 use super::scope::{Aggregates, Pending};
 use super::{Binder, operand_columns};
+use lats_base::planted::{QueryBug, errs};
 use lats_engine::ir::{ApplyKind, ColumnId, Rel, Scalar};
 use lats_mysql_syntax::tree::{self, ExprId, QueryId};
 use lats_values::{BinaryOp, ColumnType, Expr, SqlError, TypeKind, UnaryOp};
@@ -115,6 +116,7 @@ impl Binder<'_> {
         let opposite = match op {
             BinaryOp::Equal => BinaryOp::NotEqual,
             BinaryOp::NotEqual => BinaryOp::Equal,
+            BinaryOp::Less if errs(QueryBug::AllWithWrongOpposite) => BinaryOp::Greater,
             BinaryOp::Less => BinaryOp::GreaterOrEqual,
             BinaryOp::LessOrEqual => BinaryOp::Greater,
             BinaryOp::Greater => BinaryOp::LessOrEqual,

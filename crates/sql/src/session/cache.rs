@@ -6,6 +6,7 @@
 
 use crate::plan::Prepared;
 use lats_base::map::Map;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::ColumnType;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -91,13 +92,15 @@ impl PlanCache {
         types: Option<&[ColumnType]>,
         is_right: impl Fn(&Prepared) -> bool,
     ) -> Option<Arc<Prepared>> {
+        let lower = errs(QueryBug::PlanOfOtherCase).then(|| key.to_ascii_lowercase());
+        let key = lower.as_deref().unwrap_or(key);
         let mut part = locked(self.part(key));
         part.clock += 1;
         let now = part.clock;
         let entry = part.texts.get_mut(key)?;
         entry.used = now;
         let fits = |plan: &&Arc<Prepared>| match (types, plan.external_types()) {
-            (Some(types), Some(made_for)) => types == made_for,
+            (Some(types), Some(made_for)) => types == made_for || errs(QueryBug::PlanOfOtherTypes),
             _ => true,
         };
         let found = entry.variants.iter().rev().find(fits).map(Arc::clone);
@@ -110,6 +113,8 @@ impl PlanCache {
         if key.len() > TEXT_BYTES_MAX {
             return;
         }
+        let lower = errs(QueryBug::PlanOfOtherCase).then(|| key.to_ascii_lowercase());
+        let key = lower.as_deref().unwrap_or(key);
         let mut part = locked(self.part(key));
         let full = part.plans >= PLANS_MAX / PARTS || part.bytes >= BYTES_MAX / PARTS;
         if full {

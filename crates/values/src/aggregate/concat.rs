@@ -4,6 +4,7 @@ use super::{AggregateSpec, distinct::key_of};
 use crate::{Collation, EvalContext, SqlError, Value, compare, compare::sort_order};
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::cmp::Ordering;
+use lats_base::planted::{QueryBug, errs};
 
 /// The rows so far, each with its text and what orders it.
 #[derive(Clone, Debug, Default)]
@@ -185,7 +186,8 @@ fn order_of(spec: &[(usize, bool)], a: &[Value], b: &[Value]) -> Ordering {
     for (at, (x, y)) in a.iter().zip(b).enumerate() {
         let order = sort_order(x, y);
         if order.is_ne() {
-            let descends = spec.get(at).is_some_and(|(_, descending)| *descending);
+            let forgets = at > 0 && errs(QueryBug::ConcatForgetsDescending);
+            let descends = spec.get(at).is_some_and(|(_, descending)| *descending) && !forgets;
             return if descends { order.reverse() } else { order };
         }
     }

@@ -2,6 +2,7 @@
 
 use super::AggregateKind;
 use crate::{EvalContext, SqlError, Value, expr::to_double};
+use lats_base::planted::{QueryBug, errs};
 
 /// How many values, their mean, and the sum of the squares of their distances from it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +42,9 @@ impl Variance {
     pub(super) fn finish(self, kind: AggregateKind) -> Result<Value, SqlError> {
         use AggregateKind::{StdPop, StdSamp, VarSamp};
         let degrees = self.count - i64::from(matches!(kind, StdSamp | VarSamp));
+        if degrees == 0 && self.count == 1 && errs(QueryBug::SampleOfOne) {
+            return Ok(Value::Double(0.0));
+        }
         if degrees <= 0 {
             return Ok(Value::Null);
         }

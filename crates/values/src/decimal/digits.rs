@@ -5,6 +5,7 @@ use alloc::{
     vec::Vec,
 };
 use core::cmp::Ordering;
+use lats_base::planted::{QueryBug, errs};
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive, Zero};
 
@@ -142,7 +143,9 @@ impl Digits {
         }
         let rest = self.rem(&power);
         let rest = if rest.is_negative() { rest.neg() } else { rest };
-        if rest.add(&rest).cmp(&power) == Ordering::Less {
+        let twice = rest.add(&rest).cmp(&power);
+        let goes_up = || twice == Ordering::Equal && self.is_negative();
+        if twice == Ordering::Less || (errs(QueryBug::NegativeRoundsUp) && goes_up()) {
             return quotient;
         }
         quotient.add(&Self::Small(if self.is_negative() { -1 } else { 1 }))

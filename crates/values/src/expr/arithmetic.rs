@@ -3,6 +3,7 @@
 use super::{BinaryOp, UnaryOp, print, to_decimal, to_integer, to_number};
 use crate::{Decimal, EvalContext, Expr, SqlError, Value, compare::Number, decimal::DecimalError};
 use alloc::vec::Vec;
+use lats_base::planted::{QueryBug, errs};
 
 fn is_arithmetic(op: BinaryOp) -> bool {
     use BinaryOp::*;
@@ -164,7 +165,10 @@ fn int_divide(
         if y == 0 {
             return ctx.division_by_zero();
         }
-        x.checked_div(y)
+        match errs(QueryBug::DivRoundsDown) {
+            true => x.checked_div_euclid(y),
+            false => x.checked_div(y),
+        }
     } else {
         match to_decimal(a, ctx)?.div_whole(&to_decimal(b, ctx)?) {
             Ok(value) => value.to_i128(),
@@ -183,7 +187,10 @@ pub(crate) fn modulo(a: &Value, b: &Value, ctx: &mut EvalContext) -> Result<Valu
         (Number::Int(_), Number::Int(0)) => ctx.division_by_zero(),
         (Number::Int(x), Number::Int(y)) => {
             // Smaller than the divisor and the dividend, so it fits.
-            let rest = x.checked_rem(y).unwrap_or(0);
+            let rest = match errs(QueryBug::ModuloHasDivisorsSign) {
+                true => x.rem_euclid(y),
+                false => x.checked_rem(y).unwrap_or(0),
+            };
             Ok(integer_result(rest, is_unsigned(a)).unwrap_or(Value::Int(0)))
         }
         (x @ Number::Double(_), y) | (x, y @ Number::Double(_)) => {

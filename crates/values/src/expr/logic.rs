@@ -10,6 +10,7 @@ use crate::{
 };
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use lats_base::planted::{QueryBug, errs};
 
 type Truth = Option<bool>;
 
@@ -51,6 +52,7 @@ pub(super) fn chain(
         match truth(&value, ctx)? {
             Some(t) if t == decisive => return Ok(Some(decisive)),
             Some(_) => {}
+            None if op == BinaryOp::And && errs(QueryBug::AndStopsAtNull) => return Ok(None),
             None => unknown = true,
         }
     }
@@ -60,6 +62,7 @@ pub(super) fn chain(
 pub(super) fn xor(a: &Value, b: &Value, ctx: &mut EvalContext) -> Result<Value, SqlError> {
     let truth = match (truth(a, ctx)?, truth(b, ctx)?) {
         (Some(x), Some(y)) => Some(x != y),
+        (Some(x), None) | (None, Some(x)) if errs(QueryBug::XorOfNull) => Some(x),
         _ => None,
     };
     Ok(value_of(truth, false))
@@ -156,7 +159,7 @@ pub(super) fn collation_of(a: Operand<'_>, b: Operand<'_>) -> Collation {
     // Smaller is stronger, as MySQL's coercibility.
     let strength = |expr: &Expr| match expr {
         Expr::Collate { .. } => 0,
-        Expr::Literal(_) => 2,
+        Expr::Literal(_) if !errs(QueryBug::LiteralDecidesCollation) => 2,
         _ => 1,
     };
     let (x, y) = (a.0.collation(), b.0.collation());
@@ -189,6 +192,7 @@ pub(super) fn between(
 
 fn both(a: Truth, b: Truth) -> Truth {
     match (a, b) {
+        (None, _) | (_, None) if errs(QueryBug::BetweenWithNullIsNull) => None,
         (Some(false), _) | (_, Some(false)) => Some(false),
         (Some(true), Some(true)) => Some(true),
         _ => None,
@@ -249,7 +253,7 @@ pub(super) fn in_list(
         match found {
             Some(true) => return Ok(Some(true)),
             Some(false) => {}
-            None => unknown = true,
+            None => unknown = !errs(QueryBug::InForgetsNull),
         }
     }
     Ok(if unknown { None } else { Some(false) })
@@ -289,6 +293,10 @@ pub(super) fn like(
         _ => Collation::default(),
     };
     let chars = |v: &Value| -> Vec<char> { v.to_display().chars().collect() };
+    let collation = match errs(QueryBug::LikeByBytes) {
+        true => Collation::Utf8mb4Bin,
+        false => collation,
+    };
     let same = |a, b| crate::collation::chars_equal(collation, a, b);
     fits(pattern::matches(&chars(&value), &chars(&like), escape, same, &mut ctx.work_left))
 }

@@ -3,6 +3,7 @@
 use super::{DAY_MICROS, Date, DateTime, SECOND_MICROS, days_in_month};
 use crate::functions::IntervalUnit;
 use alloc::vec::Vec;
+use lats_base::planted::{QueryBug, errs};
 
 /// A span: months are kept apart because they have no fixed length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,7 +119,12 @@ fn add_months(date: Date, months: i64) -> Option<Date> {
     let total = (i64::from(date.year) * 12 + i64::from(date.month) - 1).checked_add(months)?;
     let year = u16::try_from(total.div_euclid(12)).ok().filter(|y| *y <= 9999)?;
     let month = u8::try_from(total.rem_euclid(12) + 1).ok()?;
-    let day = date.day.min(days_in_month(year, month));
+    let last = days_in_month(year, month);
+    if date.day > last && errs(QueryBug::MonthsRunOver) {
+        let first = Date { year, month, day: 1 };
+        return Date::from_days(first.days().checked_add(i64::from(date.day) - 1)?);
+    }
+    let day = date.day.min(last);
     Some(Date { year, month, day })
 }
 
@@ -147,6 +153,10 @@ fn whole_months(from: DateTime, to: DateTime) -> i64 {
         return -whole_months(to, from);
     }
     let count = |d: DateTime| i64::from(d.date.year) * 12 + i64::from(d.date.month);
-    let early = (to.date.day, to.micros_of_day()) < (from.date.day, from.micros_of_day());
+    let time = |d: DateTime| match errs(QueryBug::MonthsBetweenForgetTime) {
+        true => 0,
+        false => d.micros_of_day(),
+    };
+    let early = (to.date.day, time(to)) < (from.date.day, time(from));
     count(to) - count(from) - i64::from(early)
 }

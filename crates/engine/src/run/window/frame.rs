@@ -9,6 +9,7 @@ use crate::run::{Params, Run};
 use alloc::format;
 use alloc::{sync::Arc, vec::Vec};
 use core::cmp::Ordering;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{Accumulator, Expr, SqlError, Value, sort_order};
 
 /// What an aggregate function has taken of a part: the rows from one on up to another one.
@@ -61,7 +62,12 @@ pub(super) fn value(
             let (from, to) = frame.map_or((0, 0), |(from, to)| (from, to + 1));
             // A frame that only grows goes on where the row before has ended.
             let mut known = match so_far.take() {
-                Some(known) if known.from == from && known.to <= to => known,
+                Some(known)
+                    if (known.from == from || errs(QueryBug::FrameForgetsToShrink))
+                        && known.to <= to =>
+                {
+                    known
+                }
                 other => {
                     SoFar::free(other, run);
                     let accumulator = Accumulator::of(Arc::clone(spec));
@@ -111,6 +117,7 @@ fn frame(
         Bound::Following(by) => at.saturating_add(rows(run, by, part, at, params)?),
         Bound::Value { distance, limit } => {
             match value_limit(run, (distance, limit), place, params)? {
+                None if errs(QueryBug::NullRangeOfAll) => 0,
                 None => first_peer,
                 Some(limit) => part
                     .partition_point(|row| order_with(keys, &row.order, &limit) == Ordering::Less),
@@ -119,7 +126,7 @@ fn frame(
     };
     let end = match &call.frame.end {
         Bound::Unbounded => part.len(),
-        Bound::CurrentRow if is_range => last_peer + 1,
+        Bound::CurrentRow if is_range && !errs(QueryBug::RangeEndsAtRow) => last_peer + 1,
         Bound::CurrentRow => at + 1,
         Bound::Preceding(by) => (at + 1).saturating_sub(rows(run, by, part, at, params)?),
         Bound::Following(by) => (at + 1).saturating_add(rows(run, by, part, at, params)?),
@@ -132,7 +139,8 @@ fn frame(
             }
         }
     };
-    let end = end.min(part.len());
+    let least = usize::from(from == 0 && errs(QueryBug::FrameIsNeverEmpty));
+    let end = end.max(least).min(part.len());
     Ok(end.checked_sub(1).filter(|_| from < end).map(|last| (from, last)))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::bind::Binder;
 use crate::error;
+use lats_base::planted::{QueryBug, errs};
 use lats_engine::ir::{Bound, Frame, Scalar, SortKey};
 use lats_mysql_syntax::Keyword as K;
 use lats_mysql_syntax::tree;
@@ -36,7 +37,8 @@ impl Binder<'_> {
         name: Option<&str>,
     ) -> Result<Frame, SqlError> {
         let Some(frame) = frame else {
-            let end = if order.is_empty() { Bound::Unbounded } else { Bound::CurrentRow };
+            let is_whole = order.is_empty() || errs(QueryBug::WindowFrameOfWholePart);
+            let end = if is_whole { Bound::Unbounded } else { Bound::CurrentRow };
             return Ok(Frame { is_range: true, start: Bound::Unbounded, end });
         };
         let is_range = frame.is_range;

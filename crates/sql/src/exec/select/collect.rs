@@ -7,6 +7,7 @@ use crate::plan::select::{Grouping, SelectPlan, input_type};
 use crate::session::Share;
 use lats_base::map::Map;
 use lats_engine::run::Sorter;
+use lats_base::planted::{QueryBug, errs};
 use lats_values::{Accumulator, ColumnType, EvalContext, Expr, SqlError, Value, eval, group_key};
 
 /// Rows beyond a limit that are kept until the next sort.
@@ -130,7 +131,8 @@ impl<'a> Collector<'a> {
 
     /// No more rows than this are needed of a scan that filters.
     pub(super) fn scan_limit(&self) -> Option<u64> {
-        let all = self.buffers() || self.plan.distinct || self.left == u64::MAX;
+        let distinct = self.plan.distinct && !errs(QueryBug::DistinctBehindLimit);
+        let all = self.buffers() || distinct || self.left == u64::MAX;
         (!all).then(|| self.skip.saturating_add(self.left))
     }
 

@@ -1,6 +1,7 @@
 //! Names of days and months, numbers of weeks.
 
 use crate::{Date, temporal::is_leap};
+use lats_base::planted::{QueryBug, errs};
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -75,7 +76,7 @@ pub(super) fn week(date: Date, mode: u32, with_year: bool) -> (i64, i64) {
     }
     let start = if starts_late(weekday) { first + 7 - weekday } else { first - weekday };
     let days = date.days() - start;
-    if week_year && days >= 52 * 7 {
+    if week_year && days >= 52 * 7 && !errs(QueryBug::WeekOfNextYear) {
         let next = (weekday + days_in_year(year)) % 7;
         if !starts_late(next) {
             return (year + 1, 1);
