@@ -43,14 +43,16 @@ fn changed(rel: Rel, estimates: &Estimates<'_>, context: Context<'_>) -> (Rel, S
                 _ => None,
             };
             let of_left = below.first().copied().unwrap_or_default();
-            let chosen = made.and_then(|(column, (grouped, on, value))| {
-                let size = cheaper((&right, &grouped, &on), (of_left, estimates), context)?;
-                Some((grouped, on, size, Vec::from([(column, value)])))
+            let chosen = made.and_then(|(column, made)| {
+                let (grouped, on, value) = &made;
+                if is_rounded(value, column, context.types) {
+                    return None;
+                }
+                let size = cheaper((&right, grouped, on), (of_left, estimates), context)?;
+                Some((column, made, size))
             });
-            if let Some((grouped, on, size, items)) = chosen {
-                let (right, on) = (Box::new(grouped), Some(on));
-                let joined = Rel::Join { kind: JoinKind::Left, left, right, on };
-                return (Rel::Extend { input: Box::new(joined), items }, size);
+            if let Some((column, made, size)) = chosen {
+                return (beside(left, column, made), size);
             }
             let kind = ApplyKind::Single { columns };
             Rel::Apply { kind, left, right, on: None, when: None }
@@ -59,6 +61,33 @@ fn changed(rel: Rel, estimates: &Estimates<'_>, context: Context<'_>) -> (Rel, S
     };
     let size = estimates.size_above(&rel, &below);
     (rel, size)
+}
+
+/// True if a quotient would be rounded to the digits of its type, which it is not as the value of a subquery with HAVING.
+fn is_rounded(value: &Scalar, column: ColumnId, types: &Types) -> bool {
+    let of = types.get(column.0 as usize);
+    of.is_some_and(|of| matches!(of.kind, TypeKind::Decimal { .. }))
+        && matches!(value, Expr::Case { .. })
+}
+
+/// The rows with the values of their groups.
+fn beside(
+    left: Box<Rel>,
+    column: ColumnId,
+    (mut grouped, on, value): (Rel, Scalar, Scalar),
+) -> Rel {
+    let join = |right: Rel| {
+        let right = Box::new(right);
+        Rel::Join { kind: JoinKind::Left, left, right, on: Some(on) }
+    };
+    if let Rel::Aggregate { calls, .. } = &mut grouped
+        && let Some(call) = calls.iter_mut().find(|call| call.column.scalar() == value)
+    {
+        // It is the result of the call as it is: nothing is to be computed, nor rounded.
+        call.column = column;
+        return join(grouped);
+    }
+    Rel::Extend { input: Box::new(join(grouped)), items: Vec::from([(column, value)]) }
 }
 
 /// The size of the join with all groups; none if rows of this left side ask for so little that running the subquery for each of

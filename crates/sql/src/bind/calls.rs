@@ -378,6 +378,22 @@ impl Binder<'_> {
         Ok(self.as_one_type(Expr::Call { function, args }))
     }
 
+    /// IFNULL and COALESCE give decimals with the digits of their type, also as texts; of decimals that are computed, the digits
+    /// that are not shown must stay.
+    fn as_decimals(&self, args: Vec<Expr>, to: &ColumnType) -> Vec<Expr> {
+        let changes = |arg: &Expr| match arg {
+            Expr::Literal(value) => !value.is_null(),
+            Expr::Column(number) if *number >= crate::expr::EXTERNAL_BASE => false,
+            other => self.type_of(other).kind.is_integer(),
+        };
+        let to = ColumnType { nullable: true, ..to.clone() };
+        let change = |arg: Expr| match changes(&arg) {
+            true => Expr::Cast { arg: Box::new(arg), to: to.clone() },
+            false => arg,
+        };
+        args.into_iter().map(change).collect()
+    }
+
     /// IF, IFNULL, COALESCE and CASE with a text among their results give texts only, and bytes only with bytes among them: what is
     /// compared with them is compared with texts or bytes, whichever result it is.
     pub(super) fn as_one_type(&self, expr: Expr) -> Expr {
@@ -389,6 +405,12 @@ impl Binder<'_> {
             other => matches!(other, Expr::Case { .. }),
         };
         let kind = of(&expr).kind;
+        if let (TypeKind::Decimal { .. }, Expr::Call { function, args }) = (kind, &expr)
+            && matches!(function, Function::IfNull | Function::Coalesce)
+        {
+            let (function, args) = (*function, args.clone());
+            return Expr::Call { function, args: self.as_decimals(args, &of(&expr)) };
+        }
         if !chooses || !(kind.is_text() || kind.is_bytes()) {
             return expr;
         }

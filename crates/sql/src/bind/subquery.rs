@@ -23,11 +23,11 @@ impl Binder<'_> {
         let made = match self.known_subquery(query) {
             Some(known) => known,
             None => {
-                let (rel, of) = self.subquery(query)?;
+                let (mut rel, of) = self.subquery(query)?;
                 let mut columns = Vec::with_capacity(of.len());
                 for of in of {
                     let of_type = self.types[of.0 as usize].clone();
-                    self.keep_digits(of);
+                    let of = self.with_all_digits(&mut rel, of);
                     let of_type = ColumnType { nullable: true, ..of_type };
                     columns.push((self.column("", of_type, None), of));
                 }
@@ -43,11 +43,24 @@ impl Binder<'_> {
         })
     }
 
-    /// A quotient as the value of a subquery keeps the digits that it was computed with: groups of nine.
-    fn keep_digits(&mut self, of: ColumnId) {
+    /// A quotient as the value of a subquery keeps the digits that it was computed with, and shows those of its type.
+    /// Where it cannot be taken from where it is made, it has groups of nine.
+    fn with_all_digits(&mut self, rel: &mut Rel, of: ColumnId) -> ColumnId {
         if !self.quotients.contains(&of) {
-            return;
+            return of;
         }
+        if let Rel::Narrow { input, columns } = rel
+            && columns.as_slice() == [of]
+            && let Some(quotient) = rounded_from(input, of)
+        {
+            *columns = vec![quotient];
+            return quotient;
+        }
+        self.keep_digits(of);
+        of
+    }
+
+    fn keep_digits(&mut self, of: ColumnId) {
         if let TypeKind::Decimal { precision, scale } = &mut self.types[of.0 as usize].kind {
             let more = (scale.div_ceil(9) * 9).min(30) - (*scale).min(30);
             *scale += more;
@@ -245,5 +258,20 @@ impl Binder<'_> {
             rel = Rel::Apply { kind, left: Box::new(rel), right: Box::new(right), on, when };
         }
         rel
+    }
+}
+
+/// The column that this one is a copy of, which has been rounded to the digits of its type.
+fn rounded_from(rel: &Rel, of: ColumnId) -> Option<ColumnId> {
+    match rel {
+        Rel::Limit { input, .. } | Rel::Sort { input, .. } => rounded_from(input, of),
+        Rel::Extend { items, .. } => {
+            let (_, value) = items.iter().find(|(column, _)| *column == of)?;
+            match value {
+                Expr::Column(number) => Some(ColumnId(*number)),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }

@@ -338,6 +338,31 @@ fn what_a_constant_is_compared_in() {
          SELECT f - (SELECT AVG(id) FROM t) FROM t WHERE id <> 1 ORDER BY id
          => -1.333333333;0.6666666670000001
          SELECT (SELECT AVG(id) FROM t), (SELECT AVG(id) FROM t) * 3
-         => 1.3333|4.0000",
+         => 1.3333|4.0000
+         SELECT CONCAT((SELECT AVG(id) FROM t)), GROUP_CONCAT((SELECT SUM(id + 0.25) FROM t)) FROM t
+         => 1.3333|4.75,4.75,4.75
+         SELECT CONCAT(IFNULL(id, 2.25)), CONCAT(COALESCE(NULL, id, 2.250)), CONCAT(IFNULL(1.5, id + 0.25)) FROM t ORDER BY id
+         => 0.00|0.000|1.50;1.00|1.000|1.50;3.00|3.000|1.50
+         SELECT CONCAT(IF(1, id, 2.25)), CONCAT(NULLIF(id, 2.25)), IFNULL(id, 0.5) / 3 FROM t ORDER BY id
+         => 0|0|0.00000;1|1|0.33333;3|3|1.00000",
+    );
+}
+
+#[test]
+fn null_is_ordered_as_zero_in_group_concat() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE e (a INT PRIMARY KEY, b INT, s VARCHAR(9), t TIME, d DATE);
+         INSERT INTO e VALUES (1,1,'b','-01:00:00','2020-01-01'),(2,NULL,'a',NULL,NULL),(3,-1,NULL,'01:00:00','2021-01-01'),(4,0,'','0:1:0','2019-01-01'),(5,NULL,'','0:2:0','2018-01-01')",
+    );
+    desk.check(
+        "SELECT GROUP_CONCAT(a ORDER BY b, a), GROUP_CONCAT(a ORDER BY b DESC, a), GROUP_CONCAT(a ORDER BY b + 0.5, a) FROM e
+         => 3,2,4,5,1|1,2,4,5,3|3,2,5,4,1
+         SELECT GROUP_CONCAT(a ORDER BY s, a), GROUP_CONCAT(a ORDER BY s DESC, a), GROUP_CONCAT(a ORDER BY CAST(b AS DOUBLE), a) FROM e
+         => 3,4,5,2,1|1,2,3,4,5|3,2,4,5,1
+         SELECT GROUP_CONCAT(a ORDER BY t), GROUP_CONCAT(a ORDER BY d) FROM e
+         => 1,2,4,5,3|2,5,4,1,3
+         SELECT b FROM e ORDER BY b
+         => NULL;NULL;-1;0;1",
     );
 }

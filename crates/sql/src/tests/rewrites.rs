@@ -187,6 +187,14 @@ const QUERIES: &[(&str, &str)] = &[
     ),
     ("SELECT id FROM r WHERE k = 2 AND (SELECT s.m FROM s WHERE s.k = r.id) = 50", "3"),
     (
+        "SELECT id, (SELECT AVG(n) FROM u JOIN s ON u.a = s.n WHERE s.k = r.k) * 3, CONCAT((SELECT AVG(n) FROM u JOIN s ON u.a = s.n WHERE s.k = r.k)) FROM r ORDER BY id",
+        "1|4.0000|1.3333;2|4.0000|1.3333;3|4.0000|1.3333;4|NULL|NULL;5|NULL|NULL",
+    ),
+    (
+        "SELECT id, (SELECT AVG(n) FROM u JOIN s ON u.a = s.n WHERE s.k = r.k HAVING COUNT(*) > 2) * 3 FROM r WHERE id < 5 ORDER BY id",
+        "1|4.0000;2|4.0000;3|4.0000;4|NULL",
+    ),
+    (
         "SELECT r.id, s.id, u.b FROM u, s, r WHERE s.k = r.k AND u.a = s.k AND u.b = s.n ORDER BY 1, 2, 3",
         "1|1|1;1|2|2;2|1|1;2|2|2;3|6|1",
     ),

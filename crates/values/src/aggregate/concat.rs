@@ -182,9 +182,26 @@ fn string_bytes(value: &Value) -> usize {
     }
 }
 
+/// As in MySQL, NULL is ordered as the zero of its type here, not before all values.
+fn beside_zero(value: &Value) -> Ordering {
+    match value {
+        Value::Text(text, _) => text.len().cmp(&0),
+        Value::Bytes(bytes) => bytes.len().cmp(&0),
+        // There is none before the zero date.
+        Value::Date(_) | Value::DateTime(_) => Ordering::Greater,
+        Value::Time(time) => time.total_micros().cmp(&0),
+        number => sort_order(number, &Value::Int(0)),
+    }
+}
+
 fn order_of(spec: &[(usize, bool)], a: &[Value], b: &[Value]) -> Ordering {
     for (at, (x, y)) in a.iter().zip(b).enumerate() {
-        let order = sort_order(x, y);
+        let order = match (x, y) {
+            (Value::Null, Value::Null) => Ordering::Equal,
+            (Value::Null, value) => beside_zero(value).reverse(),
+            (value, Value::Null) => beside_zero(value),
+            _ => sort_order(x, y),
+        };
         if order.is_ne() {
             let forgets = at > 0 && errs(QueryBug::ConcatForgetsDescending);
             let descends = spec.get(at).is_some_and(|(_, descending)| *descending) && !forgets;

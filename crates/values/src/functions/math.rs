@@ -190,7 +190,8 @@ fn greatest_or_least(greatest: bool, args: &[Value], ctx: &mut EvalContext) -> O
             Some(current) => {
                 let with = collation.unwrap_or(crate::Collation::Binary);
                 let order = compare_in(&value, current, with)?;
-                if greatest { order.is_gt() } else { order.is_lt() }
+                // As in MySQL, of equal values the last one is the greatest, and the first one the least.
+                if greatest { order.is_ge() } else { order.is_lt() }
             }
         };
         if better {
