@@ -118,6 +118,9 @@ class Server:
         raise RuntimeError(f"port {self.port} is lost")
 
     def use_once(self, database, tables):
+        if self.connection is None:
+            # It may have forgotten the database.
+            self.database = None
         self.must(f"DROP DATABASE IF EXISTS {database}")
         self.must(f"CREATE DATABASE {database}")
         self.must(f"USE {database}")
@@ -270,30 +273,41 @@ def kind_of_double(one, two):
     return one != two and one is not None and two is not None and (one.rstrip().casefold() == two.rstrip().casefold() or len(one) + len(two) > 30)
 
 
+def tables_differ(ours, theirs):
+    return any(compare(one, two, False) not in (None, "(format)") for one, two in zip(ours, theirs))
+
+
 def any_null(answer):
     return answer[0] == "rows" and any(cell is None for row in answer[1] for cell in row)
 
 
-class Pair:
-    """The mode `oracle`: two servers."""
+AS_JUDGED = "(MySQL answers as LatsDB)"
 
-    def __init__(self, ours, theirs):
-        self.servers = (ours, theirs)
+
+class Pair:
+    """The mode `oracle`: two servers; and a MySQL server that is asked where they differ."""
+
+    def __init__(self, ours, theirs, judge=None):
+        self.servers, self.judge, self.judged = (ours, theirs), judge, None
+
+    def all(self):
+        return (*self.servers, self.judge) if self.judge else self.servers
 
     def prepare(self, database, tables):
-        for server in self.servers:
+        self.database = database
+        for server in self.all():
             server.use(database, tables)
 
     def fill(self, table):
-        for server in self.servers:
+        for server in self.all():
             server.fill(table)
 
-    def answers(self, case):
-        text = case.root.sql()
+    def answers(self, case, servers=None):
+        text, servers = case.root.sql(), servers or self.servers
         if not case.changed:
-            return [server.ask(text) for server in self.servers], []
+            return [server.ask(text) for server in servers], []
         answers, contents = [], []
-        for server in self.servers:
+        for server in servers:
             server.ask("BEGIN")
             answers.append(server.ask(text))
             contents.append([server.ask(f"SELECT * FROM {name}") for name in case.changed])
@@ -306,9 +320,24 @@ class Pair:
         case.returned = answers[0][0] == "count" and answers[0][1] > 0 or answers[0][0] == "rows" and bool(answers[0][1])
         case.has_null = any(any_null(answer) for answer in [answers[0], *(contents[0] if contents else ())])
         case.last = answers
-        if found in (None, "affected") and contents and any(compare(a, b, False) not in (None, "(format)") for a, b in zip(*contents)):
-            return "tables"
-        return found
+        if found in (None, "affected") and tables_differ(*(contents or ([], []))):
+            found = "tables"
+        return self.judgement(case, answers[0], contents[0] if contents else [], found) if found else None
+
+    def judgement(self, case, ours, content, found):
+        """What differs, unless MySQL has given the same answer."""
+        self.judged = None
+        if self.judge is None or found.startswith("("):
+            return found
+        (theirs,), contents = self.answers(case, (self.judge,))
+        if theirs[0] == "lost":
+            # It has crashed, and may have forgotten everything.
+            self.judge.use(self.database, case.tables)
+        judged = compare(ours, theirs, case.root.kind in ("select", "set") and is_ordered(case.root))
+        if judged in (None, "affected") and tables_differ(content, contents[0] if contents else []):
+            judged = "tables"
+        self.judged = judged
+        return AS_JUDGED if judged in (None, "(format)") else found
 
     def describe(self, case):
         answers, contents = self.answers(case)
@@ -417,6 +446,24 @@ class Variants:
         for name in case.variants:
             yield name, self.ask(self.named[name], text, case)
 
+    def with_other_constants(self, case):
+        """A plan that was made for other constants, or for names in another case, must not be used where it is wrong."""
+        text = case.root.sql()
+        for name, other in (("texts for numbers", re.sub(r"( (?:=|<>|<=|>=|<|>) )(-?\d+)(?=\))", r"\1'\2'", text)),
+                            ("other case", re.sub(r"'[A-Za-z]+'", lambda found: found[0].swapcase(), text))):
+            if other != text:
+                answers = [self.ask(self.first, given, case) for given in (other, f"/* {self.asked} {name} */ {other}")]
+                yield name, answers
+
+    def of_other_constants(self, case, ordered):
+        for name, ((one, ones), (two, twos)) in self.with_other_constants(case):
+            found = compare(one, two, ordered)
+            if found is None and any(compare(a, b, False) for a, b in zip(ones, twos)):
+                found = "tables"
+            if found and not found.startswith("("):
+                return f"{found}, {name}"
+        return None
+
     def check(self, case):
         one = None
         ordered = case.root.kind in ("select", "set") and is_ordered(case.root)
@@ -435,7 +482,7 @@ class Variants:
                 found = "tables"
             if found:
                 return found if found.startswith("(") else f"{found}, {name}"
-        return None
+        return self.of_other_constants(case, ordered)
 
     def describe(self, case):
         lines = []
@@ -495,6 +542,8 @@ def shown(answer, limit=12):
 
 
 def is_ordered(root):
+    if not root.parts:
+        return False
     last = root.parts[-1]
     return last.kind in ("order all", "ordered limit") and "ORDER BY" in last.sql()
 
@@ -844,6 +893,7 @@ class Run:
         self.args, self.mode, self.planted = args, mode, None
         # What an oracle answers otherwise excuses nothing within LatsDB.
         self.allowed = Allowed(args.allow or (ALLOWED[args.oracle] if args.mode == "oracle" or args.plant else None))
+        self.allowed_judge = Allowed(ALLOWED["mysql"])
         self.outcomes, self.soft, self.refusals, self.excused = (collections.Counter() for _ in range(4))
         self.first_soft, self.found, self.skeletons = {}, [], {}
         self.coverage = collections.defaultdict(collections.Counter)
@@ -882,6 +932,7 @@ class Run:
         lateral = self.args.mode != "oracle" or self.args.oracle == "mysql"
         name = f"{self.args.seed}/{schema}/{number}" + (f"/{candidate}" if candidate else "")
         generator = Generator(random.Random(name), tables, lateral, rounds=self.args.oracle == "mysql")
+        generator.representatives = self.args.mode == "rules"
         if self.args.mode in ("tlp", "norec"):
             root, changed = make_alone(generator, self.args.mode), ()
         elif self.args.mode != "views" and generator.chance(self.args.changes):
@@ -915,7 +966,7 @@ class Run:
             self.first_soft.setdefault(found, (case.place, text))
             if found != "(format)" or not self.args.formats:
                 return
-        reason = self.allowed.reason(found, text)
+        reason = self.allowed.reason(found, text) or self.of_judge(text)
         if reason:
             self.excused[reason] += 1
             return
@@ -936,9 +987,14 @@ class Run:
             self.found.append(case)
             print(f"-- difference: {found}, --seed {self.args.seed} --only {case.place}\n{text};", flush=True)
 
+    def of_judge(self, text):
+        """Why MySQL answers as the oracle does, and not as its manual says."""
+        judged = getattr(self.mode, "judged", None)
+        return self.allowed_judge.reason(judged, text) if judged else None
+
     def shrink(self, case):
         steady = Shrinker(self.mode, case).run()
-        reason = self.allowed.reason(case.kind, case.root.sql())
+        reason = self.allowed.reason(case.kind, case.root.sql()) or self.of_judge(case.root.sql())
         name = skeleton(case)
         self.skeletons[name] = self.skeletons.get(name, 0) + 1
         if reason or not steady:
@@ -953,7 +1009,7 @@ class Run:
                 self.args.out.mkdir(parents=True, exist_ok=True)
                 word = re.sub(r"\W+", "_", f"{case.kind}_{self.args.mode}_{self.args.seed}_{case.place}")
                 (self.args.out / f"{word}.sql").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        for server in getattr(self.mode, "servers", None) or (self.mode.server,):
+        for server in servers_of(self.mode):
             server.must(f"USE {DATABASE}")
             server.database = DATABASE
 
@@ -1007,6 +1063,20 @@ class Run:
         for what, count in self.outcomes.most_common():
             print(f"  {what}: {count}")
         print(f"differ: {len(self.found)} differences", flush=True)
+        if self.args.csv:
+            self.record(100 * self.returned / max(self.statements, 1), 100 * (1 - refused / max(self.statements, 1)), len(empty_cells))
+
+    def record(self, returned, taken, empty_cells):
+        """A line of docs/differ.csv."""
+        asked = self.args.mode if self.args.mode != "oracle" else self.args.oracle + (" and mysql" if self.args.judge_port else "")
+        fields = [time.strftime("%Y-%m-%d", time.gmtime()), self.args.commit, asked, self.args.seed, self.statements, f"{returned:.1f}",
+                  f"{taken:.1f}", empty_cells, sum(self.excused.values()), len(self.found)]
+        with open(self.args.csv, "a", encoding="utf-8") as file:
+            file.write(",".join(map(str, fields)) + "\n")
+
+
+def servers_of(mode):
+    return mode.all() if isinstance(mode, Pair) else (mode.server,)
 
 
 def cases(args):
@@ -1069,6 +1139,9 @@ def main():
     parser.add_argument("--port", type=int, help="LatsDB")
     parser.add_argument("--oracle-port", type=int, help="MariaDB")
     parser.add_argument("--oracle", choices=["mariadb", "mysql"], default="mariadb", help="what answers at --oracle-port")
+    parser.add_argument("--judge-port", type=int, help="a MySQL server: what it answers as LatsDB does is no difference from MariaDB")
+    parser.add_argument("--csv", type=pathlib.Path, metavar="FILE", help="add a line of figures to this file (docs/differ.csv)")
+    parser.add_argument("--commit", default="", help="which commit the server is made from, for --csv")
     parser.add_argument("--mode", choices=["oracle", "tlp", "norec", "rules", "views"], default="oracle")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--statements", type=int, default=5000)
@@ -1093,17 +1166,24 @@ def main():
         return cases(args)
     ours = Server(args.port, False, args.limit)
     if args.mode == "oracle":
-        mode = Pair(ours, Server(args.oracle_port, args.oracle, args.limit))
+        judge = Server(args.judge_port, "mysql", args.limit) if args.judge_port else None
+        mode = Pair(ours, Server(args.oracle_port, args.oracle, args.limit), judge)
     else:
         mode = Variants(args) if args.mode == "rules" else Viewed(ours) if args.mode == "views" else Alone(ours)
     run = Run(args, mode)
     print(f"differ: --seed {args.seed}", flush=True)
-    run.run()
-    for server in getattr(run.mode, "servers", None) or (run.mode.server,):
+    lost = None
+    try:
+        run.run()
+    except (RuntimeError, ConnectionError) as error:
+        # What was asked until then counts.
+        lost = error
+        print(f"differ: ended early: {error}", flush=True)
+    for server in servers_of(run.mode):
         server.ask(f"DROP DATABASE IF EXISTS {DATABASE}")
         server.ask(f"DROP DATABASE IF EXISTS {SHRINK_DATABASE}")
     run.report()
-    return 1 if run.found or not run.statements else 0
+    return 1 if run.found or lost or not run.statements else 0
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ import random
 # Types: i signed, u unsigned, d decimal, f double, s text, x bytes, D date, T datetime, M time.
 COLUMN_TYPES = {
     "INT": "i", "BIGINT": "i", "TINYINT": "i", "INT UNSIGNED": "u", "BIGINT UNSIGNED": "u", "DECIMAL(8,2)": "d", "DECIMAL(12,4)": "d",
-    "DOUBLE": "f", "VARCHAR(20)": "s", "CHAR(6)": "s", "VARBINARY(8)": "x", "DATE": "D", "DATETIME": "T", "TIME": "M",
+    "DOUBLE": "f", "VARCHAR(20)": "s", "CHAR(6)": "s", "VARCHAR(20) COLLATE utf8mb4_bin": "s", "VARBINARY(8)": "x", "DATE": "D", "DATETIME": "T", "TIME": "M",
 }
 TYPE_WEIGHTS = {
     "INT": 9, "BIGINT": 3, "TINYINT": 3, "INT UNSIGNED": 3, "BIGINT UNSIGNED": 1, "DECIMAL(8,2)": 3, "DECIMAL(12,4)": 1, "DOUBLE": 3,
-    "VARCHAR(20)": 7, "CHAR(6)": 2, "VARBINARY(8)": 2, "DATE": 3, "DATETIME": 3, "TIME": 2,
+    "VARCHAR(20)": 7, "CHAR(6)": 2, "VARCHAR(20) COLLATE utf8mb4_bin": 1, "VARBINARY(8)": 2, "DATE": 3, "DATETIME": 3, "TIME": 2,
 }
 TYPE_NAMES = {"i": "int", "u": "unsigned", "d": "decimal", "f": "double", "s": "text", "x": "bytes", "D": "date", "T": "datetime", "M": "time"}
 NUMERIC = "iudf"
@@ -26,7 +26,7 @@ DOMAINS = {
     "u": ["0", "1", "2", "3", "5", "7", "10", "100"],
     "d": ["0.00", "1.00", "1.50", "2.25", "-1.50", "10.00", "0.05", "99.99", "3.00"],
     "f": ["0", "1", "0.5", "2.25", "-1.5", "10", "1e3", "3"],
-    "s": ["'a'", "'b'", "'ab'", "''", "'abc'", "'x y'", "'1'", "'10'", "'zz'", "'a%'", "'B'", "'Ab'"],
+    "s": ["'a'", "'A'", "'b'", "'ab'", "''", "'abc'", "'x y'", "'1'", "'10'", "'zz'", "'a%'", "'B'", "'Ab'", "'AB'"],
     "x": ["'a'", "'b'", "'A'", "'ab'", "''", "'zz'"],
     "D": ["'2020-01-01'", "'2020-02-29'", "'2021-03-31'", "'1999-12-31'", "'2020-12-31'"],
     "T": ["'2020-01-01 00:00:00'", "'2020-02-29 12:30:45'", "'2021-03-31 23:59:59'", "'1999-12-31 23:59:59'", "'2020-01-01 08:00:00'"],
@@ -194,6 +194,10 @@ class Generator:
         self.rng, self.tables, self.lateral, self.rounds = rng, tables, lateral, rounds
         self.features, self.types, self.joins = set(), set(), set()
         self.names, self.size, self.ctes = 0, 0, []
+        # MariaDB knows neither GROUPING nor the defaults of LAG and LEAD.
+        self.defaults, self.has_rows = rounds, False
+        # Which of the texts of a group that are equal but for case is shown is each server's own affair.
+        self.representatives = False
         self.connection_texts = tables[0].collation == COLLATIONS[0]
 
     def chance(self, probability):
@@ -303,7 +307,7 @@ class Generator:
             return self.call("i", self.rng.choice(["INSTR({}, {})", "LOCATE({}, {})", "STRCMP({}, {})"]), self.expr("s", scope, depth - 1), text())
         if choice == 11:
             return self.call("i", self.rng.choice(["YEAR({})", "MONTH({})", "DAYOFMONTH({})", "DAYOFWEEK({})", "WEEKDAY({})", "DAYOFYEAR({})", "TO_DAYS({})",
-                                                   "QUARTER({})", "WEEK({})"]), self.expr(self.rng.choice("DT"), scope, depth - 1))
+                                                   "QUARTER({})", "WEEK({})", "WEEK({}, 1)", "WEEK({}, 3)", "WEEK({}, 6)", "YEARWEEK({})"]), self.expr(self.rng.choice("DT"), scope, depth - 1))
         if choice == 12:
             return self.call("i", self.rng.choice(["HOUR({})", "MINUTE({})", "SECOND({})"]), self.expr(self.rng.choice("TM"), scope, depth - 1))
         if choice == 13:
@@ -438,6 +442,8 @@ class Generator:
             return self.call("i", "({} XOR {})", self.predicate(scope, depth - 1), self.predicate(scope, depth - 1), feature="XOR")
         if depth > 0 and self.size < 5 and self.chance(0.25):
             return self.subquery_predicate(scope, depth - 1)
+        if depth > 0 and self.chance(0.07) and scope.columns and (found := self.ranges(scope)):
+            return found
         type_ = self.any_type(scope)
         left = self.expr(type_, scope, depth - 1)
         choice = self.rng.randrange(20)
@@ -455,7 +461,7 @@ class Generator:
             return self.call("i", "({} " + word + " {} AND {})", left, self.expr(type_, scope, depth - 2), self.expr(type_, scope, depth - 2), feature=word)
         if choice < 17:
             word = self.rng.choice(["IN", "IN", "NOT IN"])
-            parts = [self.literal(type_) if self.chance(0.8) else self.expr(type_, scope, depth - 2) for _ in range(self.rng.randint(1, 4))]
+            parts = [self.literal(type_) if self.chance(0.8) else self.expr(type_, scope, depth - 2) for _ in range(self.rng.choice([1, 2, 3, 4, 4, 9, 12]))]
             return self.call("i", "({} " + word + " ({}))", left, sequence(parts), feature=word + " list")
         if choice == 17:
             word = self.rng.choice(["LIKE", "LIKE", "NOT LIKE"])
@@ -473,11 +479,41 @@ class Generator:
             return left
         return self.call("i", "({} = {})", left, self.expr(type_, scope, depth - 1), feature="comparison")
 
+    def simple_column(self, columns, types="iudfsxDTM"):
+        """A plain column of a table or a derived table, and its type."""
+        fitting = [column for column in columns if column.type in types and not column.node.parts and column.node.kind != "aggregate"]
+        return self.rng.choice(fitting) if fitting else None
+
+    def ranges(self, scope):
+        """What an index may serve: a column beside constants, in one or two ranges, which may overlap."""
+        column = self.simple_column(scope.columns)
+        if column is None:
+            return None
+        self.types.add(column.type)
+
+        def one():
+            word = self.rng.choice(["=", "<", "<=", ">", ">=", "BETWEEN", "IS NULL", "IN"])
+            own = column.type if column.type not in "iu" or self.chance(0.7) else "d"
+            if word == "IS NULL":
+                return Node("expr", "({} IS NULL)", [column.ref()], type_="i")
+            if word == "BETWEEN":
+                return Node("expr", "({} BETWEEN {} AND {})", [column.ref(), self.literal(own), self.literal(own)], type_="i")
+            if word == "IN":
+                return Node("expr", "({} IN ({}))", [column.ref(), sequence([self.literal(own) for _ in range(self.rng.randint(2, 5))])], type_="i")
+            other = raw("18446744073709551615", type_="u") if column.type in "iu" and self.chance(0.15) else self.literal(own)
+            return Node("expr", "({} " + word + " {})", [column.ref(), other], type_="i")
+        self.note("ranges")
+        if self.chance(0.4):
+            return one()
+        return Node("expr", self.rng.choice(["({} OR {})", "({} OR {})", "({} AND {})"]), [one(), one()], type_="i")
+
     def subquery_predicate(self, scope, depth):
         choice = self.rng.randrange(12)
         if choice < 3:
             word = self.rng.choice(["EXISTS", "EXISTS", "NOT EXISTS"])
             self.note(word)
+            if self.chance(0.4) and (query := self.tied(scope, depth)):
+                return Node("expr", "(" + word + " ({}))", [query], type_="i")
             query = self.query([self.any_type(scope)], scope, depth, limits=False)
             return Node("expr", "(" + word + " ({}))", [query], type_="i")
         type_ = self.any_type(scope)
@@ -501,6 +537,30 @@ class Generator:
         sign = self.rng.choice(["=", "<", ">=", "<>"])
         return Node("expr", "({} " + sign + " {})", [left, self.scalar(type_, scope, depth)], type_="i")
 
+    def tie(self, inner):
+        """An equality of a plain column with one of the query around it."""
+        outer = inner.parent
+        if outer is None or outer.grouped:
+            return None
+        plain = [[column for column in scope.columns if not column.node.parts and "." in column.node.text] for scope in (inner, outer)]
+        pairs = [(one, two) for one in plain[0] for two in plain[1] if one.type == two.type]
+        if not pairs:
+            return None
+        self.note("correlated")
+        one, two = self.rng.choice(pairs)
+        self.types.add(one.type)
+        return Node("expr", "({} = {})", [one.ref(), two.ref()], type_="i")
+
+    def tied(self, scope, depth):
+        """Rows of a table that are tied to the row around them, and something else about them."""
+        inner, from_ = self.from_(scope, 1, 0, base_only=True)
+        tie = self.tie(inner)
+        if tie is None:
+            return None
+        self.note("tied subquery")
+        condition = Node("expr", "({} AND {})", [tie, self.predicate(inner, min(depth, 1))], type_="i") if self.chance(0.6) else tie
+        return Node("query", "SELECT {} FROM {} WHERE {}", [sequence([raw("1")]), from_, condition], kind="select")
+
     def scalar(self, type_, scope, depth):
         """A query with one row at most."""
         self.size += 1
@@ -512,7 +572,13 @@ class Generator:
             argument = self.expr(type_, Scope(inner.columns), 1) if inner.columns else self.literal(type_)
             items = sequence([Node("expr", word + "({})", [argument], type_=type_, kind="aggregate")])
             where = clause(" WHERE {}", self.predicate(inner, depth)) if self.chance(0.7) else empty()
-            return Node("query", "(SELECT {}{}{})", [items, clause(" FROM {}", from_), where], kind="select")
+            having = empty()
+            if self.chance(0.4) and (tie := self.tie(inner)):
+                self.note("tied scalar subquery")
+                where = clause(" WHERE {}", Node("expr", "({} AND {})", [tie, self.predicate(inner, 1)], type_="i") if self.chance(0.4) else tie)
+                if self.chance(0.2):
+                    having = clause(" HAVING " + self.rng.choice(["(COUNT(*) > 1)", "(COUNT(*) > 2)", "(COUNT(*) = 0)"]))
+            return Node("query", "(SELECT {}{}{}{})", [items, clause(" FROM {}", from_), where, having], kind="select")
         query = self.query([type_], scope, depth, limits=False, limit_one=True)
         return Node("query", "({})", [query], kind="paren")
 
@@ -540,13 +606,20 @@ class Generator:
     def condition(self, left, right, parent, depth):
         """What a join is on: equal columns, mostly."""
         scope = Scope(left + right, parent)
-        pairs = [(one, two) for one in left for two in right if one.type == two.type or (one.type in "iu" and two.type in "iu")]
+        pairs = [(one, two) for one in left for two in right if one.type == two.type or (one.type in "iu" and two.type in "iu")
+                 or (one.type + two.type in ("di", "id", "DT", "TD") and self.chance(0.5)) or (one.type + two.type in ("is", "si") and self.chance(0.05))]
         if not pairs or self.chance(0.12):
             return self.predicate(scope, min(depth, 2))
         one, two = self.rng.choice(pairs)
         self.types.update((one.type, two.type))
         node = Node("expr", "({} " + self.rng.choice(["=", "=", "=", "=", "=", "<", "<=>", ">="]) + " {})", [one.ref(), two.ref()], type_="i")
-        if self.chance(0.3):
+        if self.chance(0.1):
+            self.note("constant of a join column")
+            column = self.rng.choice([one, two])
+            literal = self.literal(self.rng.choice([one.type, two.type]))
+            constant = Node("expr", "({} " + self.rng.choice(["=", "<=", ">", "<>"]) + " {})", [column.ref(), literal], type_="i")
+            node = Node("expr", "({} AND {})", [node, constant], type_="i")
+        elif self.chance(0.3):
             node = Node("expr", self.rng.choice(["({} AND {})", "({} AND {})", "({} OR {})"]), [node, self.predicate(scope, min(depth, 1))], type_="i")
         return node
 
@@ -610,6 +683,10 @@ class Generator:
         if top and self.chance(0.15):
             with_ = self.with_(depth)
         scope, from_ = self.from_(parent, count, depth)
+        if parent and count == 1 and from_.kind == "table" and kind in ("plain", "distinct") and self.chance(0.25):
+            self.note("names without a table")
+            for column in scope.columns:
+                column.node = raw(column.node.text.rpartition(".")[2])
         source = clause(" FROM {}", from_)
         types = types or [self.any_type(scope) for _ in range(self.rng.randint(1, 4))]
         where = empty()
@@ -622,6 +699,8 @@ class Generator:
         elif kind == "window":
             items, window = self.windows(types, scope, depth, source)
         else:
+            self.has_rows = where.category == "empty" and from_.kind == "table" and any(
+                table.rows and from_.text.startswith(f"{table.name} ") for table in self.tables)
             items, tail = self.grouped(types, scope, depth, kind == "aggregate")
         if kind != "plain":
             self.note({"grouped": "GROUP BY", "aggregate": "aggregate of all", "window": "window", "distinct": "DISTINCT"}[kind])
@@ -703,6 +782,12 @@ class Generator:
             of = self.any_type(scope, "iusDd")
             value = argument(of)
             direction = self.rng.choice(["", " DESC"])
+            # Whole numbers would be places in the list.
+            other = self.column(self.any_type(scope, "iuDd"), inner)
+            if other and "DISTINCT" not in word and value.sql() != "NULL" and "r" in value.sql() and self.chance(0.3):
+                self.note("GROUP_CONCAT by two keys")
+                return Node("expr", "GROUP_CONCAT({} ORDER BY {}" + direction + ", {}" + self.rng.choice(["", " DESC"]) + ")",
+                            [value, other, copy.deepcopy(value)], type_="s", kind="aggregate")
             return Node("expr", "GROUP_CONCAT(" + ("DISTINCT " if "DISTINCT" in word else "") + "{} ORDER BY {}" + direction + self.rng.choice(["", " SEPARATOR '|'"]) + ")",
                         [value, copy.deepcopy(value)], type_="s", kind="aggregate")
         if word == "BIT_OR":
@@ -715,7 +800,8 @@ class Generator:
 
     def grouped(self, types, scope, depth, all_):
         """Items and clauses of a query with groups."""
-        keys = []
+        # MySQL's GROUPING of the total of no rows is 1 or 0.
+        keys, has_rows = [], self.has_rows
         if not all_:
             for _ in range(self.rng.choice([1, 1, 2])):
                 of = self.any_type(scope)
@@ -743,6 +829,12 @@ class Generator:
                 # MariaDB leaves keys that are expressions, or are named twice, as they are.
                 self.note("WITH ROLLUP")
                 tail.append(clause(" WITH ROLLUP"))
+                integers = [at for at, type_ in enumerate(types) if type_ == "i"]
+                if self.defaults and integers and has_rows:
+                    self.note("GROUPING")
+                    named = [key.ref() for key in keys]
+                    self.rng.shuffle(named)
+                    items[self.rng.choice(integers)] = Node("expr", "GROUPING({})", [sequence(named)], type_="i", kind="aggregate")
             elif self.chance(0.35):
                 self.note("HAVING")
                 having = Scope(pseudo.columns + [Col(self.aggregate(t, scope, depth), t) for t in self.rng.choices("iidfs", k=2)], scope.parent, grouped=True)
@@ -762,6 +854,8 @@ class Generator:
             return self.rng.choice(named).ref() if named else raw("1")
 
         directions = self.rng.sample(["", " DESC"], 1)
+        # Rows of derived tables may be alike: which of them gets which place differs from window to window.
+        repeats = any(not factor.text.startswith("t") for from_ in source.parts for factor in factors(from_))
 
         def total(direction):
             """All columns of all tables: equal rows are alike. All windows of a query have one direction, so that their results go together."""
@@ -775,10 +869,20 @@ class Generator:
             named = Node("clause", " WINDOW " + name + " AS (PARTITION BY {} ORDER BY {})", [simple(), total("")], optional=True)
             self.note("named window")
         for type_ in types:
-            if type_ not in "idfsDT" or self.chance(0.25):
+            if type_ not in "idfsDT" or self.chance(0.25) or (repeats and any(item.kind == "window" for item in items)):
                 items.append(self.expr(type_, scope, min(depth, 1)))
                 continue
             ordered = {"i": ["ROW_NUMBER()", "NTILE(3)", "RANK()", "DENSE_RANK()"], "f": ["PERCENT_RANK()", "CUME_DIST()"]}.get(type_, [])
+            ranks = {"i": ["RANK()", "DENSE_RANK()"], "f": ["PERCENT_RANK()", "CUME_DIST()"]}.get(type_, [])
+            if ranks and self.chance(0.3):
+                self.note("rank of peers")
+                partition = clause("PARTITION BY {}", simple()) if self.chance(0.6) else empty()
+                order = clause(" ORDER BY {}" + self.rng.choice(["", " DESC"]), simple())
+                items.append(Node("expr", self.rng.choice(ranks) + " OVER ({}{})", [partition, order], type_=type_, kind="window"))
+                continue
+            if self.defaults and self.chance(0.12):
+                self.note("LAG with default")
+                ordered = [self.rng.choice(["LAG", "LEAD"]) + "({}, " + self.rng.choice("123") + ", " + self.literal(type_).sql() + ")"]
             ordered = ordered + ["LAG({})", "LEAD({})", "LAG({}, 2)", "FIRST_VALUE({})", "LAST_VALUE({})", "NTH_VALUE({}, 2)"]
             plain = {"i": ["COUNT({})", "SUM({})", "COUNT(*)"], "d": ["SUM({})", "AVG({})"], "f": ["SUM({})", "AVG({})"]}.get(type_, []) + ["MIN({})", "MAX({})"]
             is_plain = self.chance(0.5)
@@ -794,6 +898,12 @@ class Generator:
                 order = empty()
             elif is_plain and self.chance(0.5):
                 order = clause(" ORDER BY {}" + descending, simple())
+                key = self.simple_column([column for column in columns if "." in column.node.text], "iudf")
+                if key and self.chance(0.4):
+                    frame = self.rng.choice(["1 PRECEDING", "BETWEEN 2 PRECEDING AND 1 FOLLOWING", "BETWEEN 1 FOLLOWING AND 5 FOLLOWING", "BETWEEN 3 PRECEDING AND 1 PRECEDING",
+                                             "BETWEEN CURRENT ROW AND 2 FOLLOWING", "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING"])
+                    self.note("RANGE frame")
+                    order = clause(" ORDER BY {}" + descending + " RANGE " + frame, key.ref())
             else:
                 order = Node("clause", " ORDER BY {}", [total(descending)])
                 if self.chance(0.4) and ("VALUE" in word or is_plain):
@@ -807,7 +917,111 @@ class Generator:
     # Statements.
 
     def select(self):
+        choice = self.rng.random()
+        if choice < 0.05:
+            return self.filtered()
+        if choice < 0.08:
+            return self.star()
+        if choice < 0.10 and (found := self.names_of_list()):
+            return found
+        if choice < 0.115 and (found := self.distinct_key()):
+            return found
         return self.query(None, None, self.rng.choice([1, 2, 2, 3]), top=True)
+
+    def filtered(self):
+        """A condition on the columns of a derived table with windows, totals, groups, or a limit, which may not move below them."""
+        self.note("filtered derived table")
+        if self.chance(0.5):
+            types, query = self.plain_beside_computed()
+        else:
+            types = [self.rng.choice("iisdDf") for _ in range(self.rng.randint(2, 3))]
+            query = self.query(types, None, 1)
+        alias = self.name("r")
+        scope = Scope([Col(f"{alias}.x{at}", type_) for at, type_ in enumerate(types)])
+        items = sequence([Node("item", "{} AS y" + str(at), [column.ref()]) for at, column in enumerate(scope.columns)])
+        from_ = with_columns(Node("from", "({}) AS " + alias, [query], kind="derived"), scope.columns)
+        condition, texts = self.ranges(scope), [column for column in scope.columns if column.type == "s"]
+        if texts and self.representatives and self.chance(0.4):
+            condition = Node("expr", "(ASCII({}) " + self.rng.choice(["<", ">"]) + " 95)", [self.rng.choice(texts).ref()], type_="i")
+        elif self.chance(0.3):
+            condition = Node("expr", "({} AND {})", [condition, self.ranges(scope)], type_="i")
+        return Node("query", "SELECT {} FROM {} WHERE {}", [items, from_, condition], kind="select")
+
+    def plain_beside_computed(self):
+        """Columns as they are beside windows over them, or keys beside totals."""
+        scope, from_ = self.from_(None, self.rng.choice([1, 1, 2]), 0, base_only=True)
+        plain = [column for column in scope.columns if "." in column.node.text]
+        columns = self.rng.sample(plain, 2)
+        names, types = [column.node.text for column in columns], [column.type for column in columns]
+        self.types.update(types)
+        if self.chance(0.5):
+            self.note("columns beside windows")
+            word = self.rng.choice([f"COUNT({names[1]}) OVER ()", f"COUNT(*) OVER (PARTITION BY {names[0]})", f"RANK() OVER (ORDER BY {names[1]})",
+                                    f"COUNT(*) OVER (PARTITION BY {names[0]} ORDER BY {names[1]})", f"MAX({names[1]}) OVER (ORDER BY {names[0]})"])
+            types.append(types[1] if word.startswith("MAX") else "i")
+            items = sequence([Node("item", "{} AS x" + str(at), [raw(text)]) for at, text in enumerate([*names, word])])
+            return types, Node("query", "SELECT {} FROM {}", [items, from_], kind="select")
+        self.note("keys beside totals")
+        items = sequence([Node("item", "{} AS x" + str(at), [raw(text)]) for at, text in enumerate([names[0], "COUNT(*)", f"MAX({names[1]})"])])
+        rollup = self.rng.choice(["", " WITH ROLLUP"])
+        return [types[0], "i", types[1]], Node("query", "SELECT {} FROM {} GROUP BY " + names[0] + rollup, [items, from_], kind="select")
+
+    def star(self):
+        """All columns, in their order: those of USING and NATURAL come first, and once."""
+        self.note("*")
+        one, other = (self.rng.choice([t for t in self.tables if t.rows] or self.tables) for _ in range(2))
+        kinds = {name: kind for name, kind, _ in other.columns}
+        shared = [name for name, kind, _ in one.columns if kinds.get(name) == kind]
+        clash = [name for name, kind, _ in one.columns if name in kinds and kinds[name] != kind]
+        aliases = self.name("r"), self.name("r")
+        tables = [raw(f"{table.name} AS {alias}", "from", kind="table") for table, alias in zip((one, other), aliases)]
+        word = self.rng.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN"])
+        self.joins.add({"JOIN": "USING", "LEFT JOIN": "LEFT USING", "RIGHT JOIN": "RIGHT USING"}[word])
+        if shared and not clash and self.chance(0.4):
+            from_ = Node("from", "{} NATURAL " + word + " {}", tables, kind="join")
+        elif shared:
+            chosen = self.rng.sample(shared, self.rng.randint(1, min(3, len(shared))))
+            from_ = Node("from", "{} " + word + " {} USING (" + ", ".join(chosen) + ")", tables, kind="join")
+        else:
+            from_ = Node("from", "{} " + word + f" {{}} ON {aliases[0]}.id = {aliases[1]}.id", tables, kind="join")
+        what = raw(self.rng.choice(["*", "*", "*", f"{aliases[1]}.*", f"{aliases[0]}.*, {aliases[1]}.id"]))
+        return Node("query", "SELECT {} FROM {}", [what, from_], kind="select")
+
+    def names_of_list(self):
+        """Names of the select list that columns have, too: GROUP BY takes the column, HAVING and ORDER BY the list's."""
+        table = self.rng.choice([t for t in self.tables if t.rows] or self.tables)
+        numbers = [name for name, kind, _ in table.columns if COLUMN_TYPES[kind] in "iud"]
+        others = [name for name, _, _ in table.columns if name not in ("id", "k")]
+        if len(others) < 2 or not numbers:
+            return None
+        self.note("names of the select list")
+        key, number = self.rng.choice(others), self.rng.choice(numbers)
+        other = self.rng.choice([name for name in others if name != key])
+        self.types.update(COLUMN_TYPES[kind] for name, kind, _ in table.columns if name in (key, number, other))
+        text = self.rng.choice([
+            f"SELECT MAX({number}) AS {key}, COUNT(*) AS n FROM {table.name} GROUP BY {key}",
+            f"SELECT MIN({number}) AS {key}, COUNT({other}) AS n FROM {table.name} GROUP BY {key} ORDER BY n, {key}",
+            f"SELECT {key}, COUNT(*) AS {other} FROM {table.name} GROUP BY {key} HAVING {other} > 1",
+            f"SELECT {key} AS y, SUM({number}) AS {other} FROM {table.name} GROUP BY y HAVING {other} >= 1",
+            f"SELECT COUNT(*) AS n, {key} AS {other} FROM {table.name} GROUP BY {table.name}.{key} HAVING n > 1"])
+        return Node("query", text, [], kind="select")
+
+    def distinct_key(self):
+        """Values of an index, each once, and only some of them."""
+        found = [(table, columns[0]) for table in self.tables if table.rows for _, _, columns in table.indexes]
+        if not found:
+            return None
+        self.note("DISTINCT of an index")
+        table, name = self.rng.choice(found)
+        # Texts that are equal without case would be any of them.
+        kind = next(kind for column, kind, _ in table.columns if column == name)
+        if COLUMN_TYPES[kind] == "s":
+            return None
+        self.types.add(COLUMN_TYPES[kind])
+        direction = self.rng.choice(["", " DESC"])
+        condition = self.rng.choice(["", f" WHERE {name} IS NOT NULL"])
+        limit = self.rng.choice([" LIMIT 2", " LIMIT 3", " LIMIT 3 OFFSET 1"])
+        return Node("query", f"SELECT DISTINCT {name} FROM {table.name}{condition} ORDER BY {name}{direction}{limit}", [], kind="select")
 
     def assignments(self, table, alias, scope, depth):
         """What an UPDATE sets: columns outside unique keys, mostly."""
