@@ -5,7 +5,7 @@
 //! Whatever stands around the aggregate functions is computed above the join, for rows with a group and for others alike.
 
 use super::lift::{self, Lifted};
-use super::{Context, facts};
+use super::{Context, Types, facts};
 use crate::cost;
 use crate::estimate::{Estimates, Size};
 use crate::ir::{ApplyKind, Call, ColumnId, JoinKind, Rel, Scalar, types::type_with, walk};

@@ -179,7 +179,7 @@ impl<'p> LookupJoin<'p> {
         run.spend(answer.rows.len());
         for (at, row) in answer.rows {
             if let Some(asking) = self.batch.get_mut(at as usize)
-                && !(errs(QueryBug::LookupTakesOne) && !asking.rights.is_empty())
+                && (asking.rights.is_empty() || !errs(QueryBug::LookupTakesOne))
             {
                 self.held.grow(run, row_bytes(&row))?;
                 asking.rights.push(row);

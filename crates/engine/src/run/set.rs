@@ -83,7 +83,8 @@ impl<'p> Set<'p> {
             *count = count.saturating_sub(1);
         }
         let wanted = found == (self.op == SetOp::Intersect);
-        let once = !self.all && !(self.op == SetOp::Except && errs(QueryBug::ExceptGivesTwice));
+        let twice = self.op == SetOp::Except && errs(QueryBug::ExceptGivesTwice);
+        let once = !self.all && !twice;
         match wanted && once {
             true => self.is_new(run, row),
             false => Ok(wanted),
