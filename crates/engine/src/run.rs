@@ -95,6 +95,8 @@ pub struct Run<'r> {
     pub switches: bool,
     /// What is counted for EXPLAIN ANALYZE.
     pub profile: Option<Profile>,
+    /// A row goes through all operators before the next one does: expressions see what those of the rows before have assigned.
+    pub one_by_one: bool,
     /// Answers that were not taken yet, and the memory that they take.
     answers: BTreeMap<AskId, (Answer, usize)>,
     next_ask: u64,
@@ -129,6 +131,7 @@ impl<'r> Run<'r> {
             asks: Vec::new(),
             switches: true,
             profile: None,
+            one_by_one: false,
             answers: BTreeMap::new(),
             next_ask: 0,
             working: BTreeMap::new(),

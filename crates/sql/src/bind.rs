@@ -21,6 +21,7 @@ pub mod scope;
 mod special;
 mod subquery;
 pub mod through;
+mod variables;
 pub mod view;
 mod windows;
 
@@ -129,6 +130,8 @@ pub struct Binder<'a> {
     place_base: i64,
     /// There are subqueries.
     has_queries: bool,
+    /// The variables that the statement assigns in expressions: reading one gives what was assigned last.
+    assigned_variables: BTreeSet<String>,
     depth: usize,
     /// The views that were named, also by others.
     pub views: Vec<view::ViewUse>,
@@ -166,6 +169,7 @@ impl<'a> Binder<'a> {
             has_years: false,
             place_base: 0,
             has_queries: context.tree().queries() > 0,
+            assigned_variables: variables::assigned(context.tree()),
             depth: 0,
             views: Vec::new(),
             within: Vec::new(),
@@ -403,10 +407,7 @@ impl<'a> Binder<'a> {
         match *self.tree().expr(id) {
             E::Column { .. } => self.column_reference(id),
             E::Parameter(number) => self.parameter(number),
-            E::UserVariable(text) => {
-                let name = self.name(text)?.to_lowercase();
-                Ok(self.external(External::UserVariable(name)))
-            }
+            E::UserVariable(text) => self.user_variable(text),
             E::SystemVariable { scope, component, name } => {
                 self.system_variable(scope, component, name)
             }

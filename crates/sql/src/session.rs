@@ -587,7 +587,7 @@ impl<S: Store> Session<S> {
 
     /// `SET @name = value`, and its like.
     pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) {
-        self.user_variables.insert(name.to_owned(), value);
+        self.user_variables.insert(name.to_owned(), lats_values::kept_in_variable(value));
     }
 
     async fn run<K: Sink>(
@@ -637,6 +637,8 @@ impl<S: Store> Session<S> {
             }
             let given = literals.map_or(Given::Parameters(parameters), Given::Rows);
             let alone = self.is_alone();
+            let assigns = prepared.plan.query().is_some_and(|query| query.uses_variables);
+            let variables = assigns.then(|| self.user_variables.clone());
             let failure = match self.run_in_time(&prepared, given, sink).await {
                 Ok(outcome) => {
                     self.note(&outcome);
@@ -651,6 +653,9 @@ impl<S: Store> Session<S> {
             }
             if alone {
                 self.transaction = None;
+            }
+            if let Some(variables) = variables {
+                self.user_variables = variables;
             }
             if let Err(ended) = self.client.handle.unless_ended(tokio::time::sleep(wait)).await {
                 return Err(self.fail(ended.into()).await);

@@ -58,7 +58,7 @@ pub fn plan(
         settings.push(setting(item, context.tree(), &mut binder)?);
     }
     let parameters = binder.parameters();
-    if !binder.has_subqueries() {
+    if !binder.needs_query() {
         return Ok((Plan::Set(settings), binder.externals, parameters));
     }
     let (settings, query) = with_query(settings, &mut binder)?;

@@ -20,4 +20,5 @@ mod subqueries;
 mod transactions;
 mod unasked;
 mod unique;
+mod variables;
 mod views;

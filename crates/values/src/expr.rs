@@ -272,6 +272,11 @@ impl EvalContext {
         Ok(self.local.get_or_insert_default())
     }
 
+    /// The variables that were assigned since this was last asked, with their values.
+    pub fn take_assigned(&mut self) -> alloc::collections::BTreeMap<alloc::string::String, Value> {
+        self.local.as_mut().map(|local| core::mem::take(&mut local.variables)).unwrap_or_default()
+    }
+
     /// How much may still be done: the difference between two moments is what was done between them.
     pub fn work_left(&self) -> u64 {
         self.work_left

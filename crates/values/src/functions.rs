@@ -10,11 +10,13 @@ mod result;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 pub(crate) use local::Local;
 pub use names::IntervalUnit;
 pub(crate) use result::result_type;
 pub(crate) use strings::coercibility;
+pub use variables::{VariableType, kept as kept_in_variable};
 
 use crate::{EvalContext, SqlError, Value};
 use serde::{Deserialize, Serialize};
@@ -342,6 +344,11 @@ pub enum Function {
     AesEncrypt,
     /// `AES_DECRYPT(x, key)`.
     AesDecrypt,
+    /// `@name := value`: `(name, value)`.
+    SetVariable,
+    /// `@name` in a statement that assigns it: `(name, its value before the statement, a type)`. The type is that of the value
+    /// before, where it counts: [`VariableType`] as a number.
+    GetVariable,
 }
 
 /// Computes a function of values. Those that must not compute all their arguments (`IF`, `IFNULL`,
@@ -355,7 +362,9 @@ pub(crate) fn call(
     if args.len() < low || args.len() > high {
         return Err(SqlError::wrong_argument_count(function.name()));
     }
-    let result = if function.is_random() {
+    let result = if function.is_variable() {
+        variables::call(function, args, ctx)
+    } else if function.is_random() {
         random::call(function, args, ctx)
     } else if function.is_math() {
         math::call(function, args, ctx)

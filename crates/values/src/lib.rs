@@ -37,7 +37,7 @@ pub use expr::{
     adapt_years, adapted_year, eval, is_true, name_comparators, result_type, shown_decimals,
     shown_expression,
 };
-pub use functions::{Function, IntervalUnit};
+pub use functions::{Function, IntervalUnit, VariableType, kept_in_variable};
 pub use key::{encode_key_value, key_value_bytes, next_prefix};
 pub use program::Program;
 pub use row::RowLayout;

@@ -114,6 +114,22 @@ pub fn is_volatile(expr: &Scalar) -> bool {
     calls(expr, Function::is_volatile)
 }
 
+/// True if the expression assigns a variable, or reads one that the statement assigns.
+pub fn uses_variables(expr: &Scalar) -> bool {
+    calls(expr, Function::is_variable)
+}
+
+/// True if the expression assigns a variable: it is computed even if nobody looks at its value.
+pub fn assigns(expr: &Scalar) -> bool {
+    calls(expr, |function| function == Function::SetVariable)
+}
+
+/// True if rows of a plan come with assignments, or depend on them.
+pub fn rel_uses_variables(rel: &Rel) -> bool {
+    rel.scalars().into_iter().any(uses_variables)
+        || rel.inputs().into_iter().any(rel_uses_variables)
+}
+
 /// Nesting of a term that data nodes take: a program has room for more, as many terms stand together in one.
 const TERM_DEPTH_MAX: usize = lats_base::limits::PROGRAM_DEPTH_MAX - 28;
 

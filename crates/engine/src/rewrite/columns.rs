@@ -55,7 +55,7 @@ fn narrow(rel: Rel, wanted: &Columns) -> Rel {
             let mut all = wanted.clone();
             let mut kept = Vec::with_capacity(items.len());
             for (column, value) in items.into_iter().rev() {
-                if all.contains(&column) {
+                if all.contains(&column) || walk::assigns(&value) {
                     walk::add_columns(&value, &mut all);
                     kept.push((column, value));
                 }

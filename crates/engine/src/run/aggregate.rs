@@ -221,7 +221,7 @@ impl Operator for Aggregate<'_> {
         if let Some(pause) = self.build(run)? {
             return Ok(pause);
         }
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         while !out.is_full()
             && let Some(group) = self.next_group()
         {

@@ -361,7 +361,7 @@ impl<'p> Apply<'p> {
     fn with_once(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
         let (right, goal) = (self.spec.right, &self.spec.right_goal);
         let node = |run: &Run<'_>| build(run, right, &Params::from([]), goal);
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         while !out.is_full()
             && let Some(left) = self.waiting.last()
         {
@@ -396,7 +396,7 @@ impl<'p> Apply<'p> {
                 break;
             }
         }
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         while let Some(instance) = running.front_mut() {
             if instance.twin.is_some() {
                 self.wake(run, instance);
@@ -429,6 +429,7 @@ impl<'p> Apply<'p> {
     /// How many instances run at once: few, if few rows may be enough.
     fn at_once(&mut self, run: &mut Run<'_>) -> Result<usize, SqlError> {
         let at_once = match self.at_once {
+            _ if run.one_by_one => 1,
             Some(at_once) => super::memory::more_at_once(at_once),
             None => self.goal.first_rows(run)?.map_or(INSTANCES_MAX, |first| first as usize),
         };

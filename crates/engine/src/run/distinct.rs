@@ -24,7 +24,7 @@ impl<'p> Distinct<'p> {
 
 impl Operator for Distinct<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        let mut chunk = Chunk::default();
+        let mut chunk = Chunk::new(run);
         loop {
             while let Some(row) = self.waiting.pop(run) {
                 let mut key = Vec::new();
@@ -38,7 +38,7 @@ impl Operator for Distinct<'_> {
                     self.seen.insert(key, ());
                     chunk.push(row);
                 }
-                if run.spend(1) {
+                if run.spend(1) || chunk.is_full() {
                     return Ok(chunk.or(Poll::Yield));
                 }
             }

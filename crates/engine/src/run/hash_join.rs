@@ -178,7 +178,7 @@ impl Operator for HashJoin<'_> {
         if let Some(pause) = self.build(run)? {
             return Ok(pause);
         }
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         loop {
             while let Some(mut probe) = self.probe.take() {
                 let is_through = self.pairs(run, &mut probe, &mut out)?;

@@ -84,6 +84,7 @@ impl<'p> LookupJoin<'p> {
     /// How many rows ask at once: few, if few rows may be enough.
     fn at_once(&mut self, run: &mut Run<'_>) -> Result<usize, SqlError> {
         let at_once = match self.at_once {
+            _ if run.one_by_one => 1,
             Some(at_once) => at_once,
             None => self.spec.goal.first_rows(run)?.map_or(CHUNK_ROWS, |first| first as usize),
         }
@@ -261,7 +262,7 @@ impl Operator for LookupJoin<'_> {
                 return rest.next(run);
             }
             if !self.ready.is_empty() {
-                let mut out = Chunk::default();
+                let mut out = Chunk::new(run);
                 if self.pairs(run, &mut out)? || run.is_tired() {
                     return Ok(out.or(Poll::Yield));
                 }

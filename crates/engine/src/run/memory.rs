@@ -240,10 +240,10 @@ pub(super) fn more_at_once(before: usize) -> usize {
 }
 
 /// Rows that are handed on together.
-#[derive(Default)]
 pub(super) struct Chunk {
     rows: Vec<Row>,
     bytes: usize,
+    rows_max: usize,
 }
 
 /// Rows that are handed on at once.
@@ -252,13 +252,19 @@ pub(super) const CHUNK_ROWS: usize = 1_024;
 const CHUNK_BYTES: usize = 256 << 10;
 
 impl Chunk {
+    /// Of one row where each row must be through with all operators before the next one begins.
+    pub(super) fn new(run: &Run<'_>) -> Self {
+        let rows_max = if run.one_by_one { 1 } else { CHUNK_ROWS };
+        Self { rows: Vec::new(), bytes: 0, rows_max }
+    }
+
     pub(super) fn push(&mut self, row: Row) {
         self.bytes += row_bytes(&row);
         self.rows.push(row);
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.rows.len() >= CHUNK_ROWS || self.bytes >= CHUNK_BYTES
+        self.rows.len() >= self.rows_max || self.bytes >= CHUNK_BYTES
     }
 
     pub(super) fn is_empty(&self) -> bool {

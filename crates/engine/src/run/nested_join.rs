@@ -112,7 +112,7 @@ impl Operator for NestedJoin<'_> {
         if let Some(pause) = self.build(run)? {
             return Ok(pause);
         }
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         loop {
             while !self.waiting.is_empty() {
                 if self.pairs(run, &mut out)? {

@@ -115,7 +115,7 @@ impl<'p> Recursive<'p> {
 impl Operator for Recursive<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
         let mut left = self.left(run)?;
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         while !self.is_done && left > 0 {
             while left > 0
                 && let Some(row) = self.waiting.pop(run)
@@ -178,7 +178,7 @@ impl Operator for Working {
             Some(at) => at,
             None => (run.working.get(&self.id).cloned().unwrap_or_default(), 0),
         };
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         while !out.is_full()
             && let Some(row) = rows.get(at)
         {

@@ -26,7 +26,7 @@ impl<'p> ValueRows<'p> {
 
 impl Operator for ValueRows<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        let mut chunk = Chunk::default();
+        let mut chunk = Chunk::new(run);
         while !chunk.is_full()
             && let Some(exprs) = self.rows.get(self.at)
         {
@@ -64,13 +64,13 @@ impl<'p> Filter<'p> {
 
 impl Operator for Filter<'_> {
     fn next(&mut self, run: &mut Run<'_>) -> Result<Poll, SqlError> {
-        let mut chunk = Chunk::default();
+        let mut chunk = Chunk::new(run);
         loop {
             while let Some(row) = self.waiting.pop(run) {
                 if run.is_true(self.condition, (&row, &[]), &self.params)? {
                     chunk.push(row);
                 }
-                if run.spend(1) {
+                if run.spend(1) || chunk.is_full() {
                     return Ok(chunk.or(Poll::Yield));
                 }
             }
@@ -123,7 +123,7 @@ impl Operator for Extend<'_> {
                 other => return Ok(other),
             }
         }
-        let mut chunk = Chunk::default();
+        let mut chunk = Chunk::new(run);
         while !chunk.is_full()
             && let Some(row) = self.waiting.pop(run)
         {

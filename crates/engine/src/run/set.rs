@@ -120,13 +120,13 @@ impl Operator for Set<'_> {
         {
             return Ok(pause);
         }
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         loop {
             while let Some(row) = self.waiting.pop(run) {
                 if self.passes(run, &row)? {
                     out.push(row);
                 }
-                if run.spend(1) {
+                if run.spend(1) || out.is_full() {
                     return Ok(out.or(Poll::Yield));
                 }
             }

@@ -171,7 +171,7 @@ impl Operator for Sort<'_> {
         if let Some(pause) = self.build(run)? {
             return Ok(pause);
         }
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         while !out.is_full()
             && let Some((keyed, steps)) = self.pop()
         {

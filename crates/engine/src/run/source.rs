@@ -41,7 +41,7 @@ impl<'p> Source<'p> {
 
     /// Rows that have come, no more than are handed on at once.
     fn hand_on(&mut self, run: &mut Run<'_>) -> Poll {
-        let mut chunk = Chunk::default();
+        let mut chunk = Chunk::new(run);
         while !chunk.is_full()
             && let Some(row) = self.waiting.pop(run)
         {

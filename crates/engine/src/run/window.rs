@@ -324,7 +324,7 @@ impl Operator for Window<'_> {
         if let Some(pause) = self.build(run)? {
             return Ok(pause);
         }
-        let mut out = Chunk::default();
+        let mut out = Chunk::new(run);
         while !out.is_full() {
             if let Some(pause) = self.next_part(run) {
                 return Ok(out.or(pause));

@@ -121,6 +121,10 @@ impl Binder<'_> {
         } else if is_coming {
             return Err(reference(name, "forward reference in item list"));
         }
+        if found.as_ref().is_some_and(walk::uses_variables) {
+            let what = "the name of a value that assigns variables, in a subquery";
+            return Err(error::not_supported(what));
+        }
         Ok(found.map(|value| self.named_value(at, name, value)))
     }
 

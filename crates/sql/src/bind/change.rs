@@ -138,10 +138,14 @@ impl<'a> Binder<'a> {
         let mut pending = std::mem::take(&mut block.below);
         pending.append(&mut block.above);
         rel = Self::apply(rel, pending);
-        if !items.is_empty() {
-            rel = Rel::Extend { input: Box::new(rel), items };
+        let (early, late) = super::variables::split(items, &[]);
+        if !early.is_empty() {
+            rel = Rel::Extend { input: Box::new(rel), items: early };
         }
         rel = self.ordered(rel, keys, change.limit)?;
+        if !late.is_empty() {
+            rel = Rel::Extend { input: Box::new(rel), items: late };
+        }
         Ok(Found { query: BoundQuery { rel, outputs, select: None }, targets: found })
     }
 

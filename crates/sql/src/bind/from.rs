@@ -191,7 +191,7 @@ impl Binder<'_> {
         let bound = bound?;
         let names = self.column_names(columns)?;
         let scope = self.export(alias, &bound.outputs, names.as_deref())?;
-        Ok((bound.rel, scope))
+        Ok((Self::apart(bound.rel), scope))
     }
 
     /// Names in parentheses behind an alias; none without.

@@ -296,6 +296,41 @@ impl Binder<'_> {
         items
     }
 
+    /// The columns of the select list; `below` are those that the rows have already.
+    fn shown(&mut self, list: Vec<Output>, below: &BTreeSet<ColumnId>) -> Shown {
+        let mut items = Vec::new();
+        let mut outputs: Vec<(ColumnId, String)> = Vec::with_capacity(list.len());
+        let mut made: Vec<(Scalar, ColumnId)> = Vec::new();
+        for output in list {
+            let id = match &output.expr {
+                // Columns of outer queries become columns of this one.
+                Expr::Column(number) if below.contains(&ColumnId(*number)) => {
+                    // It has been rounded.
+                    self.quotients.remove(&ColumnId(*number));
+                    ColumnId(*number)
+                }
+                expr => {
+                    let value = self.shown_constant(expr.clone());
+                    let is_constant = value != *expr;
+                    let value = self.shown_variable(value);
+                    let column_type = self.type_of(&value);
+                    let column = self.column(&output.name, column_type, None);
+                    if is_constant {
+                        self.constant_texts.insert(column);
+                    }
+                    if matches!(expr, Expr::Column(number) if self.is_quotient(ColumnId(*number))) {
+                        self.quotients.insert(column);
+                    }
+                    items.push((column, value));
+                    made.push((output.expr, column));
+                    column
+                }
+            };
+            outputs.push((id, output.name));
+        }
+        Shown { items, outputs, made }
+    }
+
     /// The plan of a SELECT.
     fn assemble(&mut self, mut parts: Select) -> Result<BoundQuery, SqlError> {
         let kept = parts.clone();
@@ -317,61 +352,49 @@ impl Binder<'_> {
         let mut below: BTreeSet<ColumnId> = rel.columns().into_iter().collect();
         // Exact quotients have more digits than their type, until they are the column of a result.
         below.retain(|column| !self.is_quotient(*column));
-        let mut items = Vec::new();
-        let mut outputs: Vec<(ColumnId, String)> = Vec::with_capacity(parts.outputs.len());
-        let mut made: Vec<(Scalar, ColumnId)> = Vec::new();
-        for output in parts.outputs {
-            let id = match &output.expr {
-                // Columns of outer queries become columns of this one.
-                Expr::Column(number) if below.contains(&ColumnId(*number)) => {
-                    // It has been rounded.
-                    self.quotients.remove(&ColumnId(*number));
-                    ColumnId(*number)
-                }
-                expr => {
-                    let value = self.shown_constant(expr.clone());
-                    let is_constant = value != *expr;
-                    let column_type = self.type_of(&value);
-                    let column = self.column(&output.name, column_type, None);
-                    if is_constant {
-                        self.constant_texts.insert(column);
-                    }
-                    if matches!(expr, Expr::Column(number) if self.is_quotient(ColumnId(*number))) {
-                        self.quotients.insert(column);
-                    }
-                    items.push((column, value));
-                    made.push((output.expr, column));
-                    column
-                }
-            };
-            outputs.push((id, output.name));
+        let Shown { mut items, outputs, made } = self.shown(parts.outputs, &below);
+        let of_output = |value: Scalar| {
+            let found = made.iter().find(|(expr, _)| *expr == value);
+            found.map_or(value, |(_, column)| column.scalar())
+        };
+        let keys = parts.order.into_iter();
+        let keys: Vec<SortKey> =
+            keys.map(|key| SortKey { value: of_output(key.value), ..key }).collect();
+        let mut late = Vec::new();
+        if self.assigns_variables() && super::variables::come_last(&kept) {
+            let needed: Vec<&Scalar> = keys.iter().map(|key| &key.value).collect();
+            (items, late) = super::variables::split(items, &needed);
         }
-        if !items.is_empty() {
-            rel = Rel::Extend { input: Box::new(rel), items };
-        }
+        rel = extended(rel, items);
         let columns: Vec<ColumnId> = outputs.iter().map(|(id, _)| *id).collect();
         if parts.distinct {
             rel = Rel::Distinct { input: Box::new(rel), columns: columns.clone() };
         }
-        if !parts.order.is_empty() {
-            let of_output = |value: Scalar| {
-                let found = made.iter().find(|(expr, _)| *expr == value);
-                found.map_or(value, |(_, column)| column.scalar())
-            };
-            let keys = parts.order.into_iter();
-            let keys = keys.map(|key| SortKey { value: of_output(key.value), ..key }).collect();
+        if !keys.is_empty() {
             rel = Rel::Sort { input: Box::new(rel), keys };
         }
         let (count, offset) = parts.limit;
         if (count.is_some() || offset.is_some()) && !kept.counts_all {
             rel = Rel::Limit { input: Box::new(rel), count, offset };
         }
+        rel = extended(rel, late);
         if rel.columns() != columns {
             rel = Rel::Narrow { input: Box::new(rel), columns };
         }
         Ok(BoundQuery { rel, outputs, select: Some(Box::new(kept)) })
     }
 }
+
+/// The columns of a select list.
+struct Shown {
+    /// Those that are computed.
+    items: Vec<(ColumnId, Scalar)>,
+    /// All of them, with their names.
+    outputs: Vec<(ColumnId, String)>,
+    /// What was computed for which expression.
+    made: Vec<(Scalar, ColumnId)>,
+}
+
 /// The rows with these columns.
 fn extended(rel: Rel, items: Vec<(ColumnId, Scalar)>) -> Rel {
     match items.is_empty() {

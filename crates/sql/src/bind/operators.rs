@@ -151,6 +151,12 @@ impl Binder<'_> {
                 | B::Greater
                 | B::GreaterOrEqual
         );
+        let calculates =
+            matches!(op, B::Add | B::Subtract | B::Multiply | B::Divide | B::IntDivide | B::Modulo);
+        let (left, right) = match self.assigns_variables() && (compares || calculates) {
+            true => self.as_operands(compares, left, right),
+            false => (left, right),
+        };
         // Arithmetic is done with numbers; comparisons if the other side is one.
         let (for_left, for_right) =
             (!compares || self.is_number(&right), !compares || self.is_number(&left));

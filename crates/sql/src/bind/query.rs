@@ -140,7 +140,7 @@ impl<'a> Binder<'a> {
                     return Err(error::not_supported(what));
                 }
                 let scope = self.export(alias, &bound.outputs, common.columns.as_deref())?;
-                Ok(Some((bound.rel, scope)))
+                Ok(Some((Self::apart(bound.rel), scope)))
             }
         }
     }

@@ -44,7 +44,7 @@ impl Binder<'_> {
             }
             E::Timestamp { name, unit, list } => self.timestamp(name, unit, list),
             E::Values(column) => self.values_call(column),
-            E::Assign { .. } => Err(error::not_supported("assignment to variables in expressions")),
+            E::Assign { variable, value } => self.assign(variable, value),
             E::Default | E::DefaultOf(_) => Err(error::not_supported("DEFAULT in expressions")),
             E::Regexp { value, is_not, pattern } => {
                 let like = self.call_by_name("REGEXP_LIKE", &[value, pattern])?;

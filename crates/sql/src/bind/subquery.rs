@@ -33,7 +33,7 @@ impl Binder<'_> {
                 }
                 let made = columns.iter().map(|(column, _)| *column).collect();
                 let kind = ApplyKind::Single { columns };
-                self.pend(query, Pending { rel, kind, on: None, when: None });
+                self.pend(query, Pending { rel, kind, on: None, when: None })?;
                 made
             }
         };
@@ -92,7 +92,7 @@ impl Binder<'_> {
         }
         self.drop_groups(query);
         let (rel, _) = self.subquery(query)?;
-        Ok(self.mark(query, rel, None, false))
+        self.mark(query, rel, None, false)
     }
 
     /// `value IN (SELECT …)`.
@@ -155,15 +155,21 @@ impl Binder<'_> {
         let right = columns.iter().map(|column| Parts::One(column.scalar())).collect();
         let left = left.into_iter().map(Parts::One).collect();
         let on = self.compare_rows(op, left, right)?;
-        Ok(self.mark(query, rel, Some(on), true))
+        self.mark(query, rel, Some(on), true)
     }
 
-    fn mark(&mut self, query: QueryId, rel: Rel, on: Option<Scalar>, nullable: bool) -> Expr {
+    fn mark(
+        &mut self,
+        query: QueryId,
+        rel: Rel,
+        on: Option<Scalar>,
+        nullable: bool,
+    ) -> Result<Expr, SqlError> {
         let of_type = ColumnType::new(TypeKind::BigInt);
         let of_type = if nullable { of_type } else { of_type.not_null() };
         let column = self.column("", of_type, None);
-        self.pend(query, Pending { rel, kind: ApplyKind::Mark(column), on, when: None });
-        column.scalar()
+        self.pend(query, Pending { rel, kind: ApplyKind::Mark(column), on, when: None })?;
+        Ok(column.scalar())
     }
 
     /// Notes that it only counts whether the query has a row, of some kind.
@@ -188,11 +194,13 @@ impl Binder<'_> {
     }
 
     /// Keeps a subquery until its place under the expression is known.
-    fn pend(&mut self, query: QueryId, mut pending: Pending) {
+    fn pend(&mut self, query: QueryId, mut pending: Pending) -> Result<(), SqlError> {
+        self.check_variables(&pending)?;
         pending.when = self.guarded_by();
         self.block().subqueries.push((query, pending.clone()));
         let last = self.blocks.len() - 1;
         self.place(last, pending);
+        Ok(())
     }
 
     fn place(&mut self, at: usize, pending: Pending) {

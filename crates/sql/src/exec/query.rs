@@ -73,31 +73,61 @@ impl<S: Store> Session<S> {
         sink: &mut K,
         terms: Terms<'_>,
     ) -> Result<u64, Failure> {
-        let mut left = terms.most.unwrap_or(u64::MAX);
-        // With SQL_CALC_FOUND_ROWS all rows are counted, and only some are sent.
-        let (mut skip, mut send) = match &plan.counted {
-            Some(limit) => limits(limit, externals)?,
-            None => (0, u64::MAX),
-        };
-        let handle = Arc::clone(&self.client.handle);
         let (budget, steps) = (self.shared.memory().budget(), self.recursion_max());
         let mut run = Run::new(externals, EvalContext::new(plan.strict), budget, steps);
         // Who locks what is read does not read more than is asked for.
         let locks = plan.sources.iter().any(|source| source.lock.0 != LockMode::Committed);
         run.switches = !locks && !self.reads_repeatably();
+        run.one_by_one = plan.uses_variables;
         let mut machine = Machine::new(&plan.plan);
         let mut fetcher = Fetcher::<S>::new(plan, externals);
         if terms.watch.is_some() {
             run.profile = Some(Profile::new(&plan.plan, self.shared.clock));
             fetcher.count_reads(self.shared.clock);
         }
-        let mut count = 0;
+        let most = terms.most.unwrap_or(u64::MAX);
+        let sent = self.send(plan, (&mut machine, &mut run, &mut fetcher), sink, most).await;
+        // What was assigned stays, whatever becomes of the statement.
+        for (name, value) in run.context.take_assigned() {
+            self.set_user_variable(&name, value);
+        }
+        let count = sent?;
+        // Steps that nobody has asked to their end have ended, too.
+        machine.close(&mut run);
+        drop(machine);
+        let warnings = std::mem::take(&mut run.context.warnings);
+        if let Some(watch) = terms.watch {
+            (watch.profile, watch.reads) = (run.profile.take(), fetcher.counted());
+        }
+        drop(run);
+        if terms.ends {
+            fetcher.finish(self).await?;
+        }
+        self.add_warnings(warnings);
+        Ok(count)
+    }
+
+    /// Steps a machine until it has no more rows, or so many are there; how many there were.
+    async fn send<'p, K: Sink>(
+        &mut self,
+        plan: &'p QueryPlan,
+        (machine, run, fetcher): (&mut Machine<'p>, &mut Run<'_>, &mut Fetcher<'p, S>),
+        sink: &mut K,
+        most: u64,
+    ) -> Result<u64, Failure> {
+        // With SQL_CALC_FOUND_ROWS all rows are counted, and only some are sent.
+        let (mut skip, mut send) = match &plan.counted {
+            Some(limit) => limits(limit, run.externals)?,
+            None => (0, u64::MAX),
+        };
+        let handle = Arc::clone(&self.client.handle);
+        let (mut left, mut count) = (most, 0);
         while left > 0 {
             handle.check()?;
-            match machine.step(&mut run)? {
+            match machine.step(run)? {
                 Poll::Done => break,
                 Poll::Yield => tokio::task::yield_now().await,
-                Poll::Pending => fetcher.answer(self, &mut run).await?,
+                Poll::Pending => fetcher.answer(self, run).await?,
                 Poll::Rows(rows) => {
                     if !sink.has_begun() {
                         sink.begin(&plan.columns);
@@ -121,18 +151,6 @@ impl<S: Store> Session<S> {
                 }
             }
         }
-        // Steps that nobody has asked to their end have ended, too.
-        machine.close(&mut run);
-        drop(machine);
-        let warnings = std::mem::take(&mut run.context.warnings);
-        if let Some(watch) = terms.watch {
-            (watch.profile, watch.reads) = (run.profile.take(), fetcher.counted());
-        }
-        drop(run);
-        if terms.ends {
-            fetcher.finish(self).await?;
-        }
-        self.add_warnings(warnings);
         Ok(count)
     }
 }

@@ -124,7 +124,7 @@ pub fn plan(
         }
     };
     let mut bound_rows = None;
-    if binder.has_subqueries() {
+    if binder.has_subqueries() || (binder.assigns_variables() && !rows.is_empty()) {
         let view = target_table.view.as_ref();
         let alias = view.map_or(table.def.name.as_str(), |(_, name)| name);
         binder.refuse_reading(table.def.id, (alias, view), "INSERT")?;

@@ -12,7 +12,7 @@ use crate::syntax::Context;
 use crate::table::Table;
 use lats_base::TableId;
 use lats_client::api::{LockMode, LockWait};
-use lats_engine::ir::ColumnId;
+use lats_engine::ir::{ColumnId, walk};
 use lats_engine::lower::Lowering;
 use lats_engine::physical::{self, PARAM_BASE, Touched};
 use lats_engine::rewrite;
@@ -33,6 +33,8 @@ pub struct QueryPlan {
     pub into: Option<Vec<String>>,
     /// The types of the values from outside that it was made for.
     pub external_types: Vec<ColumnType>,
+    /// It assigns user variables, or reads those that the statement assigns: its rows go one by one.
+    pub uses_variables: bool,
     /// It has a LIMIT of its own.
     pub is_limited: bool,
     /// It is a part of a statement that changes rows in strict mode: values that do not fit are errors.
@@ -122,6 +124,7 @@ pub fn plan(
     let locks = Locks::of(query, block, &binder)?;
     if into.is_none()
         && context.rules.short_way
+        && !binder.assigns_variables()
         && let Some(select) = &bound.select
     {
         let lock = locks.of_source(0, &binder);
@@ -182,6 +185,7 @@ pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<Query
     let tables = known.tables();
     let (rules, order) = (rules.engine, &binder.order);
     let context = rewrite::Context { types, externals, rules, statistics: &known, order };
+    let uses_variables = walk::rel_uses_variables(&bound.rel);
     let rel = rewrite::all(bound.rel, &outputs, context);
     let plan = Lowering::new(&rel, context).plan(&rel, &outputs);
     let refused = || error::not_supported("this combination of subqueries, windows and groups");
@@ -207,6 +211,7 @@ pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<Query
         columns,
         into: None,
         external_types,
+        uses_variables,
         is_limited: false,
         strict: false,
         counted,

@@ -23,7 +23,7 @@ pub(super) fn plan(
 ) -> Result<(Plan, Vec<External>, u16), SqlError> {
     let mut binder = Binder::new(context).with_external_types(external_types);
     let id = binder.bind_in("field list", id)?;
-    if binder.has_subqueries() {
+    if binder.needs_query() {
         let what = "Usage of subqueries or stored function calls as part of this statement";
         return Err(error::not_supported(what));
     }

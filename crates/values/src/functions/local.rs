@@ -2,7 +2,9 @@
 
 use super::random::Generator;
 use super::regexp::Patterns;
+use crate::Value;
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 
 /// It belongs to one statement in the SQL layer.
 #[derive(Clone, Debug, Default)]
@@ -13,4 +15,6 @@ pub(crate) struct Local {
     pub(super) random: BTreeMap<i64, Generator>,
     /// Values of UUID() and RANDOM_BYTES() so far.
     pub(super) made: u64,
+    /// The variables that the statement has assigned.
+    pub(crate) variables: BTreeMap<String, Value>,
 }

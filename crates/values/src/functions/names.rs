@@ -181,6 +181,8 @@ static ENTRIES: &[Entry] = &[
     entry(Function::UncompressedLength, "UNCOMPRESSED_LENGTH", &[], (1, 1), Family::Text),
     entry(Function::AesEncrypt, "AES_ENCRYPT", &[], (2, 2), Family::Text),
     entry(Function::AesDecrypt, "AES_DECRYPT", &[], (2, 2), Family::Text),
+    entry(Function::SetVariable, ":=", &[], (2, 2), Family::Math),
+    entry(Function::GetVariable, "@", &[], (3, 3), Family::Math),
 ];
 
 impl Function {
@@ -189,7 +191,8 @@ impl Function {
     pub fn from_name(name: &str) -> Option<Self> {
         let same = |other: &&str| other.eq_ignore_ascii_case(name);
         let found = ENTRIES.iter().find(|e| same(&e.name) || e.aliases.iter().any(same));
-        found.map(|e| e.function)
+        // Those of variables have a syntax of their own.
+        found.map(|e| e.function).filter(|function| !function.is_variable())
     }
 
     /// Every function, with one unit for those of intervals.
@@ -232,7 +235,12 @@ impl Function {
 
     /// Whether its value is another one each time, with the same arguments.
     pub fn is_volatile(self) -> bool {
-        matches!(self, Self::Rand | Self::Random | Self::Uuid | Self::RandomBytes)
+        self.is_random() || self.is_variable()
+    }
+
+    /// Whether it reads or assigns a variable while the statement runs.
+    pub fn is_variable(self) -> bool {
+        matches!(self, Self::SetVariable | Self::GetVariable)
     }
 
     /// Whether it needs what only the SQL layer keeps between rows: data nodes do not compute it.
@@ -249,7 +257,7 @@ impl Function {
     }
 
     pub(super) fn is_random(self) -> bool {
-        self.is_volatile()
+        matches!(self, Self::Rand | Self::Random | Self::Uuid | Self::RandomBytes)
     }
 
     pub(super) fn is_math(self) -> bool {

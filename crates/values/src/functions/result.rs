@@ -18,6 +18,8 @@ pub(crate) fn result_type(function: Function, args: &[Expr], types: &[ColumnType
         }
         F::Greatest | F::Least => nullable(common(types.iter().cloned())),
         F::NullIf => nullable(first()),
+        F::SetVariable => super::variables::kept_type(types.get(1)),
+        F::GetVariable => nullable(super::variables::kept_type(types.get(1))),
         F::Abs | F::Ceil | F::Floor | F::Round | F::Truncate => rounded(function, args, &first()),
         F::Mod => match types {
             [a, b] => arithmetic(crate::BinaryOp::Modulo, a, b),

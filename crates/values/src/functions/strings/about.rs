@@ -23,6 +23,7 @@ pub(crate) fn coercibility(expr: &Expr, value: &Value) -> i64 {
         Expr::Literal(Value::Null) => NULL,
         _ if !value.is_string() && !value.is_null() => NUMBER,
         Expr::Column(_) | Expr::Cast { .. } => COLUMN,
+        Expr::Call { function, .. } if function.is_variable() => COLUMN,
         Expr::Call { args, .. } => {
             // The strongest argument decides; numbers among them are texts by then.
             let of = |arg: &Expr| match arg {

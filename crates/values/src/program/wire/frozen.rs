@@ -223,6 +223,8 @@ const FUNCTIONS: &[F] = &[
     F::UncompressedLength,
     F::AesEncrypt,
     F::AesDecrypt,
+    F::SetVariable,
+    F::GetVariable,
 ];
 
 #[test]
