@@ -16,6 +16,7 @@ mod notes;
 mod operators;
 pub mod query;
 mod recursion;
+pub(crate) mod row;
 mod rows;
 pub mod scope;
 mod special;

@@ -734,7 +734,7 @@ impl<S: Store> Session<S> {
                 self.check_writable()?;
                 self.change_found(plan, &externals).await
             }
-            Plan::Show(show) => self.show(show, sink).await,
+            Plan::Show(show) => self.show(show, &externals, sink).await,
             Plan::Set(settings) => {
                 self.set(settings, &externals).await?;
                 Ok(Done::nothing())
@@ -871,35 +871,6 @@ enum Given<'a> {
     Rows(&'a LiteralRows),
 }
 
-/// True if a table of the plan has a YEAR: constants beside it are read in a way of their own.
-fn reads_years(plan: &Plan) -> bool {
-    let has_year = |table: &crate::table::Table| {
-        table.types.iter().any(|of| of.kind == lats_values::TypeKind::Year)
-    };
-    match plan {
-        Plan::Select(plan) => plan.table.as_ref().is_some_and(|table| has_year(table)),
-        Plan::Query(plan) => plan.sources.iter().any(|source| has_year(&source.table)),
-        Plan::Write(plan) => has_year(&plan.table),
-        Plan::Change(plan) => plan.query.sources.iter().any(|source| has_year(&source.table)),
-        _ => false,
-    }
-}
-
-/// True for statements that read no table: what the statement before has left stays, as in MySQL.
-fn keeps_diagnostics(plan: &Plan) -> bool {
-    match plan {
-        Plan::Show(show) => show.reads_diagnostics(),
-        Plan::Select(select) => select.table.is_none(),
-        Plan::Set(_) => true,
-        _ => false,
-    }
-}
-
-fn ends_transaction(plan: &Plan) -> bool {
-    matches!(plan, Plan::Other(parsed)
-        if matches!(parsed.statement, Syntax::Rollback(_) | Syntax::Commit(_)))
-}
-
 type Planned = (Plan, Vec<External>, u16);
 
 /// The plan of a statement that has one; the others are run from their trees.
@@ -912,8 +883,8 @@ fn plan_statement(
     {
         return explained(explain, statement, context, external_types).map(Some);
     }
-    if let Some(show) = crate::show::plan(context)? {
-        return Ok(Some((Plan::Show(Box::new(show)), Vec::new(), 0)));
+    if let Some((show, externals, parameters)) = crate::show::plan(context, external_types)? {
+        return Ok(Some((Plan::Show(Box::new(show)), externals, parameters)));
     }
     Ok(Some(match &context.parsed.statement {
         Syntax::Query(query) => crate::plan::query::plan(*query, context, external_types)?,

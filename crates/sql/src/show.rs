@@ -6,9 +6,12 @@ mod tables;
 mod tests;
 mod views;
 
+use crate::bind::row::RowCondition;
 use crate::bind::{self, Binder};
 use crate::error::{self, Failure};
-use crate::expr::ValuesSource;
+use crate::exec::OnlyRow;
+use crate::expr::{External, ValuesSource};
+use crate::plan::query::QueryPlan;
 use crate::plan::{ColumnMeta, Columns};
 use crate::session::{Outcome, Session, Sink};
 use crate::store::Store;
@@ -88,7 +91,17 @@ pub struct Show {
     /// Of LIKE.
     pattern: Option<String>,
     filter: Option<Expr>,
+    /// A WHERE with subqueries.
+    query: Option<Box<ShowQuery>>,
     limit: Option<(usize, usize)>,
+}
+
+/// A condition that a query gives the value of, for each row.
+#[derive(Debug)]
+struct ShowQuery {
+    plan: QueryPlan,
+    /// The values from outside that are of the row, and their places there.
+    of_row: Vec<(usize, usize)>,
 }
 
 /// The rows that are shown.
@@ -133,24 +146,36 @@ impl Show {
 ///
 /// # Errors
 /// 1235 for what we do not show, and what binding gives.
-pub fn plan(context: &Context<'_>) -> Result<Option<Show>, SqlError> {
+pub fn plan(
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Option<Planned>, SqlError> {
     match &context.parsed.statement {
-        Statement::Show(show) => plan_show(show, context).map(Some),
+        Statement::Show(show) => plan_show(show, context, external_types).map(Some),
         Statement::Describe { table, column } => {
             let (database, table) = table_of(table, context)?;
             let subject = Subject::Columns { database, table, full: false, extended: false };
             let pattern = optional_name(context.tree(), *column)?;
             let filter = pattern.map(like_filter);
-            Ok(Some(Show { subject, pattern: None, filter, limit: None }))
+            let show = Show { subject, pattern: None, filter, query: None, limit: None };
+            Ok(Some((show, Vec::new(), 0)))
         }
         _ => Ok(None),
     }
 }
 
-fn plan_show(show: &tree::Show, context: &Context<'_>) -> Result<Show, SqlError> {
+/// A SHOW, its values from outside, and how many `?` it has.
+type Planned = (Show, Vec<External>, u16);
+
+fn plan_show(
+    show: &tree::Show,
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Planned, SqlError> {
     let tree = context.tree();
     let subject = subject(show, context)?;
-    let mut planned = Show { subject, pattern: None, filter: None, limit: None };
+    let mut planned = Show { subject, pattern: None, filter: None, query: None, limit: None };
+    let (mut externals, mut parameters) = (Vec::new(), 0);
     match show.filter {
         None => {}
         Some(ShowFilter::Like(text)) => {
@@ -159,19 +184,37 @@ fn plan_show(show: &tree::Show, context: &Context<'_>) -> Result<Show, SqlError>
             planned.pattern = Some(pattern.to_owned());
         }
         Some(ShowFilter::Where(condition)) => {
-            let mut binder = Binder::new(context);
-            binder.bind_names(&lists::columns(&planned.subject));
-            planned.filter = Some(binder.bind_in("where clause", condition)?);
-            if !binder.externals.is_empty() || binder.has_subqueries() {
-                return Err(error::not_supported("variables and subqueries in SHOW … WHERE"));
+            let mut binder = Binder::new(context).with_external_types(external_types);
+            if binder.assigns_variables() {
+                return Err(error::not_supported("assignment to variables in SHOW … WHERE"));
             }
+            match binder.row_condition(&lists::columns(&planned.subject), condition)? {
+                RowCondition::Plain(condition) => planned.filter = Some(condition),
+                RowCondition::Query(bound) => {
+                    let plan = crate::plan::query::finish(bound, &mut binder)?;
+                    let of_row = places_of_row(&binder.externals);
+                    planned.query = Some(Box::new(ShowQuery { plan, of_row }));
+                }
+            }
+            binder.check_limits()?;
+            parameters = binder.parameters();
+            externals = binder.externals;
         }
     }
     if let Some(limit) = &show.limit {
         let offset = limit.offset.map(|offset| row_count(tree, offset)).transpose()?;
         planned.limit = Some((offset.unwrap_or(0), row_count(tree, limit.count)?));
     }
-    Ok(planned)
+    Ok((planned, externals, parameters))
+}
+
+/// Which values from outside are those of a row, and which of them.
+fn places_of_row(externals: &[External]) -> Vec<(usize, usize)> {
+    let place = |(at, external): (usize, &External)| match external {
+        External::OfRow(place) => Some((at, *place as usize)),
+        _ => None,
+    };
+    externals.iter().enumerate().filter_map(place).collect()
 }
 
 fn row_count(tree: &Tree, id: ExprId) -> Result<usize, SqlError> {
@@ -287,6 +330,7 @@ impl<S: Store> Session<S> {
     pub(crate) async fn show<K: Sink>(
         &mut self,
         show: &Show,
+        externals: &[Value],
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
         let mut rows = match show.subject {
@@ -294,13 +338,18 @@ impl<S: Store> Session<S> {
             _ => self.shown(&show.subject)?,
         };
         if let Subject::TableStatus { database } = &show.subject {
-            self.look_at_views(database, show.filter.as_ref(), &mut rows.rows).await?;
+            let filter = (show.filter.as_ref(), externals);
+            self.look_at_views(database, filter, &mut rows.rows).await?;
         }
         sink.begin(&show.named(&rows.columns));
         let (skip, count) = show.limit.unwrap_or((0, usize::MAX));
         let mut kept = Vec::new();
         for row in rows.rows {
-            if matches(show.filter.as_ref(), &row)? {
+            let is_shown = match &show.query {
+                Some(query) => self.asks(query, &row, externals).await?,
+                None => matches((show.filter.as_ref(), externals), &row)?,
+            };
+            if is_shown {
                 kept.push(row);
             }
         }
@@ -311,10 +360,35 @@ impl<S: Store> Session<S> {
     }
 }
 
+impl<S: Store> Session<S> {
+    /// True if a row is to be shown, as a query says.
+    async fn asks(
+        &mut self,
+        query: &ShowQuery,
+        row: &[Value],
+        externals: &[Value],
+    ) -> Result<bool, Failure> {
+        self.client.handle.check()?;
+        let mut externals = externals.to_vec();
+        for (at, place) in &query.of_row {
+            if let (Some(value), Some(own)) = (externals.get_mut(*at), row.get(*place)) {
+                value.clone_from(own);
+            }
+        }
+        let mut only = OnlyRow::default();
+        self.produce(&query.plan, &externals, &mut only, true).await?;
+        let value = only.row.and_then(|row| row.into_iter().next());
+        Ok(value.is_some_and(|value| value.truth() == Some(true)))
+    }
+}
+
+/// A condition that is computed from rows, and its values from outside.
+type Filter<'f> = (Option<&'f Expr>, &'f [Value]);
+
 /// True if a row is to be shown.
-fn matches(filter: Option<&Expr>, row: &[Value]) -> Result<bool, SqlError> {
+fn matches((filter, externals): Filter<'_>, row: &[Value]) -> Result<bool, SqlError> {
     let Some(filter) = filter else { return Ok(true) };
-    let source = ValuesSource { row, externals: &[] };
+    let source = ValuesSource { row, externals };
     lats_values::is_true(filter, &source, &mut EvalContext::new(false))
 }
 

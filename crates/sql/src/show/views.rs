@@ -12,7 +12,7 @@ use lats_catalog::{
 };
 use lats_mysql_syntax::print::canonical::{Resolved, canonical};
 use lats_mysql_syntax::{Mode, Tree};
-use lats_values::{ColumnType, Expr, SqlError, TypeKind, Value};
+use lats_values::{ColumnType, SqlError, TypeKind, Value};
 use std::sync::Arc;
 
 impl<S: Store> Session<S> {
@@ -21,13 +21,13 @@ impl<S: Store> Session<S> {
     pub(super) async fn look_at_views(
         &mut self,
         database: &str,
-        filter: Option<&Expr>,
+        filter: super::Filter<'_>,
         rows: &mut [Vec<Value>],
     ) -> Result<(), Failure> {
         let catalog = self.shared.store.catalog();
         let handle = Arc::clone(&self.client.handle);
         let mut of_comment = false;
-        if let Some(filter) = filter {
+        if let (Some(filter), _) = filter {
             let mut is_comment = |number| of_comment |= number as usize == COMMENT_OF_STATUS;
             crate::expr::visit_columns(filter, &mut is_comment);
         }
