@@ -6,6 +6,7 @@ mod aliases;
 mod calls;
 pub mod change;
 mod collations;
+mod found;
 pub mod from;
 pub mod grouping;
 mod hints;
@@ -131,6 +132,10 @@ pub struct Binder<'a> {
     place_base: i64,
     /// There are subqueries.
     has_queries: bool,
+    /// The next SELECT is the statement, and counts all of its rows.
+    counts_all: bool,
+    /// LIMIT of a set operation whose rows are all counted.
+    pub(crate) counted: Option<found::Counted>,
     /// The variables that the statement assigns in expressions: reading one gives what was assigned last.
     assigned_variables: BTreeSet<String>,
     depth: usize,
@@ -170,6 +175,8 @@ impl<'a> Binder<'a> {
             has_years: false,
             place_base: 0,
             has_queries: context.tree().queries() > 0,
+            counts_all: false,
+            counted: None,
             assigned_variables: variables::assigned(context.tree()),
             depth: 0,
             views: Vec::new(),

@@ -8,6 +8,7 @@ mod connection;
 mod dml;
 mod ends;
 mod explain;
+mod found;
 mod functions;
 mod modes;
 mod named;

@@ -66,6 +66,7 @@ impl Binder<'_> {
         select: &tree::Select,
         (order, limit): (&[tree::OrderItem], Option<&tree::Limit>),
     ) -> Result<BoundQuery, SqlError> {
+        let counts_all = std::mem::take(&mut self.counts_all);
         let first = self.sources.len();
         self.note_index_hints(select);
         let from = self.tables_of(&select.from)?;
@@ -101,7 +102,6 @@ impl Binder<'_> {
             Some(limit) => self.limit(limit)?,
             None => (None, None),
         };
-        let depth = self.blocks.len();
         let block = self.block();
         let parts = Select {
             from,
@@ -123,7 +123,7 @@ impl Binder<'_> {
             joined: std::mem::take(&mut block.joined),
             in_joined: std::mem::take(&mut block.in_joined),
             from_sources,
-            counts_all: select.options.calc_found_rows && depth == 2,
+            counts_all,
         };
         self.check_grouping(&parts)?;
         let parts = rollup::behind(parts);

@@ -69,7 +69,17 @@ impl<'a> Binder<'a> {
             Some(with) => self.with(with, hidden),
             None => Ok(()),
         };
-        let clauses = (query.order.as_slice(), query.limit.as_ref());
+        let mut clauses = (query.order.as_slice(), query.limit.as_ref());
+        let counts = self.counts_rows(id);
+        if self.depth == 1 {
+            self.counts_all = counts && matches!(self.tree().body(query.body), Body::Select(_));
+        } else if self.blocks.len() > 1 {
+            self.refuse_options_of_result(query.body)?;
+        }
+        if counts && !self.counts_all {
+            let limit = clauses.1.take();
+            self.counted = limit.map(|limit| self.limit(limit)).transpose()?;
+        }
         let bound = with.and_then(|()| self.body(query.body, clauses, hidden));
         self.commons.truncate(commons);
         self.depth -= 1;
@@ -282,6 +292,7 @@ impl<'a> Binder<'a> {
         right: BodyId,
         hidden: usize,
     ) -> Result<BoundQuery, SqlError> {
+        self.refuse_options_of_result(right)?;
         let mut left = self.body(left, (&[], None), hidden)?;
         let mut right = self.body(right, (&[], None), hidden)?;
         // Without a LIMIT, the order of a part is no order of the whole.

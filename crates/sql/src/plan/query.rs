@@ -201,10 +201,9 @@ pub(crate) fn finish(bound: BoundQuery, binder: &mut Binder<'_>) -> Result<Query
         .collect();
     let columns = bound.outputs.iter().map(|(id, name)| meta(*id, name, binder)).collect();
     let external_types = binder.external_types.to_vec();
-    let counted = bound.select.filter(|select| select.counts_all).map(|select| {
-        let (count, offset) = select.limit;
-        Limit { count, offset }
-    });
+    let counted = bound.select.filter(|select| select.counts_all).map(|select| select.limit);
+    let counted = counted.or_else(|| binder.counted.take());
+    let counted = counted.map(|(count, offset)| Limit { count, offset });
     Ok(QueryPlan {
         plan,
         sources,
@@ -283,13 +282,28 @@ fn meta(id: ColumnId, name: &str, binder: &Binder<'_>) -> ColumnMeta {
     }
 }
 
+/// INTO of the last SELECT, which is about the whole query.
+fn inner_into(mut body: tree::BodyId, tree: &tree::Tree) -> Option<&Into> {
+    loop {
+        body = match tree.body(body) {
+            tree::Body::Select(select) => return select.into.as_ref(),
+            tree::Body::Set { right, .. } => *right,
+            tree::Body::Nested(query) => {
+                let query = tree.query(*query);
+                if query.into.is_some() {
+                    return query.into.as_deref();
+                }
+                query.body
+            }
+            tree::Body::Values(_) | tree::Body::Table(_) => return None,
+        };
+    }
+}
+
 /// The user variables of INTO.
 fn into_variables(query: &Query, context: &Context<'_>) -> Result<Option<Vec<String>>, SqlError> {
-    let inner = match context.tree().body(query.body) {
-        tree::Body::Select(select) => select.into.as_ref(),
-        _ => None,
-    };
-    match query.into.as_deref().or(inner) {
+    let inner = || inner_into(query.body, context.tree());
+    match query.into.as_deref().or_else(inner) {
         None => Ok(None),
         Some(Into::Outfile { .. }) => Err(error::not_supported("INTO OUTFILE")),
         Some(Into::Dumpfile(_)) => Err(error::not_supported("INTO DUMPFILE")),
