@@ -221,7 +221,8 @@ fn choose_views(catalog: &Catalog, wanted: &Wanted) -> Vec<ViewDef> {
 
 /// The tables that are wanted.
 fn choose(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<TableDef>, BackupError> {
-    let own = || catalog.tables.values().filter(|def| def.index_of.is_none());
+    let is_own = |def: &&TableDef| def.index_of.is_none() && def.owner().is_none();
+    let own = || catalog.tables.values().filter(is_own);
     let user = || own().filter(|def| def.database != SYSTEM_DATABASE);
     let views = || catalog.views.values().map(name_of_view);
     for name in &wanted.tables {

@@ -159,6 +159,11 @@ async fn is_durable(client: &Client, rows: Committed) -> Result<bool, StoreError
     }
 }
 
+/// True for tables that a backup has: not for those that belong to an index or to a session.
+fn is_kept(def: &TableDef) -> bool {
+    def.index_of.is_none() && def.owner().is_none()
+}
+
 /// Writes all rows; gives what is still to be said of them.
 async fn write_rows(
     client: &Client,
@@ -170,7 +175,7 @@ async fn write_rows(
     client.fetch_catalog().await?;
     let catalog = client.catalog();
     let tables: Vec<TableDef> =
-        catalog.tables.values().filter(|def| def.index_of.is_none()).cloned().collect();
+        catalog.tables.values().filter(|def| is_kept(def)).cloned().collect();
     for def in &tables {
         hold_versions(client, def).await?;
     }

@@ -73,6 +73,7 @@ pub(crate) fn apply(
         }
         Change::Rename { pairs } => rename::rename(catalog, pairs),
         Change::DropViews { views, if_exists } => views::drop_all(catalog, views, *if_exists),
+        Change::CreateTemporary { table } => create_temporary(catalog, table, fragments),
     }?;
     catalog.version += 1;
     Ok(())
@@ -135,6 +136,14 @@ fn create_table(
     if catalog.has_relation(&table.database, &table.name) {
         return if if_not_exists { Ok(()) } else { exists(&table.name) };
     }
+    add_table(catalog, table, fragments)
+}
+
+/// Adds a table if there is none of its name, and if it is one that there may be.
+fn add_table(catalog: &mut Catalog, table: &TableDef, fragments: u16) -> Result<(), ChangeError> {
+    if catalog.has_relation(&table.database, &table.name) {
+        return exists(&table.name);
+    }
     let columns = table.columns.iter().map(|c| &c.name);
     let mut names = columns.chain(table.indexes.iter().map(|i| &i.name)).chain([&table.name]);
     names.try_for_each(|name| check_name(name))?;
@@ -152,6 +161,18 @@ fn create_table(
     check_table_count(catalog, 1 + table.unique_indexes().count())?;
     insert_table(catalog, table.clone(), fragments);
     Ok(())
+}
+
+fn create_temporary(
+    catalog: &mut Catalog,
+    table: &TableDef,
+    fragments: u16,
+) -> Result<(), ChangeError> {
+    if table.owner().is_none() {
+        let message = "a temporary table has a name that says whose it is".to_string();
+        return refuse(ChangeErrorKind::NotSupported, message);
+    }
+    add_table(catalog, table, fragments)
 }
 
 fn exists(name: &str) -> Result<(), ChangeError> {
@@ -394,7 +415,9 @@ fn drop_build(catalog: &mut Catalog, table: TableId, entries: TableId) -> Result
 }
 
 pub(crate) fn drop_builds_of(catalog: &mut Catalog, builder: Builder) {
-    let mut changed = false;
+    let before = catalog.tables.len();
+    catalog.tables.retain(|_, def| def.owner() != Some(builder));
+    let mut changed = catalog.tables.len() < before;
     for def in catalog.tables.values_mut() {
         let before = def.indexes.len();
         def.indexes.retain(|i| i.unique.is_none_or(|u| u.builder != Some(builder)));

@@ -13,6 +13,7 @@ pub mod defined;
 pub mod former;
 mod spread;
 pub mod statistics;
+pub mod temporary;
 #[cfg(test)]
 mod tests;
 pub mod unique;
@@ -265,6 +266,11 @@ pub enum Change {
         /// Do nothing about those that are missing.
         if_exists: bool,
     },
+    /// CREATE TEMPORARY TABLE. It goes away by [`Change::DropTable`], or with the process that its name says (see [`temporary`]).
+    CreateTemporary {
+        /// The definition; in no database, and with a name of [`temporary::name`].
+        table: TableDef,
+    },
 }
 
 /// A database, and a table or view in it.
@@ -409,7 +415,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// A node's life is over: the indexes that it was building go away.
+    /// A node's life is over: the indexes that it was building go away, and its temporary tables.
     pub fn drop_builds_of(&mut self, builder: Builder) {
         apply::drop_builds_of(self, builder);
     }

@@ -392,6 +392,13 @@ impl ControlState {
         {
             return Err(temporary("the node that was to build the index has died; try again"));
         }
+        // The same of a temporary table: nobody would drop it.
+        if let Change::CreateTemporary { table } = change
+            && let Some(owner) = table.owner()
+            && !self.view.is_alive(owner.node, owner.incarnation)
+        {
+            return Err(temporary("the node of the session has died; try again"));
+        }
         self.check_groups(change)?;
         if let Change::SetDurability { to_disk } = change {
             self.set_durability(*to_disk)?;

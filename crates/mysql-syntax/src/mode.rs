@@ -16,3 +16,18 @@ pub struct Mode {
     /// REAL_AS_FLOAT: REAL is FLOAT, not DOUBLE.
     pub real_as_float: bool,
 }
+
+impl Mode {
+    /// A number that is another one for each combination of modes.
+    pub fn bits(self) -> u8 {
+        let all = [
+            self.ansi_quotes,
+            self.pipes_as_concat,
+            self.no_backslash_escapes,
+            self.high_not_precedence,
+            self.ignore_space,
+            self.real_as_float,
+        ];
+        all.into_iter().fold(0, |bits, is_on| bits << 1 | u8::from(is_on))
+    }
+}

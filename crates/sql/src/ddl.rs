@@ -9,6 +9,7 @@ mod options;
 mod partition;
 mod selected;
 mod table;
+mod temporary;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -18,8 +19,8 @@ use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
 use crate::syntax::{name, split_name};
 use crate::table::{check_not_system, find};
-use lats_base::RefCode;
-use lats_catalog::{Change, ChangeErrorKind, ColumnDef};
+use lats_base::{RefCode, TableId};
+use lats_catalog::{Change, ChangeErrorKind, ColumnDef, TableDef};
 use lats_client::api::StoreError;
 use lats_mysql_syntax::tree::{CreateTable, Statement, TableContent, TableName, TableOption, Text};
 use lats_mysql_syntax::{Parsed, Tree};
@@ -31,6 +32,9 @@ impl<S: Store> Session<S> {
     /// commit does.
     pub(crate) async fn define(&mut self, parsed: &Parsed) -> Result<Outcome, Failure> {
         self.check_writable()?;
+        if let Some(outcome) = self.define_temporary(parsed).await? {
+            return Ok(outcome);
+        }
         self.commit().await?;
         let tree = &parsed.tree;
         let outcome = match &parsed.statement {
@@ -110,8 +114,27 @@ impl<S: Store> Session<S> {
             self.add_warnings(vec![error::make(1050, "42S01", &text)]);
         }
         let place = (database, name);
-        let (table, start) = match &create.content {
-            TableContent::Like { table, .. } => (self.table_like(tree, table, &place)?, None),
+        let (table, start) = self.definition(tree, create, selected, &place)?;
+        let if_not_exists = create.if_not_exists;
+        let outcome = self.change(Change::CreateTable { table, if_not_exists }, false).await?;
+        if !existed {
+            let catalog = self.shared.store.catalog();
+            let id = find(&catalog, &place.0, &place.1)?.id;
+            self.begin_ids(id, start).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// The definition of a table, and where its AUTO_INCREMENT begins.
+    fn definition(
+        &mut self,
+        tree: &Tree,
+        create: &CreateTable,
+        selected: &[ColumnDef],
+        place: &(String, String),
+    ) -> Result<(TableDef, Option<u64>), Failure> {
+        Ok(match &create.content {
+            TableContent::Like { table, .. } => (self.table_like(tree, table, place)?, None),
             TableContent::Elements { elements, options, partitioning, .. } => {
                 let options = options::table_options(tree, options)?;
                 self.check_engine(&options, &place.1)?;
@@ -120,17 +143,15 @@ impl<S: Store> Session<S> {
                 let columns = (elements.as_slice(), selected);
                 (table::table_def(tree, columns, options, partitioning, place.clone())?, start)
             }
-        };
-        let if_not_exists = create.if_not_exists;
-        let outcome = self.change(Change::CreateTable { table, if_not_exists }, false).await?;
-        if let Some(last) = start.and_then(|start| start.checked_sub(1)).filter(|last| *last > 0)
-            && !existed
-        {
-            let catalog = self.shared.store.catalog();
-            let id = find(&catalog, &place.0, &place.1)?.id;
-            self.observe(id, last).await?;
+        })
+    }
+
+    /// A table's sequence begins with this number.
+    async fn begin_ids(&mut self, table: TableId, start: Option<u64>) -> Result<(), Failure> {
+        match start.and_then(|start| start.checked_sub(1)).filter(|last| *last > 0) {
+            Some(last) => self.observe(table, last).await,
+            None => Ok(()),
         }
-        Ok(outcome)
     }
 
     /// As in MySQL: an engine that does not exist is an error, unless `sql_mode` lets another one take its place.
@@ -189,20 +210,28 @@ impl<S: Store> Session<S> {
         let missing: Vec<String> = tables
             .iter()
             .filter(|(database, table)| catalog.table(database, table).is_none())
+            .filter(|(database, table)| !self.temporaries.has(database, table))
             .map(|(database, table)| format!("{database}.{table}"))
             .collect();
-        if !missing.is_empty() {
-            let unknown =
-                |names: &str| error::make(1051, "42S02", &format!("Unknown table '{names}'"));
-            if !if_exists {
-                return Err(unknown(&missing.join(",")).into());
+        self.note_missing(&missing, if_exists)?;
+        for place in tables {
+            if self.drop_temporary(&place).await {
+                continue;
             }
-            self.add_warnings(missing.iter().map(|name| unknown(name)).collect());
-        }
-        for (database, name) in tables {
+            let (database, name) = place;
             self.change(Change::DropTable { database, name, if_exists }, true).await?;
         }
         Ok(Done::nothing())
+    }
+
+    /// 1051 for tables that are not there; a warning with IF EXISTS.
+    fn note_missing(&mut self, missing: &[String], if_exists: bool) -> Result<(), SqlError> {
+        let unknown = |names: &str| error::make(1051, "42S02", &format!("Unknown table '{names}'"));
+        if !missing.is_empty() && !if_exists {
+            return Err(unknown(&missing.join(",")));
+        }
+        self.add_warnings(missing.iter().map(|name| unknown(name)).collect());
+        Ok(())
     }
 
     /// RENAME TABLE: tables and views.
@@ -225,11 +254,12 @@ impl<S: Store> Session<S> {
     async fn truncate(&mut self, tree: &Tree, table: &TableName) -> Result<Outcome, Failure> {
         let (database, name) = place(tree, table, self.database.as_deref())?;
         check_not_system(&database)?;
-        let catalog = self.shared.store.catalog();
+        let catalog = self.catalog();
         if catalog.view(&database, &name).is_some() {
             return Err(error::unknown_table(&database, &name).into());
         }
         find(&catalog, &database, &name)?;
+        let (database, name) = self.stored((database, name));
         self.change(Change::TruncateTable { database, name }, false).await
     }
 }

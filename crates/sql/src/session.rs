@@ -7,8 +7,10 @@ mod kill;
 mod limit;
 mod memory;
 mod named;
+mod plans;
 mod settings;
 mod shared;
+mod temporary;
 mod transaction;
 
 use crate::error::{self, Failure};
@@ -32,7 +34,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use memory::Share;
+use plans::{ends_transaction, keeps_diagnostics, reads_years};
 pub use shared::Shared;
+use temporary::Temporaries;
 pub(crate) use transaction::Running;
 use transaction::Savepoint;
 
@@ -120,6 +124,8 @@ struct Statement {
     text: Arc<[u8]>,
     /// The database that its names are looked up in: the current one when it was prepared.
     database: Option<String>,
+    /// How its text is read: as it was when it was prepared.
+    mode: Mode,
     prepared: Arc<Prepared>,
     /// Made for another `sql_mode`.
     stale: bool,
@@ -190,12 +196,14 @@ pub struct Session<S: Store> {
     /// It has killed itself.
     ends_itself: bool,
     pub(crate) trips: Trips,
+    pub(crate) temporaries: Temporaries<S>,
 }
 
 impl<S: Store> Session<S> {
     /// A fresh session.
     pub fn new(shared: Arc<Shared<S>>, client: Client) -> Self {
         let variables = shared.defaults();
+        let temporaries = Temporaries::new(shared.store.clone());
         let mut session = Self {
             shared,
             client,
@@ -227,6 +235,7 @@ impl<S: Store> Session<S> {
             began: tokio::time::Instant::now(),
             ends_itself: false,
             trips: Trips::default(),
+            temporaries,
         };
         session.forget_plans();
         session
@@ -328,7 +337,8 @@ impl<S: Store> Session<S> {
         };
         let parameters = prepared.parameters;
         let database = self.database.clone();
-        let statement = Statement { text: Arc::from(text), database, prepared, stale: false };
+        let (text, mode) = (Arc::from(text), self.syntax_mode);
+        let statement = Statement { text, database, mode, prepared, stale: false };
         self.statements.insert(id, statement);
         Ok(PreparedInfo { id, parameters, columns })
     }
@@ -394,7 +404,11 @@ impl<S: Store> Session<S> {
             bytes.extend_from_slice(self.variables.get(name).to_display().as_bytes());
             bytes.push(0);
         }
-        self.settings = self.shared.plans().settings(bytes);
+        self.settings = match self.temporaries.is_empty() {
+            true => self.shared.plans().settings(bytes),
+            // What names mean to this session they mean to no other.
+            false => self.shared.plans().new_number(),
+        };
         for statement in self.statements.values_mut() {
             statement.stale = true;
         }
@@ -409,16 +423,18 @@ impl<S: Store> Session<S> {
     fn plan(
         &self,
         text: &[u8],
-        database: Option<&str>,
+        (database, mode): (Option<&str>, Mode),
         (external_types, values): (&[ColumnType], &[Value]),
     ) -> Result<Prepared, SqlError> {
-        let catalog = self.shared.store.catalog();
-        let parsed = crate::syntax::parse(text, self.syntax_mode)?;
-        let views = Views::of(&catalog, &parsed, database)?;
+        let base = self.shared.store.catalog();
+        let catalog = self.catalog();
+        let parsed = crate::syntax::parse(text, mode)?;
+        let views = Views::of(&base, &parsed, database)?;
         let look = |table| self.shared.store.statistics(table);
         let context = self.context(&catalog, database, (text, &parsed), &views);
         let time_limit_ms = limit::hinted_limit(&context);
-        let context = Context { statistics: &look, values, ..context };
+        let no_escapes = mode.no_backslash_escapes;
+        let context = Context { statistics: &look, values, base: &base, no_escapes, ..context };
         let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
             Some(planned) => planned,
             None if parsed.tree.parameters > 0 => {
@@ -449,6 +465,7 @@ impl<S: Store> Session<S> {
         let mode = self.variables.get("sql_mode").to_display();
         Context {
             catalog,
+            base: catalog,
             database,
             text,
             parsed,
@@ -476,27 +493,29 @@ impl<S: Store> Session<S> {
         let types = made_for.map(|(types, _)| types);
         let version = self.shared.store.catalog().version;
         let mut key = std::mem::take(&mut self.key);
-        let database = match id.and_then(|id| self.statements.get(&id)) {
-            Some(statement) => statement.database.as_deref(),
-            None => self.database.as_deref(),
+        let (database, mode) = match id.and_then(|id| self.statements.get(&id)) {
+            Some(statement) => (statement.database.as_deref(), statement.mode),
+            None => (self.database.as_deref(), self.syntax_mode),
         };
         key.clear();
         key.extend_from_slice(&self.settings.to_be_bytes());
         key.extend_from_slice(database.unwrap_or_default().as_bytes());
         // No name has the second of these bytes.
-        key.extend_from_slice(&[u8::from(database.is_some()), 0xff]);
+        key.extend_from_slice(&[u8::from(database.is_some()), 0xff, mode.bits()]);
         key.extend_from_slice(text);
         let plans = self.shared.plans();
         let is_right = |prepared: &Prepared| self.is_right(prepared, version);
         let found = match plans.get(&key, types, is_right) {
             Some(known) => Ok(known),
-            None => self.plan(text, database, made_for.unwrap_or_default()).map(|prepared| {
-                let prepared = Arc::new(prepared);
-                if prepared.is_kept() {
-                    plans.insert(&key, Arc::clone(&prepared));
-                }
-                prepared
-            }),
+            None => {
+                self.plan(text, (database, mode), made_for.unwrap_or_default()).map(|prepared| {
+                    let prepared = Arc::new(prepared);
+                    if prepared.is_kept() {
+                        plans.insert(&key, Arc::clone(&prepared));
+                    }
+                    prepared
+                })
+            }
         };
         self.key = key;
         found
@@ -627,6 +646,10 @@ impl<S: Store> Session<S> {
                     return Err(self.fail(error.into()).await);
                 }
             };
+            if id.is_none() && shape.is_none() && literals.is_none() && prepared.parameters > 0 {
+                // Nobody has prepared it.
+                return Err(self.fail(error::syntax("near '?'").into()).await);
+            }
             let prepared = match self.typed(prepared, (text, id), parameters) {
                 Ok(prepared) => prepared,
                 Err(error) => return Err(self.fail(error.into()).await),
@@ -723,15 +746,17 @@ impl<S: Store> Session<S> {
             Plan::Select(plan) => self.select(plan, &externals, sink).await,
             Plan::Query(plan) => self.run_query(plan, &externals, sink).await,
             Plan::Insert(plan) => {
-                self.check_writable()?;
+                self.check_writes(&plan.table.def)?;
                 self.insert(plan, &externals, literals).await
             }
             Plan::Write(plan) => {
-                self.check_writable()?;
+                self.check_writes(&plan.table.def)?;
                 self.write(plan, &externals).await
             }
             Plan::Change(plan) => {
-                self.check_writable()?;
+                for target in &plan.targets {
+                    self.check_writes(&target.table.def)?;
+                }
                 self.change_found(plan, &externals).await
             }
             Plan::Show(show) => self.show(show, &externals, sink).await,
@@ -889,7 +914,7 @@ fn plan_statement(
     Ok(Some(match &context.parsed.statement {
         Syntax::Query(query) => crate::plan::query::plan(*query, context, external_types)?,
         Syntax::CreateTable(create) => match &create.content {
-            TableContent::Elements { query: Some(query), .. } if !create.is_temporary => {
+            TableContent::Elements { query: Some(query), .. } => {
                 crate::plan::query::plan_create_as(*query, context, external_types)?
             }
             _ => return Ok(None),

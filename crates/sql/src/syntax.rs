@@ -3,7 +3,7 @@
 use crate::error;
 use crate::optimizer_switch::Rules;
 use crate::plan::known::Look;
-use crate::views::Views;
+use crate::views::{View, Views};
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Expr, ExprId, TableName, Text};
 use lats_mysql_syntax::{Mode, Parsed, SyntaxError, Tree};
@@ -12,8 +12,10 @@ use lats_values::{Collation, SqlError, Value};
 /// What a plan is made from.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// The catalog.
+    /// The catalog, with the temporary tables of the session.
     pub catalog: &'a Catalog,
+    /// The catalog without them, which views are about.
+    pub base: &'a Catalog,
     /// The current database.
     pub database: Option<&'a str>,
     /// The text that the tree's spans are in.
@@ -49,6 +51,13 @@ pub fn collation_of_constants(name: &str) -> Option<Collation> {
 }
 
 impl<'a> Context<'a> {
+    /// The view of this name, if the statement means it.
+    pub fn view(&self, database: &str, name: &str) -> Option<&'a View> {
+        let view = self.views.get(database, name)?;
+        // A temporary table may have its place.
+        self.catalog.view(database, name).map(|_| view)
+    }
+
     /// The statement's tree.
     pub fn tree(&self) -> &'a Tree {
         &self.parsed.tree

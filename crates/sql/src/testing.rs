@@ -633,6 +633,16 @@ impl Desk {
         shown(result.map_err(crate::error::Failure::into_sql), &kept)
     }
 
+    /// Puts another session in the place of this one, which ends.
+    pub fn end(&mut self, next: Session<Memory>) {
+        let ended = std::mem::replace(&mut self.session, next);
+        self.runtime.block_on(async {
+            drop(ended);
+            // What it leaves behind is done by others.
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        });
+    }
+
     /// Runs a table of statements and what is to come of them, one pair in two lines.
     pub fn check(&mut self, script: &str) {
         let mut lines = script.lines().map(str::trim).filter(|l| !l.is_empty());

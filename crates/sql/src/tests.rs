@@ -18,6 +18,7 @@ mod refusals;
 mod rewrites;
 mod schema;
 mod subqueries;
+mod temporary;
 mod transactions;
 mod unasked;
 mod unique;

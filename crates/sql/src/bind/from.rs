@@ -118,8 +118,7 @@ impl Binder<'_> {
         let (database, name) = split_name(self.tree(), table, self.context.database)?;
         let alias = alias.unwrap_or(&name).to_owned();
         self.note_table(table, &database, &name, &alias);
-        let views = self.context.views;
-        if let Some(view) = views.get(&database, &name) {
+        if let Some(view) = self.context.view(&database, &name) {
             if let Some(index) = hints.iter().find_map(|hint| hint.indexes.first()) {
                 return Err(no_key(self.name(*index)?, &name));
             }

@@ -149,6 +149,7 @@ impl<'a> Binder<'a> {
     /// Nothing around a view is known within it.
     fn step_into(&mut self, view: &'a View, parsed: &'a lats_mysql_syntax::Parsed) -> Around<'a> {
         let context = Context {
+            catalog: self.context.base,
             database: Some(&view.def.database),
             text: view.def.query.as_bytes(),
             parsed,

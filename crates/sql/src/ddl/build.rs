@@ -5,7 +5,7 @@ use crate::error::{self, Failure, change_error};
 use crate::exec::duplicate;
 use crate::sessions::Handle;
 use crate::store::{Store, StoreScan, StoreTransaction};
-use crate::table::{Table, find};
+use crate::table::Table;
 use lats_base::{IndexId, RefCode, TableId};
 use lats_catalog::{Builder, Change, ChangeErrorKind, TableDef};
 use lats_client::api::{
@@ -36,7 +36,8 @@ pub(super) async fn build<S: Store>(
     handle: Arc<Handle>,
 ) -> Result<(), Failure> {
     let catalog = store.catalog();
-    let def = find(&catalog, &database, &table)?;
+    let def = catalog.table(&database, &table);
+    let def = def.ok_or_else(|| error::unknown_table(&database, &table))?;
     // Somebody else may have dropped it already.
     let (index, entries) =
         unfinished(def, &name, builder).ok_or_else(|| error::dropped_index(&name))?;

@@ -24,7 +24,7 @@ impl<S: Store> Session<S> {
         let name = name(tree, key.name)?.to_owned();
         let (database, table) = place(tree, &create.table, self.database.as_deref())?;
         check_not_system(&database)?;
-        let catalog = self.shared.store.catalog();
+        let catalog = self.catalog();
         let def = find(&catalog, &database, &table)?;
         keys::check_name(&name)?;
         if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&name)) {
@@ -35,6 +35,7 @@ impl<S: Store> Session<S> {
         if unique {
             partition::check_unique_index(def, &columns)?;
         }
+        let (database, table) = self.stored((database, table));
         let builder = unique.then(|| self.shared.store.builder());
         let place = (database.clone(), table.clone(), name.clone());
         let change = Change::CreateIndex { database, table, name, columns, builder };
@@ -83,10 +84,11 @@ impl<S: Store> Session<S> {
         if name.eq_ignore_ascii_case("PRIMARY") {
             return Err(error::not_supported("dropping a primary key").into());
         }
-        let catalog = self.shared.store.catalog();
+        let catalog = self.catalog();
         let mut left = find(&catalog, &database, &table)?.clone();
         left.indexes.retain(|i| !i.name.eq_ignore_ascii_case(&name));
         keys::check_automatic(&left)?;
+        let (database, table) = self.stored((database, table));
         self.change(Change::DropIndex { database, table, name }, true).await.map(no_records)
     }
 }

@@ -21,27 +21,39 @@ impl<S: Store> Session<S> {
         externals: &[Value],
     ) -> Result<Outcome, Failure> {
         self.check_writable()?;
-        self.commit().await?;
         let tree = &plan.parsed.tree;
         let Statement::CreateTable(create) = &plan.parsed.statement else {
             return Err(error::internal("CREATE TABLE was expected").into());
         };
+        if !create.is_temporary {
+            self.commit().await?;
+        }
         let selected: Vec<ColumnDef> = plan.query.columns.iter().map(column).collect();
         for column in &selected {
             super::check_name(&column.name, 1166, "column")?;
         }
         let (database, name) = place(tree, &create.table, self.database.as_deref())?;
-        let existed = self.shared.store.catalog().has_relation(&database, &name);
-        let outcome = self.create_table(tree, create, &selected).await?;
+        let (outcome, existed, catalog) = if create.is_temporary {
+            let existed = self.temporaries.has(&database, &name);
+            let outcome = self.create_temporary(tree, create, &selected).await?;
+            (outcome, existed, self.catalog())
+        } else {
+            let existed = self.shared.store.catalog().has_relation(&database, &name);
+            let outcome = self.create_table(tree, create, &selected).await?;
+            (outcome, existed, self.shared.store.catalog())
+        };
         if existed {
             return Ok(outcome);
         }
-        let catalog = self.shared.store.catalog();
         let table = Arc::new(Table::new(find(&catalog, &database, &name)?));
         match self.fill(create, table, &plan.query, externals).await {
             Ok(done) => Ok(done),
+            // As if it had never been made.
+            Err(failure) if create.is_temporary => {
+                self.drop_temporary(&(database, name)).await;
+                Err(failure)
+            }
             Err(failure) => {
-                // As if it had never been made.
                 let change = Change::DropTable { database, name, if_exists: true };
                 self.change(change, true).await?;
                 Err(failure)

@@ -28,7 +28,7 @@ impl<S: Store> Session<S> {
         if from == *to {
             return Err(not_unique(&to.1).into());
         }
-        let catalog = self.shared.store.catalog();
+        let catalog = self.catalog();
         let source = find(&catalog, &from.0, &from.1)?;
         // Indexes that are being built are not there yet.
         let complete = |index: &&IndexDef| index.unique.is_none_or(|u| u.builder.is_none());

@@ -42,8 +42,9 @@ impl<S: Store> Session<S> {
             return Ok(());
         }
         let parsed = crate::syntax::parse(text, self.syntax_mode());
-        let defines = parsed.is_ok_and(|parsed| {
-            matches!(parsed.statement, Statement::CreateView(_) | Statement::CreateTable(_))
+        let defines = parsed.is_ok_and(|parsed| match parsed.statement {
+            Statement::CreateTable(create) => !create.is_temporary,
+            statement => matches!(statement, Statement::CreateView(_)),
         });
         if defines { self.commit().await } else { Ok(()) }
     }

@@ -17,6 +17,7 @@ fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
     let catalog = Catalog::initial();
     let context = Context {
         catalog: &catalog,
+        base: &catalog,
         database: None,
         text: text.as_bytes(),
         parsed: &parsed,

@@ -64,6 +64,7 @@ pub fn plan_create(create: &CreateView, context: &Context<'_>) -> Result<CreateV
         return Err(error::unknown_table(&database, &view));
     }
     let bound = bound?;
+    refuse_temporary(&binder, context)?;
     let mut warnings = Vec::new();
     def.algorithm = match create.algorithm {
         K::TEMPTABLE => ViewAlgorithm::TempTable,
@@ -109,6 +110,18 @@ fn refuse_values_from_outside(tree: &Tree) -> Result<(), SqlError> {
         true => Err(error::make(1351, "HY000", "View's SELECT contains a variable or parameter")),
         false => Ok(()),
     }
+}
+
+/// 1352: a view outlives the tables of the session.
+fn refuse_temporary(binder: &Binder<'_>, context: &Context<'_>) -> Result<(), SqlError> {
+    for def in binder.sources.iter().map(|source| &source.table.def) {
+        let stored = context.base.tables.get(&def.id);
+        if stored.is_some_and(|stored| stored.owner().is_some()) {
+            let text = format!("View's SELECT refers to a temporary table '{}'", def.name);
+            return Err(error::make(1352, "HY000", &text));
+        }
+    }
+    Ok(())
 }
 
 fn refuse_into(tree: &Tree, id: QueryId) -> Result<(), SqlError> {

@@ -167,7 +167,7 @@ fn named(
     }
     let tree = context.tree();
     let place = split_name(tree, name, context.database)?;
-    if context.views.get(&place.0, &place.1).is_some() {
+    if context.view(&place.0, &place.1).is_some() {
         return Ok(None);
     }
     let table = find_table(context.catalog, tree, name, context.database)?;

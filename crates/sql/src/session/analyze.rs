@@ -46,7 +46,7 @@ impl<S: Store> Session<S> {
 
     async fn look_at(&mut self, tree: &Tree, table: &TableName) -> Result<(), SqlError> {
         let (database, name) = split_name(tree, table, self.database.as_deref())?;
-        let catalog = self.shared.store.catalog();
+        let catalog = self.catalog();
         let id = find(&catalog, &database, &name)?.id;
         self.shared.store.take_statistics(id).await;
         Ok(())

@@ -80,9 +80,14 @@ impl PlanCache {
             // Numbers are not used again: sessions that have one keep it.
             known.clear();
         }
-        let number = self.next_settings.fetch_add(1, Ordering::Relaxed);
+        let number = self.new_number();
         known.insert(bytes, number);
         number
+    }
+
+    /// A number that nobody has had yet.
+    pub(super) fn new_number(&self) -> u64 {
+        self.next_settings.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The plan for a key that is still right; with types, the one for values of these.

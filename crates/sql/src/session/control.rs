@@ -74,8 +74,6 @@ impl<S: Store> Session<S> {
 fn refused(statement: &Statement) -> Option<String> {
     use Statement as S;
     let what = match statement {
-        S::CreateTable(create) if create.is_temporary => "TEMPORARY tables",
-        S::DropTables { is_temporary: true, .. } => "TEMPORARY tables",
         S::CreateTable(_) | S::DropTables { .. } | S::CreateIndex(_) | S::DropIndex { .. } => {
             return None;
         }

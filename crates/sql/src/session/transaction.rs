@@ -5,6 +5,7 @@ use crate::error::{self, Failure, store_error};
 use crate::sessions::Handle;
 use crate::store::{Store, StoreTransaction};
 use lats_base::RefCode;
+use lats_catalog::TableDef;
 use lats_client::api::{LockWait, RowOp, RowResult, Scan, StoreError};
 use lats_values::{SqlError, Value};
 use std::sync::Arc;
@@ -47,6 +48,14 @@ impl<S: Store> Session<S> {
             return Err(error::make(1792, "25006", text));
         }
         Ok(())
+    }
+
+    /// The same of writes of a table; a temporary one may be written.
+    pub(crate) fn check_writes(&self, table: &TableDef) -> Result<(), SqlError> {
+        match self.temporaries.has(&table.database, &table.name) {
+            true => Ok(()),
+            false => self.check_writable(),
+        }
     }
 
     /// True if plain reads take shared locks, as REPEATABLE READ does here.
@@ -129,6 +138,7 @@ impl<S: Store> Session<S> {
             }
             transaction.commit().await?;
         }
+        self.drop_dropped().await;
         Ok(())
     }
 
@@ -266,6 +276,7 @@ impl<S: Store> Session<S> {
         if let Some(transaction) = transaction {
             transaction.rollback().await;
         }
+        self.drop_dropped().await;
     }
 
     pub(super) fn set_savepoint(&mut self, name: &str) {

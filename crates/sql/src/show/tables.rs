@@ -11,7 +11,11 @@ use std::fmt::Write as _;
 
 impl<S: Store> Session<S> {
     pub(super) fn show_catalog(&self, subject: &Subject) -> Result<Vec<Vec<Value>>, Failure> {
-        let catalog = self.shared.store.catalog();
+        let catalog = match subject {
+            // Lists of tables are without those of the session.
+            Subject::Tables { .. } | Subject::TableStatus { .. } => self.shared.store.catalog(),
+            _ => self.catalog(),
+        };
         let known = |database: &str| {
             if catalog.has_database(database) || super::is_virtual_database(database) {
                 Ok(())
@@ -34,7 +38,8 @@ impl<S: Store> Session<S> {
             Subject::Columns { database, table, full, extended } => {
                 match catalog.view(database, table) {
                     Some(view) => {
-                        let columns = self.columns_of_view(&catalog, view)?;
+                        let base = self.shared.store.catalog();
+                        let columns = self.columns_of_view(&base, view)?;
                         let table = TableDef::new(database, table, columns, Vec::new());
                         show_columns(&table, *full, *extended)
                     }
@@ -53,7 +58,12 @@ impl<S: Store> Session<S> {
             }
             Subject::CreateTable { database, table } => {
                 let def = find(&catalog, database, table)?;
-                vec![texts(&[table, &create_table(def)])]
+                let text = create_table(def);
+                let text = match self.temporaries.has(database, table) {
+                    true => text.replacen("CREATE TABLE", "CREATE TEMPORARY TABLE", 1),
+                    false => text,
+                };
+                vec![texts(&[table, &text])]
             }
             Subject::CreateDatabase { database, if_not_exists } => {
                 known(database)?;

@@ -193,3 +193,23 @@ fn columns_of_outer_queries() {
          => ERROR 1235 …",
     );
 }
+
+#[test]
+fn a_prepared_text_is_read_as_when_it_was_prepared() {
+    people().check(
+        "PREPARE p FROM 'SELECT ''2'' || ''3'''
+         => ok 0
+         SET sql_mode = 'PIPES_AS_CONCAT'
+         => ok 0
+         EXECUTE p
+         => 1
+         SELECT '2' || '3'
+         => 23
+         CREATE TABLE more (id INT)
+         => ok 0
+         EXECUTE p
+         => 1
+         SELECT ? + 1
+         => ERROR 1064 …",
+    );
+}

@@ -15,7 +15,6 @@ fn not_supported_yet() {
         "CREATE TABLE u (id INT PRIMARY KEY, a JSON)",
         "CREATE TABLE u (id INT PRIMARY KEY, a ENUM('a','b'))",
         "CREATE TABLE u (id INT PRIMARY KEY) PARTITION BY HASH (id)",
-        "CREATE TEMPORARY TABLE u (id INT PRIMARY KEY)",
         "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.k = 1",
         "ALTER TABLE t ADD COLUMN c INT",
         "CALL p()",

@@ -28,7 +28,7 @@ pub(super) struct Target {
 impl Target {
     pub(super) fn of(insert: &Insert, context: &Context<'_>) -> Result<Self, SqlError> {
         let (database, name) = split_name(context.tree(), &insert.table, context.database)?;
-        let Some(view) = context.views.get(&database, &name) else {
+        let Some(view) = context.view(&database, &name) else {
             let table =
                 find_table(context.catalog, context.tree(), &insert.table, context.database)?;
             let names = table.visible().map(|at| (table.column_name(at).to_owned(), at)).collect();
