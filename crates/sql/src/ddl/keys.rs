@@ -195,7 +195,7 @@ fn free_name(table: &TableDef, columns: &[u16]) -> String {
 }
 
 /// The one column that is numbered by itself, if there is one; it must lead a key.
-pub(super) fn check_automatic(table: &TableDef) -> Result<Option<u16>, SqlError> {
+pub(super) fn check_automatic(table: &TableDef) -> Result<(), SqlError> {
     let numbered = table.columns.iter().zip(0u16..);
     let automatic: Vec<u16> =
         numbered.filter(|(c, _)| c.auto_increment).map(|(_, at)| at).collect();
@@ -208,16 +208,13 @@ pub(super) fn check_automatic(table: &TableDef) -> Result<Option<u16>, SqlError>
                     defined as a key";
         return Err(error::make(1075, "42000", text));
     }
-    Ok(automatic.first().copied())
+    Ok(())
 }
 
 /// Completes the primary key. `nullable` are the columns for which NULL was written.
 pub(super) fn finish_keys(table: &mut TableDef, nullable: &[u16]) -> Result<(), SqlError> {
-    let automatic = check_automatic(table)?;
+    check_automatic(table)?;
     if table.primary_key.is_empty() {
-        if automatic.is_some() {
-            return Err(error::not_supported("AUTO_INCREMENT without a primary key"));
-        }
         let at = u16::try_from(table.columns.len()).unwrap_or(u16::MAX);
         table.columns.push(hidden_key());
         table.primary_key = vec![at];

@@ -19,6 +19,7 @@ use lats_values::{
     ColumnSource, ConvertContext, Date, DateTime, EvalContext, Expr, Program, SqlError, TypeKind,
     Value,
 };
+use std::collections::BTreeSet;
 
 #[derive(Default)]
 struct Counts {
@@ -264,6 +265,7 @@ impl<S: Store> Session<S> {
             self.variables.get("sql_mode").to_display().contains("NO_AUTO_VALUE_ON_ZERO");
         let (at, many, id) = (usize::from(column), rows.len() > 1, plan.table.def.id);
         let mut generated = Vec::new();
+        let mut without = Vec::new();
         let mut from = 0;
         while from < rows.len() {
             // Rows without a value get values in a row, rows with values move the sequence on.
@@ -275,6 +277,7 @@ impl<S: Store> Session<S> {
                 if let Some(highest) = given.max() {
                     self.observe(id, highest).await?;
                 }
+                without.extend(from..to);
                 from = to;
                 continue;
             }
@@ -289,7 +292,39 @@ impl<S: Store> Session<S> {
             generated.push(first..first.saturating_add((to - from) as u64));
             from = to;
         }
-        Ok(if is_hidden { Vec::new() } else { generated })
+        if is_hidden {
+            return Ok(Vec::new());
+        }
+        if let Some(key) = plan.table.def.columns.iter().position(|column| column.hidden) {
+            self.fill_hidden_key(plan, rows, (at, key), &without).await?;
+        }
+        Ok(generated)
+    }
+
+    /// The hidden key of a table that numbers another column: the row's number, or for the rows without one a number of their own. The
+    /// sequence gives no number twice.
+    async fn fill_hidden_key(
+        &mut self,
+        plan: &InsertPlan,
+        rows: &mut [Vec<Value>],
+        (numbered, key): (usize, usize),
+        without: &[usize],
+    ) -> Result<(), Failure> {
+        let mut left: BTreeSet<usize> = without.iter().copied().collect();
+        for (at, row) in rows.iter_mut().enumerate() {
+            match positive(&row[numbered]) {
+                Some(number) => row[key] = Value::UInt(number),
+                None => _ = left.insert(at),
+            }
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        let first = self.generate(plan.table.def.id, left.len() as u64).await?;
+        for (at, number) in left.into_iter().zip(first..) {
+            rows[at][key] = Value::UInt(number);
+        }
+        Ok(())
     }
 
     async fn insert_images(

@@ -308,3 +308,32 @@ fn upserts_of_queries() {
     );
     desk.check(UPSERTS_OF_QUERIES);
 }
+
+#[test]
+fn a_numbered_column_need_not_be_a_primary_key() {
+    let mut desk = Desk::new();
+    desk.check(
+        "CREATE TABLE n (a INT NOT NULL AUTO_INCREMENT, b INT, KEY (a))
+         => ok 0
+         INSERT INTO n (b) VALUES (1), (2)
+         => ok 2
+         SELECT LAST_INSERT_ID()
+         => 1
+         INSERT INTO n VALUES (2, 3), (1, 4)
+         => ok 2
+         INSERT INTO n VALUES (50, 5), (NULL, 6)
+         => ok 2
+         SELECT b FROM n WHERE a <= 2 ORDER BY a, b
+         => 1;4;2;3
+         SELECT COUNT(*), COUNT(DISTINCT a) FROM n WHERE a > 50
+         => 1|1
+         UPDATE n SET a = 2 WHERE b = 6
+         => ok 1
+         SELECT COUNT(*) FROM n WHERE a = 2
+         => 3
+         DELETE FROM n WHERE b = 3
+         => ok 1
+         SELECT * FROM n WHERE b IN (2, 6)  ORDER BY b
+         => 2|2;2|6",
+    );
+}
