@@ -75,9 +75,9 @@ impl<S: Store> Session<S> {
     ) -> Result<u64, Failure> {
         let (budget, steps) = (self.shared.memory().budget(), self.recursion_max());
         let mut run = Run::new(externals, EvalContext::new(plan.strict), budget, steps);
-        // Who locks what is read does not read more than is asked for.
+        // Who locks what is read does not read more than is asked for, and := has an order.
         let locks = plan.sources.iter().any(|source| source.lock.0 != LockMode::Committed);
-        run.switches = !locks && !self.reads_repeatably();
+        run.switches = !locks && !self.reads_repeatably() && !plan.uses_variables;
         run.one_by_one = plan.uses_variables;
         let mut machine = Machine::new(&plan.plan);
         let mut fetcher = Fetcher::<S>::new(plan, externals);
