@@ -363,11 +363,15 @@ fn constraint(expr: &Expr) -> Option<(u16, Constraint)> {
             let (other, right) = constraint(right)?;
             (column == other).then(|| (column, either(left, right)))
         }
-        Expr::Binary { op, left, right } => match (column_of(left), column_of(right)) {
-            (Some(column), _) if is_value(right) => Some((column, comparison(*op, right)?)),
-            (_, Some(column)) if is_value(left) => Some((column, comparison(flipped(*op), left)?)),
-            _ => None,
-        },
+        Expr::Binary { op, left, right } | Expr::Compare { op, left, right, .. } => {
+            match (column_of(left), column_of(right)) {
+                (Some(column), _) if is_value(right) => Some((column, comparison(*op, right)?)),
+                (_, Some(column)) if is_value(left) => {
+                    Some((column, comparison(flipped(*op), left)?))
+                }
+                _ => None,
+            }
+        }
         Expr::Between { arg, low, high, negated: false } if is_value(low) && is_value(high) => {
             let lower = Some(((**low).clone(), true));
             let upper = Some(((**high).clone(), true));

@@ -273,10 +273,13 @@ impl Binder<'_> {
 fn rounded_from(rel: &Rel, of: ColumnId) -> Option<ColumnId> {
     match rel {
         Rel::Limit { input, .. } | Rel::Sort { input, .. } => rounded_from(input, of),
-        Rel::Extend { items, .. } => {
+        Rel::Extend { items, input } => {
             let (_, value) = items.iter().find(|(column, _)| *column == of)?;
             match value {
-                Expr::Column(number) => Some(ColumnId(*number)),
+                // A column of an outer query is no column of the rows here.
+                Expr::Column(number) => {
+                    Some(ColumnId(*number)).filter(|from| input.columns().contains(from))
+                }
                 _ => None,
             }
         }

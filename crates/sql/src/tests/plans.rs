@@ -126,22 +126,6 @@ fn subqueries_of_many_rows_ask_together() {
     assert!(reads <= 3, "{log}");
 }
 
-/// `valgrind --tool=callgrind --toggle-collect='*Machine*step*' …`: what the engine does for a join of three tables by key.
-#[test]
-#[ignore = "only valgrind has a use for it"]
-fn a_join_by_key_again_and_again() {
-    let mut desk = Desk::new();
-    for table in ["country", "customer", "orders"] {
-        desk.run(&format!("CREATE TABLE {table} (id INT PRIMARY KEY, next INT NOT NULL, name VARCHAR(60) NOT NULL)"));
-        desk.run(&format!("INSERT INTO {table} VALUES (1, 1, 'one'), (2, 2, 'two')"));
-    }
-    let query = "SELECT o.name, c.name, k.name FROM orders o JOIN customer c ON c.id = o.next JOIN country k ON k.id = c.next WHERE o.id = ?";
-    let id = desk.session.prepare(query.as_bytes()).unwrap().id;
-    for _ in 0..1_000 {
-        assert_eq!(desk.again(id, &[Value::Int(2)]), "two|two|two");
-    }
-}
-
 #[test]
 fn a_join_that_was_planned_for_few_rows_serves_many() {
     let mut desk = Desk::new();

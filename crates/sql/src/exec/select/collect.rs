@@ -6,8 +6,8 @@ use crate::plan::Columns;
 use crate::plan::select::{Grouping, SelectPlan, input_type};
 use crate::session::Share;
 use lats_base::map::Map;
-use lats_engine::run::Sorter;
 use lats_base::planted::{QueryBug, errs};
+use lats_engine::run::Sorter;
 use lats_values::{Accumulator, ColumnType, EvalContext, Expr, SqlError, Value, eval, group_key};
 
 /// Rows beyond a limit that are kept until the next sort.
