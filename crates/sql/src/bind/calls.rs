@@ -8,7 +8,9 @@ use lats_engine::ir::{Call, ColumnId};
 use lats_mysql_syntax::Keyword as K;
 use lats_mysql_syntax::tree::{self, ExprId, List, Over, SideId};
 use lats_values::aggregate::AggregateSpec;
-use lats_values::{AggregateKind, ColumnType, Expr, Function, SqlError, TypeKind, Value};
+use lats_values::{
+    AggregateKind, Collation, ColumnType, Expr, Function, SqlError, TypeKind, Value,
+};
 
 impl Binder<'_> {
     /// A function whose name is no keyword.
@@ -394,17 +396,35 @@ impl Binder<'_> {
         args.into_iter().map(change).collect()
     }
 
+    /// A text that is one of several results: what it is compared with is compared in the collation of all of them. A constant has
+    /// that of the columns beside it.
+    fn in_collation(&self, expr: Expr, collation: Collation) -> Expr {
+        match expr {
+            Expr::Literal(Value::Text(text, _)) => Expr::Literal(Value::Text(text, collation)),
+            Expr::Collate { .. } => expr,
+            _ => {
+                let own = self.type_of(&expr);
+                let is_other = own.collation != collation && own.collation != Collation::Binary;
+                match is_other {
+                    true => Expr::Cast { arg: Box::new(expr), to: ColumnType { collation, ..own } },
+                    false => expr,
+                }
+            }
+        }
+    }
+
     /// IF, IFNULL, COALESCE and CASE with a text among their results give texts only, and bytes only with bytes among them: what is
     /// compared with them is compared with texts or bytes, whichever result it is.
     pub(super) fn as_one_type(&self, expr: Expr) -> Expr {
         let of = |e: &Expr| self.type_of(e);
         let chooses = match &expr {
             Expr::Call { function, .. } => {
-                matches!(function, Function::If | Function::IfNull | Function::Coalesce)
+                use Function::{Coalesce, Elt, If, IfNull};
+                matches!(function, If | IfNull | Coalesce | Elt)
             }
             other => matches!(other, Expr::Case { .. }),
         };
-        let kind = of(&expr).kind;
+        let ColumnType { kind, collation, .. } = of(&expr);
         if let (TypeKind::Decimal { .. }, Expr::Call { function, args }) = (kind, &expr)
             && matches!(function, Function::IfNull | Function::Coalesce)
         {
@@ -424,14 +444,18 @@ impl Binder<'_> {
             other if kind.is_bytes() && other.is_text() && !has_no_type(&e) => {
                 Expr::Cast { arg: Box::new(e), to: ColumnType::new(TypeKind::LongBlob) }
             }
-            other if kind.is_bytes() || other.is_text() || other.is_bytes() => e,
-            _ => Expr::Cast { arg: Box::new(e), to: ColumnType::new(TypeKind::LongText) },
+            other if kind.is_bytes() || other.is_bytes() => e,
+            other if other.is_text() => self.in_collation(e, collation),
+            _ => {
+                let to = ColumnType::new(TypeKind::LongText).collated(collation);
+                Expr::Cast { arg: Box::new(e), to }
+            }
         };
         match expr {
-            Expr::Call { function: Function::If, args } => {
+            Expr::Call { function: function @ (Function::If | Function::Elt), args } => {
                 let results = args.into_iter().zip(0..);
                 let args = results.map(|(e, at)| if at == 0 { e } else { as_text(e) }).collect();
-                Expr::Call { function: Function::If, args }
+                Expr::Call { function, args }
             }
             Expr::Call { function, args } => {
                 Expr::Call { function, args: args.into_iter().map(as_text).collect() }

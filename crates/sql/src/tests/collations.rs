@@ -41,3 +41,21 @@ fn an_index_is_no_help_for_a_function_of_a_constant_with_a_stronger_collation() 
          => 2",
     );
 }
+
+#[test]
+fn a_constant_among_results_is_compared_in_the_collation_of_the_column_beside_it() {
+    tables().check(
+        "SELECT id FROM bn WHERE IF(id < 3, 'A', t) = 'a' ORDER BY id
+         => 
+         SELECT id FROM bn WHERE CASE WHEN id < 3 THEN 'A' ELSE t END LIKE 'a%' OR ELT(1, 'A', t) = 'a' ORDER BY id
+         => 
+         SELECT id FROM bn WHERE COALESCE(NULLIF(t, 'a'), 'B') IN ('b') ORDER BY id
+         => 3
+         SELECT id FROM bn WHERE LEAST('a', CONCAT(t, 'z')) > 'A' ORDER BY id
+         => 1;2;3;4
+         SELECT id, IFNULL(NULLIF(t, 'a'), 5) = '5', IF(id = 1, 'A', t) BETWEEN 'a' AND 'b' FROM bn WHERE id < 3 ORDER BY id
+         => 1|1|0;2|0|0
+         SELECT id FROM ci WHERE IF(id < 3, 'A', t) = 'a' ORDER BY id
+         => 1;2",
+    );
+}

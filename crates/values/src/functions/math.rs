@@ -178,8 +178,12 @@ fn greatest_or_least(greatest: bool, args: &[Value], ctx: &mut EvalContext) -> O
     let collation =
         args.iter().filter(|v| v.is_string()).map(Value::collation).reduce(common_collation);
     let collation = collation.or(mixed.then(crate::Collation::default));
-    let converted = |value: &Value| match collation {
-        Some(with) if !value.is_string() => Value::Text(value.to_display(), with),
+    // Whichever value it is, it is compared further in the collation of all of them.
+    let converted = |value: &Value| match (collation, value) {
+        (Some(with), Value::Text(text, _)) if with != crate::Collation::Binary => {
+            Value::Text(text.clone(), with)
+        }
+        (Some(with), value) if !value.is_string() => Value::Text(value.to_display(), with),
         _ => value.clone(),
     };
     let mut best: Option<Value> = None;
