@@ -159,7 +159,8 @@ pub(super) fn collation_of(a: Operand<'_>, b: Operand<'_>) -> Collation {
     // Smaller is stronger, as MySQL's coercibility.
     let strength = |expr: &Expr| match expr {
         Expr::Collate { .. } => 0,
-        Expr::Literal(_) if !errs(QueryBug::LiteralDecidesCollation) => 2,
+        Expr::Literal(_) if errs(QueryBug::LiteralDecidesCollation) => 0,
+        Expr::Literal(_) => 2,
         _ => 1,
     };
     let (x, y) = (a.0.collation(), b.0.collation());
