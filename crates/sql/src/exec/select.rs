@@ -222,6 +222,9 @@ impl<S: Store> Session<S> {
                 if collector.push(&row)? {
                     return Ok(true);
                 }
+                if collector.is_tired() {
+                    self.let_others_work().await?;
+                }
             }
             send(collector, sink)?;
             sink.flush().await?;
@@ -283,6 +286,9 @@ impl<S: Store> Session<S> {
             for row in results.into_iter().filter_map(|r| r.row) {
                 if collector.push(&row)? {
                     return Ok(());
+                }
+                if collector.is_tired() {
+                    self.let_others_work().await?;
                 }
             }
             if !last {
