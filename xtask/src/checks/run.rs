@@ -31,6 +31,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const SKIPPED: i32 = 77;
 /// How long a killed process may take to end.
 const GONE: Duration = Duration::from_secs(20);
+/// A process that has said its last word may take so long to end.
+const ENDING: Duration = Duration::from_secs(1);
 /// How often a long step says how far it is.
 const PROGRESS: Duration = Duration::from_secs(30);
 /// What a step that failed shows of its output.
@@ -271,22 +273,24 @@ fn end_what_is_left(folder: &Path) -> Vec<String> {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         if let Some(pid) = Pid::from_raw(pid)
             && !line.is_empty()
+            && !ends_within(&entry.path(), ENDING)
         {
             let _ = kill_process(pid, Signal::KILL);
-            wait_for_end(&entry.path());
+            ends_within(&entry.path(), GONE);
             ended.push(String::from_utf8_lossy(&line).replace('\0', " ").trim().to_string());
         }
     }
     ended
 }
 
-/// A killed process is gone soon: its memory must be freed first.
-fn wait_for_end(process: &Path) {
+/// True if the process is gone by then: its memory must be freed first.
+fn ends_within(process: &Path, span: Duration) -> bool {
     let begun = now();
     let lives = || std::fs::read(process.join("cmdline")).is_ok_and(|line| !line.is_empty());
-    while lives() && begun.elapsed() < GONE {
+    while lives() && begun.elapsed() < span {
         pause(LOOK);
     }
+    !lives()
 }
 
 impl Ports {
