@@ -88,7 +88,7 @@ codes! {
     ScanUnknown = 59, Temporary, "the scan is not open any more; run it again";
     VersionUnsupported = 60, Permanent, "the two sides speak no common protocol version; upgrade the older one";
     WrongCluster = 61, Permanent, "the node belongs to another cluster";
-    SecretWrong = 67, Permanent, "the two sides do not have the same secret; name the cluster's secret file (`secret` in the directory of `latsdb start`) with --secret-file";
+    SecretWrong = 67, Permanent, "the two sides do not have the same secret; name the cluster's with --secret-file (`secret` in the directory of `latsdb start`)";
     NotAMember = 68, Permanent, "the cluster has no such node, or the node cannot have such a life";
     CatalogConflict = 62, Permanent, "the catalog refuses the change; the message says why";
     SnapshotTooOld = 64, Temporary, "versions as old as this epoch are not kept (any more); take a newer epoch";

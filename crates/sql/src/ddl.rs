@@ -26,6 +26,7 @@ use lats_mysql_syntax::tree::{CreateTable, Statement, TableContent, TableName, T
 use lats_mysql_syntax::{Parsed, Tree};
 use lats_values::SqlError;
 pub(crate) use options::wrong_collation;
+use std::collections::BTreeSet;
 
 impl<S: Store> Session<S> {
     /// A change of definitions. As in MySQL, it commits what is open before it is tried; and it waits for disks as a
@@ -197,15 +198,8 @@ impl<S: Store> Session<S> {
         names: &[TableName],
         if_exists: bool,
     ) -> Result<Outcome, Failure> {
-        let mut tables = Vec::with_capacity(names.len());
-        for name in names {
-            let place = place(tree, name, self.database.as_deref())?;
-            if tables.contains(&place) {
-                return Err(not_unique(&place.1).into());
-            }
-            check_not_system(&place.0)?;
-            tables.push(place);
-        }
+        let tables = places(tree, names, self.database.as_deref())?;
+        tables.iter().try_for_each(|place| check_not_system(&place.0))?;
         let catalog = self.shared.store.catalog();
         let missing: Vec<String> = tables
             .iter()
@@ -277,6 +271,23 @@ pub(crate) fn place(
     check_name(&name, 1103, "table")?;
     check_name(&database, 1102, "database")?;
     Ok((database, name))
+}
+
+/// Where the tables or views are that a DROP names, each of them once.
+fn places(
+    tree: &Tree,
+    names: &[TableName],
+    database: Option<&str>,
+) -> Result<Vec<(String, String)>, SqlError> {
+    let mut seen = BTreeSet::new();
+    let place = |name| {
+        let place = place(tree, name, database)?;
+        match seen.insert(place.clone()) {
+            true => Ok(place),
+            false => Err(not_unique(&place.1)),
+        }
+    };
+    names.iter().map(place).collect()
 }
 
 fn check_name(name: &str, errno: u16, what: &str) -> Result<(), SqlError> {

@@ -420,7 +420,7 @@ fn binary(
     }
     let (first, rest) = arithmetic::spine(op, left);
     let mut value = eval(first, row, ctx)?;
-    let computes = op != Xor && !logic::is_comparison(op);
+    let computes = op != Xor && !op.is_comparison();
     if computes || !rest.is_empty() {
         value = moment_of(value, first);
     }
@@ -429,7 +429,7 @@ fn binary(
         value = arithmetic::compute(op, &value, &other, (so_far, operand), ctx)?;
     }
     // What would be compared with NULL is not computed.
-    let skips = op == Xor || (logic::is_comparison(op) && op != BinaryOp::NullSafeEqual);
+    let skips = op == Xor || (op.is_comparison() && op != BinaryOp::NullSafeEqual);
     if skips && value.is_null() {
         return Ok(Value::Null);
     }
@@ -437,7 +437,7 @@ fn binary(
     if op == Xor {
         return logic::xor(&value, &other, ctx);
     }
-    if logic::is_comparison(op) {
+    if op.is_comparison() {
         return logic::comparison(op, (&value, left), (&other, right), ctx);
     }
     arithmetic::compute(op, &value, &moment_of(other, right), (left, right), ctx)

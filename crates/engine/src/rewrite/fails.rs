@@ -88,17 +88,10 @@ impl Kinds<'_> {
         match op {
             B::And | B::Or | B::Xor => self.is_string(left) || self.is_string(right),
             B::Add | B::Subtract | B::Multiply | B::Divide => self.most(whole).is_none(),
-            B::Equal
-            | B::NullSafeEqual
-            | B::NotEqual
-            | B::Less
-            | B::LessOrEqual
-            | B::Greater
-            | B::GreaterOrEqual => self.compares(left, right),
             B::IntDivide | B::Modulo => true,
-            B::BitAnd | B::BitOr | B::BitXor | B::ShiftLeft | B::ShiftRight => {
-                ![left, right].into_iter().all(|side| self.type_of(side).kind.is_integer())
-            }
+            _ if op.is_comparison() => self.compares(left, right),
+            // Operators of bits.
+            _ => ![left, right].into_iter().all(|side| self.type_of(side).kind.is_integer()),
         }
     }
 

@@ -141,16 +141,7 @@ impl Binder<'_> {
     /// An operator over two bound operands.
     pub(super) fn combine(&self, op: BinaryOp, left: Expr, right: Expr) -> Expr {
         use BinaryOp as B;
-        let compares = matches!(
-            op,
-            B::Equal
-                | B::NullSafeEqual
-                | B::NotEqual
-                | B::Less
-                | B::LessOrEqual
-                | B::Greater
-                | B::GreaterOrEqual
-        );
+        let compares = op.is_comparison();
         let calculates =
             matches!(op, B::Add | B::Subtract | B::Multiply | B::Divide | B::IntDivide | B::Modulo);
         let (left, right) = match self.assigns_variables() && (compares || calculates) {

@@ -1,6 +1,6 @@
 //! CREATE TEMPORARY TABLE and DROP TEMPORARY TABLE. As in MySQL, they commit nothing.
 
-use super::{not_unique, place};
+use super::{place, places};
 use crate::error::{self, Failure};
 use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
@@ -68,14 +68,7 @@ impl<S: Store> Session<S> {
         names: &[TableName],
         if_exists: bool,
     ) -> Result<Outcome, Failure> {
-        let mut places = Vec::with_capacity(names.len());
-        for name in names {
-            let place = place(tree, name, self.database.as_deref())?;
-            if places.contains(&place) {
-                return Err(not_unique(&place.1).into());
-            }
-            places.push(place);
-        }
+        let places = places(tree, names, self.database.as_deref())?;
         let missing: Vec<String> = places
             .iter()
             .filter(|(database, name)| !self.temporaries.has(database, name))

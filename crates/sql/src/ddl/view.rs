@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP VIEW.
 
-use super::{not_unique, place};
+use super::places;
 use crate::error::{self, Failure};
 use crate::plan::view::CreateViewPlan;
 use crate::session::{Done, Outcome, Session};
@@ -55,15 +55,8 @@ impl<S: Store> Session<S> {
         names: &[TableName],
         if_exists: bool,
     ) -> Result<Outcome, Failure> {
-        let mut views = Vec::with_capacity(names.len());
-        for name in names {
-            let place = place(tree, name, self.database.as_deref())?;
-            if views.contains(&place) {
-                return Err(not_unique(&place.1).into());
-            }
-            check_not_system(&place.0)?;
-            views.push(place);
-        }
+        let mut views = places(tree, names, self.database.as_deref())?;
+        views.iter().try_for_each(|place| check_not_system(&place.0))?;
         let catalog = self.shared.store.catalog();
         let mut missing: Vec<String> = Vec::new();
         let mut wrong = Vec::new();

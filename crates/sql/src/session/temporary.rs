@@ -103,18 +103,21 @@ fn clean_up<S: Store>(store: &S, names: Vec<String>) {
     }
 }
 
-async fn drop_all<S: Store>(store: S, names: Vec<String>) {
-    let mut tries = 0;
-    for name in names {
-        while tries < TRIES {
+async fn drop_all<S: Store>(store: S, mut names: Vec<String>) {
+    for _ in 0..TRIES {
+        let mut left = Vec::new();
+        for name in names {
             match store.change(drop_of(&name)).await {
-                Ok(Err(refused)) if refused.kind == ChangeErrorKind::Temporary => {}
-                Err(_) => {}
-                Ok(_) => break,
+                Ok(Err(refused)) if refused.kind == ChangeErrorKind::Temporary => left.push(name),
+                Err(_) => left.push(name),
+                Ok(_) => {}
             }
-            tries += 1;
-            tokio::time::sleep(PAUSE).await;
         }
+        if left.is_empty() {
+            return;
+        }
+        names = left;
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
@@ -141,7 +144,9 @@ impl<S: Store> Session<S> {
     /// # Errors
     /// 1235 if the session has too many.
     pub(crate) fn new_temporary(&self) -> Result<String, SqlError> {
-        if self.temporaries.names.len() >= TABLES_MAX {
+        // Those that wait for the end of the transaction are there, too.
+        let count = self.temporaries.names.len() + self.temporaries.dropped.len();
+        if count >= TABLES_MAX {
             let what = format!("more than {TABLES_MAX} TEMPORARY tables in a session");
             return Err(error::not_supported(&what));
         }

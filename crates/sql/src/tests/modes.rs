@@ -353,7 +353,8 @@ fn null_is_ordered_as_zero_in_group_concat() {
     let mut desk = Desk::new();
     desk.run(
         "CREATE TABLE e (a INT PRIMARY KEY, b INT, s VARCHAR(9), t TIME, d DATE);
-         INSERT INTO e VALUES (1,1,'b','-01:00:00','2020-01-01'),(2,NULL,'a',NULL,NULL),(3,-1,NULL,'01:00:00','2021-01-01'),(4,0,'','0:1:0','2019-01-01'),(5,NULL,'','0:2:0','2018-01-01')",
+         INSERT INTO e VALUES (1,1,'b','-01:00:00','2020-01-01'),(2,NULL,'a',NULL,NULL),
+            (3,-1,NULL,'01:00:00','2021-01-01'),(4,0,'','0:1:0','2019-01-01'),(5,NULL,'','0:2:0','2018-01-01')",
     );
     desk.check(
         "SELECT GROUP_CONCAT(a ORDER BY b, a), GROUP_CONCAT(a ORDER BY b DESC, a), GROUP_CONCAT(a ORDER BY b + 0.5, a) FROM e

@@ -187,7 +187,8 @@ const QUERIES: &[(&str, &str)] = &[
     ),
     ("SELECT id FROM r WHERE k = 2 AND (SELECT s.m FROM s WHERE s.k = r.id) = 50", "3"),
     (
-        "SELECT id, (SELECT AVG(n) FROM u JOIN s ON u.a = s.n WHERE s.k = r.k) * 3, CONCAT((SELECT AVG(n) FROM u JOIN s ON u.a = s.n WHERE s.k = r.k)) FROM r ORDER BY id",
+        "SELECT id, (SELECT AVG(n) FROM u JOIN s ON u.a = s.n WHERE s.k = r.k) * 3,
+            CONCAT((SELECT AVG(n) FROM u JOIN s ON u.a = s.n WHERE s.k = r.k)) FROM r ORDER BY id",
         "1|4.0000|1.3333;2|4.0000|1.3333;3|4.0000|1.3333;4|NULL|NULL;5|NULL|NULL",
     ),
     (

@@ -1,7 +1,6 @@
 //! How a comparison compares: decided where the operands' types are known, and carried by the comparison, so that a data node need not
 //! find it out again from what stands beside what.
 
-use super::{BinaryOp, logic};
 use crate::compare::{Number, compare_in};
 use crate::{Collation, ColumnType, Expr, SqlError, TypeKind, Value};
 use alloc::{boxed::Box, vec::Vec};
@@ -111,7 +110,7 @@ pub fn name_comparators(expr: &mut Expr, columns: &[ColumnType], constant: &dyn 
     let mut left = Vec::from([expr]);
     while let Some(expr) = left.pop() {
         if let Expr::Binary { op, left: a, right: b } = expr
-            && logic::is_comparison(*op)
+            && op.is_comparison()
         {
             let by = between(a, b, columns, constant);
             let op = *op;
@@ -157,9 +156,4 @@ fn between(
         }
         _ => Comparator::ByValues,
     }
-}
-
-/// True for operators that a comparison may have.
-pub(crate) fn may_compare(op: BinaryOp) -> bool {
-    logic::is_comparison(op)
 }

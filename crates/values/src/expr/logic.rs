@@ -68,9 +68,15 @@ pub(super) fn xor(a: &Value, b: &Value, ctx: &mut EvalContext) -> Result<Value, 
     Ok(value_of(truth, false))
 }
 
-pub(super) fn is_comparison(op: BinaryOp) -> bool {
-    use BinaryOp::*;
-    matches!(op, Equal | NullSafeEqual | NotEqual | Less | LessOrEqual | Greater | GreaterOrEqual)
+impl BinaryOp {
+    /// True for operators that compare two values.
+    pub fn is_comparison(self) -> bool {
+        use BinaryOp::*;
+        matches!(
+            self,
+            Equal | NullSafeEqual | NotEqual | Less | LessOrEqual | Greater | GreaterOrEqual
+        )
+    }
 }
 
 /// A value and the expression that gave it.

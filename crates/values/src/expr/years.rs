@@ -1,6 +1,5 @@
 //! Constants that are compared with YEAR columns.
 
-use super::logic::is_comparison;
 use super::{EvalContext, eval};
 use crate::{
     ColumnSource, ColumnType, ConvertContext, Expr, SqlError, TypeKind, Value,
@@ -30,7 +29,7 @@ pub fn adapt_years(
     let mut left = Vec::from([expr]);
     while let Some(expr) = left.pop() {
         match expr {
-            Expr::Binary { op, left: a, right: b } if is_comparison(*op) => {
+            Expr::Binary { op, left: a, right: b } if op.is_comparison() => {
                 if is_year(a, columns) {
                     compared(b, outside);
                 } else if is_year(b, columns) {

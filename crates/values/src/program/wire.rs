@@ -7,10 +7,7 @@
 mod frozen;
 
 use super::Program;
-use crate::{
-    BinaryOp, Collation, ColumnType, Comparator, Expr, Function, UnaryOp, Value,
-    expr::comparator::may_compare,
-};
+use crate::{BinaryOp, Collation, ColumnType, Comparator, Expr, Function, UnaryOp, Value};
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::limits;
 use serde::{Deserialize, Serialize};
@@ -257,7 +254,7 @@ impl Stack {
             Node::Cast(_) => return None,
             Node::Call { function, .. } => Expr::Call { function, args: args.collect() },
             Node::Collate(collation) => Expr::Collate { arg: next()?, collation },
-            Node::Compare { op, by } if may_compare(op) => {
+            Node::Compare { op, by } if op.is_comparison() => {
                 Expr::Compare { op, by, left: next()?, right: next()? }
             }
             Node::Compare { .. } => return None,
