@@ -69,6 +69,14 @@ class Strangers:
         case("a client's proof is none of a node", refused_with(lambda: tries(NODE, as_node, self.secret, CLIENT)) == SECRET_WRONG)
         case("a client's proof is none of an administrator", refused_with(lambda: tries(ADMIN, hello(ADMIN), self.secret, CLIENT)) == SECRET_WRONG)
 
+        def unreadable():
+            link = Link(self.port, timeout=1.5)
+            link.open(as_node)
+            # Half of the time that a silent connection has: it must be closed for what it says.
+            link.send(MAGIC + bytes(40))
+            link.check(self.secret, NODE)
+        case("no proof, but what begins like a greeting", refused_with(unreadable) == SECRET_WRONG)
+
         def back():
             link = Link(self.port)
             other = Link(self.port)

@@ -161,10 +161,13 @@ impl Connection {
         Ok(Some(Said::Opening(opening)))
     }
 
-    /// The other side's proof, once it is here, or its refusal: a proof begins like a greeting once in 2⁶⁴ times.
+    /// The other side's proof, once it is here, or its refusal: a proof begins like a greeting once in 2⁶⁴ times. What only begins
+    /// like one is taken for a proof, which it is not: nobody sends on and on before the connection is closed.
     pub(crate) fn take_proof(&mut self) -> Option<Result<[u8; PROOF_BYTES], Hello>> {
-        if self.input.starts_with(&MAGIC) {
-            return self.input.get(..HELLO_BYTES).and_then(Hello::read).map(Err);
+        if self.input.starts_with(&MAGIC)
+            && let Some(refusal) = Hello::read(self.input.get(..HELLO_BYTES)?)
+        {
+            return Some(Err(refusal));
         }
         let proof = *self.input.first_chunk()?;
         self.input.drain(..PROOF_BYTES);
