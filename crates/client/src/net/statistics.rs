@@ -21,9 +21,11 @@ pub struct KnownTables(Arc<Mutex<BTreeMap<TableId, Entry>>>);
 #[derive(Debug, Default)]
 struct Entry {
     value: Option<Arc<TableStatistics>>,
-    /// When the last look that has ended began, and when it ended.
+    /// When the look began that has found the value, and when the last one began that has ended.
     begun: Option<Instant>,
-    taken: Instant,
+    tried: Option<Instant>,
+    /// When the last look ended.
+    ended: Instant,
     /// When they are too old.
     age: Duration,
     /// Is closed when the look that is under way ends, or is given up.
@@ -60,7 +62,7 @@ impl KnownTables {
     fn get(&self, table: TableId, now: Instant) -> (Option<Arc<TableStatistics>>, bool) {
         let entries = self.entries();
         let Some(entry) = entries.get(&table) else { return (None, false) };
-        let is_old = entry.begun.is_some() && now.since(entry.taken) > entry.age;
+        let is_old = entry.tried.is_some() && now.since(entry.ended) > entry.age;
         (entry.value.clone(), is_old && !entry.is_being_taken())
     }
 
@@ -71,9 +73,12 @@ impl KnownTables {
             let look = {
                 let mut entries = self.entries();
                 let entry = entries.entry(table).or_default();
-                let is_new = entry.begun.is_some_and(|begun| begun >= since);
-                if is_new && (entry.value.is_some() || has_waited) {
+                if entry.begun.is_some_and(|begun| begun >= since) {
                     return Turn::Found(entry.value.clone());
+                }
+                // Whoever has waited for a look in vain does not look once more.
+                if has_waited && entry.tried.is_some_and(|tried| tried >= since) {
+                    return Turn::Found(None);
                 }
                 match &entry.under_way {
                     Some(look) if entry.is_being_taken() => look.clone(),
@@ -91,7 +96,8 @@ impl KnownTables {
         }
     }
 
-    /// Looks at a table, unless somebody else has begun to since then: what was found.
+    /// Looks at a table, unless somebody else has begun to since then: what was found. A look that fails leaves what was known,
+    /// and is no new look.
     async fn look(
         &self,
         (table, since): (TableId, Instant),
@@ -109,14 +115,18 @@ impl KnownTables {
         entries.retain(|id, _| exists(*id));
         let before = entries.remove(&table);
         let age = next_age(before.as_ref(), found.as_deref());
-        let value = found.or(before.and_then(|entry| entry.value));
+        let before = before.unwrap_or_default();
         if exists(table) {
-            let (begun, taken) = (Some(begun), clock());
-            let entry = Entry { value: value.clone(), begun, taken, age, under_way: None };
+            let (value, since) = match &found {
+                Some(_) => (found.clone(), Some(begun)),
+                None => (before.value, before.begun),
+            };
+            let (tried, ended) = (Some(begun), clock());
+            let entry = Entry { value, begun: since, tried, ended, age, under_way: None };
             entries.insert(table, entry);
         }
         drop((entries, mine));
-        value
+        found
     }
 }
 
@@ -217,8 +227,8 @@ impl Client {
 /// How long new statistics are good for.
 fn next_age(before: Option<&Entry>, found: Option<&TableStatistics>) -> Duration {
     let Some(Entry { value: Some(value), age, .. }) = before else { return AGE };
-    let change = found.map_or(0.0, |found| (found.rows - value.rows).abs());
-    match change > value.rows * 0.2 {
+    let Some(found) = found else { return AGE };
+    match (found.rows - value.rows).abs() > value.rows * 0.2 {
         true => AGE,
         false => Duration::from_nanos(age.as_nanos().saturating_mul(2)).min(AGE_MAX),
     }
@@ -311,6 +321,24 @@ mod tests {
             tokio::join!(shared.look(0, true), shared.look(2, true), shared.look(2, true))
         };
         assert_eq!(block_on(ending(&shared, 2, both)), (Some(1.0), Some(2.0), Some(2.0)));
+    }
+
+    #[test]
+    fn a_look_that_fails_is_no_new_one() {
+        let shared = Shared::default();
+        block_on(async {
+            assert_eq!(ending(&shared, 1, shared.look(0, true)).await, Some(1.0));
+            let failed = async { tokio::join!(shared.look(2, false), shared.look(2, false)) };
+            assert_eq!(ending(&shared, 1, failed).await, (None, None));
+            assert_eq!(shared.looks.load(Ordering::Relaxed), 2);
+            // What was known is known still, and it is soon looked at again.
+            let at = |ms: u64| Instant::from_nanos(3 + ms * 1_000_000);
+            let known = |ms| shared.known.get(TABLE, at(ms));
+            assert_eq!(known(0).0.map(|known| known.rows), Some(1.0));
+            assert_eq!((known(900).1, known(1_100).1), (false, true));
+            // Who wants to know what it was like then does not take the old one.
+            assert_eq!(ending(&shared, 1, shared.look(3, true)).await, Some(3.0));
+        });
     }
 
     #[test]

@@ -48,7 +48,11 @@ impl<S: Store> Session<S> {
         let (database, name) = split_name(tree, table, self.database.as_deref())?;
         let catalog = self.catalog();
         let id = find(&catalog, &database, &name)?.id;
-        self.shared.store.take_statistics(id).await;
-        Ok(())
+        match self.shared.store.take_statistics(id).await {
+            Some(_) => Ok(()),
+            None => {
+                Err(error::make(1105, "HY000", "The nodes that have the table do not answer now"))
+            }
+        }
     }
 }
