@@ -80,8 +80,8 @@ struct State {
     wires: BTreeMap<NodeId, Outlet>,
     /// Addresses that are being connected to.
     connecting: BTreeSet<SocketAddr>,
-    /// Why a node has refused this client last.
-    refused: Option<RefCode>,
+    /// Why addresses have refused this client since it had a link.
+    refused: BTreeMap<SocketAddr, RefCode>,
     /// Somebody looks at the clock from time to time.
     is_timed: bool,
 }
@@ -114,7 +114,7 @@ impl Client {
             waiters: BTreeMap::new(),
             wires: BTreeMap::new(),
             connecting: BTreeSet::new(),
-            refused: None,
+            refused: BTreeMap::new(),
             is_timed: false,
         };
         let inner = Inner {
@@ -156,15 +156,15 @@ impl Client {
     /// Waits until the client knows the cluster's map and catalog, or gives up.
     ///
     /// # Errors
-    /// If that takes longer than `patience`: the code with which a node has refused the client, or [`RefCode::NotServing`]. At
-    /// once with [`RefCode::SecretWrong`]: waiting does not help.
+    /// If that takes longer than `patience`: the code with which a node has refused the client, or [`RefCode::NotServing`].
+    /// Sooner with [`RefCode::SecretWrong`], if each address says so: waiting does not help.
     pub async fn ready(&self, patience: Duration) -> Result<(), StoreError> {
         let wait = async {
             loop {
                 if self.state().core.is_ready() && self.catalog().version > 0 {
                     return Ok(());
                 }
-                if self.refused() == Some(RefCode::SecretWrong) {
+                if self.is_locked_out() {
                     return Err(RefCode::SecretWrong.into());
                 }
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -179,7 +179,14 @@ impl Client {
     /// Why no node talks to this client.
     fn refused(&self) -> Option<RefCode> {
         let state = self.state();
-        state.refused.filter(|_| state.wires.is_empty())
+        state.refused.values().next().copied().filter(|_| state.wires.is_empty())
+    }
+
+    /// True if every address finds the secret wrong. One alone may be somebody else by now, and proves nothing.
+    fn is_locked_out(&self) -> bool {
+        let (state, addresses) = (self.state(), &self.inner.options.addresses);
+        let refuses = |address| state.refused.get(address) == Some(&RefCode::SecretWrong);
+        state.wires.is_empty() && !addresses.is_empty() && addresses.iter().all(refuses)
     }
 
     /// The newest catalog that this client knows.
@@ -427,6 +434,7 @@ impl Client {
             return false;
         }
         state.wires.insert(node, Outlet { wire, backlog: Vec::new() });
+        state.refused.clear();
         state.core.link_up(node);
         state.pump();
         self.time(&mut state);

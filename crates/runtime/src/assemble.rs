@@ -17,6 +17,7 @@ use crate::{
     rings::{self, Rings},
     sender::Sender,
     spin::{self, SpinMethod, Spinner},
+    strangers::Strangers,
     thread::{
         Homes, News, Place, PortInput, Senders, SentAway, Shell, TOKEN_BELL,
         TOKEN_FIRST_CONNECTION, TOKEN_LISTENER, Thread, watch_input,
@@ -146,14 +147,14 @@ impl Assembly {
         let executors = lats_node::build(&config.node);
         lats_base::require!(executors.len() == plans.len(), "a plan for each thread");
         let homes = Arc::new(Homes::new(&config.node.placement));
-        let board = Board::default();
+        let (board, refused) = (Board::default(), Arc::default());
         let news: Arc<[News]> = plans.iter().map(|_| News::default()).collect();
         // Control and the data managers have files.
         let ldms = config.node.ldm_instances as usize;
         let io_count = if config.files.is_some() { (ldms + 1).min(IO_THREADS_MAX) } else { 0 };
         let io: Arc<[Arc<Io>]> = (0..io_count).map(|_| Arc::default()).collect();
         let places = plans.iter().enumerate().map(|(number, plan)| {
-            let board = board.clone();
+            let (board, refused) = (board.clone(), Arc::clone(&refused));
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let bell = Doorbell::new()?;
             watch_input(&epoll, bell.fd(), TOKEN_BELL)?;
@@ -168,6 +169,7 @@ impl Assembly {
                 epoll: Arc::new(epoll),
                 senders: Senders { threads: senders.clone(), always: plan.nosend },
                 board,
+                refused,
                 io: io.clone(),
                 sessions: config.sessions.clone(),
             })
@@ -214,7 +216,8 @@ impl Assembly {
         first.shell = Some(Box::new(Shell {
             cluster_id: config.cluster_id,
             secret: config.secret,
-            sent_away: SentAway::default(),
+            sent_away: SentAway::counted(first.place.refused.clone()),
+            strangers: Strangers::default(),
             listener: config.listener,
             links,
             directory,

@@ -77,14 +77,16 @@ pub struct NodeFigures {
     pub at_ns: u64,
     /// What each thread does, and what it has done.
     pub threads: Vec<(String, Figures)>,
+    /// Connections that were refused at the native port.
+    pub refused: u64,
 }
 
 /// The figures of all threads of a node, once there are all.
 pub(crate) type Board = Arc<OnceLock<Vec<(String, Arc<Published>)>>>;
 
 /// What is on the board now.
-pub(crate) fn read(board: &Board, now: lats_base::Instant) -> NodeFigures {
+pub(crate) fn read(board: &Board, refused: u64, now: lats_base::Instant) -> NodeFigures {
     let threads = board.get().into_iter().flatten();
     let threads = threads.map(|(name, published)| (name.clone(), published.read())).collect();
-    NodeFigures { at_ns: now.as_nanos(), threads }
+    NodeFigures { at_ns: now.as_nanos(), threads, refused }
 }

@@ -32,6 +32,7 @@ mod rings;
 mod sender;
 mod sequential;
 mod spin;
+mod strangers;
 mod thread;
 
 pub use assemble::start;

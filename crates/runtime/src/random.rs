@@ -1,20 +1,11 @@
 //! Random bytes from the operating system.
 
-/// Fills `bytes` with random bytes that nobody can foresee.
-pub fn fill(bytes: &mut [u8]) {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let rest = &mut bytes[filled..];
-        // Only a signal can interrupt it; then it is asked again.
-        if let Ok(count) = rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty()) {
-            filled += count;
-        }
-    }
-}
-
-/// So many random bytes.
-pub fn bytes<const N: usize>() -> [u8; N] {
+/// So many random bytes that nobody can foresee.
+///
+/// # Errors
+/// When the operating system gives none.
+pub fn bytes<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    fill(&mut bytes);
-    bytes
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
 }

@@ -29,7 +29,7 @@ use lats_signals::SignalBuffer;
 use rustix::{event::epoll, fd::OwnedFd};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
 };
 
 /// What a thread works on. Another one may do so in its place while it sleeps.
@@ -77,6 +77,8 @@ pub(crate) struct Place {
     pub(crate) epoll: Arc<OwnedFd>,
     /// Who writes to the sockets in this thread's place, if it has too much to do.
     pub(crate) senders: Senders,
+    /// Connections that were refused at the native port.
+    pub(crate) refused: Arc<AtomicU64>,
     /// The figures of all threads.
     pub(crate) board: Board,
     /// The threads that read and write files.

@@ -7,7 +7,9 @@ use crate::{
     options, secret, status,
 };
 use anyhow::{Context, bail, ensure};
+use lats_base::RefCode;
 use lats_catalog::Member;
+use lats_client::api::StoreError;
 use lats_node::control::Status;
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -31,10 +33,12 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
     let secret = args.secret()?;
     let status = match tokio.block_on(status::ask(seed, secret.clone())) {
         Ok(status) => status,
+        Err(error) if is_refusal(&error) => return Err(error),
         // The whole cluster may be down: it comes up again from its disks.
         Err(error) => {
             let (mut cluster, entry) = was_here(args).ok_or(error)?;
             archive::keep(&mut cluster, &args.data_dir, args.archive.as_deref())?;
+            secret::write(&secret, &args.data_dir)?;
             return Ok((cluster, entry));
         }
     };
@@ -60,6 +64,14 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
     cluster.write(&args.data_dir)?;
     secret::write(&secret, &args.data_dir)?;
     Ok((cluster, entry))
+}
+
+/// True if somebody has answered, who does not want this node: what its directory says is no help.
+fn is_refusal(error: &anyhow::Error) -> bool {
+    let codes = error.chain().filter_map(|cause| cause.downcast_ref::<StoreError>());
+    let mut codes = codes.map(|error| error.code);
+    let refuses = [RefCode::SecretWrong, RefCode::WrongCluster, RefCode::VersionUnsupported];
+    codes.any(|code| refuses.contains(&code))
 }
 
 /// The cluster and the node that have kept something in this directory.

@@ -222,7 +222,7 @@ fn runtime_config(
             memory_bytes: cluster.memory_mib << 20,
             slices: Default::default(),
             placement,
-            seed: random::number(),
+            seed: random::number()?,
             faults: Default::default(),
         },
         cluster_id: cluster.cluster_id,

@@ -3,11 +3,17 @@
 use lats_runtime::random::bytes;
 
 /// A random number.
-pub(crate) fn number() -> u64 {
-    u64::from_ne_bytes(bytes())
+///
+/// # Errors
+/// When the operating system gives none.
+pub(crate) fn number() -> std::io::Result<u64> {
+    bytes().map(u64::from_ne_bytes)
 }
 
 /// A login nonce.
-pub(crate) fn nonce() -> [u8; 20] {
+///
+/// # Errors
+/// When the operating system gives none.
+pub(crate) fn nonce() -> std::io::Result<[u8; 20]> {
     bytes()
 }

@@ -33,15 +33,16 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Secret> {
     text.parse().with_context(|| format!("{} holds something else", file.display()))
 }
 
-/// Makes a secret for the cluster in this directory, unless it has one.
+/// Makes a secret for the cluster in this directory, unless it has one; true if it had none.
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn make(data_dir: &Path) -> anyhow::Result<()> {
-    match path(data_dir).exists() {
-        true => read(&path(data_dir)).map(drop),
-        false => write(&Secret::new(random::bytes()), data_dir),
+pub(crate) fn make(data_dir: &Path) -> anyhow::Result<bool> {
+    if path(data_dir).exists() {
+        return read(&path(data_dir)).map(|_| false);
     }
+    let bytes = random::bytes().context("the operating system has no random bytes")?;
+    write(&Secret::new(bytes), data_dir).map(|()| true)
 }
 
 /// Puts a secret into a data directory, whole or not at all.
@@ -73,9 +74,9 @@ mod tests {
     fn a_secret_is_made_once_and_for_its_owner_alone() {
         let directory = std::env::temp_dir().join(format!("lats-secret-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
-        make(&directory).unwrap();
+        assert!(make(&directory).unwrap());
         let first = read(&path(&directory)).unwrap();
-        make(&directory).unwrap();
+        assert!(!make(&directory).unwrap());
         assert_eq!(read(&path(&directory)).unwrap(), first);
         let mode = std::fs::metadata(path(&directory)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

@@ -90,11 +90,11 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
         let shared = Shared::new(ClusterStore::new(client), clock::unix_micros);
         let shared = Arc::new(shared.measured_by(|| clock::now().as_nanos()));
         let who = Client {
-            connection_id: (random::number() >> 40) as u32,
+            connection_id: (random::number()? >> 40) as u32,
             user: "root".to_string(),
             host: "localhost".to_string(),
             found_rows: false,
-            secret: random::nonce(),
+            secret: random::nonce()?,
             handle: Arc::default(),
         };
         let mut session = Session::new(shared, who);

@@ -95,7 +95,7 @@ impl SqlThreads {
         for end in std::mem::take(&mut self.ports) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.context("cannot start the threads for SQL")?;
-            let client = self.client_at(&runtime, known.clone(), end);
+            let client = self.client_at(&runtime, known.clone(), end)?;
             threads.push((runtime, client));
         }
         let clients: Arc<[Client]> = threads.iter().map(|(_, client)| client.clone()).collect();
@@ -135,13 +135,13 @@ impl SqlThreads {
         runtime: &Runtime,
         known: KnownTables,
         (own, arrived): (Port, Arc<Notify>),
-    ) -> Client {
+    ) -> anyhow::Result<Client> {
         let _within = runtime.enter();
         let options = ClientOptions {
             home: Some(self.node),
             secret: Some(self.secret.clone()),
             admin: true,
-            seed: random::number(),
+            seed: random::number().context("the operating system has no random bytes")?,
             known,
             ..ClientOptions::default()
         };
@@ -150,7 +150,7 @@ impl SqlThreads {
         // The only link to this node: there is none yet.
         let _ = client.attach(self.node, wire.clone());
         runtime.spawn(feed_from_port(client.clone(), wire, arrived));
-        client
+        Ok(client)
     }
 }
 

@@ -123,10 +123,16 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
         former.to_disk = args.durability.map_or(former.to_disk, |d| d == Durability::Disk);
         archive::set(&mut former, args.archive.as_deref())?;
         former.write(&args.data_dir)?;
-        secret::make(&args.data_dir)?;
+        if secret::make(&args.data_dir)? {
+            let file = secret::path(&args.data_dir);
+            say!(
+                "latsdb: the cluster had no secret and has a new one, {}; copy it to its nodes and clients elsewhere",
+                file.display()
+            );
+        }
         return Ok(former);
     }
-    let mut cluster = ClusterFile::new(random::number() | 1, args.replicas, nodes);
+    let mut cluster = ClusterFile::new(random::number()? | 1, args.replicas, nodes);
     cluster.memory_mib = args.memory_mib;
     cluster.keeps = !args.ephemeral;
     cluster.to_disk = args.durability == Some(Durability::Disk);

@@ -9,7 +9,7 @@ use lats_client::{
     net::{Client, ClientOptions},
 };
 use lats_node::control::Status;
-use lats_runtime::clock;
+use lats_runtime::{NodeFigures, clock};
 use serde_json::{Value, json};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -40,6 +40,8 @@ pub(crate) struct Target {
 /// Names the secret for commands that get it in no other way.
 pub(crate) const SECRET_VARIABLE: &str = "LATSDB_SECRET_FILE";
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a node may take to say how many connections it has refused.
+const FIGURES_PATIENCE: Duration = Duration::from_millis(500);
 
 impl Target {
     /// The cluster in a directory.
@@ -87,7 +89,7 @@ impl Target {
         };
         let file = self.secret_file.clone().unwrap_or_else(|| secret::path(&self.data_dir));
         let secret = Some(secret::read(&file)?);
-        let seed = random::number();
+        let seed = random::number()?;
         let admin = true;
         Ok(ClientOptions { addresses, cluster_id, secret, admin, seed, ..ClientOptions::default() })
     }
@@ -108,7 +110,7 @@ async fn connected(options: ClientOptions, why: impl FnOnce() -> String) -> anyh
 
 /// The state of the cluster that has a node at this address.
 pub(crate) async fn ask(address: SocketAddr, secret: Secret) -> anyhow::Result<Status> {
-    let (secret, seed) = (Some(secret), random::number());
+    let (secret, seed) = (Some(secret), random::number()?);
     let options =
         ClientOptions { addresses: vec![address], secret, seed, ..ClientOptions::default() };
     state_from(&connected(options, || "does it run?".to_string()).await?).await
@@ -126,14 +128,40 @@ pub(crate) async fn state_from(client: &Client) -> anyhow::Result<Status> {
 
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let status = tokio.block_on(state(&args.target))?;
-    let record = as_json(&status);
+    let (status, refused) = tokio.block_on(async {
+        let client = args.target.connect().await?;
+        let status = state_from(&client).await?;
+        let refused = refused_connections(&client, &status).await;
+        anyhow::Ok((status, refused))
+    })?;
+    let mut record = as_json(&status);
+    record["refused_connections"] = json!(refused);
     if args.json {
         say!("{record:#}");
     } else {
         print_table(&status, &record);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Connections that the nodes have refused at their native ports; a node that does not answer at once is left out.
+async fn refused_connections(client: &Client, status: &Status) -> u64 {
+    let heard = status.view.data_nodes().filter(|m| !status.silent.contains(&m.node));
+    let mut asked: Vec<_> = heard
+        .map(|member| {
+            let (client, node) = (client.clone(), member.node);
+            tokio::spawn(async move {
+                let bytes = tokio::time::timeout(FIGURES_PATIENCE, client.figures(node)).await;
+                let figures = lats_catalog::decode::<NodeFigures>(&bytes.ok()?.ok()?).ok()?;
+                Some(figures.refused)
+            })
+        })
+        .collect();
+    let mut refused = 0;
+    for answer in &mut asked {
+        refused += answer.await.ok().flatten().unwrap_or_default();
+    }
+    refused
 }
 
 fn as_json(status: &Status) -> Value {
@@ -228,11 +256,12 @@ fn listens_for(command_line: &str, port: u16) -> bool {
 
 fn print_table(status: &Status, record: &Value) {
     say!(
-        "view {}  epoch {}  leader {}  catalog {}",
+        "view {}  epoch {}  leader {}  catalog {}  refused connections {}",
         status.view.number,
         status.epoch,
         status.leader.map_or("none".to_string(), |n| n.to_string()),
-        status.catalog_version
+        status.catalog_version,
+        record["refused_connections"]
     );
     let open = insecure(status);
     if !open.is_empty() {

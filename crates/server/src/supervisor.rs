@@ -196,7 +196,8 @@ impl Supervisor {
             // A node that could not read it has not started either.
             secret: secret::read(&secret::path(&self.data_dir)).ok(),
             admin: true,
-            seed: crate::random::number(),
+            // The client draws a number of its own, too.
+            seed: crate::random::number().unwrap_or_default(),
             ..ClientOptions::default()
         }
     }

@@ -113,7 +113,7 @@ impl Drop for Counted {
 pub async fn listen<S: Store>(
     hosts: &[Host<S>],
     listener: TcpListener,
-    random: fn() -> [u8; 20],
+    random: fn() -> io::Result<[u8; 20]>,
     mut stopping: Stopping,
 ) -> io::Result<()> {
     let Some(first) = hosts.first() else { return Ok(()) };
@@ -131,10 +131,17 @@ pub async fn listen<S: Store>(
                 continue;
             }
         };
+        let (random, secret) = match (random(), random()) {
+            (Ok(random), Ok(secret)) => (random, secret),
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::warn!(%error, "no random bytes for a client");
+                continue;
+            }
+        };
         let options = Options {
             connection_id: first.shared.sessions().number(),
-            random: random(),
-            secret: random(),
+            random,
+            secret,
             host: if peer.ip().is_loopback() { "localhost".into() } else { peer.ip().to_string() },
         };
         let Ok(place) = Arc::clone(first.shared.places()).try_acquire_owned() else {

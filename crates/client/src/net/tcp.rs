@@ -3,7 +3,7 @@
 use super::{Client, LOOK_AGAIN, Wire};
 use lats_base::{NodeId, RefCode};
 use lats_signals::{
-    hello::{HELLO_BYTES, Hello, MAGIC},
+    hello::{HELLO_BYTES, Hello, HelloKind, MAGIC},
     proof::{End, OPENING_BYTES, Opening, Openings, PROOF_BYTES},
 };
 use std::{
@@ -87,7 +87,7 @@ impl Client {
         let hello = self.greet(&mut stream).await.inspect_err(|error| {
             let why = error.get_ref().and_then(|source| source.downcast_ref::<RefCode>());
             if let Some(code) = why {
-                self.state().refused = Some(*code);
+                self.state().refused.insert(address, *code);
             }
         })?;
         let node = NodeId::new(hello.node);
@@ -125,7 +125,7 @@ impl Client {
             true => Hello::admin(id, cluster_id),
             false => Hello::client(id, cluster_id),
         };
-        let opener = Opening { hello, challenge: challenge() };
+        let opener = Opening { hello, challenge: challenge()? };
         stream.write_all(&opener.to_bytes()).await?;
         let mut bytes = [0; OPENING_BYTES];
         let (hello, rest) = bytes.split_at_mut(HELLO_BYTES);
@@ -133,6 +133,10 @@ impl Client {
         refused(hello)?;
         stream.read_exact(rest).await?;
         let acceptor = Opening::read(&bytes).ok_or_else(|| refusal(RefCode::VersionUnsupported))?;
+        // A proof is for who claims to be a node of this cluster.
+        if let Some(code) = misfit(&acceptor.hello, cluster_id) {
+            return Err(refusal(code));
+        }
         let both = Openings { opener, acceptor };
         stream.write_all(&both.proof(&secret, End::Opener)).await?;
         let mut proof = [0; HELLO_BYTES];
@@ -184,17 +188,17 @@ fn refused(bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Random bytes that were never used before.
-fn challenge() -> [u8; 32] {
+fn challenge() -> std::io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let rest = &mut bytes[filled..];
-        // Only a signal can interrupt it; then it is asked again.
-        if let Ok(count) = rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty()) {
-            filled += count;
-        }
-    }
-    bytes
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// GREET-7: why this is no node of the cluster that is wanted, or of any if none is (0).
+fn misfit(acceptor: &Hello, cluster_id: u64) -> Option<RefCode> {
+    let wanted = if cluster_id == 0 { acceptor.cluster_id } else { cluster_id };
+    let is_node = acceptor.kind() == Some(HelloKind::Node) && acceptor.is_possible_node();
+    acceptor.misfit(wanted).or_else(|| (!is_node).then_some(RefCode::NotAMember))
 }
 
 async fn write_to(mut writer: OwnedWriteHalf, wire: &TcpWire) -> std::io::Result<()> {
@@ -206,5 +210,95 @@ async fn write_to(mut writer: OwnedWriteHalf, wire: &TcpWire) -> std::io::Result
         } else {
             writer.write_all(&bytes).await?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::{ClientOptions, clock};
+    use lats_signals::proof::Secret;
+    use tokio::net::TcpListener;
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        tokio.unwrap().block_on(future)
+    }
+
+    fn client_of(addresses: Vec<SocketAddr>, cluster_id: u64) -> Client {
+        let secret = Some(Secret::new([7; 32]));
+        Client::start(
+            ClientOptions { addresses, cluster_id, secret, ..ClientOptions::default() },
+            clock::now,
+        )
+    }
+
+    /// Answers a client's opening with these bytes; gives how many bytes come then.
+    async fn answering(listener: &TcpListener, answer: &[u8]) -> usize {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut bytes = [0; 200];
+        stream.read_exact(&mut bytes[..OPENING_BYTES]).await.unwrap();
+        stream.write_all(answer).await.unwrap();
+        let mut count = 0;
+        while let Ok(more @ 1..) = stream.read(&mut bytes[count..]).await {
+            count += more;
+        }
+        count
+    }
+
+    async fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    #[test]
+    fn only_who_claims_to_be_a_node_of_the_cluster_gets_a_proof() {
+        block_on(async {
+            let node = Hello::node(1, 5, 42);
+            let others = [Hello::client(5, 42), Hello::node(0, 5, 42), Hello::node(1, 5, 43)];
+            for (hello, proof) in
+                others.map(|hello| (hello, 0)).into_iter().chain([(node, PROOF_BYTES)])
+            {
+                let (listener, address) = listener().await;
+                let client = client_of(vec![address], 42);
+                let opening = Opening { hello, challenge: [1; 32] }.to_bytes();
+                let count = tokio::select! {
+                    count = answering(&listener, &opening) => count,
+                    // Who has proved waits for the other's proof.
+                    () = tokio::time::sleep(PATIENCE * 2) => panic!("the client does not close"),
+                };
+                assert_eq!(count, proof, "{hello:?}");
+                drop(client);
+            }
+        });
+    }
+
+    #[test]
+    fn a_refusal_of_one_address_ends_nothing() {
+        block_on(async {
+            let refusal = Hello::node(1, 5, 42).refusing(RefCode::SecretWrong);
+            let (refuses, first) = listener().await;
+            let (silent, second) = listener().await;
+            let refusing = async {
+                loop {
+                    answering(&refuses, refusal.to_bytes()).await;
+                }
+            };
+            let span = Duration::from_millis(400);
+            let waits = async |addresses| {
+                let begun = tokio::time::Instant::now();
+                let ended = client_of(addresses, 42).ready(span).await;
+                (begun.elapsed() < span, ended.unwrap_err().code)
+            };
+            let both = async { (waits(vec![first, second]).await, waits(vec![first]).await) };
+            let (with_other, alone) = tokio::select! {
+                both = both => both,
+                () = refusing => unreachable!(),
+            };
+            assert_eq!(with_other, (false, RefCode::SecretWrong));
+            assert_eq!(alone, (true, RefCode::SecretWrong));
+            drop(silent);
+        });
     }
 }

@@ -4,7 +4,9 @@ use super::Thread;
 use crate::{
     clock,
     connection::{Connection, Said, Stage},
+    links::Attempt,
     random,
+    strangers::Strangers,
 };
 use lats_base::{Duration, Instant, RefCode, limits};
 use lats_signals::{
@@ -19,33 +21,31 @@ use std::net::SocketAddr;
 
 /// Who has not proved its name after this has no business here.
 pub(super) const GREETING_PATIENCE: Duration = Duration::from_millis(3_000);
-/// GREET-6: connections that have not proved anything yet. The oldest makes room for one more.
-const NEW_MAX: usize = 256;
+/// Connections that are taken in one turn: those that have said something are heard before more of them come.
+const ACCEPTED_AT_ONCE: usize = 32;
 
 impl Thread {
     pub(super) fn accept(&mut self) {
-        loop {
+        for _ in 0..ACCEPTED_AT_ONCE {
             let Some(shell) = &self.shell else { return };
             let Ok((stream, _)) = shell.listener.accept() else { return };
             if shell.greeted.len() >= limits::CLIENTS_PER_NODE_MAX + limits::NODES_MAX {
                 // Closing it is all that can be said to somebody whose protocol is unknown.
                 continue;
             }
-            self.make_room();
             let _ = stream.set_nonblocking(true);
             let _ = stream.set_nodelay(true);
-            self.watch(Connection::new(OwnedFd::from(stream), Stage::Greeting, clock::now()));
+            let connection = Connection::new(OwnedFd::from(stream), Stage::Greeting, clock::now());
+            let id = self.watch(connection);
+            self.make_room(|strangers| strangers.come(id));
         }
     }
 
     /// GREET-6: strangers that say nothing keep nobody out.
-    fn make_room(&mut self) {
-        let new = || self.connections.iter().filter(|(_, c)| c.is_new() && !c.outgoing);
-        if new().count() < NEW_MAX {
-            return;
-        }
-        if let Some(oldest) = new().map(|(id, _)| *id).min() {
-            self.close(oldest, false);
+    fn make_room(&mut self, who: impl FnOnce(&mut Strangers) -> Option<u64>) {
+        if let Some(leaves) = self.shell.as_mut().and_then(|shell| who(&mut shell.strangers)) {
+            self.note_closed(leaves, Malformed("it has proved nothing, and made room for others"));
+            self.close(leaves, false);
         }
     }
 
@@ -66,21 +66,32 @@ impl Thread {
             let id = self.watch(connection);
             let peers = self.shell.as_mut().map(|shell| &mut shell.links.peers);
             if let Some(peer) = peers.and_then(|peers| peers.get_mut(&node)) {
-                peer.attempt = Some(id);
+                peer.attempt = Some(Attempt { id, begun: now, life: 0 });
             }
         }
         self.drop_the_silent(now);
     }
 
-    fn own_opening(&self) -> Opening {
+    fn own_hello(&self) -> Hello {
         let cluster_id = self.shell.as_ref().map_or(0, |shell| shell.cluster_id);
-        let hello = Hello::node(self.place.node.get(), self.place.life, cluster_id);
-        Opening { hello, challenge: random::bytes() }
+        Hello::node(self.place.node.get(), self.place.life, cluster_id)
+    }
+
+    fn own_opening(&self) -> Result<Opening, Malformed> {
+        let challenge =
+            random::bytes().map_err(|_| Malformed("the operating system has no random bytes"))?;
+        Ok(Opening { hello: self.own_hello(), challenge })
     }
 
     /// The kernel says how an attempt to connect has ended.
     pub(super) fn on_connected(&mut self, id: u64) {
-        let own = self.own_opening();
+        let own = match self.own_opening() {
+            Ok(own) => own,
+            Err(malformed) => {
+                self.note_closed(id, malformed);
+                return self.close(id, false);
+            }
+        };
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match rustix::net::sockopt::socket_error(&*connection.socket) {
             Ok(Ok(())) => {
@@ -143,8 +154,9 @@ impl Thread {
             return self.end_greeting(id, &said.hello, Some(code));
         }
         let own = self.connections.get_mut(&id).and_then(|c| c.own.take());
-        let own = own.map_or_else(|| self.own_opening(), |own| *own);
+        let own = own.map_or_else(|| self.own_opening(), |own| Ok(*own))?;
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        let (node, life) = (connection.node, said.hello.incarnation);
         let both = if outgoing {
             let both = Openings { opener: own, acceptor: said };
             connection.say(&both.proof(&secret, End::Opener));
@@ -155,6 +167,10 @@ impl Thread {
         };
         connection.said = Some(Box::new(both));
         connection.stage = Stage::Proving;
+        match &mut self.shell {
+            Some(shell) if outgoing => shell.links.answered(node, id, life),
+            _ => self.make_room(|strangers| strangers.greets(id)),
+        }
         Ok(())
     }
 
@@ -180,12 +196,10 @@ impl Thread {
         code: Option<RefCode>,
     ) -> Result<(), Malformed> {
         if hello.refusal != 0 {
-            let code = RefCode::from_number(hello.refusal);
-            tracing::debug!(node = hello.node, "the other side refuses: {code}");
-            return Err(Malformed(code.text()));
+            return Err(Malformed(RefCode::from_number(hello.refusal).text()));
         }
         let code = code.unwrap_or(RefCode::NotAMember);
-        let refusal = self.own_opening().hello.refusing(code);
+        let refusal = self.own_hello().refusing(code);
         if let Some(connection) = self.connections.get(&id) {
             connection.say(refusal.to_bytes());
         }

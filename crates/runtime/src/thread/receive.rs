@@ -16,6 +16,8 @@ use rustix::event::epoll;
 pub(crate) const TOKEN_BELL: u64 = 0;
 pub(crate) const TOKEN_LISTENER: u64 = 1;
 pub(crate) const TOKEN_FIRST_CONNECTION: u64 = 16;
+/// What a stranger may say at once: more than a greeting and a proof.
+const STRANGER_READ_BYTES: usize = 1 << 10;
 /// Memory that a connection keeps between bursts, in reads.
 const KEPT_READS: usize = 4;
 
@@ -62,7 +64,11 @@ impl Thread {
             // We have closed it: what may still be in it has come too late.
             return self.close(id, false);
         }
-        let end = connection.read(self.place.pace.read_bytes);
+        let limit_bytes = match connection.is_new() {
+            true => STRANGER_READ_BYTES,
+            false => self.place.pace.read_bytes,
+        };
+        let end = connection.read(limit_bytes);
         self.figures.reads += 1;
         let taken = match connection.stage {
             Stage::Greeting | Stage::Proving => self.greet(id).and_then(|()| {
@@ -87,10 +93,13 @@ impl Thread {
     }
 
     /// What came on a connection is the reason to close it. Anybody can come to the port: the log stays small.
-    fn note_closed(&mut self, id: u64, malformed: Malformed) {
-        let is_new = self.connections.get(&id).is_some_and(Connection::is_new);
-        match &mut self.shell {
-            Some(shell) if is_new => shell.sent_away.note(malformed.0, clock::now()),
+    pub(super) fn note_closed(&mut self, id: u64, malformed: Malformed) {
+        let new = self.connections.get(&id).filter(|c| c.is_new());
+        match (&mut self.shell, new) {
+            (Some(shell), Some(new)) if new.outgoing => {
+                shell.links.note_refused(new.node, malformed.0, clock::now());
+            }
+            (Some(shell), Some(_)) => shell.sent_away.note(malformed.0, clock::now()),
             _ => tracing::warn!(%malformed, "closing a connection"),
         }
     }

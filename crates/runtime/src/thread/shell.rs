@@ -7,11 +7,12 @@ use crate::{
     directory::Directory,
     figures,
     links::Links,
+    strangers::Strangers,
 };
 use lats_base::{Duration, Instant, NodeId};
 use lats_catalog::View;
 use lats_signals::{
-    BlockRef, Body, Signal, SignalBuffer, SignalNumber,
+    BlockRef, Body, Malformed, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
     control::{
         CloseLinkOrd, FiguresConf, FiguresReq, LinkDownRep, SessionsConf, SessionsReq, StopOrd,
@@ -24,7 +25,7 @@ use std::{
     net::{SocketAddr, TcpListener},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc,
     },
 };
@@ -35,6 +36,7 @@ pub(crate) struct Shell {
     pub(crate) secret: Secret,
     /// Strangers that were sent away and are not in the log yet.
     pub(crate) sent_away: SentAway,
+    pub(crate) strangers: Strangers,
     pub(crate) listener: TcpListener,
     pub(crate) links: Links,
     pub(crate) directory: Arc<Directory>,
@@ -49,16 +51,22 @@ pub(crate) struct Shell {
 }
 
 /// Strangers that were sent away: the log has a line a second for them, however many come.
-#[derive(Default)]
 pub(crate) struct SentAway {
+    count: Arc<AtomicU64>,
     said_at: Option<Instant>,
     unsaid: u64,
 }
 
 impl SentAway {
+    /// None yet; `count` shows others how many there are.
+    pub(crate) fn counted(count: Arc<AtomicU64>) -> Self {
+        Self { count, said_at: None, unsaid: 0 }
+    }
+
     /// One more.
     pub(crate) fn note(&mut self, why: &str, now: Instant) {
         self.unsaid += 1;
+        self.count.fetch_add(1, Ordering::Relaxed);
         if self.said_at.is_some_and(|at| now.since(at) < LOG_PAUSE) {
             return;
         }
@@ -159,8 +167,9 @@ impl Thread {
             }
             Some(SignalNumber::AddressesOrd) => {
                 if let Ok(view) = lats_catalog::decode::<View>(signal.payload()) {
-                    set_addresses(&mut shell.links, self.place.node, &addresses(&view));
+                    let lost = set_addresses(&mut shell.links, self.place.node, &addresses(&view));
                     (shell.on_view)(&view);
+                    lost.into_iter().for_each(|id| self.close(id, false));
                 }
             }
             Some(SignalNumber::NoteOrd) => {
@@ -178,7 +187,8 @@ impl Thread {
 
     /// Any thread can answer.
     fn on_figures_req(&mut self, signal: &Signal<'_>) {
-        let figures = figures::read(&self.place.board, clock::now());
+        let refused = self.place.refused.load(Ordering::Relaxed);
+        let figures = figures::read(&self.place.board, refused, clock::now());
         let body = FiguresConf { request: signal.body::<FiguresReq>().request };
         self.answer_client(signal, &body, &lats_catalog::encode(&figures));
     }
@@ -227,12 +237,13 @@ impl Thread {
         let now = clock::now();
         let Some(shell) = &mut self.shell else { return };
         shell.greeted.remove(&id);
+        shell.strangers.leaves(id);
         if let Stage::Client(slot) = stage {
             shell.directory.set_client(slot, None);
         }
         let peer = shell.links.peers.get(&node);
         let (is_attempt, is_link) =
-            peer.map_or((false, false), |p| (p.attempt == Some(id), p.link == Some(id)));
+            peer.map_or((false, false), |p| (p.is_attempt(id), p.link == Some(id)));
         if is_attempt {
             shell.links.failed(node, now);
         }
@@ -275,19 +286,29 @@ impl Thread {
 
     /// Connections that never said who they are.
     pub(super) fn drop_the_silent(&mut self, now: Instant) {
-        let silent: Vec<u64> = self
-            .connections
-            .iter()
-            .filter(|(_, c)| c.is_new())
-            .filter(|(_, c)| now.since(c.opened_at) > super::greet::GREETING_PATIENCE)
-            .map(|(id, _)| *id)
-            .collect();
-        silent.into_iter().for_each(|id| self.close(id, false));
+        let Some(shell) = &self.shell else { return };
+        let patience = super::greet::GREETING_PATIENCE;
+        let opened_at = |id: u64| self.connections.get(&id).map(|c| c.opened_at);
+        let silent = shell
+            .strangers
+            .overdue(|id| opened_at(id).is_none_or(|opened| now.since(opened) > patience));
+        let attempts = shell.links.peers.values().filter_map(|peer| peer.attempt);
+        let old = attempts.filter(|attempt| now.since(attempt.begun) > patience);
+        let silent = [silent, old.map(|attempt| attempt.id).collect()].concat();
+        for id in silent {
+            self.note_closed(id, Malformed("it has proved nothing in time"));
+            self.close(id, false);
+        }
     }
 }
 
-/// The cluster's nodes have changed.
-fn set_addresses(links: &mut Links, own: NodeId, addresses: &[(NodeId, u32, SocketAddr)]) {
+/// The cluster's nodes have changed. Gives the attempts to connect to where a node is not any more.
+fn set_addresses(
+    links: &mut Links,
+    own: NodeId,
+    addresses: &[(NodeId, u32, SocketAddr)],
+) -> Vec<u64> {
+    let mut lost = Vec::new();
     for (node, peer) in &mut links.peers {
         peer.wanted = addresses.iter().any(|(n, _, _)| n.get() == *node);
     }
@@ -296,9 +317,13 @@ fn set_addresses(links: &mut Links, own: NodeId, addresses: &[(NodeId, u32, Sock
             continue;
         }
         let peer = links.peers.entry(node.get()).or_default();
+        if peer.address != Some(*address) {
+            lost.extend(peer.attempt.map(|attempt| attempt.id));
+        }
         peer.address = Some(*address);
         peer.wanted = true;
     }
+    lost
 }
 
 /// Has `epoll` tell of the listener and of a thread's doorbell.

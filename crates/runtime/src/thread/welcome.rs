@@ -1,7 +1,10 @@
 //! A connection whose other side has proved who it is becomes a client's, or the link to a node; and what control must know of it.
 
 use super::{Thread, shell::Greeted};
-use crate::connection::{Connection, Stage};
+use crate::{
+    clock,
+    connection::{Connection, Stage},
+};
 use lats_signals::{
     BlockRef, Malformed, Principal,
     control::{LinkDownRep, LinkUpRep},
@@ -19,6 +22,7 @@ impl Thread {
         else {
             return;
         };
+        shell.strangers.leaves(id);
         let slot = shell.next_slot;
         shell.next_slot += 1;
         connection.stage = Stage::Client(slot);
@@ -50,15 +54,15 @@ impl Thread {
         }
         // Both may open a connection at the same time: the larger node's stays. If the smaller one
         // has lost its end of it, we shall notice, and then its next attempt is welcome.
-        let ours =
-            peer.attempt.is_some() || (peer.link.is_some() && peer.last_life == hello.incarnation);
+        let ours = peer.has_ours(hello.incarnation, clock::now());
         if !outgoing && ours && me > node {
             tracing::debug!(node, "closing a connection: ours to this node is there or on its way");
             self.close(id, false);
             return Ok(());
         }
+        shell.strangers.leaves(id);
         let former = (peer.link.take(), peer.last_life);
-        let attempt = peer.attempt.take().filter(|a| *a != id);
+        let attempt = peer.attempt.take().map(|attempt| attempt.id).filter(|a| *a != id);
         peer.link = Some(id);
         peer.last_life = hello.incarnation;
         peer.told_gone = false;
@@ -95,7 +99,10 @@ impl Thread {
 
     /// Closes a connection that another one has taken the place of: control is told of that one.
     fn forget(&mut self, id: u64) {
-        let greeted = self.shell.as_mut().and_then(|shell| shell.greeted.remove(&id));
+        let greeted = self.shell.as_mut().and_then(|shell| {
+            shell.strangers.leaves(id);
+            shell.greeted.remove(&id)
+        });
         if let Some(greeted) = greeted {
             // The thread that reads it notices.
             greeted.output.close();
