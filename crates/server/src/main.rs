@@ -10,6 +10,7 @@ mod join;
 mod memory;
 mod node;
 mod numa;
+mod open_files;
 mod options;
 #[cfg(feature = "planted")]
 mod planted;

@@ -4,7 +4,7 @@ use crate::{
     archive,
     cluster_file::{ClusterFile, NodeEntry},
     join::{self, NodeRoles},
-    ports, random, secret,
+    open_files, ports, random, secret,
     sql_threads::SqlThreads,
     supervisor,
 };
@@ -121,10 +121,11 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     }
     join::stay_on_the_loopback(&entry, args.insecure)?;
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
-    let sql = entry.sql_address.map(|a| ports::bind(a, "MySQL clients")).transpose()?;
+    let sql = entry.sql_address.map(|a| ports::hold(a, "MySQL clients")).transpose()?;
+    let clients = open_files::raise();
     let mut runtime = runtime_config(args, &cluster, &entry, native)?;
     let sql =
-        sql.map(|listener| SqlThreads::prepare(node_id, listener, &mut runtime)).transpose()?;
+        sql.map(|port| SqlThreads::prepare(node_id, (port, clients), &mut runtime)).transpose()?;
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
     tracing::info!(node = node_id, native = %entry.native_address, "node started");
     if let Some(sql) = sql {

@@ -1,7 +1,7 @@
 //! The threads that serve MySQL clients beside the node in this process. Each has a runtime, a client and a port of its
 //! own: a statement stays in its thread, and wakes no other one but the node's.
 
-use crate::{random, store::ClusterStore};
+use crate::{ports::Held, random, store::ClusterStore};
 use anyhow::Context;
 use lats_base::NodeId;
 use lats_client::Secret;
@@ -9,7 +9,7 @@ use lats_client::api::SessionCall;
 use lats_client::net::{Client, ClientOptions, KnownTables, Wire};
 use lats_runtime::{Port, RuntimeConfig, clock, port::port};
 use lats_sql::{connection::Host, session::Shared, sessions::Sessions};
-use std::{net::TcpListener, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     runtime::Runtime,
     sync::{Notify, watch},
@@ -31,7 +31,9 @@ impl Wire for PortWire {
 /// What the threads need, before there are any.
 pub(crate) struct SqlThreads {
     node: NodeId,
-    listener: TcpListener,
+    held: Held,
+    /// MySQL clients that may be connected.
+    places: usize,
     ports: Vec<(Port, Arc<Notify>)>,
     stopping: watch::Receiver<bool>,
     sessions: Arc<Sessions>,
@@ -52,7 +54,7 @@ impl SqlThreads {
     /// Gives the node a port for each thread, and has it say when it is to stop.
     pub(crate) fn prepare(
         node: u16,
-        listener: TcpListener,
+        (held, places): (Held, usize),
         runtime: &mut RuntimeConfig,
     ) -> anyhow::Result<Self> {
         let sessions = Sessions::of_node(node);
@@ -85,10 +87,10 @@ impl SqlThreads {
         });
         let statement_bytes = (runtime.node.memory_bytes / 2).max(STATEMENT_BYTES_MIN);
         let secret = runtime.secret.clone();
-        Ok(Self { node, listener, ports, stopping, sessions, secret, statement_bytes })
+        Ok(Self { node, held, places, ports, stopping, sessions, secret, statement_bytes })
     }
 
-    /// Starts the threads; the first of them also listens.
+    /// Starts the threads, and one that takes connections: it waits for no statement.
     pub(crate) fn start(mut self) -> anyhow::Result<()> {
         let mut threads = Vec::new();
         let known = KnownTables::default();
@@ -101,31 +103,30 @@ impl SqlThreads {
         let clients: Arc<[Client]> = threads.iter().map(|(_, client)| client.clone()).collect();
         let handles = threads.iter().map(|(runtime, _)| runtime.handle().clone());
         let store = |client: &Client| ClusterStore::new(client.clone()).beside(clients.clone());
-        let port = self.listener.local_addr().context("the SQL port is gone")?.port();
-        let bytes = self.statement_bytes;
+        let (port, places, bytes) = (self.held.address().port(), self.places, self.statement_bytes);
         let mut shared = None;
         let hosts: Vec<_> = handles
             .zip(clients.iter())
             .map(|(handle, client)| {
                 let first = || {
                     let shared = Shared::new(store(client), clock::unix_micros).on_port(port);
-                    let shared = shared.with_sessions(self.sessions.clone());
+                    let shared = shared.with_sessions(self.sessions.clone()).with_places(places);
                     shared.measured_by(|| clock::now().as_nanos()).with_memory(bytes)
                 };
                 Host::new(handle, shared.get_or_insert_with(first).beside(store(client)))
             })
             .collect();
-        let mut serving = Some(serve(hosts, clients.clone(), self.listener, self.stopping));
         for (number, (runtime, _)) in threads.into_iter().enumerate() {
-            let serving = serving.take();
             let named = std::thread::Builder::new()
                 .name(format!("lats-sql-{number}"))
                 .stack_size(lats_sql::STACK_BYTES);
-            named.spawn(move || match serving {
-                Some(serving) => runtime.block_on(serving),
-                None => runtime.block_on(std::future::pending()),
-            })?;
+            named.spawn(move || runtime.block_on(std::future::pending::<()>()))?;
         }
+        let taking = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let taking = taking.context("cannot start the thread that takes connections")?;
+        let serving = serve(hosts, clients, self.held, self.stopping);
+        let named = std::thread::Builder::new().name("lats-sql-accept".to_string());
+        named.spawn(move || taking.block_on(serving))?;
         Ok(())
     }
 
@@ -158,16 +159,17 @@ impl SqlThreads {
 async fn serve(
     hosts: Vec<Host<ClusterStore>>,
     clients: Arc<[Client]>,
-    listener: TcpListener,
+    held: Held,
     stopping: watch::Receiver<bool>,
 ) {
+    // Who connects before is refused, and goes to another node.
     for client in clients.iter() {
         while client.ready(Duration::from_secs(5)).await.is_err() {
             tracing::info!("SQL waits for the cluster to serve");
         }
     }
-    let Ok(address) = listener.local_addr() else { return };
-    let mut listener = Ok(listener);
+    let address = held.address();
+    let mut listener = held.listen();
     loop {
         let bound = listener.and_then(|listener| {
             listener.set_nonblocking(true)?;
@@ -185,7 +187,7 @@ async fn serve(
             }
         }
         // It stays after all: it has become the last replica (STOP-1).
-        listener = TcpListener::bind(address);
+        listener = Held::new(address).and_then(Held::listen);
     }
 }
 

@@ -158,7 +158,7 @@ pub async fn listen<S: Store>(
         }
     }
     drop(listener);
-    let all = u32::try_from(lats_base::limits::CLIENTS_PER_NODE_MAX).unwrap_or(u32::MAX);
+    let all = u32::try_from(first.shared.places_max()).unwrap_or(u32::MAX);
     tokio::select! {
         // It is never closed.
         all_gone = first.shared.places().acquire_many(all) => drop(all_gone),

@@ -253,6 +253,12 @@ impl Variables {
         }
     }
 
+    /// How many clients may be connected.
+    pub(crate) fn describe_places(&mut self, count: usize) {
+        self.changed
+            .insert("max_connections", Value::Int(i64::try_from(count).unwrap_or(i64::MAX)));
+    }
+
     /// What this server's process is like.
     pub(crate) fn describe(&mut self, port: u16) {
         self.changed.insert("port", Value::Int(i64::from(port)));

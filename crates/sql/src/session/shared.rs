@@ -5,8 +5,9 @@ use super::memory::NodeMemory;
 use crate::sessions::Sessions;
 use crate::store::Store;
 use crate::variables::Variables;
-use lats_base::TableId;
+use lats_base::{TableId, limits::CLIENTS_PER_NODE_MAX};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -28,6 +29,7 @@ pub struct Shared<S> {
 struct Common {
     globals: Mutex<Variables>,
     places: Arc<Semaphore>,
+    places_max: AtomicUsize,
     sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
     watches: Arc<Semaphore>,
     memory: Arc<NodeMemory>,
@@ -42,7 +44,8 @@ impl<S: Store> Shared<S> {
     pub fn new(store: S, now_micros: fn() -> i64) -> Self {
         let common = Common {
             globals: Mutex::new(Variables::default()),
-            places: Arc::new(Semaphore::new(lats_base::limits::CLIENTS_PER_NODE_MAX)),
+            places: Arc::new(Semaphore::new(CLIENTS_PER_NODE_MAX)),
+            places_max: AtomicUsize::new(CLIENTS_PER_NODE_MAX),
             sequences: Mutex::new(BTreeMap::new()),
             watches: Arc::new(Semaphore::new(WATCHES_MAX)),
             memory: Arc::default(),
@@ -82,6 +85,22 @@ impl<S: Store> Shared<S> {
     /// What statements of this process may hold together.
     pub(crate) fn memory(&self) -> &Arc<NodeMemory> {
         &self.common.memory
+    }
+
+    /// The same with places for so many clients at most; to be said before there are any.
+    #[must_use]
+    pub fn with_places(self, count: usize) -> Self {
+        let max = &self.common.places_max;
+        let less = max.load(Ordering::Relaxed).saturating_sub(count);
+        let count = max.load(Ordering::Relaxed) - self.common.places.forget_permits(less);
+        max.store(count, Ordering::Relaxed);
+        self.globals().describe_places(count);
+        self
+    }
+
+    /// Places for clients, taken or not.
+    pub(crate) fn places_max(&self) -> usize {
+        self.common.places_max.load(Ordering::Relaxed)
     }
 
     /// The same for a server on this port.
