@@ -137,7 +137,8 @@ pub struct ClusterMap {
     pub view: View,
     /// The newest catalog version that the answering node has installed.
     pub catalog_version: u64,
-    /// Data nodes of the view that the answering node does not hear, while it serves itself (SILENT-3).
+    /// Data nodes of the view that the answering node does not hear, while it serves itself (SILENT-3); the node itself while it
+    /// has no lease (SILENT-5).
     pub silent: Vec<NodeId>,
 }
 

@@ -4,6 +4,7 @@
 //! lost links are given to it. The asynchronous client and the simulator's clients both drive it.
 
 mod calls;
+mod cut_off;
 mod held;
 mod outcome;
 mod read;
@@ -97,6 +98,10 @@ pub struct ClientCore {
     catalog_version: u64,
     links: BTreeSet<NodeId>,
     silence: silence::Silence,
+    /// How long requests wait while the home is cut off, and those that were given up before their answer.
+    cut_off_patience: Duration,
+    abandoned: BTreeMap<Ticket, cut_off::Abandoned>,
+    abandoned_scans: BTreeSet<Ticket>,
     next_sequence: u64,
     next_ticket: Ticket,
     active: BTreeSet<u64>,
@@ -136,6 +141,9 @@ impl ClientCore {
             catalog_version: 0,
             links: BTreeSet::new(),
             silence: silence::Silence::default(),
+            cut_off_patience: cut_off::PATIENCE,
+            abandoned: BTreeMap::new(),
+            abandoned_scans: BTreeSet::new(),
             next_sequence: 1,
             next_ticket: 1,
             active: BTreeSet::new(),
@@ -249,6 +257,9 @@ impl ClientCore {
     pub fn tick(&mut self, now: Instant) {
         self.now = now;
         self.watch_links();
+        if self.cut_off().is_some() {
+            self.give_up_requests();
+        }
         let tickets: Vec<Ticket> = self.requests.keys().copied().collect();
         for ticket in tickets {
             match self.requests.get(&ticket) {
@@ -278,6 +289,7 @@ impl ClientCore {
         }
         self.silence.forget(node);
         self.lose_open_transactions(node);
+        self.forget_abandoned(node);
         let tickets: Vec<Ticket> = self.requests.keys().copied().collect();
         for ticket in tickets {
             match self.requests.get(&ticket) {
@@ -317,7 +329,7 @@ impl ClientCore {
 
     fn on_map_conf(&mut self, signal: &Signal<'_>) {
         let Ok(map) = lats_catalog::decode::<ClusterMap>(signal.payload()) else { return };
-        self.silence.learn(signal.sender().node, &map.silent);
+        self.silence.learn(signal.sender().node, &map.silent, self.now);
         let newer = map.view.number > self.map.view.number
             || (map.view.number == self.map.view.number
                 && map.catalog_version > self.map.catalog_version);

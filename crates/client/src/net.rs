@@ -70,6 +70,8 @@ pub struct ClientOptions {
     pub location: String,
     /// Is mixed into the client's id and its other random numbers.
     pub seed: u64,
+    /// How long requests wait while the home is cut off from the majority; none: 5 seconds.
+    pub cut_off_wait: Option<Duration>,
     /// What is known about tables, which clients of one process may share.
     pub known: KnownTables,
 }
@@ -109,6 +111,9 @@ impl Client {
         let id = ClientId::new(random.next_u64() | 1);
         let mut core = ClientCore::new(id, options.home);
         core.set_location(&options.location);
+        if let Some(wait) = options.cut_off_wait {
+            core.wait_when_cut_off(lats_base::Duration::from_nanos(wait.as_nanos() as u64));
+        }
         let state = State {
             core,
             waiters: BTreeMap::new(),
@@ -174,6 +179,16 @@ impl Client {
             Ok(done) => done,
             Err(_) => Err(self.refused().unwrap_or(RefCode::NotServing).into()),
         }
+    }
+
+    /// The node that this client lives in, if it has been cut off from the majority for longer than requests wait.
+    pub fn cut_off(&self) -> Option<NodeId> {
+        self.state().core.cut_off()
+    }
+
+    /// True if the node that this client lives in does not say that it is cut off.
+    pub fn home_serves(&self) -> bool {
+        self.state().core.home_serves()
     }
 
     /// Why no node talks to this client.

@@ -173,7 +173,7 @@ impl Control {
         lats_catalog::ClusterMap {
             view: self.state.view.clone(),
             catalog_version: self.installed.1,
-            silent: self.silent_told.iter().collect(),
+            silent: self.silent_told.iter().chain(self.cut_off_told).collect(),
         }
     }
 

@@ -83,6 +83,8 @@ pub struct Control {
     silent: NodeSet,
     /// Those of them that clients were told of: none while this node has no lease.
     silent_told: NodeSet,
+    /// This node, if clients were told that it has no lease.
+    cut_off_told: Option<NodeId>,
     ticks: rest::Ticks,
     beat_at: Instant,
     synced_told_at: Instant,
@@ -186,6 +188,7 @@ impl Control {
             leaving: false,
             silent: NodeSet::EMPTY,
             silent_told: NodeSet::EMPTY,
+            cut_off_told: None,
             ticks: rest::Ticks::default(),
             beat_at: Instant::ZERO,
             synced_told_at: Instant::ZERO,

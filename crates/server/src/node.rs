@@ -72,6 +72,9 @@ pub(crate) struct NodeArgs {
     thread_config: Option<String>,
     #[command(flatten)]
     pub(crate) scheduling: Scheduling,
+    /// How long statements wait while this node is cut off from the majority of the cluster, in ms.
+    #[arg(long, default_value_t = CUT_OFF_WAIT_MS)]
+    cut_off_wait_ms: u64,
     /// How many nodes share this machine's processors.
     #[arg(long, default_value_t = 1, hide = true)]
     nodes_here: usize,
@@ -106,6 +109,7 @@ pub(crate) struct Scheduling {
 }
 
 pub(crate) const RESPONSIVENESS: u8 = 5;
+pub(crate) const CUT_OFF_WAIT_MS: u64 = 5_000;
 pub(crate) const SPIN_METHOD: &str = "static";
 pub(crate) const READ_PLACEMENT: &str = "adaptive";
 
@@ -126,6 +130,8 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let mut runtime = runtime_config(args, &cluster, &entry, native)?;
     let sql =
         sql.map(|port| SqlThreads::prepare(node_id, (port, clients), &mut runtime)).transpose()?;
+    let cut_off_wait = std::time::Duration::from_millis(args.cut_off_wait_ms);
+    let sql = sql.map(|sql| sql.waiting_when_cut_off(cut_off_wait));
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
     tracing::info!(node = node_id, native = %entry.native_address, "node started");
     if let Some(sql) = sql {

@@ -1,6 +1,6 @@
 //! The options of `latsdb start`: from the command line, else from a file, else sensible ones.
 
-use crate::node::{READ_PLACEMENT, RESPONSIVENESS, SPIN_METHOD};
+use crate::node::{CUT_OFF_WAIT_MS, READ_PLACEMENT, RESPONSIVENESS, SPIN_METHOD};
 use anyhow::Context;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -68,6 +68,9 @@ pub(crate) struct StartArgs {
     /// A thread with nothing to do wakes those that it has work for, instead of doing it in their place.
     #[arg(long)]
     no_helping: bool,
+    /// How long statements wait at a node that is cut off from the majority of the cluster, in ms [default: 5000].
+    #[arg(long)]
+    cut_off_wait_ms: Option<u64>,
     /// Location domains (racks, data centres), by commas: nodes go round them, and replicas of a row are in
     /// different ones. Reads prefer replicas in their own.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -115,6 +118,7 @@ pub(crate) struct ThreadOptions {
     pub(crate) spin_method: String,
     pub(crate) read_placement: String,
     pub(crate) no_helping: bool,
+    pub(crate) cut_off_wait_ms: u64,
 }
 
 impl StartArgs {
@@ -151,6 +155,10 @@ impl StartArgs {
                     .or(file.read_placement)
                     .unwrap_or_else(|| READ_PLACEMENT.to_string()),
                 no_helping: self.no_helping || file.no_helping,
+                cut_off_wait_ms: self
+                    .cut_off_wait_ms
+                    .or(file.cut_off_wait_ms)
+                    .unwrap_or(CUT_OFF_WAIT_MS),
             },
             locations: self.locations.clone().or(file.locations).unwrap_or_default(),
             ephemeral: self.ephemeral || file.ephemeral,

@@ -41,6 +41,8 @@ pub(crate) struct SqlThreads {
     secret: Secret,
     /// What statements of this node may hold together.
     statement_bytes: usize,
+    /// How long they wait while the node is cut off.
+    cut_off_wait: Option<Duration>,
 }
 
 /// Statements may hold half of what rows may have, and at least this.
@@ -87,7 +89,22 @@ impl SqlThreads {
         });
         let statement_bytes = (runtime.node.memory_bytes / 2).max(STATEMENT_BYTES_MIN);
         let secret = runtime.secret.clone();
-        Ok(Self { node, held, places, ports, stopping, sessions, secret, statement_bytes })
+        Ok(Self {
+            node,
+            held,
+            places,
+            ports,
+            stopping,
+            sessions,
+            secret,
+            statement_bytes,
+            cut_off_wait: None,
+        })
+    }
+
+    /// The same with statements that wait for so long while the node is cut off from the majority.
+    pub(crate) fn waiting_when_cut_off(self, wait: Duration) -> Self {
+        Self { cut_off_wait: Some(wait), ..self }
     }
 
     /// Starts the threads, and one that takes connections: it waits for no statement.
@@ -144,6 +161,7 @@ impl SqlThreads {
             admin: true,
             seed: random::number().context("the operating system has no random bytes")?,
             known,
+            cut_off_wait: self.cut_off_wait,
             ..ClientOptions::default()
         };
         let client = Client::start(options, clock::now);
@@ -164,8 +182,12 @@ async fn serve(
 ) {
     // Who connects before is refused, and goes to another node.
     for client in clients.iter() {
-        while client.ready(Duration::from_secs(5)).await.is_err() {
-            tracing::info!("SQL waits for the cluster to serve");
+        loop {
+            match client.ready(Duration::from_secs(5)).await {
+                Ok(()) if client.home_serves() => break,
+                Ok(()) => tokio::time::sleep(Duration::from_millis(2)).await,
+                Err(_) => tracing::info!("SQL waits for the cluster to serve"),
+            }
         }
     }
     let address = held.address();

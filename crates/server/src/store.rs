@@ -149,6 +149,10 @@ impl Store for ClusterStore {
     type Transaction = ClusterTransaction;
     type Scan = ClusterScan;
 
+    fn cut_off(&self) -> Option<NodeId> {
+        self.client.cut_off()
+    }
+
     fn catalog(&self) -> Arc<Catalog> {
         self.client.catalog()
     }

@@ -160,6 +160,7 @@ impl Supervisor {
             .args(["--scheduler-responsiveness", &self.threads.responsiveness.to_string()])
             .args(["--spin-method", &self.threads.spin_method])
             .args(["--read-placement", &self.threads.read_placement])
+            .args(["--cut-off-wait-ms", &self.threads.cut_off_wait_ms.to_string()])
             .args(["--nodes-here", &self.data_nodes().to_string()])
             .envs([crate::memory::PURGE_DELAY])
             // Whatever cluster the commands of this shell talk to, this is another one.

@@ -1,6 +1,6 @@
 //! MySQL's errors: numbers, states and texts; and how refusals of the cluster become such errors.
 
-use lats_base::{ErrorClass, RefCode};
+use lats_base::{ErrorClass, NodeId, RefCode};
 use lats_catalog::{ChangeError, ChangeErrorKind};
 use lats_client::api::StoreError;
 use lats_values::SqlError;
@@ -38,6 +38,11 @@ impl From<std::io::Error> for Failure {
 }
 
 impl Failure {
+    /// True if no node could do it now: that was waited for.
+    pub(crate) fn is_not_serving(&self) -> bool {
+        matches!(self, Self::Store(error) if error.code == RefCode::NotServing)
+    }
+
     /// True if the same statement may succeed when it is run again, and nothing happened.
     pub fn is_temporary(&self) -> bool {
         match self {
@@ -248,6 +253,16 @@ pub fn transaction_lost() -> SqlError {
         "40001",
         "The transaction was rolled back by an earlier error; send ROLLBACK and begin it again",
     )
+}
+
+/// The session's node does not hear the majority of the cluster.
+pub fn cut_off(node: NodeId) -> SqlError {
+    let text = format!(
+        "Got temporary error: node {node} is cut off from the majority of the cluster and answers nothing that needs the others; use \
+         another node, or mend the network (`latsdb status` at another node shows who is missing): {}",
+        RefCode::NotServing
+    );
+    make(1297, "HY000", &text)
 }
 
 /// The client's view of a refusal of the cluster.

@@ -633,7 +633,8 @@ impl<S: Store> Session<S> {
             None => (text, parameters),
         };
         let mut wait = Duration::from_millis(2);
-        let mut waited = Duration::ZERO;
+        // Since when it is repeated.
+        let (mut begun, mut repeats_since) = (self.began, None);
         let mut has_learned = false;
         loop {
             let template = literals.as_ref().and_then(|rows| self.lookup_template(rows));
@@ -669,9 +670,9 @@ impl<S: Store> Session<S> {
                 }
                 Err(failure) => failure,
             };
+            let is_over = self.is_repeated_enough(&failure, begun, &mut repeats_since);
             let again = (failure.is_temporary() && alone) || self.may_repeat(&failure);
-            let is_ended = self.client.handle.why().is_some();
-            if !again || is_ended || sink.has_begun() || waited >= RETRY_TOTAL {
+            if !again || is_over || sink.has_begun() {
                 return Err(self.fail(failure).await);
             }
             if alone {
@@ -683,8 +684,8 @@ impl<S: Store> Session<S> {
             if let Err(ended) = self.client.handle.unless_ended(tokio::time::sleep(wait)).await {
                 return Err(self.fail(ended.into()).await);
             }
-            waited += wait;
             wait = (wait * 2).min(Duration::from_millis(200));
+            begun = tokio::time::Instant::now();
         }
     }
 

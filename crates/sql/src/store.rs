@@ -16,6 +16,11 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// A running scan.
     type Scan: StoreScan;
 
+    /// The node of this process, if it has been cut off from the majority of the cluster for so long that it is no use to wait.
+    fn cut_off(&self) -> Option<NodeId> {
+        None
+    }
+
     /// The newest catalog this process knows.
     fn catalog(&self) -> Arc<Catalog>;
 

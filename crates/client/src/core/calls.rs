@@ -18,12 +18,17 @@ pub(super) struct Call {
     pub(super) node: NodeId,
     since: Instant,
     sent_at: Instant,
-    kind: Kind,
+    pub(super) kind: Kind,
 }
 
 impl Call {
     pub(super) fn new(node: NodeId, now: Instant, kind: Kind) -> Self {
         Self { node, since: now, sent_at: now, kind }
+    }
+
+    /// When it was asked first.
+    pub(super) fn since(&self) -> Instant {
+        self.since
     }
 
     pub(super) fn describe(&self, ticket: Ticket) -> String {
@@ -182,12 +187,14 @@ impl ClientCore {
         let change = matches!(call.kind, Kind::Change(..));
         let unheard = self.silence.is_unheard(call.node, now, RESEND);
         if scan && waits > RESEND && unheard && self.silence.is_silent(call.node) {
-            return self.fail(ticket, RefCode::NodeSilent);
+            return self.give_up_scan(ticket, RefCode::NodeSilent);
         }
         let asks = matches!(call.kind, Kind::Epochs(c) if c.epoch > Epoch::default());
         let disk = asks || matches!(call.kind, Kind::Disks(..));
         if disk && waits > DISK_PATIENCE {
             self.fail(ticket, RefCode::NotOnDisk);
+        } else if scan && waits > PATIENCE {
+            self.give_up_scan(ticket, RefCode::NotServing);
         } else if !disk && waits > if change { CHANGE_PATIENCE } else { PATIENCE } {
             self.fail(ticket, RefCode::NotServing);
         } else if !scan && now.since(call.sent_at) > RESEND {

@@ -48,6 +48,15 @@ impl ClientCore {
         self.send_step((ticket, since), sequence, operations.into(), then);
     }
 
+    /// There will be no coordinator for a request soon.
+    pub(super) fn give_up_held(&mut self, ticket: Ticket) {
+        if let Some(Request::Held(held)) = self.requests.get(&ticket) {
+            let sequence = held.sequence;
+            self.end(sequence);
+            self.fail(ticket, RefCode::NotServing);
+        }
+    }
+
     /// A request that waits for a coordinator is to end: nothing of it was done.
     pub(super) fn interrupt_held(&mut self, ticket: Ticket) {
         if let Some(Request::Held(held)) = self.requests.get(&ticket) {

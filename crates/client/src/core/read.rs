@@ -1,16 +1,19 @@
 //! Committed reads, straight to the nearest replica of each row; repeated elsewhere if need be.
 
 use super::{
-    Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, all_results, error_of, place_results,
+    Answer, ClientCore, RESEND, Request, Ticket, all_results, error_of, place_results,
     push_operation,
 };
 use crate::api::{RowOp, RowResult};
-use lats_base::{Epoch, ErrorClass, Instant, NodeId, RefCode, TransactionId};
+use lats_base::{Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, TransactionId};
 use lats_signals::{
     BlockRef, Signal,
     query::{ReadConf, ReadRef, ReadReq},
 };
 use std::collections::BTreeMap;
+
+/// Nobody waits longer for rows that no node can give.
+const READ_PATIENCE: Duration = Duration::from_millis(5_000);
 
 /// Reads under way.
 #[derive(Debug)]
@@ -139,7 +142,7 @@ impl ClientCore {
     pub(super) fn tick_read(&mut self, ticket: Ticket) {
         let now = self.now;
         let Some(Request::Read(read)) = self.requests.get(&ticket) else { return };
-        if now.since(read.since) > PATIENCE {
+        if now.since(read.since) > READ_PATIENCE {
             return self.fail(ticket, RefCode::NotServing);
         }
         if read.sent_at.is_none_or(|at| now.since(at) > RESEND) {

@@ -183,7 +183,7 @@ impl ClientCore {
     pub(super) fn on_scan_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<ScanConf>();
         if !self.requests.contains_key(&conf.scan) {
-            return;
+            return self.end_abandoned_scan(conf.scan, signal.sender(), conf.done != 0);
         }
         let rows = ScanBatch::from_payload(signal.payload(), conf.row_count);
         self.epoch_seen = self.epoch_seen.max(conf.epoch);
@@ -197,7 +197,7 @@ impl ClientCore {
     pub(super) fn on_scan_ref(&mut self, signal: &Signal<'_>) {
         let body = signal.body::<ScanRef>();
         if !self.requests.contains_key(&body.scan) {
-            return;
+            return self.end_abandoned_scan(body.scan, signal.sender(), true);
         }
         if body.code == u32::from(RefCode::AskPrimary.number()) {
             return self.go_on_at_primary(body.scan, signal.payload());

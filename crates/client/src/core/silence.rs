@@ -13,6 +13,8 @@ pub(super) struct Silence {
     told: BTreeMap<NodeId, Vec<NodeId>>,
     /// When something came over each link last, and when an answer was last asked for.
     heard: BTreeMap<NodeId, Heard>,
+    /// Since when linked nodes say that they have no lease.
+    cut_off: BTreeMap<NodeId, Instant>,
     to_close: BTreeSet<NodeId>,
     watched_at: Instant,
 }
@@ -44,6 +46,7 @@ impl Silence {
     pub(super) fn forget(&mut self, node: NodeId) {
         self.heard.remove(&node);
         self.told.remove(&node);
+        self.cut_off.remove(&node);
         self.to_close.remove(&node);
     }
 
@@ -53,12 +56,23 @@ impl Silence {
         }
     }
 
-    pub(super) fn learn(&mut self, from: NodeId, silent: &[NodeId]) {
-        if silent.is_empty() {
+    pub(super) fn learn(&mut self, from: NodeId, silent: &[NodeId], now: Instant) {
+        let (itself, others): (Vec<NodeId>, Vec<NodeId>) =
+            silent.iter().partition(|node| **node == from);
+        match itself.is_empty() {
+            true => drop(self.cut_off.remove(&from)),
+            false => drop(self.cut_off.entry(from).or_insert(now)),
+        }
+        if others.is_empty() {
             self.told.remove(&from);
         } else if self.heard.contains_key(&from) {
-            self.told.insert(from, silent.to_vec());
+            self.told.insert(from, others);
         }
+    }
+
+    /// Since when a node says that it has no lease.
+    pub(super) fn cut_off_since(&self, node: NodeId) -> Option<Instant> {
+        self.cut_off.get(&node).copied()
     }
 
     /// Who is no member any more says nothing.

@@ -168,7 +168,7 @@ impl ClientCore {
     }
 
     /// The coordinator's block that runs a transaction.
-    fn tc_of(&self, coordinator: NodeId, sequence: u64) -> BlockRef {
+    pub(super) fn tc_of(&self, coordinator: NodeId, sequence: u64) -> BlockRef {
         let instances = u64::from(self.map.view.config.tc_instances.max(1));
         BlockRef::tc(coordinator, (sequence % instances) as u32)
     }
@@ -205,7 +205,9 @@ impl ClientCore {
 
     pub(super) fn on_tc_key_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<TcKeyConf>();
-        let Some(Request::Step(step)) = self.requests.get_mut(&conf.request) else { return };
+        let Some(Request::Step(step)) = self.requests.get_mut(&conf.request) else {
+            return self.end_abandoned(conf.request, false, conf.flags);
+        };
         place_results(signal.payload(), &mut step.results);
         let (sequence, ends, to_disk) = (step.sequence, step.ends, step.to_disk);
         let results = all_results(&mut step.results);
@@ -226,7 +228,9 @@ impl ClientCore {
 
     pub(super) fn on_tc_key_ref(&mut self, signal: &Signal<'_>) {
         let body = signal.body::<TcKeyRef>();
-        let Some(Request::Step(step)) = self.requests.get(&body.request) else { return };
+        let Some(Request::Step(step)) = self.requests.get(&body.request) else {
+            return self.end_abandoned(body.request, true, body.flags);
+        };
         if body.flags & FLAG_OPEN == 0 {
             self.end(step.sequence);
         }

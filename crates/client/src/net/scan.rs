@@ -76,7 +76,7 @@ impl ScanStream {
                     let again = error.class() == ErrorClass::Temporary
                         && !matches!(error.code, RefCode::SchemaVersionOld | RefCode::NodeSilent)
                         && !self.is_too_old(error.code);
-                    if !again || tries >= OPEN_TRIES {
+                    if !again || tries >= OPEN_TRIES || self.client.cut_off().is_some() {
                         return Err(error);
                     }
                     tokio::time::sleep(OPEN_PAUSE).await;

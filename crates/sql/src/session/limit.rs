@@ -1,6 +1,6 @@
 //! How long a statement may take: `max_execution_time`, and the hint of the same name.
 
-use super::{Given, Outcome, Session, Sink};
+use super::{Given, Outcome, RETRY_TOTAL, Session, Sink};
 use crate::error::Failure;
 use crate::plan::{Plan, Prepared};
 use crate::sessions::Why;
@@ -14,6 +14,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 impl<S: Store> Session<S> {
+    /// True if a statement that has failed is not to be run again, or was often enough. `begun` is when it was run last, and
+    /// `since` since when it is repeated.
+    pub(super) fn is_repeated_enough(
+        &self,
+        failure: &Failure,
+        begun: Instant,
+        since: &mut Option<Instant>,
+    ) -> bool {
+        // Who could not serve has made the statement wait already.
+        let waits_since = || match failure.is_not_serving() {
+            true => begun,
+            false => Instant::now(),
+        };
+        since.get_or_insert_with(waits_since).elapsed() >= RETRY_TOTAL
+            || self.client.handle.why().is_some()
+            || self.shared.store.cut_off().is_some()
+    }
+
     /// When the statement is to end, if its time is limited.
     fn due(&self, prepared: &Prepared) -> Option<Instant> {
         // As in MySQL, only what SELECT computes is limited.

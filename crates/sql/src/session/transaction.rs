@@ -207,7 +207,10 @@ impl<S: Store> Session<S> {
     /// would go on writing in what it takes for the same transaction, so its next statement gets
     /// 1213, unless that is ROLLBACK.
     fn lost(&mut self, error: &StoreError) -> SqlError {
-        let sql = store_error(error);
+        let sql = match self.shared.store.cut_off() {
+            Some(node) if error.code == RefCode::NotServing => crate::error::cut_off(node),
+            _ => store_error(error),
+        };
         let lives = self.transaction.as_ref().is_none_or(StoreTransaction::is_open);
         if lives || !self.in_transaction() {
             return sql;
