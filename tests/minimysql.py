@@ -15,14 +15,14 @@ class MySQLError(Exception):
 class Connection:
     """One connection; raises OSError when it is lost."""
 
-    def __init__(self, port, database="", timeout=60.0, host="127.0.0.1"):
+    def __init__(self, port, database="", timeout=60.0, host="127.0.0.1", more_flags=0):
         self.socket = socket.create_connection((host, port), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
         greeting = self._packet()
         if greeting[0] == 0xFF:
             raise self._error(greeting)
-        flags = 0x0200 | 0x8000 | 0x80000 | 0x2000 | (0x8 if database else 0)
+        flags = 0x0200 | 0x8000 | 0x80000 | 0x2000 | more_flags | (0x8 if database else 0)
         body = struct.pack("<IIB23x", flags, 1 << 24, 45) + b"root\0" + b"\0"
         if database:
             body += database.encode() + b"\0"

@@ -31,6 +31,7 @@ pub mod ring;
 mod rings;
 mod sender;
 mod sequential;
+pub mod sockets;
 mod spin;
 mod strangers;
 mod thread;

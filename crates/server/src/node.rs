@@ -125,7 +125,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     }
     join::stay_on_the_loopback(&entry, args.insecure)?;
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
-    let sql = entry.sql_address.map(|a| ports::hold(a, "MySQL clients")).transpose()?;
+    let sql = entry.sql_address.map(ports::hold).transpose()?;
     let clients = open_files::raise();
     let mut runtime = runtime_config(args, &cluster, &entry, native)?;
     let sql =

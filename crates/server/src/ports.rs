@@ -1,6 +1,7 @@
 //! Ports: are they free, and which node gets which.
 
 use anyhow::Context;
+use lats_runtime::sockets::{self, Patience};
 use socket2::{Domain, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
@@ -18,10 +19,11 @@ impl Held {
     ///
     /// # Errors
     /// When the port is in use.
-    pub(crate) fn new(address: SocketAddr) -> std::io::Result<Self> {
+    pub(crate) fn new(address: SocketAddr, patience: Patience) -> std::io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         // A former process of the node may have connections there that are ending.
         socket.set_reuse_address(true)?;
+        sockets::notice_the_vanished(&socket, patience)?;
         socket.bind(&address.into())?;
         Ok(Self { socket, address })
     }
@@ -41,19 +43,21 @@ impl Held {
     }
 }
 
-/// Holds a port, and says what is wrong if that fails.
-pub(crate) fn hold(address: SocketAddr, what: &str) -> anyhow::Result<Held> {
+/// Holds the port for MySQL clients, and says what is wrong if that fails.
+pub(crate) fn hold(address: SocketAddr) -> anyhow::Result<Held> {
+    let held = || Held::new(address, sockets::SQL);
     // Two may hold a port before one of them listens.
-    let held = Held::new(address).and_then(Held::listen).and_then(|listener| {
+    let held = held().and_then(Held::listen).and_then(|listener| {
         drop(listener);
-        Held::new(address)
+        held()
     });
-    held.with_context(|| in_use(address, what))
+    held.with_context(|| in_use(address, "MySQL clients"))
 }
 
-/// Listens at an address.
+/// Listens for nodes and native clients, or looks whether one could.
 pub(crate) fn bind(address: SocketAddr, what: &str) -> anyhow::Result<TcpListener> {
-    Held::new(address).and_then(Held::listen).with_context(|| in_use(address, what))
+    let held = Held::new(address, sockets::LINK);
+    held.and_then(Held::listen).with_context(|| in_use(address, what))
 }
 
 fn in_use(address: SocketAddr, what: &str) -> String {

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<ExitCode> {
             user: "root".to_string(),
             host: "localhost".to_string(),
             found_rows: false,
+            interactive: false,
             secret: random::nonce()?,
             handle: Arc::default(),
         };

@@ -7,7 +7,7 @@ use lats_base::NodeId;
 use lats_client::Secret;
 use lats_client::api::SessionCall;
 use lats_client::net::{Client, ClientOptions, KnownTables, Wire};
-use lats_runtime::{Port, RuntimeConfig, clock, port::port};
+use lats_runtime::{Port, RuntimeConfig, clock, port::port, sockets};
 use lats_sql::{connection::Host, session::Shared, sessions::Sessions};
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -141,7 +141,7 @@ impl SqlThreads {
         }
         let taking = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let taking = taking.context("cannot start the thread that takes connections")?;
-        let serving = serve(hosts, clients, self.held, self.stopping);
+        let serving = serve(hosts, clients, (self.held, self.sessions), self.stopping);
         let named = std::thread::Builder::new().name("lats-sql-accept".to_string());
         named.spawn(move || taking.block_on(serving))?;
         Ok(())
@@ -177,7 +177,7 @@ impl SqlThreads {
 async fn serve(
     hosts: Vec<Host<ClusterStore>>,
     clients: Arc<[Client]>,
-    held: Held,
+    (held, sessions): (Held, Arc<Sessions>),
     stopping: watch::Receiver<bool>,
 ) {
     // Who connects before is refused, and goes to another node.
@@ -191,6 +191,7 @@ async fn serve(
         }
     }
     let address = held.address();
+    tokio::spawn(end_the_idle(sessions));
     let mut listener = held.listen();
     loop {
         let bound = listener.and_then(|listener| {
@@ -209,9 +210,20 @@ async fn serve(
             }
         }
         // It stays after all: it has become the last replica (STOP-1).
-        listener = Held::new(address).and_then(Held::listen);
+        listener = Held::new(address, sockets::SQL).and_then(Held::listen);
     }
 }
+
+/// Ends sessions whose clients have asked nothing for longer than `wait_timeout`.
+async fn end_the_idle(sessions: Arc<Sessions>) {
+    loop {
+        tokio::time::sleep(LOOK_FOR_IDLE).await;
+        sessions.end_idle(clock::unix_micros());
+    }
+}
+
+/// How often it is looked for sessions that were idle for too long: `wait_timeout` counts seconds.
+const LOOK_FOR_IDLE: Duration = Duration::from_millis(200);
 
 /// How long MySQL clients may take to end their transactions when the node is to stop (STOP-3).
 const SESSIONS_END: Duration = Duration::from_secs(50);

@@ -260,6 +260,7 @@ where
             user: response.user.clone(),
             host: options.host.clone(),
             found_rows: capabilities.contains(Capabilities::FOUND_ROWS),
+            interactive: capabilities.contains(Capabilities::INTERACTIVE),
             secret: options.secret,
             handle: Arc::clone(&wire.handle),
         };
@@ -298,7 +299,10 @@ where
             let free = !self.session.transaction_is_open();
             let packet = tokio::select! {
                 biased;
-                () = handle.ended(Why::Connection) => break,
+                () = handle.ended(Why::Connection) => {
+                    self.end_of_the_idle().await;
+                    break;
+                }
                 packet = self.wire.receive() => packet?,
                 true = stops(&mut stopping), if free => {
                     self.wire.writer.start_reply(0);
@@ -322,6 +326,20 @@ where
         }
         self.session.rollback().await;
         Ok(())
+    }
+
+    /// Who has asked nothing for too long is told so, as in MySQL.
+    async fn end_of_the_idle(&mut self) {
+        if self.client.handle.why() != Some(Why::Idle) {
+            return;
+        }
+        self.wire.writer.start_reply(0);
+        let text = "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for \
+                    configuring this behavior.";
+        self.wire.writer.err(4031, b"HY000", text);
+        // It is gone, or does not read.
+        let (output, bytes) = (&mut self.wire.output, self.wire.writer.bytes());
+        let _ = tokio::time::timeout(GOODBYE, output.write_all(bytes)).await;
     }
 
     /// As in MySQL, who was killed by another session hears nothing but the end of the connection.

@@ -113,6 +113,8 @@ pub struct Client {
     pub host: String,
     /// Affected rows count the rows found (CLIENT_FOUND_ROWS).
     pub found_rows: bool,
+    /// A person types at it (CLIENT_INTERACTIVE).
+    pub interactive: bool,
     /// Random bytes that nobody else knows, for RAND(), UUID() and RANDOM_BYTES().
     pub secret: [u8; 20],
     /// What the session's statements are ended by.
@@ -238,6 +240,7 @@ impl<S: Store> Session<S> {
             temporaries,
         };
         session.forget_plans();
+        session.begin_to_rest();
         session
     }
 
@@ -763,6 +766,7 @@ impl<S: Store> Session<S> {
             Plan::Show(show) => self.show(show, &externals, sink).await,
             Plan::Set(settings) => {
                 self.set(settings, &externals).await?;
+                self.limit_rest();
                 Ok(Done::nothing())
             }
             Plan::SetQuery(plan) => {
@@ -771,6 +775,7 @@ impl<S: Store> Session<S> {
                 let externals: Vec<Value> =
                     externals.into_iter().chain(only.row.unwrap_or_default()).collect();
                 self.set(&plan.settings, &externals).await?;
+                self.limit_rest();
                 Ok(Done::nothing())
             }
             Plan::CreateAs(plan) => self.create_as(plan, &externals).await,

@@ -157,6 +157,12 @@ impl Sessions {
         handle.is_some()
     }
 
+    /// Ends the sessions that have rested for longer than they may (SESSION-6).
+    pub fn end_idle(&self, now_micros: i64) {
+        let open: Vec<Arc<Handle>> = self.lock().values().cloned().collect();
+        open.iter().for_each(|handle| handle.end_if_idle(now_micros));
+    }
+
     /// All sessions.
     pub(crate) fn list(&self, now_micros: i64) -> Vec<Listed> {
         let open = self.lock();
@@ -192,6 +198,25 @@ mod tests {
         drop(entry);
         sessions.counter.store(first & 0xFF_FFFF, Ordering::Relaxed);
         assert_eq!(sessions.number(), first);
+    }
+
+    #[test]
+    fn who_rests_for_too_long_is_ended_and_who_works_is_not() {
+        let sessions = Sessions::of_node(1);
+        let id = sessions.number();
+        let entry = sessions.enter(id, "localhost", 1_000_000);
+        let handle = entry.handle();
+        sessions.end_idle(9_000_000_000);
+        assert_eq!(handle.why(), None, "nobody has limited it");
+        handle.limit_rest(2);
+        handle.begin(Doing::Queries, b"SELECT SLEEP(9)", 2_000_000);
+        sessions.end_idle(9_000_000);
+        assert_eq!(handle.why(), None);
+        handle.rest(10_000_000);
+        sessions.end_idle(11_900_000);
+        assert_eq!(handle.why(), None);
+        sessions.end_idle(12_000_000);
+        assert_eq!(handle.why(), Some(Why::Idle));
     }
 
     #[test]

@@ -668,7 +668,15 @@ impl Desk {
 pub fn client() -> Client {
     let (user, host) = ("root".into(), "localhost".into());
     let handle = Arc::default();
-    Client { connection_id: 7, user, host, found_rows: false, secret: [7; 20], handle }
+    Client {
+        connection_id: 7,
+        user,
+        host,
+        found_rows: false,
+        interactive: false,
+        secret: [7; 20],
+        handle,
+    }
 }
 
 fn shown(result: Result<Outcome, SqlError>, kept: &Kept) -> String {

@@ -253,6 +253,11 @@ impl Variables {
         }
     }
 
+    /// The session begins with `interactive_timeout` as its `wait_timeout`.
+    pub(crate) fn wait_as_interactive(&mut self) {
+        self.changed.insert("wait_timeout", self.get("interactive_timeout"));
+    }
+
     /// How many clients may be connected.
     pub(crate) fn describe_places(&mut self, count: usize) {
         self.changed

@@ -6,6 +6,7 @@ use lats_signals::{
     hello::{HELLO_BYTES, Hello, HelloKind, MAGIC},
     proof::{End, OPENING_BYTES, Opening, Openings, PROOF_BYTES},
 };
+use rustix::net::sockopt;
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
@@ -26,6 +27,10 @@ struct TcpWire {
 const BUFFER_BYTES_MAX: usize = 16 << 20;
 /// Read at once, unless an answer is longer.
 const READ_BYTES: usize = 8 << 10;
+/// As nodes have them, too: `runtime/src/sockets.rs`.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
+const KEEPALIVE_AGAIN: Duration = Duration::from_secs(2);
+const UNANSWERED_MS: u32 = 15_000;
 const RETRY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_millis(2_000);
 
@@ -84,6 +89,7 @@ impl Client {
     async fn link_to(self, address: SocketAddr) -> std::io::Result<()> {
         let mut stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
+        notice_the_vanished(&stream)?;
         let hello = self.greet(&mut stream).await.inspect_err(|error| {
             let why = error.get_ref().and_then(|source| source.downcast_ref::<RefCode>());
             if let Some(code) = why {
@@ -185,6 +191,15 @@ fn refused(bytes: &[u8]) -> std::io::Result<()> {
         Some(hello) => Err(refusal(RefCode::from_number(hello.refusal))),
         None => Err(refusal(RefCode::VersionUnsupported)),
     }
+}
+
+/// Has the system end the connection when the node has vanished without a word.
+fn notice_the_vanished(stream: &TcpStream) -> std::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_AGAIN)?;
+    sockopt::set_tcp_user_timeout(stream, UNANSWERED_MS)?;
+    Ok(())
 }
 
 /// Random bytes that were never used before.

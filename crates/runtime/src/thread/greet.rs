@@ -5,7 +5,7 @@ use crate::{
     clock,
     connection::{Connection, Said, Stage},
     links::Attempt,
-    random,
+    random, sockets,
     strangers::Strangers,
 };
 use lats_base::{Duration, Instant, RefCode, limits};
@@ -238,6 +238,7 @@ fn connecting(address: SocketAddr) -> std::io::Result<OwnedFd> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;
+    sockets::notice_the_vanished(&socket, sockets::LINK)?;
     match socket.connect(&address.into()) {
         Ok(()) => {}
         Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}

@@ -14,6 +14,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 impl<S: Store> Session<S> {
+    /// As in MySQL, `interactive_timeout` is the first `wait_timeout` of who says that a person types.
+    pub(super) fn begin_to_rest(&mut self) {
+        if self.client.interactive {
+            self.variables.wait_as_interactive();
+        }
+        self.limit_rest();
+    }
+
+    /// `wait_timeout` may have changed.
+    pub(super) fn limit_rest(&self) {
+        let seconds = match self.variables.get("wait_timeout") {
+            Value::Int(seconds) => seconds.max(1).unsigned_abs(),
+            Value::UInt(seconds) => seconds.max(1),
+            _ => 0,
+        };
+        self.client.handle.limit_rest(seconds);
+    }
+
     /// True if a statement that has failed is not to be run again, or was often enough. `begun` is when it was run last, and
     /// `since` since when it is repeated.
     pub(super) fn is_repeated_enough(

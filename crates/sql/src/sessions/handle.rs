@@ -19,8 +19,10 @@ pub enum Why {
     Time = 2,
     /// KILL: the session ends too.
     Connection = 3,
+    /// `wait_timeout`: the client has asked nothing for so long, and its session ends.
+    Idle = 4,
     /// The client is gone.
-    Gone = 4,
+    Gone = 5,
 }
 
 /// Bytes of a statement that others see.
@@ -42,6 +44,8 @@ struct Shown {
     database: Option<String>,
     doing: Doing,
     since_micros: i64,
+    /// How long it may rest, in seconds; 0: for ever.
+    rest_max_seconds: u64,
     statement: Vec<u8>,
     /// Counts the statements, from the time at which the session began: so no two sessions that had one number one
     /// after the other count alike.
@@ -87,6 +91,23 @@ impl Handle {
         shown.since_micros = now_micros;
     }
 
+    /// From now on the session ends when it has rested for so many seconds (`wait_timeout`); 0: never.
+    pub fn limit_rest(&self, seconds: u64) {
+        self.shown().rest_max_seconds = seconds;
+    }
+
+    /// Ends the session if it has rested for longer than it may.
+    pub(super) fn end_if_idle(&self, now_micros: i64) {
+        // No statement begins while this is held.
+        let shown = self.shown();
+        let rests_seconds =
+            now_micros.saturating_sub(shown.since_micros).max(0).unsigned_abs() / 1_000_000;
+        let is_limited = shown.rest_max_seconds > 0 && shown.doing == Doing::Rests;
+        if is_limited && rests_seconds >= shown.rest_max_seconds {
+            self.end(Why::Idle);
+        }
+    }
+
     /// The session's statement is to end.
     pub fn end(&self, why: Why) {
         self.mark.fetch_max(why as u8, Ordering::Relaxed);
@@ -114,6 +135,7 @@ impl Handle {
             1 => Some(Why::Query),
             2 => Some(Why::Time),
             3 => Some(Why::Connection),
+            4 => Some(Why::Idle),
             _ => Some(Why::Gone),
         }
     }
