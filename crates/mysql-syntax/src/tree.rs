@@ -22,7 +22,7 @@ pub use statement::*;
 pub use table::*;
 
 /// A text in the tree's pool: a name, a literal's content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Text {
     start: u32,
     length: u32,

@@ -137,7 +137,10 @@ pub struct Binder<'a> {
     /// LIMIT of a set operation whose rows are all counted.
     pub(crate) counted: Option<found::Counted>,
     /// The variables that the statement assigns in expressions: reading one gives what was assigned last.
-    assigned_variables: BTreeSet<String>,
+    /// How often it names each of them comes with it.
+    assigned_variables: BTreeMap<String, usize>,
+    /// Where such variables have been named so far, in the order in which that was bound.
+    variable_mentions: Vec<(String, Text)>,
     depth: usize,
     /// The views that were named, also by others.
     pub views: Vec<view::ViewUse>,
@@ -178,6 +181,7 @@ impl<'a> Binder<'a> {
             counts_all: false,
             counted: None,
             assigned_variables: variables::assigned(context.tree()),
+            variable_mentions: Vec::new(),
             depth: 0,
             views: Vec::new(),
             within: Vec::new(),

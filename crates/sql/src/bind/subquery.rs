@@ -185,17 +185,19 @@ impl Binder<'_> {
     fn subquery(&mut self, query: QueryId) -> Result<(Rel, Vec<ColumnId>), SqlError> {
         self.enter()?;
         let clause = std::mem::replace(&mut self.clause, "field list");
+        let before = self.variables_bound();
         let bound = self.bind_query(query, 0);
         self.clause = clause;
         self.depth -= 1;
         let bound = bound?;
+        self.check_variables(&bound.rel, before)?;
         let columns = bound.columns();
         Ok((bound.rel, columns))
     }
 
     /// Keeps a subquery until its place under the expression is known.
     fn pend(&mut self, query: QueryId, mut pending: Pending) -> Result<(), SqlError> {
-        self.check_variables(&pending)?;
+        self.check_compared(pending.on.as_ref())?;
         pending.when = self.guarded_by();
         self.block().subqueries.push((query, pending.clone()));
         let last = self.blocks.len() - 1;

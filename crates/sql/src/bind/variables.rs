@@ -3,25 +3,35 @@
 
 use super::Binder;
 use super::grouping::Select;
-use super::scope::Pending;
 use crate::error;
 use crate::expr::External;
 use lats_engine::ir::{ColumnId, JoinKind, Rel, Scalar, walk};
 use lats_mysql_syntax::Tree;
 use lats_mysql_syntax::tree::{self, ExprId, Text};
 use lats_values::{Expr, Function, SqlError, TypeKind, Value, VariableType};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The variables that are assigned in expressions of a statement, in lower case.
-pub(super) fn assigned(tree: &Tree) -> BTreeSet<String> {
-    let variable = |expr: &tree::Expr| match expr {
-        tree::Expr::Assign { variable, .. } => {
-            // What is no name is refused where it is bound.
-            crate::syntax::name(tree, *variable).ok().map(str::to_lowercase)
-        }
+/// The variables that are assigned in expressions of a statement, in lower case, and how often the statement names each.
+pub(super) fn assigned(tree: &Tree) -> BTreeMap<String, usize> {
+    // What is no name is refused where it is bound.
+    let name = |text: Text| crate::syntax::name(tree, text).ok().map(str::to_lowercase);
+    let assigned = |expr: &tree::Expr| match expr {
+        tree::Expr::Assign { variable, .. } => name(*variable),
         _ => None,
     };
-    tree.all_exprs().filter_map(variable).collect()
+    let mut found: BTreeMap<String, usize> =
+        tree.all_exprs().filter_map(assigned).map(|name| (name, 0)).collect();
+    if found.is_empty() {
+        return found;
+    }
+    for expr in tree.all_exprs() {
+        if let tree::Expr::UserVariable(text) | tree::Expr::Assign { variable: text, .. } = expr
+            && let Some(count) = name(*text).and_then(|name| found.get_mut(&name))
+        {
+            *count += 1;
+        }
+    }
+    found
 }
 
 impl Binder<'_> {
@@ -29,9 +39,10 @@ impl Binder<'_> {
     pub(super) fn user_variable(&mut self, text: Text) -> Result<Expr, SqlError> {
         let name = self.name(text)?.to_lowercase();
         let before = self.external(External::UserVariable(name.clone()));
-        if !self.assigned_variables.contains(&name) {
+        if !self.assigned_variables.contains_key(&name) {
             return Ok(before);
         }
+        self.variable_mentions.push((name.clone(), text));
         let args = vec![Expr::Literal(Value::text(&name)), before, as_type(VariableType::Any)];
         Ok(Expr::Call { function: Function::GetVariable, args })
     }
@@ -84,6 +95,7 @@ impl Binder<'_> {
     /// `@name := value`.
     pub(super) fn assign(&mut self, variable: Text, value: ExprId) -> Result<Expr, SqlError> {
         let name = self.name(variable)?.to_lowercase();
+        self.variable_mentions.push((name.clone(), variable));
         let value = self.bind(value)?;
         let args = vec![Expr::Literal(Value::text(&name)), self.shown_variable(value)];
         Ok(Expr::Call { function: Function::SetVariable, args })
@@ -109,45 +121,53 @@ impl Binder<'_> {
         Rel::Limit { input: Box::new(sorted), count: None, offset: None }
     }
 
+    /// How many mentions of variables that the statement assigns have been bound.
+    pub(super) fn variables_bound(&self) -> usize {
+        self.variable_mentions.len()
+    }
+
     /// Subqueries run before the expression that they stand in: a variable that the statement assigns may be used in one only if it
-    /// is used nowhere else.
+    /// is used nowhere else. The mentions in it are those that were bound since `before`; what stands for one, such as an alias in
+    /// ORDER BY, is no other.
     ///
     /// # Errors
     /// 1235.
-    pub(super) fn check_variables(&self, pending: &Pending) -> Result<(), SqlError> {
+    pub(super) fn check_variables(&self, rel: &Rel, before: usize) -> Result<(), SqlError> {
         if !self.assigns_variables() {
             return Ok(());
         }
-        if pending.on.as_ref().is_some_and(walk::uses_variables) {
-            return Err(error::not_supported(
-                "variables that the statement assigns, compared with a subquery",
-            ));
-        }
-        let mut within = Vec::new();
-        names_in(&pending.rel, &mut within);
-        for name in &within {
-            let inside = within.iter().filter(|other| *other == name).count();
-            if inside < self.mentions(name) {
-                let what = "a variable that is assigned in the statement, within and outside of a subquery";
-                return Err(error::not_supported(what));
-            }
+        let bound = self.variable_mentions.get(before..).unwrap_or_default();
+        let distinct: BTreeSet<(&str, Text)> =
+            bound.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+        let mut within: BTreeMap<&str, usize> = BTreeMap::new();
+        distinct.iter().for_each(|(name, _)| *within.entry(name).or_default() += 1);
+        // Copies of what was bound outside may be there, too.
+        let mut used = BTreeSet::new();
+        names_in(rel, &mut used);
+        let is_outside = |name: &str| {
+            let all = self.assigned_variables.get(name).copied().unwrap_or(0);
+            within.get(name).copied().unwrap_or(0) < all
+        };
+        if used.iter().any(|name| is_outside(name)) {
+            let what =
+                "a variable that is assigned in the statement, within and outside of a subquery";
+            return Err(error::not_supported(what));
         }
         Ok(())
     }
 
-    /// How often the statement names a variable.
-    fn mentions(&self, variable: &str) -> usize {
-        let tree = self.tree();
-        let is_named = |text: &Text| {
-            crate::syntax::name(tree, *text).is_ok_and(|name| name.to_lowercase() == variable)
-        };
-        let names = |expr: &&tree::Expr| match expr {
-            tree::Expr::UserVariable(text) | tree::Expr::Assign { variable: text, .. } => {
-                is_named(text)
+    /// The condition that a value is compared by with the rows of a subquery.
+    ///
+    /// # Errors
+    /// 1235.
+    pub(super) fn check_compared(&self, on: Option<&Scalar>) -> Result<(), SqlError> {
+        match on {
+            Some(on) if self.assigns_variables() && walk::uses_variables(on) => {
+                let what = "variables that the statement assigns, compared with a subquery";
+                Err(error::not_supported(what))
             }
-            _ => false,
-        };
-        tree.all_exprs().filter(names).count()
+            _ => Ok(()),
+        }
     }
 }
 
@@ -172,8 +192,8 @@ fn is_whole(kind: TypeKind) -> bool {
     matches!(kind, K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt | K::Year)
 }
 
-/// The variables that the scalars of a plan name, once for each time.
-fn names_in(rel: &Rel, names: &mut Vec<String>) {
+/// The variables that the scalars of a plan name.
+fn names_in(rel: &Rel, names: &mut BTreeSet<String>) {
     for scalar in rel.scalars() {
         let mut left = vec![scalar];
         while let Some(expr) = left.pop() {
@@ -181,7 +201,7 @@ fn names_in(rel: &Rel, names: &mut Vec<String>) {
                 && function.is_variable()
                 && let Some(Expr::Literal(name)) = args.first()
             {
-                names.push(name.to_display());
+                names.insert(name.to_display());
             }
             left.extend(crate::expr::children(expr));
         }

@@ -46,6 +46,12 @@ fn subqueries_do_not_see_assignments_around_them() {
          => ERROR 1235 …
          SELECT @a := id AS k, (SELECT k) FROM t
          => ERROR 1235 …
+         SELECT @a := 1, (SELECT @a AS z FROM t ORDER BY z LIMIT 1)
+         => ERROR 1235 …
+         SELECT @a := 1, (SELECT MAX(id) FROM t GROUP BY @a HAVING @a ORDER BY @a LIMIT 1)
+         => ERROR 1235 …
+         SELECT (SELECT (@d := 7) + 1 AS z FROM t ORDER BY z LIMIT 1), (SELECT @e := 2)
+         => 8|2
          SELECT (SELECT @c := MAX(x) FROM t)
          => 30
          SELECT @c
@@ -91,4 +97,18 @@ fn a_change_assigns_in_the_order_of_its_rows() {
          KILL @i := 1
          => ERROR 1235 …",
     );
+}
+
+#[test]
+fn many_mentions_are_counted_once() {
+    let reads = vec!["@m"; 30_000].join(",");
+    let began = tokio::time::Instant::now();
+    desk().check(&format!(
+        "SELECT (SELECT LENGTH(CONCAT(@m := 1, {reads})))
+         => 30001
+         SELECT @m := 2, (SELECT LENGTH(CONCAT(@m, {reads})))
+         => ERROR 1235 …",
+    ));
+    // Counting them for each of them takes minutes.
+    assert!(began.elapsed().as_secs() < 10);
 }
