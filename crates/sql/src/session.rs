@@ -27,7 +27,7 @@ use crate::views::Views;
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Explain, ExplainWhat, TableContent};
 use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
-use lats_values::{Collation, ColumnType, DateTime, SqlError, Value};
+use lats_values::{Collation, ColumnType, DateTime, EvalContext, SqlError, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -252,6 +252,12 @@ impl<S: Store> Session<S> {
             let first = self.trips.times.map_or(now, |(first, _)| first);
             self.trips.times = Some((first, now));
         }
+    }
+
+    /// Computes for a statement, which others may end.
+    pub(crate) fn computing(&self, strict: bool) -> EvalContext {
+        let handle = Arc::clone(&self.client.handle);
+        EvalContext::new(strict).ended_by(handle)
     }
 
     /// Memory for a part of a statement.

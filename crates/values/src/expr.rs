@@ -27,7 +27,7 @@ use crate::{
     Collation, ColumnType, Function, RowLayout, SqlError, Value, convert, error::push_warning,
     functions,
 };
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use lats_base::planted::{QueryBug, errs};
 use serde::{Deserialize, Serialize};
 
@@ -234,6 +234,12 @@ impl ColumnSource for RowView<'_> {
     }
 }
 
+/// Says whether a statement is to end: what takes long by itself asks in between.
+pub trait Ends: core::fmt::Debug + Send + Sync {
+    /// The error that it ends with, if it is to end.
+    fn error(&self) -> Option<SqlError>;
+}
+
 /// What computing needs beside the row, and the warnings that it leaves.
 #[derive(Clone, Debug)]
 pub struct EvalContext {
@@ -241,6 +247,8 @@ pub struct EvalContext {
     pub strict: bool,
     /// Warnings, at most 64.
     pub warnings: Vec<SqlError>,
+    /// Who says that the statement is to end, if there is somebody.
+    pub ends: Option<Arc<dyn Ends>>,
     /// What may still be done: nodes computed, text made, characters compared.
     pub(crate) work_left: u64,
     depth: usize,
@@ -259,9 +267,15 @@ impl EvalContext {
     }
 
     /// For what may do no more than so much work (PROGRAM-3).
-    pub(crate) fn within(strict: bool, work_left: u64) -> Self {
-        let (warnings, local, is_local) = (Vec::new(), None, false);
-        Self { strict, warnings, work_left, depth: 0, local, is_local }
+    pub fn within(strict: bool, work_left: u64) -> Self {
+        let (warnings, ends, local, is_local) = (Vec::new(), None, None, false);
+        Self { strict, warnings, ends, work_left, depth: 0, local, is_local }
+    }
+
+    /// The same, where somebody may end the statement.
+    #[must_use]
+    pub fn ended_by(self, ends: Arc<dyn Ends>) -> Self {
+        Self { ends: Some(ends), ..self }
     }
 
     /// What is kept between the rows of a statement.

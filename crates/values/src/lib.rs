@@ -33,7 +33,7 @@ pub use convert::{ColumnName, ConvertContext, cast, convert_to_column, present};
 pub use decimal::Decimal;
 pub use error::SqlError;
 pub use expr::{
-    BinaryOp, ColumnSource, Comparator, EvalContext, Expr, RowView, UnaryOp, YearOperand,
+    BinaryOp, ColumnSource, Comparator, Ends, EvalContext, Expr, RowView, UnaryOp, YearOperand,
     adapt_years, adapted_year, eval, is_true, name_comparators, result_type, shown_decimals,
     shown_expression,
 };

@@ -14,7 +14,7 @@ use crate::store::Store;
 use fetch::Fetcher;
 use lats_client::api::LockMode;
 use lats_engine::run::{Machine, Poll, Profile, Run};
-use lats_values::{EvalContext, SqlError, Value};
+use lats_values::{SqlError, Value};
 use std::sync::Arc;
 
 impl<S: Store> Session<S> {
@@ -74,7 +74,7 @@ impl<S: Store> Session<S> {
         terms: Terms<'_>,
     ) -> Result<u64, Failure> {
         let (budget, steps) = (self.shared.memory().budget(), self.recursion_max());
-        let mut run = Run::new(externals, EvalContext::new(plan.strict), budget, steps);
+        let mut run = Run::new(externals, self.computing(plan.strict), budget, steps);
         // Who locks what is read does not read more than is asked for, and := has an order.
         let locks = plan.sources.iter().any(|source| source.lock.0 != LockMode::Committed);
         run.switches = !locks && !self.reads_repeatably() && !plan.uses_variables;

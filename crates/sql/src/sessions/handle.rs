@@ -52,6 +52,12 @@ struct Shown {
     number: u64,
 }
 
+impl lats_values::Ends for Handle {
+    fn error(&self) -> Option<SqlError> {
+        self.why().map(|_| Self::error(self))
+    }
+}
+
 impl Handle {
     pub(super) fn new(host: &str, since_micros: i64) -> Self {
         let number = since_micros.unsigned_abs();

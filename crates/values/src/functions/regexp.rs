@@ -24,8 +24,8 @@ use pattern::{Options, Pattern};
 const PATTERN_BYTES_MAX: usize = 2 << 20;
 /// Steps of a pattern with back-references or look-around.
 const STEPS_MAX: usize = 500_000;
-/// Where a call looks for many matches, such a pattern is tried with so many steps first: so it is known how many it has taken.
-const QUICK_STEPS: [usize; 2] = [100, 5_000];
+/// Such a pattern is tried with so many steps first: so it is known how many it has taken.
+const QUICK_STEPS: [usize; 3] = [100, 5_000, 50_000];
 /// Compiled patterns that are kept.
 const KEPT_MAX: usize = 4;
 /// Characters of text that cost as much as computing one node.
@@ -148,12 +148,12 @@ pub(crate) fn call(
     };
     ctx.charge(search.text.len() as u64 / CHARS_PER_WORK)?;
     match function {
-        Function::RegexpLike => search
-            .pattern
-            .regex
-            .is_match(search.text.as_str())
-            .map(Value::bool)
-            .map_err(|_| failed()),
+        Function::RegexpLike => {
+            let mut effort = Effort::new(ctx);
+            let found = search.first(&mut effort, |regex| regex.is_match(search.text.as_str()))?;
+            effort.charge(ctx)?;
+            Ok(Value::bool(found))
+        }
         Function::RegexpInstr => instr(&search, args, ctx),
         Function::RegexpSubstr => substr(&search, args, ctx),
         _ => replace(&search, args, ctx),
@@ -246,17 +246,26 @@ impl Search {
         effort: &mut Effort,
     ) -> Result<Option<Captures<'_, str>>, SqlError> {
         let text = self.text.as_str();
+        self.first(effort, |regex| regex.captures_from_pos(text, from))
+    }
+
+    /// What a search finds, with as few steps as will do.
+    fn first<T>(
+        &self,
+        effort: &mut Effort,
+        look: impl Fn(&Regex) -> Result<T, Error>,
+    ) -> Result<T, SqlError> {
         for (steps, quick) in &self.pattern.quick {
             effort.step(*steps)?;
             // It may need more steps.
-            if let Ok(found) = quick.captures_from_pos(text, from) {
+            if let Ok(found) = look(quick) {
                 return Ok(found);
             }
         }
         if !self.pattern.quick.is_empty() {
             effort.step(STEPS_MAX)?;
         }
-        self.pattern.regex.captures_from_pos(text, from).map_err(|_| failed())
+        look(&self.pattern.regex).map_err(|_| failed())
     }
 
     /// Where to look for the match behind this one.
@@ -318,7 +327,7 @@ fn instr(search: &Search, args: &[Value], ctx: &mut EvalContext) -> Result<Value
     };
     let text = search.text.get(from..).unwrap_or_default().to_string();
     let rest = Search { text, pattern: Arc::clone(&search.pattern), form: search.form };
-    let mut effort = Effort::default();
+    let mut effort = Effort::new(ctx);
     let place = rest.nth(0, occurrence, &mut effort)?.map(|(start, end)| {
         position.saturating_sub(1).saturating_add(rest.number(if gives_end { end } else { start }))
     });
@@ -337,7 +346,7 @@ fn start(search: &Search, function: Function, position: i64) -> Result<usize, Sq
 fn substr(search: &Search, args: &[Value], ctx: &mut EvalContext) -> Result<Value, SqlError> {
     let (position, occurrence) = (integer(args, 2, 1, ctx)?, integer(args, 3, 1, ctx)?);
     let from = start(search, Function::RegexpSubstr, position)?;
-    let mut effort = Effort::default();
+    let mut effort = Effort::new(ctx);
     let found = search.nth(from, occurrence, &mut effort)?;
     effort.charge(ctx)?;
     let text = found.and_then(|(from, to)| search.text.get(from..to));
@@ -354,7 +363,7 @@ fn replace(search: &Search, args: &[Value], ctx: &mut EvalContext) -> Result<Val
     let wanted = if occurrence < 0 { 1 } else { occurrence };
     let (mut out, mut copied) = (String::new(), 0);
     let (mut from, mut number) = (Some(start), 0_i64);
-    let mut effort = Effort::default();
+    let mut effort = Effort::new(ctx);
     while let Some(at) = from {
         let Some(groups) = search.next(at, &mut effort)? else { break };
         let Some(found) = groups.first().copied().flatten() else { break };

@@ -2,7 +2,8 @@
 //! for all matches searches again and again, and each search may look at all that is left of the text.
 
 use super::{CHARS_PER_WORK, Compiled, STEPS_MAX, failed};
-use crate::{EvalContext, SqlError};
+use crate::{Ends, EvalContext, SqlError};
+use alloc::sync::Arc;
 use regex_automata::{
     Input,
     hybrid::dfa::{Cache, DFA},
@@ -19,11 +20,18 @@ const CALL_STEPS_MAX: u64 = 16 * STEPS_MAX as u64;
 /// Steps that cost as much as looking at a byte, about.
 const STEPS_PER_BYTE: u64 = 8;
 
+/// Bytes that are looked at until it is asked whether the statement is to end, and what a step counts as.
+const ASK_BYTES: u64 = 1 << 20;
+const BYTES_PER_STEP: u64 = 16;
+
 /// What the searches of a call have done.
 #[derive(Debug, Default)]
 pub(super) struct Effort {
     looked: u64,
     steps: u64,
+    /// Who says whether the statement is to end, and what was done since it was asked.
+    ends: Option<Arc<dyn Ends>>,
+    since: u64,
     /// Looks at the text as a search does, byte by byte.
     walker: Option<Walker>,
 }
@@ -36,6 +44,21 @@ enum Walker {
 }
 
 impl Effort {
+    /// Of a call that nothing was done for yet.
+    pub(super) fn new(ctx: &EvalContext) -> Self {
+        Self { ends: ctx.ends.clone(), ..Self::default() }
+    }
+
+    /// Asks now and then whether the statement is to end.
+    fn ask(&mut self, bytes: u64) -> Result<(), SqlError> {
+        self.since = self.since.saturating_add(bytes);
+        if self.since < ASK_BYTES {
+            return Ok(());
+        }
+        self.since = 0;
+        self.ends.as_ref().and_then(|ends| ends.error()).map_or(Ok(()), Err)
+    }
+
     /// A search through the text from a place on begins.
     pub(super) fn begin(
         &mut self,
@@ -45,13 +68,17 @@ impl Effort {
     ) -> Result<(), SqlError> {
         let has_steps = !pattern.quick.is_empty();
         let left = text.len().saturating_sub(from) as u64;
-        let at_most = self.looked.saturating_add(left);
+        let before = self.looked;
+        let at_most = before.saturating_add(left);
         if at_most <= UNCOUNTED_MAX || has_steps {
             self.looked = at_most;
         } else {
             let walker = self.walker.get_or_insert_with(|| Walker::of(pattern));
             let looked = walker.walk(text.as_bytes(), from).map_or(left, |bytes| bytes as u64);
             self.looked = self.looked.saturating_add(looked);
+        }
+        if !has_steps {
+            self.ask(self.looked - before)?;
         }
         // Searches of patterns that need steps are counted by these.
         if self.looked > LOOKED_MAX && !has_steps { Err(failed()) } else { Ok(()) }
@@ -60,6 +87,7 @@ impl Effort {
     /// A search that may take so many steps begins.
     pub(super) fn step(&mut self, steps: usize) -> Result<(), SqlError> {
         self.steps += steps as u64;
+        self.ask(steps as u64 * BYTES_PER_STEP)?;
         if self.steps > CALL_STEPS_MAX { Err(failed()) } else { Ok(()) }
     }
 

@@ -61,6 +61,47 @@ fn what_matches_take_is_work() {
 }
 
 #[test]
+fn steps_of_a_single_match_are_work_too() {
+    let work = |function: Function, pattern: &str| {
+        let text = "0123456789abcdef".repeat(12);
+        let args = [Value::text(&text), Value::text(pattern)];
+        let mut ctx = EvalContext::new(false);
+        let before = ctx.work_left();
+        call(function, &args, Collation::default(), &mut ctx).unwrap();
+        before - ctx.work_left()
+    };
+    for function in [Function::RegexpLike, Function::RegexpSubstr, Function::RegexpInstr] {
+        assert!(work(function, r"(.)(.+)\2\1$") > 500, "{function:?}");
+        assert!(work(function, "f0+") < 100, "{function:?}");
+    }
+}
+
+/// A statement that is to end.
+#[derive(Debug)]
+struct Ended;
+
+impl crate::Ends for Ended {
+    fn error(&self) -> Option<crate::SqlError> {
+        Some(crate::SqlError::new(1317, *b"70100", "it is over".into()))
+    }
+}
+
+#[test]
+fn a_long_call_ends_with_its_statement() {
+    let replace = |letters: usize, pattern: &str| {
+        let text = "a".repeat(letters);
+        let args = [Value::text(&text), Value::text(pattern), Value::text("-")];
+        let mut ctx = EvalContext::new(false).ended_by(alloc::sync::Arc::new(Ended));
+        let found = call(Function::RegexpReplace, &args, Collation::default(), &mut ctx);
+        found.map(|_| ()).map_err(|error| error.errno)
+    };
+    assert_eq!(replace(9_000, "a.*b|a"), Err(1317));
+    assert_eq!(replace(9_000, "(a)(?=a)"), Err(1317));
+    // Nobody is asked by what is short.
+    assert_eq!(replace(20, "a.*b|a"), Ok(()));
+}
+
+#[test]
 fn places_cannot_be_repeated() {
     for pattern in
         [r"\b*", r"\B+", r"\A?", r"\z{2}", r"\Z*", "(?=a)*", "(?!a)+", "(?<=a)?", "(?<!a)*"]
