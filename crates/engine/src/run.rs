@@ -21,7 +21,7 @@ mod tests;
 mod window;
 
 pub use memory::{Budget, Pool};
-pub use ordered::Sorter;
+pub use ordered::{Sorter, Top};
 pub use profile::{OpProfile, Profile};
 
 use crate::ir::SetOp;

@@ -136,7 +136,8 @@ fn compare<T>(
 }
 
 /// The first items by an order, as many as are wanted.
-pub(super) struct Top<T> {
+#[derive(Debug)]
+pub struct Top<T> {
     /// The last of them is at the top; items with the number in which they came.
     kept: Heap<(u64, T)>,
     count: u64,
@@ -152,7 +153,7 @@ impl<T> Default for Top<T> {
 
 impl<T> Top<T> {
     /// Adds an item; gives back the one that is not wanted then.
-    pub(super) fn push(
+    pub fn push(
         &mut self,
         item: T,
         wanted: usize,
@@ -174,14 +175,14 @@ impl<T> Top<T> {
     }
 
     /// Takes the last item to its place; false if all are in order.
-    pub(super) fn sort_one(&mut self, order: &impl Fn(&T, &T) -> Ordering) -> bool {
+    pub fn sort_one(&mut self, order: &impl Fn(&T, &T) -> Ordering) -> bool {
         let Some((_, item)) = self.kept.pop(&|a, b| last_first(a, b, order)) else { return false };
         self.sorted.push(item);
         true
     }
 
     /// The next item, when all are in order.
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub fn pop(&mut self) -> Option<T> {
         self.sorted.pop()
     }
 

@@ -35,7 +35,8 @@ impl<S: Store> Session<S> {
             .changed_number("sql_select_limit")
             .filter(|_| plan.limit.count.is_none());
         let count = unlimited.map_or(count, |most| most.max(0).unsigned_abs());
-        let mut collector = Collector::new(plan, externals, (offset, count), self.share());
+        let (computing, share) = (self.computing(false), self.share());
+        let mut collector = Collector::new(plan, externals, (offset, count), (computing, share));
         match &plan.table {
             None => {
                 if collector.dummy_matches()? {

@@ -24,7 +24,7 @@ impl Default for NodeMemory {
 }
 
 impl NodeMemory {
-    pub(super) fn limit(&self, bytes: usize) {
+    pub(crate) fn limit(&self, bytes: usize) {
         self.max.store(bytes, Ordering::Relaxed);
     }
 

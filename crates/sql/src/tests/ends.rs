@@ -174,3 +174,25 @@ fn rows_of_one_table_leave_in_parts() {
         assert!(found <= 1_024, "{query}: {found}");
     }
 }
+
+#[test]
+fn no_more_is_kept_of_an_order_than_is_asked_for() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT);
+         SET cte_max_recursion_depth = 50000;
+         INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
+             SELECT i, i * 7919 % 40009 FROM n",
+    );
+    desk.session.shared.memory().limit(3 << 20);
+    let all = desk.run("SELECT v FROM t ORDER BY v");
+    assert!(all.starts_with("ERROR 1038"), "{}", &all[..100]);
+    for (order, first) in [("v", "1;2;3;"), ("v + 1 DESC", "40008;40007;")] {
+        let found = desk.run(&format!("SELECT v FROM t ORDER BY {order} LIMIT 9000"));
+        assert!(found.starts_with(first), "{}", &found[..60]);
+        assert_eq!(found.split(';').count(), 9_000);
+        let found = desk.run(&format!("SELECT v FROM t ORDER BY {order} LIMIT 100 OFFSET 11000"));
+        assert_eq!(found.split(';').count(), 100);
+        assert!(!found.starts_with("ERROR"), "{found}");
+    }
+}

@@ -7,13 +7,9 @@ use crate::plan::select::{Grouping, SelectPlan, input_type};
 use crate::session::Share;
 use lats_base::map::Map;
 use lats_base::planted::{QueryBug, errs};
-use lats_engine::run::Sorter;
+use lats_engine::run::{Sorter, Top};
 use lats_values::{Accumulator, ColumnType, EvalContext, Expr, SqlError, Value, eval, group_key};
 
-/// Rows beyond a limit that are kept until the next sort.
-const SORT_SLACK: usize = 4_096;
-/// If more rows than this are wanted in order, no row is left out before all are there.
-const FEW_ROWS: u64 = 8_192;
 /// Groups or rows that are finished before others may work.
 const ROWS_AT_ONCE: usize = 1_024;
 /// Work in expressions after which others may work.
@@ -30,14 +26,19 @@ struct Sorted {
     row: Vec<Value>,
 }
 
+impl Sorted {
+    /// Memory that it takes.
+    fn bytes(&self) -> usize {
+        row_bytes(&self.row) + self.order.bytes()
+    }
+}
+
 /// Rows that are kept for their order.
 enum Kept {
-    /// A few are wanted: the others are left out now and then.
-    Few(Vec<Sorted>),
-    /// All are wanted, or many.
-    Many(Sorter<Sorted>),
-    /// The few, when they are in order.
-    InOrder(std::vec::IntoIter<Sorted>),
+    /// So many are wanted at most.
+    First(usize, Top<Sorted>),
+    /// All are wanted.
+    All(Sorter<Sorted>),
 }
 
 /// Turns row images into the rows of a result.
@@ -82,10 +83,9 @@ impl<'a> Collector<'a> {
         plan: &'a SelectPlan,
         externals: &'a [Value],
         (offset, count): (u64, u64),
-        share: Share,
+        (context, share): (EvalContext, Share),
     ) -> Self {
         let order_columns = order::plain_columns(plan);
-        let context = EvalContext::new(false);
         Self {
             plan,
             externals,
@@ -96,9 +96,9 @@ impl<'a> Collector<'a> {
             groups: Vec::new(),
             group_numbers: Map::default(),
             seen: Map::default(),
-            kept: match offset.saturating_add(count) > FEW_ROWS {
-                true => Kept::Many(Sorter::default()),
-                false => Kept::Few(Vec::new()),
+            kept: match usize::try_from(offset.saturating_add(count)) {
+                Ok(wanted) if wanted < usize::MAX => Kept::First(wanted, Top::default()),
+                _ => Kept::All(Sorter::default()),
             },
             rest: None,
             descending: plan.order.iter().map(|(_, descending)| *descending).collect(),
@@ -218,6 +218,9 @@ impl<'a> Collector<'a> {
         if !self.sorts {
             return Ok(true);
         }
+        if !self.order_some() {
+            return Ok(false);
+        }
         for _ in 0..ROWS_AT_ONCE {
             let Some(mut sorted) = self.next_in_order() else { return Ok(true) };
             if self.deliver(&mut sorted.row) {
@@ -227,17 +230,18 @@ impl<'a> Collector<'a> {
         Ok(false)
     }
 
+    /// Takes some of the first rows to their places; true if all are in order.
+    fn order_some(&mut self) -> bool {
+        let (kept, descending) = (&mut self.kept, &self.descending);
+        let Kept::First(_, top) = kept else { return true };
+        (0..ROWS_AT_ONCE).any(|_| !top.sort_one(&|a, b| a.order.compare(&b.order, descending)))
+    }
+
     fn next_in_order(&mut self) -> Option<Sorted> {
-        if let Kept::Few(rows) = &mut self.kept {
-            let mut rows = std::mem::take(rows);
-            sort(&mut rows, &self.descending);
-            self.kept = Kept::InOrder(rows.into_iter());
-        }
         let descending = &self.descending;
         match &mut self.kept {
-            Kept::InOrder(rows) => rows.next(),
-            Kept::Many(rows) => rows.pop(&|a, b| a.order.compare(&b.order, descending)),
-            Kept::Few(_) => None,
+            Kept::First(_, top) => top.pop(),
+            Kept::All(rows) => rows.pop(&|a, b| a.order.compare(&b.order, descending)),
         }
     }
 
@@ -263,7 +267,6 @@ impl<'a> Collector<'a> {
             self.row = row;
             return Ok(enough);
         }
-        self.bytes += row_bytes(&row) + order.bytes();
         self.keep(Sorted { order, row });
         self.check_memory(0)?;
         Ok(false)
@@ -271,20 +274,14 @@ impl<'a> Collector<'a> {
 
     fn keep(&mut self, sorted: Sorted) {
         let descending = &self.descending;
+        let order = |a: &Sorted, b: &Sorted| a.order.compare(&b.order, descending);
+        self.bytes += sorted.bytes();
         match &mut self.kept {
-            Kept::Few(rows) => {
-                rows.push(sorted);
-                let wanted =
-                    usize::try_from(self.skip.saturating_add(self.left)).unwrap_or(usize::MAX);
-                if rows.len() >= wanted.saturating_mul(2).saturating_add(SORT_SLACK) {
-                    sort(rows, descending);
-                    rows.truncate(wanted);
-                    self.bytes = rows.iter().map(|s| row_bytes(&s.row) + s.order.bytes()).sum();
-                }
+            Kept::First(wanted, top) => {
+                let gone = top.push(sorted, *wanted, &order);
+                self.bytes = self.bytes.saturating_sub(gone.map_or(0, |gone| gone.bytes()));
             }
-            Kept::Many(rows) => rows.push(sorted, &|a, b| a.order.compare(&b.order, descending)),
-            // No rows come any more.
-            Kept::InOrder(_) => {}
+            Kept::All(rows) => rows.push(sorted, &order),
         }
     }
 
@@ -385,10 +382,6 @@ impl<'a> Collector<'a> {
         };
         self.emit(order)
     }
-}
-
-fn sort(rows: &mut [Sorted], descending: &[bool]) {
-    rows.sort_by(|a, b| a.order.compare(&b.order, descending));
 }
 
 fn new_group(
