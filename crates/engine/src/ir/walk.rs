@@ -55,11 +55,17 @@ pub fn columns_of(expr: &Scalar) -> BTreeSet<ColumnId> {
 
 /// A copy of the expression with columns replaced where `replace` has something.
 pub fn map_columns(expr: &Scalar, replace: &dyn Fn(u32) -> Option<Scalar>) -> Scalar {
-    let map = |e: &Scalar| map_columns(e, replace);
-    let boxed = |e: &Scalar| Box::new(map_columns(e, replace));
     match expr {
-        Expr::Literal(_) => expr.clone(),
         Expr::Column(number) => replace(*number).unwrap_or_else(|| expr.clone()),
+        other => map_children(other, &mut |child| map_columns(child, replace)),
+    }
+}
+
+/// A copy of the expression with other parts, which are made in the order of [`children`].
+pub fn map_children(expr: &Scalar, map: &mut dyn FnMut(&Scalar) -> Scalar) -> Scalar {
+    let mut boxed = |part: &Scalar| Box::new(map(part));
+    match expr {
+        Expr::Literal(_) | Expr::Column(_) => expr.clone(),
         Expr::Unary { op, arg } => Expr::Unary { op: *op, arg: boxed(arg) },
         Expr::Binary { op, left, right } => {
             Expr::Binary { op: *op, left: boxed(left), right: boxed(right) }
@@ -69,7 +75,8 @@ pub fn map_columns(expr: &Scalar, replace: &dyn Fn(u32) -> Option<Scalar>) -> Sc
             Expr::Between { arg: boxed(arg), low: boxed(low), high: boxed(high), negated: *negated }
         }
         Expr::In { arg, list, negated } => {
-            Expr::In { arg: boxed(arg), list: list.iter().map(map).collect(), negated: *negated }
+            let arg = boxed(arg);
+            Expr::In { arg, list: list.iter().map(map).collect(), negated: *negated }
         }
         Expr::Like { arg, pattern, escape, negated } => Expr::Like {
             arg: boxed(arg),
@@ -78,8 +85,8 @@ pub fn map_columns(expr: &Scalar, replace: &dyn Fn(u32) -> Option<Scalar>) -> Sc
             negated: *negated,
         },
         Expr::Case { operand, branches, otherwise } => Expr::Case {
-            operand: operand.as_deref().map(boxed),
-            branches: branches.iter().map(|(when, then)| (map(when), map(then))).collect(),
+            operand: operand.as_deref().map(&mut boxed),
+            branches: branches.iter().map(|(when, then)| (*boxed(when), *boxed(then))).collect(),
             otherwise: otherwise.as_deref().map(boxed),
         },
         Expr::Cast { arg, to } => Expr::Cast { arg: boxed(arg), to: to.clone() },

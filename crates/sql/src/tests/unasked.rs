@@ -32,11 +32,54 @@ fn groups_that_nobody_asks_for_may_be_out_of_range() {
 }
 
 #[test]
+fn constants_that_fail_are_computed_for_no_row_that_nobody_asks_for() {
+    tables().check(
+        "SELECT r.id, (SELECT MAX(IF(s.k = 9, 9223372036854775807 + 1, s.n)) FROM s WHERE s.k = r.k) AS v FROM r ORDER BY 1
+         => 1|1;2|2;3|NULL
+         SELECT r.id, (SELECT COUNT(*) FROM s WHERE s.k = r.k AND (s.k < 9 OR 18446744073709551615 + 1 > s.n)) AS v FROM r ORDER BY 1
+         => 1|1;2|1;3|0
+         SELECT r.id FROM r WHERE EXISTS (SELECT * FROM s WHERE s.k = r.k AND CASE s.k WHEN 9 THEN -(-9223372036854775807 - 1) ELSE 1 END)
+         => 1;2",
+    );
+}
+
+#[test]
+fn conditions_that_are_texts_may_warn() {
+    let mut desk = tables();
+    for condition in
+        ["IF(s.t, 1, 1)", "CASE WHEN s.t THEN 1 ELSE 1 END", "s.t", "NOT s.t", "CONCAT(s.t, '')"]
+    {
+        let query = format!("(SELECT COUNT(*) FROM s WHERE s.k = r.k AND {condition})");
+        assert_eq!(desk.run(&format!("UPDATE r SET id = id + 0 * {query}")), "ok 0", "{condition}");
+    }
+}
+
+#[test]
+fn long_sums_are_looked_at_once() {
+    let mut desk = tables();
+    let sum = vec!["s.n"; 500].join(" + ");
+    let began = tokio::time::Instant::now();
+    let query =
+        format!("SELECT r.id, (SELECT SUM({sum}) FROM s WHERE s.k = r.k) AS v FROM r ORDER BY 1");
+    assert_eq!(desk.run(&query), "1|500;2|1000;3|NULL");
+    let tree = desk.run(&format!("EXPLAIN FORMAT=TREE {query}"));
+    assert!(tree.contains("join"), "{tree}");
+    let took = began.elapsed();
+    assert!(took.as_millis() < 1_500, "{took:?}");
+}
+
+#[test]
 fn groups_are_still_made_where_nothing_fails() {
     let mut desk = tables();
-    for value in
-        ["SUM(s.n)", "AVG(s.n * 2)", "MAX(s.b)", "SUM(s.n * (1 - s.k))", "COUNT(DISTINCT s.t)"]
-    {
+    for value in [
+        "SUM(s.n)",
+        "AVG(s.n * 2)",
+        "MAX(s.b)",
+        "SUM(s.n * (1 - s.k))",
+        "COUNT(DISTINCT s.t)",
+        "SUM(s.n * (2 + 3))",
+        "MAX(IF(s.n > 1 + 1, s.t, UPPER('a')))",
+    ] {
         let query =
             format!("SELECT r.id, (SELECT {value} FROM s WHERE s.k = r.k AND s.n < 100) FROM r");
         let tree = desk.run(&format!("EXPLAIN FORMAT=TREE {query}"));
