@@ -143,6 +143,8 @@ pub(super) struct Apply<'p> {
     running: VecDeque<Instance<'p>>,
     /// The parameters that some of them run for, each with operators of its own or with what these have found.
     asked: Map<Vec<u8>, ()>,
+    /// How many of them wait for what another one finds.
+    twins: usize,
     /// How many of them have operators of their own, or had some.
     begun: usize,
     /// Instances that run at once.
@@ -169,6 +171,7 @@ impl<'p> Apply<'p> {
             waiting: Waiting::default(),
             running: VecDeque::new(),
             asked: Map::default(),
+            twins: 0,
             begun: 0,
             at_once: None,
             known: None,
@@ -206,12 +209,14 @@ impl<'p> Apply<'p> {
                 self.running.push_back(instance);
                 return Ok(());
             }
+            instance.held.grow(run, bytes.len())?;
             if self.asked.contains_key(&bytes) {
                 (instance.twin, instance.key) = (Some(given), Some(bytes));
+                self.twins += 1;
                 self.running.push_back(instance);
                 return Ok(());
             }
-            instance.held.grow(run, bytes.len() + ENTRY_BYTES)?;
+            instance.held.grow(run, asked_bytes(&bytes))?;
             self.asked.insert(bytes.clone(), ());
             instance.key = Some(bytes);
         }
@@ -227,16 +232,47 @@ impl<'p> Apply<'p> {
     }
 
     /// An instance that has waited is at the front: it takes what the one before it has found, or runs if that was not kept.
-    fn wake(&mut self, run: &Run<'_>, instance: &mut Instance<'p>) {
-        let Some(given) = instance.twin.take() else { return };
-        let (Some(known), Some(key)) = (self.known, &instance.key) else { return };
-        match run.memory.known(known, key) {
-            Some(found) => {
-                instance.found = found.clone();
-                instance.key = None;
-            }
-            None => self.start(run, instance, &given),
+    fn wake(&mut self, run: &mut Run<'_>, instance: &mut Instance<'p>) -> Result<(), SqlError> {
+        let Some(given) = instance.twin.take() else { return Ok(()) };
+        self.twins -= 1;
+        let (Some(known), Some(key)) = (self.known, &instance.key) else { return Ok(()) };
+        if let Some(found) = run.memory.known(known, key) {
+            instance.found = found.clone();
+            instance.key = None;
+            return Ok(());
         }
+        instance.held.grow(run, asked_bytes(key))?;
+        self.asked.insert(key.clone(), ());
+        self.start(run, instance, &given);
+        Ok(())
+    }
+
+    /// Keeps what an instance has found for rows with the same parameters. If there is no room for it, the next of them that waits
+    /// takes it, and hands it on in its turn.
+    fn settle(
+        &mut self,
+        run: &mut Run<'_>,
+        instance: &mut Instance<'p>,
+        behind: &mut VecDeque<Instance<'p>>,
+    ) {
+        let (Some(known), Some(key)) = (self.known, instance.key.take()) else { return };
+        run.memory.keep(known, &key, &instance.found);
+        if self.twins > 0 && run.memory.known(known, &key).is_none() {
+            let is_twin = |other: &&mut Instance<'p>| {
+                other.twin.is_some() && other.key.as_ref() == Some(&key)
+            };
+            let bytes = instance.found.bytes() + asked_bytes(&key);
+            // Where there is no memory for it, it is found once more.
+            if let Some(next) = behind.iter_mut().find(is_twin)
+                && next.held.grow(run, bytes).is_ok()
+            {
+                next.found = instance.found.clone();
+                next.twin = None;
+                self.twins -= 1;
+                return;
+            }
+        }
+        self.asked.remove(&key);
     }
 
     /// Begins with rows of the left side, as many as may be under way.
@@ -321,9 +357,6 @@ impl<'p> Apply<'p> {
 
     /// Hands on what an instance that is through gives; false if there is more of it.
     fn finish(&self, run: &mut Run<'_>, instance: &mut Instance<'p>, out: &mut Chunk) -> bool {
-        if let (Some(known), Some(key)) = (self.known, instance.key.take()) {
-            run.memory.keep(known, key, &instance.found);
-        }
         let (left, found) = (&mut instance.left, &mut instance.found);
         match self.spec.output {
             ApplyOutput::Mark => {
@@ -397,21 +430,20 @@ impl<'p> Apply<'p> {
             }
         }
         let mut out = Chunk::new(run);
-        while let Some(instance) = running.front_mut() {
+        while let Some(mut instance) = running.pop_front() {
             if instance.twin.is_some() {
-                self.wake(run, instance);
+                self.wake(run, &mut instance)?;
                 // It may have operators now, which have asked for nothing yet.
                 pause = Poll::Yield;
             }
             if instance.node.is_some() {
+                running.push_front(instance);
                 break;
             }
-            if let Some(key) = &instance.key {
-                self.asked.remove(key);
-            }
-            if self.finish(run, instance, &mut out) {
-                self.begun -= usize::from(instance.is_begun);
-                running.pop_front();
+            self.settle(run, &mut instance, &mut running);
+            match self.finish(run, &mut instance, &mut out) {
+                true => self.begun -= usize::from(instance.is_begun),
+                false => running.push_front(instance),
             }
             if run.spend(1) || out.is_full() {
                 pause = Poll::Yield;
@@ -436,6 +468,11 @@ impl<'p> Apply<'p> {
         self.at_once = Some(at_once);
         Ok(at_once.min(INSTANCES_MAX))
     }
+}
+
+/// What it takes that a key is asked for, beside the instance's own key.
+fn asked_bytes(key: &[u8]) -> usize {
+    key.len() + ENTRY_BYTES
 }
 
 /// Appends bytes that are the same for the same value only: a subquery may tell apart what a collation does not.
@@ -519,7 +556,7 @@ impl Operator for Apply<'_> {
             instance.rows.clear(run);
             instance.held.free(run);
         }
-        (self.asked, self.begun) = (Map::default(), 0);
+        (self.asked, self.twins, self.begun) = (Map::default(), 0, 0);
         if let Some(known) = self.known.take() {
             run.memory.drop_cache(known);
         }

@@ -146,14 +146,14 @@ impl Memory {
     }
 
     /// Keeps an answer if there is room: a cache is never what makes a statement fail.
-    pub(super) fn keep(&mut self, id: CacheId, key: Vec<u8>, found: &super::apply::Found) {
+    pub(super) fn keep(&mut self, id: CacheId, key: &[u8], found: &super::apply::Found) {
         let bytes = key.len() + ENTRY_BYTES + found.bytes();
         let has_room = self.has_room(bytes);
         let Some(cache) = self.caches.get_mut(&id) else { return };
         if !has_room || cache.bytes.saturating_add(bytes) > self.budget.bytes_max / CACHE_PART {
             return;
         }
-        if cache.known.insert(key, found.clone()).is_none() {
+        if cache.known.insert(key.to_vec(), found.clone()).is_none() {
             cache.bytes += bytes;
             self.used += bytes;
             self.peak = self.peak.max(self.used);

@@ -40,6 +40,37 @@ fn rows_with_the_same_parameters_share_a_run() {
     assert_eq!((few.rows, few.asked[1], few.used), (3, 3, 0));
 }
 
+/// One of two numbers.
+fn one_of_two(at: u64) -> Row {
+    vec![Value::UInt(at % 2), Value::UInt(at)]
+}
+
+/// A text of 200 KB.
+fn vast(at: u64) -> Row {
+    vec![Value::text(&format!("{at:0200}").repeat(1_000))]
+}
+
+#[test]
+fn a_result_that_is_too_large_to_be_kept_is_handed_on() {
+    let apply = Op::Apply {
+        output: ApplyOutput::Single,
+        left: boxed(source(0)),
+        right: boxed(Op::Source { source: 1, params: vec![column(PARAM_BASE)] }),
+        params: vec![column(0)],
+        on: None,
+        right_width: 1,
+        keeps: true,
+        once: false,
+        slots: vec![0],
+        when: None,
+        equal: None,
+    };
+    // An eighth of the memory is less than such a text.
+    let ran = run(&plan(apply, 2), &[table(5_000, one_of_two), table(1, vast)], 1_200 << 10);
+    assert_eq!((ran.error.as_deref(), ran.rows, ran.used), (None, 5_000, 0));
+    assert!(ran.asked[1] < 100, "{} runs", ran.asked[1]);
+}
+
 /// A join of rows with themselves by their number, which asks so often before it reads all of the right side.
 fn lookups(kind: JoinKind, asked: Option<u64>) -> Op {
     let pair =
