@@ -30,7 +30,7 @@ pub struct Inner {
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
     /// Keys of rows that somebody else has locked.
     pub locked: Vec<Vec<u8>>,
-    /// Scans wait once for each batch of rows.
+    /// Scans wait once for each batch of rows, and who has changed the catalog is told later.
     pub is_slow: bool,
     /// Errors that the next requests get.
     pub refuse: VecDeque<RefCode>,
@@ -69,6 +69,28 @@ impl Inner {
             None => rows.remove(key),
         };
         undo.push((table, key.to_vec(), before));
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), ChangeError> {
+        if let Change::SetDurability { to_disk } = change {
+            self.to_disk = *to_disk;
+        }
+        let mut catalog = (*self.catalog).clone();
+        catalog.apply(change, 2)?;
+        if let Change::CreateIndex { database, table, .. }
+        | Change::DropIndex { database, table, .. } = change
+        {
+            // The table may have come back under a new id.
+            let old = self.catalog.table(database, table).map(|t| t.id);
+            let new = catalog.table(database, table).map(|t| t.id);
+            if let (Some(old), Some(new)) = (old, new)
+                && let Some(rows) = self.tables.remove(&old)
+            {
+                self.tables.insert(new, rows);
+            }
+        }
+        self.catalog = Arc::new(catalog);
+        Ok(())
     }
 
     /// Another row with the same key in a unique index, as the cluster reports it.
@@ -428,28 +450,12 @@ impl Store for Memory {
     }
 
     async fn change(&self, change: Change) -> Result<Result<(), ChangeError>, StoreError> {
-        let mut inner = self.inner();
-        if let Change::SetDurability { to_disk } = change {
-            inner.to_disk = to_disk;
+        let changed = self.inner().change(&change);
+        if self.inner().is_slow {
+            // It is made, but nobody has been told.
+            tokio::task::yield_now().await;
         }
-        let mut catalog = (*inner.catalog).clone();
-        if let Err(error) = catalog.apply(&change, 2) {
-            return Ok(Err(error));
-        }
-        if let Change::CreateIndex { database, table, .. }
-        | Change::DropIndex { database, table, .. } = &change
-        {
-            // The table may have come back under a new id.
-            let old = inner.catalog.table(database, table).map(|t| t.id);
-            let new = catalog.table(database, table).map(|t| t.id);
-            if let (Some(old), Some(new)) = (old, new)
-                && let Some(rows) = inner.tables.remove(&old)
-            {
-                inner.tables.insert(new, rows);
-            }
-        }
-        inner.catalog = Arc::new(catalog);
-        Ok(Ok(()))
+        Ok(changed)
     }
 
     fn commits_to_disk(&self) -> bool {
@@ -631,6 +637,20 @@ impl Desk {
         let mut kept = Kept::default();
         let result = self.runtime.block_on(self.session.execute(id, parameters, &mut kept));
         shown(result.map_err(crate::error::Failure::into_sql), &kept)
+    }
+
+    /// Begins with a statement, which nobody waits for when it waits for the first time.
+    pub fn cut_off(&mut self, text: &str) {
+        let mut kept = Kept::default();
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                _ = self.session.query(text.as_bytes(), &mut kept) => panic!("it did not wait"),
+                () = std::future::ready(()) => {}
+            }
+            // What it leaves behind is done by others.
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        });
     }
 
     /// Puts another session in the place of this one, which ends.

@@ -50,13 +50,20 @@ impl<S: Store> Session<S> {
         let (table, start) = self.definition(tree, create, selected, &to)?;
         let stored = self.new_temporary()?;
         let table = TableDef { database: String::new(), name: stored.clone(), ..table };
-        if let Err(failure) = self.change(Change::CreateTemporary { table }, false).await {
-            if let Failure::Store(_) = &failure {
-                self.abandon_temporary(stored);
+        // Whoever waits for the change may go at any moment, and what is told of it may be lost.
+        let left = self.left(stored.clone());
+        match self.change(Change::CreateTemporary { table }, false).await {
+            Ok(_) => {
+                self.add_temporary(to.clone(), stored);
+                left.forget();
             }
-            return Err(failure);
+            Err(failure) => {
+                if !matches!(failure, Failure::Store(_)) {
+                    left.forget();
+                }
+                return Err(failure);
+            }
         }
-        self.add_temporary(to.clone(), stored);
         let id = find(&self.catalog(), &to.0, &to.1)?.id;
         self.begin_ids(id, start).await?;
         Ok(Done::nothing())

@@ -9,7 +9,7 @@ use crate::error;
 use crate::store::Store;
 use lats_catalog::{Catalog, Change, ChangeErrorKind, TableDef, temporary};
 use lats_values::SqlError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -65,16 +65,28 @@ impl<S: Store> Temporaries<S> {
 
     /// The catalog in which the session's tables have the places of others.
     fn beside(&self, base: &Catalog) -> Catalog {
+        // One look at all tables finds those of the session, and one more what they hide.
+        let is_temporary =
+            |table: &&TableDef| table.database.is_empty() && table.index_of.is_none();
+        let stored: BTreeMap<&str, &TableDef> =
+            base.tables.values().filter(is_temporary).map(|t| (t.name.as_str(), t)).collect();
+        let own: BTreeMap<(&str, &str), &TableDef> = self
+            .names
+            .iter()
+            .filter_map(|((database, name), at)| {
+                Some(((database.as_str(), name.as_str()), *stored.get(at.as_str())?))
+            })
+            .collect();
+        let is_hidden = |database: &str, name: &str| own.contains_key(&(database, name));
         let mut catalog = base.clone();
-        for ((database, name), stored) in &self.names {
-            let Some(def) = base.table("", stored) else { continue };
-            let is_hidden = |of: &str, called: &str| of == database && called == name;
-            catalog.tables.retain(|_, table| !is_hidden(&table.database, &table.name));
-            catalog.views.retain(|_, view| !is_hidden(&view.database, &view.name));
-            let def = TableDef { database: database.clone(), name: name.clone(), ..def.clone() };
+        catalog.tables.retain(|_, table| !is_hidden(&table.database, &table.name));
+        catalog.views.retain(|_, view| !is_hidden(&view.database, &view.name));
+        let mut databases: BTreeSet<&str> = base.databases.iter().map(String::as_str).collect();
+        for ((database, name), def) in own {
+            let def = TableDef { database: database.into(), name: name.into(), ..def.clone() };
             catalog.tables.insert(def.id, def);
-            if !catalog.has_database(database) {
-                catalog.databases.push(database.clone());
+            if databases.insert(database) {
+                catalog.databases.push(database.to_owned());
             }
         }
         catalog
@@ -160,9 +172,9 @@ impl<S: Store> Session<S> {
         self.forget_temporaries();
     }
 
-    /// It may be there, though nobody was told.
-    pub(crate) fn abandon_temporary(&self, stored: String) {
-        clean_up(&self.shared.store, vec![stored]);
+    /// A temporary table that is dropped unless this is told to forget it.
+    pub(crate) fn left(&self, name: String) -> Left<S> {
+        Left { store: self.shared.store.clone(), name }
     }
 
     /// Drops a temporary table, if there is one: at once, or when the transaction has ended that may have changed it.
@@ -180,7 +192,7 @@ impl<S: Store> Session<S> {
     pub(super) async fn drop_dropped(&mut self) {
         for name in std::mem::take(&mut self.temporaries.dropped) {
             // What is cancelled or refused here is done without anybody who waits.
-            let left = Left { store: self.shared.store.clone(), name };
+            let left = self.left(name);
             if let Ok(Ok(())) = self.shared.store.change(drop_of(&left.name)).await {
                 left.forget();
             }
@@ -194,14 +206,14 @@ impl<S: Store> Session<S> {
 }
 
 /// A table that is still to be dropped.
-struct Left<S: Store> {
+pub(crate) struct Left<S: Store> {
     store: S,
     name: String,
 }
 
 impl<S: Store> Left<S> {
-    /// It is dropped.
-    fn forget(mut self) {
+    /// It is dropped, or there is somebody else who drops it.
+    pub(crate) fn forget(mut self) {
         self.name.clear();
     }
 }

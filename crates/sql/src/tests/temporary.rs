@@ -94,6 +94,38 @@ fn a_session_takes_its_tables_with_it() {
 }
 
 #[test]
+fn a_table_whose_creation_is_cut_off_does_not_stay() {
+    let mut desk = desk();
+    desk.store.inner().is_slow = true;
+    desk.cut_off("CREATE TEMPORARY TABLE s (a INT)");
+    desk.store.inner().is_slow = false;
+    assert_eq!(count(&desk), 0);
+    desk.check(
+        "SELECT * FROM s
+         => ERROR 1146 …
+         CREATE TEMPORARY TABLE s (a INT)
+         => ok 0
+         SELECT * FROM s
+         => ",
+    );
+    assert_eq!(count(&desk), 1);
+}
+
+#[test]
+fn many_tables_hide_others() {
+    let mut desk = desk();
+    for at in 0..60 {
+        assert_eq!(desk.run(&format!("CREATE TABLE o{at} (a INT UNIQUE)")), "ok 0");
+        assert_eq!(desk.run(&format!("CREATE TEMPORARY TABLE o{at} (b INT UNIQUE)")), "ok 0");
+    }
+    assert_eq!(desk.run("CREATE TEMPORARY TABLE only (b INT)"), "ok 0");
+    assert_eq!(desk.run("SELECT o7.b, o59.b, only.b FROM o7, o59 JOIN only"), "");
+    assert_eq!(desk.run("DROP TEMPORARY TABLE o7"), "ok 0");
+    assert_eq!(desk.run("SELECT a FROM o7"), "");
+    assert_eq!(desk.run("SELECT a FROM o8"), "ERROR 1054 Unknown column 'a' in 'field list'");
+}
+
+#[test]
 fn they_commit_nothing_and_are_not_rolled_back() {
     let mut desk = desk();
     desk.check(
