@@ -85,7 +85,8 @@ def prepare(connection, rows):
 
 
 class Victim(threading.Thread):
-    """A statement that runs in a thread."""
+    """A statement that runs in a thread. What it sends is read as it comes, and only its end is looked at: otherwise a client that
+    is slower than the server would be measured, which has megabytes to read behind a KILL."""
 
     def __init__(self, port, statement):
         super().__init__(daemon=True)
@@ -96,12 +97,34 @@ class Victim(threading.Thread):
         self.start()
 
     def run(self):
+        body = b"\x03" + self.statement.encode()
+        taker = self.connection.socket
+        taker.sendall(len(body).to_bytes(3, "little") + b"\0" + body)
+        end = b""
         try:
-            self.connection.query(self.statement)
-        except (MySQLError, OSError) as error:
+            while not self.has_ended(end):
+                data = taker.recv(1 << 20)
+                if not data:
+                    raise ConnectionError("connection closed")
+                end = (end + data)[-1024:]
+        except OSError as error:
             self.error = error
         self.ended = time.monotonic()
         self.connection.close()
+
+    def has_ended(self, end):
+        """True behind the packet of an error, of rows' end, or of a change."""
+        for length in range(7, min(len(end), 512) + 1):
+            packet = end[-length:]
+            if int.from_bytes(packet[:3], "little") != length - 4:
+                continue
+            if packet[4] == 0xFF and packet[7:8] == b"#":
+                number = int.from_bytes(packet[5:7], "little")
+                self.error = MySQLError(number, packet[8:13].decode(), packet[13:].decode(errors="replace"))
+                return True
+            if packet[4] == 0xFE and length == 9 or packet[4] == 0 and packet[3] == 1 and length == len(end):
+                return True
+        return False
 
 
 def measure(port, killer, statement, times, longest):
