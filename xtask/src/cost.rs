@@ -7,8 +7,9 @@ use std::{collections::BTreeMap, io::Write, path::Path, process::Command};
 
 /// Where the counts of each commit are kept.
 const RECORD: &str = "docs/costs.csv";
-/// What is counted: all that happens within this function of `crates/cost`.
-const COUNTED: &str = "lats_cost::cluster::counted";
+/// What is counted: all that happens within these functions of `crates/cost`, without what happens within the last.
+const COUNTED: [&str; 3] =
+    ["lats_cost::cluster::counted", "lats_cost::sql::counted", "lats_cost::sql::uncounted"];
 /// Caches like those of most servers, so that counts do not depend on this machine.
 const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=33554432,16,64"];
 
@@ -60,7 +61,7 @@ pub(crate) fn cost(then: Then) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "{:<16} {:>12} {:>12} {:>10} {:>10}",
+        "{:<20} {:>12} {:>12} {:>10} {:>10}",
         "per operation", "instructions", "allocations", "misses", "far"
     )?;
     let call_costs = call_costs(&program, works.lines().next_back().context("there is no work")?)?;
@@ -71,7 +72,7 @@ pub(crate) fn cost(then: Then) -> anyhow::Result<()> {
         let Cost { instructions, allocations, misses, far_misses } = found;
         writeln!(
             out,
-            "{work:<16} {instructions:>12.0} {allocations:>12.1} {misses:>10.1} {far_misses:>10.2}"
+            "{work:<20} {instructions:>12.0} {allocations:>12.1} {misses:>10.1} {far_misses:>10.2}"
         )?;
         lines += &format!(
             "{commit},{work},{instructions:.0},{allocations:.1},{misses:.1},{far_misses:.2}\n"
@@ -121,8 +122,9 @@ fn output(command: &mut Command) -> anyhow::Result<String> {
 
 /// Counts a work.
 fn count(program: &Path, work: &str, call_costs: &BTreeMap<&str, f64>) -> anyhow::Result<Cost> {
-    let limits = ["--cache-sim=yes", &format!("--toggle-collect={COUNTED}*")];
-    let options: Vec<&str> = limits.into_iter().chain(CACHES.iter().copied()).collect();
+    let limits = COUNTED.map(|name| format!("--toggle-collect={name}*"));
+    let limits = limits.iter().map(String::as_str).chain(["--cache-sim=yes"]);
+    let options: Vec<&str> = limits.chain(CACHES.iter().copied()).collect();
     let (profile, operations) = profile(program, work, &options)?;
     let mut cost = read(&profile, operations)?;
     for (name, (instructions, _)) in allocators(&profile) {

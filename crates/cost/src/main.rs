@@ -6,9 +6,11 @@
 
 mod cluster;
 mod node;
+mod sql;
 mod work;
 
 use clap::Parser;
+use sql::Statement;
 use std::io::Write;
 use work::Work;
 
@@ -33,8 +35,15 @@ fn main() -> anyhow::Result<()> {
         for work in Work::ALL {
             writeln!(out, "{}", work.name)?;
         }
+        for statement in Statement::ALL {
+            writeln!(out, "{}", statement.name)?;
+        }
         return Ok(());
     };
+    if let Some(statement) = Statement::ALL.iter().find(|s| s.name == name) {
+        writeln!(out, "{}", statement.run(args.rounds)?)?;
+        return Ok(());
+    }
     let Some(work) = Work::ALL.iter().find(|w| w.name == name) else {
         anyhow::bail!("no work is called {name:?}; without an argument they are listed");
     };

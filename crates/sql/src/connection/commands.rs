@@ -121,14 +121,14 @@ where
             handle: &handle,
         };
         let session = &mut self.session;
-        let run = async {
+        let run = std::pin::pin!(async {
             match &request {
                 Request::Text(text) => session.query(text, &mut sink).await,
                 Request::Prepared(id, parameters) => {
                     session.execute(*id, parameters, &mut sink).await
                 }
             }
-        };
+        });
         let result = self.wire.input.with_end_watched(&handle, run).await;
         let status = self.status().with(StatusFlags::MORE_RESULTS, more);
         let warnings = self.session.new_warning_count();

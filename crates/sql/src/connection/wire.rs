@@ -7,6 +7,7 @@ use lats_mysql_wire::{
     HandshakeResponse, Login, LoginOutcome, Nonce, Packet, PacketDecoder, PacketWriter, WireError,
 };
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 
@@ -52,13 +53,12 @@ impl<T: AsyncRead> Input<T> {
         std::future::pending().await
     }
 
-    /// Runs a statement, which is ended when its client is gone.
+    /// Runs a statement, which is ended when its client is gone. Statements are large: none is moved.
     pub(super) async fn with_end_watched<R>(
         &mut self,
         handle: &Handle,
-        statement: impl Future<Output = R>,
+        mut statement: Pin<&mut impl Future<Output = R>>,
     ) -> R {
-        tokio::pin!(statement);
         tokio::select! {
             biased;
             result = &mut statement => result,
