@@ -16,7 +16,7 @@ use work::Work;
 
 /// The allocator that `latsdb` has.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: lats_alloc::Allocator = lats_alloc::Allocator;
 
 /// Does one kind of work, for `valgrind` to count what it costs.
 #[derive(Parser)]

@@ -48,9 +48,7 @@ const fn statement(name: &'static str, text: &'static str, is_prepared: bool) ->
 
 /// All that is counted, besides [`crate::cluster`]'s. `cargo xtask cost` knows it by its name.
 #[inline(never)]
-fn counted(
-    task: Pin<&mut dyn Future<Output = std::io::Result<()>>>,
-) -> Poll<std::io::Result<()>> {
+fn counted(task: Pin<&mut dyn Future<Output = std::io::Result<()>>>) -> Poll<std::io::Result<()>> {
     task.poll(&mut std::task::Context::from_waker(Waker::noop()))
 }
 
@@ -84,7 +82,9 @@ impl Client {
         for _ in 0..1_000 {
             let polled = match self.store.counts() {
                 true => counted(self.task.as_mut()),
-                false => self.task.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop())),
+                false => {
+                    self.task.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop()))
+                }
             };
             if let Poll::Ready(over) = polled {
                 over?;

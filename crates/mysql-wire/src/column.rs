@@ -84,41 +84,36 @@ impl ColumnFlags {
 }
 
 /// What a client is told of one column of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ColumnInfo {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnInfo<'a> {
     /// The database; empty for an expression.
-    pub schema: String,
+    pub schema: &'a str,
     /// The table, or its alias in the query; empty for an expression.
-    pub table: String,
+    pub table: &'a str,
     /// The table; empty for an expression.
-    pub org_table: String,
+    pub org_table: &'a str,
     /// The column's name in the result.
-    pub name: String,
+    pub name: &'a str,
     /// The column's name in its table; empty for an expression.
-    pub org_name: String,
+    pub org_name: &'a str,
     /// Its type.
-    pub column_type: ColumnType,
+    pub column_type: &'a ColumnType,
     /// Flags beyond those that the type decides.
     pub flags: ColumnFlags,
 }
 
-impl ColumnInfo {
+impl<'a> ColumnInfo<'a> {
     /// The column of an expression.
-    pub fn expression(name: &str, column_type: ColumnType) -> Self {
+    pub fn expression(name: &'a str, column_type: &'a ColumnType) -> Self {
         Self {
-            schema: String::new(),
-            table: String::new(),
-            org_table: String::new(),
-            name: name.to_owned(),
-            org_name: String::new(),
+            schema: "",
+            table: "",
+            org_table: "",
+            name,
+            org_name: "",
             column_type,
             flags: ColumnFlags::NONE,
         }
-    }
-
-    /// What a client is told of a parameter, whose type nobody knows before it is bound.
-    pub fn parameter() -> Self {
-        Self::expression("?", ColumnType::new(TypeKind::VarBinary { bytes: 0 }))
     }
 }
 
@@ -216,9 +211,9 @@ fn type_flags(column: &ColumnType) -> ColumnFlags {
 }
 
 /// Appends the payload of a ColumnDefinition41 packet.
-pub(crate) fn put_column(out: &mut Vec<u8>, column: &ColumnInfo) {
-    let wire = WireType::of(&column.column_type);
-    let names = [&column.schema, &column.table, &column.org_table, &column.name, &column.org_name];
+pub(crate) fn put_column(out: &mut Vec<u8>, column: &ColumnInfo<'_>) {
+    let wire = WireType::of(column.column_type);
+    let names = [column.schema, column.table, column.org_table, column.name, column.org_name];
     put_lenenc_bytes(out, b"def");
     for name in names {
         put_lenenc_bytes(out, name.as_bytes());

@@ -1,6 +1,6 @@
 //! The packets that a server sends, appended to one buffer.
 
-use lats_values::{ColumnType, Value};
+use lats_values::{ColumnType, TypeKind, Value};
 
 use crate::bytes::{put_lenenc_bytes, put_lenenc_int};
 use crate::capabilities::{Capabilities, StatusFlags};
@@ -142,12 +142,12 @@ impl PacketWriter {
     }
 
     /// The definition of one column (or of one parameter of a prepared statement).
-    pub fn column(&mut self, column: &ColumnInfo) {
+    pub fn column(&mut self, column: &ColumnInfo<'_>) {
         self.packet(|out| put_column(out, column));
     }
 
     /// The definition of one column as COM_FIELD_LIST answers it, with the default value as text.
-    pub fn field_list_column(&mut self, column: &ColumnInfo, default: Option<&str>) {
+    pub fn field_list_column(&mut self, column: &ColumnInfo<'_>, default: Option<&str>) {
         self.packet(|out| {
             put_column(out, column);
             match default {
@@ -165,7 +165,7 @@ impl PacketWriter {
     }
 
     /// Column count, definitions and their end: everything of a result set before its rows.
-    pub fn result_start(&mut self, columns: &[ColumnInfo], status: StatusFlags) {
+    pub fn result_start(&mut self, columns: &[ColumnInfo<'_>], status: StatusFlags) {
         self.column_count(columns.len());
         for column in columns {
             self.column(column);
@@ -186,7 +186,12 @@ impl PacketWriter {
 
     /// The whole answer to an execute request that opens a cursor: definitions, and one packet
     /// with CURSOR_EXISTS instead of rows.
-    pub fn cursor_opened(&mut self, columns: &[ColumnInfo], status: StatusFlags, warnings: u16) {
+    pub fn cursor_opened(
+        &mut self,
+        columns: &[ColumnInfo<'_>],
+        status: StatusFlags,
+        warnings: u16,
+    ) {
         self.column_count(columns.len());
         for column in columns {
             self.column(column);
@@ -221,7 +226,7 @@ impl PacketWriter {
         &mut self,
         statement_id: u32,
         parameters: u16,
-        columns: &[ColumnInfo],
+        columns: &[ColumnInfo<'_>],
         status: StatusFlags,
         warnings: u16,
     ) {
@@ -236,7 +241,9 @@ impl PacketWriter {
             out.extend_from_slice(&warnings.to_le_bytes());
         });
         if parameters > 0 {
-            let parameter = ColumnInfo::parameter();
+            // Nobody knows the type of a parameter before it is bound.
+            let unknown = ColumnType::new(TypeKind::VarBinary { bytes: 0 });
+            let parameter = ColumnInfo::expression("?", &unknown);
             for _ in 0..parameters {
                 self.column(&parameter);
             }

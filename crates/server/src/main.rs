@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 /// Its memory comes in huge pages, where the system has them: these are freed quickly when a process is killed.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: lats_alloc::Allocator = lats_alloc::Allocator;
 
 /// LatsDB: a replicated in-memory database that speaks the MySQL protocol.
 #[derive(Parser)]

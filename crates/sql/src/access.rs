@@ -229,6 +229,12 @@ impl Access {
     /// # Errors
     /// What computing the values gives.
     pub fn resolve(&self, table: &Table, outside: Outside<'_>) -> Result<Resolved<'_>, SqlError> {
+        if self.is_key_lookup
+            && let Some(key) = self.one_key(table, outside)?
+        {
+            let (target, filter) = (Target::Keys(vec![key]), self.residual.as_ref());
+            return Ok(Resolved { target, filter, exact: true });
+        }
         let mut prefixes = vec![Vec::new()];
         let mut exact = true;
         let mut ranges: Option<Vec<KeyRange>> = None;
@@ -265,6 +271,22 @@ impl Access {
         }
         let ranges = ranges.unwrap_or_else(|| bounds::prefix_ranges(&prefixes));
         Ok(Resolved { target: Target::Ranges(bounds::merge(ranges)), filter, exact })
+    }
+}
+
+impl Access {
+    /// The one key that the condition allows, if each column has one value and all of them are values of the columns: the
+    /// usual case, which needs no lists.
+    fn one_key(&self, table: &Table, outside: Outside<'_>) -> Result<Option<Vec<u8>>, SqlError> {
+        let mut key = Vec::with_capacity(bounds::POINT_BYTES * self.columns.len());
+        for (column, constraint) in &self.columns {
+            let Constraint::Points(values) = constraint else { return Ok(None) };
+            let [value] = values.as_slice() else { return Ok(None) };
+            if !bounds::point(table, *column, value, outside, &mut key)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(key))
     }
 }
 

@@ -299,11 +299,12 @@ where
             let free = !self.session.transaction_is_open();
             let packet = tokio::select! {
                 biased;
+                // Who sends without end is looked at behind each command.
+                packet = self.wire.receive() => packet?,
                 () = handle.ended(Why::Connection) => {
                     self.end_of_the_idle().await;
                     break;
                 }
-                packet = self.wire.receive() => packet?,
                 true = stops(&mut stopping), if free => {
                     self.wire.writer.start_reply(0);
                     self.wire.writer.err(1053, b"08S01", "Server shutdown in progress");

@@ -3,7 +3,8 @@
 use super::{fail, files, metadata};
 
 /// Each crate, and those of ours that it may use. A new edge is a decision: make it here, knowingly.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
+    ("lats-alloc", &[]),
     ("lats-base", &[]),
     ("lats-values", &["base"]),
     ("lats-catalog", &["base", "values"]),
@@ -27,12 +28,15 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("lats-sql", &["base", "values", "catalog", "client", "engine", "mysql-syntax", "mysql-wire"]),
     ("lats-backup", &["base", "values", "catalog", "files", "client"]),
     ("lats-bench", &["base", "values", "catalog", "client"]),
-    ("lats-cost", &["base", "values", "catalog", "signals", "kernel", "ldm", "tc", "client"]),
+    (
+        "lats-cost",
+        &["alloc", "base", "values", "catalog", "signals", "kernel", "ldm", "tc", "client", "sql"],
+    ),
     (
         "latsdb",
         &[
-            "base", "backup", "bench", "values", "catalog", "files", "signals", "client", "node",
-            "runtime", "sql",
+            "alloc", "base", "backup", "bench", "values", "catalog", "files", "signals", "client",
+            "node", "runtime", "sql",
         ],
     ),
     ("xtask", &[]),

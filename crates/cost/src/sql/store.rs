@@ -3,9 +3,7 @@
 use lats_base::{NodeId, RefCode, TableId};
 use lats_catalog::statistics::TableStatistics;
 use lats_catalog::{Builder, Catalog, Change, ChangeError, TableDef};
-use lats_client::api::{
-    Committed, RowOp, RowOutcome, RowResult, Scan, SessionCall, StoreError,
-};
+use lats_client::api::{Committed, RowOp, RowOutcome, RowResult, Scan, SessionCall, StoreError};
 use lats_client::batch::ScanBatch;
 use lats_sql::sessions::Handle;
 use lats_sql::store::{Store, StoreScan, StoreTransaction};
@@ -39,7 +37,8 @@ impl Rows {
     }
 
     fn read_one(&self, read: &RowOp) -> Result<RowResult, StoreError> {
-        let table: &TableDef = self.0.catalog.tables.get(&read.table).ok_or(RefCode::TableUnknown)?;
+        let table: &TableDef =
+            self.0.catalog.tables.get(&read.table).ok_or(RefCode::TableUnknown)?;
         let layout = table.layout();
         let program = match read.program.as_slice() {
             [] => Program::default(),

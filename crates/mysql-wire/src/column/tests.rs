@@ -43,7 +43,7 @@ fn a_definition_has_the_documented_bytes() {
     // The definition of @@version_comment in the documentation, in our character set.
     let comment = ColumnType::new(TypeKind::VarChar { chars: 7 });
     let mut out = Vec::new();
-    put_column(&mut out, &ColumnInfo::expression("@@version_comment", comment));
+    put_column(&mut out, &ColumnInfo::expression("@@version_comment", &comment));
     let mut expected = b"\x03def\0\0\0\x11@@version_comment\0\x0C".to_vec();
     expected.extend_from_slice(&[0xFF, 0, 0x1C, 0, 0, 0, 0xFD, 0, 0, 0, 0, 0]);
     assert_eq!(out, expected);
@@ -51,8 +51,8 @@ fn a_definition_has_the_documented_bytes() {
 
 #[test]
 fn flags_of_the_caller_join_those_of_the_type() {
-    let mut column =
-        ColumnInfo::expression("id", ColumnType::new(TypeKind::Int).unsigned().not_null());
+    let column_type = ColumnType::new(TypeKind::Int).unsigned().not_null();
+    let mut column = ColumnInfo::expression("id", &column_type);
     column.flags = ColumnFlags::PRIMARY_KEY | ColumnFlags::AUTO_INCREMENT | ColumnFlags::PART_KEY;
     let mut out = Vec::new();
     put_column(&mut out, &column);

@@ -69,7 +69,8 @@ fn prepared_statements_are_described() {
     let mut old = writer(Capabilities::PROTOCOL_41);
     old.prepare_ok(1, 0, &[], StatusFlags::AUTOCOMMIT, 0);
     assert_eq!(old.take(), [12, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let columns = [ColumnInfo::expression("a", ColumnType::new(TypeKind::BigInt))];
+    let column_type = ColumnType::new(TypeKind::BigInt);
+    let columns = [ColumnInfo::expression("a", &column_type)];
     old.prepare_ok(9, 2, &columns, StatusFlags::AUTOCOMMIT, 0);
     // OK, two parameters, EOF, one column, EOF.
     assert_eq!(sequences(old.bytes()), [2, 3, 4, 5, 6, 7]);
@@ -80,7 +81,8 @@ fn prepared_statements_are_described() {
 
 #[test]
 fn a_cursor_is_announced_by_one_packet() {
-    let columns = [ColumnInfo::expression("a", ColumnType::new(TypeKind::BigInt))];
+    let column_type = ColumnType::new(TypeKind::BigInt);
+    let columns = [ColumnInfo::expression("a", &column_type)];
     for capabilities in [MODERN, Capabilities::PROTOCOL_41] {
         let mut writer = writer(capabilities);
         writer.cursor_opened(&columns, StatusFlags::AUTOCOMMIT, 0);
@@ -101,7 +103,8 @@ fn a_row_that_cannot_be_written_leaves_nothing() {
 #[test]
 fn a_whole_result_set() {
     let mut writer = writer(Capabilities::PROTOCOL_41);
-    let columns = [ColumnInfo::expression("1", ColumnType::new(TypeKind::BigInt).not_null())];
+    let column_type = ColumnType::new(TypeKind::BigInt).not_null();
+    let columns = [ColumnInfo::expression("1", &column_type)];
     writer.result_start(&columns, StatusFlags::AUTOCOMMIT);
     writer.text_row(&[Value::Int(1)], &[]);
     writer.result_end(StatusFlags::AUTOCOMMIT, 0);

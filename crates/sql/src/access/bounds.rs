@@ -64,6 +64,26 @@ pub fn ranges(
     Ok(Some(Ranges { list, points: matches!(constraint, Constraint::Points(_)) }))
 }
 
+/// Bytes of a usual value in a key.
+pub(super) const POINT_BYTES: usize = 16;
+
+/// Appends the value of a column to a key; false if it is none of the column's values.
+///
+/// # Errors
+/// What computing the value gives.
+pub(super) fn point(
+    table: &Table,
+    column: u16,
+    value: &Expr,
+    outside: Outside<'_>,
+    key: &mut Vec<u8>,
+) -> Result<bool, SqlError> {
+    let Some(column) = table.types.get(usize::from(column)) else { return Ok(false) };
+    let Place::At(value) = (Resolver { column, outside }).place(value)? else { return Ok(false) };
+    encode_key_value(column, &value, key);
+    Ok(true)
+}
+
 struct Resolver<'a> {
     column: &'a ColumnType,
     outside: Outside<'a>,
@@ -169,7 +189,7 @@ impl Resolver<'_> {
     }
 
     fn encode(&self, value: &Value) -> Vec<u8> {
-        let mut out = Vec::with_capacity(16);
+        let mut out = Vec::with_capacity(POINT_BYTES);
         encode_key_value(self.column, value, &mut out);
         out
     }

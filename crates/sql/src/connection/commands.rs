@@ -111,25 +111,27 @@ where
     async fn statement(&mut self, request: Request<'_>, more: bool) -> io::Result<bool> {
         let status = self.status().with(StatusFlags::MORE_RESULTS, more);
         let handle = Arc::clone(&self.client.handle);
-        let mut sink = WireSink {
-            io: &mut self.wire.output,
-            writer: &mut self.wire.writer,
-            binary: matches!(request, Request::Prepared(..)),
-            status,
-            types: Vec::new(),
-            begun: false,
-            handle: &handle,
-        };
-        let session = &mut self.session;
-        let run = std::pin::pin!(async {
-            match &request {
-                Request::Text(text) => session.query(text, &mut sink).await,
-                Request::Prepared(id, parameters) => {
-                    session.execute(*id, parameters, &mut sink).await
+        let result = {
+            let mut sink = WireSink {
+                io: &mut self.wire.output,
+                writer: &mut self.wire.writer,
+                binary: matches!(request, Request::Prepared(..)),
+                status,
+                types: Vec::new(),
+                begun: false,
+                handle: &handle,
+            };
+            let session = &mut self.session;
+            let run = std::pin::pin!(async {
+                match &request {
+                    Request::Text(text) => session.query(text, &mut sink).await,
+                    Request::Prepared(id, parameters) => {
+                        session.execute(*id, parameters, &mut sink).await
+                    }
                 }
-            }
-        });
-        let result = self.wire.input.with_end_watched(&handle, run).await;
+            });
+            self.wire.input.with_end_watched(&handle, run).await
+        };
         let status = self.status().with(StatusFlags::MORE_RESULTS, more);
         let warnings = self.session.new_warning_count();
         match result {

@@ -69,14 +69,17 @@ where
         let mut sink = CursorSink { bytes_max, ..CursorSink::default() };
         let handle = Arc::clone(&self.client.handle);
         let (wire, session) = (&mut self.wire, &mut self.session);
-        let run = session.execute(id, values, &mut sink);
-        let result = wire.input.with_end_watched(&handle, run).await;
+        let result = {
+            let run = std::pin::pin!(session.execute(id, values, &mut sink));
+            wire.input.with_end_watched(&handle, run).await
+        };
         match result {
             Err(Failure::Gone(error)) => return Err(error),
             Err(failure) => self.err(&failure.into_sql()),
             Ok(Outcome::Done(_)) => self.ok(),
             Ok(Outcome::Rows) => {
-                let columns = column_infos(&sink.columns.unwrap_or_default());
+                let columns = sink.columns.unwrap_or_default();
+                let columns = column_infos(&columns);
                 let (status, warnings) = (self.status(), self.session.new_warning_count());
                 self.wire.writer.cursor_opened(&columns, status, warnings);
                 if let Some(bound) = self.statements.get_mut(&id) {

@@ -25,14 +25,14 @@ pub(super) struct WireSink<'a, T> {
 }
 
 /// How a column looks on the wire.
-pub(super) fn column_info(column: &ColumnMeta) -> ColumnInfo {
+pub(super) fn column_info(column: &ColumnMeta) -> ColumnInfo<'_> {
     ColumnInfo {
-        schema: column.database.clone(),
-        table: column.table.clone(),
-        org_table: column.org_table.clone(),
-        name: column.name.clone(),
-        org_name: column.org_name.clone(),
-        column_type: column.column_type.clone(),
+        schema: &column.database,
+        table: &column.table,
+        org_table: &column.org_table,
+        name: &column.name,
+        org_name: &column.org_name,
+        column_type: &column.column_type,
         flags: ColumnFlags::NONE
             .with(ColumnFlags::PRIMARY_KEY, column.primary_key)
             .with(ColumnFlags::PART_KEY, column.primary_key || column.indexed)
@@ -42,7 +42,7 @@ pub(super) fn column_info(column: &ColumnMeta) -> ColumnInfo {
     }
 }
 
-pub(super) fn column_infos(columns: &Columns) -> Vec<ColumnInfo> {
+pub(super) fn column_infos(columns: &Columns) -> Vec<ColumnInfo<'_>> {
     columns.iter().map(column_info).collect()
 }
 

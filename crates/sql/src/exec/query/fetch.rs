@@ -121,11 +121,11 @@ impl<'p, S: Store> Fetcher<'p, S> {
         run: &mut Run<'_>,
     ) -> Result<(), Failure> {
         let (mut reads, mut wanted) = (Reads::default(), Vec::new());
-        let mut asking = BTreeSet::new();
+        let mut asking = Vec::new();
         for ask in std::mem::take(&mut run.asks) {
             match ask {
                 Ask::Read { id, source, requests, first } => {
-                    asking.insert(id);
+                    asking.push(id);
                     let parts = (&mut reads, &mut wanted);
                     self.begin(session, run, (id, source, requests), parts)?;
                     if first.is_some()
@@ -135,7 +135,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     }
                 }
                 Ask::More(id) => {
-                    asking.insert(id);
+                    asking.push(id);
                 }
                 Ask::Close(id) => {
                     self.open.remove(&id);
@@ -143,6 +143,8 @@ impl<'p, S: Store> Fetcher<'p, S> {
                 }
             }
         }
+        asking.sort_unstable();
+        asking.dedup();
         self.together.begin(session, self.plan, wanted);
         self.read_unique(session, run, reads.unique).await?;
         self.read_keys(session, run, reads.keys).await?;
@@ -201,8 +203,11 @@ impl<'p, S: Store> Fetcher<'p, S> {
         &mut self,
         session: &mut Session<S>,
         run: &mut Run<'_>,
-        asking: &BTreeSet<AskId>,
+        asking: &[AskId],
     ) -> Result<(), Failure> {
+        if self.together.is_empty() {
+            return Ok(());
+        }
         let since = self.begin_read(session);
         let read = self.together.go_on(self.plan, asking).await?;
         for _ in 0..read.trips {

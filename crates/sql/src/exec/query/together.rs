@@ -94,14 +94,20 @@ impl<S: Store> Together<S> {
         }
     }
 
+    /// True if nothing is read for many asks.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// Reads on for those who ask; the answers are for all who take part. Scans are waited for together.
     pub(super) async fn go_on(
         &mut self,
         plan: &QueryPlan,
-        asking: &BTreeSet<AskId>,
+        asking: &[AskId],
     ) -> Result<ReadTogether, Failure> {
         let mut done = ReadTogether::default();
-        let asked = self.groups.iter_mut().filter(|group| !group.ids.is_disjoint(asking));
+        let asked =
+            self.groups.iter_mut().filter(|group| asking.iter().any(|id| group.ids.contains(id)));
         let mut asked: Vec<&mut Group<S>> = asked.collect();
         for part in asked.chunks_mut(SCANS_AT_ONCE) {
             let enough = ROWS_AT_ONCE.div_ceil(part.len());
