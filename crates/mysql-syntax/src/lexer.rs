@@ -37,8 +37,20 @@ enum Expects {
     SystemVariable,
 }
 
+/// The bytes of names: most bytes of a statement are looked up here.
+const NAME_BYTES: [bool; 256] = {
+    let mut bytes = [false; 256];
+    let mut at = 0;
+    while at < 256 {
+        let byte = at as u8;
+        bytes[at] = byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80;
+        at += 1;
+    }
+    bytes
+};
+
 fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+    NAME_BYTES[usize::from(byte)]
 }
 
 fn is_blank(byte: u8) -> bool {
