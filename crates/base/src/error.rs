@@ -94,6 +94,7 @@ codes! {
     SnapshotTooOld = 64, Temporary, "versions as old as this epoch are not kept (any more); take a newer epoch";
     EpochNotComplete = 65, Temporary, "the epoch is not complete yet; retry";
     CatalogLimit = 63, Permanent, "the catalog is full";
+    RequestTooLarge = 69, Permanent, "the keys, rows, conditions and values of one request are larger together than a message may be (4 MiB); use shorter lists and values, or several requests";
     Interrupted = 66, Permanent, "the client has interrupted the request, which is taken back";
 }
 

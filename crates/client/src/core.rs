@@ -19,6 +19,7 @@ pub use transaction::Then;
 
 use crate::api::{Committed, LockWait, RowOp, RowOpKind, RowResult, StoreError};
 use crate::batch::ScanBatch;
+use lats_base::limits::BATCH_BYTES_MAX;
 use lats_base::{
     ClientId, Duration, Epoch, Incarnation, Instant, NodeId, RefCode, TableId, TransactionId,
 };
@@ -436,6 +437,15 @@ impl ClientCore {
 }
 
 /// Appends an operation in the form in which signals carry it.
+/// Bytes of an operation beside its key, row and program, with the padding behind it.
+const OPERATION_BYTES: usize = core::mem::size_of::<Operation>() + 24;
+
+/// True if operations fit into one message, wherever they go to.
+fn fit(operations: &[RowOp]) -> bool {
+    let bytes = |op: &RowOp| OPERATION_BYTES + op.key.len() + op.row.len() + op.program.len();
+    operations.iter().map(bytes).sum::<usize>() <= BATCH_BYTES_MAX
+}
+
 fn push_operation(out: &mut Vec<u8>, op: &RowOp, fragment: lats_base::FragmentId, index: usize) {
     let head = Operation {
         table: op.table,

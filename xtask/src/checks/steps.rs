@@ -156,6 +156,7 @@ const ON_A_CLUSTER: &[Test] = &[
     ("definitions are known to all sessions", 200, "python3 tests/definitions.py {port}"),
     ("locks", 200, "python3 tests/locks.py {port}"),
     ("statements that end early", 200, "python3 tests/ends.py {port}"),
+    ("long lists and values", 200, "python3 tests/large.py {port} --data-dir {data}"),
     ("heavy statements", 400, "python3 tests/heavy.py --data-dir {data} --sql-port {port}"),
     ("unique indexes on a table in use", 400, "python3 tests/unique.py --ports {port},{port+1}"),
     ("sysbench", 400, "bash tests/sysbench.sh {port} 100000 2 4"),

@@ -37,6 +37,10 @@ impl ClientCore {
             sent_at: None,
             asked: Vec::new(),
         };
+        if !super::fit(&read.operations) {
+            self.fail(ticket, RefCode::RequestTooLarge);
+            return ticket;
+        }
         if read.operations.is_empty() {
             self.finish(ticket, Answer::Rows { results: Vec::new(), committed: None });
             return ticket;

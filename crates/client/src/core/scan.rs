@@ -9,6 +9,7 @@ use crate::{
     api::{KeyRange, Scan},
     batch::ScanBatch,
 };
+use lats_base::limits::BATCH_BYTES_MAX;
 use lats_base::{Epoch, FragmentId, NodeId, RefCode, TransactionId};
 use lats_signals::{
     BlockRef, Signal,
@@ -46,7 +47,7 @@ impl ClientCore {
     /// snapshot of this epoch, for which the scan of every fragment must ask alike.
     ///
     /// # Errors
-    /// When no replica can be reached now.
+    /// When no replica can be reached now; [`RefCode::RequestTooLarge`].
     pub fn open_scan(
         &mut self,
         scan: &Scan,
@@ -96,6 +97,9 @@ impl ClientCore {
                 let of = |number: &u32| Some((*number, scan.ranges.get(*number as usize)?));
                 numbers.iter().filter_map(of).for_each(|(number, range)| push(number, range));
             }
+        }
+        if payload.len() + scan.program.len() > BATCH_BYTES_MAX {
+            return Err(RefCode::RequestTooLarge);
         }
         // Only who merges several fragments needs the keys that they are ordered by.
         let merges = scan.ordered && self.fragment_count(scan.table) > 1;

@@ -188,3 +188,41 @@ fn reads_go_to_the_nearest_replica() {
     assert_eq!(read_at(Some(3), "", None, &[3]), Some(2), "the home's location");
     assert_eq!(read_at(None, "east", None, &[2]), Some(1), "anywhere");
 }
+
+#[test]
+fn what_is_larger_than_a_message_is_refused_and_harms_nothing() {
+    let mut core = client();
+    core.link_up(NodeId::new(1));
+    while core.outgoing().pop().is_some() {}
+    let op = |kind, key: usize, row: usize, program: usize| RowOp {
+        table: TableId::new(7),
+        schema_version: 1,
+        kind,
+        key: vec![1; key],
+        row: vec![1; row],
+        program: vec![1; program],
+        wait: LockWait::Wait,
+    };
+    let read = RowOpKind::Read(crate::api::LockMode::Committed);
+    let tickets = [
+        core.read(vec![op(read, 5 << 20, 0, 0)]),
+        core.read(vec![op(read, 8, 0, 5 << 20)]),
+        core.read((0..3_000).map(|_| op(read, 8, 0, 2_000)).collect()),
+    ];
+    let sequence = core.begin();
+    let step = core.step(sequence, &[op(RowOpKind::Insert, 8, 5 << 20, 0)], Then::Commit);
+    for ticket in tickets.into_iter().chain([step]) {
+        match core.next_answer() {
+            Some((of, Answer::Failed(error))) => {
+                assert_eq!((of, error.code), (ticket, RefCode::RequestTooLarge));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(core.outgoing().pop().is_none(), "nothing is sent");
+    // The transaction is as it was: a smaller request goes on with it.
+    assert!(core.is_open(sequence));
+    core.step(sequence, &[op(RowOpKind::Insert, 8, 1_000, 0)], Then::Commit);
+    let sent = core.outgoing().pop().and_then(|signal| signal.number());
+    assert_eq!(sent, Some(SignalNumber::TcKeyReq));
+}

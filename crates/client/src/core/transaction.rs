@@ -94,12 +94,16 @@ impl ClientCore {
         self.transactions.get(&sequence).is_some_and(|t| t.lost)
     }
 
-    /// Runs operations in a transaction.
+    /// Runs operations in a transaction. One that is told [`RefCode::RequestTooLarge`] is as it was before.
     pub fn step(&mut self, sequence: u64, operations: &[RowOp], then: Then) -> Ticket {
         let ticket = self.ticket();
         if self.transactions.get(&sequence).is_some_and(|t| t.lost) {
             self.end(sequence);
             self.fail(ticket, RefCode::CoordinatorFailed);
+            return ticket;
+        }
+        if !super::fit(operations) {
+            self.fail(ticket, RefCode::RequestTooLarge);
             return ticket;
         }
         self.send_step((ticket, self.now), sequence, Cow::Borrowed(operations), then);
