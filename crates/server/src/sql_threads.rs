@@ -112,7 +112,11 @@ impl SqlThreads {
         let mut threads = Vec::new();
         let known = KnownTables::default();
         for end in std::mem::take(&mut self.ports) {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                // Long statements are planned in more threads.
+                .thread_stack_size(lats_sql::STACK_BYTES)
+                .enable_all()
+                .build();
             let runtime = runtime.context("cannot start the threads for SQL")?;
             let client = self.client_at(&runtime, known.clone(), end)?;
             threads.push((runtime, client));

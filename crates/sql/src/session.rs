@@ -7,6 +7,7 @@ mod kill;
 mod limit;
 mod memory;
 mod named;
+mod planner;
 mod plans;
 mod settings;
 mod shared;
@@ -16,17 +17,12 @@ mod transaction;
 use crate::error::{self, Failure};
 use crate::expr::External;
 use crate::literal_rows::LiteralRows;
-use crate::optimizer_switch::Rules;
 use crate::plan::{Columns, Plan, Prepared};
 use crate::sessions::{Doing, Handle};
 use crate::shape::Shape;
 use crate::store::Store;
-use crate::syntax::Context;
 use crate::variables::{UserVariables, Variables};
-use crate::views::Views;
-use lats_catalog::Catalog;
-use lats_mysql_syntax::tree::{Explain, ExplainWhat, TableContent};
-use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
+use lats_mysql_syntax::{Mode, Statement as Syntax};
 use lats_values::{Collation, ColumnType, DateTime, EvalContext, SqlError, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -34,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use memory::Share;
-use plans::{ends_transaction, keeps_diagnostics, reads_years};
+use plans::{ends_transaction, keeps_diagnostics};
 pub use shared::Shared;
 use temporary::Temporaries;
 pub(crate) use transaction::Running;
@@ -199,6 +195,8 @@ pub struct Session<S: Store> {
     ends_itself: bool,
     pub(crate) trips: Trips,
     pub(crate) temporaries: Temporaries<S>,
+    /// A plan that takes long to drop.
+    long_plan: Option<Arc<Prepared>>,
 }
 
 impl<S: Store> Session<S> {
@@ -238,6 +236,7 @@ impl<S: Store> Session<S> {
             ends_itself: false,
             trips: Trips::default(),
             temporaries,
+            long_plan: None,
         };
         session.forget_plans();
         session.begin_to_rest();
@@ -302,6 +301,7 @@ impl<S: Store> Session<S> {
     pub async fn query<K: Sink>(&mut self, text: &[u8], sink: &mut K) -> Result<Outcome, Failure> {
         self.begin_statement(Doing::Queries, text);
         let outcome = self.run(text, None, &[], sink).await;
+        self.drop_long_plan();
         self.client.handle.rest((self.shared.now_micros)());
         outcome
     }
@@ -323,13 +323,13 @@ impl<S: Store> Session<S> {
     ///
     /// # Errors
     /// As the statement itself would give.
-    pub fn prepare(&mut self, text: &[u8]) -> Result<PreparedInfo, SqlError> {
+    pub async fn prepare(&mut self, text: &[u8]) -> Result<PreparedInfo, SqlError> {
         if self.statements.len() >= STATEMENTS_MAX {
             let text = "Can't create more than max_prepared_stmt_count statements";
             return Err(error::make(1461, "42000", text));
         }
         // What the client is told of its columns does not depend on what others have asked.
-        let prepared = self.find_plan(text, None, Some((&[], &[])))?;
+        let prepared = self.find_plan(text, None, Some((&[], &[]))).await?;
         if let Plan::Other(parsed) = &prepared.plan {
             named::check_preparable(&parsed.statement)?;
         }
@@ -372,6 +372,7 @@ impl<S: Store> Session<S> {
             self.begin_statement(Doing::Executes, &text);
         }
         let outcome = self.execute_known(id, parameters, sink).await;
+        self.drop_long_plan();
         self.client.handle.rest((self.shared.now_micros)());
         outcome
     }
@@ -428,72 +429,9 @@ impl<S: Store> Session<S> {
         self.syntax_mode
     }
 
-    /// Binds a statement.
-    fn plan(
-        &self,
-        text: &[u8],
-        (database, mode): (Option<&str>, Mode),
-        (external_types, values): (&[ColumnType], &[Value]),
-    ) -> Result<Prepared, SqlError> {
-        let base = self.shared.store.catalog();
-        let catalog = self.catalog();
-        let parsed = crate::syntax::parse(text, mode)?;
-        let views = Views::of(&base, &parsed, database)?;
-        let look = |table| self.shared.store.statistics(table);
-        let context = self.context(&catalog, database, (text, &parsed), &views);
-        let time_limit_ms = limit::hinted_limit(&context);
-        let no_escapes = mode.no_backslash_escapes;
-        let context = Context { statistics: &look, values, base: &base, no_escapes, ..context };
-        let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
-            Some(planned) => planned,
-            None if parsed.tree.parameters > 0 => {
-                return Err(error::not_supported("? in this statement"));
-            }
-            None => (Plan::Other(Box::new(parsed)), Vec::new(), 0),
-        };
-        let reads_constants = reads_years(&plan);
-        let catalog_version = catalog.version;
-        Ok(Prepared {
-            plan,
-            externals,
-            parameters,
-            catalog_version,
-            reads_constants,
-            time_limit_ms,
-        })
-    }
-
-    /// What this session plans a statement from.
-    pub(crate) fn context<'a>(
-        &self,
-        catalog: &'a Catalog,
-        database: Option<&'a str>,
-        (text, parsed): (&'a [u8], &'a Parsed),
-        views: &'a Views,
-    ) -> Context<'a> {
-        let mode = self.variables.get("sql_mode").to_display();
-        Context {
-            catalog,
-            base: catalog,
-            database,
-            text,
-            parsed,
-            full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
-            no_escapes: self.syntax_mode.no_backslash_escapes,
-            strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
-            quiet_division: !mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
-            connection_collation: self.connection_collation(),
-            group_concat_bytes: self.group_concat_bytes(),
-            rules: Rules::of(&self.variables.get("optimizer_switch").to_display()),
-            views,
-            statistics: &|_| None,
-            values: &[],
-        }
-    }
-
     /// The plan of a text, or of a prepared statement: one that any session has made, or a new one. With types, for values
     /// of these; a new one is estimated with the values.
-    fn find_plan(
+    async fn find_plan(
         &mut self,
         text: &[u8],
         id: Option<u32>,
@@ -512,17 +450,17 @@ impl<S: Store> Session<S> {
         // No name has the second of these bytes.
         key.extend_from_slice(&[u8::from(database.is_some()), 0xff, mode.bits()]);
         key.extend_from_slice(text);
-        let plans = self.shared.plans();
         let is_right = |prepared: &Prepared| self.is_right(prepared, version);
-        let found = match plans.get(&key, types, is_right) {
+        let known = self.shared.plans().get(&key, types, is_right);
+        let found = match known {
             Some(known) => Ok(known),
             None => {
-                self.plan(text, (database, mode), made_for.unwrap_or_default()).map(|prepared| {
-                    let prepared = Arc::new(prepared);
+                let database = database.map(str::to_owned);
+                let made = self.make_plan(text, (database, mode), made_for.unwrap_or_default());
+                made.await.inspect(|prepared| {
                     if prepared.is_kept() {
-                        plans.insert(&key, Arc::clone(&prepared));
+                        self.shared.plans().insert(&key, Arc::clone(prepared));
                     }
-                    prepared
                 })
             }
         };
@@ -536,17 +474,30 @@ impl<S: Store> Session<S> {
         prepared.catalog_version == version && prepared.plan.fits(&look)
     }
 
-    fn lookup(&mut self, text: &[u8], id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
+    async fn lookup(&mut self, text: &[u8], id: Option<u32>) -> Result<Arc<Prepared>, SqlError> {
         let version = self.shared.store.catalog().version;
         let Some(statement) = id.and_then(|id| self.statements.get(&id)) else {
-            return self.find_plan(text, None, None);
+            return self.find_plan(text, None, None).await;
         };
         if !statement.stale && self.is_right(&statement.prepared, version) {
             return Ok(Arc::clone(&statement.prepared));
         }
-        let prepared = self.find_plan(text, id, None)?;
+        let prepared = self.find_plan(text, id, None).await?;
         self.keep_prepared(id, &prepared);
         Ok(prepared)
+    }
+
+    /// This plan, or that of a text.
+    async fn found_or(
+        &mut self,
+        known: Option<Arc<Prepared>>,
+        text: &[u8],
+        id: Option<u32>,
+    ) -> Result<Arc<Prepared>, SqlError> {
+        match known {
+            Some(known) => Ok(known),
+            None => self.lookup(text, id).await,
+        }
     }
 
     /// A prepared statement has another plan from now on.
@@ -558,8 +509,8 @@ impl<S: Store> Session<S> {
     }
 
     /// The plan for rows of literals; none if there is something about the statement that its plan as it is must say.
-    fn lookup_template(&mut self, rows: &LiteralRows) -> Option<Arc<Prepared>> {
-        let prepared = self.lookup(&rows.template, None).ok()?;
+    async fn lookup_template(&mut self, rows: &LiteralRows) -> Option<Arc<Prepared>> {
+        let prepared = self.lookup(&rows.template, None).await.ok()?;
         let fits = usize::from(prepared.parameters) == rows.width
             && matches!(&prepared.plan, Plan::Insert(plan) if plan.is_template(rows.width, &prepared.externals));
         fits.then_some(prepared)
@@ -581,7 +532,7 @@ impl<S: Store> Session<S> {
     }
 
     /// The plan for values of these types: plans of queries are made for them.
-    fn typed(
+    async fn typed(
         &mut self,
         prepared: Arc<Prepared>,
         (text, id): (&[u8], Option<u32>),
@@ -594,7 +545,7 @@ impl<S: Store> Session<S> {
         if made_for == types {
             return Ok(prepared);
         }
-        let prepared = self.find_plan(text, id, Some((&types, &values)))?;
+        let prepared = self.find_plan(text, id, Some((&types, &values))).await?;
         self.keep_prepared(id, &prepared);
         Ok(prepared)
     }
@@ -618,6 +569,13 @@ impl<S: Store> Session<S> {
         self.user_variables.insert(name.to_owned(), lats_values::kept_in_variable(value));
     }
 
+    /// A statement's shape and its plan, if it has one: what is wrong with a statement is said of its own text.
+    async fn shape_of(&mut self, text: &[u8]) -> Option<(Shape, Arc<Prepared>)> {
+        let shape = Shape::of(text, self.syntax_mode)?;
+        let planned = self.lookup(&shape.template, None).await.ok()?;
+        (!planned.reads_constants).then_some((shape, planned))
+    }
+
     async fn run<K: Sink>(
         &mut self,
         text: &[u8],
@@ -625,18 +583,11 @@ impl<S: Store> Session<S> {
         parameters: &[Value],
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
-        let literals = if id.is_none() { LiteralRows::of(text, self.syntax_mode) } else { None };
-        let shape = match (id, &literals) {
-            (None, None) => Shape::of(text, self.syntax_mode),
-            _ => None,
+        let literals = if id.is_none() { self.literal_rows(text).await } else { None };
+        let (shape, mut first) = match (id, &literals) {
+            (None, None) => self.shape_of(text).await.unzip(),
+            _ => (None, None),
         };
-        // What is wrong with a statement is said of its own text.
-        let mut first = None;
-        let shape = shape.filter(|shape| {
-            let planned = self.lookup(&shape.template, None);
-            first = planned.ok().filter(|prepared| !prepared.reads_constants);
-            first.is_some()
-        });
         let (text, parameters) = match &shape {
             Some(shape) => (shape.template.as_slice(), shape.values.as_slice()),
             None => (text, parameters),
@@ -646,10 +597,13 @@ impl<S: Store> Session<S> {
         let (mut begun, mut repeats_since) = (self.began, None);
         let mut has_learned = false;
         loop {
-            let template = literals.as_ref().and_then(|rows| self.lookup_template(rows));
+            let template = match &literals {
+                Some(rows) => self.lookup_template(rows).await,
+                None => None,
+            };
             let literals = literals.as_ref().filter(|_| template.is_some());
             let known = template.or_else(|| first.take());
-            let prepared = match known.map_or_else(|| self.lookup(text, id), Ok) {
+            let prepared = match self.found_or(known, text, id).await {
                 Ok(prepared) => prepared,
                 Err(error) => {
                     self.commit_before_definition(text, &error).await?;
@@ -660,7 +614,7 @@ impl<S: Store> Session<S> {
                 // Nobody has prepared it.
                 return Err(self.fail(error::syntax("near '?'").into()).await);
             }
-            let prepared = match self.typed(prepared, (text, id), parameters) {
+            let prepared = match self.typed(prepared, (text, id), parameters).await {
                 Ok(prepared) => prepared,
                 Err(error) => return Err(self.fail(error.into()).await),
             };
@@ -797,7 +751,7 @@ impl<S: Store> Session<S> {
             }
             Plan::Other(parsed) => match &parsed.statement {
                 Syntax::Prepare { name, source } => {
-                    Ok(self.prepare_named(&parsed.tree, *name, *source)?)
+                    Ok(self.prepare_named(&parsed.tree, *name, *source).await?)
                 }
                 Syntax::Execute { name, variables } => {
                     self.execute_named(&parsed.tree, (*name, variables), sink).await
@@ -906,82 +860,4 @@ enum Given<'a> {
     Parameters(&'a [Value]),
     /// Rows that stand in the text.
     Rows(&'a LiteralRows),
-}
-
-type Planned = (Plan, Vec<External>, u16);
-
-/// The plan of a statement that has one; the others are run from their trees.
-fn plan_statement(
-    context: &Context<'_>,
-    external_types: &[ColumnType],
-) -> Result<Option<Planned>, SqlError> {
-    if let Syntax::Explain(explain) = &context.parsed.statement
-        && let ExplainWhat::Statement(statement) = &explain.what
-    {
-        return explained(explain, statement, context, external_types).map(Some);
-    }
-    if let Some((show, externals, parameters)) = crate::show::plan(context, external_types)? {
-        return Ok(Some((Plan::Show(Box::new(show)), externals, parameters)));
-    }
-    Ok(Some(match &context.parsed.statement {
-        Syntax::Query(query) => crate::plan::query::plan(*query, context, external_types)?,
-        Syntax::CreateTable(create) => match &create.content {
-            TableContent::Elements { query: Some(query), .. } => {
-                crate::plan::query::plan_create_as(*query, context, external_types)?
-            }
-            _ => return Ok(None),
-        },
-        Syntax::Insert(insert) => {
-            let (plan, externals, parameters) =
-                crate::plan::insert::plan(insert, context, external_types)?;
-            (Plan::Insert(Box::new(plan)), externals, parameters)
-        }
-        Syntax::Update(update) => match crate::plan::write::plan_update(update, context)? {
-            Some((plan, externals, parameters)) => {
-                (Plan::Write(Box::new(plan)), externals, parameters)
-            }
-            None => {
-                let planned = crate::plan::change::plan_update(update, context, external_types)?;
-                (Plan::Change(Box::new(planned.0)), planned.1, planned.2)
-            }
-        },
-        Syntax::Delete(delete) => match crate::plan::write::plan_delete(delete, context)? {
-            Some((plan, externals, parameters)) => {
-                (Plan::Write(Box::new(plan)), externals, parameters)
-            }
-            None => {
-                let planned = crate::plan::change::plan_delete(delete, context, external_types)?;
-                (Plan::Change(Box::new(planned.0)), planned.1, planned.2)
-            }
-        },
-        Syntax::CreateView(create) => {
-            let plan = crate::plan::view::plan_create(create, context)?;
-            (Plan::CreateView(Box::new(plan)), Vec::new(), 0)
-        }
-        Syntax::Kill { what, id } => kill::plan(*what, *id, context, external_types)?,
-        Syntax::Set(items) => crate::set::plan(items, context, external_types)?,
-        Syntax::Do(values) => crate::set::plan_do(*values, context, external_types)?,
-        Syntax::SetTransaction { scope, isolation, access, .. } => {
-            let (settings, externals, parameters) =
-                crate::set::plan_transaction(*scope, *isolation, *access)?;
-            (Plan::Set(settings), externals, parameters)
-        }
-        _ => return Ok(None),
-    }))
-}
-
-/// EXPLAIN of a statement: its plan is made, and shown.
-fn explained(
-    explain: &Explain,
-    statement: &Syntax,
-    context: &Context<'_>,
-    external_types: &[ColumnType],
-) -> Result<Planned, SqlError> {
-    let format = crate::plan::explain::format(explain, context)?;
-    let parsed = Parsed { statement: statement.clone(), ..context.parsed.clone() };
-    let inner = Context { parsed: &parsed, ..*context };
-    let Some((plan, externals, parameters)) = plan_statement(&inner, external_types)? else {
-        return Err(error::not_supported("EXPLAIN of this statement"));
-    };
-    Ok((crate::plan::explain::explain(plan, format, context)?, externals, parameters))
 }

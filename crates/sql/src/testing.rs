@@ -3,7 +3,7 @@
 
 use crate::connection::statements::Statements;
 use crate::plan::Columns;
-use crate::session::{Client, Outcome, Session, Shared, Sink};
+use crate::session::{Client, Outcome, PreparedInfo, Session, Shared, Sink};
 use crate::sessions::Handle;
 use crate::store::{Store, StoreScan, StoreTransaction};
 use lats_base::{IndexId, NodeId, RefCode, TableId};
@@ -595,6 +595,7 @@ impl Desk {
         let session = Session::new(shared, client());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .thread_stack_size(crate::STACK_BYTES)
             .start_paused(true)
             .build()
             .expect("a runtime");
@@ -624,9 +625,14 @@ impl Desk {
         shown(result.map_err(crate::error::Failure::into_sql), &kept)
     }
 
+    /// Prepares a statement.
+    pub fn prepare(&mut self, text: &[u8]) -> Result<PreparedInfo, SqlError> {
+        self.runtime.block_on(self.session.prepare(text))
+    }
+
     /// Prepares and runs a statement.
     pub fn execute(&mut self, text: &str, parameters: &[Value]) -> String {
-        let info = match self.session.prepare(text.as_bytes()) {
+        let info = match self.prepare(text.as_bytes()) {
             Ok(info) => info,
             Err(error) => return shown(Err(error), &Kept::default()),
         };

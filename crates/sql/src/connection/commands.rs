@@ -34,7 +34,7 @@ where
         match command {
             Command::Query(bytes) => return self.query(bytes).await,
             Command::StmtExecute(request) => return self.execute(&request).await,
-            Command::StmtPrepare(bytes) => self.prepare(bytes),
+            Command::StmtPrepare(bytes) => self.prepare(bytes).await,
             Command::StmtSendLongData { statement_id, parameter, data } => {
                 self.long_data(statement_id, parameter, data);
             }
@@ -152,8 +152,9 @@ where
         Ok(true)
     }
 
-    fn prepare(&mut self, bytes: &[u8]) {
-        match self.session.prepare(bytes) {
+    async fn prepare(&mut self, bytes: &[u8]) {
+        let prepared = self.session.prepare(bytes).await;
+        match prepared {
             Err(error) => self.err(&error),
             Ok(info) => {
                 let parameters = StatementParameters::new(info.parameters, Collation::default());

@@ -9,7 +9,7 @@ use lats_mysql_syntax::tree::{PrepareSource, Text};
 use lats_values::{SqlError, Value};
 
 impl<S: Store> Session<S> {
-    pub(super) fn prepare_named(
+    pub(super) async fn prepare_named(
         &mut self,
         tree: &Tree,
         statement: Text,
@@ -30,7 +30,7 @@ impl<S: Store> Session<S> {
                 }
             }
         };
-        let prepared = self.prepare(&text)?;
+        let prepared = self.prepare(&text).await?;
         self.names.insert(statement, prepared.id);
         let info = "Statement prepared".to_owned();
         Ok(Outcome::Done(Done { info, ..Done::default() }))

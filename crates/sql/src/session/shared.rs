@@ -32,12 +32,15 @@ struct Common {
     places_max: AtomicUsize,
     sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
     watches: Arc<Semaphore>,
+    planners: Arc<Semaphore>,
     memory: Arc<NodeMemory>,
     plans: PlanCache,
 }
 
 /// Indexes that are watched at a time because their making has failed: each for up to an hour.
 const WATCHES_MAX: usize = 64;
+/// Long statements that are read and planned at a time: they share processors with all others.
+const PLANNERS_MAX: usize = 2;
 
 impl<S: Store> Shared<S> {
     /// For the sessions of a process.
@@ -48,6 +51,7 @@ impl<S: Store> Shared<S> {
             places_max: AtomicUsize::new(CLIENTS_PER_NODE_MAX),
             sequences: Mutex::new(BTreeMap::new()),
             watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            planners: Arc::new(Semaphore::new(PLANNERS_MAX)),
             memory: Arc::default(),
             plans: PlanCache::default(),
         };
@@ -132,6 +136,11 @@ impl<S: Store> Shared<S> {
     /// A place for a task that watches an index whose making has failed, if there is one.
     pub(crate) fn watch(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.common.watches).try_acquire_owned().ok()
+    }
+
+    /// Places for long statements that are planned.
+    pub(super) fn planners(&self) -> &Arc<Semaphore> {
+        &self.common.planners
     }
 
     /// The open sessions of the process.

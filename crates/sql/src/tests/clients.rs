@@ -138,8 +138,8 @@ fn sysbench_prepared() {
     assert_eq!(desk.execute(read, &(1..=10).map(int).collect::<Vec<_>>()), "1|1|a|b;2|2|b|c");
     let ranges = "SELECT count(k) FROM sbtest1 WHERE k BETWEEN ? AND ? OR k BETWEEN ? AND ?";
     assert_eq!(desk.execute(ranges, &[int(0), int(1), int(2), int(9)]), "2");
-    let begin = desk.session.prepare(b"BEGIN").unwrap().id;
-    let commit = desk.session.prepare(b"COMMIT").unwrap().id;
+    let begin = desk.prepare(b"BEGIN").unwrap().id;
+    let commit = desk.prepare(b"COMMIT").unwrap().id;
     assert_eq!(desk.again(begin, &[]), "ok 0");
     assert_eq!(
         desk.execute("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("q"), int(2)]),

@@ -41,7 +41,7 @@ fn definitions_that_another_session_changes_are_seen() {
     assert_eq!(desk.run(query), "1|1|x");
     assert_eq!(in_other(&mut desk, &mut other, query), "1|1|x");
     assert_eq!(desk.run(join), "1|1|x|1|1|x");
-    let id = desk.session.prepare(b"SELECT * FROM t WHERE id = ?").unwrap().id;
+    let id = desk.prepare(b"SELECT * FROM t WHERE id = ?").unwrap().id;
     assert_eq!(desk.again(id, &[Value::Int(1)]), "1|1|x");
     desk.run("PREPARE named FROM 'SELECT * FROM t JOIN t u ON u.id = t.id WHERE t.id = 1'");
     assert_eq!(desk.run("EXECUTE named"), "1|1|x|1|1|x");
@@ -94,7 +94,7 @@ fn values_of_other_types_have_plans_of_their_own() {
         assert_eq!(desk.run(query), "3|2");
         assert_eq!(in_other(&mut desk, &mut other, query), "3|text");
     }
-    let id = desk.session.prepare(b"SELECT t.id, ? FROM t JOIN t u ON u.id = t.id WHERE t.a = 2");
+    let id = desk.prepare(b"SELECT t.id, ? FROM t JOIN t u ON u.id = t.id WHERE t.a = 2");
     let id = id.unwrap().id;
     for value in [Value::Int(7), Value::text("seven"), Value::Null, Value::Double(0.5)] {
         assert_eq!(
@@ -160,7 +160,7 @@ fn a_join_that_was_planned_for_few_rows_serves_many() {
         ),
     ];
     for (query, few, many) in queries {
-        let id = desk.session.prepare(query.as_bytes()).unwrap().id;
+        let id = desk.prepare(query.as_bytes()).unwrap().id;
         assert_eq!(desk.again(id, &[Value::Int(3)]), few, "{query}");
         assert_eq!(desk.again(id, &[Value::Int(8_000)]), many, "{query}");
     }

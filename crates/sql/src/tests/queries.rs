@@ -175,7 +175,7 @@ fn aggregates_and_groups() {
 fn prepared_statements() {
     let mut desk = people();
     let by_id = "SELECT name FROM people WHERE id = ?";
-    let id = desk.session.prepare(by_id.as_bytes()).unwrap().id;
+    let id = desk.prepare(by_id.as_bytes()).unwrap().id;
     assert_eq!(desk.again(id, &[Value::Int(2)]), "Bob");
     assert_eq!(desk.again(id, &[Value::text("3")]), "Cyd");
     assert_eq!(desk.again(id, &[Value::Null]), "");
@@ -220,7 +220,7 @@ fn an_index_that_a_value_cannot_use_gives_no_order() {
 #[test]
 fn prepared_statements_keep_their_database() {
     let mut desk = people();
-    let id = desk.session.prepare(b"SELECT name FROM people WHERE id = 1").unwrap().id;
+    let id = desk.prepare(b"SELECT name FROM people WHERE id = 1").unwrap().id;
     desk.run(
         "CREATE DATABASE other; USE other; CREATE TABLE people (id INT PRIMARY KEY, name INT)",
     );

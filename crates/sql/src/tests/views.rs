@@ -280,7 +280,7 @@ fn columns_of_views_have_types_and_defaults() {
 fn plans_follow_the_views_that_they_used() {
     let mut desk = tables();
     desk.run("CREATE VIEW v AS SELECT a FROM t WHERE a < 3; CREATE VIEW w AS SELECT a FROM v");
-    let id = desk.session.prepare(b"SELECT COUNT(*) FROM w WHERE a > ?").unwrap().id;
+    let id = desk.prepare(b"SELECT COUNT(*) FROM w WHERE a > ?").unwrap().id;
     let one = [lats_values::Value::Int(0)];
     assert_eq!(desk.again(id, &one), "2");
     assert_eq!(desk.run("SELECT COUNT(*) FROM w WHERE a > 0"), "2");

@@ -1,0 +1,284 @@
+//! Making plans. What a plan is made from is apart from the session, so that long statements are planned in threads of their own:
+//! no client waits because another one's statement is long.
+
+use super::{Session, kill, limit, plans::reads_years};
+use crate::error;
+use crate::expr::External;
+use crate::literal_rows::LiteralRows;
+use crate::optimizer_switch::Rules;
+use crate::plan::{Plan, Prepared};
+use crate::sessions::Handle;
+use crate::store::Store;
+use crate::syntax::Context;
+use crate::views::Views;
+use lats_catalog::Catalog;
+use lats_mysql_syntax::tree::{Explain, ExplainWhat, TableContent};
+use lats_mysql_syntax::{Mode, Parsed, Statement as Syntax};
+use lats_values::{Collation, ColumnType, SqlError, Value};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Longer texts are read and planned elsewhere: shorter ones take well below a millisecond.
+const LONG_TEXT_BYTES: usize = 16 << 10;
+
+/// What a session's variables say about plans.
+#[derive(Clone, Copy)]
+struct Settings {
+    full_group_by: bool,
+    strict: bool,
+    quiet_division: bool,
+    no_escapes: bool,
+    connection_collation: Option<Collation>,
+    group_concat_bytes: usize,
+    rules: Rules,
+}
+
+impl Settings {
+    fn context<'a>(
+        self,
+        catalog: &'a Catalog,
+        database: Option<&'a str>,
+        (text, parsed): (&'a [u8], &'a Parsed),
+        views: &'a Views,
+    ) -> Context<'a> {
+        Context {
+            catalog,
+            base: catalog,
+            database,
+            text,
+            parsed,
+            full_group_by: self.full_group_by,
+            no_escapes: self.no_escapes,
+            strict: self.strict,
+            quiet_division: self.quiet_division,
+            connection_collation: self.connection_collation,
+            group_concat_bytes: self.group_concat_bytes,
+            rules: self.rules,
+            views,
+            statistics: &|_| None,
+            values: &[],
+        }
+    }
+}
+
+/// All that a plan is made from beside its text.
+struct Planner<S> {
+    store: S,
+    base: Arc<Catalog>,
+    catalog: Arc<Catalog>,
+    settings: Settings,
+    database: Option<String>,
+    mode: Mode,
+}
+
+impl<S: Store> Planner<S> {
+    /// Reads and binds a statement.
+    fn plan(
+        &self,
+        text: &[u8],
+        (external_types, values): (&[ColumnType], &[Value]),
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let parsed = crate::syntax::parse(text, self.mode)?;
+        let database = self.database.as_deref();
+        let views = Views::of(&self.base, &parsed, database)?;
+        let look = |table| self.store.statistics(table);
+        let context = self.settings.context(&self.catalog, database, (text, &parsed), &views);
+        let time_limit_ms = limit::hinted_limit(&context);
+        let no_escapes = self.mode.no_backslash_escapes;
+        let context =
+            Context { statistics: &look, values, base: &self.base, no_escapes, ..context };
+        let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
+            Some(planned) => planned,
+            None if parsed.tree.parameters > 0 => {
+                return Err(error::not_supported("? in this statement"));
+            }
+            None => (Plan::Other(Box::new(parsed)), Vec::new(), 0),
+        };
+        let reads_constants = reads_years(&plan);
+        let catalog_version = self.catalog.version;
+        Ok(Arc::new(Prepared {
+            plan,
+            externals,
+            parameters,
+            catalog_version,
+            reads_constants,
+            time_limit_ms,
+        }))
+    }
+}
+
+/// Places for long statements, and what ends the statement.
+type Places = (Arc<Semaphore>, Arc<Handle>);
+
+/// What takes long is done in another thread: as many at a time as the process has places for.
+async fn elsewhere<R: Send + 'static>(
+    (places, handle): Places,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, SqlError> {
+    let done = async move {
+        let place = places.acquire_owned().await;
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(place);
+            done
+        });
+        done.await
+    };
+    match handle.unless_ended(done).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(failed)) => match failed.try_into_panic() {
+            // As if it had happened here.
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(error::interrupted()),
+        },
+        Err(_) => Err(handle.error()),
+    }
+}
+
+impl<S: Store> Session<S> {
+    fn plan_settings(&self) -> Settings {
+        let mode = self.variables.get("sql_mode").to_display();
+        Settings {
+            full_group_by: mode.contains("ONLY_FULL_GROUP_BY"),
+            no_escapes: self.syntax_mode.no_backslash_escapes,
+            strict: mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES"),
+            quiet_division: !mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
+            connection_collation: self.connection_collation(),
+            group_concat_bytes: self.group_concat_bytes(),
+            rules: Rules::of(&self.variables.get("optimizer_switch").to_display()),
+        }
+    }
+
+    /// What this session plans a statement from.
+    pub(crate) fn context<'a>(
+        &self,
+        catalog: &'a Catalog,
+        database: Option<&'a str>,
+        text: (&'a [u8], &'a Parsed),
+        views: &'a Views,
+    ) -> Context<'a> {
+        self.plan_settings().context(catalog, database, text, views)
+    }
+
+    /// Plans a statement: a long one in another thread.
+    pub(super) async fn make_plan(
+        &mut self,
+        text: &[u8],
+        (database, mode): (Option<String>, Mode),
+        (types, values): (&[ColumnType], &[Value]),
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let (base, catalog) = (self.shared.store.catalog(), self.catalog());
+        let (store, settings) = (self.shared.store.clone(), self.plan_settings());
+        let planner = Planner { store, base, catalog, settings, database, mode };
+        if text.len() <= LONG_TEXT_BYTES {
+            return planner.plan(text, (types, values));
+        }
+        let (text, types, values) = (text.to_vec(), types.to_vec(), values.to_vec());
+        let planned =
+            elsewhere(self.places(), move || planner.plan(&text, (&types, &values))).await?;
+        self.long_plan = planned.as_ref().ok().cloned();
+        planned
+    }
+
+    /// The rows of an INSERT of literals.
+    pub(super) async fn literal_rows(&mut self, text: &[u8]) -> Option<LiteralRows> {
+        let mode = self.syntax_mode;
+        if text.len() <= LONG_TEXT_BYTES {
+            return LiteralRows::of(text, mode);
+        }
+        let text = text.to_vec();
+        // Who is ended meanwhile hears so when the statement is planned.
+        elsewhere(self.places(), move || LiteralRows::of(&text, mode)).await.ok().flatten()
+    }
+
+    fn places(&self) -> Places {
+        (Arc::clone(self.shared.planners()), Arc::clone(&self.client.handle))
+    }
+
+    /// The statement is over: a plan of a long text that nobody else has is dropped in another thread.
+    pub(super) fn drop_long_plan(&mut self) {
+        if let Some(plan) = self.long_plan.take()
+            && Arc::strong_count(&plan) == 1
+        {
+            drop(tokio::task::spawn_blocking(move || drop(plan)));
+        }
+    }
+}
+
+type Planned = (Plan, Vec<External>, u16);
+
+/// The plan of a statement that has one; the others are run from their trees.
+fn plan_statement(
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Option<Planned>, SqlError> {
+    if let Syntax::Explain(explain) = &context.parsed.statement
+        && let ExplainWhat::Statement(statement) = &explain.what
+    {
+        return explained(explain, statement, context, external_types).map(Some);
+    }
+    if let Some((show, externals, parameters)) = crate::show::plan(context, external_types)? {
+        return Ok(Some((Plan::Show(Box::new(show)), externals, parameters)));
+    }
+    Ok(Some(match &context.parsed.statement {
+        Syntax::Query(query) => crate::plan::query::plan(*query, context, external_types)?,
+        Syntax::CreateTable(create) => match &create.content {
+            TableContent::Elements { query: Some(query), .. } => {
+                crate::plan::query::plan_create_as(*query, context, external_types)?
+            }
+            _ => return Ok(None),
+        },
+        Syntax::Insert(insert) => {
+            let (plan, externals, parameters) =
+                crate::plan::insert::plan(insert, context, external_types)?;
+            (Plan::Insert(Box::new(plan)), externals, parameters)
+        }
+        Syntax::Update(update) => match crate::plan::write::plan_update(update, context)? {
+            Some((plan, externals, parameters)) => {
+                (Plan::Write(Box::new(plan)), externals, parameters)
+            }
+            None => {
+                let planned = crate::plan::change::plan_update(update, context, external_types)?;
+                (Plan::Change(Box::new(planned.0)), planned.1, planned.2)
+            }
+        },
+        Syntax::Delete(delete) => match crate::plan::write::plan_delete(delete, context)? {
+            Some((plan, externals, parameters)) => {
+                (Plan::Write(Box::new(plan)), externals, parameters)
+            }
+            None => {
+                let planned = crate::plan::change::plan_delete(delete, context, external_types)?;
+                (Plan::Change(Box::new(planned.0)), planned.1, planned.2)
+            }
+        },
+        Syntax::CreateView(create) => {
+            let plan = crate::plan::view::plan_create(create, context)?;
+            (Plan::CreateView(Box::new(plan)), Vec::new(), 0)
+        }
+        Syntax::Kill { what, id } => kill::plan(*what, *id, context, external_types)?,
+        Syntax::Set(items) => crate::set::plan(items, context, external_types)?,
+        Syntax::Do(values) => crate::set::plan_do(*values, context, external_types)?,
+        Syntax::SetTransaction { scope, isolation, access, .. } => {
+            let (settings, externals, parameters) =
+                crate::set::plan_transaction(*scope, *isolation, *access)?;
+            (Plan::Set(settings), externals, parameters)
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// EXPLAIN of a statement: its plan is made, and shown.
+fn explained(
+    explain: &Explain,
+    statement: &Syntax,
+    context: &Context<'_>,
+    external_types: &[ColumnType],
+) -> Result<Planned, SqlError> {
+    let format = crate::plan::explain::format(explain, context)?;
+    let parsed = Parsed { statement: statement.clone(), ..context.parsed.clone() };
+    let inner = Context { parsed: &parsed, ..*context };
+    let Some((plan, externals, parameters)) = plan_statement(&inner, external_types)? else {
+        return Err(error::not_supported("EXPLAIN of this statement"));
+    };
+    Ok((crate::plan::explain::explain(plan, format, context)?, externals, parameters))
+}
