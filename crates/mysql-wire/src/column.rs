@@ -1,6 +1,6 @@
 //! Column definitions: how our types look to a client of MySQL 8.
 
-use lats_values::{Collation, ColumnType, TypeKind};
+use lats_values::{Collation, ColumnType, Look, TypeKind};
 
 use crate::bytes::put_lenenc_bytes;
 use crate::capabilities::bit_set;
@@ -100,6 +100,8 @@ pub struct ColumnInfo<'a> {
     pub column_type: &'a ColumnType,
     /// Flags beyond those that the type decides.
     pub flags: ColumnFlags,
+    /// How its values are shown, beside what its type says.
+    pub look: Look,
 }
 
 impl<'a> ColumnInfo<'a> {
@@ -113,6 +115,7 @@ impl<'a> ColumnInfo<'a> {
             org_name: "",
             column_type,
             flags: ColumnFlags::NONE,
+            look: Look::default(),
         }
     }
 }
@@ -134,6 +137,32 @@ impl WireType {
         let text = column.kind.is_text() && column.collation != Collation::Binary;
         let charset = if text { column.collation.id() } else { BINARY_CHARSET };
         Self { code, length, decimals, charset, flags: type_flags(column) }
+    }
+
+    /// What is computed looks otherwise than a table's column of the type.
+    fn with(mut self, column: &ColumnType, look: Look) -> Self {
+        let kind = column.kind;
+        if look.is_expression {
+            self.flags.0 &= !ColumnFlags::BLOB.0;
+            if kind.is_text() || kind.is_bytes() {
+                self.decimals = DECIMALS_NOT_FIXED;
+            } else {
+                self.flags = self.flags.with(ColumnFlags::BINARY, true);
+            }
+            self.length = match kind {
+                TypeKind::Float | TypeKind::Double => 23,
+                TypeKind::TinyText | TypeKind::Text | TypeKind::MediumText => {
+                    self.length.saturating_mul(BYTES_PER_CHAR)
+                }
+                _ => self.length,
+            };
+        }
+        self.length = look.width.unwrap_or(self.length);
+        self.decimals = look.decimals.unwrap_or(self.decimals);
+        if let (Some(decimals), TypeKind::Double) = (look.decimals, kind) {
+            self.length = u32::from(decimals) + 2;
+        }
+        self
     }
 }
 
@@ -212,7 +241,7 @@ fn type_flags(column: &ColumnType) -> ColumnFlags {
 
 /// Appends the payload of a ColumnDefinition41 packet.
 pub(crate) fn put_column(out: &mut Vec<u8>, column: &ColumnInfo<'_>) {
-    let wire = WireType::of(column.column_type);
+    let wire = WireType::of(column.column_type).with(column.column_type, column.look);
     let names = [column.schema, column.table, column.org_table, column.name, column.org_name];
     put_lenenc_bytes(out, b"def");
     for name in names {

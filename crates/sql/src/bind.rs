@@ -31,11 +31,12 @@ use crate::error;
 use crate::expr::{EXTERNAL_BASE, External};
 use crate::syntax::{Context, name};
 use crate::table::Table;
+use collations::Strength;
 use lats_engine::ir::{ApplyKind, ColumnId, Rel, SourceId, walk};
 use lats_engine::rewrite::JoinOrder;
 use lats_mysql_syntax::Tree;
 use lats_mysql_syntax::tree::{self, ExprId, Text};
-use lats_values::{Collation, ColumnType, Expr, SqlError, YearOperand};
+use lats_values::{Collation, ColumnType, Expr, Look, SqlError, YearOperand};
 use scope::{Block, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,6 +67,10 @@ pub struct Column {
     pub origin: Option<Origin>,
     /// The block that made it.
     pub block: u32,
+    /// How its values are shown.
+    pub look: Look,
+    /// How strongly its texts hold to their collation, if it is computed.
+    pub strength: Strength,
 }
 
 /// A mention of a table in a statement.
@@ -141,6 +146,8 @@ pub struct Binder<'a> {
     assigned_variables: BTreeMap<String, usize>,
     /// Where such variables have been named so far, in the order in which that was bound.
     variable_mentions: Vec<(String, Text)>,
+    /// It compares variables with texts: their types matter for the plan.
+    pub(crate) compares_variables: std::cell::Cell<bool>,
     depth: usize,
     /// The views that were named, also by others.
     pub views: Vec<view::ViewUse>,
@@ -182,6 +189,7 @@ impl<'a> Binder<'a> {
             counted: None,
             assigned_variables: variables::assigned(context.tree()),
             variable_mentions: Vec::new(),
+            compares_variables: std::cell::Cell::new(false),
             depth: 0,
             views: Vec::new(),
             within: Vec::new(),
@@ -233,9 +241,33 @@ impl<'a> Binder<'a> {
         origin: Option<Origin>,
     ) -> ColumnId {
         let block = self.block().number;
-        self.columns.push(Column { name: name.to_owned(), origin, block });
+        let (name, look, strength) = (name.to_owned(), Look::default(), Strength::Coercible);
+        self.columns.push(Column { name, origin, block, look, strength });
         self.types.push(column_type);
         ColumnId(u32::try_from(self.columns.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// How values of an expression are shown.
+    pub(crate) fn look_of(&self, expr: &Expr) -> Look {
+        let known = |number: u32| {
+            let column = self.columns.get(number as usize)?;
+            (column.look.is_expression || column.look.decimals.is_some()).then_some(column.look)
+        };
+        Look::of(expr, &self.types, &known)
+    }
+
+    /// Says what the values of a column are, which are those of an expression.
+    pub(crate) fn describe(&mut self, column: ColumnId, expr: &Expr) {
+        let (look, strength) = (self.look_of(expr), self.strength_of(expr));
+        self.set_look(column, look);
+        self.set_strength(column, strength);
+    }
+
+    /// Says how a column's values are shown.
+    pub(crate) fn set_look(&mut self, column: ColumnId, look: Look) {
+        if let Some(column) = self.columns.get_mut(column.0 as usize) {
+            column.look = look;
+        }
     }
 
     /// Makes a table's columns the next ones, and their names known in the innermost block.

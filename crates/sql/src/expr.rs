@@ -250,6 +250,17 @@ pub fn type_of(
             return found.clone();
         }
     }
+    let (plain, all) = renumbered(expr, columns, aggregates, externals);
+    lats_values::result_type(&plain, &all)
+}
+
+/// The expression with values from outside in it, over the columns and behind them the results of aggregate functions.
+pub fn renumbered(
+    expr: &Expr,
+    columns: &[ColumnType],
+    aggregates: &[ColumnType],
+    externals: &[Value],
+) -> (Expr, Vec<ColumnType>) {
     let first_aggregate = columns.len();
     let plain = map_columns(expr, &|number| {
         if let Some(at) = number.checked_sub(EXTERNAL_BASE) {
@@ -259,9 +270,5 @@ pub fn type_of(
         let at = number.checked_sub(AGGREGATE_BASE)?;
         Some(Expr::Column(u32::try_from(first_aggregate).ok()? + at))
     });
-    if aggregates.is_empty() {
-        return lats_values::result_type(&plain, columns);
-    }
-    let all: Vec<ColumnType> = columns.iter().chain(aggregates).cloned().collect();
-    lats_values::result_type(&plain, &all)
+    (plain, columns.iter().chain(aggregates).cloned().collect())
 }

@@ -12,7 +12,7 @@ pub mod write;
 
 use crate::expr::External;
 use lats_base::TableId;
-use lats_values::{ColumnType, Expr};
+use lats_values::{ColumnType, Expr, Look};
 use std::sync::Arc;
 
 /// A statement that is ready to run.
@@ -161,6 +161,8 @@ pub struct ColumnMeta {
     pub unique: bool,
     /// AUTO_INCREMENT.
     pub auto_increment: bool,
+    /// How its values are shown, beside what its type says.
+    pub look: Look,
 }
 
 impl ColumnMeta {
@@ -177,7 +179,13 @@ impl ColumnMeta {
             indexed: false,
             unique: false,
             auto_increment: false,
+            look: Look::default(),
         }
+    }
+
+    /// For what is computed.
+    pub fn computed(name: &str, column_type: ColumnType, look: Look) -> Self {
+        Self { look, ..Self::expression(name, column_type) }
     }
 
     /// For a table's column.

@@ -11,6 +11,7 @@ mod print;
 pub(crate) mod result;
 #[cfg(test)]
 pub(crate) mod tests;
+mod width;
 mod years;
 
 pub(crate) use arithmetic::{integer_result, modulo, negate, negation_is_decimal};
@@ -21,6 +22,7 @@ pub(crate) use list::sort_lists;
 pub(crate) use numbers::{to_decimal, to_double, to_integer, to_number};
 pub use print::shown_expression;
 pub use result::result_type;
+pub use width::Look;
 pub use years::{YearOperand, adapt_years, adapted_year};
 
 use crate::{

@@ -33,9 +33,9 @@ pub use convert::{ColumnName, ConvertContext, cast, convert_to_column, present};
 pub use decimal::Decimal;
 pub use error::SqlError;
 pub use expr::{
-    BinaryOp, ColumnSource, Comparator, Ends, EvalContext, Expr, RowView, UnaryOp, YearOperand,
-    adapt_years, adapted_year, eval, is_true, name_comparators, result_type, shown_decimals,
-    shown_expression,
+    BinaryOp, ColumnSource, Comparator, Ends, EvalContext, Expr, Look, RowView, UnaryOp,
+    YearOperand, adapt_years, adapted_year, eval, is_true, name_comparators, result_type,
+    shown_decimals, shown_expression,
 };
 pub use functions::{Function, IntervalUnit, VariableType, kept_in_variable};
 pub use key::{encode_key_value, key_value_bytes, next_prefix};

@@ -82,12 +82,19 @@ pub enum Rest {
     TooLarge,
 }
 
-/// A double with this many digits after the point.
+/// A double with this many digits after the point: behind the fewest that name it, they are zeros.
 pub fn format_double_fixed(value: f64, decimals: u8) -> String {
     if !value.is_finite() {
         return non_finite(value);
     }
-    format!("{value:.0$}", usize::from(decimals))
+    let decimals = usize::from(decimals);
+    let shortest = format!("{value}");
+    let behind = shortest.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    if behind > decimals {
+        return format!("{value:.decimals$}");
+    }
+    let point = if behind == 0 && decimals > 0 { "." } else { "" };
+    format!("{shortest}{point}{}", "0".repeat(decimals - behind))
 }
 
 /// The number that a text begins with (0 when none), and what is left over. A number beyond the range

@@ -1,5 +1,6 @@
 //! Calls of functions: aggregates, those that take their value from the session, and the rest.
 
+use super::collations::Strength;
 use super::scope::{Aggregates, AliasUse};
 use super::{Binder, lazy};
 use crate::error;
@@ -9,7 +10,7 @@ use lats_mysql_syntax::Keyword as K;
 use lats_mysql_syntax::tree::{self, ExprId, List, Over, SideId};
 use lats_values::aggregate::AggregateSpec;
 use lats_values::{
-    AggregateKind, Collation, ColumnType, Expr, Function, SqlError, TypeKind, Value,
+    AggregateKind, Collation, ColumnType, Expr, Function, Look, SqlError, TypeKind, Value,
 };
 
 impl Binder<'_> {
@@ -276,9 +277,20 @@ impl Binder<'_> {
             return known.column.scalar();
         }
         let block = self.blocks[at].number;
+        let look = self.look_of_call(&spec, &args);
+        let keeps = matches!(
+            spec.kind,
+            lats_values::AggregateKind::Min
+                | lats_values::AggregateKind::Max
+                | lats_values::AggregateKind::AnyValue
+        );
+        let strength = match args.first() {
+            Some(arg) if keeps => self.strength_of(arg),
+            _ => Strength::Coercible,
+        };
         let column = self.column("", column_type, None);
         if let Some(made) = self.columns.get_mut(column.0 as usize) {
-            made.block = block;
+            (made.block, made.look, made.strength) = (block, look, strength);
         }
         self.call_columns.insert(column);
         self.blocks[at].calls.push(Call { column, spec, args });
@@ -288,6 +300,25 @@ impl Binder<'_> {
             }
         }
         column.scalar()
+    }
+
+    /// How values of an aggregate function are shown.
+    fn look_of_call(&self, spec: &AggregateSpec, args: &[Expr]) -> Look {
+        use lats_values::AggregateKind as A;
+        let of_arg = args.first().map(|arg| self.look_of(arg)).unwrap_or_default();
+        let plain = Look { is_expression: true, ..Look::default() };
+        match spec.kind {
+            A::Count | A::CountStar | A::BitAnd | A::BitOr | A::BitXor => {
+                Look { width: Some(21), ..plain }
+            }
+            A::Min | A::Max => Look { declared: None, ..of_arg },
+            A::AnyValue => of_arg,
+            A::Sum => Look { decimals: of_arg.decimals, ..plain },
+            A::Avg => {
+                Look { decimals: of_arg.decimals.map(|digits| (digits + 4).min(30)), ..plain }
+            }
+            _ => plain,
+        }
     }
 
     /// Functions whose value is the same for the whole statement.
@@ -376,7 +407,7 @@ impl Binder<'_> {
         {
             args.push(self.divisor(divisor));
         }
-        self.arguments_of_connection(function, &mut args);
+        self.arguments_of_connection(function, &mut args)?;
         Ok(self.as_one_type(Expr::Call { function, args }))
     }
 

@@ -331,7 +331,9 @@ impl Binder<'_> {
                 found.ok_or_else(|| error::unknown_column(name, "from clause"))
             };
             let (a, b) = (find(left)?, find(right)?);
-            terms.push(self.combine(lats_values::BinaryOp::Equal, a.scalar(), b.scalar()));
+            let equal = lats_values::BinaryOp::Equal;
+            self.check_collations(equal, &a.scalar(), &b.scalar())?;
+            terms.push(self.combine(equal, a.scalar(), b.scalar()));
             pairs.push((name, a, b));
         }
         let tables = left.clone().join(right.clone())?.tables;

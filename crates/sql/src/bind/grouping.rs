@@ -315,6 +315,7 @@ impl Binder<'_> {
                     let value = self.shown_variable(value);
                     let column_type = self.type_of(&value);
                     let column = self.column(&output.name, column_type, None);
+                    self.describe(column, expr);
                     if is_constant {
                         self.constant_texts.insert(column);
                     }

@@ -153,6 +153,10 @@ impl Binder<'_> {
             (!compares || self.is_number(&right), !compares || self.is_number(&left));
         let mut left = hex_beside(left, for_left);
         let mut right = hex_beside(right, for_right);
+        if compares {
+            left = self.of_variable(left, &right);
+            right = self.of_variable(right, &left);
+        }
         if compares && self.context.connection_collation.is_some() {
             self.of_connection(&mut left, &[&right]);
             self.of_connection(&mut right, &[&left]);
@@ -274,10 +278,21 @@ impl Binder<'_> {
         }
         let mut arg = hex_beside(arg, bound.iter().any(|item| self.is_number(item)));
         let others: Vec<&Expr> = bound.iter().collect();
+        self.check_list_mix(&arg, &others)?;
         self.of_connection(&mut arg, &others);
         let arg = self.of_others(arg, &others);
-        let arg = Box::new(arg);
+        let arg = Box::new(self.of_all(arg, &others));
         Ok(Expr::In { arg, list: bound.into(), negated: is_not })
+    }
+
+    /// 1267 and the like for a list of IN. Long lists are made of constants, which give way.
+    fn check_list_mix(&self, arg: &Expr, items: &[&Expr]) -> Result<(), SqlError> {
+        let is_constant = |item: &&&Expr| matches!(item, Expr::Literal(_));
+        if items.iter().all(|item| is_constant(&item)) {
+            return Ok(());
+        }
+        let all: Vec<&Expr> = std::iter::once(arg).chain(items.iter().copied()).collect();
+        self.check_mix(" IN ", &all)
     }
 
     pub(super) fn between(
@@ -290,8 +305,10 @@ impl Binder<'_> {
             return Err(error::internal("BETWEEN has two bounds"));
         };
         let (mut arg, low, high) = (self.bind(value)?, self.bind(low)?, self.bind(high)?);
+        self.check_mix("between", &[&arg, &low, &high])?;
         self.of_connection(&mut arg, &[&low, &high]);
         let arg = self.of_others(arg, &[&low, &high]);
+        let arg = self.of_all(arg, &[&low, &high]);
         let number = self.is_number(&arg) || self.is_number(&low) || self.is_number(&high);
         let read = |expr: Expr| Box::new(hex_beside(expr, number));
         Ok(Expr::Between { arg: read(arg), low: read(low), high: read(high), negated: is_not })
@@ -309,6 +326,7 @@ impl Binder<'_> {
             _ => return Err(wrong_escape()),
         };
         let (mut arg, pattern) = (self.bind(value)?, self.bind(pattern)?);
+        self.check_mix("like", &[&arg, &pattern])?;
         self.of_connection(&mut arg, &[&pattern]);
         let (arg, pattern) = (Box::new(arg), Box::new(pattern));
         Ok(Expr::Like { arg, pattern, escape, negated: is_not })
@@ -364,6 +382,14 @@ impl Binder<'_> {
         }
         let otherwise = otherwise.map(|e| self.bind(e)).transpose()?.map(Box::new);
         self.unguard(guards);
+        // What a subquery depends on compares two by two.
+        let operand = operand.map(|operand| match self.has_queries {
+            true => operand,
+            false => {
+                let whens: Vec<&Expr> = branches.iter().map(|(when, _)| when).collect();
+                Box::new(self.of_all(*operand, &whens))
+            }
+        });
         Ok(self.as_one_type(Expr::Case { operand, branches, otherwise }))
     }
 }

@@ -1,6 +1,7 @@
 //! Queries: WITH, set operations, VALUES, and what stands around a SELECT.
 
 use super::Binder;
+use super::collations::Strength;
 use super::grouping::Select;
 use super::scope::{Aggregates, AliasUse, Block, Output, Scope};
 use crate::error;
@@ -331,7 +332,14 @@ impl<'a> Binder<'a> {
         let mut outputs = Vec::with_capacity(left.outputs.len());
         for ((a, name), (b, _)) in left.outputs.iter().zip(&right.outputs) {
             let column_type = self.common_type(*a, *b);
+            let (a_scalar, b_scalar) = (a.scalar(), b.scalar());
+            if self.check_mix("UNION", &[&a_scalar, &b_scalar]).is_err() {
+                let text = "Illegal mix of collations for operation 'UNION'";
+                return Err(crate::error::make(1271, "HY000", text));
+            }
+            let strength = self.strength_of(&a_scalar).min(self.strength_of(&b_scalar));
             let column = self.column(name, column_type, None);
+            self.set_strength(column, strength.max(Strength::Implicit));
             if [a, b].into_iter().all(|side| self.constant_texts.contains(side)) {
                 self.constant_texts.insert(column);
             }

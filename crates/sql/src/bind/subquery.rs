@@ -29,7 +29,13 @@ impl Binder<'_> {
                     let of_type = self.types[of.0 as usize].clone();
                     let of = self.with_all_digits(&mut rel, of);
                     let of_type = ColumnType { nullable: true, ..of_type };
-                    columns.push((self.column("", of_type, None), of));
+                    let mut look = self.look_of(&of.scalar());
+                    look.declared = None;
+                    let column = self.column("", of_type, None);
+                    self.set_look(column, look);
+                    let strength = self.strength_of(&of.scalar());
+                    self.set_strength(column, strength);
+                    columns.push((column, of));
                 }
                 let made = columns.iter().map(|(column, _)| *column).collect();
                 let kind = ApplyKind::Single { columns };

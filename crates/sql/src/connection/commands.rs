@@ -118,6 +118,7 @@ where
                 binary: matches!(request, Request::Prepared(..)),
                 status,
                 types: Vec::new(),
+                fixed: Vec::new(),
                 begun: false,
                 handle: &handle,
             };

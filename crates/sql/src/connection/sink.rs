@@ -20,6 +20,8 @@ pub(super) struct WireSink<'a, T> {
     pub(super) binary: bool,
     pub(super) status: StatusFlags,
     pub(super) types: Vec<ColumnType>,
+    /// The columns of doubles with a fixed number of digits.
+    pub(super) fixed: Vec<(usize, u8)>,
     pub(super) begun: bool,
     pub(super) handle: &'a Handle,
 }
@@ -39,6 +41,7 @@ pub(super) fn column_info(column: &ColumnMeta) -> ColumnInfo<'_> {
             .with(ColumnFlags::UNIQUE_KEY, column.unique)
             .with(ColumnFlags::MULTIPLE_KEY, column.indexed && !column.unique)
             .with(ColumnFlags::AUTO_INCREMENT, column.auto_increment),
+        look: column.look,
     }
 }
 
@@ -50,6 +53,8 @@ impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
     fn begin(&mut self, columns: &Columns) {
         self.begun = true;
         self.types = columns.iter().map(|column| column.column_type.clone()).collect();
+        let fixed = columns.iter().enumerate();
+        self.fixed = fixed.filter_map(|(at, of)| Some((at, of.look.decimals?))).collect();
         self.writer.column_count(columns.len());
         for column in columns.iter() {
             self.writer.column(&column_info(column));
@@ -58,6 +63,18 @@ impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
     }
 
     fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
+        if !self.binary && !self.fixed.is_empty() {
+            let mut shown = values.to_vec();
+            for (at, decimals) in &self.fixed {
+                if let Some(value @ Value::Double(_)) = shown.get_mut(*at)
+                    && let Some(text) = value.to_text_with(Some(*decimals))
+                {
+                    *value = Value::Bytes(text);
+                }
+            }
+            self.writer.text_row(&shown, &self.types);
+            return Ok(());
+        }
         if !self.binary {
             self.writer.text_row(values, &self.types);
             return Ok(());

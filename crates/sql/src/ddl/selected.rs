@@ -103,7 +103,7 @@ impl<S: Store> Session<S> {
 
 /// The column of a table that holds a column of a result.
 fn column(of: &ColumnMeta) -> ColumnDef {
-    let kind = match of.column_type.kind {
+    let kind = match of.look.declared.unwrap_or(of.column_type.kind) {
         // A column of NULLs.
         TypeKind::VarBinary { bytes: 0 } => TypeKind::Binary { bytes: 0 },
         TypeKind::VarChar { chars } if chars > 16_383 => TypeKind::LongText,

@@ -125,6 +125,7 @@ pub fn plan(
     if into.is_none()
         && context.rules.short_way
         && !binder.assigns_variables()
+        && !binder.compares_variables.get()
         && let Some(select) = &bound.select
     {
         let lock = locks.of_source(0, &binder);
@@ -278,7 +279,11 @@ fn meta(id: ColumnId, name: &str, binder: &Binder<'_>) -> ColumnMeta {
             let meta = ColumnMeta::column(&source.table, &source.alias, origin.position, name);
             ColumnMeta { column_type, ..meta }
         }
-        None => ColumnMeta::expression(name, column_type),
+        None => {
+            let column = binder.columns.get(id.0 as usize);
+            let look = column.map(|column| column.look).unwrap_or_default();
+            ColumnMeta::computed(name, column_type, look)
+        }
     }
 }
 

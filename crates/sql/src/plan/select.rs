@@ -8,7 +8,7 @@ use crate::expr::{AGGREGATE_BASE, map_columns, type_of};
 use crate::table::Table;
 use lats_client::api::{LockMode, LockWait, PRIMARY_INDEX};
 use lats_engine::ir::{Rel, SourceId, walk};
-use lats_values::{AggregateKind, ColumnType, Expr, Program, RowLayout, Value};
+use lats_values::{AggregateKind, ColumnType, Expr, Look, Program, RowLayout, Value};
 use std::sync::Arc;
 
 /// A call of an aggregate function.
@@ -112,10 +112,45 @@ impl SelectPlan {
                 ColumnMeta::column(table, &self.alias, column_number(*at), &output.name)
             }
             (expr, _) => {
-                ColumnMeta::expression(&output.name, type_of(expr, types, &aggregates, externals))
+                let of = type_of(expr, types, &aggregates, externals);
+                ColumnMeta::computed(&output.name, of, self.look_of(expr, types, externals))
             }
         };
         self.outputs.iter().map(meta).collect()
+    }
+}
+
+impl SelectPlan {
+    /// How values of an expression are shown.
+    fn look_of(&self, expr: &Expr, types: &[ColumnType], externals: &[Value]) -> Look {
+        let calls = self.grouping.as_ref().map_or(&[][..], |grouping| &grouping.calls);
+        let looks: Vec<Look> = calls.iter().map(|call| look_of_call(call, types)).collect();
+        let (plain, all) =
+            crate::expr::renumbered(expr, types, &self.aggregate_types(externals), externals);
+        let known = |number: u32| {
+            let at = (number as usize).checked_sub(types.len())?;
+            looks.get(at).copied()
+        };
+        match plain {
+            // The result of an aggregate function itself.
+            Expr::Column(number) => known(number).unwrap_or_default(),
+            plain => Look::of(&plain, &all, &known),
+        }
+    }
+}
+
+/// How values of an aggregate function are shown.
+fn look_of_call(call: &AggregateCall, types: &[ColumnType]) -> Look {
+    let of_arg = call.arg.as_ref().map(|arg| Look::of(arg, types, &|_| None)).unwrap_or_default();
+    let plain = Look { is_expression: true, ..Look::default() };
+    match call.kind {
+        AggregateKind::Count | AggregateKind::CountStar => Look { width: Some(21), ..plain },
+        AggregateKind::Min | AggregateKind::Max => Look { declared: None, ..of_arg },
+        AggregateKind::Sum => Look { decimals: of_arg.decimals, ..plain },
+        AggregateKind::Avg => {
+            Look { decimals: of_arg.decimals.map(|digits| (digits + 4).min(30)), ..plain }
+        }
+        _ => plain,
     }
 }
 

@@ -213,7 +213,7 @@ fn finish(
     let values = plan.assignments.iter().flatten().map(|(_, value)| value);
     let order = plan.order.iter().map(|(value, _)| value);
     let is_local = values.chain(order).chain(&plan.access.filter).any(walk::is_local);
-    if binder.needs_query() || is_local {
+    if binder.needs_query() || binder.compares_variables.get() || is_local {
         return Ok(None);
     }
     let columns: Option<Vec<(u16, bool)>> = plan

@@ -68,7 +68,10 @@ impl<S: Store> Session<S> {
         binder.view(found, &view.name)?;
         let used = binder.views.pop().ok_or_else(|| error::internal("a view was expected"))?;
         let columns = used.columns.iter().map(|(name, id)| {
-            let column_type = binder.type_of(&id.scalar());
+            let found = binder.type_of(&id.scalar());
+            let look = binder.columns.get(id.0 as usize).map(|column| column.look);
+            let kind = look.and_then(|look| look.declared_in_view()).unwrap_or(found.kind);
+            let column_type = ColumnType { kind, ..found };
             let origin = binder.columns.get(id.0 as usize).and_then(|column| column.origin);
             let of = origin.and_then(|origin| {
                 let table = &binder.sources.get(origin.source.0 as usize)?.table;

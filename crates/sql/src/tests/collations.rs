@@ -15,6 +15,23 @@ fn tables() -> Desk {
 }
 
 #[test]
+fn operands_are_compared_in_the_collation_of_all() {
+    let mut desk = Desk::new();
+    desk.check(
+        "CREATE TABLE p (c VARCHAR(9) COLLATE utf8mb4_0900_ai_ci, e VARCHAR(9) COLLATE utf8mb4_bin)
+         => ok 0
+         INSERT INTO p VALUES ('a', 'A')
+         => ok 1
+         SELECT c IN (e, 'x'), c IN ('A', e), c IN ('A', 'x'), c IN ('a', e) FROM p
+         => 0|0|1|1
+         SELECT CASE c WHEN e THEN 1 WHEN 'A' THEN 2 END, CASE c WHEN 'A' THEN 2 END FROM p
+         => NULL|2
+         SELECT c BETWEEN 'A' AND e, c BETWEEN 'A' AND 'A', c BETWEEN e AND 'a' FROM p
+         => 0|1|1",
+    );
+}
+
+#[test]
 fn an_index_is_no_help_for_a_text_of_another_row_with_a_stronger_collation() {
     tables().check(
         "SELECT bn.id, (SELECT GROUP_CONCAT(ci.id ORDER BY ci.id) FROM ci WHERE ci.t = bn.t) AS g FROM bn ORDER BY bn.id
@@ -38,7 +55,78 @@ fn an_index_is_no_help_for_a_function_of_a_constant_with_a_stronger_collation() 
         "SET @u = 'A' COLLATE utf8mb4_bin
          => ok 0
          SELECT id FROM ci WHERE t = CONCAT(@u, '') ORDER BY id
-         => 2",
+         => 2
+         SELECT id FROM ci WHERE t = @u ORDER BY id
+         => 2
+         DELETE FROM ci WHERE t = @u AND id = 1
+         => ok 0
+         SET @u = 'A'
+         => ok 0
+         SELECT id FROM ci WHERE t = @u ORDER BY id
+         => 1;2",
+    );
+}
+
+#[test]
+fn collations_of_equal_strength_are_no_mix() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE ci (a VARCHAR(9) COLLATE utf8mb4_0900_ai_ci);
+         CREATE TABLE gc (b VARCHAR(9) COLLATE utf8mb4_general_ci);
+         INSERT INTO ci VALUES ('a'); INSERT INTO gc VALUES ('A')",
+    );
+    let pair = "(utf8mb4_0900_ai_ci,IMPLICIT) and (utf8mb4_general_ci,IMPLICIT)";
+    for (query, operation) in [
+        ("SELECT * FROM ci, gc WHERE a = b", "="),
+        (
+            "SELECT * FROM (SELECT CONCAT(a,'') a FROM ci) x, (SELECT b FROM gc) y WHERE x.a = y.b",
+            "=",
+        ),
+        ("SELECT * FROM ci, gc WHERE CONCAT(a, '') = b", "="),
+        ("SELECT * FROM (SELECT a FROM ci UNION SELECT 'z') x, gc WHERE x.a = gc.b", "="),
+        ("SELECT * FROM (SELECT MAX(a) a FROM ci) x, gc WHERE x.a = gc.b", "="),
+        ("SELECT * FROM ci WHERE a IN (SELECT b FROM gc)", "="),
+        ("SELECT * FROM ci WHERE a = (SELECT b FROM gc)", "="),
+        ("SELECT * FROM ci, gc WHERE a LIKE b", "like"),
+        ("SELECT STRCMP(a, b) FROM ci, gc", "strcmp"),
+        ("SELECT NULLIF(a, b) FROM ci, gc", "nullif"),
+        ("SELECT * FROM ci NATURAL JOIN (SELECT b AS a FROM gc) z", "="),
+        ("WITH c AS (SELECT a FROM ci) SELECT * FROM c, gc WHERE c.a = gc.b", "="),
+        ("SELECT * FROM (SELECT IFNULL(a, 'q') AS a FROM ci) x, gc WHERE x.a = gc.b", "="),
+        ("SELECT * FROM (SELECT LOWER(a) AS a FROM ci) x, gc WHERE x.a > gc.b", ">"),
+        ("SELECT * FROM (SELECT CAST(1 AS CHAR) AS a) x, gc WHERE x.a = gc.b", "="),
+    ] {
+        let wanted =
+            format!("ERROR 1267 Illegal mix of collations {pair} for operation '{operation}'");
+        assert_eq!(desk.run(query), wanted, "{query}");
+    }
+    desk.check(
+        "SELECT a FROM ci UNION SELECT b FROM gc
+         => ERROR 1271 Illegal mix of collations for operation 'UNION'
+         SELECT * FROM ci JOIN gc ON a BETWEEN b AND 'z'
+         => ERROR 1270 Illegal mix of collations (utf8mb4_0900_ai_ci,IMPLICIT), (utf8mb4_general_ci,IMPLICIT), (utf8mb4_0900_ai_ci,COERCIBLE) for operation 'between'
+         SELECT * FROM ci WHERE a IN ((SELECT b FROM gc), 'x')
+         => ERROR 1270 Illegal mix of collations (utf8mb4_0900_ai_ci,IMPLICIT), (utf8mb4_general_ci,IMPLICIT), (utf8mb4_0900_ai_ci,COERCIBLE) for operation ' IN '
+         SELECT b IN (NULLIF('a', b), 'a', '', b) FROM gc
+         => 1
+         SELECT a COLLATE utf8mb4_bin = b COLLATE utf8mb4_general_ci FROM ci, gc
+         => ERROR 1267 Illegal mix of collations (utf8mb4_bin,EXPLICIT) and (utf8mb4_general_ci,EXPLICIT) for operation '='
+         SELECT CONCAT(a, b), IF(1, a, b), COALESCE(a, b), GREATEST(a, b), INSTR(a, b), FIELD(a, b, 'c') FROM ci, gc
+         => aA|a|a|A|1|1
+         SELECT COUNT(*) FROM ci, gc WHERE CONCAT(a, b) = 'x'
+         => 0
+         SELECT * FROM (SELECT 'x' AS k) x, gc WHERE x.k = gc.b
+         => 
+         SELECT a = b COLLATE utf8mb4_bin, CONCAT(a, b COLLATE utf8mb4_bin) FROM ci, gc
+         => 0|aA
+         SELECT * FROM gc WHERE b = (SELECT 'a')
+         => A
+         SELECT * FROM gc WHERE b = COALESCE(NULLIF(1, 1), 'a')
+         => A
+         SELECT * FROM gc WHERE b IN ('a', 'z') AND b BETWEEN 'a' AND 'b' AND b LIKE 'a%'
+         => A
+         SELECT b FROM gc UNION SELECT 'a'
+         => A",
     );
 }
 

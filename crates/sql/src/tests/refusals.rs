@@ -99,3 +99,21 @@ fn hostile_texts_end_in_errors() {
     let long = format!("SELECT 1 FROM dual WHERE 1 = 1{}", " AND 1 = 1".repeat(900));
     assert_eq!(desk.run(&long), "1");
 }
+
+#[test]
+fn results_have_4096_columns_at_most() {
+    let mut desk = Desk::new();
+    let columns = |count: usize| {
+        let all: Vec<String> = (0..count).map(|n| format!("{n} AS c{n}")).collect();
+        all.join(", ")
+    };
+    assert!(desk.run(&format!("SELECT {}", columns(4_096))).starts_with("0|1|2|"));
+    let refused = "ERROR 1117 Too many columns";
+    assert_eq!(desk.run(&format!("SELECT {}", columns(4_097))), refused);
+    assert_eq!(desk.run(&format!("CREATE VIEW v AS SELECT {}", columns(4_097))), refused);
+    let names: Vec<String> = (0..500).map(|n| format!("c{n} INT")).collect();
+    desk.run(&format!("CREATE TABLE wide ({})", names.join(", ")));
+    let tables: Vec<String> = (0..9).map(|n| format!("wide w{n}")).collect();
+    assert_eq!(desk.run(&format!("SELECT * FROM {}", tables.join(", "))), refused);
+    assert_eq!(desk.run(&format!("SELECT * FROM {}", tables[..8].join(", "))), "");
+}

@@ -184,3 +184,40 @@ fn show() {
          => ERROR 1064 …",
     );
 }
+
+#[test]
+fn tables_made_of_results_have_mysqls_types() {
+    let mut desk = Desk::new();
+    desk.run("CREATE TABLE m (i INT, n INT NOT NULL, ti TINYINT, f FLOAT, dc DECIMAL(10,2), v VARCHAR(20))");
+    for (expression, wanted) in [
+        ("1", "int|NO"),
+        ("n + 1", "bigint|NO"),
+        ("ti + 1", "int|YES"),
+        ("i % i", "int|YES"),
+        ("i = 1", "int|YES"),
+        ("n IS NULL", "int|NO"),
+        ("LENGTH(v)", "int|YES"),
+        ("COALESCE(ti, ti)", "int|YES"),
+        ("IFNULL(ti, ti)", "tinyint|YES"),
+        ("MAX(ti)", "tinyint|YES"),
+        ("COUNT(*)", "bigint|NO"),
+        ("IFNULL(ti, f)", "float|YES"),
+        ("MIN(f)", "float|YES"),
+        ("dc + 1", "decimal(11,2)|YES"),
+        ("dc * 1.5", "decimal(12,3)|YES"),
+        ("CAST(i AS CHAR)", "varchar(11)|YES"),
+        ("CONCAT(v, 'abc')", "varchar(23)|YES"),
+        ("LEFT(v, 3)", "varchar(3)|YES"),
+        ("SUBSTRING(v, 2)", "varchar(19)|YES"),
+        ("REPEAT(v, 3)", "varchar(60)|YES"),
+        ("LPAD(v, 7, 'x')", "varchar(7)|YES"),
+        ("HEX(i)", "varchar(16)|YES"),
+        ("9223372036854775807", "bigint|NO"),
+    ] {
+        desk.run("DROP TABLE IF EXISTS made");
+        desk.run(&format!("CREATE TABLE made AS SELECT {expression} AS x FROM m"));
+        let found = desk.run("DESCRIBE made");
+        let cells: Vec<&str> = found.split('|').collect();
+        assert_eq!(format!("{}|{}", cells[1], cells[2]), wanted, "{expression}");
+    }
+}

@@ -272,7 +272,11 @@ fn columns_of_views_have_types_and_defaults() {
         "CREATE VIEW v AS SELECT a, b, c, 'xy' AS l, COUNT(*) AS n FROM t GROUP BY a
          => ok 0
          DESCRIBE v
-         => a|int|NO||NULL|;b|varchar(10)|YES||NULL|;c|int|NO||5|;l|varchar(2)|NO|||;n|bigint|NO||0|",
+         => a|int|NO||NULL|;b|varchar(10)|YES||NULL|;c|int|NO||5|;l|varchar(2)|NO|||;n|bigint|NO||0|
+         CREATE VIEW w AS SELECT a + 1 AS p, 1 AS q, LENGTH(b) AS r, CAST(a AS CHAR) AS s, c = 1 AS t FROM t
+         => ok 0
+         DESCRIBE w
+         => p|bigint|NO||0|;q|int|NO||0|;r|bigint|YES||NULL|;s|varchar(11)|YES||NULL|;t|int|NO||0|",
     );
 }
 

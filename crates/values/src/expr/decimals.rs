@@ -6,37 +6,65 @@ use alloc::vec::Vec;
 
 /// Digits after the point of `PI()`.
 const PI_DECIMALS: u8 = 6;
+/// Digits that a quotient has more than what is divided.
+const QUOTIENT_DECIMALS: u8 = 4;
+/// Digits behind the point at most.
+const DECIMALS_MAX: u8 = 30;
 /// Deepest tree in which `PI()` is looked for.
 const DEPTH_MAX: usize = 64;
 
 /// The digits after the point that an expression's double is shown with: those of `PI()`, as far as
 /// they last. `None`: as many as it takes to name the value. The value itself keeps all of them.
 pub fn shown_decimals(expr: &Expr, columns: &[ColumnType]) -> Option<u8> {
-    if has_pi(expr) { Shown { columns }.decimals(expr, DEPTH_MAX) } else { None }
+    known_decimals(expr, columns, &|_| None)
 }
 
-fn has_pi(expr: &Expr) -> bool {
-    let mut left = Vec::from([expr]);
-    while let Some(expr) = left.pop() {
-        if matches!(expr, Expr::Call { function: Function::Pi, .. }) {
-            return true;
-        }
-        left.extend(expr.children());
-    }
-    false
+/// The same where the digits of columns are known.
+pub(super) fn known_decimals(
+    expr: &Expr,
+    columns: &[ColumnType],
+    known: &dyn Fn(u32) -> Option<u8>,
+) -> Option<u8> {
+    let shown = Shown { columns, known };
+    if shown.has_digits(expr) { shown.decimals(expr, DEPTH_MAX) } else { None }
 }
 
 struct Shown<'c> {
     columns: &'c [ColumnType],
+    known: &'c dyn Fn(u32) -> Option<u8>,
 }
 
 impl Shown<'_> {
+    fn has_digits(&self, expr: &Expr) -> bool {
+        let mut left = Vec::from([expr]);
+        while let Some(expr) = left.pop() {
+            let has = match expr {
+                Expr::Call { function, .. } => *function == Function::Pi,
+                Expr::Column(number) => (self.known)(*number).is_some(),
+                _ => false,
+            };
+            if has {
+                return true;
+            }
+            left.extend(expr.children());
+        }
+        false
+    }
+
     fn decimals(&self, expr: &Expr, depth: usize) -> Option<u8> {
         let below = depth.checked_sub(1)?;
         match expr {
+            Expr::Column(number) => (self.known)(*number),
             Expr::Unary { op: UnaryOp::Minus, arg } => self.decimals(arg, below),
-            Expr::Binary { op: BinaryOp::Add | BinaryOp::Subtract, left, right } => {
-                self.most([&**left, right].into_iter(), below)
+            Expr::Binary { op, left, right } => {
+                let most = || self.most([&**left, right].into_iter(), below);
+                match op {
+                    BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply | BinaryOp::Modulo => {
+                        most()
+                    }
+                    BinaryOp::Divide => Some((most()? + QUOTIENT_DECIMALS).min(DECIMALS_MAX)),
+                    _ => None,
+                }
             }
             Expr::Case { branches, otherwise, .. } => {
                 let results = branches.iter().map(|(_, then)| then).chain(otherwise.as_deref());
@@ -46,9 +74,10 @@ impl Shown<'_> {
                 (Function::Pi, _) => Some(PI_DECIMALS),
                 (Function::Abs, [arg]) => self.decimals(arg, below),
                 (Function::If, [_, results @ ..]) => self.most(results.iter(), below),
-                (Function::IfNull | Function::Coalesce, results) => {
-                    self.most(results.iter(), below)
-                }
+                (
+                    Function::IfNull | Function::Coalesce | Function::Greatest | Function::Least,
+                    results,
+                ) => self.most(results.iter(), below),
                 _ => None,
             },
             _ => None,

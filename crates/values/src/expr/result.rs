@@ -13,14 +13,19 @@ pub fn result_type(expr: &Expr, columns: &[ColumnType]) -> ColumnType {
             ColumnType::new(decimal(20, 0)).not_null()
         }
         Expr::Unary { op: UnaryOp::Minus, arg } => negated(&of(arg)),
-        Expr::Unary { op: UnaryOp::BitNot, .. } => bigint().unsigned(),
+        Expr::Unary { op: UnaryOp::BitNot, arg } => with_nulls(bigint().unsigned(), &[of(arg)]),
         Expr::Binary { op, left, right } => binary(*op, left, right, columns),
-        Expr::Unary { op: UnaryOp::Not, .. }
-        | Expr::IsNull { .. }
-        | Expr::Between { .. }
-        | Expr::In { .. }
-        | Expr::Like { .. }
-        | Expr::Compare { .. } => bigint(),
+        Expr::IsNull { .. } => bigint().not_null(),
+        Expr::Unary { op: UnaryOp::Not, arg } => with_nulls(bigint(), &[of(arg)]),
+        Expr::Between { arg, low, high, .. } => with_nulls(bigint(), &[of(arg), of(low), of(high)]),
+        Expr::Like { arg, pattern, .. } => with_nulls(bigint(), &[of(arg), of(pattern)]),
+        Expr::In { arg, list, .. } => {
+            // Of a long list, nobody looks at each item.
+            let is_long = list.len() > LIST_LOOKED_AT;
+            let nullable = of(arg).nullable || is_long || list.iter().any(|item| of(item).nullable);
+            ColumnType { nullable, ..bigint() }
+        }
+        Expr::Compare { op, left, right, .. } => binary(*op, left, right, columns),
         Expr::Case { branches, otherwise, .. } => {
             let results = branches.iter().map(|(_, then)| then).chain(otherwise.as_deref());
             ColumnType { nullable: true, ..common(results.map(of)) }
@@ -41,6 +46,14 @@ pub fn result_type(expr: &Expr, columns: &[ColumnType]) -> ColumnType {
 
 pub(crate) fn bigint() -> ColumnType {
     ColumnType::new(TypeKind::BigInt)
+}
+
+/// Items of IN that are looked at for NULLs.
+const LIST_LOOKED_AT: usize = 64;
+
+/// NULL only if one of these is.
+fn with_nulls(of: ColumnType, operands: &[ColumnType]) -> ColumnType {
+    ColumnType { nullable: operands.iter().any(|operand| operand.nullable), ..of }
 }
 
 fn null_type() -> ColumnType {
@@ -138,23 +151,46 @@ fn negated(arg: &ColumnType) -> ColumnType {
 
 fn binary(op: BinaryOp, left: &Expr, right: &Expr, columns: &[ColumnType]) -> ColumnType {
     use BinaryOp::*;
-    match op {
-        BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight => return bigint().unsigned(),
-        Add | Subtract | Multiply | Divide | IntDivide | Modulo => {}
-        _ => return bigint(),
-    }
     let (a, b) = (result_type(left, columns), result_type(right, columns));
-    arithmetic(op, &a, &b)
+    // A constant has only the digits that it shows.
+    let class_of = |expr: &Expr, of: &ColumnType| match expr {
+        Expr::Literal(Value::Int(value)) => {
+            Class::Int { digits: digits_of(value.unsigned_abs()), unsigned: false }
+        }
+        _ => class(of),
+    };
+    let computed = || {
+        let classes = (class_of(left, &a), class_of(right, &b));
+        arithmetic_of(op, classes, a.unsigned || b.unsigned)
+    };
+    let result = match op {
+        BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight => bigint().unsigned(),
+        Add | Subtract | Multiply => computed(),
+        // By zero, they are NULL.
+        Divide | IntDivide | Modulo => return computed(),
+        NullSafeEqual => return bigint().not_null(),
+        // A text that is no moment is NULL beside one.
+        _ if a.kind.is_temporal() != b.kind.is_temporal() => return bigint(),
+        _ => bigint(),
+    };
+    with_nulls(result, &[a, b])
 }
 
 /// The type of an arithmetic operator's result.
 pub(crate) fn arithmetic(op: BinaryOp, a: &ColumnType, b: &ColumnType) -> ColumnType {
-    let (x, y) = (class(a), class(b));
+    arithmetic_of(op, (class(a), class(b)), a.unsigned || b.unsigned)
+}
+
+fn digits_of(value: u64) -> usize {
+    value.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+fn arithmetic_of(op: BinaryOp, (x, y): (Class, Class), is_unsigned: bool) -> ColumnType {
     let unsigned = |c: &Class| matches!(c, Class::Int { unsigned: true, .. });
     let ints = matches!((&x, &y), (Class::Int { .. }, Class::Int { .. }));
     let whole = |is_unsigned: bool| if is_unsigned { bigint().unsigned() } else { bigint() };
     if op == BinaryOp::IntDivide {
-        return whole(a.unsigned || b.unsigned);
+        return whole(is_unsigned);
     }
     let (Some((w1, s1)), Some((w2, s2))) = (exact_parts(&x), exact_parts(&y)) else {
         return ColumnType::new(TypeKind::Double);
@@ -220,7 +256,7 @@ fn unite_others(a: &ColumnType, b: &ColumnType) -> ColumnType {
             if mixed && (is_widest(a) || is_widest(b)) {
                 return ColumnType::new(decimal(20, 0));
             }
-            let wider = if w1 >= w2 { a } else { b };
+            let wider = if w1 > w2 || (w1 == w2 && a.unsigned) { a } else { b };
             // With both signs the next larger type has room for all values, if the unsigned one is not the smaller.
             let kind = match mixed && wider.unsigned {
                 true => next_integer(wider.kind),
@@ -303,7 +339,7 @@ pub(crate) fn chars_of(of: &ColumnType) -> u16 {
         TypeKind::Int => 11,
         TypeKind::BigInt => 20,
         TypeKind::Float => 12,
-        TypeKind::Double => 22,
+        TypeKind::Double => 23,
         TypeKind::Decimal { precision, .. } => u16::from(precision) + 2,
         TypeKind::Date => 10,
         TypeKind::Time { fsp } => 10 + with_point(fsp),

@@ -9,6 +9,45 @@ use crate::{
 /// The type of a function's result, by the types of its arguments.
 pub(crate) fn result_type(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnType {
     use Function as F;
+    let of = type_of(function, args, types);
+    match function {
+        F::IsNull | F::Field | F::Coercibility | F::Interval | F::Pi => of.not_null(),
+        _ if passes_nulls(function) => {
+            ColumnType { nullable: types.iter().any(|of| of.nullable), ..of }
+        }
+        _ => of,
+    }
+}
+
+/// True for functions that give NULL only for NULL.
+fn passes_nulls(function: Function) -> bool {
+    use Function as F;
+    matches!(
+        function,
+        F::Length
+            | F::CharLength
+            | F::BitLength
+            | F::Ascii
+            | F::Ord
+            | F::Strcmp
+            | F::Instr
+            | F::Locate
+            | F::FindInSet
+            | F::Crc32
+            | F::BitCount
+            | F::Abs
+            | F::Ceil
+            | F::Floor
+            | F::Round
+            | F::Truncate
+            | F::Sign
+            | F::Degrees
+            | F::Radians
+    )
+}
+
+fn type_of(function: Function, args: &[Expr], types: &[ColumnType]) -> ColumnType {
+    use Function as F;
     let first = || types.first().cloned().unwrap_or_else(bigint);
     match function {
         F::If => nullable(common(types.iter().skip(1).cloned())),
@@ -209,12 +248,23 @@ fn string_type(function: Function, args: &[Expr], types: &[ColumnType]) -> Colum
             let bytes = (types.len() * 4).min(16_383) as u16;
             return ColumnType::new(TypeKind::VarBinary { bytes });
         }
-        F::Hex => return text_type(first() * 2),
-        F::Bin | F::Oct | F::Conv => return text_type(64),
+        F::Hex => {
+            return text_type(match types.first() {
+                Some(of) if of.kind.is_text() => first() * 8,
+                Some(of) if of.kind.is_bytes() => first() * 2,
+                _ => 16,
+            });
+        }
+        F::Bin | F::Oct | F::Conv => return text_type(65),
         F::Format => return text_type(first() + 40),
-        F::Concat | F::ConcatWs | F::Insert | F::Replace => widths().sum(),
+        F::ConcatWs => widths().skip(1).sum::<usize>() + first() * types.len().saturating_sub(2),
+        F::Concat | F::Insert | F::Replace => widths().sum(),
         F::Quote => first() * 2 + 2,
-        F::Repeat | F::Space | F::Lpad | F::Rpad => 16_384,
+        F::Left | F::Right | F::Substring => part_chars(function, args, first()),
+        F::Lpad | F::Rpad => constant(args.get(1)).map_or(LONG_CHARS, chars_of_number),
+        F::Space => constant(args.first()).map_or(LONG_CHARS, chars_of_number),
+        F::Repeat => constant(args.get(1))
+            .map_or(LONG_CHARS, |times| first().saturating_mul(chars_of_number(times))),
         F::Elt => widths().skip(1).max().unwrap_or(0),
         _ => first(),
     };
@@ -230,6 +280,39 @@ fn string_type(function: Function, args: &[Expr], types: &[ColumnType]) -> Colum
     let collations = types.iter().filter(|t| t.kind.is_text()).map(|t| t.collation);
     let collation = collations.reduce(crate::compare::common_collation);
     text_type(chars).collated(collation.unwrap_or(Collation::default()))
+}
+
+/// More characters than a VARCHAR has.
+const LONG_CHARS: usize = 16_384;
+
+/// A constant whole number.
+fn constant(arg: Option<&Expr>) -> Option<i64> {
+    match arg? {
+        Expr::Literal(Value::Int(value)) => Some(*value),
+        _ => None,
+    }
+}
+
+fn chars_of_number(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(0).min(LONG_CHARS)
+}
+
+/// The characters of a part of a text at most.
+fn part_chars(function: Function, args: &[Expr], whole: usize) -> usize {
+    let rest = match (function, constant(args.get(1))) {
+        (_, None) => whole,
+        (Function::Substring, Some(from @ 1..)) => {
+            whole.saturating_sub(usize::try_from(from - 1).unwrap_or(usize::MAX))
+        }
+        (Function::Substring, Some(from)) => {
+            whole.min(usize::try_from(from.unsigned_abs()).unwrap_or(usize::MAX))
+        }
+        (_, Some(count)) => whole.min(chars_of_number(count)),
+    };
+    match (function, constant(args.get(2))) {
+        (Function::Substring, Some(count)) => rest.min(chars_of_number(count)),
+        _ => rest,
+    }
 }
 
 /// The types of texts in some code, by the characters of the first argument.

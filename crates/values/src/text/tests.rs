@@ -150,3 +150,18 @@ fn doubles_in_a_given_width() {
     }
     assert_eq!(double_in_width(0.0, 3), (String::from("0"), true));
 }
+
+#[test]
+fn digits_behind_those_that_name_a_double_are_zeros() {
+    for (value, decimals, wanted) in [
+        (core::f64::consts::PI, 6, "3.141593"),
+        (core::f64::consts::PI, 16, "3.1415926535897930"),
+        (1.0 / 3.0, 20, "0.33333333333333330000"),
+        (0.1, 15, "0.100000000000000"),
+        (-2.5, 0, "-2"),
+        (7.0, 0, "7"),
+        (7.0, 2, "7.00"),
+    ] {
+        assert_eq!(format_double_fixed(value, decimals), wanted);
+    }
+}
