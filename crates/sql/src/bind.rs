@@ -32,6 +32,8 @@ use crate::expr::{EXTERNAL_BASE, External};
 use crate::syntax::{Context, name};
 use crate::table::Table;
 use collations::Strength;
+use lats_base::TableId;
+use lats_catalog::TableDef;
 use lats_engine::ir::{ApplyKind, ColumnId, Rel, SourceId, walk};
 use lats_engine::rewrite::JoinOrder;
 use lats_mysql_syntax::Tree;
@@ -522,13 +524,30 @@ impl<'a> Binder<'a> {
         type_with(expr, &self.types, self.external_types)
     }
 
-    /// Refuses a statement with more placeholders than the protocol can number.
+    /// Refuses a statement with more placeholders than the protocol can number, and one that names a temporary table twice, which
+    /// MySQL cannot open again.
     ///
     /// # Errors
-    /// 1390.
+    /// 1390, or 1137.
     pub fn check_limits(&self) -> Result<(), SqlError> {
+        self.check_temporaries()?;
         if self.tree().parameters > u32::from(u16::MAX) {
             return Err(too_many_placeholders());
+        }
+        Ok(())
+    }
+
+    fn check_temporaries(&self) -> Result<(), SqlError> {
+        let base = self.context.base;
+        let is_temporary = |source: &&Source| {
+            base.tables.get(&source.table.def.id).and_then(TableDef::owner).is_some()
+        };
+        let mut seen: BTreeMap<TableId, &str> = BTreeMap::new();
+        for source in self.sources.iter().filter(is_temporary) {
+            if let Some(alias) = seen.insert(source.table.def.id, &source.alias) {
+                let text = format!("Can't reopen table: '{alias}'");
+                return Err(error::make(1137, "HY000", &text));
+            }
         }
         Ok(())
     }

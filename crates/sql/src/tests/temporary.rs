@@ -112,6 +112,40 @@ fn a_table_whose_creation_is_cut_off_does_not_stay() {
 }
 
 #[test]
+fn a_statement_names_one_once() {
+    desk().check(
+        "CREATE TEMPORARY TABLE s (a INT, b INT)
+         => ok 0
+         INSERT INTO s VALUES (1, 2), (2, 3)
+         => ok 2
+         SELECT * FROM s, s AS r
+         => ERROR 1137 Can't reopen table: 's'
+         SELECT * FROM s x JOIN s y ON x.a = y.b
+         => ERROR 1137 Can't reopen table: 'x'
+         SELECT a FROM s UNION SELECT b FROM s
+         => ERROR 1137 Can't reopen table: 's'
+         SELECT * FROM s WHERE a IN (SELECT b FROM s r)
+         => ERROR 1137 Can't reopen table: 's'
+         SELECT * FROM t WHERE id IN (SELECT x.a FROM s x WHERE EXISTS (SELECT * FROM s))
+         => ERROR 1137 Can't reopen table: 'x'
+         INSERT INTO s SELECT * FROM s
+         => ERROR 1137 Can't reopen table: 's'
+         WITH q AS (SELECT * FROM s) SELECT COUNT(*) FROM q, s
+         => ERROR 1137 Can't reopen table: 's'
+         SELECT a, (SELECT COUNT(*) FROM t WHERE id < a) AS n FROM s GROUP BY a, n HAVING n >= 0 ORDER BY n, a
+         => 1|0;2|1
+         SELECT id, (SELECT MAX(b) FROM s WHERE a = id) AS m FROM t GROUP BY id, m HAVING m > 2 ORDER BY m
+         => 2|3
+         INSERT INTO t SELECT a + 10, b FROM s
+         => ok 2
+         UPDATE t, s SET t.x = s.b WHERE t.id = s.a + 10
+         => ok 0
+         DELETE FROM s WHERE a = 1
+         => ok 1",
+    );
+}
+
+#[test]
 fn many_tables_hide_others() {
     let mut desk = desk();
     for at in 0..60 {
