@@ -3,7 +3,7 @@
 //! A node without a lease refuses what it can refuse. But what has begun before waits at it for other nodes, for as long as the
 //! network is broken; and what it refuses is asked again, by several layers.
 
-use super::{ClientCore, Request, Ticket, calls::Kind};
+use super::{ClientCore, Request, Ticket, calls::Kind, transaction::Step};
 use lats_base::{Duration, Epoch, NodeId, RefCode};
 use lats_signals::{
     BlockRef,
@@ -19,11 +19,16 @@ const OWN_ANSWER: Duration = Duration::from_millis(1_000);
 /// Scans that were given up and have not been answered yet.
 const ABANDONED_SCANS_MAX: usize = 1_024;
 
+/// A coordinator that can refuse a request has done so by then.
+const INTERRUPTED: Duration = Duration::from_millis(250);
+
 /// A request of a transaction that nobody waits for any more: its answer may come yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Abandoned {
     sequence: u64,
     coordinator: NodeId,
+    /// It was to commit or to roll back: what has come about must not be touched.
+    ends: bool,
 }
 
 impl ClientCore {
@@ -44,12 +49,21 @@ impl ClientCore {
         self.home.is_none_or(|home| self.silence.cut_off_since(home).is_none())
     }
 
-    /// Gives up all that waits for the cluster.
+    /// Gives up all that waits for the cluster. Coordinators are told first to refuse what is not decided: it must not come about
+    /// when others have long gone on.
     pub(super) fn give_up_requests(&mut self) {
+        let since = self.home.and_then(|home| self.silence.cut_off_since(home));
+        let span = since.map_or(Duration::ZERO, |since| self.now.since(since));
+        let told = self.cut_off_patience.as_nanos().saturating_add(INTERRUPTED.as_nanos());
         let tickets: Vec<Ticket> = self.requests.keys().copied().collect();
         for ticket in tickets {
             match self.requests.get(&ticket) {
-                Some(Request::Step(_)) => self.abandon_step(ticket),
+                Some(Request::Step(_)) => {
+                    self.interrupt(ticket);
+                    if span.as_nanos() >= told {
+                        self.abandon_step(ticket);
+                    }
+                }
                 Some(Request::Held(_)) => self.give_up_held(ticket),
                 Some(Request::Outcome(_)) => self.fail(ticket, RefCode::OutcomeUnknown),
                 Some(Request::Read(_)) => self.fail(ticket, RefCode::NotServing),
@@ -91,19 +105,20 @@ impl ClientCore {
         let code = if step.commits { RefCode::OutcomeUnknown } else { RefCode::NotServing };
         // Its number stays in use until then.
         self.transactions.remove(&step.sequence);
-        let abandoned = Abandoned { sequence: step.sequence, coordinator: step.coordinator };
+        let Step { sequence, coordinator, ends, .. } = step;
+        let abandoned = Abandoned { sequence, coordinator, ends };
         self.abandoned.insert(ticket, abandoned);
         self.fail(ticket, code);
     }
 
     /// The answer to a request that was given up; `flags` are the answer's.
     pub(super) fn end_abandoned(&mut self, ticket: Ticket, refused: bool, flags: u32) {
-        let Some(Abandoned { sequence, coordinator }) = self.abandoned.remove(&ticket) else {
+        let Some(Abandoned { sequence, coordinator, ends }) = self.abandoned.remove(&ticket) else {
             return;
         };
-        // A transaction that was refused lives on if the answer says so; one that is through may be open or not: it can be
-        // rolled back in any case.
-        if !refused || flags & FLAG_OPEN != 0 {
+        // A transaction that was refused lives on if the answer says so.
+        let is_open = if refused { flags & FLAG_OPEN != 0 } else { !ends };
+        if is_open {
             let body = TcKeyReq {
                 transaction: self.transaction_id(sequence),
                 request: self.ticket(),

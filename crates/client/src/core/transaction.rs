@@ -238,7 +238,14 @@ impl ClientCore {
         if body.flags & FLAG_OPEN == 0 {
             self.end(step.sequence);
         }
-        self.fail(body.request, error_of(body.code, body.errno, signal.payload()));
+        let error = error_of(body.code, body.errno, signal.payload());
+        match self.cut_off() {
+            // Nobody but this client has ended it.
+            Some(_) if error.code == RefCode::Interrupted => {
+                self.fail(body.request, RefCode::NotServing);
+            }
+            _ => self.fail(body.request, error),
+        }
     }
 
     /// Transactions between two requests whose coordinator was lost are rolled back: a coordinator
