@@ -436,7 +436,6 @@ impl ClientCore {
     }
 }
 
-/// Appends an operation in the form in which signals carry it.
 /// Bytes of an operation beside its key, row and program, with the padding behind it.
 const OPERATION_BYTES: usize = core::mem::size_of::<Operation>() + 24;
 
@@ -446,6 +445,7 @@ fn fit(operations: &[RowOp]) -> bool {
     operations.iter().map(bytes).sum::<usize>() <= BATCH_BYTES_MAX
 }
 
+/// Appends an operation in the form in which signals carry it.
 fn push_operation(out: &mut Vec<u8>, op: &RowOp, fragment: lats_base::FragmentId, index: usize) {
     let head = Operation {
         table: op.table,

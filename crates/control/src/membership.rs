@@ -294,16 +294,21 @@ impl Control {
         had_lease && alone
     }
 
-    /// Tells the blocks of this node until when they may serve.
-    pub(crate) fn tell_lease(&mut self, ctx: &mut Ctx<'_>) {
+    /// Until when this node may serve.
+    pub(crate) fn serves_until(&self, ctx: &Ctx<'_>) -> Instant {
         // LEASE-3: nobody can take over from the only replica of all its data. It has had a lease, and with
         // that an epoch in which it may commit (EPOCH-6).
         let declared = self.state.view.is_declared_dead(ctx.node());
-        let until = match (self.had_all_links(ctx), self.serves_alone(ctx) && !declared) {
+        match (self.had_all_links(ctx), self.serves_alone(ctx) && !declared) {
             (false, _) => Instant::ZERO,
             (true, true) => Instant::from_nanos(u64::MAX),
             (true, false) => self.lease.until,
-        };
+        }
+    }
+
+    /// Tells the blocks of this node until when they may serve.
+    pub(crate) fn tell_lease(&mut self, ctx: &mut Ctx<'_>) {
+        let until = self.serves_until(ctx);
         // RESTART-4: the logs of former lives are left alone until the disk knows that this one is a member.
         let seal =
             if self.keep.knows_this_life() { self.epochs.disk.seal } else { Epoch::default() };

@@ -20,7 +20,7 @@ impl Control {
         // Who is cut off itself does not know who is silent.
         let told = if self.has_lease(now) { self.silent } else { NodeSet::EMPTY };
         // SILENT-5: it tells of itself that it does not serve.
-        let cut_off = (!self.has_lease(now)).then_some(me);
+        let cut_off = (now >= self.serves_until(ctx)).then_some(me);
         if (told, cut_off) != (self.silent_told, self.cut_off_told) {
             (self.silent_told, self.cut_off_told) = (told, cut_off);
             self.push_maps(ctx);

@@ -14,7 +14,7 @@ pub struct Patience {
     pub unanswered: Duration,
 }
 
-/// For nodes and native clients, who answer at once while they live.
+/// For native clients, who answer at once while they live, and for nodes until they have greeted.
 pub const LINK: Patience = Patience {
     idle: Duration::from_millis(5_000),
     again: Duration::from_millis(2_000),
@@ -27,6 +27,14 @@ pub const SQL: Patience = Patience {
     again: Duration::from_millis(5_000),
     unanswered: Duration::from_millis(45_000),
 };
+
+/// What was sent may remain unconfirmed for as long as the system's default is.
+///
+/// # Errors
+/// When it is no such socket.
+pub fn wait_for_ever(socket: impl AsFd) -> io::Result<()> {
+    sockopt::set_tcp_user_timeout(&socket, 0)
+}
 
 /// Has the system end a connection whose other end has vanished; what a listener has, the connections have that it takes.
 ///

@@ -73,7 +73,7 @@ pub(crate) struct NodeArgs {
     #[command(flatten)]
     pub(crate) scheduling: Scheduling,
     /// How long statements wait while this node is cut off from the majority of the cluster, in ms.
-    #[arg(long, default_value_t = CUT_OFF_WAIT_MS)]
+    #[arg(long, default_value_t = CUT_OFF_WAIT_MS, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     cut_off_wait_ms: u64,
     /// How many nodes share this machine's processors.
     #[arg(long, default_value_t = 1, hide = true)]

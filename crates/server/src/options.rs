@@ -69,7 +69,7 @@ pub(crate) struct StartArgs {
     #[arg(long)]
     no_helping: bool,
     /// How long statements wait at a node that is cut off from the majority of the cluster, in ms [default: 5000].
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     cut_off_wait_ms: Option<u64>,
     /// Location domains (racks, data centres), by commas: nodes go round them, and replicas of a row are in
     /// different ones. Reads prefer replicas in their own.

@@ -49,6 +49,7 @@ once_failed! {
     what_a_log_has_found_gone_hides_a_row_of_the_backup: 130, 375;
     a_log_that_was_whole_calls_itself_not_whole_when_a_new_primary_copies: 34;
     a_new_life_of_a_log_has_cut_off_what_is_archived: 1651;
+    a_damaged_log_is_sealed_for_longer_than_it_is_whole: 476, 309;
     not_yet_durable_while_a_group_is_lost_is_taken_for_never: 641;
 }
 
@@ -57,7 +58,8 @@ once_failed! {
 fn outages_that_once_failed() {
     // What comes of an index whose making has failed on a node that was cut off; a part of a unique index at a silent
     // node, when the row's images were to carry the decision; the builder alone is left.
-    for seed in [980364030, 980363923, 864873584] {
+    // A commit that a cut-off client had given up came about after others had gone on.
+    for seed in [980364030, 980363923, 864873584, 110590313] {
         let outcome = run_caught(&Options { seed, kind: Kind::Outage, ..Options::default() });
         assert_eq!(
             outcome.failure, None,
@@ -72,7 +74,8 @@ fn blackouts_that_once_failed() {
     // The only replica of its group lives on, and all others wait for it; the only one dies when the restart has begun, and its
     // group is lost until all are started again; that one has come back before its death was noticed. A file of void epochs is gone,
     // another is there: nothing is missing in the archive.
-    for seed in [27, 298661840, 573062552, 241629187] {
+    // A statement of a cut-off client was told "not serving", and its transaction lived on.
+    for seed in [27, 298661840, 573062552, 241629187, 677820490, 139145708] {
         let outcome = run_caught(&Options { seed, kind: Kind::Blackout, ..Options::default() });
         let repeat = format!("cargo xtask sim --seeds 1 --seed {seed} --blackout -v");
         assert_eq!(outcome.failure, None, "repeat: {repeat}");

@@ -23,13 +23,17 @@ pub(crate) struct LiteralRows {
 }
 
 impl LiteralRows {
+    /// False for most other statements, before any token is made.
+    pub(crate) fn may_be(text: &[u8]) -> bool {
+        matches!(text.trim_ascii_start().first(), Some(b'I' | b'i' | b'R' | b'r'))
+    }
+
     /// Reads a statement; none if it is to be read by the parser.
     pub(crate) fn of(text: &[u8], mode: Mode) -> Option<Self> {
-        let text = text.trim_ascii_start();
-        // Before any token is made: most statements are others.
-        if !matches!(text.first()?, b'I' | b'i' | b'R' | b'r') {
+        if !Self::may_be(text) {
             return None;
         }
+        let text = text.trim_ascii_start();
         let mut reader = Reader { text, mode, at: 0 };
         let head = reader.end_of_head()?;
         let (width, values, end) = reader.rows()?;

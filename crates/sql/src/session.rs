@@ -352,6 +352,18 @@ impl<S: Store> Session<S> {
         Ok(PreparedInfo { id, parameters, columns })
     }
 
+    /// Prepares a statement for a client, which may end this.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub async fn prepare_for_client(&mut self, text: &[u8]) -> Result<PreparedInfo, SqlError> {
+        self.begin_statement(Doing::Queries, text);
+        let prepared = self.prepare(text).await;
+        self.long_plan = None;
+        self.client.handle.rest((self.shared.now_micros)());
+        prepared
+    }
+
     /// Number of `?` in a prepared statement.
     pub fn parameter_count(&self, id: u32) -> Option<u16> {
         self.statements.get(&id).map(|s| s.prepared.parameters)

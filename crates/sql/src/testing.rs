@@ -630,6 +630,11 @@ impl Desk {
         self.runtime.block_on(self.session.prepare(text))
     }
 
+    /// Prepares a statement as a client's command does.
+    pub fn prepare_for_client(&mut self, text: &[u8]) -> Result<PreparedInfo, SqlError> {
+        self.runtime.block_on(self.session.prepare_for_client(text))
+    }
+
     /// Prepares and runs a statement.
     pub fn execute(&mut self, text: &str, parameters: &[Value]) -> String {
         let info = match self.prepare(text.as_bytes()) {

@@ -3,8 +3,9 @@
 //! A node without a lease refuses what it can refuse. But what has begun before waits at it for other nodes, for as long as the
 //! network is broken; and what it refuses is asked again, by several layers.
 
-use super::{ClientCore, Request, Ticket, calls::Kind, transaction::Step};
+use super::{Answer, ClientCore, Request, Ticket, calls::Kind, transaction::Step};
 use lats_base::{Duration, Epoch, NodeId, RefCode};
+use lats_catalog::{ChangeError, ChangeErrorKind};
 use lats_signals::{
     BlockRef,
     commit::{FLAG_OPEN, FLAG_ROLLBACK, TcKeyReq},
@@ -60,6 +61,9 @@ impl ClientCore {
             match self.requests.get(&ticket) {
                 Some(Request::Step(_)) => {
                     self.interrupt(ticket);
+                    if let Some(Request::Step(step)) = self.requests.get_mut(&ticket) {
+                        step.given_up = true;
+                    }
                     if span.as_nanos() >= told {
                         self.abandon_step(ticket);
                     }
@@ -71,7 +75,9 @@ impl ClientCore {
                     self.give_up_scan(ticket, RefCode::NotServing);
                 }
                 Some(Request::Call(call)) => {
-                    if let Some(code) = given_up(&call.kind, self.now.since(call.since())) {
+                    if matches!(call.kind, Kind::Change(..)) {
+                        self.finish(ticket, Answer::Changed(Err(unknown_change())));
+                    } else if let Some(code) = given_up(&call.kind, self.now.since(call.since())) {
                         self.fail(ticket, code);
                     }
                 }
@@ -111,6 +117,16 @@ impl ClientCore {
         self.fail(ticket, code);
     }
 
+    /// The coordinator has refused a request that this client has given up: the whole transaction is given up, as its error says.
+    pub(super) fn give_up_transaction(&mut self, ticket: Ticket, flags: u32) {
+        let Some(Request::Step(step)) = self.requests.get(&ticket) else { return };
+        let Step { sequence, coordinator, .. } = *step;
+        self.transactions.remove(&sequence);
+        self.abandoned.insert(ticket, Abandoned { sequence, coordinator, ends: false });
+        self.end_abandoned(ticket, true, flags);
+        self.fail(ticket, RefCode::NotServing);
+    }
+
     /// The answer to a request that was given up; `flags` are the answer's.
     pub(super) fn end_abandoned(&mut self, ticket: Ticket, refused: bool, flags: u32) {
         let Some(Abandoned { sequence, coordinator, ends }) = self.abandoned.remove(&ticket) else {
@@ -143,12 +159,21 @@ impl ClientCore {
     }
 }
 
+/// A change of the catalog that was given up may come about when the network is whole again.
+fn unknown_change() -> ChangeError {
+    ChangeError {
+        kind: ChangeErrorKind::Temporary,
+        message:
+            "this node is cut off, and the change may reach the others yet; look whether it did"
+                .into(),
+    }
+}
+
 /// The code with which a question is given up that was asked so long ago.
 fn given_up(kind: &Kind, waits: Duration) -> Option<RefCode> {
     match kind {
         Kind::Disks(..) => Some(RefCode::NotOnDisk),
         Kind::Epochs(committed) if committed.epoch > Epoch::default() => Some(RefCode::NotOnDisk),
-        Kind::Change(..) => Some(RefCode::NotServing),
         _ => (waits > OWN_ANSWER).then_some(RefCode::NotServing),
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Step {
     pub(super) sequence: u64,
     pub(super) commits: bool,
     pub(super) ends: bool,
+    /// The client itself has ended it, because its home is cut off (SILENT-5).
+    pub(super) given_up: bool,
     /// It commits, and is answered when that is durable (DURABLE-6).
     pub(super) to_disk: bool,
     results: Vec<Option<RowResult>>,
@@ -102,6 +104,12 @@ impl ClientCore {
             self.fail(ticket, RefCode::CoordinatorFailed);
             return ticket;
         }
+        if self.cut_off().is_some() && !self.is_started(sequence) {
+            // Nothing is sent that would come about when the network is whole again.
+            self.end(sequence);
+            self.fail(ticket, RefCode::NotServing);
+            return ticket;
+        }
         if !super::fit(operations) {
             self.fail(ticket, RefCode::RequestTooLarge);
             return ticket;
@@ -155,6 +163,7 @@ impl ClientCore {
             sequence,
             commits: then == Then::Commit,
             ends: matches!(then, Then::Commit | Then::RollBack),
+            given_up: false,
             to_disk,
             results: vec![None; operations.len()],
         };
@@ -235,17 +244,14 @@ impl ClientCore {
         let Some(Request::Step(step)) = self.requests.get(&body.request) else {
             return self.end_abandoned(body.request, true, body.flags);
         };
+        let error = error_of(body.code, body.errno, signal.payload());
+        if step.given_up && error.code == RefCode::Interrupted {
+            return self.give_up_transaction(body.request, body.flags);
+        }
         if body.flags & FLAG_OPEN == 0 {
             self.end(step.sequence);
         }
-        let error = error_of(body.code, body.errno, signal.payload());
-        match self.cut_off() {
-            // Nobody but this client has ended it.
-            Some(_) if error.code == RefCode::Interrupted => {
-                self.fail(body.request, RefCode::NotServing);
-            }
-            _ => self.fail(body.request, error),
-        }
+        self.fail(body.request, error);
     }
 
     /// Transactions between two requests whose coordinator was lost are rolled back: a coordinator

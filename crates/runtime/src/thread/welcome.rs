@@ -4,6 +4,7 @@ use super::{Thread, shell::Greeted};
 use crate::{
     clock,
     connection::{Connection, Stage},
+    sockets,
 };
 use lats_signals::{
     BlockRef, Malformed, Principal,
@@ -61,6 +62,10 @@ impl Thread {
             return Ok(());
         }
         shell.strangers.leaves(id);
+        // A cut that ends is no death: control decides about nodes that are silent (VIEW-5).
+        if let Err(error) = sockets::wait_for_ever(&connection.socket) {
+            tracing::warn!(node, %error, "the time limit of a link cannot be taken away");
+        }
         let former = (peer.link.take(), peer.last_life);
         let attempt = peer.attempt.take().map(|attempt| attempt.id).filter(|a| *a != id);
         peer.link = Some(id);

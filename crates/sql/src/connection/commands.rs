@@ -154,7 +154,11 @@ where
     }
 
     async fn prepare(&mut self, bytes: &[u8]) {
-        let prepared = self.session.prepare(bytes).await;
+        let handle = Arc::clone(&self.client.handle);
+        let prepared = {
+            let run = std::pin::pin!(self.session.prepare_for_client(bytes));
+            self.wire.input.with_end_watched(&handle, run).await
+        };
         match prepared {
             Err(error) => self.err(&error),
             Ok(info) => {

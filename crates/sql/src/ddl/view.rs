@@ -7,8 +7,9 @@ use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
 use crate::table::check_not_system;
 use lats_catalog::{Change, ViewDef};
-use lats_mysql_syntax::Tree;
+use lats_mysql_syntax::lexer::Lexer;
 use lats_mysql_syntax::tree::{Statement, TableName};
+use lats_mysql_syntax::{Keyword, Tree};
 use lats_values::SqlError;
 
 impl<S: Store> Session<S> {
@@ -38,7 +39,13 @@ impl<S: Store> Session<S> {
         error: &SqlError,
     ) -> Result<(), Failure> {
         // What cannot be read, and what LatsDB does not have, leaves the transaction as it is.
-        if matches!(error.errno, 1064 | 1235) || self.check_writable().is_err() {
+        let is_ended = self.client.handle.why().is_some();
+        if matches!(error.errno, 1064 | 1235) || is_ended || self.check_writable().is_err() {
+            return Ok(());
+        }
+        // Most other statements need not be read again.
+        let first = Lexer::new(text, 0, self.syntax_mode()).next_token();
+        if !matches!(first.word, Keyword::CREATE | Keyword::ALTER) {
             return Ok(());
         }
         let parsed = crate::syntax::parse(text, self.syntax_mode());

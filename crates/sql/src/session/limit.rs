@@ -40,10 +40,12 @@ impl<S: Store> Session<S> {
         begun: Instant,
         since: &mut Option<Instant>,
     ) -> bool {
-        // Who could not serve has made the statement wait already.
+        // Who could not serve has made the statement wait already; but one that has worked for long is run once more.
+        let now = Instant::now();
+        let latest = now.checked_sub(RETRY_TOTAL / 2).unwrap_or(now);
         let waits_since = || match failure.is_not_serving() {
-            true => begun,
-            false => Instant::now(),
+            true => begun.max(latest),
+            false => now,
         };
         since.get_or_insert_with(waits_since).elapsed() >= RETRY_TOTAL
             || self.client.handle.why().is_some()

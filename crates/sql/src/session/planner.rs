@@ -20,6 +20,8 @@ use tokio::sync::Semaphore;
 
 /// Longer texts are read and planned elsewhere: shorter ones take well below a millisecond.
 const LONG_TEXT_BYTES: usize = 16 << 10;
+/// Rows of literals are read much faster.
+const LONG_ROWS_BYTES: usize = 256 << 10;
 
 /// What a session's variables say about plans.
 #[derive(Clone, Copy)]
@@ -167,7 +169,9 @@ impl<S: Store> Session<S> {
         (database, mode): (Option<String>, Mode),
         (types, values): (&[ColumnType], &[Value]),
     ) -> Result<Arc<Prepared>, SqlError> {
-        let (base, catalog) = (self.shared.store.catalog(), self.catalog());
+        let base = self.shared.store.catalog();
+        // Both are of the same version, whatever comes meanwhile.
+        let catalog = self.temporaries.catalog(Arc::clone(&base));
         let (store, settings) = (self.shared.store.clone(), self.plan_settings());
         let planner = Planner { store, base, catalog, settings, database, mode };
         if text.len() <= LONG_TEXT_BYTES {
@@ -183,7 +187,7 @@ impl<S: Store> Session<S> {
     /// The rows of an INSERT of literals.
     pub(super) async fn literal_rows(&mut self, text: &[u8]) -> Option<LiteralRows> {
         let mode = self.syntax_mode;
-        if text.len() <= LONG_TEXT_BYTES {
+        if text.len() <= LONG_ROWS_BYTES || !LiteralRows::may_be(text) {
             return LiteralRows::of(text, mode);
         }
         let text = text.to_vec();

@@ -48,7 +48,7 @@ impl<S: Store> Temporaries<S> {
     }
 
     /// The catalog as the session sees it.
-    fn catalog(&self, base: Arc<Catalog>) -> Arc<Catalog> {
+    pub(super) fn catalog(&self, base: Arc<Catalog>) -> Arc<Catalog> {
         if self.names.is_empty() {
             return base;
         }

@@ -1,6 +1,7 @@
 //! Plans that sessions share: each gets what its own settings say, and what definitions say now.
 
 use crate::session::Session;
+use crate::sessions::Why;
 use crate::testing::{Desk, Memory, client};
 use lats_values::Value;
 use std::sync::Arc;
@@ -164,4 +165,25 @@ fn a_join_that_was_planned_for_few_rows_serves_many() {
         assert_eq!(desk.again(id, &[Value::Int(3)]), few, "{query}");
         assert_eq!(desk.again(id, &[Value::Int(8_000)]), many, "{query}");
     }
+}
+
+/// Long texts are planned elsewhere: what ended the statement before does not end them, and KILL is heard meanwhile.
+#[test]
+fn long_statements_are_planned_whatever_was_killed_before() {
+    let (mut desk, _) = two();
+    let list = (0..5_000).map(|n| format!("{n}")).collect::<Vec<_>>().join(",");
+    let query = format!("SELECT id FROM t WHERE a IN ({list}) ORDER BY id");
+    assert_eq!(desk.run(&query), "1;2;3");
+    desk.session.client.handle.end(Why::Query);
+    assert!(desk.prepare_for_client(query.as_bytes()).is_ok());
+    desk.session.client.handle.end(Why::Query);
+    assert_eq!(desk.run(&query), "1;2;3");
+    // Without a beginning it is still to end.
+    desk.session.client.handle.end(Why::Query);
+    let ended = desk.prepare(query.replace("id", "ID").as_bytes());
+    assert_eq!(ended.map_err(|error| error.errno).err(), Some(1317));
+    assert_eq!(
+        desk.run(&format!("SELECT nosuch FROM t WHERE a IN ({list})")),
+        "ERROR 1054 Unknown column 'nosuch' in 'field list'"
+    );
 }

@@ -329,3 +329,23 @@ fn values_of_other_rows_are_compared_as_columns() {
     );
     assert_eq!(desk.run("SELECT v FROM k1 ORDER BY id"), "a;Z");
 }
+
+/// BETWEEN and IN are NULL where a text beside a moment is none, though no operand is.
+#[test]
+fn what_compares_moments_with_texts_may_be_null() {
+    let mut desk = Desk::new();
+    desk.check(
+        "CREATE TABLE s (id INT PRIMARY KEY, d DATE NOT NULL, t VARCHAR(9) NOT NULL)
+         => ok 0
+         INSERT INTO s VALUES (1, '2020-01-01', 'x')
+         => ok 1
+         CREATE TABLE r (a INT PRIMARY KEY)
+         => ok 0
+         INSERT INTO r VALUES (1)
+         => ok 1
+         SELECT a FROM r WHERE a NOT IN (SELECT d BETWEEN t AND t FROM s)
+         => 
+         SELECT a FROM r WHERE a NOT IN (SELECT d IN (t) FROM s)
+         => ",
+    );
+}

@@ -2,6 +2,7 @@
 
 use super::{BinaryOp, UnaryOp};
 use crate::{Collation, ColumnType, Expr, Function, TypeKind, Value, functions};
+use alloc::vec::Vec;
 
 /// The type of an expression over these columns.
 pub fn result_type(expr: &Expr, columns: &[ColumnType]) -> ColumnType {
@@ -17,13 +18,19 @@ pub fn result_type(expr: &Expr, columns: &[ColumnType]) -> ColumnType {
         Expr::Binary { op, left, right } => binary(*op, left, right, columns),
         Expr::IsNull { .. } => bigint().not_null(),
         Expr::Unary { op: UnaryOp::Not, arg } => with_nulls(bigint(), &[of(arg)]),
-        Expr::Between { arg, low, high, .. } => with_nulls(bigint(), &[of(arg), of(low), of(high)]),
+        Expr::Between { arg, low, high, .. } => {
+            let operands = [of(arg), of(low), of(high)];
+            if mixes_moments(&operands) { bigint() } else { with_nulls(bigint(), &operands) }
+        }
         Expr::Like { arg, pattern, .. } => with_nulls(bigint(), &[of(arg), of(pattern)]),
         Expr::In { arg, list, .. } => {
             // Of a long list, nobody looks at each item.
             let is_long = list.len() > LIST_LOOKED_AT;
-            let nullable = of(arg).nullable || is_long || list.iter().any(|item| of(item).nullable);
-            ColumnType { nullable, ..bigint() }
+            if is_long {
+                return bigint();
+            }
+            let operands: Vec<ColumnType> = core::iter::once(&**arg).chain(list).map(of).collect();
+            if mixes_moments(&operands) { bigint() } else { with_nulls(bigint(), &operands) }
         }
         Expr::Compare { op, left, right, .. } => binary(*op, left, right, columns),
         Expr::Case { branches, otherwise, .. } => {
@@ -54,6 +61,12 @@ const LIST_LOOKED_AT: usize = 64;
 /// NULL only if one of these is.
 fn with_nulls(of: ColumnType, operands: &[ColumnType]) -> ColumnType {
     ColumnType { nullable: operands.iter().any(|operand| operand.nullable), ..of }
+}
+
+/// True if moments are compared with something else: a text that is no moment is NULL beside one.
+fn mixes_moments(operands: &[ColumnType]) -> bool {
+    let is_moment = |of: &ColumnType| of.kind.is_temporal();
+    operands.iter().any(is_moment) && !operands.iter().all(is_moment)
 }
 
 fn null_type() -> ColumnType {
