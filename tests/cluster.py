@@ -213,6 +213,23 @@ class Running:
     def nodes(self):
         return [n for n in self.all_nodes() if "data" in n["roles"]]
 
+    def processes(self):
+        """Node processes, and the supervisor, if it lives."""
+        nodes, supervisor = [], None
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            pid = int(path.split("/")[2])
+            try:
+                with open(path, encoding="utf8", errors="replace") as file:
+                    words = file.read().split("\0")
+            except OSError:
+                continue
+            if self.directory in words and is_alive(pid):
+                if words[1] == "node":
+                    nodes.append(pid)
+                elif words[1] == "start" and "--detach" not in words:
+                    supervisor = pid
+        return nodes, supervisor
+
     def pids(self):
         return {n["node_id"]: n["pid"] for n in self.all_nodes()}
 
@@ -375,23 +392,6 @@ class Cluster(Running):
             self.run("stop")
         except (CommandFailed, OSError, subprocess.TimeoutExpired):
             self.kill_all(True)
-
-    def processes(self):
-        """Node processes, and the supervisor, if it lives."""
-        nodes, supervisor = [], None
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            pid = int(path.split("/")[2])
-            try:
-                with open(path, encoding="utf8", errors="replace") as file:
-                    words = file.read().split("\0")
-            except OSError:
-                continue
-            if self.directory in words and is_alive(pid):
-                if words[1] == "node":
-                    nodes.append(pid)
-                elif words[1] == "start" and "--detach" not in words:
-                    supervisor = pid
-        return nodes, supervisor
 
     def kill_all(self, supervisor_too, chooser=None, at_once=False):
         """Kills all nodes, in any order. `at_once`: none of them finds out before that others are gone."""

@@ -118,6 +118,42 @@ def freezes(cluster):
     insist(lambda: connect(port).query("DROP TABLE cut"))
 
 
+def serves_without_a_lease(cluster):
+    """The last replica of all its data is not cut off (LEASE-3): it goes on beside a witness that says nothing."""
+    _, supervisor = cluster.processes()
+    pids = cluster.pids()
+    others = [supervisor] + [pid for node, pid in pids.items() if node not in (1, 2)]
+    port = port_of(cluster.nodes()[0])
+    insist(lambda: connect(port).query("CREATE TABLE alone (id INT PRIMARY KEY, v INT)"))
+    connect(port).query("INSERT INTO alone VALUES (1, 0)")
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        os.kill(pids[2], signal.SIGKILL)
+        insist(lambda: connect(port).query("UPDATE alone SET v = 1"))
+        for pid in others:
+            os.kill(pid, signal.SIGSTOP)
+        # Longer than statements wait at a node that is cut off.
+        for number in range(2, 10):
+            desk, waits = connect(port), connect(port)
+            desk.query("BEGIN")
+            desk.query(f"UPDATE alone SET v = {number}")
+            waits.query("SET innodb_lock_wait_timeout = 1")
+            try:
+                waits.query("UPDATE alone SET v = 0")
+                raise AssertionError("it has not waited for the lock")
+            except MySQLError as error:
+                # It has waited as long as it wanted, and was not given up before.
+                assert error.number == 1205, error
+            desk.query("COMMIT")
+            assert waits.query("SELECT v FROM alone") == [[str(number)]]
+    finally:
+        for pid in others:
+            os.kill(pid, signal.SIGCONT)
+    cluster.wait_whole()
+    insist(lambda: connect(port).query("DROP TABLE alone"))
+    print("cut_off: the last replica serves while the witness says nothing")
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
@@ -161,6 +197,7 @@ def test(args):
     cluster = Running(args.binary, args.data_dir)
     cluster.wait_whole()
     freezes(cluster)
+    serves_without_a_lease(cluster)
     starts_alone(cluster)
 
 

@@ -41,6 +41,14 @@ def rests(port):
     desk = connect(port)
     desk.query("CREATE TABLE idle (id INT PRIMARY KEY, v INT)")
     desk.query("INSERT INTO idle VALUES (1, 1), (2, 2)")
+    # Whatever a client asks for is a sign of life.
+    pings = connect(port)
+    pings.query("SET SESSION wait_timeout = 2")
+    for _ in range(6):
+        time.sleep(0.6)
+        pings._send(0, b"\x0e")
+        assert pings._packet()[0] == 0, "a session that pings has ended"
+    pings.close()
     idle = connect(port)
     idle.query("SET SESSION wait_timeout = 2")
     # It may work, or wait for others, for as long as it wants.

@@ -313,13 +313,21 @@ where
                 }
             };
             let Some(packet) = packet else { break };
+            let is_over = || handle.why().is_some_and(|why| why >= Why::Connection);
+            // It has come together with what ends the session.
+            if is_over() {
+                self.end_of_the_idle().await;
+                break;
+            }
             self.wire.writer.start_reply(packet.sequence);
             match Command::parse(&packet.payload, self.capabilities) {
                 Ok(Command::Quit) => break,
                 Ok(command) => self.command(command).await?,
                 Err(error) => self.wire.writer.wire_err(&error),
             }
-            if handle.why().is_some_and(|why| why >= Why::Connection) {
+            // SESSION-6: whatever a client asks for is a sign of life.
+            handle.rest((self.shared.now_micros)());
+            if is_over() {
                 self.say_goodbye().await;
                 break;
             }

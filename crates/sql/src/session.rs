@@ -302,7 +302,6 @@ impl<S: Store> Session<S> {
         self.begin_statement(Doing::Queries, text);
         let outcome = self.run(text, None, &[], sink).await;
         self.drop_long_plan();
-        self.client.handle.rest((self.shared.now_micros)());
         outcome
     }
 
@@ -360,7 +359,6 @@ impl<S: Store> Session<S> {
         self.begin_statement(Doing::Queries, text);
         let prepared = self.prepare(text).await;
         self.long_plan = None;
-        self.client.handle.rest((self.shared.now_micros)());
         prepared
     }
 
@@ -385,7 +383,6 @@ impl<S: Store> Session<S> {
         }
         let outcome = self.execute_known(id, parameters, sink).await;
         self.drop_long_plan();
-        self.client.handle.rest((self.shared.now_micros)());
         outcome
     }
 

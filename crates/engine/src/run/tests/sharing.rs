@@ -10,29 +10,33 @@ fn one_of_seven(at: u64) -> Row {
     vec![Value::UInt(at % 7), Value::UInt(at)]
 }
 
-#[test]
-fn rows_with_the_same_parameters_share_a_run() {
-    let apply = |keeps| Op::Apply {
+/// For each row the one row of a source that its first column asks for.
+fn apply(right_width: u32, keeps: bool) -> Op {
+    Op::Apply {
         output: ApplyOutput::Single,
         left: boxed(source(0)),
         right: boxed(Op::Source { source: 1, params: vec![column(PARAM_BASE)] }),
         params: vec![column(0)],
         on: None,
-        right_width: 2,
+        right_width,
         keeps,
         once: false,
         slots: vec![0],
         when: None,
         equal: None,
-    };
+    }
+}
+
+#[test]
+fn rows_with_the_same_parameters_share_a_run() {
     let tables = [table(5_000, one_of_seven), table(1, narrow)];
-    let shared = run(&plan(apply(true), 2), &tables, ROOM);
+    let shared = run(&plan(apply(2, true), 2), &tables, ROOM);
     assert_eq!((shared.rows, shared.asked[1], shared.used), (5_000, 7, 0));
-    let each = run(&plan(apply(false), 2), &tables, ROOM);
+    let each = run(&plan(apply(2, false), 2), &tables, ROOM);
     assert_eq!((each.rows, each.asked[1], each.used), (5_000, 5_000, 0));
     // No more is begun where few rows are wanted.
     let limit = Op::Limit {
-        input: boxed(apply(true)),
+        input: boxed(apply(2, true)),
         count: Some(Expr::Literal(Value::UInt(3))),
         offset: None,
     };
@@ -52,21 +56,9 @@ fn vast(at: u64) -> Row {
 
 #[test]
 fn a_result_that_is_too_large_to_be_kept_is_handed_on() {
-    let apply = Op::Apply {
-        output: ApplyOutput::Single,
-        left: boxed(source(0)),
-        right: boxed(Op::Source { source: 1, params: vec![column(PARAM_BASE)] }),
-        params: vec![column(0)],
-        on: None,
-        right_width: 1,
-        keeps: true,
-        once: false,
-        slots: vec![0],
-        when: None,
-        equal: None,
-    };
     // An eighth of the memory is less than such a text.
-    let ran = run(&plan(apply, 2), &[table(5_000, one_of_two), table(1, vast)], 1_200 << 10);
+    let ran =
+        run(&plan(apply(1, true), 2), &[table(5_000, one_of_two), table(1, vast)], 1_200 << 10);
     assert_eq!((ran.error.as_deref(), ran.rows, ran.used), (None, 5_000, 0));
     assert!(ran.asked[1] < 100, "{} runs", ran.asked[1]);
 }
