@@ -2,7 +2,7 @@
 //! (ARCHIVE-3, ARCHIVE-4).
 
 use crate::{checkers, durability, world::World};
-use lats_base::{Epoch, FragmentId, NodeId, TableId, prng::Prng};
+use lats_base::{Duration, Epoch, FragmentId, NodeId, TableId, prng::Prng};
 use lats_files::redo::{Coverage, Segment, Span, first_gap, void_after};
 use std::collections::BTreeMap;
 
@@ -27,9 +27,15 @@ struct Told {
     changes: Vec<(Epoch, Key, Logged)>,
 }
 
-/// So many epochs nobody may tell of if the only full replica dies in the moment in which another becomes one: what was changed in them
-/// before was copied, and the last seal of the dead one is older. Seals are late when disks are slow.
-const SHORT_GAP: u64 = 64;
+/// Of the epochs of so long nobody may tell if the only full replica dies in the moment in which another becomes one: what was changed in
+/// them before was copied, and the last seal of the dead one is older. Seals are late when disks are slow.
+const SHORT_GAP: Duration = Duration::from_millis(640);
+
+/// How many epochs that is in this run: they are shorter where somebody waits for disks (DURABLE-3).
+fn short_gap(world: &World, newest: Epoch) -> u64 {
+    let epochs = u128::from(newest.get()) * u128::from(SHORT_GAP.as_nanos());
+    u64::try_from(epochs.div_ceil(u128::from(world.now.as_nanos().max(1)))).unwrap_or(u64::MAX)
+}
 
 impl Backup {
     /// The rows as they are now, or were a moment ago; none while a group is lost.
@@ -58,7 +64,8 @@ impl Backup {
                 let excused = loses || group.nodes.iter().any(has_rotted);
                 let mut from = wanted;
                 while let Some(gap) = first_gap(&spans, from) {
-                    let is_short = gap.upto.get() - gap.after.get() <= SHORT_GAP;
+                    let is_short =
+                        gap.upto.get() - gap.after.get() <= short_gap(world, wanted.upto);
                     if !excused && (!is_short || gap.upto == wanted.upto) {
                         return Err(format!(
                             "nothing of the archives is lost, and nobody tells of the epochs after {} up to {} (instance {instance}, nodes {:?}: {spans:?})",
