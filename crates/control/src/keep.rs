@@ -114,11 +114,18 @@ pub(crate) fn read(owner: Owner, bytes: &[u8]) -> Result<Kept, Unreadable> {
 /// Reads the content of a control file. Earlier versions had no views, and before that did not write down what was durable.
 ///
 /// # Errors
-/// Another version has written it.
+/// Another version has written it, or it holds something else.
 pub fn decode(content: &[u8]) -> Result<Kept, Unreadable> {
-    let newer = Unreadable::Wrong("a newer version of LatsDB has written it");
+    let why = match content.first() {
+        Some(format) if *format > lats_catalog::FORMAT => {
+            "a newer version of LatsDB has written it"
+        }
+        _ => {
+            "its checksums are right, but its content is no control state that this version of LatsDB knows"
+        }
+    };
     let found = lats_catalog::decode(content).or_else(|_| before_views(content));
-    let (promised, state, durable) = found.map_err(|_| newer)?;
+    let (promised, state, durable) = found.map_err(|_| Unreadable::Wrong(why))?;
     Ok(Kept { promised, state, durable })
 }
 

@@ -22,6 +22,7 @@ mod state;
 mod stop;
 
 pub use keep::{Kept, decode as decode_kept};
+pub use restart::WAITS_FOR_NODE;
 pub use state::{Command, ControlState, Founding, Status};
 
 use consensus::{Consensus, raft_id};

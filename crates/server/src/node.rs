@@ -4,7 +4,7 @@ use crate::{
     archive,
     cluster_file::{ClusterFile, NodeEntry},
     join::{self, NodeRoles},
-    open_files, ports, random, secret,
+    last_words, machine, open_files, ports, private, random, secret, settings,
     sql_threads::SqlThreads,
     supervisor,
 };
@@ -56,7 +56,7 @@ pub(crate) struct NodeArgs {
     #[arg(long)]
     pub(crate) memory_mib: Option<usize>,
     /// Found the cluster together with the other nodes, instead of joining it.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "partial")]
     found: bool,
     /// After a loss of all nodes: do not wait for nodes whose disks are gone, if others have their rows.
     #[arg(long)]
@@ -65,7 +65,7 @@ pub(crate) struct NodeArgs {
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) archive: Option<PathBuf>,
     /// The id that the cluster must have (a check against a wrong directory).
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     cluster_id: Option<u64>,
     /// Its threads, in the notation of docs/threads.md (default: by the processors that there are).
     #[arg(long, value_name = "MODULE={count=N,…},…")]
@@ -76,8 +76,8 @@ pub(crate) struct NodeArgs {
     #[arg(long, default_value_t = CUT_OFF_WAIT_MS, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     cut_off_wait_ms: u64,
     /// How many nodes share this machine's processors.
-    #[arg(long, default_value_t = 1, hide = true)]
-    nodes_here: usize,
+    #[arg(long, default_value_t = 1, hide = true, value_parser = clap::value_parser!(u16).range(1..))]
+    nodes_here: u16,
 }
 
 impl NodeArgs {
@@ -115,12 +115,16 @@ pub(crate) const READ_PLACEMENT: &str = "adaptive";
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     crate::memory::prepare();
+    if let Some(node_id) = args.node_id {
+        last_words::begin(supervisor::words_file(&args.data_dir, node_id));
+    }
     let (cluster, entry) = match &args.join {
         Some(seed) => join::prepare(args, seed)?,
         None => described(args)?,
     };
     let node_id = entry.node_id;
     if entry.data {
+        settings::memory(cluster.memory_mib, args.nodes_here, &machine::memory())?;
         crate::memory::keep_ahead().context("cannot start the thread that keeps memory ready")?;
     }
     join::stay_on_the_loopback(&entry, args.insecure)?;
@@ -142,6 +146,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     named.spawn(move || signals.block_on(end_on_signal()))?;
     let stopped = running.wait();
     tracing::warn!(node = node_id, "node stops: {}", stopped.why);
+    last_words::note(&stopped.why);
     std::process::exit(stopped.status);
 }
 
@@ -262,19 +267,17 @@ fn lock(directory: &Path) -> anyhow::Result<()> {
         Some(parent) => std::fs::File::open(parent)?.sync_all(),
         None => Ok(()),
     };
-    std::fs::create_dir_all(directory)
-        .and_then(|()| sync_parent())
-        .with_context(|| format!("cannot make {}", directory.display()))?;
+    private::directory(directory)?;
+    sync_parent().with_context(|| format!("cannot make {}", directory.display()))?;
     let path = directory.join("lock");
     let file =
         std::fs::File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
     let end = clock::now().plus(LOCK_PATIENCE);
+    let used = || format!("another process uses {}", directory.display());
     while file.try_lock().is_err() {
+        last_words::note(&format!("{}; it is waited for", used()));
         if clock::now() > end {
-            bail!(
-                "another process uses {}; end it first, or name another directory",
-                directory.display()
-            );
+            bail!("{}; end it first, or name another directory", used());
         }
         supervisor::pause(std::time::Duration::from_millis(10));
     }
@@ -295,7 +298,9 @@ fn threads(args: &NodeArgs, entry: &NodeEntry) -> anyhow::Result<Vec<ThreadPlan>
     match &args.thread_config {
         _ if !entry.data => Ok(plan::automatic(plan::Processors { count: 1 })),
         Some(text) => plan::parse(text).map_err(anyhow::Error::msg),
-        None => Ok(plan::automatic(plan::Processors::of_this_machine(args.nodes_here))),
+        None => {
+            Ok(plan::automatic(plan::Processors::of_this_machine(usize::from(args.nodes_here))))
+        }
     }
 }
 
@@ -304,6 +309,9 @@ fn threads(args: &NodeArgs, entry: &NodeEntry) -> anyhow::Result<Vec<ThreadPlan>
 fn mark_when_full(file: PathBuf, node: NodeId) -> impl FnMut(&View) + Send {
     let mut marked = false;
     move |view| {
+        if view.members.iter().any(|m| m.node == node && m.alive) {
+            last_words::end();
+        }
         if !marked && view.is_in_sync(node) {
             match std::fs::write(&file, std::process::id().to_string()) {
                 Ok(()) => marked = true,

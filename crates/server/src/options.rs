@@ -1,7 +1,11 @@
 //! The options of `latsdb start`: from the command line, else from a file, else sensible ones.
 
-use crate::node::{CUT_OFF_WAIT_MS, READ_PLACEMENT, RESPONSIVENESS, SPIN_METHOD};
-use anyhow::Context;
+use crate::{
+    machine,
+    node::{CUT_OFF_WAIT_MS, READ_PLACEMENT, RESPONSIVENESS, SPIN_METHOD},
+    settings,
+};
+use anyhow::{Context, anyhow};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +28,8 @@ pub(crate) struct StartArgs {
     /// Nodes and native clients: this port + i - 1 [default: the SQL port + 100].
     #[arg(long)]
     native_port: Option<u16>,
-    /// Memory for rows and indexes of each node, in MiB [default: a quarter of the machine's].
+    /// Memory for rows and indexes of each node, in MiB: 64, to what the machine or the container has for all of them [default: a
+    /// quarter of that, or less if there are many nodes].
     #[arg(long)]
     memory_mib: Option<usize>,
     /// Keep nothing on disk: rows live as long as one replica of each does.
@@ -102,6 +107,8 @@ pub(crate) struct Options {
     pub(crate) detach: bool,
     pub(crate) no_restart: bool,
     pub(crate) restart_delay_ms: u64,
+    /// Somebody has asked for that.
+    pub(crate) says_restart_delay: bool,
     pub(crate) threads: ThreadOptions,
     pub(crate) locations: Vec<String>,
     pub(crate) ephemeral: bool,
@@ -128,16 +135,21 @@ impl StartArgs {
         let sql_port = self.sql_port.or(file.sql_port).unwrap_or(4306);
         let native_port = self.native_port.or(file.native_port);
         let data_dir = self.data_dir.clone().or(file.data_dir);
+        let nodes = self.nodes.or(file.nodes).unwrap_or(2);
+        let memory_mib = self.memory_mib.or(file.memory_mib);
+        let restart_delay_ms = self.restart_delay_ms.or(file.restart_delay_ms);
         Ok(Options {
-            nodes: self.nodes.or(file.nodes).unwrap_or(2),
+            nodes,
             replicas: self.replicas.or(file.replicas).unwrap_or(2),
             data_dir: data_dir.unwrap_or_else(|| PathBuf::from("./latsdb-data")),
             sql_port,
             native_port: native_port.unwrap_or_else(|| sql_port.saturating_add(100)),
-            memory_mib: self.memory_mib.or(file.memory_mib).unwrap_or_else(default_memory_mib),
+            memory_mib: memory_mib
+                .unwrap_or_else(|| settings::default_memory_mib(nodes, &machine::memory())),
             detach: self.detach,
             no_restart: self.no_restart || file.no_restart,
-            restart_delay_ms: self.restart_delay_ms.or(file.restart_delay_ms).unwrap_or(1_000),
+            restart_delay_ms: restart_delay_ms.unwrap_or(1_000),
+            says_restart_delay: restart_delay_ms.is_some(),
             threads: ThreadOptions {
                 config: self.thread_config.clone().or(file.thread_config),
                 responsiveness: self
@@ -172,23 +184,20 @@ impl StartArgs {
 fn read(path: &Path) -> anyhow::Result<StartArgs> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the configuration {}", path.display()))?;
-    parse(&text).with_context(|| {
-        format!("{} is no configuration; `latsdb start --help` names the options", path.display())
+    parse(&text).map_err(|error| {
+        // In one line, which says where.
+        let at = error.span().map_or(0, |span| span.start).min(text.len());
+        let line = 1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
+        anyhow!(
+            "{} is no configuration: line {line}: {}; `latsdb start --help` names the options",
+            path.display(),
+            error.message().lines().collect::<Vec<_>>().join(" ")
+        )
     })
 }
 
 fn parse(text: &str) -> Result<StartArgs, toml::de::Error> {
     toml::from_str(text)
-}
-
-/// A quarter of the machine's memory, in MiB.
-pub(crate) fn default_memory_mib() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text
-        .lines()
-        .find_map(|l| l.strip_prefix("MemTotal:"))
-        .and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<usize>().ok());
-    (kib.unwrap_or(4 << 20) / 1_024 / 4).max(256)
 }
 
 #[cfg(test)]

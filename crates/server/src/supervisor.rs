@@ -1,7 +1,13 @@
 //! Keeps the processes of a cluster on this machine running.
 
 use crate::say::say;
-use crate::{cluster_file::ClusterFile, options::ThreadOptions, secret};
+use crate::{
+    cluster_file::ClusterFile,
+    last_words,
+    options::ThreadOptions,
+    secret,
+    waiting::{Process, Waiting},
+};
 use anyhow::{Context, bail};
 use lats_base::{Instant as Time, NodeId};
 use lats_catalog::Change;
@@ -33,6 +39,8 @@ pub(crate) struct Supervisor {
     lost_since: Option<Time>,
     /// Groups of which somebody was told that they are lost.
     told_lost: BTreeSet<Vec<NodeId>>,
+    /// What is known of nodes that come up; none when the cluster serves.
+    waiting: Option<Waiting>,
     tokio: tokio::runtime::Runtime,
 }
 
@@ -55,6 +63,16 @@ fn pid_file(data_dir: &Path) -> PathBuf {
 /// The file that says that the cluster serves.
 pub(crate) fn serving_file(data_dir: &Path) -> PathBuf {
     data_dir.join("serving.pid")
+}
+
+/// The file that says why a cluster that comes up does not serve yet.
+pub(crate) fn starting_file(data_dir: &Path) -> PathBuf {
+    data_dir.join("starting.txt")
+}
+
+/// The file that has what a node that is no member yet has said last.
+pub(crate) fn words_file(data_dir: &Path, node_id: u16) -> PathBuf {
+    data_dir.join(format!("node-{node_id}.says"))
 }
 
 /// The file that says why the cluster has ended, if it was not told to.
@@ -110,6 +128,7 @@ impl Supervisor {
             .build()
             .context("cannot start the supervisor")?;
         let _ = std::fs::remove_file(serving_file(data_dir));
+        let _ = std::fs::remove_file(starting_file(data_dir));
         let _ = std::fs::remove_file(last_words_file(data_dir));
         for node in &cluster.nodes {
             let _ = std::fs::remove_file(start_file(data_dir, node.node_id));
@@ -129,6 +148,7 @@ impl Supervisor {
             started_again: BTreeSet::new(),
             lost_since: None,
             told_lost: BTreeSet::new(),
+            waiting: Some(Waiting::new(clock::now())),
             tokio,
         })
     }
@@ -245,9 +265,53 @@ impl Supervisor {
         }
         // What was asked for this start does not hold for later lives of nodes.
         self.partial = false;
+        self.waiting = None;
+        let _ = std::fs::remove_file(starting_file(&self.data_dir));
         let file = serving_file(&self.data_dir);
         std::fs::write(&file, std::process::id().to_string())
+            .inspect_err(|_| self.kill_all())
             .with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// What nodes that run have said last, if they are no members yet.
+    fn words(&self) -> BTreeMap<u16, String> {
+        let said = |(node, child): (&u16, &Child)| {
+            let (pid, words) = last_words::read(&words_file(&self.data_dir, *node))?;
+            (pid == child.id()).then_some((*node, words))
+        };
+        self.children.iter().filter_map(said).collect()
+    }
+
+    /// While the cluster comes up: ends that if it cannot come about, and says why it takes long.
+    fn explain(&mut self) -> anyhow::Result<()> {
+        let words = self.words();
+        let Some(waiting) = &mut self.waiting else { return Ok(()) };
+        let nodes = || self.cluster.nodes.iter();
+        let data_nodes: Vec<u16> = nodes().filter(|n| n.data).map(|n| n.node_id).collect();
+        let is_gone = !ClusterFile::path(&self.data_dir).exists();
+        let gone = is_gone.then(|| {
+            format!(
+                "the directory {} is gone, or its cluster.json is: put it back, or start a new cluster",
+                self.data_dir.display()
+            )
+        });
+        if let Some(why) = gone.or_else(|| waiting.hopeless(&data_nodes, &words, &self.data_dir)) {
+            self.kill_all();
+            bail!(why);
+        }
+        let state = |node: u16| match self.children.get(&node) {
+            Some(child) => Process::Runs(child.id()),
+            None if self.due.contains_key(&node) => Process::Due,
+            None => Process::Ended,
+        };
+        let states = nodes().map(|n| (n.node_id, state(n.node_id))).collect();
+        if let Some(news) = waiting.news(clock::now(), &states, &words, &self.data_dir) {
+            say!("{news}");
+            let file = starting_file(&self.data_dir);
+            let fresh = file.with_extension("new");
+            let _ = std::fs::write(&fresh, &news).and_then(|()| std::fs::rename(&fresh, &file));
+        }
+        Ok(())
     }
 
     /// A cluster that was there already may have had another default.
@@ -303,6 +367,7 @@ impl Supervisor {
             self.kill_all();
             bail!("all nodes that were started here have ended; what they have said stands above");
         }
+        self.explain()?;
         self.start_due();
         Ok(())
     }
@@ -354,6 +419,11 @@ impl Supervisor {
     /// Plans to start nodes again whose processes have ended.
     fn note_deaths(&mut self, restart: Option<Duration>) {
         for (node_id, status) in self.dead() {
+            let words = last_words::read(&words_file(&self.data_dir, node_id));
+            if let Some(waiting) = &mut self.waiting {
+                waiting.note_end(node_id, status, &words.unwrap_or_default().1);
+            }
+            let cannot_start = self.waiting.as_ref().is_some_and(|w| w.cannot_start(node_id));
             match restart {
                 _ if status == Some(STATUS_STOPPED as i32) => {
                     say!(
@@ -366,6 +436,9 @@ impl Supervisor {
                          starts it again"
                     );
                 }
+                Some(_) if cannot_start => say!(
+                    "latsdb: node {node_id} cannot start, see above; when that is mended, `latsdb start-node {node_id}` starts it again"
+                ),
                 Some(delay) => {
                     say!("latsdb: node {node_id} has died; it starts again in {delay:?}");
                     self.due.insert(node_id, clock::now().plus(span(delay)));
@@ -397,6 +470,7 @@ impl Supervisor {
                 continue;
             }
             self.due.remove(&node_id);
+            self.waiting.iter_mut().for_each(|waiting| waiting.forget(node_id));
             if let Err(error) = self.start(node_id, false) {
                 say!("latsdb: {error:#}; it is tried again");
                 self.due.insert(node_id, clock::now().plus(span(Duration::from_secs(1))));
@@ -494,8 +568,9 @@ impl Supervisor {
             let _ = child.wait();
         }
         self.children.clear();
-        let _ = std::fs::remove_file(pid_file(&self.data_dir));
-        let _ = std::fs::remove_file(serving_file(&self.data_dir));
+        for file in [pid_file, serving_file, starting_file] {
+            let _ = std::fs::remove_file(file(&self.data_dir));
+        }
     }
 }
 
