@@ -246,15 +246,15 @@ def waits_aloud(cluster, shell):
 
 
 def is_gone(cluster):
-    """The directory goes while the cluster starts."""
-    for name in ("node-1", "node-2"):
-        shutil.rmtree(os.path.join(cluster.directory, name))
-    starting = cluster.starting()
-    wait_until("it starts", lambda: cluster.processes()[1], cluster.describe)
-    while os.path.exists(cluster.directory):
-        # Nodes make files in it.
-        shutil.rmtree(cluster.directory, ignore_errors=True)
-    _, errors = starting.communicate(timeout=PATIENCE_S)
+    """The directory goes while the cluster starts: it waits for node 1, whose lock somebody has."""
+    with open(os.path.join(cluster.directory, "node-1", "lock"), "w", encoding="utf8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        starting = cluster.starting()
+        wait_until("it starts", lambda: len(cluster.processes()[0]) == 3, cluster.describe)
+        while os.path.exists(cluster.directory):
+            # Nodes make files in it.
+            shutil.rmtree(cluster.directory, ignore_errors=True)
+        _, errors = starting.communicate(timeout=PATIENCE_S)
     check("`start` ends when its directory is gone", starting.returncode != 0, errors)
     check("and says so", "is gone" in errors or "cannot" in errors, errors)
     wait_until("nothing runs any more", lambda: not cluster.processes()[0])

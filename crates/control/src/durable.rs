@@ -43,6 +43,17 @@ impl Durable {
         self.used = self.used.max(epoch);
     }
 
+    /// GONE-2: nothing is on the disk of this node any more.
+    pub(crate) fn forget_own(&mut self, me: NodeId) {
+        self.ldms.clear();
+        self.nodes.remove(&me);
+    }
+
+    /// Leader: a node has said in this view how far it is.
+    pub(crate) fn note_node(&mut self, node: NodeId, view: ViewNumber, durable: Epoch) {
+        self.nodes.insert(node, (view, durable));
+    }
+
     pub(crate) fn hear(&mut self, ord: &EpochOrd) {
         self.seal = self.seal.max(ord.seal);
         self.commands = self.commands.max(ord.commands);
@@ -64,8 +75,12 @@ impl Control {
         );
         let in_sync = |g: &lats_catalog::Group| g.replicas.iter().all(|r| r.in_sync);
         let whole = self.state.view.groups.iter().all(in_sync);
+        let nodes = self.data_nodes();
         let disk = &mut self.epochs.disk;
-        if disk.durable < disk.used || !whole {
+        // GONE-5: a node without its directory has said that it has less than was durable once, and seals are to follow its rows.
+        let is_behind = |(_, had): &(ViewNumber, Epoch)| *had < disk.durable;
+        let lacks = nodes.iter().any(|node| disk.nodes.get(node).is_some_and(is_behind));
+        if disk.durable < disk.used || !whole || lacks {
             disk.seal = disk.seal.max(self.epochs.complete);
             disk.commands = disk.commands.max(self.state.commands);
         }
@@ -92,6 +107,9 @@ impl Control {
         let disk = &self.epochs.disk;
         let own = self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm));
         let Some(durable) = least(self.state.view.number, own, &disk.ldms) else { return };
+        if !self.may_report(durable) {
+            return;
+        }
         match self.leader() {
             Some(leader) if leader != ctx.node() => {
                 let body = EpochDurableRep { durable, view: self.state.view.number };

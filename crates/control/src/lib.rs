@@ -9,6 +9,7 @@ mod clients;
 mod consensus;
 mod durable;
 mod epoch;
+mod gone;
 mod hand_over;
 mod install;
 mod join;
@@ -90,6 +91,7 @@ pub struct Control {
     beat_at: Instant,
     synced_told_at: Instant,
     keep: keep::Keep,
+    lost: Option<gone::Lost>,
     restart: restart::Restart,
 }
 
@@ -194,6 +196,7 @@ impl Control {
             beat_at: Instant::ZERO,
             synced_told_at: Instant::ZERO,
             keep: keep::Keep::of(owner),
+            lost: None,
             restart: restart::Restart::default(),
         }
     }
@@ -217,7 +220,8 @@ impl Control {
             self.peers.get(&m.node).is_some_and(|p| p.doomed || p.lost_link >= m.incarnation)
         };
         let mut others = self.state.view.members.iter().filter(|m| !but_for.contains(&m.node));
-        self.gone.keys().all(|n| but_for.contains(n))
+        self.lost.is_none()
+            && self.gone.keys().all(|n| but_for.contains(n))
             && self.broken.iter().all(|b| b.is_about(|n| but_for.contains(&n)))
             && others.all(|m| m.alive && !(m.roles.data && troubled(m)))
     }
@@ -418,6 +422,7 @@ impl Block for Control {
             SignalNumber::EpochWantedRep => self.on_epoch_wanted_rep(signal, ctx),
             SignalNumber::IoConf => self.on_io_conf(signal, ctx),
             SignalNumber::IoRef => self.on_io_ref(signal, ctx),
+            SignalNumber::DirectoryRep => self.on_directory_rep(signal, ctx),
             SignalNumber::IoListConf => self.on_io_list_conf(signal, ctx),
             SignalNumber::IoReadConf => self.on_io_read_conf(signal, ctx),
             SignalNumber::SurveyRep => self.on_survey_rep(signal, ctx),

@@ -81,6 +81,7 @@ impl Control {
         }
         self.pursue_the_gone(ctx);
         self.hand_over_tick(ctx);
+        self.directory_tick(ctx);
         self.stop_tick(ctx);
         self.tell_untold_use(ctx);
         if now.since(self.synced_told_at) >= SYNCED_RETRY {

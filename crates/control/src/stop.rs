@@ -7,7 +7,10 @@ use lats_catalog::{AfterStop, Member};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::{LeaveRep, QuietRep, RESTART, STATUS_REMOVED, STATUS_STOPPED, StopNodeReq},
+    control::{
+        LeaveRep, QuietRep, RESTART, STATUS_DISK_FAILED, STATUS_REMOVED, STATUS_STOPPED,
+        StopNodeReq,
+    },
 };
 use std::collections::BTreeSet;
 
@@ -108,7 +111,8 @@ impl Control {
     fn readiness(&self, ctx: &mut Ctx<'_>) -> Option<Leaves> {
         let asked_at = self.leave_taking.asked_at;
         let overdue = asked_at.is_some_and(|at| ctx.now().since(at) > TRANSACTIONS_END);
-        if overdue || ctx.fault(Fault::LeaveLate) {
+        // GONE-3: what it does meanwhile is on no disk of its own.
+        if overdue || self.lost.is_some() || ctx.fault(Fault::LeaveLate) {
             return Some(Leaves::Late);
         }
         let all_quiet = self.leave_taking.quiet.len() >= self.blocks.len();
@@ -176,6 +180,9 @@ impl Control {
 
     /// How this process ends, now that the cluster has removed it.
     pub(crate) fn exit_status(&self, ctx: &Ctx<'_>) -> u64 {
+        if self.lost.is_some() {
+            return STATUS_DISK_FAILED;
+        }
         let stopping = self.state.view.member(ctx.node()).and_then(|m| m.stopping);
         match stopping {
             Some(AfterStop::StayDown) => STATUS_STOPPED,

@@ -1,5 +1,6 @@
 //! What a thread has done: counted without locks, and shown to others a few times a second.
 
+use crate::disk::DiskFigures;
 use lats_base::Duration;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -79,14 +80,21 @@ pub struct NodeFigures {
     pub threads: Vec<(String, Figures)>,
     /// Connections that were refused at the native port.
     pub refused: u64,
+    /// Its disk, if it keeps anything there.
+    pub disk: Option<DiskFigures>,
 }
 
 /// The figures of all threads of a node, once there are all.
 pub(crate) type Board = Arc<OnceLock<Vec<(String, Arc<Published>)>>>;
 
 /// What is on the board now.
-pub(crate) fn read(board: &Board, refused: u64, now: lats_base::Instant) -> NodeFigures {
+pub(crate) fn read(
+    board: &Board,
+    refused: u64,
+    disk: Option<DiskFigures>,
+    now: lats_base::Instant,
+) -> NodeFigures {
     let threads = board.get().into_iter().flatten();
     let threads = threads.map(|(name, published)| (name.clone(), published.read())).collect();
-    NodeFigures { at_ns: now.as_nanos(), threads, refused }
+    NodeFigures { at_ns: now.as_nanos(), threads, refused, disk }
 }

@@ -1,10 +1,12 @@
 //! `latsdb`: the one binary. Starts clusters and nodes, shows their state, runs SQL.
 
+mod anew;
 mod archive;
 mod backup;
 mod bench;
 mod cluster_file;
 mod declare_dead;
+mod disks;
 mod inspect;
 mod join;
 mod last_words;

@@ -1,6 +1,7 @@
 //! `latsdb node`: one node in this process: the data node's threads, and SQL sessions beside them.
 
 use crate::{
+    anew::Anew,
     archive,
     cluster_file::{ClusterFile, NodeEntry},
     join::{self, NodeRoles},
@@ -211,7 +212,6 @@ fn runtime_config(
         waiting_bytes_max: WAITING_BYTES_MAX,
     });
     let files = node_directory(&args.data_dir, entry.node_id);
-    let archives = redo.is_some() && cluster.archive.is_some();
     if redo.is_some() {
         lock(&files)?;
         archive::begin(&files, cluster, entry.node_id)?;
@@ -243,12 +243,27 @@ fn runtime_config(
         peers,
         ports: Vec::new(),
         sessions: std::sync::Arc::new(|_, _, _| (false, Vec::new())),
-        files: redo.map(|_| FilesConfig { directory: files, archives }),
+        files: match redo {
+            Some(_) => Some(files_config(args, cluster, entry.node_id, files)?),
+            None => None,
+        },
         on_view: Box::new(mark_when_full(
             supervisor::full_file(&args.data_dir, entry.node_id),
             node,
         )),
     })
+}
+
+fn files_config(
+    args: &NodeArgs,
+    cluster: &ClusterFile,
+    node_id: u16,
+    directory: PathBuf,
+) -> anyhow::Result<FilesConfig> {
+    let anew = Anew::new(&args.data_dir, node_id, cluster.clone(), args.secret()?)
+        .with_context(|| format!("{} is not there", directory.display()))?;
+    let begins_anew = std::sync::Arc::new(move || anew.begin());
+    Ok(FilesConfig { directory, archives: cluster.archive.is_some(), begins_anew })
 }
 
 fn note_threads(node_id: u16, threads: &[ThreadPlan]) {

@@ -1,17 +1,20 @@
 //! `latsdb status`.
 
 use crate::say::say;
-use crate::{cluster_file::ClusterFile, random, secret, supervisor};
+use crate::{cluster_file::ClusterFile, disks, random, secret, supervisor};
 use anyhow::Context;
+use lats_base::NodeId;
 use lats_catalog::Member;
 use lats_client::{
     Secret,
     net::{Client, ClientOptions},
 };
 use lats_node::control::Status;
-use lats_runtime::{NodeFigures, clock};
+use lats_runtime::{DiskFigures, NodeFigures, clock};
 use serde_json::{Value, json};
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeMap, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration,
+};
 
 /// Show the state of a cluster.
 #[derive(clap::Args)]
@@ -128,44 +131,46 @@ pub(crate) async fn state_from(client: &Client) -> anyhow::Result<Status> {
 
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (status, refused) = tokio.block_on(async {
+    let (status, figures) = tokio.block_on(async {
         let client = args.target.connect().await?;
         let status = state_from(&client).await?;
-        let refused = refused_connections(&client, &status).await;
-        anyhow::Ok((status, refused))
+        let figures = figures(&client, &status).await;
+        anyhow::Ok((status, figures))
     })?;
-    let mut record = as_json(&status);
-    record["refused_connections"] = json!(refused);
+    let record = as_json(&status, &figures);
     if args.json {
         say!("{record:#}");
     } else {
-        print_table(&status, &record);
+        print_table(&status, &record, &figures);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Connections that the nodes have refused at their native ports; a node that does not answer at once is left out.
-async fn refused_connections(client: &Client, status: &Status) -> u64 {
+/// What nodes say of themselves; who does not answer at once is left out.
+type Figures = BTreeMap<NodeId, NodeFigures>;
+
+async fn figures(client: &Client, status: &Status) -> Figures {
     let heard = status.view.data_nodes().filter(|m| !status.silent.contains(&m.node));
-    let mut asked: Vec<_> = heard
+    let asked: Vec<_> = heard
         .map(|member| {
             let (client, node) = (client.clone(), member.node);
             tokio::spawn(async move {
                 let bytes = tokio::time::timeout(FIGURES_PATIENCE, client.figures(node)).await;
-                let figures = lats_catalog::decode::<NodeFigures>(&bytes.ok()?.ok()?).ok()?;
-                Some(figures.refused)
+                Some((node, lats_catalog::decode::<NodeFigures>(&bytes.ok()?.ok()?).ok()?))
             })
         })
         .collect();
-    let mut refused = 0;
-    for answer in &mut asked {
-        refused += answer.await.ok().flatten().unwrap_or_default();
+    let mut all = Figures::new();
+    for answer in asked {
+        all.extend(answer.await.ok().flatten());
     }
-    refused
+    all
 }
 
-fn as_json(status: &Status) -> Value {
-    let nodes: Vec<Value> = status.view.members.iter().map(|m| node_json(status, m)).collect();
+fn as_json(status: &Status, figures: &Figures) -> Value {
+    let disk_of = |m: &Member| figures.get(&m.node).and_then(|f| f.disk.as_ref());
+    let nodes = status.view.members.iter().map(|m| node_json(status, m, disk_of(m)));
+    let nodes: Vec<Value> = nodes.collect();
     json!({
         "view": status.view.number.get(),
         "epoch": {
@@ -177,6 +182,7 @@ fn as_json(status: &Status) -> Value {
         "catalog_version": status.catalog_version,
         "insecure": insecure(status),
         "lost_node_groups": status.view.lost_groups().map(|(id, _)| id.get()).collect::<Vec<_>>(),
+        "refused_connections": figures.values().map(|f| f.refused).sum::<u64>(),
         "nodes": nodes,
     })
 }
@@ -190,7 +196,7 @@ fn insecure(status: &Status) -> Vec<u16> {
     status.view.members.iter().filter(open).map(|m| m.node.get()).collect()
 }
 
-fn node_json(status: &Status, member: &Member) -> Value {
+fn node_json(status: &Status, member: &Member, disk: Option<&DiskFigures>) -> Value {
     let view = &status.view;
     let group = view.group_of_node(member.node).map(|(id, _)| id.get());
     let in_sync = member.alive && view.is_in_sync(member.node);
@@ -205,7 +211,8 @@ fn node_json(status: &Status, member: &Member) -> Value {
         (false, _, _) => "down",
         _ if status.silent.contains(&member.node) => "silent",
         _ if view.is_stopping(member.node) => "stopping",
-        (true, false, _) | (true, true, true) => "serving",
+        (true, true, true) => disk.and_then(disks::state_of_node).unwrap_or("serving"),
+        (true, false, _) => "serving",
         (true, true, false) => "syncing",
     };
     json!({
@@ -216,6 +223,7 @@ fn node_json(status: &Status, member: &Member) -> Value {
         "node_group": group,
         "location": member.location,
         "in_sync": in_sync,
+        "disk": disk.map(disks::as_json),
         "primary_slots": view.primary_slots(member.node),
         "native_address": member.native_address,
         "sql_address": member.sql_address,
@@ -254,7 +262,7 @@ fn listens_for(command_line: &str, port: u16) -> bool {
     cluster.is_some_and(|c| c.nodes.iter().any(|n| n.native_address.port() == port))
 }
 
-fn print_table(status: &Status, record: &Value) {
+fn print_table(status: &Status, record: &Value, figures: &Figures) {
     say!(
         "view {}  epoch {}  leader {}  catalog {}  refused connections {}",
         status.view.number,
@@ -281,6 +289,11 @@ fn print_table(status: &Status, record: &Value) {
             "node {node} IS SILENT, and has the only full replica of its rows: statements that need them are refused \
              until it is heard again. If its machine is off for good: latsdb declare-dead {node}"
         );
+    }
+    for (node, figures) in figures {
+        if let Some(words) = figures.disk.as_ref().and_then(|disk| disks::words(*node, disk)) {
+            say!("{words}");
+        }
     }
     say!(
         "{:>4}  {:<9} {:<12} {:>5}  {:>9}  {:<21} {:<21}",

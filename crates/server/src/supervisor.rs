@@ -403,6 +403,7 @@ impl Supervisor {
                 self.kill_all();
                 return Ok(ExitCode::SUCCESS);
             }
+            self.stay_known();
             self.start_wanted();
             self.note_deaths(restart);
             if restart.is_some() && !self.cluster.keeps {
@@ -413,6 +414,16 @@ impl Supervisor {
                 bail!("all nodes that were started here have died");
             }
             self.start_due();
+        }
+    }
+
+    /// The directory may have been begun anew by a node (GONE-4): other commands are to find this process again.
+    fn stay_known(&self) {
+        let [own, serving] = [pid_file, serving_file].map(|file| file(&self.data_dir));
+        if !own.exists() && ClusterFile::path(&self.data_dir).exists() {
+            for file in [own, serving] {
+                let _ = std::fs::write(file, std::process::id().to_string());
+            }
         }
     }
 

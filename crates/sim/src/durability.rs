@@ -272,8 +272,16 @@ pub fn disks_match_memory(world: &World, random: &mut Prng) -> Result<(), String
     Ok(())
 }
 
+/// GONE-2: the log of a node is gone, and not written anew yet.
+fn has_no_log(world: &World, node: NodeId) -> bool {
+    world.has_no_directory(node) || checkers::ldms(world, node).iter().any(|ldm| ldm.has_no_log())
+}
+
 /// True when all that was decided is durable.
 pub fn all_is_durable(world: &World) -> bool {
+    if world.nodes.keys().any(|node| has_no_log(world, *node)) {
+        return false;
+    }
     let durable = durable_epoch(world);
     let view = checkers::newest_view(world);
     let nodes = view.into_iter().flat_map(View::data_nodes).map(|m| m.node);
@@ -292,7 +300,12 @@ impl Left {
         if view.groups.iter().any(|g| g.is_lost()) {
             return None;
         }
-        let in_sync = view.groups.iter().flat_map(|g| &g.replicas).filter(|r| r.in_sync);
+        // GONE-5: who has no log claims nothing.
+        let has_log = |r: &lats_catalog::Replica| r.in_sync && !has_no_log(world, r.node);
+        if view.groups.iter().any(|g| !g.replicas.iter().any(has_log)) {
+            return None;
+        }
+        let in_sync = view.groups.iter().flat_map(|g| &g.replicas).filter(|r| has_log(r));
         let nodes: Vec<NodeId> = in_sync.map(|r| r.node).collect();
         let mut logs = BTreeMap::new();
         for node in nodes {
@@ -311,7 +324,8 @@ impl Left {
         for group in &self.view.groups {
             let mut first: Option<(NodeId, BTreeMap<_, Rows>)> = None;
             for replica in group.replicas.iter().filter(|r| r.in_sync) {
-                let rows = self.logs[&replica.node].rows_as_of(epoch);
+                let Some(log) = self.logs.get(&replica.node) else { continue };
+                let rows = log.rows_as_of(epoch);
                 let Some((other, theirs)) = &first else {
                     first = Some((replica.node, rows));
                     continue;

@@ -160,6 +160,18 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("late-interrupt"), 20),
         ALWAYS,
     ),
+    bug(
+        "leave-the-last",
+        Fault::BugLeaveTheLast,
+        of_kind(Kind::Scenario("both-directories-gone"), 20),
+        ALWAYS,
+    ),
+    bug(
+        "claim-unwritten",
+        Fault::BugClaimUnwritten,
+        of_kind(Kind::Scenario("both-directories-gone"), 20),
+        ALWAYS,
+    ),
     bug("count-ranges-anew", Fault::BugCountRangesAnew, mixed(60), ALWAYS),
 ];
 

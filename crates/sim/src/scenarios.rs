@@ -7,6 +7,7 @@ mod backlogs;
 mod bench;
 mod carry;
 mod deletions;
+mod directories;
 mod interrupts;
 mod leases;
 mod restarts;
@@ -86,6 +87,18 @@ pub const SCENARIOS: &[Scenario] = &[
         shape: two_groups,
         clients: 4,
         play: silence::late_complaint,
+    },
+    Scenario {
+        name: "both-directories-gone",
+        shape: two_replicas,
+        clients: 1,
+        play: directories::both_gone,
+    },
+    Scenario {
+        name: "directory-gone",
+        shape: two_data_managers,
+        clients: 1,
+        play: directories::one_gone,
     },
     Scenario {
         name: "late-interrupt",
