@@ -202,6 +202,7 @@ impl Redo {
         self.writer.forget();
         (self.under_way, self.stuck, self.checkpoint) = (None, false, None);
         self.lengths = Lengths::default();
+        (self.sealed, self.sent, self.noted) = Default::default();
         (self.durable, self.durable_record, self.told) = Default::default();
         (self.copied_record, self.copied_epoch) = Default::default();
         (self.is_whole, self.stays_whole, self.waits_to_be_whole) = (false, false, false);
@@ -484,7 +485,7 @@ impl Ldm {
     /// Once a second: the last seal of a busy time says that its own epoch is durable everywhere, or nobody's log would
     /// (RESTART-2).
     pub(crate) fn note_durable(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(redo) = &mut self.redo else { return };
+        let Some(redo) = self.redo.as_mut().filter(|redo| !redo.is_mute()) else { return };
         let is_known = redo.noted >= redo.sealed || redo.cluster_durable < redo.sealed;
         if is_known && !redo.may_say_whole() || redo.under_way.is_some() || redo.waiting_bytes() > 0
         {

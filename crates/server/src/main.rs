@@ -103,8 +103,8 @@ fn begin_to_log() -> anyhow::Result<()> {
         EnvFilter, Layer, filter::LevelFilter, fmt, layer::SubscriberExt, registry,
         util::SubscriberInitExt,
     };
-    let wanted = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
-    let filter = match wanted.as_str() {
+    let wanted = std::env::var_os(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let filter = match &*wanted.to_string_lossy() {
         "" => EnvFilter::new("info"),
         wanted => EnvFilter::try_new(wanted).with_context(|| {
             format!(

@@ -206,11 +206,7 @@ fn runtime_config(
         true => plan::placement(&threads, tc, ldm),
         false => plan::placement(&threads, 0, 0),
     };
-    let redo = (entry.data && cluster.keeps).then_some(RedoFiles {
-        cluster: cluster.cluster_id,
-        segment_bytes: SEGMENT_BYTES,
-        waiting_bytes_max: WAITING_BYTES_MAX,
-    });
+    let redo = redo_files(cluster, entry);
     let files = node_directory(&args.data_dir, entry.node_id);
     if redo.is_some() {
         lock(&files)?;
@@ -251,6 +247,14 @@ fn runtime_config(
             supervisor::full_file(&args.data_dir, entry.node_id),
             node,
         )),
+    })
+}
+
+fn redo_files(cluster: &ClusterFile, entry: &NodeEntry) -> Option<RedoFiles> {
+    (entry.data && cluster.keeps).then_some(RedoFiles {
+        cluster: cluster.cluster_id,
+        segment_bytes: SEGMENT_BYTES,
+        waiting_bytes_max: WAITING_BYTES_MAX,
     })
 }
 
