@@ -338,8 +338,8 @@ impl<S: Store> Session<S> {
         let columns = match &prepared.plan {
             Plan::Select(plan) => plan.columns_with(&nulls),
             Plan::Query(plan) => plan.columns(),
-            Plan::Explain(plan) => Arc::clone(&plan.columns),
-            Plan::Analyze(plan) => Arc::clone(&plan.columns),
+            Plan::Explain(plan) => plan.columns.clone(),
+            Plan::Analyze(plan) => plan.columns.clone(),
             Plan::Show(show) => show.columns(),
             _ => Columns::from([]),
         };
