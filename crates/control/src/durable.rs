@@ -1,8 +1,8 @@
 //! Which epochs are durable, and which are to become so (DURABLE-2, DURABLE-3). Protocol:
 //! `docs/protocols/durability.md`.
 
-use crate::{Control, TIMER_EPOCH, epoch::least};
-use lats_base::{Duration, Epoch, NodeId, ViewNumber, require};
+use crate::{Control, TICK, TIMER_EPOCH, epoch::least};
+use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber, require};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
@@ -27,14 +27,16 @@ pub(crate) struct Durable {
     /// Leader: up to where nodes are.
     nodes: BTreeMap<NodeId, (ViewNumber, Epoch)>,
     /// Clients that wait for epochs to be durable, with the numbers of their requests; the newest such epoch that is known
-    /// here; and whether a timer will begin the next one.
+    /// here; and when a timer will look whether the next one is to begin.
     waiters: BTreeSet<(Epoch, BlockRef, u64)>,
     wanted: Epoch,
-    hurries: bool,
+    looks_at: Instant,
 }
 
 /// No epoch is shorter, however many wait for disks.
 const EPOCH_MIN: Duration = Duration::from_micros(500);
+/// EPOCH-8: nor than this, if nobody waits. It bounds what epochs cost a busy cluster whose disks are fast.
+const EPOCH_PACE: Duration = Duration::from_millis(5);
 /// Clients that may wait at one node.
 const WAITERS_MAX: usize = 1 << 16;
 
@@ -121,6 +123,7 @@ impl Control {
             if was_wanted && self.is_leader() {
                 self.tell_those_with_data(ctx);
             }
+            self.hurry_epoch(ctx);
             self.answer_waiters(ctx);
         }
     }
@@ -162,31 +165,45 @@ impl Control {
         self.hurry_seal(ctx);
     }
 
+    /// Leader, between two ticks: the next epoch begins when the current one has lasted long enough.
     pub(crate) fn hurry_epoch(&mut self, ctx: &mut Ctx<'_>) {
-        if !self.is_leader() || !self.joined || self.epochs.disk.wanted < self.epochs.current {
+        if !self.is_leader() || !self.joined {
             return;
         }
-        let lasted = ctx.now().since(self.epochs.began_at);
-        if lasted >= EPOCH_MIN {
-            self.epochs.disk.hurries = false;
+        let Some(shortest) = self.shortest_epoch() else { return };
+        let (now, due) = (ctx.now(), self.epochs.began_at.plus(shortest));
+        if now >= due {
             if self.advance_epoch(ctx) {
                 self.tell_those_with_data(ctx);
             }
-        } else if !core::mem::replace(&mut self.epochs.disk.hurries, true) {
-            ctx.after(Duration::from_nanos(EPOCH_MIN.as_nanos() - lasted.as_nanos()), TIMER_EPOCH);
+        } else if self.epochs.disk.looks_at <= now || due < self.epochs.disk.looks_at {
+            self.epochs.disk.looks_at = due;
+            ctx.after(due.since(now), TIMER_EPOCH);
         }
     }
 
-    pub(crate) fn on_epoch_timer(&mut self, ctx: &mut Ctx<'_>) {
-        self.epochs.disk.hurries = false;
-        self.hurry_epoch(ctx);
+    /// How long the current epoch is to last, unless a tick decides that. DURABLE-6 if somebody waits for it. EPOCH-8 if it is used:
+    /// when all before it is durable, it ends soon; a disk that is not as fast has the time of a tick.
+    fn shortest_epoch(&self) -> Option<Duration> {
+        let (disk, current) = (&self.epochs.disk, self.epochs.current);
+        let former = Epoch::new(current.get().saturating_sub(1));
+        if disk.wanted >= current {
+            return Some(EPOCH_MIN);
+        }
+        self.is_paced().then_some(if disk.durable >= former { EPOCH_PACE } else { TICK })
     }
 
-    /// Leader: what is complete is sealed at once, if somebody waits for it.
+    /// True if the current epoch is used, and is to be written to disks.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.state.view.config.keeps && self.epochs.disk.used >= self.epochs.current
+    }
+
+    /// Leader: what is complete is sealed at once, if any of it was used (EPOCH-8).
     pub(crate) fn hurry_seal(&mut self, ctx: &mut Ctx<'_>) {
         let disk = &self.epochs.disk;
-        let waits = disk.wanted > disk.durable && self.epochs.complete > disk.seal;
-        if waits && self.is_leader() && self.consensus.has_settled() {
+        let waits = disk.used > disk.durable && self.epochs.complete > disk.seal;
+        let writes = self.state.view.config.keeps && waits && !ctx.fault(Fault::BugSealLate);
+        if writes && self.is_leader() && self.consensus.has_settled() {
             self.choose_seal();
             self.tell_those_with_data(ctx);
         }

@@ -451,7 +451,7 @@ impl Block for Control {
             TIMER_CAMPAIGN => self.campaign(ctx),
             TIMER_JOIN => self.ask_to_join(ctx),
             TIMER_KEEP => self.keep_again(ctx),
-            TIMER_EPOCH => self.on_epoch_timer(ctx),
+            TIMER_EPOCH => self.hurry_epoch(ctx),
             _ => self.on_tick_timer(ctx),
         }
         self.look_up(ctx);

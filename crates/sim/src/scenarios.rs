@@ -8,6 +8,7 @@ mod bench;
 mod carry;
 mod deletions;
 mod interrupts;
+mod last_moments;
 mod leases;
 mod restarts;
 mod scans;
@@ -92,6 +93,12 @@ pub const SCENARIOS: &[Scenario] = &[
         shape: two_replicas,
         clients: 1,
         play: interrupts::late_interrupt,
+    },
+    Scenario {
+        name: "last-moments",
+        shape: two_replicas,
+        clients: 2,
+        play: last_moments::last_moments,
     },
 ];
 
