@@ -18,8 +18,9 @@ pub(crate) struct Durable {
     pub(crate) seal: Epoch,
     /// None of it depends on a later command than the one with this number (RESTART-6).
     pub(crate) commands: u64,
-    /// The newest epoch known to be durable.
+    /// The newest epoch known to be durable, and when that became known.
     pub(crate) durable: Epoch,
+    pub(crate) grew_at: Instant,
     /// Leader: nothing was decided in a later epoch, as far as it was told.
     used: Epoch,
     /// Up to where the data managers of this node are, and in which view.
@@ -41,11 +42,23 @@ const EPOCH_PACE: Duration = Duration::from_millis(5);
 const WAITERS_MAX: usize = 1 << 16;
 
 impl Durable {
+    /// Up to where all data managers of this node are.
+    pub(crate) fn own<'b>(
+        &self,
+        view: ViewNumber,
+        blocks: impl Iterator<Item = &'b BlockRef>,
+    ) -> Option<Epoch> {
+        least(view, blocks.filter(|b| b.kind() == Some(BlockKind::Ldm)), &self.ldms)
+    }
+
     pub(crate) fn note_used(&mut self, epoch: Epoch) {
         self.used = self.used.max(epoch);
     }
 
-    pub(crate) fn hear(&mut self, ord: &EpochOrd) {
+    pub(crate) fn hear(&mut self, ord: &EpochOrd, now: Instant) {
+        if ord.durable > self.durable {
+            self.grew_at = now;
+        }
         self.seal = self.seal.max(ord.seal);
         self.commands = self.commands.max(ord.commands);
         self.durable = self.durable.max(ord.durable);
@@ -56,6 +69,12 @@ impl Control {
     /// The newest epoch that this node knows to be durable.
     pub fn durable_epoch(&self) -> Epoch {
         self.epochs.disk.durable
+    }
+
+    /// The newest epoch that all data managers of this node have on disk.
+    pub(crate) fn own_durable(&self) -> Epoch {
+        let own = self.epochs.disk.own(self.state.view.number, self.blocks.keys());
+        own.unwrap_or_default()
     }
 
     /// Leader, with every epoch: DURABLE-2.
@@ -92,8 +111,8 @@ impl Control {
             return;
         }
         let disk = &self.epochs.disk;
-        let own = self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm));
-        let Some(durable) = least(self.state.view.number, own, &disk.ldms) else { return };
+        let own = disk.own(self.state.view.number, self.blocks.keys());
+        let Some(durable) = own else { return };
         match self.leader() {
             Some(leader) if leader != ctx.node() => {
                 let body = EpochDurableRep { durable, view: self.state.view.number };
@@ -119,7 +138,7 @@ impl Control {
         let durable = disk.durable.max(least.unwrap_or_default());
         if durable > disk.durable {
             let was_wanted = disk.wanted > disk.durable;
-            disk.durable = durable;
+            (disk.durable, disk.grew_at) = (durable, ctx.now());
             if was_wanted && self.is_leader() {
                 self.tell_those_with_data(ctx);
             }
@@ -157,7 +176,7 @@ impl Control {
     }
 
     /// Leader: DURABLE-6. The next epoch begins, for this one can be complete only then.
-    fn want_epoch(&mut self, epoch: Epoch, ctx: &mut Ctx<'_>) {
+    pub(crate) fn want_epoch(&mut self, epoch: Epoch, ctx: &mut Ctx<'_>) {
         let disk = &mut self.epochs.disk;
         disk.wanted = disk.wanted.max(epoch);
         disk.note_used(epoch);

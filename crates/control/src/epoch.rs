@@ -192,7 +192,7 @@ impl Control {
         let body = signal.body::<EpochOrd>();
         self.hear_epoch(body.epoch);
         self.epochs.complete = self.epochs.complete.max(body.complete);
-        self.epochs.disk.hear(&body);
+        self.epochs.disk.hear(&body, ctx.now());
         self.answer_waiters(ctx);
         if self.joined {
             self.tick_with_leader(ctx);

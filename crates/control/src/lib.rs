@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod clients;
+mod close;
 mod consensus;
 mod durable;
 mod epoch;
@@ -65,6 +66,7 @@ pub struct Control {
     epochs: epoch::Epochs,
     hand_overs: hand_over::HandOvers,
     leave_taking: stop::Leave,
+    close: close::Close,
     became_leader_at: Option<Instant>,
     synced: BTreeMap<u32, u64>,
     subscribers: BTreeSet<BlockRef>,
@@ -176,6 +178,7 @@ impl Control {
             epochs: epoch::Epochs::default(),
             hand_overs: hand_over::HandOvers::default(),
             leave_taking: stop::Leave::default(),
+            close: close::Close::default(),
             became_leader_at: None,
             synced: BTreeMap::new(),
             subscribers: BTreeSet::new(),
@@ -434,6 +437,8 @@ impl Block for Control {
             SignalNumber::StopNodeReq => self.on_stop_node_req(signal, ctx),
             SignalNumber::DeclareDeadReq => self.on_declare_dead_req(signal, ctx),
             SignalNumber::LeaveOrd => self.on_leave_ord(ctx),
+            SignalNumber::CloseOrd => self.on_close_ord(ctx),
+            SignalNumber::CloseRep => self.on_close_rep(signal),
             SignalNumber::QuietRep => self.on_quiet_rep(signal, ctx),
             SignalNumber::LeaveRep => self.on_leave_rep(signal),
             SignalNumber::ClientGoneRep => {

@@ -3,6 +3,7 @@
 mod archive;
 mod backup;
 mod bench;
+mod close;
 mod cluster_file;
 mod declare_dead;
 mod inspect;

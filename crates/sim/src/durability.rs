@@ -147,6 +147,13 @@ impl Dark {
         self
     }
 
+    /// All nodes have ended as they were told to: whatever clients were told is there.
+    pub fn with_all_of(mut self, ledger: &Ledger) -> Self {
+        let newest = ledger.transfer_epochs.values().copied().max();
+        self.durable = self.durable.max(newest.unwrap_or_default());
+        self
+    }
+
     /// A disk has lost a bit: what its seals said last may be gone, and what nobody's seals call durable may be gone then
     /// (RESTART-2).
     pub fn with_rot(mut self) -> Self {

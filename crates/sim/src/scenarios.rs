@@ -6,6 +6,7 @@
 mod backlogs;
 mod bench;
 mod carry;
+mod closing;
 mod deletions;
 mod interrupts;
 mod last_moments;
@@ -93,6 +94,12 @@ pub const SCENARIOS: &[Scenario] = &[
         shape: two_replicas,
         clients: 1,
         play: interrupts::late_interrupt,
+    },
+    Scenario {
+        name: "all-told-to-end",
+        shape: two_replicas,
+        clients: 2,
+        play: closing::all_told_to_end,
     },
     Scenario {
         name: "last-moments",

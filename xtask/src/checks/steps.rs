@@ -98,6 +98,7 @@ fn simulator(commit: usize) -> Vec<Step> {
         simulated("fresh storms", 400, "--seeds 12 --storm"),
         simulated("a node group is lost or falls silent, fresh seeds", 300, "--seeds 120 --outage"),
         simulated("all nodes of two node groups die, fresh seeds", 300, "--seeds 120 --blackout"),
+        simulated("all nodes are told to end, fresh seeds", 300, "--seeds 120 --closing"),
         simulated("scenarios, each with fresh delays", 300, "--scenario all --seeds 100"),
         simulated("planted bugs that have their turn", 600, &format!("--planted {commit}")),
     ]
@@ -128,6 +129,8 @@ const PROCESSES: &[Test] = &[
     ("histories with three replicas", 400, "python3 tests/history.py --nodes 3 --replicas 3 --rounds 5 --sql-port {port}"),
     ("histories with two node groups", 400, "python3 tests/history.py --nodes 4 --replicas 2 --rounds 5 --sql-port {port}"),
     ("TPC-C through kills", 400, "python3 tests/tpcc.py --rounds 5 --sql-port {port}"),
+    ("nodes that are told to end by signals", 300, "python3 tests/signals.py --sql-port {port}"),
+    ("stopping with a full disk", 300, "python3 tests/stop_full.py --sql-port {port}"),
     ("nodes that are told to stop", 300, "python3 tests/stop_node.py --sql-port {port}"),
     ("frozen nodes", 300, "python3 tests/kill.py --fault freeze --kills 4 --sql-port {port}"),
     ("a node group falls silent", 300, "python3 tests/silent_group.py"),
