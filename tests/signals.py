@@ -213,6 +213,25 @@ def twice(nodes):
     nodes.cluster.wait_whole()
 
 
+def supervised(nodes):
+    """`latsdb start` does not start a node again that somebody has told to end; told itself, it ends all nodes and waits."""
+    cluster = nodes.cluster
+    os.kill(cluster.pids()[1], signal.SIGTERM)
+    wait_until("the supervisor says that a node was told to end", lambda: "node 1 was told to end" in cluster.log(), cluster.describe)
+    time.sleep(1)
+    running = len(cluster.processes()[0])
+    assert running == 2, f"{running} nodes run: the one that was told to end was started again"
+    cluster.run("start-node", "1")
+    cluster.wait_whole()
+    with load(nodes) as clients:
+        _, supervisor = cluster.processes()
+        os.kill(supervisor, signal.SIGTERM)
+        _, took = wait_until("all have ended", lambda: cluster.processes() == ([], None), cluster.describe)
+    assert "the cluster is stopped\n" in cluster.log(), f"the supervisor says something else: {cluster.log()[-300:]}"
+    nodes.start()
+    print(f"signals: to the supervisor: {took:.1f} s, {check(nodes, clients, 'supervised')}", flush=True)
+
+
 CASES = {
     "one": lambda nodes: one(nodes, signal.SIGTERM),
     "int": lambda nodes: one(nodes, signal.SIGINT),
@@ -235,9 +254,8 @@ def main():
     nodes = Nodes(cluster, args.binary)
     try:
         connect(args.sql_port).query("CREATE TABLE t (id BIGINT PRIMARY KEY)")
-        # The nodes go on without their supervisor, and are ours from their next start on.
-        cluster.stop()
-        nodes.start()
+        # From then on the nodes have no supervisor, and are ours.
+        supervised(nodes)
         for name, case in CASES.items():
             if args.only in (None, name):
                 case(nodes)

@@ -25,12 +25,41 @@ impl Run {
             }
             self.clients.iter_mut().for_each(|c| c.stopped = false);
             self.run_for(Duration::from_millis(random.between(1, 800)))?;
+            if random.chance(1, 3) {
+                self.let_one_go(random)?;
+            }
             let victim = self.draw_victim(random);
             let told = self.tell_all(random);
             self.close_all(told, victim)?;
             self.come_back_at_once()?;
         }
         Ok(())
+    }
+
+    /// One node is told to end while all others go on: it leaves, and what it is replaced by becomes whole (CLOSE-1).
+    fn let_one_go(&mut self, random: &mut Prng) -> Result<(), String> {
+        let all: Vec<NodeId> = self.world.nodes.keys().copied().collect();
+        let node = all[random.below(all.len() as u64) as usize];
+        self.say(&format!("node {node} is told to end, alone"));
+        self.world.tally.note("end of one node");
+        let (life, end) =
+            (self.world.nodes[&node].life(), self.world.now.plus(Duration::from_millis(ENDED_MS)));
+        self.world.ended.clear();
+        self.world.close(node);
+        while self.world.nodes[&node].is_alive() && self.world.nodes[&node].life() == life {
+            if self.world.now >= end {
+                self.describe_nodes();
+                return Err(format!("node {node} was told to end, and is still there"));
+            }
+            self.run_for(Duration::from_millis(1))?;
+        }
+        if self.world.ended != [(node, STATUS_ENDED)] {
+            return Err(format!("node {node} alone was to end, and well: {:?}", self.world.ended));
+        }
+        self.come_to_rest()?;
+        self.check_all()?;
+        self.clients.iter_mut().for_each(|c| c.stopped = false);
+        self.run_for(Duration::from_millis(random.between(1, 300)))
     }
 
     /// Who is to die meanwhile, and when; mostly nobody.
