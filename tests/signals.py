@@ -194,6 +194,20 @@ def open_transaction(nodes):
     print(f"signals: with an open transaction: {took:.1f} s, {check(nodes, clients, 'open transaction')}", flush=True)
 
 
+def guest(nodes):
+    """A client of the node itself does not end its transaction: it is waited for a while, and the transaction is rolled back."""
+    holder = connect(nodes.ports[0])
+    holder.query("BEGIN")
+    holder.query("INSERT INTO t VALUES (-20)")
+    with load(nodes) as clients:
+        nodes.tell(signal.SIGTERM, 1)
+        took = nodes.end([1], [0])
+    nodes.start(1)
+    nodes.cluster.wait_whole()
+    assert rows(nodes.ports[1], "SELECT id FROM t WHERE id = -20") == [], "an open transaction was committed"
+    print(f"signals: to one with an open transaction: {took:.1f} s, {check(nodes, clients, 'guest')}", flush=True)
+
+
 def twice(nodes):
     """Who does not want to wait sends a second signal: a transaction of the other node keeps this one."""
     holder = connect(nodes.ports[1])
@@ -240,6 +254,7 @@ CASES = {
     "row": one_by_one,
     "away": while_away,
     "open": open_transaction,
+    "guest": guest,
     "twice": twice,
 }
 
