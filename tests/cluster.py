@@ -382,6 +382,10 @@ class Cluster(Running):
         try:
             self.run("stop")
         except CommandFailed as error:
+            if "have died, and nothing becomes durable" in str(error):
+                # What was committed since is lost with a restart, as the command has said.
+                self.run("stop", "--force")
+                return
             if "does not end" not in str(error):
                 raise
             wait_until("the supervisor ends", lambda: not self.processes()[1], self.describe)
@@ -389,7 +393,7 @@ class Cluster(Running):
     def end(self):
         """Ends it, whatever its state is."""
         try:
-            self.run("stop")
+            self.run("stop", "--force")
         except (CommandFailed, OSError, subprocess.TimeoutExpired):
             self.kill_all(True)
 

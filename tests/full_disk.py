@@ -42,6 +42,9 @@ class Small(Durable):
     def free_mib(self):
         return shutil.disk_usage(self.disk).free >> 20
 
+    def used_mib(self):
+        return shutil.disk_usage(self.disk).used >> 20
+
     def __exit__(self, *what):
         try:
             super().__exit__(*what)

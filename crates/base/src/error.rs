@@ -57,6 +57,7 @@ codes! {
     NodeFailed = 12, Temporary, "a data node failed while it worked on the transaction; retry the transaction";
     NodeGroupLost = 13, Permanent, "all nodes with the row's data have died: its node group is lost, and `latsdb status` shows which; rows of other groups are served";
     NodeSilent = 14, Temporary, "the only node that has the row does not answer (its machine, or the way to it, may be down); retry later, and see `latsdb status`";
+    ShuttingDown = 75, Temporary, "the server is shutting down, and takes no new transactions; use another node, or retry when it is back";
     LockTimeout = 20, Temporary, "waited too long for a row lock; retry the statement";
     LockQueueFull = 21, Temporary, "too many transactions wait for the same row; retry the transaction";
     TransactionLimit = 22, Temporary, "the coordinator runs as many transactions as it may; retry later";
@@ -95,7 +96,7 @@ codes! {
     EpochNotComplete = 65, Temporary, "the epoch is not complete yet; retry";
     CatalogLimit = 63, Permanent, "the catalog is full";
     RequestTooLarge = 69, Permanent, "the keys, rows, conditions and values of one request are larger together than a message may be (4 MiB); use shorter lists and values, or several requests";
-    DiskFull = 75, Temporary, "the disk of a node is full, and changes wait for room there: make room (`latsdb status` names the disk, and the bytes that are free); retry then";
+    DiskFull = 79, Temporary, "the disk of a node is full, and changes wait for room there: make room (`latsdb status` names the disk, and the bytes that are free); retry then";
     Interrupted = 66, Permanent, "the client has interrupted the request, which is taken back";
 }
 
@@ -108,6 +109,7 @@ impl RefCode {
             Self::Unrecognised
                 | Self::NotServing
                 | Self::NodeFailed
+                | Self::ShuttingDown
                 | Self::NodeSilent
                 | Self::Deadlock
                 | Self::TransactionAborted

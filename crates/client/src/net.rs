@@ -343,6 +343,17 @@ impl Client {
         }
     }
 
+    /// The same, as one node knows it.
+    ///
+    /// # Errors
+    /// When the node does not answer.
+    pub async fn status_of(&self, node: NodeId) -> Result<Vec<u8>, StoreError> {
+        match self.ask(|core| core.fetch_status_of(node)).await {
+            Answer::Status(bytes) => Ok(bytes),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// What the threads of a node have done, encoded (see `lats_runtime::NodeFigures`).
     ///
     /// # Errors

@@ -85,6 +85,9 @@ impl Control {
             let body = ChangeRef { request: req.request, code };
             return ctx.send_with(client, &body, &[&lats_catalog::encode(&error)]);
         }
+        if self.closing() > 0 && !self.changes.contains_key(&req.request) {
+            return refuse(RefCode::ShuttingDown, ctx);
+        }
         if self.changes.len() >= CHANGES_MAX || !self.is_member() {
             return refuse(RefCode::Overloaded, ctx);
         }
@@ -202,6 +205,8 @@ impl Control {
             epoch: self.epochs.current,
             complete: self.epochs.complete,
             durable: self.epochs.disk.durable,
+            own_durable: self.own_durable(),
+            undurable_ms: ctx.now().since(self.epochs.disk.grew_at).as_millis(),
             leader: self.leader(),
             catalog_version: self.installed.1,
             node: ctx.node(),

@@ -1,8 +1,8 @@
 //! Which epochs are durable, and which are to become so (DURABLE-2, DURABLE-3). Protocol:
 //! `docs/protocols/durability.md`.
 
-use crate::{Control, TIMER_EPOCH, epoch::least};
-use lats_base::{Duration, Epoch, NodeId, ViewNumber, require};
+use crate::{Control, TICK, TIMER_EPOCH, epoch::least};
+use lats_base::{Duration, Epoch, Instant, NodeId, ViewNumber, require};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
@@ -18,8 +18,9 @@ pub(crate) struct Durable {
     pub(crate) seal: Epoch,
     /// None of it depends on a later command than the one with this number (RESTART-6).
     pub(crate) commands: u64,
-    /// The newest epoch known to be durable.
+    /// The newest epoch known to be durable, and when that became known.
     pub(crate) durable: Epoch,
+    pub(crate) grew_at: Instant,
     /// Leader: nothing was decided in a later epoch, as far as it was told.
     used: Epoch,
     /// Up to where the data managers of this node are, and in which view.
@@ -27,18 +28,29 @@ pub(crate) struct Durable {
     /// Leader: up to where nodes are.
     nodes: BTreeMap<NodeId, (ViewNumber, Epoch)>,
     /// Clients that wait for epochs to be durable, with the numbers of their requests; the newest such epoch that is known
-    /// here; and whether a timer will begin the next one.
+    /// here; and when a timer will look whether the next one is to begin.
     waiters: BTreeSet<(Epoch, BlockRef, u64)>,
     wanted: Epoch,
-    hurries: bool,
+    looks_at: Instant,
 }
 
 /// No epoch is shorter, however many wait for disks.
 const EPOCH_MIN: Duration = Duration::from_micros(500);
+/// EPOCH-8: nor than this, if nobody waits. It bounds what epochs cost a busy cluster whose disks are fast.
+const EPOCH_PACE: Duration = Duration::from_millis(5);
 /// Clients that may wait at one node.
 const WAITERS_MAX: usize = 1 << 16;
 
 impl Durable {
+    /// Up to where all data managers of this node are.
+    pub(crate) fn own<'b>(
+        &self,
+        view: ViewNumber,
+        blocks: impl Iterator<Item = &'b BlockRef>,
+    ) -> Option<Epoch> {
+        least(view, blocks.filter(|b| b.kind() == Some(BlockKind::Ldm)), &self.ldms)
+    }
+
     pub(crate) fn note_used(&mut self, epoch: Epoch) {
         self.used = self.used.max(epoch);
     }
@@ -54,7 +66,10 @@ impl Durable {
         self.nodes.insert(node, (view, durable));
     }
 
-    pub(crate) fn hear(&mut self, ord: &EpochOrd) {
+    pub(crate) fn hear(&mut self, ord: &EpochOrd, now: Instant) {
+        if ord.durable > self.durable {
+            self.grew_at = now;
+        }
         self.seal = self.seal.max(ord.seal);
         self.commands = self.commands.max(ord.commands);
         self.durable = self.durable.max(ord.durable);
@@ -65,6 +80,12 @@ impl Control {
     /// The newest epoch that this node knows to be durable.
     pub fn durable_epoch(&self) -> Epoch {
         self.epochs.disk.durable
+    }
+
+    /// The newest epoch that all data managers of this node have on disk.
+    pub(crate) fn own_durable(&self) -> Epoch {
+        let own = self.epochs.disk.own(self.state.view.number, self.blocks.keys());
+        own.unwrap_or_default()
     }
 
     /// Leader, with every epoch: DURABLE-2.
@@ -105,8 +126,8 @@ impl Control {
             return;
         }
         let disk = &self.epochs.disk;
-        let own = self.blocks.keys().filter(|b| b.kind() == Some(BlockKind::Ldm));
-        let Some(durable) = least(self.state.view.number, own, &disk.ldms) else { return };
+        let own = disk.own(self.state.view.number, self.blocks.keys());
+        let Some(durable) = own else { return };
         if !self.may_report(durable) {
             return;
         }
@@ -135,10 +156,11 @@ impl Control {
         let durable = disk.durable.max(least.unwrap_or_default());
         if durable > disk.durable {
             let was_wanted = disk.wanted > disk.durable;
-            disk.durable = durable;
+            (disk.durable, disk.grew_at) = (durable, ctx.now());
             if was_wanted && self.is_leader() {
                 self.tell_those_with_data(ctx);
             }
+            self.hurry_epoch(ctx);
             self.answer_waiters(ctx);
         }
     }
@@ -172,7 +194,7 @@ impl Control {
     }
 
     /// Leader: DURABLE-6. The next epoch begins, for this one can be complete only then.
-    fn want_epoch(&mut self, epoch: Epoch, ctx: &mut Ctx<'_>) {
+    pub(crate) fn want_epoch(&mut self, epoch: Epoch, ctx: &mut Ctx<'_>) {
         let disk = &mut self.epochs.disk;
         disk.wanted = disk.wanted.max(epoch);
         disk.note_used(epoch);
@@ -180,31 +202,45 @@ impl Control {
         self.hurry_seal(ctx);
     }
 
+    /// Leader, between two ticks: the next epoch begins when the current one has lasted long enough.
     pub(crate) fn hurry_epoch(&mut self, ctx: &mut Ctx<'_>) {
-        if !self.is_leader() || !self.joined || self.epochs.disk.wanted < self.epochs.current {
+        if !self.is_leader() || !self.joined {
             return;
         }
-        let lasted = ctx.now().since(self.epochs.began_at);
-        if lasted >= EPOCH_MIN {
-            self.epochs.disk.hurries = false;
+        let Some(shortest) = self.shortest_epoch() else { return };
+        let (now, due) = (ctx.now(), self.epochs.began_at.plus(shortest));
+        if now >= due {
             if self.advance_epoch(ctx) {
                 self.tell_those_with_data(ctx);
             }
-        } else if !core::mem::replace(&mut self.epochs.disk.hurries, true) {
-            ctx.after(Duration::from_nanos(EPOCH_MIN.as_nanos() - lasted.as_nanos()), TIMER_EPOCH);
+        } else if self.epochs.disk.looks_at <= now || due < self.epochs.disk.looks_at {
+            self.epochs.disk.looks_at = due;
+            ctx.after(due.since(now), TIMER_EPOCH);
         }
     }
 
-    pub(crate) fn on_epoch_timer(&mut self, ctx: &mut Ctx<'_>) {
-        self.epochs.disk.hurries = false;
-        self.hurry_epoch(ctx);
+    /// How long the current epoch is to last, unless a tick decides that. DURABLE-6 if somebody waits for it. EPOCH-8 if it is used:
+    /// when all before it is durable, it ends soon; a disk that is not as fast has the time of a tick.
+    fn shortest_epoch(&self) -> Option<Duration> {
+        let (disk, current) = (&self.epochs.disk, self.epochs.current);
+        let former = Epoch::new(current.get().saturating_sub(1));
+        if disk.wanted >= current {
+            return Some(EPOCH_MIN);
+        }
+        self.is_paced().then_some(if disk.durable >= former { EPOCH_PACE } else { TICK })
     }
 
-    /// Leader: what is complete is sealed at once, if somebody waits for it.
+    /// True if the current epoch is used, and is to be written to disks.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.state.view.config.keeps && self.epochs.disk.used >= self.epochs.current
+    }
+
+    /// Leader: what is complete is sealed at once, if any of it was used (EPOCH-8).
     pub(crate) fn hurry_seal(&mut self, ctx: &mut Ctx<'_>) {
         let disk = &self.epochs.disk;
-        let waits = disk.wanted > disk.durable && self.epochs.complete > disk.seal;
-        if waits && self.is_leader() && self.consensus.has_settled() {
+        let waits = disk.used > disk.durable && self.epochs.complete > disk.seal;
+        let writes = self.state.view.config.keeps && waits && !ctx.fault(Fault::BugSealLate);
+        if writes && self.is_leader() && self.consensus.has_settled() {
             self.choose_seal();
             self.tell_those_with_data(ctx);
         }

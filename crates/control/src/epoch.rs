@@ -35,11 +35,13 @@ pub(crate) struct Epochs {
     pub(crate) disk: crate::durable::Durable,
 }
 
-/// How many epochs the group agrees on at once: ten seconds.
-const WINDOW: u64 = 1_000;
+/// How many epochs the group agrees on at once: ten seconds of a busy cluster. Each time its state is written to disks.
+const WINDOW: u64 = 2_000;
 /// How long epochs follow each other with every tick after one was used, and what they last when none is (EPOCH-7).
 const BUSY: Duration = Duration::from_millis(200);
 const IDLE_EPOCH: Duration = Duration::from_millis(50);
+/// EPOCH-8: what no timer has ended by then a tick does.
+const PACED_MAX: Duration = Duration::from_millis(20);
 /// How long to wait for the group's answer.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -75,8 +77,23 @@ impl Control {
     pub(crate) fn advance_epoch_in_time(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         let lasted = now.plus(EARLY).since(self.epochs.began_at);
-        if (self.epochs_are_used(now) || lasted >= IDLE_EPOCH) && self.advance_epoch(ctx) {
-            self.tell_all_epochs(ctx);
+        let (is_used, is_paced) = (self.epochs_are_used(now), self.is_paced());
+        // A timer of its own ends an epoch that keeps pace with the disks (EPOCH-8).
+        let shortest = if is_paced {
+            PACED_MAX
+        } else if is_used {
+            TICK
+        } else {
+            IDLE_EPOCH
+        };
+        if lasted >= shortest {
+            if self.advance_epoch(ctx) {
+                self.tell_all_epochs(ctx);
+            }
+        } else if is_used && self.consensus.has_settled() {
+            // EPOCH-8: the last one has begun between two ticks, of which these were not told.
+            let members = &self.state.view.members;
+            self.tell_members(members.iter().filter(|m| m.alive && !m.roles.data), ctx);
         }
     }
 
@@ -99,6 +116,7 @@ impl Control {
                 if lasted > TICK && self.joined && self.advance_epoch(ctx) {
                     self.tell_those_with_data(ctx);
                 }
+                self.hurry_epoch(ctx);
             }
             // It is told when there is one.
             None => self.epochs.untold_used = self.epochs.untold_used.max(epoch),
@@ -174,7 +192,7 @@ impl Control {
         let body = signal.body::<EpochOrd>();
         self.hear_epoch(body.epoch);
         self.epochs.complete = self.epochs.complete.max(body.complete);
-        self.epochs.disk.hear(&body);
+        self.epochs.disk.hear(&body, ctx.now());
         self.answer_waiters(ctx);
         if self.joined {
             self.tick_with_leader(ctx);

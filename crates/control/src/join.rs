@@ -44,7 +44,7 @@ impl Control {
     /// has links to all data nodes (VIEW-7): from the view on that names it, they send to it.
     pub(crate) fn on_join_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<JoinReq>();
-        if !self.joined {
+        if !self.joined || !self.takes_in() {
             // It asks somebody who waits to be taken in itself.
             return;
         }

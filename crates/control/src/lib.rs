@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod clients;
+mod close;
 mod consensus;
 mod durable;
 mod epoch;
@@ -67,6 +68,7 @@ pub struct Control {
     epochs: epoch::Epochs,
     hand_overs: hand_over::HandOvers,
     leave_taking: stop::Leave,
+    close: close::Close,
     became_leader_at: Option<Instant>,
     synced: BTreeMap<u32, u64>,
     subscribers: BTreeSet<BlockRef>,
@@ -179,6 +181,7 @@ impl Control {
             epochs: epoch::Epochs::default(),
             hand_overs: hand_over::HandOvers::default(),
             leave_taking: stop::Leave::default(),
+            close: close::Close::default(),
             became_leader_at: None,
             synced: BTreeMap::new(),
             subscribers: BTreeSet::new(),
@@ -440,6 +443,8 @@ impl Block for Control {
             SignalNumber::StopNodeReq => self.on_stop_node_req(signal, ctx),
             SignalNumber::DeclareDeadReq => self.on_declare_dead_req(signal, ctx),
             SignalNumber::LeaveOrd => self.on_leave_ord(ctx),
+            SignalNumber::CloseOrd => self.on_close_ord(ctx),
+            SignalNumber::CloseRep => self.on_close_rep(signal),
             SignalNumber::QuietRep => self.on_quiet_rep(signal, ctx),
             SignalNumber::LeaveRep => self.on_leave_rep(signal),
             SignalNumber::ClientGoneRep => {
@@ -457,7 +462,7 @@ impl Block for Control {
             TIMER_CAMPAIGN => self.campaign(ctx),
             TIMER_JOIN => self.ask_to_join(ctx),
             TIMER_KEEP => self.keep_again(ctx),
-            TIMER_EPOCH => self.on_epoch_timer(ctx),
+            TIMER_EPOCH => self.hurry_epoch(ctx),
             _ => self.on_tick_timer(ctx),
         }
         self.look_up(ctx);

@@ -83,6 +83,7 @@ impl Control {
         self.hand_over_tick(ctx);
         self.directory_tick(ctx);
         self.stop_tick(ctx);
+        self.close_tick(ctx);
         self.tell_untold_use(ctx);
         if now.since(self.synced_told_at) >= SYNCED_RETRY {
             self.propose_synced(ctx);
@@ -93,6 +94,11 @@ impl Control {
     /// True while the leader has granted this node a lease.
     pub(crate) fn has_lease(&self, now: Instant) -> bool {
         now < self.lease.until
+    }
+
+    /// True if it ever was granted to this node.
+    pub(crate) fn has_served(&self) -> bool {
+        self.lease.until > Instant::ZERO
     }
 
     /// True if it was granted to this node lately, and for long.
@@ -321,6 +327,7 @@ impl Control {
             seal,
             commands: self.epochs.disk.commands,
             durable: self.epochs.disk.durable,
+            closing: self.closing(),
         };
         for block in self.blocks.keys() {
             ctx.send(*block, &body);
@@ -437,7 +444,7 @@ impl Control {
     /// Leader: proposes a view without this node.
     pub(crate) fn remove(&mut self, node: NodeId, ctx: &mut Ctx<'_>) {
         let Some(incarnation) = self.state.view.incarnation(node) else { return };
-        if self.consensus.may_change_voters() {
+        if self.consensus.may_change_voters() && !self.all_have_closed(ctx) {
             // Before it is proposed: it may be agreed on at once.
             self.peers.entry(node).or_default().removing = true;
             if !self.propose(&Command::Remove { node, incarnation }, ctx)

@@ -99,6 +99,7 @@ impl Control {
         self.joined
             && self.me_alive(ctx)
             && !self.leaving
+            && !self.is_told_to_end()
             && !self.campaign_planned
             && self.knows_leader()
             && !self.consensus.has_change_under_way()

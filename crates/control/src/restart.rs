@@ -549,6 +549,10 @@ impl Control {
     /// wait for a restart wait for its disk, too. Unless it serves as the only replica of all its data, and another group is not
     /// all that waits for it, it ends. True if it does.
     pub(crate) fn gives_way_to_restart(&mut self, ctx: &mut Ctx<'_>) -> bool {
+        if self.is_told_to_end() {
+            // CLOSE-5: it has its own way to end.
+            return false;
+        }
         let gone = |id: u64| crate::is_among(&self.gone, id) || self.has_newer_life(id);
         let leaderless = self.leader().is_none() && self.consensus.nobody_can_lead(gone);
         let view = &self.state.view;

@@ -170,6 +170,10 @@ pub struct Status {
     pub complete: Epoch,
     /// The newest epoch that it knows to be on all disks.
     pub durable: Epoch,
+    /// The newest epoch that the node that answers has on its own disk.
+    pub own_durable: Epoch,
+    /// How long ago more became durable last, in ms.
+    pub undurable_ms: u64,
     /// The leader of the control group, if this node knows one.
     pub leader: Option<NodeId>,
     /// The catalog's version.

@@ -8,8 +8,8 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     control::{
-        LeaveRep, QuietRep, RESTART, STATUS_DISK_FAILED, STATUS_REMOVED, STATUS_STOPPED,
-        StopNodeReq,
+        LeaveRep, QuietRep, RESTART, STATUS_DISK_FAILED, STATUS_ENDED, STATUS_REMOVED,
+        STATUS_STOPPED, StopNodeReq,
     },
 };
 use std::collections::BTreeSet;
@@ -27,6 +27,8 @@ pub(crate) struct Leave {
 
 /// Transactions of native clients that do not end are rolled back after this (STOP-3).
 const TRANSACTIONS_END: Duration = Duration::from_millis(10_000);
+/// After this, if the process was told to end (CLOSE-1).
+const TOLD_TO_END: Duration = Duration::from_millis(3_000);
 /// Who was heard within this time is taken to live: two renewals of its lease.
 const HEARD_LATELY: Duration = Duration::from_millis(120);
 
@@ -82,9 +84,11 @@ impl Control {
     }
 
     pub(crate) fn on_quiet_rep(&mut self, signal: &Signal<'_>, ctx: &Ctx<'_>) {
+        let rep = signal.body::<QuietRep>();
+        self.note_quiet_at_the_end(signal.sender(), &rep);
         // What it said of an earlier stop has passed.
         let told_in = self.leave_taking.told_in;
-        if self.state.view.is_stopping(ctx.node()) && signal.body::<QuietRep>().view >= told_in {
+        if self.state.view.is_stopping(ctx.node()) && rep.view >= told_in {
             self.leave_taking.quiet.insert(signal.sender());
         }
     }
@@ -110,7 +114,8 @@ impl Control {
 
     fn readiness(&self, ctx: &mut Ctx<'_>) -> Option<Leaves> {
         let asked_at = self.leave_taking.asked_at;
-        let overdue = asked_at.is_some_and(|at| ctx.now().since(at) > TRANSACTIONS_END);
+        let patience = if self.is_told_to_end() { TOLD_TO_END } else { TRANSACTIONS_END };
+        let overdue = asked_at.is_some_and(|at| ctx.now().since(at) > patience);
         // GONE-3: what it does meanwhile is on no disk of its own.
         if overdue || self.lost.is_some() || ctx.fault(Fault::LeaveLate) {
             return Some(Leaves::Late);
@@ -184,6 +189,10 @@ impl Control {
             return STATUS_DISK_FAILED;
         }
         let stopping = self.state.view.member(ctx.node()).and_then(|m| m.stopping);
+        if self.is_told_to_end() {
+            // Others have what it has acknowledged.
+            return STATUS_ENDED;
+        }
         match stopping {
             Some(AfterStop::StayDown) => STATUS_STOPPED,
             Some(AfterStop::Restart) | None => STATUS_REMOVED,

@@ -82,6 +82,10 @@ pub enum Fault {
     BugForgetBegunScan,
     /// Planted bug: a data manager seals an epoch of which it has not logged everything.
     BugSealEarly,
+    /// Planted bug: a leader has complete epochs sealed with its next tick only (EPOCH-8).
+    BugSealLate,
+    /// Planted bug: a node that is told to end does so as soon as it is quiet, whatever disks have (CLOSE-3).
+    BugCloseEarly,
     /// Planted bug: a data manager takes what was written for durable.
     BugForgetSync,
     /// Planted bug: a data manager does not hear that another one's log is behind.

@@ -9,7 +9,7 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     commit::{BatchReturnedRep, PrepareReq},
-    control::{DrainedRep, QuietRep, TakeOverReadyRep},
+    control::{CLOSE_ALL, DrainedRep, QuietRep, TakeOverReadyRep},
     list::{self, Operation},
 };
 
@@ -63,8 +63,19 @@ impl Ldm {
         }
         if self.view.primary_slots(me) == 0 {
             self.quiet = true;
-            ctx.send(BlockRef::control(me), &QuietRep { view: self.view.number });
+            let (view, epoch) = (self.view.number, self.epoch);
+            ctx.send(BlockRef::control(me), &QuietRep { view, epoch, closing: 0 });
         }
+    }
+
+    /// CLOSE-2: says that nothing is under way here that could still commit, when nobody brings anything new.
+    pub(crate) fn be_quiet_at_the_end(&mut self, ctx: &mut Ctx<'_>) {
+        if self.quiet || self.closing < CLOSE_ALL || !self.transactions.is_empty() {
+            return;
+        }
+        self.quiet = true;
+        let (view, epoch, closing) = (self.view.number, self.epoch, self.closing);
+        ctx.send(BlockRef::control(ctx.node()), &QuietRep { view, epoch, closing });
     }
 
     pub(crate) fn look_at_hand_over(&mut self, ctx: &mut Ctx<'_>) {

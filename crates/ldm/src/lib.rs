@@ -163,6 +163,8 @@ pub struct Ldm {
     pub(crate) hand_over: Option<hand_over::HandOver>,
     /// Its node is to stop, and it has nothing left to do.
     pub(crate) quiet: bool,
+    /// What control has said of the end of this node: 0, or `CLOSE_…` (CLOSE-2).
+    pub(crate) closing: u64,
     /// Tables from this id on are newer than our catalog.
     pub(crate) next_table: TableId,
     /// Signals from senders with a newer view or catalog than ours.
@@ -249,6 +251,7 @@ impl Ldm {
             severed: BTreeMap::new(),
             hand_over: None,
             quiet: false,
+            closing: 0,
             next_table: TableId::new(0),
             parked: SignalBuffer::new(),
             joined_in: ViewNumber::default(),
@@ -413,6 +416,8 @@ impl Block for Ldm {
             SignalNumber::CatalogResumeOrd => self.on_catalog_resume_ord(ctx),
             SignalNumber::LeaseOrd => {
                 let body = signal.body::<LeaseOrd>();
+                self.quiet &= body.closing <= self.closing;
+                self.closing = self.closing.max(body.closing);
                 self.lease_until = Instant::from_nanos(body.valid_until);
                 self.hear_epoch(body.epoch);
                 self.complete = self.complete.max(body.complete);
@@ -458,7 +463,9 @@ impl Block for Ldm {
     }
 
     fn on_idle(&mut self, ctx: &mut Ctx<'_>) {
-        if self.scans.is_empty() {
+        if self.closing > 0 {
+            self.be_quiet_at_the_end(ctx);
+        } else if self.scans.is_empty() {
             self.be_quiet(ctx);
         }
     }

@@ -20,6 +20,7 @@ use lats_signals::{
     commit::{
         BatchResumeOrd, Carry, PART_OF_MANY, PrepareConf, PrepareRef, PrepareReq, ReplicateReq,
     },
+    control::CLOSE_ALL,
     list::{
         self, Change, LOCK_NOWAIT, LOCK_SKIP, LOCK_WAIT_SHIFT, Operation, OperationKind, Outcome,
         OutcomeKind,
@@ -93,6 +94,9 @@ impl Ldm {
         let run = self.new_run(&req, signal, count);
         if !self.may_serve(ctx) {
             return self.turn_down(run, RefCode::NotServing, ctx);
+        }
+        if self.closing == CLOSE_ALL {
+            return self.turn_down(run, RefCode::ShuttingDown, ctx);
         }
         if let Some(code) = self.redo.as_ref().and_then(|redo| redo.backlog.refuses(ctx.now())) {
             return self.turn_down(run, code, ctx);

@@ -52,7 +52,7 @@ impl Ldm {
         self.plan_copies(ctx);
         self.confirm_install(ctx);
         // Who is to stop becomes primary of nothing again, unless it stays after all (STOP-3).
-        self.quiet &= self.view.is_stopping(ctx.node());
+        self.quiet &= self.closing > 0 || self.view.is_stopping(ctx.node());
         self.start_hand_over(ctx);
         self.tell_durable(ctx);
         self.ask_for_copies(ctx);

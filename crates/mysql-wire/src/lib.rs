@@ -36,4 +36,4 @@ pub use execute::{CursorFlags, ExecuteRequest, StatementParameters};
 pub use handshake::{Greeting, HandshakeResponse, SERVER_VERSION};
 pub use login::{Login, LoginOutcome};
 pub use packet::{LOGIN_PACKET_BYTES_MAX, Packet, PacketDecoder};
-pub use writer::{OkPacket, PacketWriter};
+pub use writer::{ColumnDefinitions, OkPacket, PacketWriter};

@@ -42,6 +42,32 @@ pub fn binary_row_payload(values: &[Value], types: &[ColumnType]) -> Result<Vec<
     Ok(payload)
 }
 
+/// The column count and the definitions of a result's columns, made once and sent with many results.
+#[derive(Clone, Debug)]
+pub struct ColumnDefinitions {
+    packets: Box<[u8]>,
+    /// Where the packets begin: the last byte of each header is its sequence number.
+    headers: Box<[usize]>,
+}
+
+impl<'a> FromIterator<ColumnInfo<'a>> for ColumnDefinitions {
+    fn from_iter<I: IntoIterator<Item = ColumnInfo<'a>>>(columns: I) -> Self {
+        let columns: Vec<ColumnInfo<'a>> = columns.into_iter().collect();
+        let mut writer = PacketWriter::new();
+        writer.column_count(columns.len());
+        for column in &columns {
+            writer.column(column);
+        }
+        let (mut headers, mut at) = (Vec::new(), 0);
+        while let Some([low, middle, high]) = writer.buffer.get(at..).and_then(<[u8]>::first_chunk)
+        {
+            headers.push(at);
+            at += HEADER_BYTES + u32::from_le_bytes([*low, *middle, *high, 0]) as usize;
+        }
+        Self { packets: writer.buffer.into(), headers: headers.into() }
+    }
+}
+
 /// Gathers packets in a buffer, with their sequence numbers, for the shell to send.
 #[derive(Clone, Debug, Default)]
 pub struct PacketWriter {
@@ -144,6 +170,18 @@ impl PacketWriter {
     /// The definition of one column (or of one parameter of a prepared statement).
     pub fn column(&mut self, column: &ColumnInfo<'_>) {
         self.packet(|out| put_column(out, column));
+    }
+
+    /// Column count and definitions.
+    pub fn definitions(&mut self, of: &ColumnDefinitions) {
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&of.packets);
+        for header in &of.headers {
+            if let Some(sequence) = self.buffer.get_mut(start + header + HEADER_BYTES - 1) {
+                *sequence = self.sequence;
+            }
+            self.sequence = self.sequence.wrapping_add(1);
+        }
     }
 
     /// The definition of one column as COM_FIELD_LIST answers it, with the default value as text.

@@ -1,7 +1,9 @@
 //! Starting a node: its threads, and all that they share.
 
 use crate::{
-    Running, RuntimeConfig, clock, cpus,
+    Running, RuntimeConfig, clock,
+    closer::Closer,
+    cpus,
     directory::{Directory, Outputs},
     doorbell::Doorbell,
     engine::Engine,
@@ -50,6 +52,7 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
     let readers: Vec<usize> = ThreadPlan::readers(&working);
     let assembly = Assembly::new(&config, &working, senders)?;
     start_io(&config, &assembly.places, &mut threads)?;
+    let closer = assembly.closer().ok_or(std::io::ErrorKind::InvalidInput)?;
     let assembled = assembly.threads(config, tell_stopped)?;
     let all = Arc::new(OnceLock::new());
     let names = working.iter().map(ThreadPlan::name);
@@ -80,7 +83,7 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
             engine.run(spinner);
         })?);
     }
-    Ok(Running { threads, stopped })
+    Ok(Running { threads, stopped, closer })
 }
 
 fn start_senders(
@@ -190,6 +193,13 @@ impl Assembly {
             readers: ThreadPlan::readers(plans),
             directory: Arc::default(),
         })
+    }
+
+    /// What tells control, in the first thread, that the node is to end.
+    fn closer(&self) -> Option<Closer> {
+        let first = self.places.first()?;
+        let (news, bell) = (first.news.clone(), first.bell.clone());
+        Some(Closer { node: first.node, life: first.life, news, bell })
     }
 
     /// The threads, before anything runs.

@@ -10,6 +10,7 @@
 mod assemble;
 mod blocks;
 pub mod clock;
+mod closer;
 mod connection;
 pub mod cpus;
 mod directory;
@@ -39,6 +40,7 @@ mod strangers;
 mod thread;
 
 pub use assemble::start;
+pub use closer::Closer;
 pub use disk::DiskFigures;
 pub use figures::{Figures, NodeFigures};
 pub use plan::ThreadPlan;
@@ -94,6 +96,7 @@ pub type SessionsCall = std::sync::Arc<dyn Fn(u32, u32, u64) -> (bool, Vec<u8>) 
 pub struct Running {
     threads: Vec<std::thread::JoinHandle<()>>,
     stopped: mpsc::Receiver<Stopped>,
+    closer: Closer,
 }
 
 /// Why a node has stopped.
@@ -106,6 +109,11 @@ pub struct Stopped {
 }
 
 impl Running {
+    /// What tells the node to end.
+    pub fn closer(&self) -> Closer {
+        self.closer.clone()
+    }
+
     /// Waits until the node stops, and says why it did.
     pub fn wait(&self) -> Stopped {
         self.stopped.recv().unwrap_or_else(|_| Stopped {

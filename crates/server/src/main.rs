@@ -4,6 +4,7 @@ mod anew;
 mod archive;
 mod backup;
 mod bench;
+mod close;
 mod cluster_file;
 mod declare_dead;
 mod disks;

@@ -2,7 +2,7 @@
 
 use crate::{
     anew::Anew,
-    archive,
+    archive, close,
     cluster_file::{ClusterFile, NodeEntry},
     join::{self, NodeRoles},
     last_words, machine, open_files, ports, private, random, secret, settings,
@@ -139,12 +139,11 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let sql = sql.map(|sql| sql.waiting_when_cut_off(cut_off_wait));
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
     tracing::info!(node = node_id, native = %entry.native_address, "node started");
+    let ending = sql.as_ref().map(SqlThreads::ending);
     if let Some(sql) = sql {
         sql.start()?;
     }
-    let signals = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let named = std::thread::Builder::new().name("lats-signals".to_string());
-    named.spawn(move || signals.block_on(end_on_signal()))?;
+    close::on_signal(running.closer(), ending)?;
     let stopped = running.wait();
     tracing::warn!(node = node_id, "node stops: {}", stopped.why);
     last_words::note(&stopped.why);
@@ -345,19 +344,4 @@ fn fresh_incarnation() -> Incarnation {
     const START_MICROS: i64 = 1_735_689_600_000_000;
     let tenths = (clock::unix_micros() - START_MICROS) / 100_000;
     Incarnation::new(u32::try_from(tenths.max(2)).unwrap_or(u32::MAX))
-}
-
-/// SIGTERM and SIGINT end the process; its peers go on without it.
-async fn end_on_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut int)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return;
-    };
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-    }
-    std::process::exit(0);
 }

@@ -9,7 +9,13 @@ use lats_client::api::SessionCall;
 use lats_client::net::{Client, ClientOptions, KnownTables, Wire};
 use lats_runtime::{Port, RuntimeConfig, clock, port::port, sockets};
 use lats_sql::{connection::Host, session::Shared, sessions::Sessions};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     runtime::Runtime,
     sync::{Notify, watch},
@@ -28,6 +34,38 @@ impl Wire for PortWire {
     }
 }
 
+/// Ends the sessions of MySQL clients between two transactions: the node is to stop, as a view says, or its process is to end.
+#[derive(Clone)]
+pub(crate) struct Ending {
+    told: Arc<watch::Sender<bool>>,
+    ends: Arc<AtomicBool>,
+}
+
+impl Ending {
+    /// The process is to end: there is no way back.
+    pub(crate) fn begin(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.say(true);
+    }
+
+    fn say(&self, stops: bool) {
+        let stops = stops || self.ends.load(Ordering::Relaxed);
+        self.told.send_if_modified(|said| std::mem::replace(said, stops) != stops);
+    }
+
+    /// Waits as long as clients may take that are in a transaction.
+    async fn patience(&self) {
+        let (mut waited, mut ends_for) = (Duration::ZERO, Duration::ZERO);
+        while waited < SESSIONS_END && ends_for < SESSIONS_END_SOON {
+            tokio::time::sleep(LOOK_FOR_END).await;
+            waited += LOOK_FOR_END;
+            if self.ends.load(Ordering::Relaxed) {
+                ends_for += LOOK_FOR_END;
+            }
+        }
+    }
+}
+
 /// What the threads need, before there are any.
 pub(crate) struct SqlThreads {
     node: NodeId,
@@ -36,6 +74,7 @@ pub(crate) struct SqlThreads {
     places: usize,
     ports: Vec<(Port, Arc<Notify>)>,
     stopping: watch::Receiver<bool>,
+    ending: Ending,
     sessions: Arc<Sessions>,
     /// For the links to the other nodes.
     secret: Secret,
@@ -80,12 +119,11 @@ impl SqlThreads {
         }
         let (told, stopping) = watch::channel(false);
         let mut mark = std::mem::replace(&mut runtime.on_view, Box::new(|_| {}));
+        let ending = Ending { told: Arc::new(told), ends: Arc::default() };
+        let of_views = ending.clone();
         runtime.on_view = Box::new(move |view| {
             mark(view);
-            told.send_if_modified(|said| {
-                let stops = view.is_stopping(node);
-                std::mem::replace(said, stops) != stops
-            });
+            of_views.say(view.is_stopping(node));
         });
         let statement_bytes = (runtime.node.memory_bytes / 2).max(STATEMENT_BYTES_MIN);
         let secret = runtime.secret.clone();
@@ -95,11 +133,17 @@ impl SqlThreads {
             places,
             ports,
             stopping,
+            ending,
             sessions,
             secret,
             statement_bytes,
             cut_off_wait: None,
         })
+    }
+
+    /// What ends its sessions when the process is to end.
+    pub(crate) fn ending(&self) -> Ending {
+        self.ending.clone()
     }
 
     /// The same with statements that wait for so long while the node is cut off from the majority.
@@ -145,7 +189,8 @@ impl SqlThreads {
         }
         let taking = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let taking = taking.context("cannot start the thread that takes connections")?;
-        let serving = serve(hosts, clients, (self.held, self.sessions), self.stopping);
+        let told = (self.stopping, self.ending);
+        let serving = serve(hosts, clients, (self.held, self.sessions), told);
         let named = std::thread::Builder::new().name("lats-sql-accept".to_string());
         named.spawn(move || taking.block_on(serving))?;
         Ok(())
@@ -182,7 +227,7 @@ async fn serve(
     hosts: Vec<Host<ClusterStore>>,
     clients: Arc<[Client]>,
     (held, sessions): (Held, Arc<Sessions>),
-    stopping: watch::Receiver<bool>,
+    (stopping, ending): (watch::Receiver<bool>, Ending),
 ) {
     // Who connects before is refused, and goes to another node.
     for client in clients.iter() {
@@ -206,7 +251,7 @@ async fn serve(
             Ok(bound) => {
                 let stops = stopping.clone();
                 let serving = lats_sql::connection::listen(&hosts, bound, random::nonce, stops);
-                leave(serving, stopping.clone(), &clients).await;
+                leave(serving, (stopping.clone(), &ending), &clients).await;
             }
             Err(error) => {
                 tracing::error!(%error, "cannot serve MySQL clients; it is tried again");
@@ -232,16 +277,21 @@ const LOOK_FOR_IDLE: Duration = Duration::from_millis(200);
 /// How long MySQL clients may take to end their transactions when the node is to stop (STOP-3).
 const SESSIONS_END: Duration = Duration::from_secs(50);
 
+/// How long they may take when the process is to end (CLOSE-1).
+const SESSIONS_END_SOON: Duration = Duration::from_secs(6);
+/// How often it is looked which of both it is.
+const LOOK_FOR_END: Duration = Duration::from_millis(100);
+
 /// Serves MySQL clients until the node is to stop and they are gone; then it may go.
 async fn leave(
     serving: impl Future<Output = std::io::Result<()>>,
-    stopping: watch::Receiver<bool>,
+    (stopping, ending): (watch::Receiver<bool>, &Ending),
     clients: &[Client],
 ) {
     let mut told = stopping.clone();
     let overdue = async {
         let told = told.wait_for(|stops| *stops).await.is_ok();
-        tokio::time::sleep(SESSIONS_END).await;
+        ending.patience().await;
         told
     };
     tokio::select! {

@@ -1,33 +1,140 @@
 //! `latsdb stop`.
 
 use crate::say::say;
-use crate::{cluster_file::ClusterFile, status::Target, supervisor};
+use crate::{
+    cluster_file::ClusterFile,
+    status::{Target, state_from},
+    supervisor::{self, stopping},
+};
 use anyhow::{Context, bail};
+use lats_client::net::Client;
+use lats_node::control::Status;
 use rustix::process::{Pid, Signal, kill_process};
-use std::{process::ExitCode, time::Duration};
+use std::{path::Path, process::ExitCode, time::Duration};
 
-/// Stop a cluster that `latsdb start` runs.
+/// Stop a cluster that `latsdb start` runs, when all that it has acknowledged is on its disks.
 #[derive(clap::Args)]
 pub(crate) struct StopArgs {
     #[command(flatten)]
     target: Target,
+    /// Stop it in any case: what was committed last may be lost, and is named.
+    #[arg(long)]
+    force: bool,
+    /// How long the disks may take to have what was committed, in seconds. After that the cluster goes on.
+    #[arg(long, default_value_t = 15)]
+    wait_s: u64,
 }
+
+/// Longer than the supervisor waits for its nodes.
+const SUPERVISOR_ENDS: Duration = Duration::from_secs(35);
+const LOOK: Duration = Duration::from_millis(20);
+/// A node that works answers within this time.
+const ANSWER: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &StopArgs) -> anyhow::Result<ExitCode> {
     let data_dir = args.target.directory()?;
-    ClusterFile::read(&data_dir)?;
+    let cluster = ClusterFile::read(&data_dir)?;
     let Some(pid) = supervisor::running(&data_dir) else {
         say!("latsdb: no cluster runs in {}", data_dir.display());
         return Ok(ExitCode::SUCCESS);
     };
+    let serves = supervisor::serving_file(&data_dir).exists();
+    if cluster.keeps && serves && !args.force {
+        wait_for_disks(args)?;
+    }
     let process = Pid::from_raw(pid).context("the pid file is damaged")?;
     kill_process(process, Signal::TERM).context("cannot signal the supervisor")?;
-    for _ in 0..500 {
+    for _ in 0..SUPERVISOR_ENDS.as_millis() / LOOK.as_millis() {
         if supervisor::running(&data_dir).is_none() {
-            say!("latsdb: stopped");
-            return Ok(ExitCode::SUCCESS);
+            return ended(&data_dir, args.force);
         }
-        supervisor::pause(Duration::from_millis(20));
+        supervisor::pause(LOOK);
     }
     bail!("the supervisor (process {pid}) does not end")
+}
+
+/// What the supervisor has left to say.
+fn ended(data_dir: &Path, force: bool) -> anyhow::Result<ExitCode> {
+    match std::fs::read_to_string(stopping::file(data_dir)) {
+        Ok(why) if force => say!("latsdb: stopped, but {why}"),
+        Ok(why) => bail!("stopped, but {why}"),
+        Err(_) => say!("latsdb: stopped"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is committed by now must become durable, or the cluster goes on.
+fn wait_for_disks(args: &StopArgs) -> anyhow::Result<()> {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio.block_on(async {
+        // A cluster that does not answer ends as its nodes decide (CLOSE-5).
+        let Ok(client) = args.target.connect().await else { return Ok(()) };
+        let patience = Duration::from_secs(args.wait_s);
+        let mut said = String::new();
+        let end = tokio::time::Instant::now() + patience;
+        loop {
+            match tokio::time::timeout_at(end, client.all_durable()).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => said = error.to_string(),
+                Err(_) => {}
+            }
+            // A lost group stays lost: waiting does not help.
+            if tokio::time::Instant::now() >= end || has_lost_rows(&client).await {
+                return refuse(&client, &said).await;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+}
+
+async fn has_lost_rows(client: &Client) -> bool {
+    state_from(client).await.is_ok_and(|status| status.view.lost_groups().next().is_some())
+}
+
+/// Says what would be lost.
+async fn refuse(client: &Client, said: &str) -> anyhow::Result<()> {
+    let Ok(status) = state_from(client).await else {
+        bail!(
+            "the cluster was not stopped: it is not known what is on its disks ({said}); with --force it is stopped in any case"
+        )
+    };
+    let lost = status.view.lost_groups().next();
+    let behind = if lost.is_none() { who_is_behind(client, &status).await } else { Vec::new() };
+    let why = match (lost, behind.is_empty()) {
+        (Some((number, _)), _) => format!(
+            "All nodes of node group {number} have died, and nothing becomes durable without them: `latsdb stop --force` stops the cluster"
+        ),
+        (None, false) => format!(
+            "{}: its disk is full or slow. Make room and stop again; `latsdb stop --force` stops the cluster in any case",
+            behind.join(", ")
+        ),
+        (None, true) => "Stop again when the disks have caught up; `latsdb stop --force` stops the cluster in any case".to_string(),
+    };
+    bail!(
+        "the cluster was not stopped, and goes on: what was committed in the last {:.1} s (epochs {} to {}) is not on all disks, and would be \
+         lost. {why}",
+        status.undurable_ms as f64 / 1e3,
+        status.durable.get() + 1,
+        status.epoch,
+    )
+}
+
+/// Nodes whose disks have less than others'.
+async fn who_is_behind(client: &Client, status: &Status) -> Vec<String> {
+    let mut all = Vec::new();
+    for member in status.view.data_nodes() {
+        let asked = tokio::time::timeout(ANSWER, client.status_of(member.node)).await;
+        let said = asked.ok().and_then(Result::ok);
+        let said = said.and_then(|bytes| lats_catalog::decode::<Status>(&bytes).ok());
+        all.push((member.node, said.map(|status| status.own_durable)));
+    }
+    let newest = all.iter().filter_map(|(_, durable)| *durable).max().unwrap_or_default();
+    let behind = all.into_iter().filter_map(|(node, durable)| match durable {
+        Some(durable) if durable == newest => None,
+        Some(durable) => Some(format!(
+            "node {node} has only what was committed up to epoch {durable} on its disk"
+        )),
+        None => Some(format!("node {node} does not answer")),
+    });
+    behind.collect()
 }

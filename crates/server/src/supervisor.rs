@@ -1,7 +1,10 @@
 //! Keeps the processes of a cluster on this machine running.
 
+pub(crate) mod stopping;
+
 use crate::say::say;
 use crate::{
+    close,
     cluster_file::ClusterFile,
     last_words,
     options::ThreadOptions,
@@ -13,7 +16,7 @@ use lats_base::{Instant as Time, NodeId};
 use lats_catalog::Change;
 use lats_client::net::{Client, ClientOptions};
 use lats_runtime::clock;
-use lats_signals::control::{STATUS_STOPPED, STATUS_WRONG_FILES};
+use lats_signals::control::{STATUS_ENDED, STATUS_NOT_DURABLE, STATUS_STOPPED, STATUS_WRONG_FILES};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
@@ -35,6 +38,8 @@ pub(crate) struct Supervisor {
     children: BTreeMap<u16, Child>,
     /// Nodes whose process is not the one that founded the cluster: it had to be filled.
     started_again: BTreeSet<u16>,
+    /// Nodes that somebody else has told to end, and that have; and whether they have lost nothing.
+    told_to_end: BTreeMap<u16, bool>,
     /// Since when a node group has no full replica.
     lost_since: Option<Time>,
     /// Groups of which somebody was told that they are lost.
@@ -52,8 +57,6 @@ const LOST_GRACE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a change of what commits wait for may take. Nodes that die meanwhile are not started again.
 const DURABILITY_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a cluster that is to stop may take to have everything on disk.
-const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The file that says which process supervises a directory.
 fn pid_file(data_dir: &Path) -> PathBuf {
@@ -130,6 +133,7 @@ impl Supervisor {
         let _ = std::fs::remove_file(serving_file(data_dir));
         let _ = std::fs::remove_file(starting_file(data_dir));
         let _ = std::fs::remove_file(last_words_file(data_dir));
+        let _ = std::fs::remove_file(stopping::file(data_dir));
         for node in &cluster.nodes {
             let _ = std::fs::remove_file(start_file(data_dir, node.node_id));
         }
@@ -146,6 +150,7 @@ impl Supervisor {
             due: BTreeMap::new(),
             children: BTreeMap::new(),
             started_again: BTreeSet::new(),
+            told_to_end: BTreeMap::new(),
             lost_since: None,
             told_lost: BTreeSet::new(),
             waiting: Some(Waiting::new(clock::now())),
@@ -200,6 +205,7 @@ impl Supervisor {
         } else {
             self.started_again.insert(node_id);
         }
+        self.told_to_end.remove(&node_id);
         let child = command.spawn().with_context(|| format!("cannot start node {node_id}"))?;
         say!("latsdb: node {node_id} runs as process {}", child.id());
         self.children.insert(node_id, child);
@@ -358,7 +364,7 @@ impl Supervisor {
     /// While the cluster comes up: nodes that have died are started again, and a signal ends it.
     fn tend(&mut self, restart: Option<Duration>, signals: &mut Signals) -> anyhow::Result<()> {
         if self.tokio.block_on(signals.end_within(Duration::ZERO)) {
-            self.kill_all();
+            stopping::stop(self, signals)?;
             bail!("it was told to stop before the cluster served");
         }
         self.start_wanted();
@@ -372,24 +378,6 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Before the nodes end: what has been answered is to be on their disks.
-    fn wait_for_disks(&self) {
-        if !self.cluster.keeps {
-            return;
-        }
-        let options = self.client_options();
-        let durable = async {
-            let client = Client::start(options, clock::now);
-            client.ready(STOP_PATIENCE).await?;
-            client.all_durable().await
-        };
-        let done =
-            self.tokio.block_on(async { tokio::time::timeout(STOP_PATIENCE, durable).await });
-        if !matches!(done, Ok(Ok(()))) {
-            say!("latsdb: not everything that was committed last is known to be on disk");
-        }
-    }
-
     /// Starts dead nodes again until a signal ends the cluster.
     pub(crate) fn supervise(
         mut self,
@@ -399,9 +387,7 @@ impl Supervisor {
         loop {
             if self.tokio.block_on(signals.end_within(Duration::from_millis(20))) {
                 say!("latsdb: stopping the cluster");
-                self.wait_for_disks();
-                self.kill_all();
-                return Ok(ExitCode::SUCCESS);
+                return stopping::stop(&mut self, &mut signals);
             }
             self.stay_known();
             self.start_wanted();
@@ -411,6 +397,11 @@ impl Supervisor {
             }
             if self.children.is_empty() && self.due.is_empty() {
                 self.kill_all();
+                if self.told_to_end.len() == self.cluster.nodes.len() {
+                    say!("latsdb: all nodes were told to end, and have");
+                    let all_safe = self.told_to_end.values().all(|is_safe| *is_safe);
+                    return Ok(if all_safe { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+                }
                 bail!("all nodes that were started here have died");
             }
             self.start_due();
@@ -435,7 +426,23 @@ impl Supervisor {
                 waiting.note_end(node_id, status, &words.unwrap_or_default().1);
             }
             let cannot_start = self.waiting.as_ref().is_some_and(|w| w.cannot_start(node_id));
+            let ended = |known: i32| status == Some(known);
+            let is_safe = ended(STATUS_ENDED as i32);
+            if is_safe || ended(STATUS_NOT_DURABLE as i32) || ended(close::STATUS_IMPATIENT) {
+                self.told_to_end.insert(node_id, is_safe);
+            }
             match restart {
+                _ if is_safe => {
+                    say!(
+                        "latsdb: node {node_id} was told to end; `latsdb start-node {node_id}` starts it again"
+                    );
+                }
+                _ if self.told_to_end.contains_key(&node_id) => {
+                    say!(
+                        "latsdb: node {node_id} was told to end, and not all of its last commits are known to be on disk, see above; \
+                         `latsdb start-node {node_id}` starts it again"
+                    );
+                }
                 _ if status == Some(STATUS_STOPPED as i32) => {
                     say!(
                         "latsdb: node {node_id} was stopped; `latsdb start-node {node_id}` starts it again"

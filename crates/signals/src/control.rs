@@ -304,8 +304,14 @@ body! {
         commands: u64,
         /// The newest epoch that is durable everywhere.
         durable: Epoch,
+        /// 0; or this node ends: `CLOSE_BEGUN` or `CLOSE_ALL` (CLOSE-2).
+        closing: u64,
     }
 }
+/// In [`LeaseOrd`]: coordinators begin no transaction any more.
+pub const CLOSE_BEGUN: u64 = 1;
+/// In [`LeaseOrd`]: they roll back what is not decided, and data managers take nothing new from anybody.
+pub const CLOSE_ALL: u64 = 2;
 body! {
     /// Leader → control of every member: the epoch moves on.
     EpochOrd {
@@ -475,13 +481,37 @@ body! {
     }
 }
 body! {
-    /// TC or LDM → control of its own node, which is to stop: it has no transactions, or scans, and takes
-    /// none (STOP-2, STOP-3).
+    /// TC or LDM → control of its own node, which is to stop or to end: it has no transactions, or scans, and takes
+    /// none (STOP-2, STOP-3, CLOSE-2).
     QuietRep {
         /// The view in which that is so.
         view: ViewNumber,
+        /// Nothing was decided here in a later epoch.
+        epoch: Epoch,
+        /// What it was told in [`LeaseOrd`].
+        closing: u64,
     }
 }
+body! {
+    /// Shell → control: a person wants this process to end (CLOSE-1).
+    CloseOrd {
+        /// Zero.
+        reserved: u64,
+    }
+}
+body! {
+    /// Control → control of every member, with each tick: this node is told to end (CLOSE-1).
+    CloseRep {
+        /// How far it is: `CLOSE_STAGE_…`.
+        stage: u64,
+    }
+}
+/// In [`CloseRep`]: it is told to end.
+pub const CLOSE_STAGE_TOLD: u64 = 1;
+/// In [`CloseRep`]: its coordinators have nothing to do any more.
+pub const CLOSE_STAGE_QUIET: u64 = 2;
+/// In [`CloseRep`]: all that it has acknowledged is durable.
+pub const CLOSE_STAGE_DURABLE: u64 = 3;
 body! {
     /// Control → leader: this node has nothing left to do (STOP-3).
     LeaveRep {
@@ -499,6 +529,8 @@ body! {
     }
 }
 
+/// The exit status of a process that has ended as a person wanted, and lost nothing.
+pub const STATUS_ENDED: u64 = 0;
 /// The exit status of a process that was removed: another one should be started.
 pub const STATUS_REMOVED: u64 = 3;
 /// The exit status of a process that was told to stop, and is not to be started again.
@@ -507,6 +539,9 @@ pub const STATUS_STOPPED: u64 = 5;
 pub const STATUS_DISK_FAILED: u64 = 6;
 /// The exit status of a process whose files are not those that it should have (RESTART-5).
 pub const STATUS_WRONG_FILES: u64 = 7;
+/// The exit status of a process that was told to end, and ends although not all that it has acknowledged is known to be durable
+/// (CLOSE-5).
+pub const STATUS_NOT_DURABLE: u64 = 8;
 body! {
     /// LDM to itself: go on with what a catalog left to do, building indexes and taking dropped
     /// tables down.

@@ -161,6 +161,9 @@ signals! {
     116 QuietRep, control, Local;
     117 LeaveRep, control, Node;
     119 NoteOrd, control, Local;
+    // Ending a node: docs/protocols/close.md.
+    160 CloseOrd, control, Local;
+    161 CloseRep, control, Node;
     // Data nodes that are silent and cannot be replaced: docs/protocols/membership.md.
     118 DeclareDeadReq, control, Admin;
     // Epochs: docs/protocols/epoch.md.

@@ -540,6 +540,16 @@ impl SimClient {
         self.core.step(sequence, &operations, Then::Commit)
     }
 
+    /// Nobody will answer it any more.
+    pub fn give_up(&mut self, ledger: &mut Ledger) {
+        let row = match &self.doing {
+            Doing::Finishing { row, .. } => Some(*row),
+            Doing::Halfway { transfer, .. } => Some(transfer.0),
+            _ => None,
+        };
+        ledger.unknown.extend(row);
+    }
+
     /// It has the cluster's commits wait for no disks.
     pub fn commit_replicated(&mut self) {
         let change = Change::SetDurability { to_disk: false };

@@ -75,6 +75,12 @@ pub fn survives_power_loss(
     is_state_of(epoch, &left.rows_as_of(epoch)?, ledger)
 }
 
+/// The newest epoch that all full replicas could give back if all nodes lost their power now; none if a group is lost.
+pub fn newest_on_disks(world: &World, random: &mut Prng) -> Option<Epoch> {
+    let left = Left::of(world, random)?;
+    left.logs.values().map(|log| log.sealed).min()
+}
+
 /// Rows are those that there were in this epoch, as far as clients know.
 fn is_state_of(epoch: Epoch, rows: &AllRows, ledger: &Ledger) -> Result<(), String> {
     let found = Found::among(rows.iter().map(|(place, rows)| (*place, rows)), ledger)?;
@@ -138,6 +144,13 @@ impl Dark {
         for (node, disk) in &world.disks {
             self.logs.insert(*node, Log::read(disk, *node, self.instances, &self.restored));
         }
+        self
+    }
+
+    /// All nodes have ended as they were told to: whatever clients were told is there.
+    pub fn with_all_of(mut self, ledger: &Ledger) -> Self {
+        let newest = ledger.transfer_epochs.values().copied().max();
+        self.durable = self.durable.max(newest.unwrap_or_default());
         self
     }
 

@@ -37,6 +37,8 @@ pub struct Link {
 #[derive(Debug, Default)]
 pub struct Network {
     links: BTreeMap<(End, End), Link>,
+    /// No packet is late.
+    pub steady: bool,
 }
 
 /// What becomes of a packet.
@@ -114,7 +116,7 @@ impl Network {
             link.held[direction].push(packet.to_vec());
             return Fate::Held;
         }
-        let arrival = now.plus(delay(random)).max(link.last_arrival[direction]);
+        let arrival = now.plus(delay(self.steady, random)).max(link.last_arrival[direction]);
         link.last_arrival[direction] = arrival;
         Fate::Arrives(arrival, link.generation)
     }
@@ -167,8 +169,8 @@ impl Network {
 }
 
 /// Mostly tens of microseconds, sometimes milliseconds.
-fn delay(random: &mut Prng) -> Duration {
-    if random.chance(1, 100) {
+fn delay(steady: bool, random: &mut Prng) -> Duration {
+    if !steady && random.chance(1, 100) {
         Duration::from_micros(random.between(500, 8_000))
     } else {
         Duration::from_micros(random.between(15, 120))

@@ -108,6 +108,8 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("scans-begun-beside"), 20),
         SOMETIMES,
     ),
+    bug("seal-late", Fault::BugSealLate, of_kind(Kind::Scenario("last-moments"), 20), ALWAYS),
+    bug("close-early", Fault::BugCloseEarly, of_kind(Kind::Closing, 60), ALWAYS),
     bug("seal-early", Fault::BugSealEarly, of_kind(Kind::Scenario("late-completion"), 20), ALWAYS),
     bug("forget-sync", Fault::BugForgetSync, mixed(800), SOMETIMES),
     bug(

@@ -18,6 +18,7 @@ use lats_client::core::{Answer, Then};
 use lats_kernel::Faults;
 
 mod blackout;
+mod closing;
 mod draw;
 mod outage;
 mod silence;
@@ -47,6 +48,8 @@ pub enum Kind {
     Outage,
     /// Two node groups, which die at once soon.
     Blackout,
+    /// All nodes are told to end soon.
+    Closing,
     /// A scenario: what happens is written down, only delays are drawn.
     Scenario(&'static str),
 }
@@ -59,6 +62,7 @@ impl Kind {
             Self::Storm => " --storm".to_string(),
             Self::Outage => " --outage".to_string(),
             Self::Blackout => " --blackout".to_string(),
+            Self::Closing => " --closing".to_string(),
             Self::Scenario(name) => format!(" --scenario {name}"),
         }
     }
@@ -201,13 +205,16 @@ impl Run {
         let count = match self.kind {
             Kind::Mixed => faults::draw_count(random),
             Kind::Storm => STORM,
-            Kind::Outage | Kind::Blackout | Kind::Scenario(_) => 1,
+            Kind::Outage | Kind::Blackout | Kind::Closing | Kind::Scenario(_) => 1,
         };
         let length_ms = faults::plan(&mut self.world, menu, count, random);
         self.run_and_check_disks(Duration::from_millis(length_ms + 300), &mut random.clone())?;
         self.heal();
         self.come_to_rest()?;
         self.check_all()?;
+        if self.kind == Kind::Closing {
+            return self.close_and_come_back(random);
+        }
         // Its own numbers: what follows is the same for a seed with it and without.
         if self.silence_a_group(&mut random.clone())? {
             return Ok(());
@@ -216,7 +223,7 @@ impl Run {
         let loses_one = match self.kind {
             Kind::Mixed | Kind::Storm | Kind::Scenario(_) => random.clone().chance(1, 2),
             Kind::Outage => true,
-            Kind::Blackout => false,
+            Kind::Blackout | Kind::Closing => false,
         };
         match has_several && loses_one {
             true => self.lose_a_group(random),

@@ -6,9 +6,11 @@
 mod backlogs;
 mod bench;
 mod carry;
+mod closing;
 mod deletions;
 mod directories;
 mod interrupts;
+mod last_moments;
 mod leases;
 mod restarts;
 mod scans;
@@ -105,6 +107,18 @@ pub const SCENARIOS: &[Scenario] = &[
         shape: two_replicas,
         clients: 1,
         play: interrupts::late_interrupt,
+    },
+    Scenario {
+        name: "all-told-to-end",
+        shape: two_replicas,
+        clients: 2,
+        play: closing::all_told_to_end,
+    },
+    Scenario {
+        name: "last-moments",
+        shape: two_replicas,
+        clients: 2,
+        play: last_moments::last_moments,
     },
 ];
 

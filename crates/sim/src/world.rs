@@ -20,7 +20,8 @@ use lats_signals::{
     BlockKind, BlockRef, Principal, Signal, SignalBuffer, SignalNumber,
     buffer::{Route, parse},
     control::{
-        ClientGoneRep, CloseLinkOrd, LeaveOrd, LinkDownRep, LinkUpRep, RESTART, StopNodeReq,
+        ClientGoneRep, CloseLinkOrd, CloseOrd, LeaveOrd, LinkDownRep, LinkUpRep, RESTART,
+        StopNodeReq, StopOrd,
     },
     io::{IoListReq, IoReadReq, IoRemoveReq, IoWriteReq},
 };
@@ -197,6 +198,10 @@ pub struct World {
     pub delivered: u64,
     /// When a data node was killed after which nobody has committed yet.
     pub killed_at: Option<Instant>,
+    /// Nodes that ended themselves, with their status.
+    pub ended: Vec<(NodeId, u64)>,
+    /// Nodes that have ended are not started again.
+    pub stays_down: bool,
     /// Nodes that ended themselves, or lost their power, and why.
     pub stops: Vec<(NodeId, String)>,
     /// Faults that have happened.
@@ -261,6 +266,8 @@ impl World {
             digest: 0,
             delivered: 0,
             killed_at: None,
+            ended: Vec::new(),
+            stays_down: false,
             stops: Vec::new(),
             tally: Tally::default(),
             traps: Vec::new(),
@@ -597,6 +604,7 @@ impl World {
             Some(SignalNumber::StopOrd) => {
                 let why = String::from_utf8_lossy(signal.payload()).into_owned();
                 self.stops.push((node, why));
+                self.ended.push((node, signal.body::<StopOrd>().status));
                 self.kill(node);
             }
             _ => {}
@@ -822,6 +830,9 @@ impl World {
             .chain((1..=self.client_count).map(End::Client))
             .collect();
         others.into_iter().for_each(|o| self.disconnect(End::Node(node), o));
+        if self.stays_down {
+            return;
+        }
         // As the supervisor does.
         self.at(SUPERVISOR, Event::Disturb(Disturbance::Restart(node)));
     }
@@ -835,6 +846,14 @@ impl World {
             then: RESTART,
         };
         self.tell_control(node, &body);
+        let sessions_end = Duration::from_millis(self.random.between(0, 600));
+        self.at(sessions_end, Event::Disturb(Disturbance::SessionsGone(node, life, SESSION_LOOKS)));
+    }
+
+    /// Tells the process of a node to end.
+    pub fn close(&mut self, node: NodeId) {
+        let Some(life) = self.nodes.get(&node).map(SimNode::life) else { return };
+        self.tell_control(node, &CloseOrd { reserved: 0 });
         let sessions_end = Duration::from_millis(self.random.between(0, 600));
         self.at(sessions_end, Event::Disturb(Disturbance::SessionsGone(node, life, SESSION_LOOKS)));
     }

@@ -301,6 +301,9 @@ pub fn store_error(error: &StoreError) -> SqlError {
             make(1297, "HY000", &format!("The outcome of the transaction is not known: {text}"))
         }
         RefCode::Interrupted => interrupted(),
+        RefCode::ShuttingDown => {
+            make(1053, "08S01", &format!("Server shutdown in progress: {text}"))
+        }
         RefCode::RowTooLarge => make(1118, "42000", &format!("Row size too large: {text}")),
         RefCode::KeyTooLarge => make(1071, "42000", &format!("Specified key was too long: {text}")),
         RefCode::KeyExists => make(1022, "23000", &format!("Can't write; duplicate key: {text}")),

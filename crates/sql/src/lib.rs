@@ -20,6 +20,7 @@ pub mod sessions;
 pub mod set;
 mod shape;
 pub mod show;
+mod skeleton;
 pub mod store;
 pub mod syntax;
 pub mod table;

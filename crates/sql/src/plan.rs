@@ -2,6 +2,7 @@
 
 pub mod change;
 pub mod check;
+mod columns;
 pub mod explain;
 pub mod insert;
 pub mod known;
@@ -11,8 +12,9 @@ pub mod view;
 pub mod write;
 
 use crate::expr::External;
+pub use columns::{ColumnMeta, Columns};
 use lats_base::TableId;
-use lats_values::{ColumnType, Expr, Look};
+use lats_values::{ColumnType, Expr};
 use std::sync::Arc;
 
 /// A statement that is ready to run.
@@ -137,83 +139,6 @@ pub struct CreateAsPlan {
     /// The query.
     pub query: Arc<query::QueryPlan>,
 }
-
-/// What a client is told about a column of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ColumnMeta {
-    /// The database of its table.
-    pub database: String,
-    /// The alias of its table.
-    pub table: String,
-    /// The table.
-    pub org_table: String,
-    /// Its name in the result.
-    pub name: String,
-    /// Its name in the table; empty for expressions.
-    pub org_name: String,
-    /// Its type.
-    pub column_type: ColumnType,
-    /// It is in the primary key.
-    pub primary_key: bool,
-    /// An index begins with it.
-    pub indexed: bool,
-    /// It is a unique index by itself.
-    pub unique: bool,
-    /// AUTO_INCREMENT.
-    pub auto_increment: bool,
-    /// How its values are shown, beside what its type says.
-    pub look: Look,
-}
-
-impl ColumnMeta {
-    /// For an expression.
-    pub fn expression(name: &str, column_type: ColumnType) -> Self {
-        Self {
-            database: String::new(),
-            table: String::new(),
-            org_table: String::new(),
-            name: name.to_owned(),
-            org_name: String::new(),
-            column_type,
-            primary_key: false,
-            indexed: false,
-            unique: false,
-            auto_increment: false,
-            look: Look::default(),
-        }
-    }
-
-    /// For what is computed.
-    pub fn computed(name: &str, column_type: ColumnType, look: Look) -> Self {
-        Self { look, ..Self::expression(name, column_type) }
-    }
-
-    /// For a table's column.
-    pub fn column(table: &crate::table::Table, alias: &str, at: u16, name: &str) -> Self {
-        let def = table.def.columns.get(usize::from(at));
-        Self {
-            database: table.def.database.clone(),
-            table: alias.to_owned(),
-            org_table: table.def.name.clone(),
-            org_name: def.map_or_else(String::new, |c| c.name.clone()),
-            primary_key: table.def.primary_key.contains(&at),
-            indexed: table.def.indexes.iter().any(|i| i.columns.first() == Some(&at)),
-            unique: table.def.unique_indexes().any(|(i, _)| i.columns == [at]),
-            auto_increment: def.is_some_and(|c| c.auto_increment),
-            ..Self::expression(
-                name,
-                table
-                    .types
-                    .get(usize::from(at))
-                    .cloned()
-                    .unwrap_or_else(|| ColumnType::new(lats_values::TypeKind::BigInt)),
-            )
-        }
-    }
-}
-
-/// The columns of a result.
-pub type Columns = Arc<[ColumnMeta]>;
 
 /// LIMIT and OFFSET.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -10,6 +10,7 @@ mod named;
 mod planner;
 mod plans;
 mod settings;
+mod shapes;
 mod shared;
 mod temporary;
 mod transaction;
@@ -19,7 +20,6 @@ use crate::expr::External;
 use crate::literal_rows::LiteralRows;
 use crate::plan::{Columns, Plan, Prepared};
 use crate::sessions::{Doing, Handle};
-use crate::shape::Shape;
 use crate::store::Store;
 use crate::variables::{UserVariables, Variables};
 use lats_mysql_syntax::{Mode, Statement as Syntax};
@@ -338,8 +338,8 @@ impl<S: Store> Session<S> {
         let columns = match &prepared.plan {
             Plan::Select(plan) => plan.columns_with(&nulls),
             Plan::Query(plan) => plan.columns(),
-            Plan::Explain(plan) => Arc::clone(&plan.columns),
-            Plan::Analyze(plan) => Arc::clone(&plan.columns),
+            Plan::Explain(plan) => plan.columns.clone(),
+            Plan::Analyze(plan) => plan.columns.clone(),
             Plan::Show(show) => show.columns(),
             _ => Columns::from([]),
         };
@@ -453,11 +453,7 @@ impl<S: Store> Session<S> {
             Some(statement) => (statement.database.as_deref(), statement.mode),
             None => (self.database.as_deref(), self.syntax_mode),
         };
-        key.clear();
-        key.extend_from_slice(&self.settings.to_be_bytes());
-        key.extend_from_slice(database.unwrap_or_default().as_bytes());
-        // No name has the second of these bytes.
-        key.extend_from_slice(&[u8::from(database.is_some()), 0xff, mode.bits()]);
+        self.begin_key(&mut key, database, mode);
         key.extend_from_slice(text);
         let is_right = |prepared: &Prepared| self.is_right(prepared, version);
         let known = self.shared.plans().get(&key, types, is_right);
@@ -475,6 +471,15 @@ impl<S: Store> Session<S> {
         };
         self.key = key;
         found
+    }
+
+    /// What a text means depends on what is in a key before it.
+    fn begin_key(&self, key: &mut Vec<u8>, database: Option<&str>, mode: Mode) {
+        key.clear();
+        key.extend_from_slice(&self.settings.to_be_bytes());
+        key.extend_from_slice(database.unwrap_or_default().as_bytes());
+        // No name has the second of these bytes.
+        key.extend_from_slice(&[u8::from(database.is_some()), 0xff, mode.bits()]);
     }
 
     /// True of a plan for the definitions of this version, and for tables about as large as they are.
@@ -578,13 +583,6 @@ impl<S: Store> Session<S> {
         self.user_variables.insert(name.to_owned(), lats_values::kept_in_variable(value));
     }
 
-    /// A statement's shape and its plan, if it has one: what is wrong with a statement is said of its own text.
-    async fn shape_of(&mut self, text: &[u8]) -> Option<(Shape, Arc<Prepared>)> {
-        let shape = Shape::of(text, self.syntax_mode)?;
-        let planned = self.lookup(&shape.template, None).await.ok()?;
-        (!planned.reads_constants).then_some((shape, planned))
-    }
-
     async fn run<K: Sink>(
         &mut self,
         text: &[u8],
@@ -598,7 +596,7 @@ impl<S: Store> Session<S> {
             _ => (None, None),
         };
         let (text, parameters) = match &shape {
-            Some(shape) => (shape.template.as_slice(), shape.values.as_slice()),
+            Some(shape) => (&*shape.template, shape.values.as_slice()),
             None => (text, parameters),
         };
         let mut wait = Duration::from_millis(2);

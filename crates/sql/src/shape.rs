@@ -1,7 +1,7 @@
 //! Statements that differ in constants only share a plan: constants of conditions become parameters.
 //!
-//! Only constants that stand right behind a comparison in WHERE or ON, or in the list of an IN, are taken out: there a parameter
-//! means what the constant means, and names nothing.
+//! Only constants that stand right behind a comparison in WHERE or ON, in the list of an IN, or alone in an assignment of an
+//! UPDATE are taken out: there a parameter means what the constant means, and names nothing.
 
 use crate::bind::number;
 use lats_base::planted::{QueryBug, errs};
@@ -9,12 +9,15 @@ use lats_mysql_syntax::lexer::Lexer;
 use lats_mysql_syntax::token::{Kind, Token};
 use lats_mysql_syntax::{Keyword as K, Mode};
 use lats_values::Value;
+use std::sync::Arc;
 
 /// A statement with `?` in the place of constants, and the constants.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Shape {
-    pub(crate) template: Vec<u8>,
+    pub(crate) template: Arc<[u8]>,
     pub(crate) values: Vec<Value>,
+    /// Where the constants begin and end in the statement's text.
+    pub(crate) places: Vec<(u32, u32)>,
 }
 
 /// Longer texts are rarely sent twice.
@@ -33,9 +36,10 @@ impl Shape {
         if !matches!(first.word, K::SELECT | K::UPDATE | K::DELETE | K::WITH) {
             return None;
         }
-        let mut reader = Reader { text, from: 0, template: Vec::new(), values: Vec::new() };
+        let mut reader = Reader::new(text);
         let (mut before, mut here) = (first, lexer.next_token());
         let (mut in_condition, mut in_list) = (false, false);
+        let mut in_assignments = false;
         // For each level of parentheses: it is in a select list, whose texts may be names of columns.
         let mut in_items = Vec::from([first.word == K::SELECT]);
         while here.kind != Kind::End {
@@ -47,6 +51,8 @@ impl Shape {
                 (in_condition, in_list) = (false, false);
             }
             in_condition |= matches!(here.word, K::WHERE | K::ON);
+            in_assignments &= !ends_assignments(here.word);
+            in_assignments |= here.word == K::SET && first.word == K::UPDATE;
             match here.kind {
                 Kind::Open => {
                     in_list = before.word == K::IN;
@@ -65,7 +71,9 @@ impl Shape {
             }
             let is_operand = is_comparison(before.kind)
                 || (in_list && matches!(before.kind, Kind::Open | Kind::Comma));
-            if in_condition && is_operand && !continues(next) && !in_items.contains(&true) {
+            let in_condition = in_condition && is_operand && !continues(next);
+            let is_assigned = in_assignments && before.kind == Kind::Equal && is_last(next);
+            if (in_condition || is_assigned) && !in_items.contains(&true) {
                 reader.take_out(here)?;
             }
             (before, here) = (here, next);
@@ -108,6 +116,16 @@ fn ends_condition(word: K) -> bool {
     )
 }
 
+/// Words that stand behind assignments.
+fn ends_assignments(word: K) -> bool {
+    matches!(word, K::WHERE | K::ORDER | K::LIMIT)
+}
+
+/// True of what may stand behind the last part of an assignment.
+fn is_last(next: Token) -> bool {
+    matches!(next.kind, Kind::Comma | Kind::End) || ends_assignments(next.word)
+}
+
 /// Texts that follow one another are one text; a constant that an operator of its own follows is left alone.
 fn continues(next: Token) -> bool {
     matches!(next.kind, Kind::Text | Kind::Dot) || next.word == K::COLLATE
@@ -119,9 +137,21 @@ struct Reader<'t> {
     from: usize,
     template: Vec<u8>,
     values: Vec<Value>,
+    places: Vec<(u32, u32)>,
 }
 
-impl Reader<'_> {
+/// Adds a constant to those that were taken out.
+pub(crate) fn take_value(values: &mut Vec<Value>, value: Value) {
+    let wrong = errs(QueryBug::ConstantOfFirstUse) && values.len() >= 3;
+    let value = values.last().filter(|_| wrong).cloned().unwrap_or(value);
+    values.push(value);
+}
+
+impl<'t> Reader<'t> {
+    fn new(text: &'t [u8]) -> Self {
+        Self { text, from: 0, template: Vec::new(), values: Vec::new(), places: Vec::new() }
+    }
+
     /// Takes a constant out, if it is one of those that are; none if there are too many.
     fn take_out(&mut self, token: Token) -> Option<()> {
         let span = token.span().of(self.text);
@@ -137,9 +167,8 @@ impl Reader<'_> {
         self.template.extend_from_slice(self.text.get(self.from..token.start as usize)?);
         self.template.push(b'?');
         self.from = token.end as usize;
-        let wrong = errs(QueryBug::ConstantOfFirstUse) && self.values.len() >= 3;
-        let value = self.values.last().filter(|_| wrong).cloned().unwrap_or(value);
-        self.values.push(value);
+        self.places.push((token.start, token.end));
+        take_value(&mut self.values, value);
         Some(())
     }
 
@@ -148,12 +177,13 @@ impl Reader<'_> {
             return None;
         }
         self.template.extend_from_slice(self.text.get(self.from..)?);
-        Some(Shape { template: self.template, values: self.values })
+        let template = self.template.into();
+        Some(Shape { template, values: self.values, places: self.places })
     }
 }
 
 /// A text in quotes in which every byte stands for itself.
-fn plain_text(span: &[u8]) -> Option<Value> {
+pub(crate) fn plain_text(span: &[u8]) -> Option<Value> {
     let (quote, rest) = span.split_first()?;
     let inner = rest.strip_suffix(&[*quote])?;
     if inner.iter().any(|byte| byte == quote || *byte == b'\\') {
@@ -169,7 +199,7 @@ mod tests {
     fn shape(text: &str) -> (String, Vec<Value>) {
         let shape = Shape::of(text.as_bytes(), Mode::default());
         shape.map_or_else(Default::default, |shape| {
-            (String::from_utf8(shape.template).unwrap(), shape.values)
+            (String::from_utf8(shape.template.to_vec()).unwrap(), shape.values)
         })
     }
 
@@ -179,8 +209,12 @@ mod tests {
             shape("SELECT a, 1 FROM t WHERE b = 5 AND c IN (1, 'x') ORDER BY 1");
         assert_eq!(template, "SELECT a, 1 FROM t WHERE b = ? AND c IN (?, ?) ORDER BY 1");
         assert_eq!(values, [Value::Int(5), Value::Int(1), Value::text("x")]);
-        let (template, _) = shape("UPDATE t SET a = 1 WHERE b > 2 LIMIT 3");
-        assert_eq!(template, "UPDATE t SET a = 1 WHERE b > ? LIMIT 3");
+        let (template, values) =
+            shape("UPDATE t SET a = 1, c = 'x', d = 3 + 1 WHERE b > 2 LIMIT 3");
+        assert_eq!(template, "UPDATE t SET a = ?, c = ?, d = 3 + 1 WHERE b > ? LIMIT 3");
+        assert_eq!(values, [Value::Int(1), Value::text("x"), Value::Int(2)]);
+        let (template, _) = shape("UPDATE t SET a = (SELECT 1), b = 2 + a, c = d = 3");
+        assert_eq!(template, "UPDATE t SET a = (SELECT 1), b = 2 + a, c = d = ?");
         let (template, _) = shape("SELECT * FROM t JOIN u ON t.a = 3 WHERE u.b <> 'y'");
         assert_eq!(template, "SELECT * FROM t JOIN u ON t.a = ? WHERE u.b <> ?");
     }

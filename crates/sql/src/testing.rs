@@ -549,7 +549,7 @@ pub struct Kept {
 impl Sink for Kept {
     fn begin(&mut self, columns: &Columns) {
         assert!(self.columns.is_none(), "columns come once");
-        self.columns = Some(Arc::clone(columns));
+        self.columns = Some(columns.clone());
     }
 
     fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {

@@ -46,6 +46,7 @@ impl Tc {
         self.lease_until = Instant::from_nanos(body.valid_until);
         self.hear_epoch(body.epoch);
         self.hear_silence(body.silent, ctx);
+        self.hear_closing(body.closing, ctx);
         if self.epochs.current <= self.epochs.asked {
             return;
         }

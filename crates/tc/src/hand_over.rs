@@ -12,7 +12,6 @@ use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal, SignalBuffer,
     commit::{BatchReturnedRep, PART_OF_MANY, TcKeyReq},
-    control::QuietRep,
     list::{self, Operation},
 };
 
@@ -57,15 +56,6 @@ impl Tc {
             self.held.requests.push_signal(signal);
         }
         fits
-    }
-
-    /// STOP-2: says that this coordinator has nothing left to do, when its node is to stop.
-    pub(crate) fn be_quiet(&mut self, ctx: &mut Ctx<'_>) {
-        let idle = self.transactions.is_empty() && self.held.is_empty();
-        if !self.quiet && idle && self.view.is_stopping(ctx.node()) {
-            self.quiet = true;
-            ctx.send(BlockRef::control(ctx.node()), &QuietRep { view: self.view.number });
-        }
     }
 
     fn needs_moving_rows(&self, operations: &[u8]) -> bool {

@@ -11,6 +11,7 @@ extern crate std;
 mod abort;
 mod adopt;
 mod carry;
+mod close;
 mod commit;
 mod complete;
 mod deadlock;
@@ -71,6 +72,8 @@ pub struct Tc {
     pub(crate) held: hand_over::Held,
     /// Its node is to stop: it has no transactions, and takes no more (STOP-2).
     pub(crate) quiet: bool,
+    /// What control has said of the end of this node: 0, or `CLOSE_…` (CLOSE-2).
+    pub(crate) closing: u64,
     /// Memory of lists of requests that are over.
     pub(crate) spare_lists: Spare<Vec<u8>, 64, { 64 << 10 }>,
     pub(crate) counters: Counters,
@@ -117,6 +120,7 @@ impl Tc {
             joined_in: ViewNumber::default(),
             held: hand_over::Held::default(),
             quiet: false,
+            closing: 0,
             spare_lists: Spare::default(),
             counters: Counters::default(),
         }

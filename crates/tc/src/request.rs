@@ -35,7 +35,8 @@ impl Tc {
         let req = signal.body::<TcKeyReq>();
         let client = signal.sender();
         let id = req.transaction;
-        if self.may_serve(ctx) && !self.quiet && self.hold_back(&req, signal) {
+        let takes = !self.quiet && self.closing == 0;
+        if takes && self.may_serve(ctx) && self.hold_back(&req, signal) {
             return;
         }
         if let Err(code) = self.admit(&req, client, ctx) {
@@ -101,10 +102,13 @@ impl Tc {
         {
             return Err(RefCode::RequestMalformed);
         }
-        if !self.may_serve(ctx) || (self.quiet && known.is_none()) {
+        if !self.may_serve(ctx) || (self.quiet && self.closing == 0 && known.is_none()) {
             return Err(RefCode::NotServing);
         }
         let Some(t) = known else {
+            if self.closing > 0 && !ends {
+                return Err(RefCode::ShuttingDown);
+            }
             let full = self.transactions.len() >= limits::TRANSACTIONS_PER_COORDINATOR_MAX;
             return if full { Err(RefCode::TransactionLimit) } else { Ok(()) };
         };

@@ -2,7 +2,7 @@
 
 use crate::Tc;
 use lats_base::{
-    ClientId, Epoch, Incarnation, Instant, NodeId, NodeSet, TransactionId, ViewNumber,
+    ClientId, Epoch, Incarnation, Instant, NodeId, NodeSet, RefCode, TransactionId, ViewNumber,
 };
 use lats_catalog::{
     Catalog, ClusterConfig, Group, Member, Replica, Roles, SEQUENCES_TABLE, TableDef, View,
@@ -16,7 +16,7 @@ use lats_signals::{
         ReplicateConf, TAKE_OVER_PREPARED, TakeOverEndRep, TakeOverRep, TcKeyConf, TcKeyRef,
         TcKeyReq,
     },
-    control::{CatalogOrd, LeaseOrd, ViewOrd},
+    control::{CLOSE_ALL, CLOSE_BEGUN, CatalogOrd, LeaseOrd, QuietRep, ViewOrd},
     copy::{AdoptOrd, AdoptReq},
     list::{self, Operation, OperationKind},
 };
@@ -258,4 +258,31 @@ fn an_open_transaction_that_was_rolled_back_without_the_silent_is_not_committed(
     };
     commits_after(false);
     commits_after(true);
+}
+
+/// CLOSE-2: a node that ends begins nothing, and says that it has nothing to do when what is not decided is rolled back.
+#[test]
+fn a_coordinator_that_ends_begins_nothing_and_rolls_back_what_is_open() {
+    let closes = |bench: &mut Bench, closing| {
+        let (valid_until, epoch) = (u64::MAX, Epoch::new(5));
+        let lease = LeaseOrd { valid_until, epoch, closing, ..LeaseOrd::default() };
+        bench.hear(BlockRef::control(node(1)), &lease, &[])
+    };
+    let mut bench = Bench::new();
+    let sent = closes(&mut bench, CLOSE_BEGUN);
+    let quiet: QuietRep = only(&sent, SignalNumber::QuietRep);
+    assert_eq!((quiet.closing, quiet.epoch), (CLOSE_BEGUN, Epoch::new(5)));
+    let refused: TcKeyRef = only(&bench.ask(), SignalNumber::TcKeyRef);
+    assert_eq!(refused.code, u32::from(RefCode::ShuttingDown.number()));
+
+    let mut bench = Bench::new();
+    let asked: PrepareReq = only(&bench.ask_with(0), SignalNumber::PrepareReq);
+    let sent = closes(&mut bench, CLOSE_BEGUN);
+    assert!(sent.iter().all(|(n, _)| *n != SignalNumber::QuietRep), "a transaction is open");
+    bench.hear(ldm(1), &prepared(asked.batch, 5, 2), &[]);
+    let confirmed = ReplicateConf { transaction: TRANSACTION, batch: asked.batch, reserved: 0 };
+    bench.hear(ldm(2), &confirmed, &[]);
+    let sent = closes(&mut bench, CLOSE_ALL);
+    assert!(sent.iter().any(|(n, _)| *n == SignalNumber::AbortReq), "it is rolled back: {sent:?}");
+    assert!(sent.iter().all(|(n, _)| *n != SignalNumber::QuietRep), "that is under way");
 }

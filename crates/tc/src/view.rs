@@ -19,7 +19,7 @@ impl Tc {
         let before = core::mem::replace(&mut self.view, view);
         let joined_in = self.view.joined_in(ctx.node(), ctx.incarnation());
         self.joined_in = joined_in.unwrap_or(self.joined_in);
-        self.quiet &= self.view.is_stopping(ctx.node());
+        self.quiet &= self.closing > 0 || self.view.is_stopping(ctx.node());
         let dead: BTreeSet<NodeId> = before
             .members
             .iter()

@@ -73,6 +73,7 @@ fn parts() -> Vec<Part> {
         simulated("seeds", "--minutes 6"),
         simulated("storms", "--minutes 4 --storm"),
         simulated("blackouts", "--minutes 4 --blackout"),
+        simulated("nodes that are told to end", "--minutes 2 --closing"),
         simulated("outages", "--minutes 4 --outage"),
         simulated("scenarios", "--scenario all --seeds 1000"),
         real("planted bugs", 3_600, &format!("{sim} --planted")),

@@ -46,7 +46,7 @@ pub(super) enum Kind {
     Scan,
     Catalog,
     Change(u64, Box<Change>),
-    Status,
+    Status(Option<NodeId>),
     Figures(NodeId),
     /// What a node is to do with its sessions: which one, and what.
     Sessions(NodeId, u32, SessionCall),
@@ -87,7 +87,12 @@ impl ClientCore {
 
     /// Asks for the status record.
     pub fn fetch_status(&mut self) -> Ticket {
-        self.start_call(Kind::Status)
+        self.start_call(Kind::Status(None))
+    }
+
+    /// The same of one node: what it knows of its own disk no other one does.
+    pub fn fetch_status_of(&mut self, node: NodeId) -> Ticket {
+        self.start_call(Kind::Status(Some(node)))
     }
 
     /// Asks for what the threads of a node have done.
@@ -144,7 +149,7 @@ impl ClientCore {
         let now = self.now;
         let Some(Request::Call(mut call)) = self.requests.remove(&ticket) else { return };
         let node = match call.kind {
-            Kind::Figures(node) | Kind::Sessions(node, ..) => {
+            Kind::Figures(node) | Kind::Sessions(node, ..) | Kind::Status(Some(node)) => {
                 Some(node).filter(|n| self.links.contains(n))
             }
             _ => self.any_node(),
@@ -160,7 +165,7 @@ impl ClientCore {
                     let body = EpochReq { request: ticket, durable, restarts, reserved: 0 };
                     self.send(to, &body, &[]);
                 }
-                Kind::Status => self.send(to, &StatusReq { request: ticket }, &[]),
+                Kind::Status(_) => self.send(to, &StatusReq { request: ticket }, &[]),
                 Kind::Figures(_) => {
                     self.send(BlockRef::shell(node), &FiguresReq { request: ticket }, &[]);
                 }

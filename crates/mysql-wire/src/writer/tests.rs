@@ -116,6 +116,28 @@ fn a_whole_result_set() {
 }
 
 #[test]
+fn definitions_that_were_made_before_are_the_same() {
+    let types = [TypeKind::BigInt, TypeKind::VarChar { chars: 9 }].map(ColumnType::new);
+    let long = "n".repeat(300);
+    let names = ["a", long.as_str()].into_iter().zip(&types);
+    let columns: Vec<_> = names.map(|(name, of)| ColumnInfo::expression(name, of)).collect();
+    let definitions: ColumnDefinitions = columns.iter().copied().collect();
+    for request in [0, 7, 253, 254] {
+        let (mut writer, mut expected) = (PacketWriter::new(), PacketWriter::new());
+        writer.start_reply(request);
+        expected.start_reply(request);
+        // There may be something before them in the buffer.
+        writer.raw(b"x");
+        expected.raw(b"x");
+        writer.definitions(&definitions);
+        expected.column_count(columns.len());
+        columns.iter().for_each(|column| expected.column(column));
+        assert_eq!(writer.next_sequence(), expected.next_sequence());
+        assert_eq!(writer.bytes(), expected.bytes());
+    }
+}
+
+#[test]
 fn sequence_numbers_wrap() {
     let mut writer = PacketWriter::new();
     writer.start_reply(254);

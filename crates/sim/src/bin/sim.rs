@@ -43,12 +43,15 @@ struct Args {
     /// Short runs with two node groups, all nodes of which die in the end.
     #[arg(long, conflicts_with_all = ["storm", "outage"])]
     blackout: bool,
-    /// A scenario, with the delays of each seed; `all` for each of them.
+    /// Short runs in which all nodes are told to end, and start again.
     #[arg(long, conflicts_with_all = ["storm", "outage", "blackout"])]
+    closing: bool,
+    /// A scenario, with the delays of each seed; `all` for each of them.
+    #[arg(long, conflicts_with_all = ["storm", "outage", "blackout", "closing"])]
     scenario: Option<String>,
     /// Look for planted bugs, each as it is written down: all of them, or every fifth from the one that a number chooses.
     #[arg(long, num_args = 0..=1, default_missing_value = "all", value_name = "NUMBER",
-          conflicts_with_all = ["bug", "twice", "storm", "outage", "blackout", "scenario", "minutes"])]
+          conflicts_with_all = ["bug", "twice", "storm", "outage", "blackout", "closing", "scenario", "minutes"])]
     planted: Option<String>,
     /// Write what was counted and found into a file, as JSON.
     #[arg(long, value_name = "FILE")]
@@ -73,6 +76,7 @@ impl Args {
             (true, ..) => Kind::Storm,
             (_, true, _) => Kind::Outage,
             (_, _, true) => Kind::Blackout,
+            _ if self.closing => Kind::Closing,
             _ => Kind::Mixed,
         })
     }

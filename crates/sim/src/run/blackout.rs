@@ -167,7 +167,7 @@ impl Run {
     }
 
     /// Clients end, and with them their links to these nodes.
-    fn dismiss_clients(&mut self, nodes: impl IntoIterator<Item = NodeId>) {
+    pub(super) fn dismiss_clients(&mut self, nodes: impl IntoIterator<Item = NodeId>) {
         for node in nodes {
             for client in &self.clients {
                 self.world.disconnect(End::Client(client.number), End::Node(node));
@@ -428,7 +428,7 @@ impl Run {
     }
 
     /// New clients with a new ledger, and new tables in the place of the old ones.
-    fn begin_anew(&mut self, round: u64) -> Result<(), String> {
+    pub(super) fn begin_anew(&mut self, round: u64) -> Result<(), String> {
         let catalog = {
             let control = checkers::newest_control(&self.world, |_| true).ok_or("no node lives")?;
             control.state().catalog.clone()

@@ -69,6 +69,7 @@ pub(super) fn disk_ways(random: &mut Prng) -> DiskWays {
         if random.chance(1, runs) { random.between(from, to) } else { 0 }
     };
     DiskWays {
+        quick: false,
         slowness: [1, 1, 1, 20][random.below(4) as usize],
         control_slowness: 0,
         stuck: None,

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 /// How disks are in a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskWays {
+    /// They sync within a millisecond.
+    pub quick: bool,
     /// How many times longer than a good one each takes.
     pub slowness: u64,
     /// The same for the control state, if that is more.
@@ -187,7 +189,8 @@ impl World {
                 let asked = signal.body::<IoWriteReq>();
                 let code = self.write_to_disk(node, &asked, signal.payload());
                 let syncs = asked.flags & WRITE_SYNC != 0;
-                let (least, most) = if syncs { (50_000, 3_000_000) } else { (least, most) };
+                let sync_ns = if self.disk_ways.quick { 900_000 } else { 3_000_000 };
+                let (least, most) = if syncs { (50_000, sync_ns) } else { (least, most) };
                 (Asked::Write(asked, code), least, most)
             }
             Some(SignalNumber::IoReadReq) => (Asked::Read(signal.body()), least, most),

@@ -1,9 +1,10 @@
 //! What a client asks for, command by command.
 
-use super::sink::{WireSink, column_infos};
+use super::sink::WireSink;
 use super::statements::{Piece, Statements};
 use super::{Bound, Connection, account};
 use crate::error::{self, Failure};
+use crate::plan::ColumnMeta;
 use crate::session::{Outcome, Session, Sink};
 use crate::store::Store;
 use lats_mysql_wire::command::ChangeUser;
@@ -117,9 +118,7 @@ where
                 writer: &mut self.wire.writer,
                 binary: matches!(request, Request::Prepared(..)),
                 status,
-                types: Vec::new(),
-                fixed: Vec::new(),
-                begun: false,
+                columns: None,
                 handle: &handle,
             };
             let session = &mut self.session;
@@ -164,7 +163,7 @@ where
             Ok(info) => {
                 let parameters = StatementParameters::new(info.parameters, Collation::default());
                 self.statements.insert(info.id, Bound { parameters, failure: None, cursor: None });
-                let columns = column_infos(&info.columns);
+                let columns: Vec<_> = info.columns.iter().map(ColumnMeta::info).collect();
                 let status = self.status();
                 self.wire.writer.prepare_ok(info.id, info.parameters, &columns, status, 0);
             }
@@ -266,8 +265,7 @@ where
             Err(failure) => self.err(&failure.into_sql()),
             Ok(_) => {
                 for column in columns.0.iter().flat_map(|columns| columns.iter()) {
-                    let info = super::sink::column_info(column);
-                    self.wire.writer.field_list_column(&info, None);
+                    self.wire.writer.field_list_column(&column.info(), None);
                 }
                 let status = self.status();
                 self.wire.writer.result_end(status, 0);
@@ -283,7 +281,7 @@ struct OnlyColumns(Option<crate::plan::Columns>);
 
 impl Sink for OnlyColumns {
     fn begin(&mut self, columns: &crate::plan::Columns) {
-        self.0 = Some(Arc::clone(columns));
+        self.0 = Some(columns.clone());
     }
 
     fn row(&mut self, _: &[Value]) -> Result<(), SqlError> {

@@ -2,15 +2,14 @@
 //!
 //! The rows are those of the moment when the statement ran, as in MySQL; so they are kept, and count as the memory of a statement.
 
-use super::sink::column_infos;
 use super::{Connection, Cursor};
 use crate::error::{self, Failure};
-use crate::plan::Columns;
+use crate::plan::{ColumnMeta, Columns};
 use crate::session::{Outcome, STATEMENT_BYTES_MAX, Sink};
 use crate::store::Store;
 use lats_mysql_wire::StatusFlags;
 use lats_mysql_wire::writer::binary_row_payload;
-use lats_values::{ColumnType, SqlError, Value};
+use lats_values::{SqlError, Value};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -23,7 +22,6 @@ const ROW_OVERHEAD: usize = 32;
 #[derive(Default)]
 struct CursorSink {
     columns: Option<Columns>,
-    types: Vec<ColumnType>,
     rows: VecDeque<Box<[u8]>>,
     bytes: usize,
     bytes_max: usize,
@@ -31,12 +29,12 @@ struct CursorSink {
 
 impl Sink for CursorSink {
     fn begin(&mut self, columns: &Columns) {
-        self.types = columns.iter().map(|column| column.column_type.clone()).collect();
-        self.columns = Some(Arc::clone(columns));
+        self.columns = Some(columns.clone());
     }
 
     fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
-        let row = binary_row_payload(values, &self.types)
+        let types = self.columns.as_ref().map(Columns::types).unwrap_or_default();
+        let row = binary_row_payload(values, types)
             .map_err(|error| error::make(error.errno(), "HY000", &error.to_string()))?;
         self.bytes += row.len() + ROW_OVERHEAD;
         if self.bytes > self.bytes_max {
@@ -78,8 +76,8 @@ where
             Err(failure) => self.err(&failure.into_sql()),
             Ok(Outcome::Done(_)) => self.ok(),
             Ok(Outcome::Rows) => {
-                let columns = sink.columns.unwrap_or_default();
-                let columns = column_infos(&columns);
+                let columns = sink.columns.iter().flat_map(|columns| columns.iter());
+                let columns: Vec<_> = columns.map(ColumnMeta::info).collect();
                 let (status, warnings) = (self.status(), self.session.new_warning_count());
                 self.wire.writer.cursor_opened(&columns, status, warnings);
                 if let Some(bound) = self.statements.get_mut(&id) {

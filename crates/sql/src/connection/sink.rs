@@ -1,11 +1,11 @@
 //! Rows on their way to the client.
 
 use crate::error;
-use crate::plan::{ColumnMeta, Columns};
+use crate::plan::Columns;
 use crate::session::Sink;
 use crate::sessions::{Handle, Why};
-use lats_mysql_wire::{ColumnFlags, ColumnInfo, PacketWriter, StatusFlags};
-use lats_values::{ColumnType, SqlError, Value};
+use lats_mysql_wire::{PacketWriter, StatusFlags};
+use lats_values::{SqlError, Value};
 use std::io;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
@@ -19,69 +19,40 @@ pub(super) struct WireSink<'a, T> {
     /// For prepared statements.
     pub(super) binary: bool,
     pub(super) status: StatusFlags,
-    pub(super) types: Vec<ColumnType>,
-    /// The columns of doubles with a fixed number of digits.
-    pub(super) fixed: Vec<(usize, u8)>,
-    pub(super) begun: bool,
+    /// What the client was told of the rows.
+    pub(super) columns: Option<Columns>,
     pub(super) handle: &'a Handle,
-}
-
-/// How a column looks on the wire.
-pub(super) fn column_info(column: &ColumnMeta) -> ColumnInfo<'_> {
-    ColumnInfo {
-        schema: &column.database,
-        table: &column.table,
-        org_table: &column.org_table,
-        name: &column.name,
-        org_name: &column.org_name,
-        column_type: &column.column_type,
-        flags: ColumnFlags::NONE
-            .with(ColumnFlags::PRIMARY_KEY, column.primary_key)
-            .with(ColumnFlags::PART_KEY, column.primary_key || column.indexed)
-            .with(ColumnFlags::UNIQUE_KEY, column.unique)
-            .with(ColumnFlags::MULTIPLE_KEY, column.indexed && !column.unique)
-            .with(ColumnFlags::AUTO_INCREMENT, column.auto_increment),
-        look: column.look,
-    }
-}
-
-pub(super) fn column_infos(columns: &Columns) -> Vec<ColumnInfo<'_>> {
-    columns.iter().map(column_info).collect()
 }
 
 impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
     fn begin(&mut self, columns: &Columns) {
-        self.begun = true;
-        self.types = columns.iter().map(|column| column.column_type.clone()).collect();
-        let fixed = columns.iter().enumerate();
-        self.fixed = fixed.filter_map(|(at, of)| Some((at, of.look.decimals?))).collect();
-        self.writer.column_count(columns.len());
-        for column in columns.iter() {
-            self.writer.column(&column_info(column));
-        }
+        self.columns = Some(columns.clone());
+        self.writer.definitions(columns.definitions());
         self.writer.columns_end(self.status, 0);
     }
 
     fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
-        if !self.binary && !self.fixed.is_empty() {
-            let mut shown = values.to_vec();
-            for (at, decimals) in &self.fixed {
-                if let Some(value @ Value::Double(_)) = shown.get_mut(*at)
-                    && let Some(text) = value.to_text_with(Some(*decimals))
-                {
-                    *value = Value::Bytes(text);
-                }
+        let Some(columns) = &self.columns else { return Ok(()) };
+        let types = columns.types();
+        if self.binary {
+            let written = self.writer.binary_row(values, types);
+            return written
+                .map_err(|error| error::make(error.errno(), "HY000", &error.to_string()));
+        }
+        if columns.fixed().is_empty() {
+            self.writer.text_row(values, types);
+            return Ok(());
+        }
+        let mut shown = values.to_vec();
+        for (at, decimals) in columns.fixed() {
+            if let Some(value @ Value::Double(_)) = shown.get_mut(*at)
+                && let Some(text) = value.to_text_with(Some(*decimals))
+            {
+                *value = Value::Bytes(text);
             }
-            self.writer.text_row(&shown, &self.types);
-            return Ok(());
         }
-        if !self.binary {
-            self.writer.text_row(values, &self.types);
-            return Ok(());
-        }
-        self.writer
-            .binary_row(values, &self.types)
-            .map_err(|error| error::make(error.errno(), "HY000", &error.to_string()))
+        self.writer.text_row(&shown, types);
+        Ok(())
     }
 
     async fn flush(&mut self) -> io::Result<()> {
@@ -111,6 +82,6 @@ impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
     }
 
     fn has_begun(&self) -> bool {
-        self.begun
+        self.columns.is_some()
     }
 }

@@ -98,7 +98,7 @@ impl QueryPlan {
     pub fn columns(&self) -> Columns {
         match self.into {
             Some(_) => Columns::from([]),
-            None => Arc::clone(&self.columns),
+            None => self.columns.clone(),
         }
     }
 }

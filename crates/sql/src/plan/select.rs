@@ -103,7 +103,7 @@ impl SelectPlan {
     /// The result's columns in a run with these values from outside.
     pub fn columns_with(&self, externals: &[Value]) -> Columns {
         if let Some(columns) = &self.columns {
-            return Arc::clone(columns);
+            return columns.clone();
         }
         let types = self.table.as_ref().map_or(&[][..], |t| &t.types);
         let aggregates = self.aggregate_types(externals);

@@ -1,10 +1,11 @@
 //! Plans by statement text, which all sessions of a process share.
 //!
 //! A plan is found again by its text, or by that of its shape, in the same database and with the same settings; it is used
-//! while the catalog is the one that it was made from. A query's plan is made for the types of its values from outside: a
+//! while the catalog is the one that it was made from. Short texts are known by their skeletons, without being read. A query's plan is made for the types of its values from outside: a
 //! text has a plan for each of the kinds of values that came last.
 
 use crate::plan::Prepared;
+use crate::skeleton::Known;
 use lats_base::map::Map;
 use lats_base::planted::{QueryBug, errs};
 use lats_values::ColumnType;
@@ -25,6 +26,9 @@ const VARIANTS_MAX: usize = 4;
 /// What a plan takes, about: for itself, and for each byte of its text.
 const PLAN_BYTES: usize = 4 << 10;
 const BYTES_PER_TEXT_BYTE: usize = 48;
+/// Skeletons, and bytes of what is known of them, that all parts keep together.
+const SKELETONS_MAX: usize = 4_096;
+const SKELETON_BYTES_MAX: usize = 8 << 20;
 /// Settings that are told apart; when there are more, all is forgotten.
 const SETTINGS_MAX: usize = 1_024;
 
@@ -43,7 +47,23 @@ struct Part {
     texts: Map<Box<[u8]>, Entry>,
     plans: usize,
     bytes: usize,
+    skeletons: Map<Box<[u8]>, Skeleton>,
+    skeleton_bytes: usize,
     clock: u64,
+}
+
+/// What is known of texts with one skeleton.
+#[derive(Debug)]
+struct Skeleton {
+    known: Arc<Known>,
+    plan: Arc<Prepared>,
+    used: u64,
+}
+
+impl Skeleton {
+    fn bytes(&self, key: &[u8]) -> usize {
+        size_of::<Self>() + size_of::<Known>() + self.known.bytes() + key.len()
+    }
 }
 
 #[derive(Debug)]
@@ -128,6 +148,27 @@ impl PlanCache {
         part.insert(key, prepared);
     }
 
+    /// What is known of the texts with a skeleton, and the plan for them.
+    pub(super) fn known(&self, key: &[u8]) -> Option<(Arc<Known>, Arc<Prepared>)> {
+        let mut part = locked(self.part(key));
+        part.clock += 1;
+        let now = part.clock;
+        let found = part.skeletons.get_mut(key)?;
+        found.used = now;
+        Some((Arc::clone(&found.known), Arc::clone(&found.plan)))
+    }
+
+    /// Keeps what is known of the texts with a skeleton, in place of what was known.
+    pub(super) fn keep_known(&self, key: &[u8], known: Known, plan: &Arc<Prepared>) {
+        let mut part = locked(self.part(key));
+        let full = part.skeletons.len() >= SKELETONS_MAX / PARTS
+            || part.skeleton_bytes >= SKELETON_BYTES_MAX / PARTS;
+        if full {
+            part.drop_older_skeletons();
+        }
+        part.keep(key, Arc::new(known), Arc::clone(plan));
+    }
+
     fn part(&self, key: &[u8]) -> &Mutex<Part> {
         let hash = Map::<(), ()>::default().hasher().hash_one(key);
         &self.parts[usize::from(hash.to_be_bytes()[0]) % PARTS]
@@ -158,6 +199,23 @@ impl Part {
         self.plans += entry.variants.len();
         self.bytes += entry.bytes(key);
         self.texts.insert(key.into(), entry);
+    }
+
+    fn keep(&mut self, key: &[u8], known: Arc<Known>, plan: Arc<Prepared>) {
+        self.clock += 1;
+        let skeleton = Skeleton { known, plan, used: self.clock };
+        self.skeleton_bytes += skeleton.bytes(key);
+        if let Some(former) = self.skeletons.insert(key.into(), skeleton) {
+            self.skeleton_bytes -= former.bytes(key);
+        }
+    }
+
+    fn drop_older_skeletons(&mut self) {
+        let mut used: Vec<u64> = self.skeletons.values().map(|skeleton| skeleton.used).collect();
+        used.sort_unstable();
+        let middle = used.get(used.len() / 2).copied().unwrap_or(0);
+        self.skeletons.retain(|_, skeleton| skeleton.used > middle);
+        self.skeleton_bytes = self.skeletons.iter().map(|(key, of)| of.bytes(key)).sum();
     }
 
     /// Half at once, so that a stream of new texts costs little for each.
@@ -225,6 +283,40 @@ mod tests {
         assert!(plans < 1_000, "{plans}");
         cache.insert(&[b'x'; TEXT_BYTES_MAX + 1], plan(1));
         assert!(get(&cache, &[b'x'; TEXT_BYTES_MAX + 1], 1).is_none());
+    }
+
+    #[test]
+    fn skeletons_and_their_bytes_are_bounded() {
+        let cache = PlanCache::default();
+        let known = |text: &str| {
+            let (mut key, mode) = (Vec::new(), lats_mysql_syntax::Mode::default());
+            let spans = crate::skeleton::read(text.as_bytes(), &mut key).unwrap();
+            let shape = crate::shape::Shape::of(text.as_bytes(), mode).unwrap();
+            Known::of(text.as_bytes(), &spans, &shape).unwrap()
+        };
+        let kept = |cache: &PlanCache| -> (usize, usize) {
+            cache.parts.iter().fold((0, 0), |(skeletons, bytes), part| {
+                let part = locked(part);
+                (skeletons + part.skeletons.len(), bytes + part.skeleton_bytes)
+            })
+        };
+        let plan = plan(1);
+        for number in 0..20_000_u32 {
+            cache.keep_known(&number.to_be_bytes(), known("SELECT a FROM t WHERE a = 1"), &plan);
+        }
+        let (skeletons, _) = kept(&cache);
+        assert!(skeletons <= SKELETONS_MAX && skeletons > SKELETONS_MAX / 4, "{skeletons}");
+        assert!(cache.known(&19_999_u32.to_be_bytes()).is_some());
+        let long = format!("SELECT a FROM t WHERE a = 1 AND b = -{}", "1".repeat(3_900));
+        for number in 0..5_000_u32 {
+            cache.keep_known(&number.to_be_bytes(), known(&long), &plan);
+        }
+        let (_, bytes) = kept(&cache);
+        assert!(bytes <= SKELETON_BYTES_MAX + PARTS * 10_000, "{bytes}");
+        assert!(bytes > SKELETON_BYTES_MAX / 4, "{bytes}");
+        // The same again takes nothing more.
+        cache.keep_known(&4_999_u32.to_be_bytes(), known(&long), &plan);
+        assert!(kept(&cache).1 <= bytes, "{bytes}");
     }
 
     #[test]

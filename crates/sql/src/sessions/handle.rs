@@ -5,10 +5,10 @@ use crate::error;
 use lats_base::RefCode;
 use lats_client::api::StoreError;
 use lats_values::SqlError;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use std::task::{Poll, Waker};
 
 /// Why a statement is to end; a stronger reason stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,8 +33,38 @@ const STATEMENT_BYTES: usize = 600;
 pub struct Handle {
     /// A [`Why`], or 0.
     mark: AtomicU8,
-    marked: Notify,
+    waiting: Waiting,
     shown: Mutex<Shown>,
+}
+
+/// Tasks that wait for a mark: the session's own one, as a rule. Who waits no longer stays, so that a statement that waits
+/// often costs little; being woken for nothing does no harm.
+#[derive(Debug, Default)]
+struct Waiting(Mutex<Vec<Waker>>);
+
+/// Tasks that wait for one session at most; if more do, all are woken and look again.
+const WAITING_MAX: usize = 8;
+
+impl Waiting {
+    fn tasks(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, task: &Waker) {
+        let mut tasks = self.tasks();
+        if tasks.iter().any(|known| known.will_wake(task)) {
+            return;
+        }
+        if tasks.len() >= WAITING_MAX {
+            tasks.drain(..).for_each(Waker::wake);
+        }
+        tasks.push(task.clone());
+    }
+
+    fn wake(&self) {
+        let tasks = std::mem::take(&mut *self.tasks());
+        tasks.into_iter().for_each(Waker::wake);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -117,7 +147,7 @@ impl Handle {
     /// The session's statement is to end.
     pub fn end(&self, why: Why) {
         self.mark.fetch_max(why as u8, Ordering::Relaxed);
-        self.marked.notify_waiters();
+        self.waiting.wake();
     }
 
     /// The number of the statement that runs, or was the last one.
@@ -164,17 +194,16 @@ impl Handle {
     }
 
     /// Waits until the statement is to end, for this reason or a stronger one.
-    pub async fn ended(&self, reason: Why) {
-        loop {
-            let marked = self.marked.notified();
-            tokio::pin!(marked);
-            // From now on no mark is missed.
-            marked.as_mut().enable();
-            if self.why().is_some_and(|why| why >= reason) {
-                return;
+    pub fn ended(&self, reason: Why) -> impl Future<Output = ()> + Send + use<'_> {
+        let is_marked = move || self.why().is_some_and(|why| why >= reason);
+        poll_fn(move |context| {
+            if is_marked() {
+                return Poll::Ready(());
             }
-            marked.await;
-        }
+            self.waiting.add(context.waker());
+            // Whoever has set a mark before this is seen; whoever sets one later wakes this task.
+            if is_marked() { Poll::Ready(()) } else { Poll::Pending }
+        })
     }
 
     /// Waits for something, unless the statement is to end.
@@ -211,5 +240,47 @@ impl Handle {
             seconds: micros / 1_000_000,
             statement: (shown.doing != Doing::Rests).then(text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn a_mark_ends_all_that_wait_for_it() {
+        let handle = Arc::new(Handle::default());
+        let wait = |reason| {
+            let handle = Arc::clone(&handle);
+            tokio::spawn(async move { handle.ended(reason).await })
+        };
+        let queries: Vec<_> = (0..3 * WAITING_MAX).map(|_| wait(Why::Query)).collect();
+        let connection = wait(Why::Connection);
+        // All have looked, and wait.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(handle.waiting.tasks().len() <= WAITING_MAX);
+        handle.end(Why::Query);
+        for query in queries {
+            query.await.unwrap();
+        }
+        assert!(!connection.is_finished());
+        handle.end(Why::Connection);
+        connection.await.unwrap();
+        handle.ended(Why::Query).await;
+    }
+
+    #[tokio::test]
+    async fn who_waits_again_and_again_is_kept_once() {
+        let handle = Handle::default();
+        for _ in 0..100 {
+            let waits = handle.unless_ended(tokio::task::yield_now());
+            assert!(waits.await.is_ok());
+        }
+        assert_eq!(handle.waiting.tasks().len(), 1);
+        handle.end(Why::Query);
+        assert!(handle.unless_ended(std::future::pending::<()>()).await.is_err());
     }
 }

@@ -33,6 +33,14 @@ impl Bench {
         self.run.lose_all_at_once();
     }
 
+    /// All nodes are told to end, now, and start again when all have: nothing that was acknowledged may be gone.
+    pub fn end_all_as_told(&mut self) -> Result<(), String> {
+        let world = self.world();
+        let told = world.nodes.keys().map(|node| (world.now, *node)).collect();
+        self.run.close_all(told, None)?;
+        self.run.come_back_at_once()
+    }
+
     /// They are started again: what they have then must be the state of one epoch.
     pub fn come_back(&mut self) -> Result<(), String> {
         self.run.come_back_at_once()

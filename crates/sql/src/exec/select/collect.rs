@@ -126,7 +126,7 @@ impl<'a> Collector<'a> {
     }
 
     pub(super) fn columns(&self) -> Columns {
-        Columns::clone(&self.columns)
+        self.columns.clone()
     }
 
     /// No more rows than this are needed of a scan that filters.
