@@ -14,6 +14,7 @@ mod hand_over;
 mod install;
 mod join;
 mod keep;
+mod late;
 mod links;
 mod membership;
 mod rest;
@@ -23,7 +24,7 @@ mod state;
 mod stop;
 
 pub use keep::{Kept, decode as decode_kept};
-pub use state::{Command, ControlState, Founding, Status};
+pub use state::{Command, ControlState, Founding, LifeSign, Status};
 
 use consensus::{Consensus, raft_id};
 use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
@@ -71,8 +72,11 @@ pub struct Control {
     synced: BTreeMap<u32, u64>,
     subscribers: BTreeSet<BlockRef>,
     changes: BTreeMap<u64, clients::PendingChange>,
+    changes_planned: bool,
     joined: bool,
     started: bool,
+    /// When this node began to take part.
+    begun_at: Instant,
     /// Lives whose process is gone for certain, until a view without them is here.
     gone: BTreeMap<NodeId, Incarnation>,
     /// Leader: links between data nodes that are broken.
@@ -88,6 +92,7 @@ pub struct Control {
     /// This node, if clients were told that it has no lease.
     cut_off_told: Option<NodeId>,
     ticks: rest::Ticks,
+    late: late::Late,
     beat_at: Instant,
     synced_told_at: Instant,
     keep: keep::Keep,
@@ -129,6 +134,8 @@ struct Peer {
     lived_at: Instant,
     /// Since when nothing can be exchanged with it.
     broken_since: Option<Instant>,
+    /// How late its threads are, as it has said last, in ms (LATE-1).
+    late_ms: u64,
 }
 
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -137,6 +144,7 @@ const TIMER_CAMPAIGN: TimerToken = 1;
 const TIMER_JOIN: TimerToken = 2;
 const TIMER_KEEP: TimerToken = 3;
 const TIMER_EPOCH: TimerToken = 4;
+const TIMER_CHANGES: TimerToken = 5;
 const JOIN_RETRY: Duration = Duration::from_millis(100);
 
 impl Control {
@@ -183,7 +191,9 @@ impl Control {
             synced: BTreeMap::new(),
             subscribers: BTreeSet::new(),
             changes: BTreeMap::new(),
+            changes_planned: false,
             started: false,
+            begun_at: Instant::ZERO,
             gone: BTreeMap::new(),
             broken: Vec::new(),
             campaign_planned: false,
@@ -193,6 +203,7 @@ impl Control {
             silent_told: NodeSet::EMPTY,
             cut_off_told: None,
             ticks: rest::Ticks::default(),
+            late: late::Late::default(),
             beat_at: Instant::ZERO,
             synced_told_at: Instant::ZERO,
             keep: keep::Keep::of(owner),
@@ -269,6 +280,7 @@ impl Control {
     }
 
     fn begin(&mut self, ctx: &mut Ctx<'_>) {
+        self.begun_at = ctx.now();
         if let Start::Found(_) = self.start {
             self.install(&[], ctx);
             // The first founder stands at once; without this the others would wait for its
@@ -436,6 +448,7 @@ impl Block for Control {
             SignalNumber::StatusReq => self.on_status_req(signal, ctx),
             SignalNumber::StopNodeReq => self.on_stop_node_req(signal, ctx),
             SignalNumber::DeclareDeadReq => self.on_declare_dead_req(signal, ctx),
+            SignalNumber::LateRep => self.on_late_rep(signal),
             SignalNumber::LeaveOrd => self.on_leave_ord(ctx),
             SignalNumber::CloseOrd => self.on_close_ord(ctx),
             SignalNumber::CloseRep => self.on_close_rep(signal),
@@ -457,6 +470,7 @@ impl Block for Control {
             TIMER_JOIN => self.ask_to_join(ctx),
             TIMER_KEEP => self.keep_again(ctx),
             TIMER_EPOCH => self.hurry_epoch(ctx),
+            TIMER_CHANGES => self.on_changes_timer(ctx),
             _ => self.on_tick_timer(ctx),
         }
         self.look_up(ctx);

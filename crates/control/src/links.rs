@@ -21,8 +21,10 @@ const WITNESS_PATIENCE: Duration = Duration::from_millis(15);
 impl Control {
     pub(crate) fn on_link_up_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<LinkUpRep>();
-        let life = Incarnation::new(body.incarnation as u32);
-        let peer = self.peers.entry(NodeId::new(body.node as u16)).or_default();
+        let (node, life) =
+            (NodeId::new(body.node as u16), Incarnation::new(body.incarnation as u32));
+        self.welcome_founder(node, life, ctx.now());
+        let peer = self.peers.entry(node).or_default();
         peer.link = life;
         peer.had_link = peer.had_link.max(life);
         self.tell_lease(ctx);
@@ -74,7 +76,7 @@ impl Control {
     /// gone refuse, so it stands again soon.
     pub(crate) fn campaign(&mut self, ctx: &mut Ctx<'_>) {
         self.campaign_planned = false;
-        if self.leader().is_some() || !self.joined || !self.me_alive(ctx) {
+        if self.leader().is_some() || !self.joined || !self.me_alive(ctx) || self.is_stuck() {
             return;
         }
         self.consensus.campaign();
@@ -114,13 +116,18 @@ impl Control {
         let me = ctx.node();
         for node in self.data_nodes().into_iter().filter(|n| *n != me) {
             let Some(life) = self.state.view.incarnation(node) else { continue };
+            let is_awaited = self.awaits_founder(node, self.begun_at, now);
             let peer = self.peers.entry(node).or_default();
             let lost = peer.lost_link >= life;
             let broken = lost || now.since(peer.fresh_at) > lease;
             peer.broken_since = broken.then(|| peer.broken_since.unwrap_or(now));
             if beat {
-                let body = HeartbeatOrd { clock: now.as_nanos(), echo: peer.clock };
+                let (clock, echo, late_ms) = (now.as_nanos(), peer.clock, self.late.now_ms());
+                let body = HeartbeatOrd { clock, echo, late_ms };
                 ctx.send(BlockRef::control(node), &body);
+            }
+            if is_awaited {
+                continue;
             }
             if broken && self.is_leader() {
                 self.note_broken((node, me), lost, now);
@@ -139,6 +146,7 @@ impl Control {
         }
         let peer = self.peers.entry(node).or_default();
         peer.clock = peer.clock.max(body.clock);
+        peer.late_ms = body.late_ms;
         let echoed = Instant::from_nanos(body.echo);
         peer.fresh_at = peer.fresh_at.max(echoed);
         peer.lived_at = peer.lived_at.max(echoed);

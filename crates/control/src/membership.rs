@@ -46,6 +46,7 @@ fn margin(lease: Duration) -> Duration {
 impl Control {
     pub(crate) fn membership_tick(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
+        self.late.note_tick(self.ticks.is_late_by(now));
         let paused = self.ticks.begin(now);
         if paused {
             // What peers sent meanwhile is still to be read: they get their time again.
@@ -63,7 +64,7 @@ impl Control {
         if self.is_leader() {
             self.renew_own_lease(ctx);
             // After a pause, what has come meanwhile is read first.
-            if self.has_lost_office(now) && !paused {
+            if (self.has_lost_office(now) && !paused) || self.is_stuck() {
                 return self.give_up_leadership(ctx);
             }
             self.advance_epoch_in_time(ctx);
@@ -121,6 +122,7 @@ impl Control {
             catalog_version: self.installed.1,
             leader_clock: if same_term { self.lease.leader_clock } else { 0 },
             heard: self.heard_lately(now),
+            late_ms: self.late.now_ms(),
         };
         let leader = self.leader();
         if now.since(self.lease.answered_at) <= UNANSWERED
@@ -155,10 +157,12 @@ impl Control {
         let ours = req.term == term;
         let echo = if ours { Instant::from_nanos(req.leader_clock) } else { Instant::ZERO };
         let settled = self.consensus.has_settled();
+        let is_stuck = self.takes_for_stuck(req.late_ms);
         // SILENT-4: nor to one whose removal a person has asked for.
         let leaving = self.is_leaving(node) || self.state.view.is_declared_dead(node);
         let peer = self.peers.entry(node).or_default();
         peer.installed = (req.view, req.catalog_version);
+        peer.late_ms = req.late_ms;
         peer.echoed = peer.echoed.max(echo);
         if ours {
             let heard = Instant::from_nanos(now.as_nanos().saturating_sub(req.silence_ns));
@@ -171,7 +175,8 @@ impl Control {
         // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
         // place for ever.
         // A doomed one does not count either; it still proves whom it follows.
-        let hears = now.since(peer.echoed) <= lease && !peer.doomed;
+        // LATE-2: nor does one whose threads are stuck. It asks on, to hear of its end.
+        let hears = now.since(peer.echoed) <= lease && !peer.doomed && !is_stuck;
         let removing = peer.removing || leaving;
         if hears {
             peer.heard_at = peer.heard_at.max(Some(peer.echoed));
@@ -227,6 +232,11 @@ impl Control {
         }
         self.tell_lease(ctx);
         self.answer_changes(ctx);
+    }
+
+    /// When the leader has lived, if this node is it: it has answered then.
+    pub(crate) fn lease_answered_at(&self, node: NodeId) -> Instant {
+        if self.lease.followed == node { self.lease.answered_at } else { Instant::ZERO }
     }
 
     /// Who led in a term before this one, as far as it was heard here, and when it last was.
@@ -353,6 +363,9 @@ impl Control {
             // A witness serves nothing that somebody could take over, and keeps its vote.
             let declared = self.state.view.is_declared_dead(node);
             if !self.holds_data(node) || (self.is_last_in_sync(node) && !declared) {
+                continue;
+            }
+            if !declared && self.awaits_founder(node, leader_since, now) {
                 continue;
             }
             let peer = self.peers.entry(node).or_default();

@@ -1,6 +1,7 @@
 //! Which outputs there are: one list for all threads, and what each thread remembers of it.
 
 use crate::output::Output;
+use lats_signals::Lane;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -18,15 +19,17 @@ pub(crate) struct Directory {
 
 #[derive(Default)]
 struct Known {
-    nodes: BTreeMap<u16, Arc<Output>>,
+    /// Those of links, by the number of the lane.
+    nodes: BTreeMap<u16, [Arc<Output>; Lane::ALL.len()]>,
     clients: BTreeMap<u32, Arc<Output>>,
 }
 
 impl Directory {
-    pub(crate) fn set_node(&self, node: u16, output: Option<Arc<Output>>) {
+    /// A node has a link, or none any more.
+    pub(crate) fn set_node(&self, node: u16, outputs: Option<[Arc<Output>; Lane::ALL.len()]>) {
         let mut known = self.lock();
-        match output {
-            Some(output) => known.nodes.insert(node, output),
+        match outputs {
+            Some(outputs) => known.nodes.insert(node, outputs),
             None => known.nodes.remove(&node),
         };
         self.version.fetch_add(1, Ordering::Release);
@@ -53,7 +56,7 @@ impl Directory {
 pub(crate) struct Outputs {
     directory: Arc<Directory>,
     version: u64,
-    nodes: ByName<u16>,
+    nodes: ByName<(u16, Lane)>,
     clients: ByName<u32>,
 }
 
@@ -83,9 +86,10 @@ impl Outputs {
 
     /// Queues a signal for a node. Without a link it is lost, as with a link that breaks: control hears of both.
     /// False if too much waits for that node.
-    pub(crate) fn queue_for_node(&mut self, node: u16, signal: &[u8]) -> bool {
+    pub(crate) fn queue_for_node(&mut self, node: u16, lane: Lane, signal: &[u8]) -> bool {
         let directory = &self.directory;
-        self.nodes.queue(node, signal, || directory.lock().nodes.get(&node).cloned())
+        let find = || directory.lock().nodes.get(&node).map(|lanes| lanes[lane as usize].clone());
+        self.nodes.queue((node, lane), signal, find)
     }
 
     /// Queues a signal for a client, unless it is gone. False if too much waits for it.

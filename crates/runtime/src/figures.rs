@@ -19,6 +19,8 @@ pub struct Figures {
     pub batches: u64,
     /// Time in turns, by whoever did them, in ns.
     pub busy_ns: u64,
+    /// The longest turn, in ns.
+    pub longest_turn_ns: u64,
     /// Processor time of the thread itself, in ns.
     pub cpu_ns: u64,
     /// How often it has slept.
@@ -49,6 +51,7 @@ impl Figures {
 
     pub(crate) fn worked(&mut self, span: Duration) {
         self.busy_ns += span.as_nanos();
+        self.longest_turn_ns = self.longest_turn_ns.max(span.as_nanos());
     }
 }
 

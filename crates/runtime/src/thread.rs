@@ -19,6 +19,7 @@ use crate::{
     io::Io,
     output::{Flushed, Output},
     pace::Pace,
+    pulse::Pulse,
     reads::Reads,
     ring::Consumer,
     rings::Rings,
@@ -81,6 +82,8 @@ pub(crate) struct Place {
     pub(crate) refused: Arc<AtomicU64>,
     /// The figures of all threads.
     pub(crate) board: Board,
+    /// Whether each thread comes on.
+    pub(crate) pulses: Arc<[Pulse]>,
     /// The threads that read and write files.
     pub(crate) io: Arc<[Arc<Io>]>,
     /// What is done with sessions of MySQL clients.
@@ -115,6 +118,7 @@ impl Thread {
     /// One turn: what has come in, the executor for about so long, what goes out.
     pub(crate) fn turn(&mut self, events: impl Iterator<Item = epoll::Event>, limit: Duration) {
         let begun = clock::now();
+        self.pulse().begins(begun);
         self.take_events(events);
         self.figures.turns += 1;
         // What a thread has put into its ring before it told the news comes first.
@@ -123,6 +127,9 @@ impl Thread {
         self.receive_news(news);
         self.receive_from_ports();
         self.receive_from_the_hungry();
+        if self.shell.is_some() {
+            self.tell_lateness(begun);
+        }
         self.reads.show(&mut self.executor);
         let now = self.execute(begun, limit);
         self.route_outgoing();
@@ -132,6 +139,7 @@ impl Thread {
         }
         self.flush();
         self.turn_ended = clock::now();
+        self.pulse().ends();
         self.figures.worked(self.turn_ended.since(begun));
         self.publish_after(PUBLISHED_EVERY);
     }
@@ -177,6 +185,11 @@ impl Thread {
     /// Sends what this turn has led to.
     fn flush(&mut self) {
         self.rings.flush(&mut self.news_for);
+        if self.shell.is_some() {
+            // Control speaks to all threads often enough for this to show who does not wake.
+            let now = clock::now();
+            self.news_for.iter().for_each(|thread| self.place.pulses[*thread].is_wanted(now));
+        }
         let senders = &self.place.senders;
         let is_busy = self.executor.has_work() || !self.hungry.is_empty();
         let passes_on = !senders.threads.is_empty() && (senders.always || is_busy);
@@ -207,8 +220,13 @@ impl Thread {
             return Sleep::Busy;
         }
         self.reads.load().goes_to_sleep();
+        self.pulse().rests();
         self.wakes_at = self.next_due();
         Sleep::Until(self.wakes_at)
+    }
+
+    fn pulse(&self) -> &Pulse {
+        &self.place.pulses[self.place.number]
     }
 
     /// True if a helper leaves something that its thread must be woken for.

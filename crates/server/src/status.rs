@@ -3,6 +3,7 @@
 use crate::say::say;
 use crate::{cluster_file::ClusterFile, random, secret, supervisor};
 use anyhow::Context;
+use lats_base::NodeId;
 use lats_catalog::Member;
 use lats_client::{
     Secret,
@@ -11,7 +12,9 @@ use lats_client::{
 use lats_node::control::Status;
 use lats_runtime::{NodeFigures, clock};
 use serde_json::{Value, json};
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeMap, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration,
+};
 
 /// Show the state of a cluster.
 #[derive(clap::Args)]
@@ -40,6 +43,9 @@ pub(crate) struct Target {
 /// Names the secret for commands that get it in no other way.
 pub(crate) const SECRET_VARIABLE: &str = "LATSDB_SECRET_FILE";
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A member that was not heard for so long, or says itself that it is so late, is shown as late, in ms.
+const LATE_MS: u64 = 100;
+const UNHEARD_MS: u64 = 250;
 /// How long a node may take to say how many connections it has refused.
 const FIGURES_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -128,14 +134,20 @@ pub(crate) async fn state_from(client: &Client) -> anyhow::Result<Status> {
 
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (status, refused) = tokio.block_on(async {
+    let (status, figures) = tokio.block_on(async {
         let client = args.target.connect().await?;
         let status = state_from(&client).await?;
-        let refused = refused_connections(&client, &status).await;
-        anyhow::Ok((status, refused))
+        let figures = figures_of(&client, &status).await;
+        anyhow::Ok((status, figures))
     })?;
     let mut record = as_json(&status);
-    record["refused_connections"] = json!(refused);
+    record["refused_connections"] = json!(figures.values().map(|f| f.refused).sum::<u64>());
+    for node in record["nodes"].as_array_mut().into_iter().flatten() {
+        let number = node["node_id"].as_u64().unwrap_or_default();
+        let threads = figures.get(&NodeId::new(number as u16)).map(|f| &f.threads);
+        let turns = threads.map(|threads| threads.iter().map(|(_, f)| f.longest_turn_ns / 1_000));
+        node["longest_turn_us"] = json!(turns.and_then(Iterator::max));
+    }
     if args.json {
         say!("{record:#}");
     } else {
@@ -144,8 +156,8 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Connections that the nodes have refused at their native ports; a node that does not answer at once is left out.
-async fn refused_connections(client: &Client, status: &Status) -> u64 {
+/// What the threads of the data nodes have done; a node that does not answer at once is left out.
+async fn figures_of(client: &Client, status: &Status) -> BTreeMap<NodeId, NodeFigures> {
     let heard = status.view.data_nodes().filter(|m| !status.silent.contains(&m.node));
     let mut asked: Vec<_> = heard
         .map(|member| {
@@ -153,15 +165,15 @@ async fn refused_connections(client: &Client, status: &Status) -> u64 {
             tokio::spawn(async move {
                 let bytes = tokio::time::timeout(FIGURES_PATIENCE, client.figures(node)).await;
                 let figures = lats_catalog::decode::<NodeFigures>(&bytes.ok()?.ok()?).ok()?;
-                Some(figures.refused)
+                Some((node, figures))
             })
         })
         .collect();
-    let mut refused = 0;
+    let mut figures = BTreeMap::new();
     for answer in &mut asked {
-        refused += answer.await.ok().flatten().unwrap_or_default();
+        figures.extend(answer.await.ok().flatten());
     }
-    refused
+    figures
 }
 
 fn as_json(status: &Status) -> Value {
@@ -208,8 +220,11 @@ fn node_json(status: &Status, member: &Member) -> Value {
         (true, false, _) | (true, true, true) => "serving",
         (true, true, false) => "syncing",
     };
+    let sign = status.life_signs.iter().find(|sign| sign.node == member.node);
     json!({
         "node_id": member.node.get(),
+        "heard_ms": sign.and_then(|sign| sign.heard_ms),
+        "late_ms": sign.map(|sign| sign.late_ms),
         "pid": pid_of(member),
         "roles": roles,
         "state": state,
@@ -282,6 +297,7 @@ fn print_table(status: &Status, record: &Value) {
              until it is heard again. If its machine is off for good: latsdb declare-dead {node}"
         );
     }
+    print_the_late(status);
     say!(
         "{:>4}  {:<9} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
         "node",
@@ -305,5 +321,21 @@ fn print_table(status: &Status, record: &Value) {
             node["native_address"].as_str().unwrap_or_default(),
             node["sql_address"].as_str().unwrap_or_default(),
         );
+    }
+}
+
+/// Nodes that live, and do not come on: all others wait for them with each commit.
+fn print_the_late(status: &Status) {
+    for sign in status.life_signs.iter().filter(|sign| !status.silent.contains(&sign.node)) {
+        let node = sign.node;
+        if sign.late_ms >= LATE_MS {
+            say!("node {node} IS LATE: one of its threads has not come on for {} ms", sign.late_ms);
+        }
+        match sign.heard_ms {
+            Some(ms) if ms >= UNHEARD_MS => {
+                say!("node {node} IS LATE: node {} has not heard it for {ms} ms", status.node);
+            }
+            _ => {}
+        }
     }
 }

@@ -162,6 +162,12 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("late-interrupt"), 20),
         ALWAYS,
     ),
+    bug(
+        "heartbeats-behind-data",
+        Fault::BugHeartbeatsBehindData,
+        of_kind(Kind::Scenario("rows-stand-still"), 20),
+        ALWAYS,
+    ),
     bug("count-ranges-anew", Fault::BugCountRangesAnew, mixed(60), ALWAYS),
 ];
 

@@ -10,6 +10,7 @@ mod closing;
 mod deletions;
 mod interrupts;
 mod last_moments;
+mod late;
 mod leases;
 mod restarts;
 mod scans;
@@ -88,6 +89,18 @@ pub const SCENARIOS: &[Scenario] = &[
         shape: two_groups,
         clients: 4,
         play: silence::late_complaint,
+    },
+    Scenario {
+        name: "rows-stand-still",
+        shape: late::control_apart,
+        clients: 2,
+        play: late::rows_stand_still,
+    },
+    Scenario {
+        name: "stuck-thread",
+        shape: late::control_apart,
+        clients: 2,
+        play: late::stuck_thread,
     },
     Scenario {
         name: "late-interrupt",

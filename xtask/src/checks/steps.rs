@@ -141,6 +141,7 @@ const PROCESSES: &[Test] = &[
     ("a disk that is slow, and fails to sync", 400, "python3 tests/broken_disk.py --sql-port {port}"),
     ("a node group is lost", 200, "python3 tests/lost_group.py --sql-port {port}"),
     ("open transactions over a rejoin", 300, "python3 tests/rejoin.py --sql-port {port}"),
+    ("nodes that are slow", 300, "python3 tests/slow.py --sql-port {port}"),
     ("files are as the documents say", 200, "python3 tests/formats.py --sql-port {port}"),
 ];
 
