@@ -38,6 +38,10 @@ const CHANGE_PATIENCE_ALONE: Duration = Duration::from_millis(10_000);
 
 impl Control {
     pub(crate) fn on_map_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        if self.takes_for_stuck(self.late.threads_ms()) {
+            // SILENT-3: it is asked for a sign of life, and who waits for such a thread is to give up.
+            return;
+        }
         let req = signal.body::<MapReq>();
         self.subscribers.insert(signal.sender());
         let (map, bytes) = self.encoded_map(req.request);

@@ -27,6 +27,11 @@ impl Late {
         self.largest_ms = self.largest_ms.max(self.tick_ms);
     }
 
+    /// How late the thread is that is most behind.
+    pub(crate) fn threads_ms(&self) -> u64 {
+        self.threads_ms
+    }
+
     /// What other nodes are told.
     pub(crate) fn now_ms(&self) -> u64 {
         self.threads_ms.max(self.tick_ms)
@@ -39,15 +44,35 @@ impl Control {
         self.late.largest_ms = self.late.largest_ms.max(self.late.threads_ms);
     }
 
-    /// LATE-2: a thread of this node does not come on any more, so it must not lead.
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.takes_for_stuck(self.late.threads_ms)
+    /// LATE-2: a thread of this node does not come on any more, so it must not lead, if others can do without it.
+    pub(crate) fn gives_way_as_stuck(&self, me: NodeId) -> bool {
+        self.takes_for_stuck(self.late.threads_ms) && self.can_do_without(me, me)
     }
 
-    /// LATE-2: commits wait for a node that is so late, and the others are to go on without it.
+    /// LATE-2: commits wait for a node that is so late.
     pub(crate) fn takes_for_stuck(&self, late_ms: u64) -> bool {
-        let lease_ms = self.state.view.config.lease_ms;
-        lease_ms > 0 && late_ms >= STUCK_LEASES * lease_ms
+        let after = self.stuck_after();
+        after > Duration::ZERO && Duration::from_millis(late_ms) >= after
+    }
+
+    pub(crate) fn stuck_after(&self) -> Duration {
+        Duration::from_millis(STUCK_LEASES * self.state.view.config.lease_ms)
+    }
+
+    /// LATE-2: another full replica of its rows is on time. What makes all of them late is no reason to remove one.
+    pub(crate) fn can_do_without(&self, node: NodeId, me: NodeId) -> bool {
+        let late_ms = |n: NodeId| match n == me {
+            true => self.late.threads_ms,
+            false => self.peers.get(&n).map(|p| p.late_ms).unwrap_or_default(),
+        };
+        let on_time = |n: NodeId| n != node && !self.takes_for_stuck(late_ms(n));
+        let group = self.state.view.group_of_node(node);
+        group.is_none_or(|(_, g)| g.replicas.iter().any(|r| r.in_sync && on_time(r.node)))
+    }
+
+    /// LATE-2: a node that is stuck, and that the others cannot do without.
+    pub(crate) fn is_stuck(&self, node: NodeId) -> bool {
+        self.peers.get(&node).is_some_and(|p| self.takes_for_stuck(p.late_ms))
     }
 
     /// LATE-4: this founder has not come yet; nobody serves before it has, or is given up.
@@ -68,6 +93,7 @@ impl Control {
         if self.is_to_come(node) && self.state.view.is_alive(node, life) {
             let peer = self.peers.entry(node).or_default();
             (peer.heard_at, peer.fresh_at, peer.broken_since) = (Some(now), now, None);
+            peer.rows_passed_at = now;
             self.broken.retain(|b| !b.is_about(|n| n == node));
         }
     }

@@ -61,6 +61,7 @@ pub struct Control {
     blocks: BTreeMap<BlockRef, (ViewNumber, u64)>,
     installed: (ViewNumber, u64),
     told: (ViewNumber, u64),
+    catalog_told_at: Instant,
     everywhere: u64,
     peers: BTreeMap<NodeId, Peer>,
     lease: membership::Lease,
@@ -94,6 +95,7 @@ pub struct Control {
     ticks: rest::Ticks,
     late: late::Late,
     beat_at: Instant,
+    probed_at: Instant,
     synced_told_at: Instant,
     keep: keep::Keep,
     restart: restart::Restart,
@@ -136,6 +138,10 @@ struct Peer {
     broken_since: Option<Instant>,
     /// How late its threads are, as it has said last, in ms (LATE-1).
     late_ms: u64,
+    /// Its clock in its newest probe of the lane of rows.
+    rows_clock: u64,
+    /// Our clock in a probe that it has had, or later if what is late explains why it has not (LATE-5).
+    rows_passed_at: Instant,
 }
 
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -180,6 +186,7 @@ impl Control {
             blocks: blocks.into_iter().map(|b| (b, Default::default())).collect(),
             installed: Default::default(),
             told: Default::default(),
+            catalog_told_at: Instant::ZERO,
             everywhere: 0,
             peers: BTreeMap::new(),
             lease: membership::Lease::default(),
@@ -205,6 +212,7 @@ impl Control {
             ticks: rest::Ticks::default(),
             late: late::Late::default(),
             beat_at: Instant::ZERO,
+            probed_at: Instant::ZERO,
             synced_told_at: Instant::ZERO,
             keep: keep::Keep::of(owner),
             restart: restart::Restart::default(),
@@ -415,6 +423,7 @@ impl Block for Control {
             SignalNumber::LeaseReq => self.on_lease_req(signal, ctx),
             SignalNumber::LeaseConf => self.on_lease_conf(signal, ctx),
             SignalNumber::HeartbeatOrd => self.on_heartbeat_ord(signal),
+            SignalNumber::LaneProbeOrd => self.on_lane_probe_ord(signal),
             SignalNumber::SuspectRep => self.on_suspect_rep(signal, ctx),
             SignalNumber::LeaderLeftOrd => self.on_leader_left_ord(signal, ctx),
             SignalNumber::JoinReq => self.on_join_req(signal, ctx),

@@ -26,7 +26,7 @@ use crate::{
         TOKEN_FIRST_CONNECTION, TOKEN_LISTENER, Thread, watch_input,
     },
 };
-use lats_base::Instant;
+use lats_base::{Duration, Instant};
 use lats_kernel::Executor;
 use lats_signals::SignalBuffer;
 use rustix::event::epoll;
@@ -81,7 +81,10 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
         }
     };
     for ((number, plan), engine) in working.iter().enumerate().zip(engines) {
-        let spinner = Spinner::new(spin_method, plan.spin, wake_us);
+        let spinner = match plan.is_control() {
+            true => Spinner::new(SpinMethod::Static, Duration::ZERO, 0),
+            false => Spinner::new(spin_method, plan.spin, wake_us),
+        };
         let how = plan.clone();
         threads.push(spawn(&format!("lats-exec-{number}"), move || {
             cpus::settle(&how);
@@ -169,6 +172,7 @@ impl Assembly {
             watch_input(&epoll, bell.fd(), TOKEN_BELL)?;
             Ok(Place {
                 number,
+                is_control: plan.is_control(),
                 node: config.node.node,
                 life: config.node.incarnation.get(),
                 pace: Pace::new(config.responsiveness),
@@ -176,7 +180,11 @@ impl Assembly {
                 news: news.clone(),
                 bell: Arc::new(bell),
                 epoll: Arc::new(epoll),
-                senders: Senders { threads: senders.clone(), always: plan.nosend },
+                // THREAD-5: nobody else writes to control's lane.
+                senders: Senders {
+                    threads: if plan.is_control() { Arc::default() } else { senders.clone() },
+                    always: plan.nosend,
+                },
                 board,
                 refused,
                 pulses: pulses.clone(),

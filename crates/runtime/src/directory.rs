@@ -19,19 +19,21 @@ pub(crate) struct Directory {
 
 #[derive(Default)]
 struct Known {
-    /// Those of links, by the number of the lane.
-    nodes: BTreeMap<u16, [Arc<Output>; Lane::ALL.len()]>,
+    nodes: BTreeMap<(u16, Lane), Arc<Output>>,
     clients: BTreeMap<u32, Arc<Output>>,
 }
 
 impl Directory {
-    /// A node has a link, or none any more.
-    pub(crate) fn set_node(&self, node: u16, outputs: Option<[Arc<Output>; Lane::ALL.len()]>) {
+    /// One of the connections of a link is there. Who hears something by it can answer by it, also before both are.
+    pub(crate) fn set_lane(&self, node: u16, lane: Lane, output: Arc<Output>) {
+        self.lock().nodes.insert((node, lane), output);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// A node has no link any more.
+    pub(crate) fn forget_node(&self, node: u16) {
         let mut known = self.lock();
-        match outputs {
-            Some(outputs) => known.nodes.insert(node, outputs),
-            None => known.nodes.remove(&node),
-        };
+        Lane::ALL.into_iter().for_each(|lane| drop(known.nodes.remove(&(node, lane))));
         self.version.fetch_add(1, Ordering::Release);
     }
 
@@ -88,7 +90,7 @@ impl Outputs {
     /// False if too much waits for that node.
     pub(crate) fn queue_for_node(&mut self, node: u16, lane: Lane, signal: &[u8]) -> bool {
         let directory = &self.directory;
-        let find = || directory.lock().nodes.get(&node).map(|lanes| lanes[lane as usize].clone());
+        let find = || directory.lock().nodes.get(&(node, lane)).cloned();
         self.nodes.queue((node, lane), signal, find)
     }
 

@@ -19,8 +19,6 @@ pub struct Figures {
     pub batches: u64,
     /// Time in turns, by whoever did them, in ns.
     pub busy_ns: u64,
-    /// The longest turn, in ns.
-    pub longest_turn_ns: u64,
     /// Processor time of the thread itself, in ns.
     pub cpu_ns: u64,
     /// How often it has slept.
@@ -39,6 +37,8 @@ pub struct Figures {
     pub from_threads: u64,
     /// Signals handled, by number.
     pub by_number: Vec<u64>,
+    /// The longest turn, in ns.
+    pub longest_turn_ns: u64,
 }
 
 impl Figures {

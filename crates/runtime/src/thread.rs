@@ -65,9 +65,14 @@ pub(crate) struct Thread {
     pub(crate) cpu_time_is_old: bool,
 }
 
+/// How long control's thread sleeps while somebody does not take what it has sent.
+const BACKLOG_RETRY: Duration = Duration::from_millis(1);
+
 /// Where a thread stands among the others.
 pub(crate) struct Place {
     pub(crate) number: usize,
+    /// It does nothing but control.
+    pub(crate) is_control: bool,
     pub(crate) node: NodeId,
     pub(crate) life: u32,
     pub(crate) pace: Pace,
@@ -123,7 +128,7 @@ impl Thread {
         self.figures.turns += 1;
         // What a thread has put into its ring before it told the news comes first.
         let news = self.place.news[self.place.number].take();
-        self.figures.from_threads += self.rings.receive(self.executor.mailbox()) as u64;
+        self.figures.from_threads += self.rings.receive(&mut self.executor) as u64;
         self.receive_news(news);
         self.receive_from_ports();
         self.receive_from_the_hungry();
@@ -131,7 +136,8 @@ impl Thread {
             self.tell_lateness(begun);
         }
         self.reads.show(&mut self.executor);
-        let now = self.execute(begun, limit);
+        // What is served now is served under a lease that holds now (VIEW-3).
+        let now = self.execute(clock::now(), limit);
         self.route_outgoing();
         self.reads.show(&mut self.executor);
         if self.shell.is_some() {
@@ -239,7 +245,8 @@ impl Thread {
         self.executor.has_work()
             || !self.hungry.is_empty()
             || !self.unsent.is_empty()
-            || self.rings.has_work()
+            || self.rings.has_input()
+            || (self.rings.has_backlog() && !self.place.is_control)
             || !self.place.news[self.place.number].is_empty()
             || self.ports.iter().any(|p| p.from_client.is_ready() || p.waits())
     }
@@ -247,7 +254,10 @@ impl Thread {
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let timer = self.executor.next_timer();
         let link = self.shell.as_ref().and_then(|shell| shell.links.next_attempt());
-        timer.into_iter().chain(link).min()
+        // Who has realtime priority does not wait by looking again and again.
+        let waits = self.place.is_control && self.rings.has_backlog();
+        let soon = waits.then(|| clock::now().plus(BACKLOG_RETRY));
+        timer.into_iter().chain(link).chain(soon).min()
     }
 }
 

@@ -72,6 +72,15 @@ body! {
         echo: u64,
         /// How late the sender's threads are, in ms (LATE-1).
         late_ms: u64,
+        /// The newest clock of the receiver that has come by the lane of rows; 0 for none.
+        rows_echo: u64,
+    }
+}
+body! {
+    /// Control of a data node → control of every other, by the lane of rows: it passes what is sent (LATE-5).
+    LaneProbeOrd {
+        /// The sender's clock, in ns.
+        clock: u64,
     }
 }
 body! {

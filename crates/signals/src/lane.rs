@@ -1,6 +1,6 @@
 //! The two connections between two nodes (THREAD-5; `docs/protocols/threads.md`).
 
-use crate::{BlockKind, Signal};
+use crate::{BlockKind, Signal, SignalNumber};
 
 /// Which of the connections between two nodes a signal takes. What control says never waits behind rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +26,12 @@ impl Lane {
         Self::ALL.into_iter().find(|lane| lane.number() == number)
     }
 
-    /// The lane of a signal from one node to another. All signals of one block to another one take the same: they stay in order.
+    /// The lane of a signal from one node to another. All signals of one block to another one take the same, and stay in order, but for
+    /// the probe of the lane of rows.
     pub fn of(signal: &Signal<'_>) -> Self {
         let is_control = |kind| kind == Some(BlockKind::Control);
         let both = is_control(signal.sender().kind()) && is_control(signal.header.receiver.kind());
-        if both { Self::Control } else { Self::Data }
+        let probes = || signal.number() == Some(SignalNumber::LaneProbeOrd);
+        if both && !probes() { Self::Control } else { Self::Data }
     }
 }

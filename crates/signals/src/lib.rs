@@ -41,7 +41,7 @@ pub use table::{Malformed, Scope, SignalNumber, check};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The protocol version this release speaks. A link is refused when the versions differ by more
-/// than one.
+/// than one, and between nodes also with a version before 3, which knows one connection only.
 pub const PROTOCOL_VERSION: u16 = 3;
 
 /// What every signal starts with: 32 bytes.

@@ -103,6 +103,12 @@ pub const SCENARIOS: &[Scenario] = &[
         play: late::stuck_thread,
     },
     Scenario {
+        name: "rows-never-pass",
+        shape: late::control_apart,
+        clients: 2,
+        play: late::rows_never_pass,
+    },
+    Scenario {
         name: "late-interrupt",
         shape: two_replicas,
         clients: 1,

@@ -18,11 +18,14 @@ pub fn parse(text: &str) -> Result<Vec<ThreadPlan>, String> {
     for (names, attributes) in entries(text)? {
         let modules = modules(names)?;
         threads.extend(group(names, &modules, attributes)?);
-        if threads.len() >= THREADS_MAX {
-            return Err(format!("a node has at most {} threads beside control's", THREADS_MAX - 1));
+        if threads.len() > THREADS_MAX {
+            return Err(format!("a node has at most {THREADS_MAX} threads"));
         }
     }
     fold(&mut threads)?;
+    if threads.len() > THREADS_MAX {
+        return Err(format!("a node has at most {THREADS_MAX} threads, that of main included"));
+    }
     Ok(threads)
 }
 

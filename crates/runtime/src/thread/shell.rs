@@ -263,7 +263,7 @@ impl Thread {
             return;
         };
         let connections: Vec<u64> = peer.connections().collect();
-        shell.directory.set_node(node, None);
+        shell.directory.forget_node(node);
         for id in connections {
             let greeted = self.shell.as_ref().and_then(|shell| shell.greeted.get(&id));
             let Some(greeted) = greeted else { continue };
@@ -292,7 +292,7 @@ impl Thread {
         }
         if is_link {
             let connections = shell.links.lost(node, now);
-            shell.directory.set_node(node, None);
+            shell.directory.forget_node(node);
             connections.into_iter().filter(|other| *other != id).for_each(|id| self.forget(id));
             let (incarnation, gone) = (u64::from(life), u64::from(refused));
             let body = LinkDownRep { node: u64::from(node), incarnation, gone };

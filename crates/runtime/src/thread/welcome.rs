@@ -4,6 +4,8 @@ use super::{Thread, shell::Greeted};
 use crate::{
     clock,
     connection::{Connection, Stage},
+    links::Peer,
+    output::Output,
     sockets,
 };
 use lats_signals::{
@@ -12,6 +14,8 @@ use lats_signals::{
     hello::{Hello, HelloKind},
     proof::PROOF_BYTES,
 };
+
+use std::sync::Arc;
 
 /// What tells the opener of a connection that it is accepted, and by whom.
 type Proof = [u8; PROOF_BYTES];
@@ -72,25 +76,24 @@ impl Thread {
         (connection.node, connection.lane) = (node, lane);
         connection.becomes_link(life);
         connection.accept(accepted);
+        let output = connection.output.clone();
         shell.use_connection(id, connection);
         if let Some(attempt) = attempt {
             self.forget(attempt);
         }
         self.note_former(node, (former, last_life), life);
-        self.note_link(node, life);
+        self.note_lane(node, (lane, output), life);
         Ok(())
     }
 
-    /// THREAD-5: a link is there when it has a connection for each lane.
-    fn note_link(&mut self, node: u16, life: u32) {
+    /// THREAD-5: a link is up when it has a connection for each lane.
+    fn note_lane(&mut self, node: u16, (lane, output): (Lane, Arc<Output>), life: u32) {
         let Some(shell) = &self.shell else { return };
-        let Some(peer) = shell.links.peers.get(&node).filter(|peer| peer.is_up()) else { return };
-        let outputs =
-            peer.connections().filter_map(|id| Some(shell.greeted.get(&id)?.output.clone()));
-        let Ok(outputs) = outputs.collect::<Vec<_>>().try_into() else { return };
-        shell.directory.set_node(node, Some(outputs));
-        let body = LinkUpRep { node: u64::from(node), incarnation: u64::from(life) };
-        self.tell(BlockRef::control(self.place.node), &body);
+        shell.directory.set_lane(node, lane, output);
+        if shell.links.peers.get(&node).is_some_and(Peer::is_up) {
+            let body = LinkUpRep { node: u64::from(node), incarnation: u64::from(life) };
+            self.tell(BlockRef::control(self.place.node), &body);
+        }
     }
 
     /// A new link takes the place of a former one; a new life proves the former one gone.
@@ -98,7 +101,7 @@ impl Thread {
         let (link, last_life) = former;
         let was_linked = !link.is_empty();
         if let Some(shell) = self.shell.as_ref().filter(|_| was_linked) {
-            shell.directory.set_node(node, None);
+            shell.directory.forget_node(node);
         }
         link.into_iter().for_each(|id| self.forget(id));
         let replaced = last_life != 0 && last_life != life;
