@@ -1,7 +1,7 @@
 //! What clients ask of control: the map, the catalog, changes of the catalog, the status.
 
 use crate::{
-    Control,
+    Control, TIMER_CHANGES,
     state::{Command, Status, temporary},
 };
 use lats_base::{Duration, Epoch, Instant, RefCode, limits};
@@ -21,12 +21,15 @@ pub(crate) struct PendingChange {
     client: BlockRef,
     change: Change,
     since: Instant,
+    /// Zero: it was not proposed yet.
     proposed_at: Instant,
     /// It is proposed when this epoch is durable (RESTART-6).
     waits_for: Epoch,
 }
 
 const CHANGES_MAX: usize = 1_024;
+/// So many are proposed at a time: each group of them is installed together, and the others wait for it (LATE-3).
+const CHANGES_AT_ONCE: usize = 16;
 const CHANGE_RETRY: Duration = Duration::from_millis(200);
 /// After this a client is told that its change has not come through. It may do so later.
 const CHANGE_PATIENCE: Duration = Duration::from_millis(300_000);
@@ -35,6 +38,10 @@ const CHANGE_PATIENCE_ALONE: Duration = Duration::from_millis(10_000);
 
 impl Control {
     pub(crate) fn on_map_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        if self.takes_for_stuck(self.late.threads_ms()) {
+            // SILENT-3: it is asked for a sign of life, and who waits for such a thread is to give up.
+            return;
+        }
         let req = signal.body::<MapReq>();
         self.subscribers.insert(signal.sender());
         let (map, bytes) = self.encoded_map(req.request);
@@ -95,21 +102,19 @@ impl Control {
             return self.refuse_for_the_silent(client, req.request, ctx);
         }
         // Who asks again has waited since it asked first.
-        let known = self.changes.get(&req.request).map(|p| p.since);
-        let since = known.unwrap_or(ctx.now());
+        let known = self.changes.get(&req.request).map(|p| (p.since, p.proposed_at));
+        let since = known.map_or(ctx.now(), |known| known.0);
         let waits_for = self.must_be_durable_before(&change, ctx);
         let pending = PendingChange {
             client,
-            change: change.clone(),
+            change,
             since,
-            proposed_at: if waits_for > Epoch::default() { Instant::ZERO } else { ctx.now() },
+            proposed_at: known.map_or(Instant::ZERO, |known| known.1),
             waits_for,
         };
         self.changes.insert(req.request, pending);
-        if waits_for == Epoch::default() {
-            self.propose(&Command::Change { request: req.request, change }, ctx);
-        }
         self.answer_changes(ctx);
+        self.plan_changes(ctx);
     }
 
     /// RESTART-6: the epoch that must be durable before the change is made: the catalog is restored as it was last, and rows as
@@ -136,24 +141,58 @@ impl Control {
         ctx.send_with(client, &body, &[&lats_catalog::encode(&error)]);
     }
 
-    /// Proposes again what was not heard of; the request's number keeps it from being done twice.
+    /// With every tick: proposes what may be proposed, and again what was not heard of; the request's number keeps it from being
+    /// done twice.
     pub(crate) fn repropose_changes(&mut self, ctx: &mut Ctx<'_>) {
+        self.propose_changes(ctx);
+        self.give_up_changes(ctx);
+    }
+
+    /// Those that wait are proposed when all that has come is handled: heartbeats do not wait for a crowd of definitions.
+    fn plan_changes(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.changes_planned && !self.changes.is_empty() {
+            self.changes_planned = true;
+            ctx.after(Duration::ZERO, TIMER_CHANGES);
+        }
+    }
+
+    pub(crate) fn on_changes_timer(&mut self, ctx: &mut Ctx<'_>) {
+        self.changes_planned = false;
+        self.propose_changes(ctx);
+    }
+
+    /// LATE-3: not more of them at a time than make little work together. Who came first is first.
+    fn propose_changes(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        let mut again = Vec::new();
         // No epoch becomes durable any more, and it will be refused.
         let is_lost = self.state.view.lost_groups().next().is_some();
-        for (request, pending) in &mut self.changes {
-            let known = self.state.change_result(*request).is_some();
+        let was_proposed = |p: &PendingChange| p.proposed_at > Instant::ZERO;
+        let proposed = self.changes.values().filter(|p| was_proposed(p)).count();
+        let mut due: Vec<(Instant, u64)> = Vec::new();
+        for (request, pending) in &self.changes {
+            let is_known = self.state.change_result(*request).is_some();
             let waits = pending.waits_for > self.epochs.disk.durable && !is_lost;
-            if !known && !waits && now.since(pending.proposed_at) >= CHANGE_RETRY {
-                pending.proposed_at = now;
-                again.push(Command::Change { request: *request, change: pending.change.clone() });
+            let has_room = was_proposed(pending) || proposed < CHANGES_AT_ONCE;
+            let is_due = now.since(pending.proposed_at) >= CHANGE_RETRY;
+            if has_room && is_due && !is_known && !waits {
+                due.push((pending.since, *request));
             }
         }
-        for command in again {
-            self.propose(&command, ctx);
+        due.sort_unstable();
+        let mut room = CHANGES_AT_ONCE.saturating_sub(proposed);
+        for (_, request) in due {
+            let Some(pending) = self.changes.get_mut(&request) else { continue };
+            if !was_proposed(pending) {
+                if room == 0 {
+                    continue;
+                }
+                room -= 1;
+            }
+            pending.proposed_at = now;
+            let command = Command::Change { request, change: pending.change.clone() };
+            self.consensus.propose(&command);
         }
-        self.give_up_changes(ctx);
+        self.run_consensus(ctx);
     }
 
     fn give_up_changes(&mut self, ctx: &mut Ctx<'_>) {
@@ -193,8 +232,9 @@ impl Control {
                 Some(Ok(_)) | None => {}
             }
         }
-        for request in answered {
-            self.changes.remove(&request);
+        if !answered.is_empty() {
+            answered.iter().for_each(|request| drop(self.changes.remove(request)));
+            self.plan_changes(ctx);
         }
     }
 
@@ -211,6 +251,7 @@ impl Control {
             catalog_version: self.installed.1,
             node: ctx.node(),
             silent: self.silent.iter().collect(),
+            life_signs: self.life_signs(ctx),
         };
         let body = StatusConf { request: req.request };
         ctx.send_with(signal.sender(), &body, &[&lats_catalog::encode(&status)]);

@@ -4,7 +4,7 @@ use crate::{
     Control, Start,
     restart::{Phase, Restart},
 };
-use lats_base::ViewNumber;
+use lats_base::{Duration, Instant, ViewNumber};
 use lats_catalog::View;
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -13,6 +13,9 @@ use lats_signals::{
     restart::RestoredOrd,
 };
 use zerocopy::IntoBytes;
+
+/// How long the next catalog waits for blocks that install one.
+const CATALOG_PAUSE: Duration = Duration::from_millis(20);
 
 impl Control {
     /// Tells the blocks and the shell of this node what has changed. VIEW-10: no view is left out, for blocks report
@@ -38,8 +41,12 @@ impl Control {
                 ctx.send_with(*ldm, &body, &[restored.as_bytes()]);
             }
         }
+        if self.catalog_waits(ctx.now()) {
+            return;
+        }
         // The catalog goes first: a view makes replicas, and those are made of tables.
         if catalog > self.told.1 {
+            self.catalog_told_at = ctx.now();
             let bytes = self.state.catalog.encode();
             for block in self.blocks.keys() {
                 ctx.send_with(*block, &CatalogOrd { catalog_version: catalog }, &[&bytes]);
@@ -69,6 +76,22 @@ impl Control {
         }
     }
 
+    /// LATE-3: while blocks install a catalog the next ones are gathered for a moment. A new view waits for nothing.
+    fn catalog_waits(&self, now: Instant) -> bool {
+        let (view, catalog) = self.told;
+        let installs = self.blocks.values().any(|(_, confirmed)| *confirmed < catalog);
+        let lately = now.since(self.catalog_told_at) < CATALOG_PAUSE;
+        installs && lately && view == self.state.view.number
+    }
+
+    /// With every tick, and when a catalog is installed: the newest one, if it has waited.
+    pub(crate) fn install_what_waits(&mut self, ctx: &mut Ctx<'_>) {
+        let (view, catalog) = self.told;
+        if view == self.state.view.number && catalog < self.state.catalog.version {
+            self.install(&[], ctx);
+        }
+    }
+
     /// What was known of a former life does not hold for the next one, which starts its time now.
     fn meet_new_lives(&mut self, ctx: &Ctx<'_>) {
         let now = ctx.now();
@@ -85,6 +108,7 @@ impl Control {
                     lost_link: peer.lost_link,
                     heard_at: Some(now),
                     fresh_at: now,
+                    rows_passed_at: now,
                     ..Default::default()
                 };
             }
@@ -116,6 +140,7 @@ impl Control {
             self.propose_synced(ctx);
             self.push_maps(ctx);
         }
+        self.install_what_waits(ctx);
     }
 
     fn report_installed(&mut self, ctx: &mut Ctx<'_>) {

@@ -72,7 +72,9 @@ impl Control {
             return ctx.send(BlockRef::control(node), &body);
         }
         let missing = self.data_nodes().into_iter().any(|n| !req.linked.contains(n));
-        if !missing && self.consensus.may_change_voters() {
+        // The other end of our own link may know of it first.
+        let is_linked = self.peers.get(&node).is_some_and(|p| p.link == life);
+        if !missing && is_linked && self.consensus.may_change_voters() {
             self.propose(&Command::Join(member), ctx);
         }
     }

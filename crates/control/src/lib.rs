@@ -15,6 +15,7 @@ mod hand_over;
 mod install;
 mod join;
 mod keep;
+mod late;
 mod links;
 mod membership;
 mod rest;
@@ -25,7 +26,7 @@ mod stop;
 
 pub use keep::{Kept, decode as decode_kept};
 pub use restart::WAITS_FOR_NODE;
-pub use state::{Command, ControlState, Founding, Status};
+pub use state::{Command, ControlState, Founding, LifeSign, Status};
 
 use consensus::{Consensus, raft_id};
 use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
@@ -62,6 +63,7 @@ pub struct Control {
     blocks: BTreeMap<BlockRef, (ViewNumber, u64)>,
     installed: (ViewNumber, u64),
     told: (ViewNumber, u64),
+    catalog_told_at: Instant,
     everywhere: u64,
     peers: BTreeMap<NodeId, Peer>,
     lease: membership::Lease,
@@ -73,8 +75,11 @@ pub struct Control {
     synced: BTreeMap<u32, u64>,
     subscribers: BTreeSet<BlockRef>,
     changes: BTreeMap<u64, clients::PendingChange>,
+    changes_planned: bool,
     joined: bool,
     started: bool,
+    /// When this node began to take part.
+    begun_at: Instant,
     /// Lives whose process is gone for certain, until a view without them is here.
     gone: BTreeMap<NodeId, Incarnation>,
     /// Leader: links between data nodes that are broken.
@@ -90,7 +95,9 @@ pub struct Control {
     /// This node, if clients were told that it has no lease.
     cut_off_told: Option<NodeId>,
     ticks: rest::Ticks,
+    late: late::Late,
     beat_at: Instant,
+    probed_at: Instant,
     synced_told_at: Instant,
     keep: keep::Keep,
     lost: Option<gone::Lost>,
@@ -132,6 +139,12 @@ struct Peer {
     lived_at: Instant,
     /// Since when nothing can be exchanged with it.
     broken_since: Option<Instant>,
+    /// How late its threads are, as it has said last, in ms (LATE-1).
+    late_ms: u64,
+    /// Its clock in its newest probe of the lane of rows.
+    rows_clock: u64,
+    /// Our clock in a probe that it has had, or later if what is late explains why it has not (LATE-5).
+    rows_passed_at: Instant,
 }
 
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -140,6 +153,7 @@ const TIMER_CAMPAIGN: TimerToken = 1;
 const TIMER_JOIN: TimerToken = 2;
 const TIMER_KEEP: TimerToken = 3;
 const TIMER_EPOCH: TimerToken = 4;
+const TIMER_CHANGES: TimerToken = 5;
 const JOIN_RETRY: Duration = Duration::from_millis(100);
 
 impl Control {
@@ -175,6 +189,7 @@ impl Control {
             blocks: blocks.into_iter().map(|b| (b, Default::default())).collect(),
             installed: Default::default(),
             told: Default::default(),
+            catalog_told_at: Instant::ZERO,
             everywhere: 0,
             peers: BTreeMap::new(),
             lease: membership::Lease::default(),
@@ -186,7 +201,9 @@ impl Control {
             synced: BTreeMap::new(),
             subscribers: BTreeSet::new(),
             changes: BTreeMap::new(),
+            changes_planned: false,
             started: false,
+            begun_at: Instant::ZERO,
             gone: BTreeMap::new(),
             broken: Vec::new(),
             campaign_planned: false,
@@ -196,7 +213,9 @@ impl Control {
             silent_told: NodeSet::EMPTY,
             cut_off_told: None,
             ticks: rest::Ticks::default(),
+            late: late::Late::default(),
             beat_at: Instant::ZERO,
+            probed_at: Instant::ZERO,
             synced_told_at: Instant::ZERO,
             keep: keep::Keep::of(owner),
             lost: None,
@@ -274,6 +293,7 @@ impl Control {
     }
 
     fn begin(&mut self, ctx: &mut Ctx<'_>) {
+        self.begun_at = ctx.now();
         if let Start::Found(_) = self.start {
             self.install(&[], ctx);
             // The first founder stands at once; without this the others would wait for its
@@ -408,6 +428,7 @@ impl Block for Control {
             SignalNumber::LeaseReq => self.on_lease_req(signal, ctx),
             SignalNumber::LeaseConf => self.on_lease_conf(signal, ctx),
             SignalNumber::HeartbeatOrd => self.on_heartbeat_ord(signal),
+            SignalNumber::LaneProbeOrd => self.on_lane_probe_ord(signal),
             SignalNumber::SuspectRep => self.on_suspect_rep(signal, ctx),
             SignalNumber::LeaderLeftOrd => self.on_leader_left_ord(signal, ctx),
             SignalNumber::JoinReq => self.on_join_req(signal, ctx),
@@ -442,6 +463,7 @@ impl Block for Control {
             SignalNumber::StatusReq => self.on_status_req(signal, ctx),
             SignalNumber::StopNodeReq => self.on_stop_node_req(signal, ctx),
             SignalNumber::DeclareDeadReq => self.on_declare_dead_req(signal, ctx),
+            SignalNumber::LateRep => self.on_late_rep(signal),
             SignalNumber::LeaveOrd => self.on_leave_ord(ctx),
             SignalNumber::CloseOrd => self.on_close_ord(ctx),
             SignalNumber::CloseRep => self.on_close_rep(signal),
@@ -463,6 +485,7 @@ impl Block for Control {
             TIMER_JOIN => self.ask_to_join(ctx),
             TIMER_KEEP => self.keep_again(ctx),
             TIMER_EPOCH => self.hurry_epoch(ctx),
+            TIMER_CHANGES => self.on_changes_timer(ctx),
             _ => self.on_tick_timer(ctx),
         }
         self.look_up(ctx);

@@ -1,7 +1,7 @@
 //! Links between nodes: what was lost with them, who has to go for it, whose process is gone
 //! (VIEW-5).
 //!
-//! Two data nodes work with each other over one link only. Signals that were lost with it are
+//! Two data nodes work with each other over one link only (of two connections: THREAD-5). Signals that were lost with it are
 //! never sent again: instead one of the two lives ends, and its successor is filled anew.
 
 use crate::{
@@ -12,17 +12,22 @@ use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::{GONE, HeartbeatOrd, LOST, LinkDownRep, LinkUpRep, SuspectRep},
+    control::{GONE, HeartbeatOrd, LOST, LaneProbeOrd, LinkDownRep, LinkUpRep, SuspectRep},
 };
 
+/// How often the lane of rows is probed, and how late threads are that explain why it passes nothing (LATE-5).
+const PROBE: Duration = Duration::from_millis(1_000);
+const EXPLAINS_MS: u64 = 1_000;
 /// The witness lets data nodes stand for election first.
 const WITNESS_PATIENCE: Duration = Duration::from_millis(15);
 
 impl Control {
     pub(crate) fn on_link_up_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<LinkUpRep>();
-        let life = Incarnation::new(body.incarnation as u32);
-        let peer = self.peers.entry(NodeId::new(body.node as u16)).or_default();
+        let (node, life) =
+            (NodeId::new(body.node as u16), Incarnation::new(body.incarnation as u32));
+        self.welcome_founder(node, life, ctx.now());
+        let peer = self.peers.entry(node).or_default();
         peer.link = life;
         peer.had_link = peer.had_link.max(life);
         self.tell_lease(ctx);
@@ -77,6 +82,9 @@ impl Control {
         if self.leader().is_some() || !self.joined || !self.me_alive(ctx) {
             return;
         }
+        if self.gives_way_as_stuck(ctx.node()) {
+            return;
+        }
         self.consensus.campaign();
         self.run_consensus(ctx);
         if self.leader().is_none() {
@@ -111,16 +119,34 @@ impl Control {
         if beat {
             self.beat_at = now;
         }
+        let probes = beat && now.plus(EARLY).since(self.probed_at) >= PROBE;
+        if probes {
+            self.probed_at = now;
+        }
+        let (stalled_after, late_ms) = (self.stuck_after(), self.late.threads_ms());
         let me = ctx.node();
         for node in self.data_nodes().into_iter().filter(|n| *n != me) {
             let Some(life) = self.state.view.incarnation(node) else { continue };
+            let is_awaited = self.awaits_founder(node, self.begun_at, now);
             let peer = self.peers.entry(node).or_default();
             let lost = peer.lost_link >= life;
-            let broken = lost || now.since(peer.fresh_at) > lease;
+            if late_ms.max(peer.late_ms) >= EXPLAINS_MS {
+                // LATE-5: threads that are late do not hand on what comes by that lane.
+                peer.rows_passed_at = now;
+            }
+            let stalls = now.since(peer.rows_passed_at) > stalled_after;
+            let broken = lost || stalls || now.since(peer.fresh_at) > lease;
             peer.broken_since = broken.then(|| peer.broken_since.unwrap_or(now));
             if beat {
-                let body = HeartbeatOrd { clock: now.as_nanos(), echo: peer.clock };
+                let (clock, echo, late_ms) = (now.as_nanos(), peer.clock, self.late.now_ms());
+                let body = HeartbeatOrd { clock, echo, late_ms, rows_echo: peer.rows_clock };
                 ctx.send(BlockRef::control(node), &body);
+            }
+            if probes {
+                ctx.send(BlockRef::control(node), &LaneProbeOrd { clock: now.as_nanos() });
+            }
+            if is_awaited {
+                continue;
             }
             if broken && self.is_leader() {
                 self.note_broken((node, me), lost, now);
@@ -139,9 +165,22 @@ impl Control {
         }
         let peer = self.peers.entry(node).or_default();
         peer.clock = peer.clock.max(body.clock);
+        peer.late_ms = body.late_ms;
+        let passed_at = Instant::from_nanos(body.rows_echo);
+        peer.rows_passed_at = peer.rows_passed_at.max(passed_at);
         let echoed = Instant::from_nanos(body.echo);
         peer.fresh_at = peer.fresh_at.max(echoed);
         peer.lived_at = peer.lived_at.max(echoed);
+    }
+
+    /// LATE-5: the lane of rows has passed something; the next heartbeat says so.
+    pub(crate) fn on_lane_probe_ord(&mut self, signal: &Signal<'_>) {
+        let (node, clock) = (signal.sender().node, signal.body::<LaneProbeOrd>().clock);
+        let life = Incarnation::new(signal.header.incarnation);
+        if self.state.view.is_alive(node, life) {
+            let peer = self.peers.entry(node).or_default();
+            peer.rows_clock = peer.rows_clock.max(clock);
+        }
     }
 
     /// The data nodes that have answered our heartbeats lately.

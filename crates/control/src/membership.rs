@@ -27,6 +27,8 @@ pub(crate) struct Lease {
     pub(crate) former_heard_at: Instant,
     /// Leader: until when a majority has followed it, in this term.
     led_until: Instant,
+    /// What the blocks were told last.
+    told: LeaseOrd,
 }
 
 /// How often the lease is renewed; the lease must survive two lost renewals.
@@ -46,10 +48,13 @@ fn margin(lease: Duration) -> Duration {
 impl Control {
     pub(crate) fn membership_tick(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
+        self.late.note_tick(self.ticks.is_late_by(now));
         let paused = self.ticks.begin(now);
         if paused {
             // What peers sent meanwhile is still to be read: they get their time again.
-            self.peers.values_mut().for_each(|p| (p.fresh_at, p.broken_since) = (now, None));
+            self.peers.values_mut().for_each(|p| {
+                (p.fresh_at, p.rows_passed_at, p.broken_since) = (now, now, None);
+            });
         }
         if !self.joined {
             return;
@@ -63,7 +68,7 @@ impl Control {
         if self.is_leader() {
             self.renew_own_lease(ctx);
             // After a pause, what has come meanwhile is read first.
-            if self.has_lost_office(now) && !paused {
+            if (self.has_lost_office(now) && !paused) || self.gives_way_as_stuck(ctx.node()) {
                 return self.give_up_leadership(ctx);
             }
             self.advance_epoch_in_time(ctx);
@@ -73,6 +78,7 @@ impl Control {
                 self.ask_for_lease(ctx);
             }
         }
+        self.install_what_waits(ctx);
         self.watch_links(ctx);
         self.note_silence(ctx);
         if self.is_leader() {
@@ -122,6 +128,7 @@ impl Control {
             catalog_version: self.installed.1,
             leader_clock: if same_term { self.lease.leader_clock } else { 0 },
             heard: self.heard_lately(now),
+            late_ms: self.late.threads_ms(),
         };
         let leader = self.leader();
         if now.since(self.lease.answered_at) <= UNANSWERED
@@ -156,10 +163,12 @@ impl Control {
         let ours = req.term == term;
         let echo = if ours { Instant::from_nanos(req.leader_clock) } else { Instant::ZERO };
         let settled = self.consensus.has_settled();
+        let is_stuck = self.takes_for_stuck(req.late_ms) && self.can_do_without(node, ctx.node());
         // SILENT-4: nor to one whose removal a person has asked for.
         let leaving = self.is_leaving(node) || self.state.view.is_declared_dead(node);
         let peer = self.peers.entry(node).or_default();
         peer.installed = (req.view, req.catalog_version);
+        peer.late_ms = req.late_ms;
         peer.echoed = peer.echoed.max(echo);
         if ours {
             let heard = Instant::from_nanos(now.as_nanos().saturating_sub(req.silence_ns));
@@ -172,7 +181,8 @@ impl Control {
         // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
         // place for ever.
         // A doomed one does not count either; it still proves whom it follows.
-        let hears = now.since(peer.echoed) <= lease && !peer.doomed;
+        // LATE-2: nor does one whose threads are stuck. It asks on, to hear of its end.
+        let hears = now.since(peer.echoed) <= lease && !peer.doomed && !is_stuck;
         let removing = peer.removing || leaving;
         if hears {
             peer.heard_at = peer.heard_at.max(Some(peer.echoed));
@@ -228,6 +238,11 @@ impl Control {
         }
         self.tell_lease(ctx);
         self.answer_changes(ctx);
+    }
+
+    /// When the leader has lived, if this node is it: it has answered then.
+    pub(crate) fn lease_answered_at(&self, node: NodeId) -> Instant {
+        if self.lease.followed == node { self.lease.answered_at } else { Instant::ZERO }
     }
 
     /// Who led in a term before this one, as far as it was heard here, and when it last was.
@@ -308,7 +323,8 @@ impl Control {
         let declared = self.state.view.is_declared_dead(ctx.node());
         match (self.had_all_links(ctx), self.serves_alone(ctx) && !declared) {
             (false, _) => Instant::ZERO,
-            (true, true) => Instant::from_nanos(u64::MAX),
+            // Not for ever: a thread may hear late that the node is not alone any more.
+            (true, true) => ctx.now().plus(Duration::from_millis(self.state.view.config.lease_ms)),
             (true, false) => self.lease.until,
         }
     }
@@ -329,6 +345,14 @@ impl Control {
             durable: self.epochs.disk.durable,
             closing: self.closing(),
         };
+        // Nobody is woken for what it knows, while more than half of the lease that it knows is left.
+        let known = LeaseOrd { valid_until: self.lease.told.valid_until, ..body };
+        let left = Instant::from_nanos(known.valid_until).since(ctx.now()).as_millis();
+        let extends = body.valid_until >= known.valid_until;
+        if self.lease.told == known && extends && 2 * left > self.state.view.config.lease_ms {
+            return;
+        }
+        self.lease.told = body;
         for block in self.blocks.keys() {
             ctx.send(*block, &body);
         }
@@ -354,6 +378,9 @@ impl Control {
             // A witness serves nothing that somebody could take over, and keeps its vote.
             let declared = self.state.view.is_declared_dead(node);
             if !self.holds_data(node) || (self.is_last_in_sync(node) && !declared) {
+                continue;
+            }
+            if !declared && self.awaits_founder(node, leader_since, now) {
                 continue;
             }
             let peer = self.peers.entry(node).or_default();

@@ -33,7 +33,12 @@ impl Ticks {
     /// Begins one. True if the process was paused before it.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         let last = std::mem::replace(&mut self.at, now);
-        now.since(self.due) > PAUSED || now.since(last) > PAUSED_AT_REST
+        self.is_late_by(now) > PAUSED || now.since(last) > PAUSED_AT_REST
+    }
+
+    /// How much later than it was due a tick comes now.
+    pub(crate) fn is_late_by(&self, now: Instant) -> Duration {
+        if self.due == Instant::ZERO { Duration::ZERO } else { now.since(self.due) }
     }
 
     /// How many ticks of the usual length have passed: one at least.

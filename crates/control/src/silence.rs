@@ -15,7 +15,8 @@ impl Control {
             since.is_some_and(|at| now.since(at) > patience)
         };
         let me = ctx.node();
-        let silent = self.data_nodes().into_iter().filter(|n| *n != me && lasts(n));
+        let silent =
+            self.data_nodes().into_iter().filter(|n| *n != me && (lasts(n) || self.is_stuck(*n)));
         self.silent = silent.collect();
         // Who is cut off itself does not know who is silent.
         let told = if self.has_lease(now) { self.silent } else { NodeSet::EMPTY };

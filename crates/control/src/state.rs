@@ -182,6 +182,21 @@ pub struct Status {
     pub node: NodeId,
     /// Data nodes that it has not heard for long (SILENT-1).
     pub silent: Vec<NodeId>,
+    /// When it has heard the live members, and how late they are.
+    pub life_signs: Vec<LifeSign>,
+}
+
+/// What a node knows of a member that lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LifeSign {
+    /// The member.
+    pub node: NodeId,
+    /// How long ago it has surely lived, in ms; none: it is not asked (witnesses are by the leader only).
+    pub heard_ms: Option<u64>,
+    /// How late its threads are, as it has said last, in ms; less than 100 is not told.
+    pub late_ms: u64,
+    /// The largest of that since its start, if it is the node that answers.
+    pub largest_ms: Option<u64>,
 }
 
 const RECENT_CHANGES_MAX: usize = 256;

@@ -39,6 +39,7 @@ pub struct Executor {
     identity: Identity,
     slots: Vec<Slot>,
     mailbox: SignalBuffer,
+    urgent: SignalBuffer,
     working: SignalBuffer,
     outgoing: SignalBuffer,
     outbox: Outbox,
@@ -68,6 +69,7 @@ impl Executor {
             identity,
             slots: Vec::new(),
             mailbox: SignalBuffer::new(),
+            urgent: SignalBuffer::new(),
             working: SignalBuffer::new(),
             outgoing: SignalBuffer::new(),
             outbox: Outbox::default(),
@@ -129,6 +131,11 @@ impl Executor {
         &mut self.mailbox
     }
 
+    /// What is handled before all that waits in the mailbox: a lease is no older than it must be (VIEW-3).
+    pub fn urgent(&mut self) -> &mut SignalBuffer {
+        &mut self.urgent
+    }
+
     /// Signals for others, for the shell to take.
     pub fn outgoing(&mut self) -> &mut SignalBuffer {
         &mut self.outgoing
@@ -146,12 +153,16 @@ impl Executor {
 
     /// True if signals wait to be handled.
     pub fn has_work(&self) -> bool {
-        !self.mailbox.is_empty()
+        !self.mailbox.is_empty() || !self.urgent.is_empty()
     }
 
     /// Delivers due timers and at most `budget` signals. The same code runs under both shells.
     pub fn step(&mut self, now: Instant, budget: Budget) -> Progress {
         let mut handled = self.run_timers(now);
+        if !self.urgent.is_empty() && !self.outbox.crashed {
+            core::mem::swap(&mut self.urgent, &mut self.working);
+            handled += self.run_working(now);
+        }
         while handled < budget.signals && !self.mailbox.is_empty() && !self.outbox.crashed {
             core::mem::swap(&mut self.mailbox, &mut self.working);
             handled += self.run_working(now);

@@ -146,6 +146,8 @@ pub enum Fault {
     BugClaimUnwritten,
     /// Planted bug: a scan that goes on at the primary counts its ranges anew (READ-5).
     BugCountRangesAnew,
+    /// Planted bug: what control says to other nodes waits behind rows (THREAD-5).
+    BugHeartbeatsBehindData,
 }
 
 /// Which faults are armed in a node, and how often each fires.
@@ -163,6 +165,11 @@ impl Faults {
     /// True if nothing is armed, as in production.
     pub fn is_empty(&self) -> bool {
         self.armed.is_empty()
+    }
+
+    /// True if the fault is armed: for shells that err in a block's place.
+    pub fn is_armed(&self, fault: Fault) -> bool {
+        self.rate(fault).is_some()
     }
 
     /// How often the fault fires (once in …), if it is armed.

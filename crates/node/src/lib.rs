@@ -5,9 +5,9 @@
 
 use lats_base::{Incarnation, NodeId};
 use lats_control::{Control, Start};
-use lats_kernel::{Block, Executor, Faults, ctx::Identity};
+use lats_kernel::{Block, Executor, Fault, Faults, ctx::Identity};
 use lats_ldm::{Ldm, LdmConfig, Reader, RedoConfig, Slices};
-use lats_signals::{BlockKind, BlockRef, Signal};
+use lats_signals::{BlockKind, BlockRef, Lane, Signal};
 use lats_tc::Tc;
 use shared::{Inbox, Owner, Query, Shared};
 use std::collections::BTreeMap;
@@ -132,6 +132,11 @@ pub fn may_be_served_beside(signal: &Signal<'_>) -> bool {
     let left =
         sender.kind() == Some(BlockKind::Query) && sender.node == signal.header.receiver.node;
     signal.header.receiver.kind() == Some(BlockKind::Ldm) && !left && Ldm::may_serve_beside(signal)
+}
+
+/// The connection that a signal from one node to another takes (THREAD-5), where faults are armed.
+pub fn lane(signal: &Signal<'_>, faults: &Faults) -> Lane {
+    if faults.is_armed(Fault::BugHeartbeatsBehindData) { Lane::Data } else { Lane::of(signal) }
 }
 
 /// Builds a node: an executor for each thread of the placement.

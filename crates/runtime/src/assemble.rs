@@ -14,6 +14,7 @@ use crate::{
     pace::Pace,
     plan::ThreadPlan,
     port::NodeEnd,
+    pulse::Pulse,
     reads::{Load, Reads},
     report,
     rings::{self, Rings},
@@ -25,6 +26,7 @@ use crate::{
         TOKEN_FIRST_CONNECTION, TOKEN_LISTENER, Thread, watch_input,
     },
 };
+use lats_base::{Duration, Instant};
 use lats_kernel::Executor;
 use lats_signals::{BlockRef, SignalBuffer};
 use rustix::event::epoll;
@@ -60,8 +62,11 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
     if let Some(first) = assembled.first() {
         let _ = first.place.board.set(names.zip(published).collect());
     }
+    // THREAD-6: nobody is to be late in control's place, and control is not to be late in anybody's.
+    let helps = |plan: &ThreadPlan| helping && !plan.is_control();
+    let engines = working.iter().zip(assembled);
     let engines: Vec<Arc<Engine>> =
-        assembled.into_iter().map(|thread| Engine::new(thread, all.clone(), helping)).collect();
+        engines.map(|(plan, thread)| Engine::new(thread, all.clone(), helps(plan))).collect();
     for (port, slot) in (0..ports).zip(slots) {
         // Each port is given to one node only.
         let _ = slot.set(engines[readers[port % readers.len()]].clone());
@@ -76,7 +81,10 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
         }
     };
     for ((number, plan), engine) in working.iter().enumerate().zip(engines) {
-        let spinner = Spinner::new(spin_method, plan.spin, wake_us);
+        let spinner = match plan.is_control() {
+            true => Spinner::new(SpinMethod::Static, Duration::ZERO, 0),
+            false => Spinner::new(spin_method, plan.spin, wake_us),
+        };
         let how = plan.clone();
         threads.push(spawn(&format!("lats-exec-{number}"), move || {
             cpus::settle(&how);
@@ -158,6 +166,7 @@ impl Assembly {
         let homes = Arc::new(Homes::new(&config.node.placement));
         let (board, refused) = (Board::default(), Arc::default());
         let news: Arc<[News]> = plans.iter().map(|_| News::default()).collect();
+        let pulses: Arc<[Pulse]> = plans.iter().map(|_| Pulse::default()).collect();
         // Control and the data managers have files.
         let ldms = config.node.ldm_instances as usize;
         let io_count = if config.files.is_some() { (ldms + 1).min(IO_THREADS_MAX) } else { 0 };
@@ -170,6 +179,7 @@ impl Assembly {
             watch_input(&epoll, bell.fd(), TOKEN_BELL)?;
             Ok(Place {
                 number,
+                is_control: plan.is_control(),
                 node: config.node.node,
                 life: config.node.incarnation.get(),
                 pace: Pace::new(config.responsiveness),
@@ -177,9 +187,14 @@ impl Assembly {
                 news: news.clone(),
                 bell: Arc::new(bell),
                 epoll: Arc::new(epoll),
-                senders: Senders { threads: senders.clone(), always: plan.nosend },
+                // THREAD-5: nobody else writes to control's lane.
+                senders: Senders {
+                    threads: if plan.is_control() { Arc::default() } else { senders.clone() },
+                    always: plan.nosend,
+                },
                 board,
                 refused,
+                pulses: pulses.clone(),
                 io: io.clone(),
                 files: files.clone(),
                 sessions: config.sessions.clone(),
@@ -225,8 +240,7 @@ impl Assembly {
         }
         let mut links = Links::default();
         for (node, address) in &config.peers {
-            let peer = Peer { address: Some(*address), wanted: true, ..Peer::default() };
-            links.peers.insert(node.get(), peer);
+            links.peers.insert(node.get(), Peer::wanted_at(*address));
         }
         config.listener.set_nonblocking(true)?;
         let Some(first) = threads.first_mut() else { return Ok(threads) };
@@ -245,6 +259,9 @@ impl Assembly {
             readers,
             tell_stopped,
             on_view: config.on_view,
+            told_late: false,
+            said_late: None,
+            resumed_at: Instant::ZERO,
         }));
         Ok(threads)
     }

@@ -5,7 +5,7 @@ use crate::{
     report,
 };
 use lats_signals::{
-    Malformed, Principal, Signal,
+    Lane, Malformed, Principal, Signal,
     buffer::parse,
     hello::{HELLO_BYTES, Hello, MAGIC},
     proof::{OPENING_BYTES, Opening, Openings, PROOF_BYTES},
@@ -38,6 +38,8 @@ pub(crate) struct Connection {
     /// The node at the other end (or the one that we try to reach), and its life once known.
     pub(crate) node: u16,
     pub(crate) life: u32,
+    /// Which of the connections between two nodes it is, if it is one.
+    pub(crate) lane: Lane,
     pub(crate) opened_at: lats_base::Instant,
     /// What the client at the other end may do.
     pub(crate) principal: Principal,
@@ -82,6 +84,7 @@ impl Connection {
             outgoing: stage == Stage::Connecting,
             node: 0,
             life: 0,
+            lane: Lane::Data,
             opened_at: now,
             principal: Principal::Client,
             own: None,

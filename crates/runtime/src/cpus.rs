@@ -16,11 +16,18 @@ pub(crate) fn settle(plan: &ThreadPlan) {
             tracing::warn!(cpus = ?plan.cpus, %error, "a thread cannot be bound to these CPUs: it runs anywhere");
         }
     }
-    if plan.realtime {
-        let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-        let urgent = ThreadPriority::Min;
-        if let Err(error) = set_thread_priority_and_policy(thread_native_id(), urgent, policy) {
+    if !plan.realtime && !plan.is_control() {
+        return;
+    }
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    let urgent = ThreadPriority::Min;
+    match set_thread_priority_and_policy(thread_native_id(), urgent, policy) {
+        Err(error) if plan.realtime => {
             tracing::warn!(%error, "a thread cannot have realtime priority (CAP_SYS_NICE is needed): it runs without");
         }
+        Err(error) => {
+            tracing::info!(%error, "control's thread runs without realtime priority (CAP_SYS_NICE is needed)");
+        }
+        Ok(()) => {}
     }
 }

@@ -1,6 +1,7 @@
 //! Which outputs there are: one list for all threads, and what each thread remembers of it.
 
 use crate::output::Output;
+use lats_signals::Lane;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -18,17 +19,21 @@ pub(crate) struct Directory {
 
 #[derive(Default)]
 struct Known {
-    nodes: BTreeMap<u16, Arc<Output>>,
+    nodes: BTreeMap<(u16, Lane), Arc<Output>>,
     clients: BTreeMap<u32, Arc<Output>>,
 }
 
 impl Directory {
-    pub(crate) fn set_node(&self, node: u16, output: Option<Arc<Output>>) {
+    /// One of the connections of a link is there. Who hears something by it can answer by it, also before both are.
+    pub(crate) fn set_lane(&self, node: u16, lane: Lane, output: Arc<Output>) {
+        self.lock().nodes.insert((node, lane), output);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// A node has no link any more.
+    pub(crate) fn forget_node(&self, node: u16) {
         let mut known = self.lock();
-        match output {
-            Some(output) => known.nodes.insert(node, output),
-            None => known.nodes.remove(&node),
-        };
+        Lane::ALL.into_iter().for_each(|lane| drop(known.nodes.remove(&(node, lane))));
         self.version.fetch_add(1, Ordering::Release);
     }
 
@@ -53,7 +58,7 @@ impl Directory {
 pub(crate) struct Outputs {
     directory: Arc<Directory>,
     version: u64,
-    nodes: ByName<u16>,
+    nodes: ByName<(u16, Lane)>,
     clients: ByName<u32>,
 }
 
@@ -83,9 +88,10 @@ impl Outputs {
 
     /// Queues a signal for a node. Without a link it is lost, as with a link that breaks: control hears of both.
     /// False if too much waits for that node.
-    pub(crate) fn queue_for_node(&mut self, node: u16, signal: &[u8]) -> bool {
+    pub(crate) fn queue_for_node(&mut self, node: u16, lane: Lane, signal: &[u8]) -> bool {
         let directory = &self.directory;
-        self.nodes.queue(node, signal, || directory.lock().nodes.get(&node).cloned())
+        let find = || directory.lock().nodes.get(&(node, lane)).cloned();
+        self.nodes.queue((node, lane), signal, find)
     }
 
     /// Queues a signal for a client, unless it is gone. False if too much waits for it.

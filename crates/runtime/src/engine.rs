@@ -28,7 +28,7 @@ pub(crate) struct Engine {
     /// All threads of the node, once there are all.
     all: Arc<OnceLock<Vec<Arc<Engine>>>>,
     number: usize,
-    /// Others may do this thread's work.
+    /// Others may do this thread's work, and it may do theirs.
     helping: bool,
 }
 
@@ -80,7 +80,7 @@ impl Engine {
                 thread.is_busy()
             };
             let passed_on = !news_for.is_empty();
-            self.pass_on(news_for, !is_busy);
+            self.pass_on(news_for, !is_busy && self.helping);
             if !is_busy && !passed_on && !self.gate.is_wanted() {
                 return;
             }
@@ -179,7 +179,7 @@ impl Engine {
         for _ in 0..HELPS_MAX {
             let Some(number) = news_for.pop() else { return };
             let engine = &all[number];
-            if engine.bell.is_asleep() {
+            if engine.helping && engine.bell.is_asleep() {
                 engine.help(&mut news_for);
             } else {
                 engine.bell.ring();

@@ -38,6 +38,8 @@ pub struct Figures {
     pub from_threads: u64,
     /// Signals handled, by number.
     pub by_number: Vec<u64>,
+    /// The longest turn, in ns.
+    pub longest_turn_ns: u64,
 }
 
 impl Figures {
@@ -50,6 +52,7 @@ impl Figures {
 
     pub(crate) fn worked(&mut self, span: Duration) {
         self.busy_ns += span.as_nanos();
+        self.longest_turn_ns = self.longest_turn_ns.max(span.as_nanos());
     }
 }
 

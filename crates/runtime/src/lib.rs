@@ -27,6 +27,7 @@ mod output;
 mod pace;
 pub mod plan;
 pub mod port;
+mod pulse;
 pub mod random;
 mod reads;
 mod report;

@@ -1,6 +1,9 @@
 //! Links to the other nodes: who is linked, whom to connect to, whose process is gone.
+//!
+//! A link is two connections, one for each lane (THREAD-5). It is there while both are: when one ends, so does the other.
 
 use lats_base::{Duration, Instant};
+use lats_signals::Lane;
 use std::{collections::BTreeMap, net::SocketAddr};
 
 /// What is known of another node.
@@ -9,19 +12,24 @@ pub(crate) struct Peer {
     pub(crate) address: Option<SocketAddr>,
     /// It is a live member, or one that we join through.
     pub(crate) wanted: bool,
-    /// The connection that is its link.
-    pub(crate) link: Option<u64>,
-    /// A connection that is being opened.
-    pub(crate) attempt: Option<Attempt>,
-    /// The life that the newest link was to; 0 if there never was one.
+    /// The connections of the link, by the number of the lane.
+    lanes: [LaneEnd; Lane::ALL.len()],
+    /// The life that the newest connection was to; 0 if there never was one.
     pub(crate) last_life: u32,
     /// That life is known to be gone, and control has been told.
     pub(crate) told_gone: bool,
-    pub(crate) retry_at: Instant,
-    /// Attempts since the link was lost that somebody took and dropped.
-    pub(crate) dropped: u32,
     /// When the log was told why there is no link.
     pub(crate) told_why: Option<Instant>,
+}
+
+/// One connection of a link, or the attempt to open it.
+#[derive(Clone, Debug, Default)]
+struct LaneEnd {
+    connection: Option<u64>,
+    attempt: Option<Attempt>,
+    retry_at: Instant,
+    /// Attempts since the link was lost that somebody took and dropped.
+    dropped: u32,
 }
 
 /// A connection that we are opening.
@@ -34,19 +42,71 @@ pub(crate) struct Attempt {
 }
 
 impl Peer {
+    /// A node that we want to be linked to.
+    pub(crate) fn wanted_at(address: SocketAddr) -> Self {
+        Self { address: Some(address), wanted: true, ..Self::default() }
+    }
+
+    fn lane(&self, lane: Lane) -> &LaneEnd {
+        &self.lanes[lane as usize]
+    }
+
     /// True if a connection that this life of the node has opened is one too many: ours is there, or on its way. Who does not
     /// answer at the address that we know may be somebody else.
-    pub(crate) fn has_ours(&self, life: u32, now: Instant) -> bool {
+    pub(crate) fn has_ours(&self, lane: Lane, life: u32, now: Instant) -> bool {
+        let end = self.lane(lane);
         let is_coming = |attempt: Attempt| match attempt.life {
             0 => now.since(attempt.begun) < ANSWER,
             answered => answered == life,
         };
-        (self.link.is_some() && self.last_life == life) || self.attempt.is_some_and(is_coming)
+        (end.connection.is_some() && self.last_life == life) || end.attempt.is_some_and(is_coming)
     }
 
-    /// True if this connection is the attempt.
+    /// True if this connection belongs to the link.
+    pub(crate) fn is_linked_by(&self, id: u64) -> bool {
+        self.lanes.iter().any(|end| end.connection == Some(id))
+    }
+
+    /// True if this connection is an attempt.
     pub(crate) fn is_attempt(&self, id: u64) -> bool {
-        self.attempt.is_some_and(|attempt| attempt.id == id)
+        self.attempts().any(|attempt| attempt.id == id)
+    }
+
+    /// What is being opened.
+    pub(crate) fn attempts(&self) -> impl Iterator<Item = Attempt> {
+        self.lanes.iter().filter_map(|end| end.attempt)
+    }
+
+    /// The connections of the link that there are, in the order of lanes.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = u64> {
+        self.lanes.iter().filter_map(|end| end.connection)
+    }
+
+    /// True while there is a connection for each lane.
+    pub(crate) fn is_up(&self) -> bool {
+        self.lanes.iter().all(|end| end.connection.is_some())
+    }
+
+    /// We open a connection.
+    pub(crate) fn open(&mut self, lane: Lane, id: u64, now: Instant) {
+        self.lanes[lane as usize].attempt = Some(Attempt { id, begun: now, life: 0 });
+    }
+
+    /// A connection with this life is in use from now on. Gives the connections that have to end: those of a former life, or
+    /// of a link that its other end has lost already; and the attempt that is not needed any more.
+    pub(crate) fn take(&mut self, lane: Lane, id: u64, life: u32) -> (Vec<u64>, Option<u64>) {
+        let is_over = self.last_life != life || self.lane(lane).connection.is_some();
+        let former = if is_over { self.end() } else { Vec::new() };
+        (self.last_life, self.told_gone) = (life, false);
+        let end = &mut self.lanes[lane as usize];
+        end.connection = Some(id);
+        let attempt = end.attempt.take().map(|attempt| attempt.id);
+        (former, attempt.filter(|attempt| *attempt != id))
+    }
+
+    /// The link is over: gives its connections.
+    fn end(&mut self) -> Vec<u64> {
+        self.lanes.iter_mut().filter_map(|end| end.connection.take()).collect()
     }
 }
 
@@ -67,46 +127,52 @@ const ANSWER: Duration = Duration::from_millis(250);
 const LOG_PAUSE: Duration = Duration::from_millis(5_000);
 
 impl Links {
-    /// The peers that a connection should be opened to now.
-    pub(crate) fn due(&mut self, now: Instant) -> Vec<(u16, SocketAddr)> {
+    /// The peers that a connection should be opened to now, and the lane that it is for.
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<(u16, Lane, SocketAddr)> {
         let mut due = Vec::new();
-        for (node, peer) in &mut self.peers {
-            let idle = peer.wanted && peer.link.is_none() && peer.attempt.is_none();
-            if let Some(address) = peer.address.filter(|_| idle && now >= peer.retry_at) {
-                peer.retry_at = now.plus(RETRY);
-                due.push((*node, address));
+        for (node, peer) in self.peers.iter_mut().filter(|(_, peer)| peer.wanted) {
+            let Some(address) = peer.address else { continue };
+            for (lane, end) in Lane::ALL.into_iter().zip(&mut peer.lanes) {
+                if end.is_idle() && now >= end.retry_at {
+                    end.retry_at = now.plus(RETRY);
+                    due.push((*node, lane, address));
+                }
             }
         }
         due
     }
 
-    /// The link to a node is lost: whether its process is gone is to be found out at once.
-    pub(crate) fn lost(&mut self, node: u16, now: Instant) {
-        if let Some(peer) = self.peers.get_mut(&node) {
-            peer.link = None;
-            peer.retry_at = now;
-            peer.dropped = 0;
+    /// The link to a node is lost: whether its process is gone is to be found out at once. Gives its connections.
+    pub(crate) fn lost(&mut self, node: u16, now: Instant) -> Vec<u64> {
+        let Some(peer) = self.peers.get_mut(&node) else { return Vec::new() };
+        for end in &mut peer.lanes {
+            (end.retry_at, end.dropped) = (now, 0);
         }
+        peer.end()
     }
 
     /// An attempt has ended in nothing.
-    pub(crate) fn failed(&mut self, node: u16, now: Instant) {
-        if let Some(peer) = self.peers.get_mut(&node) {
-            peer.attempt = None;
-            peer.dropped += 1;
-            if peer.dropped <= SOON_MAX {
-                let wait = Duration::from_nanos(RETRY_SOON.as_nanos() << peer.dropped);
-                peer.retry_at = peer.retry_at.min(now.plus(wait));
-            }
+    pub(crate) fn failed(&mut self, node: u16, id: u64, now: Instant) {
+        let Some(end) = self.end_of_attempt(node, id) else { return };
+        end.attempt = None;
+        end.dropped += 1;
+        if end.dropped <= SOON_MAX {
+            let wait = Duration::from_nanos(RETRY_SOON.as_nanos() << end.dropped);
+            end.retry_at = end.retry_at.min(now.plus(wait));
         }
     }
 
     /// An attempt has had an answer, which is not proved yet.
     pub(crate) fn answered(&mut self, node: u16, id: u64, life: u32) {
-        let attempt = self.peers.get_mut(&node).and_then(|peer| peer.attempt.as_mut());
-        if let Some(attempt) = attempt.filter(|attempt| attempt.id == id) {
+        let end = self.end_of_attempt(node, id);
+        if let Some(attempt) = end.and_then(|end| end.attempt.as_mut()) {
             attempt.life = life;
         }
+    }
+
+    fn end_of_attempt(&mut self, node: u16, id: u64) -> Option<&mut LaneEnd> {
+        let lanes = &mut self.peers.get_mut(&node)?.lanes;
+        lanes.iter_mut().find(|end| end.attempt.is_some_and(|attempt| attempt.id == id))
     }
 
     /// An attempt has ended for a reason that a person should know, from time to time.
@@ -122,16 +188,15 @@ impl Links {
 
     /// When the next attempt is due.
     pub(crate) fn next_attempt(&self) -> Option<Instant> {
-        let waiting = self
-            .peers
-            .values()
-            .filter(|p| p.wanted && p.address.is_some() && p.link.is_none() && p.attempt.is_none());
-        waiting.map(|p| p.retry_at).min()
+        let wanted = self.peers.values().filter(|peer| peer.wanted && peer.address.is_some());
+        let idle = wanted.flat_map(|peer| &peer.lanes).filter(|end| end.is_idle());
+        idle.map(|end| end.retry_at).min()
     }
+}
 
-    /// The connection that links to a node.
-    pub(crate) fn link(&self, node: u16) -> Option<u64> {
-        self.peers.get(&node)?.link
+impl LaneEnd {
+    fn is_idle(&self) -> bool {
+        self.connection.is_none() && self.attempt.is_none()
     }
 }
 
@@ -139,13 +204,25 @@ impl Links {
 mod tests {
     use super::*;
 
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO.plus(Duration::from_millis(ms))
+    }
+
+    fn links() -> Links {
+        let mut links = Links::default();
+        links.peers.insert(2, Peer::wanted_at("127.0.0.1:1".parse().unwrap()));
+        links
+    }
+
     #[test]
     fn an_attempt_that_nobody_answers_does_not_keep_the_node_out() {
-        let at = |ms: u64| Instant::ZERO.plus(Duration::from_millis(ms));
-        let mut links = Links::default();
-        let attempt = Some(Attempt { id: 20, begun: at(1_000), life: 0 });
-        links.peers.insert(2, Peer { attempt, ..Peer::default() });
-        let has_ours = |links: &Links, life, ms| links.peers[&2].has_ours(life, at(ms));
+        let mut links = links();
+        links.peers.get_mut(&2).unwrap().open(Lane::Control, 20, at(1_000));
+        let has_ours = |links: &Links, life, ms| {
+            let peer = &links.peers[&2];
+            assert!(!peer.has_ours(Lane::Data, life, at(ms)), "the other lane has none");
+            peer.has_ours(Lane::Control, life, at(ms))
+        };
         assert!(has_ours(&links, 7, 1_100));
         assert!(!has_ours(&links, 7, 1_300));
         links.answered(2, 19, 7);
@@ -153,5 +230,35 @@ mod tests {
         links.answered(2, 20, 7);
         assert!(has_ours(&links, 7, 1_300));
         assert!(!has_ours(&links, 8, 1_300), "a later life has come");
+    }
+
+    #[test]
+    fn a_link_is_up_while_it_has_both_connections() {
+        let mut links = links();
+        let both = [(2, Lane::Data), (2, Lane::Control)];
+        let due = |links: &mut Links, ms| -> Vec<_> {
+            links.due(at(ms)).into_iter().map(|(node, lane, _)| (node, lane)).collect()
+        };
+        assert_eq!(due(&mut links, 1), both);
+        let peer = links.peers.get_mut(&2).unwrap();
+        peer.open(Lane::Data, 20, at(1));
+        assert_eq!(peer.take(Lane::Data, 20, 7), (vec![], None));
+        assert!(!peer.is_up());
+        assert_eq!(peer.take(Lane::Control, 21, 7), (vec![], None));
+        assert!(peer.is_up() && peer.is_linked_by(20) && peer.is_linked_by(21));
+        assert_eq!(links.lost(2, at(30)), [20, 21], "when one ends so does the other");
+        assert_eq!(due(&mut links, 30), both, "whether its process is gone is found out at once");
+    }
+
+    #[test]
+    fn connections_of_a_former_life_or_link_end_together() {
+        let mut links = links();
+        let peer = links.peers.get_mut(&2).unwrap();
+        peer.take(Lane::Data, 20, 7);
+        peer.take(Lane::Control, 21, 7);
+        assert_eq!(peer.take(Lane::Control, 22, 8), (vec![20, 21], None), "a later life");
+        assert_eq!(peer.take(Lane::Data, 23, 8), (vec![], None));
+        assert_eq!(peer.take(Lane::Data, 24, 8), (vec![23, 22], None), "its end was lost there");
+        assert!(!peer.is_up());
     }
 }

@@ -86,6 +86,11 @@ impl ThreadPlan {
         self.modules == [Module::Send]
     }
 
+    /// It does nothing but control: so nothing else makes it late.
+    pub fn is_control(&self) -> bool {
+        self.modules == [Module::Main]
+    }
+
     /// What it does, for a person: `recv+tc`.
     pub fn name(&self) -> String {
         self.modules.iter().map(|m| m.name()).collect::<Vec<_>>().join("+")

@@ -1,6 +1,7 @@
 //! Rings from every thread of a node to every other.
 
 use crate::ring::{Consumer, Producer, ring};
+use lats_kernel::Executor;
 use lats_signals::{Signal, SignalBuffer, buffer::parse};
 
 /// A thread's ends of the rings.
@@ -20,6 +21,8 @@ struct Outlet {
 }
 
 struct Inlet {
+    /// From thread 0, which has control.
+    is_urgent: bool,
     consumer: Consumer,
     /// Whole signals, and maybe the first part of one.
     bytes: Vec<u8>,
@@ -50,7 +53,7 @@ pub(crate) fn mesh(threads: usize) -> Vec<Rings> {
             let (producer, consumer) = ring(1 << bytes);
             let outlet = Outlet { producer, backlog: Vec::new(), pushed: 0, fresh: false };
             all[from].to.push(Some(outlet));
-            all[to].from.push(Inlet { consumer, bytes: Vec::new() });
+            all[to].from.push(Inlet { is_urgent: from == 0, consumer, bytes: Vec::new() });
         }
     }
     all
@@ -81,14 +84,23 @@ impl Rings {
     }
 
     /// Takes what has come from other threads; gives how many signals that were.
-    pub(crate) fn receive(&mut self, mailbox: &mut SignalBuffer) -> usize {
-        self.from.iter_mut().map(|inlet| inlet.receive(mailbox)).sum()
+    pub(crate) fn receive(&mut self, executor: &mut Executor) -> usize {
+        let inlets = self.from.iter_mut();
+        let received = inlets.map(|inlet| match inlet.is_urgent {
+            true => inlet.receive(executor.urgent()),
+            false => inlet.receive(executor.mailbox()),
+        });
+        received.sum()
     }
 
-    /// True if something waits, in either direction.
-    pub(crate) fn has_work(&self) -> bool {
+    /// True if something has come.
+    pub(crate) fn has_input(&self) -> bool {
         self.from.iter().any(|inlet| inlet.consumer.is_ready())
-            || self.to.iter().flatten().any(|o| !o.backlog.is_empty())
+    }
+
+    /// True if something had no room on its way to others.
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.to.iter().flatten().any(|o| !o.backlog.is_empty())
     }
 }
 
@@ -161,11 +173,13 @@ mod tests {
             one.send(1, &signal);
         }
         let (mut mailbox, mut rounds) = (SignalBuffer::new(), 0);
-        while one.has_work() || other.has_work() {
+        while one.has_backlog() || other.has_input() {
             let mut news = Vec::new();
             one.flush(&mut news);
             assert!(news.iter().all(|thread| *thread == 1));
-            other.receive(&mut mailbox);
+            for inlet in &mut other.from {
+                inlet.receive(&mut mailbox);
+            }
             rounds += 1;
         }
         assert!(rounds > 3, "the large one does not fit at once");

@@ -19,6 +19,7 @@ use crate::{
     io::{Io, Shared},
     output::{Flushed, Output},
     pace::Pace,
+    pulse::Pulse,
     reads::Reads,
     ring::Consumer,
     rings::Rings,
@@ -64,9 +65,14 @@ pub(crate) struct Thread {
     pub(crate) cpu_time_is_old: bool,
 }
 
+/// How long control's thread sleeps while somebody does not take what it has sent.
+const BACKLOG_RETRY: Duration = Duration::from_millis(1);
+
 /// Where a thread stands among the others.
 pub(crate) struct Place {
     pub(crate) number: usize,
+    /// It does nothing but control.
+    pub(crate) is_control: bool,
     pub(crate) node: NodeId,
     pub(crate) life: u32,
     pub(crate) pace: Pace,
@@ -81,6 +87,8 @@ pub(crate) struct Place {
     pub(crate) refused: Arc<AtomicU64>,
     /// The figures of all threads.
     pub(crate) board: Board,
+    /// Whether each thread comes on.
+    pub(crate) pulses: Arc<[Pulse]>,
     /// The threads that read and write files.
     pub(crate) io: Arc<[Arc<Io>]>,
     /// Where these files are, if there are any.
@@ -117,16 +125,21 @@ impl Thread {
     /// One turn: what has come in, the executor for about so long, what goes out.
     pub(crate) fn turn(&mut self, events: impl Iterator<Item = epoll::Event>, limit: Duration) {
         let begun = clock::now();
+        self.pulse().begins(begun);
         self.take_events(events);
         self.figures.turns += 1;
         // What a thread has put into its ring before it told the news comes first.
         let news = self.place.news[self.place.number].take();
-        self.figures.from_threads += self.rings.receive(self.executor.mailbox()) as u64;
+        self.figures.from_threads += self.rings.receive(&mut self.executor) as u64;
         self.receive_news(news);
         self.receive_from_ports();
         self.receive_from_the_hungry();
+        if self.shell.is_some() {
+            self.tell_lateness(begun);
+        }
         self.reads.show(&mut self.executor);
-        let now = self.execute(begun, limit);
+        // What is served now is served under a lease that holds now (VIEW-3).
+        let now = self.execute(clock::now(), limit);
         self.route_outgoing();
         self.reads.show(&mut self.executor);
         if self.shell.is_some() {
@@ -134,6 +147,7 @@ impl Thread {
         }
         self.flush();
         self.turn_ended = clock::now();
+        self.pulse().ends();
         self.figures.worked(self.turn_ended.since(begun));
         self.publish_after(PUBLISHED_EVERY);
     }
@@ -179,6 +193,11 @@ impl Thread {
     /// Sends what this turn has led to.
     fn flush(&mut self) {
         self.rings.flush(&mut self.news_for);
+        if self.shell.is_some() {
+            // Control speaks to all threads often enough for this to show who does not wake.
+            let now = clock::now();
+            self.news_for.iter().for_each(|thread| self.place.pulses[*thread].is_wanted(now));
+        }
         let senders = &self.place.senders;
         let is_busy = self.executor.has_work() || !self.hungry.is_empty();
         let passes_on = !senders.threads.is_empty() && (senders.always || is_busy);
@@ -209,8 +228,13 @@ impl Thread {
             return Sleep::Busy;
         }
         self.reads.load().goes_to_sleep();
+        self.pulse().rests();
         self.wakes_at = self.next_due();
         Sleep::Until(self.wakes_at)
+    }
+
+    fn pulse(&self) -> &Pulse {
+        &self.place.pulses[self.place.number]
     }
 
     /// True if a helper leaves something that its thread must be woken for.
@@ -223,7 +247,8 @@ impl Thread {
         self.executor.has_work()
             || !self.hungry.is_empty()
             || !self.unsent.is_empty()
-            || self.rings.has_work()
+            || self.rings.has_input()
+            || (self.rings.has_backlog() && !self.place.is_control)
             || !self.place.news[self.place.number].is_empty()
             || self.ports.iter().any(|p| p.from_client.is_ready() || p.waits())
     }
@@ -231,7 +256,10 @@ impl Thread {
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let timer = self.executor.next_timer();
         let link = self.shell.as_ref().and_then(|shell| shell.links.next_attempt());
-        timer.into_iter().chain(link).min()
+        // Who has realtime priority does not wait by looking again and again.
+        let waits = self.place.is_control && self.rings.has_backlog();
+        let soon = waits.then(|| clock::now().plus(BACKLOG_RETRY));
+        timer.into_iter().chain(link).chain(soon).min()
     }
 }
 

@@ -314,7 +314,11 @@ const LOCK_PATIENCE: lats_base::Duration = lats_base::Duration::from_millis(10_0
 /// The node's threads, as told or by the processors that there are. Who holds no data needs one.
 fn threads(args: &NodeArgs, entry: &NodeEntry) -> anyhow::Result<Vec<ThreadPlan>> {
     match &args.thread_config {
-        _ if !entry.data => Ok(plan::automatic(plan::Processors { count: 1 })),
+        _ if !entry.data => {
+            // What it does is control's, and that it reads.
+            let all = ThreadPlan::of(&[plan::Module::Main, plan::Module::Recv]);
+            Ok(vec![all])
+        }
         Some(text) => plan::parse(text).map_err(anyhow::Error::msg),
         None => {
             Ok(plan::automatic(plan::Processors::of_this_machine(usize::from(args.nodes_here))))

@@ -43,6 +43,9 @@ pub(crate) struct Target {
 /// Names the secret for commands that get it in no other way.
 pub(crate) const SECRET_VARIABLE: &str = "LATSDB_SECRET_FILE";
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A member that was not heard for so long, or says itself that it is so late, is shown as late, in ms.
+const LATE_MS: u64 = 100;
+const UNHEARD_MS: u64 = 250;
 /// How long a node may take to say how many connections it has refused.
 const FIGURES_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -137,7 +140,13 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         let figures = figures(&client, &status).await;
         anyhow::Ok((status, figures))
     })?;
-    let record = as_json(&status, &figures);
+    let mut record = as_json(&status, &figures);
+    for node in record["nodes"].as_array_mut().into_iter().flatten() {
+        let number = node["node_id"].as_u64().unwrap_or_default();
+        let threads = figures.get(&NodeId::new(number as u16)).map(|f| &f.threads);
+        let turns = threads.map(|threads| threads.iter().map(|(_, f)| f.longest_turn_ns / 1_000));
+        node["longest_turn_us"] = json!(turns.and_then(Iterator::max));
+    }
     if args.json {
         say!("{record:#}");
     } else {
@@ -215,8 +224,11 @@ fn node_json(status: &Status, member: &Member, disk: Option<&DiskFigures>) -> Va
         (true, false, _) => "serving",
         (true, true, false) => "syncing",
     };
+    let sign = status.life_signs.iter().find(|sign| sign.node == member.node);
     json!({
         "node_id": member.node.get(),
+        "heard_ms": sign.and_then(|sign| sign.heard_ms),
+        "late_ms": sign.map(|sign| sign.late_ms),
         "pid": pid_of(member),
         "roles": roles,
         "state": state,
@@ -295,6 +307,7 @@ fn print_table(status: &Status, record: &Value, figures: &Figures) {
             say!("{words}");
         }
     }
+    print_the_late(status);
     say!(
         "{:>4}  {:<9} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
         "node",
@@ -318,5 +331,21 @@ fn print_table(status: &Status, record: &Value, figures: &Figures) {
             node["native_address"].as_str().unwrap_or_default(),
             node["sql_address"].as_str().unwrap_or_default(),
         );
+    }
+}
+
+/// Nodes that live, and do not come on: all others wait for them with each commit.
+fn print_the_late(status: &Status) {
+    for sign in status.life_signs.iter().filter(|sign| !status.silent.contains(&sign.node)) {
+        let node = sign.node;
+        if sign.late_ms >= LATE_MS {
+            say!("node {node} IS LATE: one of its threads has not come on for {} ms", sign.late_ms);
+        }
+        match sign.heard_ms {
+            Some(ms) if ms >= UNHEARD_MS => {
+                say!("node {node} IS LATE: node {} has not heard it for {ms} ms", status.node);
+            }
+            _ => {}
+        }
     }
 }

@@ -120,6 +120,7 @@ fn difference(now: &Figures, before: &Figures) -> Figures {
         helped: less(|f| f.helped),
         signals: less(|f| f.signals),
         largest_batch: 0,
+        longest_turn_ns: now.longest_turn_ns,
         batches: less(|f| f.batches),
         busy_ns: less(|f| f.busy_ns),
         cpu_ns: less(|f| f.cpu_ns),

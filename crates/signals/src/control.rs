@@ -35,6 +35,8 @@ body! {
         silence_ns: u64,
         /// The data nodes that have answered the sender's heartbeats lately (VIEW-5).
         heard: NodeSet,
+        /// How late the sender's threads are, in ms (LATE-1).
+        late_ms: u64,
     }
 }
 body! {
@@ -68,6 +70,26 @@ body! {
         clock: u64,
         /// The newest clock of the receiver that the sender has heard; 0 for none.
         echo: u64,
+        /// How late the sender's threads are, in ms (LATE-1).
+        late_ms: u64,
+        /// The newest clock of the receiver that has come by the lane of rows; 0 for none.
+        rows_echo: u64,
+    }
+}
+body! {
+    /// Control of a data node → control of every other, by the lane of rows: it passes what is sent (LATE-5).
+    LaneProbeOrd {
+        /// The sender's clock, in ns.
+        clock: u64,
+    }
+}
+body! {
+    /// Shell → control: how long the thread of this node that is most behind has not come on (LATE-1).
+    LateRep {
+        /// In ms; 0: all are on time.
+        late_ms: u64,
+        /// The number of the thread.
+        thread: u64,
     }
 }
 body! {

@@ -1,6 +1,6 @@
 //! The greeting on a new connection: who is there, and do we fit together?
 
-use crate::PROTOCOL_VERSION;
+use crate::{Lane, PROTOCOL_VERSION};
 use lats_base::{RefCode, limits};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -19,8 +19,8 @@ pub struct Hello {
     pub refusal: u16,
     /// This life of the node.
     pub incarnation: u32,
-    /// Not used yet; zero.
-    pub reserved: u32,
+    /// Of a node: which of the two connections this is, the number of a [`Lane`]; 0 from others.
+    lane: u32,
     /// The cluster; 0 from a client that does not mind.
     pub cluster_id: u64,
     /// The client's id, or 0.
@@ -44,6 +44,8 @@ pub enum HelloKind {
 pub const HELLO_BYTES: usize = core::mem::size_of::<Hello>();
 /// From this version on each end proves that it knows the cluster's secret.
 const PROVING_VERSION: u16 = 2;
+/// From this version on two nodes have two connections (THREAD-5).
+const LANES_VERSION: u16 = 3;
 /// What every greeting begins with.
 pub const MAGIC: [u8; 8] = *b"LatsDB\r\n";
 
@@ -76,11 +78,23 @@ impl Hello {
             node,
             refusal: 0,
             incarnation,
-            reserved: 0,
+            lane: 0,
             cluster_id,
             client_id,
             spare: 0,
         }
+    }
+
+    /// The same greeting, for this one of the connections between two nodes.
+    #[must_use]
+    pub fn on(mut self, lane: Lane) -> Self {
+        self.lane = lane.number();
+        self
+    }
+
+    /// Which of the connections between two nodes this is, if this version knows it.
+    pub fn lane(&self) -> Option<Lane> {
+        Lane::from_number(self.lane)
     }
 
     /// The same greeting, as a refusal.
@@ -114,7 +128,11 @@ impl Hello {
     /// Why a side with `cluster_id` cannot talk to the one that sent this. Only clients may leave open which cluster they want
     /// (GREET-4).
     pub fn misfit(&self, cluster_id: u64) -> Option<RefCode> {
-        if self.version.abs_diff(PROTOCOL_VERSION) > 1 || self.version < PROVING_VERSION {
+        let least = match self.kind() {
+            Some(HelloKind::Node) => LANES_VERSION,
+            _ => PROVING_VERSION,
+        };
+        if self.version.abs_diff(PROTOCOL_VERSION) > 1 || self.version < least {
             return Some(RefCode::VersionUnsupported);
         }
         let is_open = self.cluster_id == 0 && self.kind() != Some(HelloKind::Node);
@@ -122,11 +140,12 @@ impl Hello {
         strange.then_some(RefCode::WrongCluster)
     }
 
-    /// True if a node can have sent this: its number is one, and its life is neither "none" nor the last of all numbers, after
-    /// which no life could follow (GREET-4).
+    /// True if a node can have sent this: its number is one, its life is neither "none" nor the last of all numbers, after
+    /// which no life could follow, and the connection is one of two (GREET-4).
     pub fn is_possible_node(&self) -> bool {
         let node = usize::from(self.node);
-        (1..=limits::NODES_MAX).contains(&node) && !matches!(self.incarnation, 0 | u32::MAX)
+        let has_life = !matches!(self.incarnation, 0 | u32::MAX);
+        (1..=limits::NODES_MAX).contains(&node) && has_life && self.lane().is_some()
     }
 }
 

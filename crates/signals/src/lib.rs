@@ -24,6 +24,7 @@ pub mod copy;
 pub mod deadlock;
 pub mod hello;
 pub mod io;
+pub mod lane;
 pub mod list;
 pub mod proof;
 pub mod query;
@@ -33,14 +34,15 @@ pub mod table;
 pub use admit::{Principal, admit};
 pub use block_ref::{BlockKind, BlockRef};
 pub use buffer::{Signal, SignalBuffer};
+pub use lane::Lane;
 pub use lats_base::NodeSet;
 pub use table::{Malformed, Scope, SignalNumber, check};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The protocol version this release speaks. A link is refused when the versions differ by more
-/// than one.
-pub const PROTOCOL_VERSION: u16 = 2;
+/// than one, and between nodes also with a version before 3, which knows one connection only.
+pub const PROTOCOL_VERSION: u16 = 3;
 
 /// What every signal starts with: 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

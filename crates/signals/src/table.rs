@@ -180,6 +180,8 @@ signals! {
     // Sessions of MySQL clients: docs/protocols/sessions.md.
     150 SessionsReq, control, Admin;
     151 SessionsConf, control, Node;
+    155 LateRep, control, Local;
+    156 LaneProbeOrd, control, Node;
     // Files: docs/protocols/durability.md.
     129 IoWriteReq, io, Local;
     130 IoConf, io, Local;

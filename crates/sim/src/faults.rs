@@ -7,6 +7,7 @@ use crate::{
 use lats_base::{Duration, Incarnation, NodeId, prng::Prng};
 use lats_catalog::View;
 use lats_node::NodeConfig;
+use lats_signals::Lane;
 
 /// Something that goes wrong, or comes right again.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,10 @@ pub enum Disturbance {
     Pause(NodeId, u64),
     /// A process gets little processor time for so many ms: one signal, and then others run.
     Slow(NodeId, u64),
+    /// The threads of a process do nothing for so many ms, but for the one of control.
+    Busy(NodeId, u64),
+    /// What one lane of a link brings stays away for so many ms, in one or both directions.
+    Stall(NodeId, NodeId, Lane, bool, u64),
     /// A connection between nodes breaks; what was under way on it is lost.
     Reset(NodeId, NodeId),
     /// A connection of a client breaks.
@@ -48,6 +53,9 @@ impl Disturbance {
             Self::Kill(..) => "death",
             Self::Pause(..) => "pause",
             Self::Slow(..) => "slow process",
+            Self::Busy(..) => "busy threads",
+            Self::Stall(_, _, Lane::Data, ..) => "stalled rows",
+            Self::Stall(_, _, Lane::Control, ..) => "stalled heartbeats",
             Self::Reset(..) => "broken link",
             Self::ClientReset(..) => "broken client link",
             Self::Cut(_, _, true, _) => "cut",
@@ -60,6 +68,15 @@ impl Disturbance {
                 return None;
             }
         })
+    }
+}
+
+impl Disturbance {
+    /// True if somebody may be removed for it. That control's connection stalls counts when it happens.
+    fn may_remove(self) -> bool {
+        let is_late = matches!(self, Self::Busy(..) | Self::Stall(..));
+        let is_good = matches!(self, Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..));
+        !is_late && !is_good && !matches!(self, Self::ClientReset(..))
     }
 }
 
@@ -179,6 +196,7 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
         world.at(Duration::from_millis(second_ms), Event::Disturb(second));
         at_ms = at_ms.max(second_ms);
     }
+    plan_lateness(world, at_ms);
     at_ms
 }
 
@@ -191,6 +209,25 @@ fn plan_directories(world: &mut World, until_ms: u64, random: &mut Prng) {
         let node = NodeId::new(random.between(1, all) as u16);
         let lost = Disturbance::LoseDirectory(node, random.between(0, 1_000));
         world.at(Duration::from_millis(at_ms), Event::Disturb(lost));
+    }
+}
+
+/// Some of the time threads and connections are late. Nobody is removed for that.
+fn plan_lateness(world: &mut World, end_ms: u64) {
+    let all = world.nodes.len() as u64;
+    for _ in 0..world.lateness().below(4) {
+        let random = world.lateness();
+        let at_ms = random.between(300, end_ms);
+        let victim = NodeId::new(random.between(1, all) as u16);
+        let other = NodeId::new(random.between(1, all) as u16);
+        let both = random.chance(2, 3);
+        let disturbance = match random.below(4) {
+            0 | 1 => Disturbance::Busy(victim, random.between(50, 3_000)),
+            _ if other == victim => continue,
+            2 => Disturbance::Stall(victim, other, Lane::Data, both, random.between(50, 3_000)),
+            _ => Disturbance::Stall(victim, other, Lane::Control, both, random.between(50, 600)),
+        };
+        world.at(Duration::from_millis(at_ms), Event::Disturb(disturbance));
     }
 }
 
@@ -338,15 +375,16 @@ impl World {
             Disturbance::LoseDirectory(node, _) => {
                 self.can_lose(&[node]) || self.is_alone_with_rows(node)
             }
+            Disturbance::Busy(node, _) => self.has_control_apart(node) && self.can_lose(&[node]),
             Disturbance::Pause(node, _)
             | Disturbance::Slow(node, _)
             | Disturbance::Stop(node)
             | Disturbance::Isolate(node, ..)
             | Disturbance::OneWay(node, ..) => self.can_lose(&[node]),
             // One of both will have to go; which one, the cluster decides.
-            Disturbance::Reset(a, b) | Disturbance::Cut(a, b, _, _) => {
-                self.can_lose(&[a]) && self.can_lose(&[b])
-            }
+            Disturbance::Reset(a, b)
+            | Disturbance::Cut(a, b, _, _)
+            | Disturbance::Stall(a, b, ..) => self.can_lose(&[a]) && self.can_lose(&[b]),
             Disturbance::Restart(_)
             | Disturbance::Heal(..)
             | Disturbance::SessionsGone(..)
@@ -370,6 +408,9 @@ impl World {
             }
             return false;
         }
+        if disturbance.may_remove() {
+            self.note_unrest();
+        }
         match disturbance {
             Disturbance::Kill(node, ms) => {
                 self.kill(node);
@@ -387,6 +428,11 @@ impl World {
                 if let Some(n) = self.nodes.get_mut(&node) {
                     n.slow_until = until;
                 }
+            }
+            Disturbance::Busy(node, ms) => self.keep_busy(node, Duration::from_millis(ms)),
+            Disturbance::Stall(a, b, lane, both, ms) => {
+                let ends = (End::Node(a), End::Node(b));
+                self.stall(ends, lane, both, Duration::from_millis(ms));
             }
             Disturbance::Stop(node) => self.stop(node),
             Disturbance::LoseDirectory(node, ms) => self.lose_directory(node, ms),

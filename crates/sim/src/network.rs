@@ -1,6 +1,7 @@
 //! Links: streams of signals that stay in order, are late, are held by cuts, and end by resets.
 
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
+use lats_signals::Lane;
 use std::collections::BTreeMap;
 
 /// One end of a link: a node, or a client.
@@ -12,7 +13,7 @@ pub enum End {
     Client(u32),
 }
 
-/// A connection between two ends.
+/// A connection between two ends; between two nodes one for each lane, which are there together (THREAD-5).
 #[derive(Clone, Debug, Default)]
 pub struct Link {
     /// Grows with each new connection; what was sent over an older one is lost.
@@ -21,13 +22,16 @@ pub struct Link {
     pub open: bool,
     /// Packets of each direction are held until the cut is healed.
     pub cut: [bool; 2],
+    /// The same for one lane of each direction.
+    stalled: [[bool; 2]; 2],
     /// The lives that the newest connection was between; 0 for clients.
     pub lives: [Incarnation; 2],
     /// Each end knows that the newest connection is closed.
     pub noticed: [bool; 2],
     /// Each end has found the other's process gone since.
     pub refused: [bool; 2],
-    last_arrival: [Instant; 2],
+    /// For each direction and lane.
+    last_arrival: [[Instant; 2]; 2],
     /// What an end had sent when it closed the newest connection still arrives up to then, in each direction.
     pub last_words: [Instant; 2],
     held: [Vec<Vec<u8>>; 2],
@@ -81,8 +85,9 @@ impl Network {
         link.generation += 1;
         link.held = Default::default();
         link.last_words = [Instant::ZERO; 2];
-        if was && link.last_arrival[direction] > now {
-            let left = link.last_arrival[direction].since(now).as_nanos();
+        let last = link.last_arrival[direction].into_iter().max().unwrap_or_default();
+        if was && last > now {
+            let left = last.since(now).as_nanos();
             let heard = if random.chance(1, 2) { left } else { random.between(0, left) };
             link.last_words[direction] = now.plus(Duration::from_nanos(heard));
         }
@@ -101,8 +106,7 @@ impl Network {
     /// Sends a packet.
     pub fn send(
         &mut self,
-        from: End,
-        to: End,
+        (from, to, lane): (End, End, Lane),
         now: Instant,
         random: &mut Prng,
         packet: &[u8],
@@ -112,12 +116,14 @@ impl Network {
         if !link.open {
             return Fate::Held;
         }
-        if link.cut[direction] {
+        let lane = lane as usize;
+        if link.cut[direction] || link.stalled[direction][lane] {
             link.held[direction].push(packet.to_vec());
             return Fate::Held;
         }
-        let arrival = now.plus(delay(self.steady, random)).max(link.last_arrival[direction]);
-        link.last_arrival[direction] = arrival;
+        let last = &mut link.last_arrival[direction][lane];
+        let arrival = now.plus(delay(self.steady, random)).max(*last);
+        *last = arrival;
         Fate::Arrives(arrival, link.generation)
     }
 
@@ -129,11 +135,20 @@ impl Network {
         link.cut[1 - direction] |= both;
     }
 
+    /// Holds what one lane brings, in one or both directions.
+    pub fn stall(&mut self, a: End, b: End, lane: Lane, both: bool) {
+        let direction = ordered(a, b).1;
+        let link = self.link(a, b);
+        link.stalled[direction][lane as usize] = true;
+        link.stalled[1 - direction][lane as usize] |= both;
+    }
+
     /// Heals a cut; what was held goes on now: sender, receiver, packet.
     pub fn heal(&mut self, a: End, b: End) -> Vec<(End, End, Vec<u8>)> {
         let ((first, second), _) = ordered(a, b);
         let link = self.link(a, b);
         link.cut = [false, false];
+        link.stalled = Default::default();
         let held = std::mem::take(&mut link.held);
         let [there, back] = held;
         let there = there.into_iter().map(|p| (first, second, p));
@@ -164,7 +179,9 @@ impl Network {
 
     /// True if packets can pass in both directions.
     pub fn is_whole(&self, a: End, b: End) -> bool {
-        self.links.get(&ordered(a, b).0).is_some_and(|l| l.open && l.cut == [false, false])
+        self.links.get(&ordered(a, b).0).is_some_and(|l| {
+            l.open && l.cut == [false, false] && l.stalled == <[[bool; 2]; 2]>::default()
+        })
     }
 }
 

@@ -174,6 +174,12 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("both-directories-gone"), 20),
         ALWAYS,
     ),
+    bug(
+        "heartbeats-behind-data",
+        Fault::BugHeartbeatsBehindData,
+        of_kind(Kind::Scenario("rows-stand-still"), 20),
+        ALWAYS,
+    ),
     bug("count-ranges-anew", Fault::BugCountRangesAnew, mixed(60), ALWAYS),
 ];
 

@@ -406,6 +406,7 @@ impl Run {
             // What has stood until now: a circle may come about in one event and be found in the next.
             self.watch.look(&self.world)?;
             self.happen(event);
+            self.world.check_spared()?;
             while let Some((node, why)) = self.world.stops.pop() {
                 if why == CRASH_POINT {
                     self.world.tally.note("crash point");
@@ -523,6 +524,7 @@ impl Run {
         for node in self.world.nodes.values_mut() {
             node.paused_until = Instant::ZERO;
             node.slow_until = Instant::ZERO;
+            node.busy.end(self.world.now);
         }
         let nodes = ids.iter().map(|n| End::Node(*n));
         let clients = self.clients.iter().map(|c| End::Client(c.number));

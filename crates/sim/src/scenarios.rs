@@ -11,6 +11,7 @@ mod deletions;
 mod directories;
 mod interrupts;
 mod last_moments;
+mod late;
 mod leases;
 mod restarts;
 mod scans;
@@ -101,6 +102,24 @@ pub const SCENARIOS: &[Scenario] = &[
         shape: two_data_managers,
         clients: 1,
         play: directories::one_gone,
+    },
+    Scenario {
+        name: "rows-stand-still",
+        shape: late::control_apart,
+        clients: 2,
+        play: late::rows_stand_still,
+    },
+    Scenario {
+        name: "stuck-thread",
+        shape: late::control_apart,
+        clients: 2,
+        play: late::stuck_thread,
+    },
+    Scenario {
+        name: "rows-never-pass",
+        shape: late::control_apart,
+        clients: 2,
+        play: late::rows_never_pass,
     },
     Scenario {
         name: "late-interrupt",

@@ -1,5 +1,6 @@
 //! The simulated cluster: nodes, their executors, and the events that move them.
 
+mod late;
 mod storage;
 
 use crate::{
@@ -8,6 +9,7 @@ use crate::{
     network::{End, Fate, Network, ordered},
     outcome::Tally,
 };
+pub use late::Busy;
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use lats_catalog::{ClusterConfig, Member, Roles};
 use lats_kernel::{Budget, Executor, Fault, Faults};
@@ -21,7 +23,7 @@ use lats_signals::{
     buffer::{Route, parse},
     control::{
         ClientGoneRep, CloseLinkOrd, CloseOrd, LeaveOrd, LinkDownRep, LinkUpRep, RESTART,
-        StopNodeReq, StopOrd,
+        STATUS_REMOVED, StopNodeReq, StopOrd,
     },
     io::{IoListReq, IoReadReq, IoRemoveReq, IoWriteReq},
 };
@@ -82,6 +84,8 @@ pub enum Event {
     Connect(End, End),
     /// A client acts.
     Client(u32),
+    /// A node notices that its link to the other one is up.
+    Up(NodeId, NodeId, u64),
     /// A planned disturbance.
     Disturb(Disturbance),
 }
@@ -109,6 +113,8 @@ pub struct SimNode {
     pub paused_until: Instant,
     /// It gets little processor time before this.
     pub slow_until: Instant,
+    /// Its threads but control's do nothing.
+    pub busy: Busy,
     next_wake: Vec<Option<Instant>>,
     last_cross: BTreeMap<(usize, usize), Instant>,
 }
@@ -121,7 +127,7 @@ impl SimNode {
 
     /// True if it gets all the processor time it wants.
     pub fn is_awake(&self, now: Instant) -> bool {
-        self.paused_until.max(self.slow_until) <= now
+        self.paused_until.max(self.slow_until).max(self.busy.until) <= now
     }
 
     /// This life of it.
@@ -192,6 +198,7 @@ pub struct World {
     /// After a loss of all nodes a person lets the cluster begin without disks that are gone.
     pub partial: bool,
     storage: Storage,
+    late: late::Late,
     /// Digest of everything that was delivered: equal for equal seeds.
     pub digest: u64,
     /// Signals delivered.
@@ -263,6 +270,7 @@ impl World {
             changes_durability: Prng::new(seed.rotate_left(40)).chance(1, 8),
             partial: false,
             storage: Storage::new(seed),
+            late: late::Late::new(seed),
             digest: 0,
             delivered: 0,
             killed_at: None,
@@ -301,6 +309,8 @@ impl World {
                 placement.with_queries(reads.collect::<Vec<_>>())
             }
         };
+        let is_given = shape.placement.is_some() && member.roles.data;
+        let placement = if is_given { placement } else { self.set_control_apart(placement) };
         let segment_bytes = 1 << self.storage.random.between(8, 18);
         let drawn = 1 << [13, 16, 22][self.storage.random.below(3) as usize];
         let waiting_bytes_max = shape.waiting_bytes_max.unwrap_or(drawn);
@@ -331,6 +341,7 @@ impl World {
                 executors,
                 paused_until: Instant::ZERO,
                 slow_until: Instant::ZERO,
+                busy: Busy::default(),
                 next_wake: vec![None; threads],
                 last_cross: BTreeMap::new(),
             },
@@ -385,6 +396,7 @@ impl World {
             }
             Event::Notice { end, other, generation } => self.on_notice(end, other, generation),
             Event::Connect(a, b) => self.on_connect(a, b),
+            Event::Up(node, peer, generation) => self.on_up(node, peer, generation),
             Event::Client(_) | Event::Disturb(_) => return Some(event),
         }
         None
@@ -404,10 +416,14 @@ impl World {
             return;
         }
         n.next_wake[thread] = None;
-        if n.paused_until > now {
-            let wait = n.paused_until.since(now);
-            return self.wake(node, thread, wait);
+        let idle_until = n.idle_until(thread);
+        if idle_until > now {
+            return self.wake(node, thread, idle_until.since(now));
         }
+        if thread == 0 {
+            self.tell_late(node);
+        }
+        let Some(n) = self.nodes.get_mut(&node) else { return };
         let Some(executor) = n.executors.get_mut(thread) else { return };
         let progress = executor.step(now, budget);
         let mut outgoing = std::mem::take(executor.outgoing());
@@ -421,6 +437,7 @@ impl World {
         }
         if progress.crashed {
             self.stops.push((node, CRASH_POINT.to_string()));
+            self.note_unrest();
             return self.kill(node);
         }
         // It may have ended itself.
@@ -519,7 +536,9 @@ impl World {
         if !self.traps.is_empty() {
             self.spring(from, to, packet);
         }
-        let fate = self.network.send(from, to, self.now, &mut self.random, packet);
+        let lane = self.lane(from, to, packet);
+        let ends = (from, to, lane);
+        let fate = self.network.send(ends, self.now, &mut self.random, packet);
         if let Fate::Arrives(when, generation) = fate {
             let packet = packet.to_vec();
             self.at_instant(when, Event::Arrive { from, to, generation, packet });
@@ -603,6 +622,7 @@ impl World {
             }
             Some(SignalNumber::StopOrd) => {
                 let why = String::from_utf8_lossy(signal.payload()).into_owned();
+                self.note_end(&why, signal.body::<StopOrd>().status == STATUS_REMOVED);
                 self.stops.push((node, why));
                 self.ended.push((node, signal.body::<StopOrd>().status));
                 self.kill(node);
@@ -704,15 +724,25 @@ impl World {
     fn note_up(&mut self, end: End, other: End) {
         match (end, other) {
             (End::Node(node), End::Node(peer)) => {
-                let life = self.nodes.get(&peer).map(SimNode::life).unwrap_or_default();
-                let body =
-                    LinkUpRep { node: u64::from(peer.get()), incarnation: u64::from(life.get()) };
-                self.tell_control(node, &body);
+                // The other one may have sent something already.
+                let generation = self.network.link(end, other).generation;
+                let later = self.up_later();
+                self.at(later, Event::Up(node, peer, generation));
             }
             (End::Client(client), End::Node(node)) => {
                 self.for_clients.push(ForClient::Up(client, node));
             }
             _ => {}
+        }
+    }
+
+    fn on_up(&mut self, node: NodeId, peer: NodeId, generation: u64) {
+        let link = self.network.link(End::Node(node), End::Node(peer));
+        let life = link.lives[1 - ordered(End::Node(node), End::Node(peer)).1];
+        let is_current = link.open && link.generation == generation;
+        if is_current {
+            let (node_of, incarnation) = (u64::from(peer.get()), u64::from(life.get()));
+            self.tell_control(node, &LinkUpRep { node: node_of, incarnation });
         }
     }
 

@@ -143,6 +143,7 @@ const PROCESSES: &[Test] = &[
     ("wrong settings, and what start waits for", 200, "python3 tests/settings.py --sql-port {port}"),
     ("a node group is lost", 200, "python3 tests/lost_group.py --sql-port {port}"),
     ("open transactions over a rejoin", 300, "python3 tests/rejoin.py --sql-port {port}"),
+    ("nodes that are slow", 300, "python3 tests/slow.py --sql-port {port}"),
     ("files are as the documents say", 200, "python3 tests/formats.py --sql-port {port}"),
 ];
 

@@ -20,25 +20,25 @@ impl Processors {
 /// Partitions should stay few, however many processors there are.
 const LDM_MAX: usize = 16;
 
-/// Threads for so many processors: on small machines everything in one thread, which costs least; on larger ones five
-/// eighths of the processors for the data node, whose receiving threads also read, the rest for SQL in the same process, the operating system and others.
+/// Threads for so many processors, beside the one of control: on small machines everything in one thread, which costs least; on larger
+/// ones five eighths of the processors for the data node, whose receiving threads also read, the rest for SQL in the same process, the
+/// operating system and others. Control needs no processor of its own: it sleeps most of the time.
 pub fn automatic(processors: Processors) -> Vec<ThreadPlan> {
     use Module::{Ldm, Main, Query, Recv, Send, Tc};
     let of = |modules: &[Module], count: usize| vec![ThreadPlan::of(modules); count];
     let count = match processors.count {
         0..=2 => 1,
-        more => (more * 5 / 8).min(THREADS_MAX),
+        more => (more * 5 / 8).min(THREADS_MAX - 1),
     };
-    match count {
-        1 => of(&[Main, Recv, Tc, Ldm], 1),
-        2 => [of(&[Main, Recv, Tc, Query], 1), of(&[Ldm], 1)].concat(),
+    let others = match count {
+        1 => of(&[Recv, Tc, Ldm], 1),
+        2 => [of(&[Recv, Tc, Query], 1), of(&[Ldm], 1)].concat(),
         _ => {
             let (ldm, send) = ((count / 2).min(LDM_MAX), count / 20);
             let tc = (count * 3 / 10).max(1);
-            let recv = count - ldm - tc - send - 1;
-            let first = of(&[Main, Recv, Query], 1);
-            [first, of(&[Recv, Query], recv), of(&[Tc], tc), of(&[Ldm], ldm), of(&[Send], send)]
-                .concat()
+            let recv = count - ldm - tc - send;
+            [of(&[Recv, Query], recv), of(&[Tc], tc), of(&[Ldm], ldm), of(&[Send], send)].concat()
         }
-    }
+    };
+    [of(&[Main], 1), others].concat()
 }

@@ -1,7 +1,7 @@
 //! Reading `thread_config`: `ldm={count=2,cpubind=0-1},tc={count=1},recv={count=1,spintime=50}`.
 //!
-//! Names joined by `+` share their threads: `recv+tc={count=2}`. A module that is not named, or has the count 0, is
-//! with others: `main` with the first thread that receives, `tc` with all that receive, `ldm` with all that coordinate.
+//! Names joined by `+` share their threads: `recv+tc={count=2}`. `main` has a thread of its own, unless its name is joined to others.
+//! Another module that is not named, or has the count 0, is with others: `tc` with all that receive, `ldm` with all that coordinate.
 
 use super::{Module, THREADS_MAX, ThreadPlan};
 use lats_base::Duration;
@@ -23,6 +23,9 @@ pub fn parse(text: &str) -> Result<Vec<ThreadPlan>, String> {
         }
     }
     fold(&mut threads)?;
+    if threads.len() > THREADS_MAX {
+        return Err(format!("a node has at most {THREADS_MAX} threads, that of main included"));
+    }
     Ok(threads)
 }
 
@@ -170,16 +173,15 @@ fn fold(threads: &mut Vec<ThreadPlan>) -> Result<(), String> {
         // Something must read the sockets.
         threads.insert(0, ThreadPlan::of(&[Module::Recv]));
     }
-    for (module, host, first_only) in [
-        (Module::Main, Module::Recv, true),
-        (Module::Tc, Module::Recv, false),
-        (Module::Ldm, Module::Tc, false),
-    ] {
+    if !is_there(threads, Module::Main) {
+        // Heartbeats and leases wait for nothing else.
+        threads.insert(0, ThreadPlan::of(&[Module::Main]));
+    }
+    for (module, host) in [(Module::Tc, Module::Recv), (Module::Ldm, Module::Tc)] {
         if is_there(threads, module) {
             continue;
         }
-        let hosts = threads.iter_mut().filter(|t| t.modules.contains(&host));
-        for thread in hosts.take(if first_only { 1 } else { usize::MAX }) {
+        for thread in threads.iter_mut().filter(|t| t.modules.contains(&host)) {
             thread.modules.push(module);
             thread.modules.sort();
         }

@@ -10,12 +10,14 @@ fn names(text: &str) -> Vec<String> {
 
 #[test]
 fn modules_without_threads_of_their_own_are_with_others() {
-    assert_eq!(names(""), ["main+recv+tc+ldm"]);
-    assert_eq!(names("recv={count=2}"), ["main+recv+tc+ldm", "recv+tc+ldm"]);
+    assert_eq!(names(""), ["main", "recv+tc+ldm"]);
+    assert_eq!(names("main={count=0}"), ["main", "recv+tc+ldm"]);
+    assert_eq!(names("main+recv={}"), ["main+recv+tc+ldm"]);
+    assert_eq!(names("recv={count=2}"), ["main", "recv+tc+ldm", "recv+tc+ldm"]);
     assert_eq!(names("recv={},main+tc+ldm={}"), ["main+tc+ldm", "recv"]);
-    assert_eq!(names("recv={count=1},tc={count=1},ldm={count=1}"), ["main+recv", "tc", "ldm"]);
+    assert_eq!(names("recv={count=1},tc={count=1},ldm={count=1}"), ["main", "recv", "tc", "ldm"]);
     let with_send = "ldm={count=2},tc={count=0},recv={count=1},send={count=1},query={count=0}";
-    assert_eq!(names(with_send), ["main+recv+tc", "ldm", "ldm", "send"]);
+    assert_eq!(names(with_send), ["main", "ldm", "ldm", "recv+tc", "send"]);
     assert_eq!(names("main={},recv={},ldm={}"), ["main", "recv+tc", "ldm"]);
 }
 
@@ -67,15 +69,16 @@ fn instances_go_round_the_threads_for_them() {
     let threads = parse("recv={count=1},tc={count=2},ldm={count=2},send={count=1}").unwrap();
     let placed = placement(&threads, 3, 4).threads;
     let (tc, ldm) = (BlockKind::Tc, BlockKind::Ldm);
-    assert_eq!(placed.len(), 5, "send threads have no blocks");
+    assert_eq!(placed.len(), 6, "send threads have no blocks");
     assert_eq!(placed[0], [(BlockKind::Control, 0)]);
-    assert_eq!(placed[1..3], [vec![(tc, 0), (tc, 2)], vec![(tc, 1)]]);
-    assert_eq!(placed[3..], [[(ldm, 0), (ldm, 2)], [(ldm, 1), (ldm, 3)]]);
+    assert!(placed[1].is_empty(), "it only reads sockets");
+    assert_eq!(placed[2..4], [vec![(tc, 0), (tc, 2)], vec![(tc, 1)]]);
+    assert_eq!(placed[4..], [[(ldm, 0), (ldm, 2)], [(ldm, 1), (ldm, 3)]]);
 }
 
 #[test]
 fn query_threads_read_beside_the_data_managers_of_others() {
-    let threads = parse("recv+query={count=1},ldm+query={count=2},query={count=1}").unwrap();
+    let threads = parse("main+recv+query={count=1},ldm+query={count=2},query={count=1}").unwrap();
     let placed = placement(&threads, 1, 3);
     let queries = |thread: usize| -> Vec<u32> {
         let blocks = placed.threads[thread].iter();
@@ -89,19 +92,19 @@ fn query_threads_read_beside_the_data_managers_of_others() {
     assert_eq!(queries(3), [0, 1, 2]);
     assert_eq!(placed.queries_of(1).collect::<Vec<_>>(), [0, 1, 3]);
     // Where one thread does everything there is nobody to read beside.
-    assert!(placement(&parse("recv+query={}").unwrap(), 1, 1).queries_of(0).next().is_none());
+    assert!(placement(&parse("main+recv+query={}").unwrap(), 1, 1).queries_of(0).next().is_none());
 }
 
 #[test]
 fn every_machine_gets_threads_for_everything() {
     for count in 0..=1_024 {
         let threads = automatic(Processors { count });
-        assert!(threads.len() <= count.clamp(1, super::THREADS_MAX));
-        assert!(threads[0].name().starts_with("main"));
+        assert!(threads.len() <= (count.max(1) + 1).min(super::THREADS_MAX));
+        assert!(threads[0].is_control() && !threads[1..].iter().any(|t| t.name().contains("main")));
         for module in ["recv", "tc", "ldm"] {
             assert!(threads.iter().any(|t| t.name().contains(module)), "{count}: {module}");
         }
     }
-    assert_eq!(automatic(Processors { count: 2 }).len(), 1);
-    assert_eq!(automatic(Processors { count: 16 }).len(), 10);
+    assert_eq!(automatic(Processors { count: 2 }).len(), 2);
+    assert_eq!(automatic(Processors { count: 16 }).len(), 11);
 }

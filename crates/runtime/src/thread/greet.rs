@@ -4,13 +4,12 @@ use super::Thread;
 use crate::{
     clock,
     connection::{Connection, Said, Stage},
-    links::Attempt,
     random, sockets,
     strangers::Strangers,
 };
 use lats_base::{Duration, Instant, RefCode, limits};
 use lats_signals::{
-    BlockRef, Malformed,
+    BlockRef, Lane, Malformed,
     control::LinkDownRep,
     hello::{Hello, HelloKind},
     proof::{End, Opening, Openings},
@@ -29,7 +28,9 @@ impl Thread {
         for _ in 0..ACCEPTED_AT_ONCE {
             let Some(shell) = &self.shell else { return };
             let Ok((stream, _)) = shell.listener.accept() else { return };
-            if shell.greeted.len() >= limits::CLIENTS_PER_NODE_MAX + limits::NODES_MAX {
+            if shell.greeted.len()
+                >= limits::CLIENTS_PER_NODE_MAX + Lane::ALL.len() * limits::NODES_MAX
+            {
                 // Closing it is all that can be said to somebody whose protocol is unknown.
                 continue;
             }
@@ -52,7 +53,7 @@ impl Thread {
     /// Opens the links that are due.
     pub(super) fn open_links(&mut self, now: Instant) {
         let due = self.shell.as_mut().map_or_else(Vec::new, |shell| shell.links.due(now));
-        for (node, address) in due {
+        for (node, lane, address) in due {
             let socket = match connecting(address) {
                 Ok(socket) => socket,
                 Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
@@ -62,30 +63,31 @@ impl Thread {
                 Err(_) => continue,
             };
             let mut connection = Connection::new(socket, Stage::Connecting, now);
-            connection.node = node;
+            (connection.node, connection.lane) = (node, lane);
             let id = self.watch(connection);
             let peers = self.shell.as_mut().map(|shell| &mut shell.links.peers);
             if let Some(peer) = peers.and_then(|peers| peers.get_mut(&node)) {
-                peer.attempt = Some(Attempt { id, begun: now, life: 0 });
+                peer.open(lane, id, now);
             }
         }
         self.drop_the_silent(now);
     }
 
-    fn own_hello(&self) -> Hello {
+    fn own_hello(&self, lane: Lane) -> Hello {
         let cluster_id = self.shell.as_ref().map_or(0, |shell| shell.cluster_id);
-        Hello::node(self.place.node.get(), self.place.life, cluster_id)
+        Hello::node(self.place.node.get(), self.place.life, cluster_id).on(lane)
     }
 
-    fn own_opening(&self) -> Result<Opening, Malformed> {
+    fn own_opening(&self, lane: Lane) -> Result<Opening, Malformed> {
         let challenge =
             random::bytes().map_err(|_| Malformed("the operating system has no random bytes"))?;
-        Ok(Opening { hello: self.own_hello(), challenge })
+        Ok(Opening { hello: self.own_hello(lane), challenge })
     }
 
     /// The kernel says how an attempt to connect has ended.
     pub(super) fn on_connected(&mut self, id: u64) {
-        let own = match self.own_opening() {
+        let lane = self.connections.get(&id).map(|c| c.lane).unwrap_or_default();
+        let own = match self.own_opening(lane) {
             Ok(own) => own,
             Err(malformed) => {
                 self.note_closed(id, malformed);
@@ -117,6 +119,7 @@ impl Thread {
         let Some(peer) = peers.and_then(|peers| peers.get_mut(&node)) else { return };
         if peer.last_life != 0 && !peer.told_gone {
             peer.told_gone = true;
+            tracing::info!(gone = node, life = peer.last_life, "the process of a node is gone");
             let body = LinkDownRep {
                 node: u64::from(node),
                 incarnation: u64::from(peer.last_life),
@@ -154,7 +157,8 @@ impl Thread {
             return self.end_greeting(id, &said.hello, Some(code));
         }
         let own = self.connections.get_mut(&id).and_then(|c| c.own.take());
-        let own = own.map_or_else(|| self.own_opening(), |own| Ok(*own))?;
+        let lane = said.hello.lane().unwrap_or_default();
+        let own = own.map_or_else(|| self.own_opening(lane), |own| Ok(*own))?;
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
         let (node, life) = (connection.node, said.hello.incarnation);
         let both = if outgoing {
@@ -182,7 +186,8 @@ impl Thread {
             return connection.outgoing.then_some(RefCode::NotAMember);
         }
         let node = hello.node;
-        let expected = !connection.outgoing || connection.node == node;
+        let asked = (connection.node, Some(connection.lane));
+        let expected = !connection.outgoing || asked == (node, hello.lane());
         let known = expected && shell.links.peers.contains_key(&node);
         let possible = hello.is_possible_node() && node != self.place.node.get();
         (!known || !possible).then_some(RefCode::NotAMember)
@@ -199,7 +204,8 @@ impl Thread {
             return Err(Malformed(RefCode::from_number(hello.refusal).text()));
         }
         let code = code.unwrap_or(RefCode::NotAMember);
-        let refusal = self.own_hello().refusing(code);
+        let lane = hello.lane().unwrap_or_default();
+        let refusal = self.own_hello(lane).refusing(code);
         if let Some(connection) = self.connections.get(&id) {
             connection.say(refusal.to_bytes());
         }

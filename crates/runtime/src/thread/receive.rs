@@ -7,7 +7,7 @@ use crate::{
     output::Flushed,
 };
 use lats_signals::{
-    BlockKind, BlockRef, Body, Malformed, Principal, Scope,
+    BlockKind, BlockRef, Body, Lane, Malformed, Principal, Scope,
     buffer::{Route, parse},
     control::{ClientGoneRep, LinkDownRep},
 };
@@ -176,7 +176,8 @@ impl Thread {
     /// A connection whose other side has said who it is: from now on we read it.
     fn adopt(&mut self, id: u64, connection: Connection) {
         // A link that this one takes the place of ends before anything comes by this one.
-        let is_former = |c: &Connection| c.stage == Stage::Node && c.node == connection.node;
+        let same = (connection.node, connection.lane);
+        let is_former = |c: &Connection| c.stage == Stage::Node && (c.node, c.lane) == same;
         let of_node = self.connections.iter().filter(|(_, c)| is_former(c));
         let former: Vec<u64> = of_node.map(|(id, _)| *id).collect();
         if connection.stage == Stage::Node {
@@ -201,8 +202,8 @@ impl Thread {
             sending.unwatch();
             sending.close();
         }
+        self.tell_end(&connection);
         let Connection { stage, node, life, .. } = connection;
-        self.tell_end(stage, node, life);
         let closed = super::shell::Closed { id, stage, node, life, refused };
         if self.shell.is_some() {
             self.on_closed(closed);
@@ -213,16 +214,19 @@ impl Thread {
     }
 
     /// THREAD-3: the end of a client or of a link is told by the thread that has brought in what came from there.
-    pub(super) fn tell_end(&mut self, stage: Stage, node: u16, life: u32) {
-        match stage {
+    pub(super) fn tell_end(&mut self, connection: &Connection) {
+        let Connection { stage, node, life, lane, .. } = connection;
+        match *stage {
             Stage::Client(slot) => {
                 let body = ClientGoneRep { slot: u64::from(slot) };
                 self.tell_blocks(&body, |_| true);
                 self.tell_readers(&body);
             }
+            // Nobody but control has heard anything by this one.
+            Stage::Node if *lane == Lane::Control => {}
             // VIEW-5: what comes from this life from now on has gaps. Control is told by thread 0, which knows more.
             Stage::Node => {
-                let (node, incarnation) = (u64::from(node), u64::from(life));
+                let (node, incarnation) = (u64::from(*node), u64::from(*life));
                 let body = LinkDownRep { node, incarnation, gone: 0 };
                 self.tell_blocks(&body, |kind| kind != BlockKind::Control);
             }

@@ -3,7 +3,7 @@
 use super::Thread;
 use crate::io::thread_of;
 use lats_node::Placement;
-use lats_signals::{BlockKind, BlockRef, Signal};
+use lats_signals::{BlockKind, BlockRef, Lane, Signal};
 use std::collections::BTreeMap;
 
 /// Which thread each block of the node lives in.
@@ -87,7 +87,7 @@ impl Thread {
         let own = self.place.node;
         if receiver.node != own && receiver.node.get() != 0 {
             let node = receiver.node.get();
-            if !self.outputs.queue_for_node(node, signal.bytes()) {
+            if !self.outputs.queue_for_node(node, Lane::of(signal), signal.bytes()) {
                 tracing::warn!(node, "a node does not take its signals: closing the link");
             }
             return;

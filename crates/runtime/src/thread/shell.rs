@@ -7,6 +7,7 @@ use crate::{
     directory::Directory,
     figures,
     links::Links,
+    pulse,
     strangers::Strangers,
 };
 use lats_base::{Duration, Instant, NodeId};
@@ -15,7 +16,8 @@ use lats_signals::{
     BlockRef, Body, Malformed, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
     control::{
-        CloseLinkOrd, FiguresConf, FiguresReq, LinkDownRep, SessionsConf, SessionsReq, StopOrd,
+        CloseLinkOrd, FiguresConf, FiguresReq, LateRep, LinkDownRep, SessionsConf, SessionsReq,
+        StopOrd,
     },
     proof::Secret,
 };
@@ -48,6 +50,11 @@ pub(crate) struct Shell {
     pub(crate) readers: Vec<usize>,
     pub(crate) tell_stopped: mpsc::Sender<Stopped>,
     pub(crate) on_view: Box<dyn FnMut(&View) + Send>,
+    /// Control knows that a thread is late; and when the log was told.
+    pub(crate) told_late: bool,
+    pub(crate) said_late: Option<Instant>,
+    /// When this thread, with all others, went on after a pause.
+    pub(crate) resumed_at: Instant,
 }
 
 /// Strangers that were sent away: the log has a line a second for them, however many come.
@@ -83,7 +90,6 @@ const LOG_PAUSE: Duration = Duration::from_millis(1_000);
 /// A connection that is in use.
 pub(crate) struct Greeted {
     pub(crate) output: Arc<crate::output::Output>,
-    pub(crate) life: u32,
     /// The thread that reads it.
     pub(crate) reader: usize,
 }
@@ -220,15 +226,52 @@ impl Thread {
         self.enter();
     }
 
+    /// LATE-1: tells control how late the thread is that is most behind, and once when none is any more.
+    pub(super) fn tell_lateness(&mut self, now: Instant) {
+        let Some(shell) = &mut self.shell else { return };
+        if now.since(self.turn_ended) >= pulse::PAUSED {
+            shell.resumed_at = now;
+        }
+        let since = (shell.resumed_at, now);
+        let (thread, late) = pulse::latest(&self.place.pulses, self.place.number, since);
+        let is_late = late >= pulse::LATE;
+        if !is_late && !shell.told_late {
+            return;
+        }
+        shell.told_late = is_late;
+        let says = shell.said_late.is_none_or(|at| now.since(at) >= pulse::SAID);
+        if late >= pulse::SAID && says {
+            shell.said_late = Some(now);
+            let name =
+                self.place.board.get().and_then(|board| board.get(thread)).map(|(name, _)| name);
+            let late_ms = late.as_millis();
+            tracing::warn!(
+                thread,
+                name,
+                late_ms,
+                "a thread of this node has not come on for so long"
+            );
+        }
+        let late_ms = if is_late { late.as_millis() } else { 0 };
+        let body = LateRep { late_ms, thread: thread as u64 };
+        self.tell(BlockRef::control(self.place.node), &body);
+    }
+
     /// Control has removed a life of a node: its link is closed.
     fn close_link(&mut self, node: u16, life: u32) {
         let Some(shell) = &mut self.shell else { return };
-        let Some(id) = shell.links.link(node) else { return };
-        let Some(greeted) = shell.greeted.get(&id).filter(|g| g.life == life) else { return };
-        shell.directory.set_node(node, None);
-        greeted.output.close();
-        if greeted.reader == self.place.number {
-            self.close(id, false);
+        let Some(peer) = shell.links.peers.get(&node).filter(|p| p.last_life == life) else {
+            return;
+        };
+        let connections: Vec<u64> = peer.connections().collect();
+        shell.directory.forget_node(node);
+        for id in connections {
+            let greeted = self.shell.as_ref().and_then(|shell| shell.greeted.get(&id));
+            let Some(greeted) = greeted else { continue };
+            greeted.output.close();
+            if greeted.reader == self.place.number {
+                self.close(id, false);
+            }
         }
     }
 
@@ -244,13 +287,14 @@ impl Thread {
         }
         let peer = shell.links.peers.get(&node);
         let (is_attempt, is_link) =
-            peer.map_or((false, false), |p| (p.is_attempt(id), p.link == Some(id)));
+            peer.map_or((false, false), |p| (p.is_attempt(id), p.is_linked_by(id)));
         if is_attempt {
-            shell.links.failed(node, now);
+            shell.links.failed(node, id, now);
         }
         if is_link {
-            shell.links.lost(node, now);
-            shell.directory.set_node(node, None);
+            let connections = shell.links.lost(node, now);
+            shell.directory.forget_node(node);
+            connections.into_iter().filter(|other| *other != id).for_each(|id| self.forget(id));
             let (incarnation, gone) = (u64::from(life), u64::from(refused));
             let body = LinkDownRep { node: u64::from(node), incarnation, gone };
             self.tell(BlockRef::control(self.place.node), &body);
@@ -293,7 +337,7 @@ impl Thread {
         let silent = shell
             .strangers
             .overdue(|id| opened_at(id).is_none_or(|opened| now.since(opened) > patience));
-        let attempts = shell.links.peers.values().filter_map(|peer| peer.attempt);
+        let attempts = shell.links.peers.values().flat_map(|peer| peer.attempts());
         let old = attempts.filter(|attempt| now.since(attempt.begun) > patience);
         let silent = [silent, old.map(|attempt| attempt.id).collect()].concat();
         for id in silent {
@@ -319,7 +363,7 @@ fn set_addresses(
         }
         let peer = links.peers.entry(node.get()).or_default();
         if peer.address != Some(*address) {
-            lost.extend(peer.attempt.map(|attempt| attempt.id));
+            lost.extend(peer.attempts().map(|attempt| attempt.id));
         }
         peer.address = Some(*address);
         peer.wanted = true;

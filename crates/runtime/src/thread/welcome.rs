@@ -4,14 +4,18 @@ use super::{Thread, shell::Greeted};
 use crate::{
     clock,
     connection::{Connection, Stage},
+    links::Peer,
+    output::Output,
     sockets,
 };
 use lats_signals::{
-    BlockRef, Malformed, Principal,
+    BlockRef, Lane, Malformed, Principal,
     control::{LinkDownRep, LinkUpRep},
     hello::{Hello, HelloKind},
     proof::PROOF_BYTES,
 };
+
+use std::sync::Arc;
 
 /// What tells the opener of a connection that it is accepted, and by whom.
 type Proof = [u8; PROOF_BYTES];
@@ -36,7 +40,7 @@ impl Thread {
         shell.use_connection(id, connection);
     }
 
-    /// A node has proved itself: the connection becomes the link to it.
+    /// A node has proved itself: the connection becomes one of the link to it.
     pub(super) fn welcome_node(
         &mut self,
         id: u64,
@@ -48,14 +52,15 @@ impl Thread {
         else {
             return Ok(());
         };
-        let outgoing = connection.outgoing;
+        let (outgoing, life) = (connection.outgoing, hello.incarnation);
+        let lane = hello.lane().unwrap_or_default();
         let peer = shell.links.peers.entry(node).or_default();
-        if hello.incarnation < peer.last_life {
+        if life < peer.last_life {
             return Err(Malformed("an earlier life of the node"));
         }
         // Both may open a connection at the same time: the larger node's stays. If the smaller one
         // has lost its end of it, we shall notice, and then its next attempt is welcome.
-        let ours = peer.has_ours(hello.incarnation, clock::now());
+        let ours = peer.has_ours(lane, life, clock::now());
         if !outgoing && ours && me > node {
             tracing::debug!(node, "closing a connection: ours to this node is there or on its way");
             self.close(id, false);
@@ -66,33 +71,41 @@ impl Thread {
         if let Err(error) = sockets::wait_for_ever(&connection.socket) {
             tracing::warn!(node, %error, "the time limit of a link cannot be taken away");
         }
-        let former = (peer.link.take(), peer.last_life);
-        let attempt = peer.attempt.take().map(|attempt| attempt.id).filter(|a| *a != id);
-        peer.link = Some(id);
-        peer.last_life = hello.incarnation;
-        peer.told_gone = false;
-        connection.node = node;
-        connection.becomes_link(hello.incarnation);
+        let last_life = peer.last_life;
+        let (former, attempt) = peer.take(lane, id, life);
+        (connection.node, connection.lane) = (node, lane);
+        connection.becomes_link(life);
         connection.accept(accepted);
-        shell.directory.set_node(node, Some(connection.output.clone()));
+        let output = connection.output.clone();
         shell.use_connection(id, connection);
         if let Some(attempt) = attempt {
             self.forget(attempt);
         }
-        self.note_former(node, former, hello.incarnation);
-        let body = LinkUpRep { node: u64::from(node), incarnation: u64::from(hello.incarnation) };
-        self.tell(BlockRef::control(self.place.node), &body);
+        self.note_former(node, (former, last_life), life);
+        self.note_lane(node, (lane, output), life);
         Ok(())
     }
 
-    /// A new link takes the place of a former one; a new life proves the former one gone.
-    fn note_former(&mut self, node: u16, former: (Option<u64>, u32), life: u32) {
-        let (link, last_life) = former;
-        if let Some(link) = link {
-            self.forget(link);
+    /// THREAD-5: a link is up when it has a connection for each lane.
+    fn note_lane(&mut self, node: u16, (lane, output): (Lane, Arc<Output>), life: u32) {
+        let Some(shell) = &self.shell else { return };
+        shell.directory.set_lane(node, lane, output);
+        if shell.links.peers.get(&node).is_some_and(Peer::is_up) {
+            let body = LinkUpRep { node: u64::from(node), incarnation: u64::from(life) };
+            self.tell(BlockRef::control(self.place.node), &body);
         }
+    }
+
+    /// A new link takes the place of a former one; a new life proves the former one gone.
+    fn note_former(&mut self, node: u16, former: (Vec<u64>, u32), life: u32) {
+        let (link, last_life) = former;
+        let was_linked = !link.is_empty();
+        if let Some(shell) = self.shell.as_ref().filter(|_| was_linked) {
+            shell.directory.forget_node(node);
+        }
+        link.into_iter().for_each(|id| self.forget(id));
         let replaced = last_life != 0 && last_life != life;
-        if link.is_some() || replaced {
+        if was_linked || replaced {
             let body = LinkDownRep {
                 node: u64::from(node),
                 incarnation: u64::from(last_life),
@@ -103,7 +116,7 @@ impl Thread {
     }
 
     /// Closes a connection that another one has taken the place of: control is told of that one.
-    fn forget(&mut self, id: u64) {
+    pub(super) fn forget(&mut self, id: u64) {
         let greeted = self.shell.as_mut().and_then(|shell| {
             shell.strangers.leaves(id);
             shell.greeted.remove(&id)
@@ -118,7 +131,7 @@ impl Thread {
             sending.unwatch();
             sending.close();
         }
-        self.tell_end(connection.stage, connection.node, connection.life);
+        self.tell_end(&connection);
     }
 }
 
@@ -130,12 +143,13 @@ impl super::Shell {
             Stage::Client(slot) => slot as usize,
             _ => usize::from(connection.node),
         };
-        let reader = self.readers.get(number % self.readers.len().max(1));
-        let greeted = Greeted {
-            output: connection.output.clone(),
-            life: connection.life,
-            reader: reader.copied().unwrap_or(0),
+        // THREAD-5: control reads what control says.
+        let reader = match (connection.stage, connection.lane) {
+            (Stage::Node, Lane::Control) => None,
+            _ => self.readers.get(number % self.readers.len().max(1)),
         };
+        let greeted =
+            Greeted { output: connection.output.clone(), reader: reader.copied().unwrap_or(0) };
         self.greeted.insert(id, greeted);
     }
 }

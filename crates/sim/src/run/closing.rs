@@ -56,6 +56,7 @@ impl Run {
         if self.world.ended != [(node, STATUS_ENDED)] {
             return Err(format!("node {node} alone was to end, and well: {:?}", self.world.ended));
         }
+        self.heal();
         self.come_to_rest()?;
         self.check_all()?;
         self.clients.iter_mut().for_each(|c| c.stopped = false);

@@ -12,7 +12,7 @@ use crate::{
     tables::Numbers,
     world::{SimNode, Trap, World},
 };
-use lats_base::{Duration, Epoch, FragmentId, Instant, NodeId, prng::Prng};
+use lats_base::{Duration, Epoch, FragmentId, Incarnation, Instant, NodeId, prng::Prng};
 use lats_catalog::{Catalog, Change};
 use lats_client::{
     api::RowOp,
@@ -99,6 +99,13 @@ impl Bench {
         let leads = |n: &&SimNode| checkers::control(n).is_some_and(Control::is_leader);
         let leader = self.run.world.nodes.values().find(leads);
         leader.map(|n| n.config.node).ok_or("nobody leads".to_string())
+    }
+
+    /// The lives of the members, by the newest view.
+    pub fn lives(&self) -> Vec<(NodeId, Incarnation)> {
+        let view = checkers::newest_view(&self.run.world);
+        let members = view.into_iter().flat_map(|view| &view.members);
+        members.filter(|m| m.alive).map(|m| (m.node, m.incarnation)).collect()
     }
 
     /// The newest epoch that a node calls complete.
