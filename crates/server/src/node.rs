@@ -116,6 +116,7 @@ pub(crate) const READ_PLACEMENT: &str = "adaptive";
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     crate::memory::prepare();
+    let wishes = close::Wishes::hear()?;
     if let Some(node_id) = args.node_id {
         last_words::begin(supervisor::words_file(&args.data_dir, node_id));
     }
@@ -143,7 +144,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     if let Some(sql) = sql {
         sql.start()?;
     }
-    close::on_signal(running.closer(), ending)?;
+    wishes.pass_on(running.closer(), ending)?;
     let stopped = running.wait();
     tracing::warn!(node = node_id, "node stops: {}", stopped.why);
     last_words::note(&stopped.why);
