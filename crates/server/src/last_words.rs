@@ -16,7 +16,9 @@ use tracing_subscriber::{Layer, layer::Context};
 static FILE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// No more is kept of what was said.
-const BYTES_MAX: usize = 2_000;
+const CHARACTERS_MAX: usize = 2_000;
+/// Who says what blocks tell people.
+const OF_BLOCKS: &str = "lats_runtime::thread::shell";
 
 /// From now on what is said is written into this file.
 pub(crate) fn begin(file: PathBuf) {
@@ -36,7 +38,7 @@ pub(crate) fn end() {
 pub(crate) fn note(text: &str) {
     let file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(file) = &*file {
-        let text: String = text.chars().take(BYTES_MAX).collect();
+        let text: String = text.chars().take(CHARACTERS_MAX).collect();
         // Its reader looks at it at any time.
         let fresh = file.with_extension("new");
         let written = std::fs::write(&fresh, format!("{}\n{text}\n", std::process::id()));
@@ -58,7 +60,8 @@ impl<S: Subscriber> Layer<S> for Listener {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut words = Words::default();
         event.record(&mut words);
-        if words.is_worth_it(*event.metadata().level()) {
+        let it = event.metadata();
+        if it.target() == OF_BLOCKS || *it.level() == Level::ERROR {
             note(&words.message);
         }
     }
@@ -67,25 +70,14 @@ impl<S: Subscriber> Layer<S> for Listener {
 #[derive(Default)]
 struct Words {
     message: String,
-    fields: usize,
-}
-
-impl Words {
-    /// What blocks tell people comes without fields, and so do errors that end the process.
-    fn is_worth_it(&self, level: Level) -> bool {
-        level <= Level::WARN || self.fields == 0
-    }
 }
 
 impl Visit for Words {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         if field.name() == "message" {
             let _ = write!(self.message, "{value:?}");
-        } else {
-            self.fields += 1;
-            if field.name() == "error" {
-                let _ = write!(self.message, " ({value:?})");
-            }
+        } else if field.name() == "error" {
+            let _ = write!(self.message, " ({value:?})");
         }
     }
 }

@@ -10,6 +10,8 @@ use std::{
 pub(crate) struct Memory {
     pub(crate) mib: usize,
     pub(crate) whose: String,
+    /// Nobody says so: nothing is refused for that.
+    pub(crate) is_guess: bool,
 }
 
 /// Where control groups are.
@@ -35,9 +37,14 @@ fn least(machine: Option<usize>, group: Option<(usize, PathBuf)>) -> Memory {
     let machine_mib = machine.unwrap_or(UNKNOWN_MIB);
     match group {
         Some((mib, file)) if mib < machine_mib => {
-            Memory { mib, whose: format!("the limit of this container ({})", file.display()) }
+            let whose = format!("the limit of this container ({})", file.display());
+            Memory { mib, whose, is_guess: false }
         }
-        _ => Memory { mib: machine_mib, whose: "this machine's memory".to_string() },
+        _ => Memory {
+            mib: machine_mib,
+            whose: "this machine's memory".to_string(),
+            is_guess: machine.is_none(),
+        },
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct NodeArgs {
     #[arg(long)]
     pub(crate) roles: Option<NodeRoles>,
     /// Memory for rows and indexes, in MiB (default: what `start` was told; with --join a quarter of the
-    /// machine's).
+    /// machine's, or of its container's).
     #[arg(long)]
     pub(crate) memory_mib: Option<usize>,
     /// Found the cluster together with the other nodes, instead of joining it.
@@ -79,6 +79,9 @@ pub(crate) struct NodeArgs {
     /// How many nodes share this machine's processors.
     #[arg(long, default_value_t = 1, hide = true, value_parser = clap::value_parser!(u16).range(1..))]
     nodes_here: u16,
+    /// Leave in a file what is said until the node is a member, for `latsdb start`.
+    #[arg(long, hide = true)]
+    says: bool,
 }
 
 impl NodeArgs {
@@ -117,7 +120,7 @@ pub(crate) const READ_PLACEMENT: &str = "adaptive";
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     crate::memory::prepare();
     let wishes = close::Wishes::hear()?;
-    if let Some(node_id) = args.node_id {
+    if let Some(node_id) = args.node_id.filter(|_| args.says) {
         last_words::begin(supervisor::words_file(&args.data_dir, node_id));
     }
     let (cluster, entry) = match &args.join {
@@ -126,7 +129,15 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     };
     let node_id = entry.node_id;
     if entry.data {
-        settings::memory(cluster.memory_mib, args.nodes_here, &machine::memory())?;
+        let fits = settings::memory(cluster.memory_mib, args.nodes_here, &machine::memory());
+        match fits {
+            Err(error) if args.memory_mib.is_some() => return Err(error),
+            Err(_) => tracing::warn!(
+                "this node was given {} MiB once, which is more than its part of what there is here: rows beyond that end it, or the system swaps",
+                cluster.memory_mib
+            ),
+            Ok(()) => {}
+        }
         crate::memory::keep_ahead().context("cannot start the thread that keeps memory ready")?;
     }
     join::stay_on_the_loopback(&entry, args.insecure)?;
@@ -293,8 +304,11 @@ fn lock(directory: &Path) -> anyhow::Result<()> {
         std::fs::File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
     let end = clock::now().plus(LOCK_PATIENCE);
     let used = || format!("another process uses {}", directory.display());
+    let mut said = false;
     while file.try_lock().is_err() {
-        last_words::note(&format!("{}; it is waited for", used()));
+        if !std::mem::replace(&mut said, true) {
+            last_words::note(&format!("{}; it is waited for", used()));
+        }
         if clock::now() > end {
             bail!("{}; end it first, or name another directory", used());
         }

@@ -104,11 +104,13 @@ pub(crate) struct Options {
     pub(crate) sql_port: u16,
     pub(crate) native_port: u16,
     pub(crate) memory_mib: usize,
+    /// Somebody has asked for that.
+    pub(crate) says_memory: bool,
     pub(crate) detach: bool,
     pub(crate) no_restart: bool,
     pub(crate) restart_delay_ms: u64,
-    /// Somebody has asked for that.
-    pub(crate) says_restart_delay: bool,
+    /// One source says that nothing is started again, and when.
+    pub(crate) restarts_disagree: bool,
     pub(crate) threads: ThreadOptions,
     pub(crate) locations: Vec<String>,
     pub(crate) ephemeral: bool,
@@ -138,18 +140,22 @@ impl StartArgs {
         let nodes = self.nodes.or(file.nodes).unwrap_or(2);
         let memory_mib = self.memory_mib.or(file.memory_mib);
         let restart_delay_ms = self.restart_delay_ms.or(file.restart_delay_ms);
+        let disagrees = |it: &Self| it.no_restart && it.restart_delay_ms.is_some();
+        let no_restart = self.no_restart || (file.no_restart && self.restart_delay_ms.is_none());
+        let names = |all: Vec<String>| all.iter().map(|name| name.trim().to_string()).collect();
         Ok(Options {
             nodes,
             replicas: self.replicas.or(file.replicas).unwrap_or(2),
             data_dir: data_dir.unwrap_or_else(|| PathBuf::from("./latsdb-data")),
             sql_port,
             native_port: native_port.unwrap_or_else(|| sql_port.saturating_add(100)),
+            says_memory: memory_mib.is_some(),
             memory_mib: memory_mib
                 .unwrap_or_else(|| settings::default_memory_mib(nodes, &machine::memory())),
             detach: self.detach,
-            no_restart: self.no_restart || file.no_restart,
+            no_restart,
             restart_delay_ms: restart_delay_ms.unwrap_or(1_000),
-            says_restart_delay: restart_delay_ms.is_some(),
+            restarts_disagree: disagrees(self) || disagrees(&file),
             threads: ThreadOptions {
                 config: self.thread_config.clone().or(file.thread_config),
                 responsiveness: self
@@ -172,7 +178,7 @@ impl StartArgs {
                     .or(file.cut_off_wait_ms)
                     .unwrap_or(CUT_OFF_WAIT_MS),
             },
-            locations: self.locations.clone().or(file.locations).unwrap_or_default(),
+            locations: self.locations.clone().or(file.locations).map(names).unwrap_or_default(),
             ephemeral: self.ephemeral || file.ephemeral,
             partial: self.partial,
             durability: self.durability.or(file.durability),
@@ -214,6 +220,37 @@ mod tests {
         assert_eq!((options.nodes, options.sql_port, options.native_port), (6, 5_000, 5_100));
         assert!(options.no_restart && !options.detach);
         assert_eq!((options.replicas, options.restart_delay_ms), (2, 1_000));
+    }
+
+    #[test]
+    fn the_last_port_is_used() {
+        let both = (Some(65_534), Some(65_533));
+        for (sql_port, native_port, last) in
+            [(both.0, Some(5_000), 5_002), (Some(5_000), both.1, 65_535)]
+        {
+            let args = StartArgs { sql_port, native_port, ..StartArgs::default() };
+            let options = args.resolve().unwrap();
+            settings::check(&options).unwrap();
+            assert_eq!(crate::start::entries(&options)[2].native_address.port(), last);
+        }
+    }
+
+    #[test]
+    fn the_command_line_may_set_aside_what_the_file_says_of_restarts() {
+        let path = std::env::temp_dir().join(format!("lats-restarts-{}.toml", std::process::id()));
+        std::fs::write(&path, "no_restart = true\nlocations = [' rack a', 'b']\n").unwrap();
+        let args = StartArgs {
+            restart_delay_ms: Some(5),
+            config: Some(path.clone()),
+            ..StartArgs::default()
+        };
+        let options = args.resolve().unwrap();
+        assert!(!options.no_restart && !options.restarts_disagree && options.restart_delay_ms == 5);
+        assert_eq!(options.locations, ["rack a", "b"]);
+        let args =
+            StartArgs { no_restart: true, restart_delay_ms: Some(5), ..StartArgs::default() };
+        assert!(args.resolve().unwrap().restarts_disagree);
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::{
     archive,
+    cluster_file::ClusterFile,
     machine::{self, Memory},
     options::{Durability, Options},
 };
@@ -24,7 +25,7 @@ const LOCATION_BYTES_MAX: usize = 64;
 pub(crate) fn check(args: &Options) -> anyhow::Result<()> {
     shape(args)?;
     ports(args)?;
-    memory(args.memory_mib, args.nodes, &machine::memory())?;
+    what_memory(args)?;
     what_is_kept(args)?;
     directories(args)?;
     waits(args)?;
@@ -82,6 +83,23 @@ fn ports(args: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What was said now must fit; what a cluster has had before is used again.
+fn what_memory(args: &Options) -> anyhow::Result<()> {
+    let there_is = machine::memory();
+    if args.says_memory {
+        return memory(args.memory_mib, args.nodes, &there_is);
+    }
+    let is_new = !ClusterFile::path(&args.data_dir).exists();
+    ensure!(
+        !is_new || memory(args.memory_mib, args.nodes, &there_is).is_ok(),
+        "{} data node(s) need {MEMORY_MIB_MIN} MiB each at least, and {} is {} MiB: run fewer nodes here (--nodes)",
+        args.nodes,
+        there_is.whose,
+        there_is.mib
+    );
+    Ok(())
+}
+
 /// Memory of so many nodes here.
 ///
 /// # Errors
@@ -93,7 +111,7 @@ pub(crate) fn memory(mib: usize, nodes: u16, there_is: &Memory) -> anyhow::Resul
     );
     let most = there_is.mib / usize::from(nodes.max(1));
     ensure!(
-        mib <= most,
+        mib <= most || there_is.is_guess,
         "--memory-mib {mib} is not allowed: {nodes} data node(s) here can have {most} MiB each at most, for {} is {} MiB",
         there_is.whose,
         there_is.mib
@@ -169,9 +187,14 @@ fn directories(args: &Options) -> anyhow::Result<()> {
 }
 
 /// The path from the root on, without links as far as it exists.
-pub(crate) fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
+fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;
-    Ok(std::fs::canonicalize(&absolute).unwrap_or(absolute))
+    let known = absolute.ancestors().find_map(|above| {
+        let rest = absolute.strip_prefix(above).ok()?;
+        let above = std::fs::canonicalize(above).ok()?;
+        Some(if rest.as_os_str().is_empty() { above } else { above.join(rest) })
+    });
+    Ok(known.unwrap_or(absolute))
 }
 
 fn waits(args: &Options) -> anyhow::Result<()> {
@@ -186,7 +209,7 @@ fn waits(args: &Options) -> anyhow::Result<()> {
         args.restart_delay_ms
     );
     ensure!(
-        !args.no_restart || !args.says_restart_delay,
+        !args.restarts_disagree,
         "--no-restart starts no node again, and --restart-delay-ms says when to; leave one of them out"
     );
     Ok(())
@@ -247,7 +270,7 @@ mod tests {
     use super::*;
 
     fn there_is(mib: usize) -> Memory {
-        Memory { mib, whose: "this machine's memory".to_string() }
+        Memory { mib, whose: "this machine's memory".to_string(), is_guess: false }
     }
 
     #[test]
@@ -258,6 +281,7 @@ mod tests {
         assert!(wrong(4_097, 2).contains("this machine's memory is 8192 MiB"));
         memory(4_096, 2, &there_is(8_192)).unwrap();
         memory(64, 48, &there_is(8_192)).unwrap();
+        memory(8_192, 2, &Memory { is_guess: true, ..there_is(4_096) }).unwrap();
     }
 
     #[test]

@@ -68,7 +68,9 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
     ports::check_free(&wanted)?;
     private::directory(&args.data_dir)?;
     if let Some(mut former) = kept(&args.data_dir) {
-        former.memory_mib = args.memory_mib;
+        if args.says_memory {
+            former.memory_mib = args.memory_mib;
+        }
         former.to_disk = args.durability.map_or(former.to_disk, |d| d == Durability::Disk);
         archive::set(&mut former, args.archive.as_deref())?;
         former.write(&args.data_dir)?;
@@ -98,7 +100,7 @@ fn kept(data_dir: &Path) -> Option<ClusterFile> {
     former.has_files(data_dir).then_some(former)
 }
 
-fn entries(args: &Options) -> Vec<NodeEntry> {
+pub(crate) fn entries(args: &Options) -> Vec<NodeEntry> {
     let native = args.native_port;
     (1..=settings::node_count(args.nodes))
         .map(|node_id| {
@@ -106,8 +108,8 @@ fn entries(args: &Options) -> Vec<NodeEntry> {
             NodeEntry {
                 node_id,
                 data,
-                native_address: ports::loopback(native + node_id - 1),
-                sql_address: data.then(|| ports::loopback(args.sql_port + node_id - 1)),
+                native_address: ports::loopback(native + (node_id - 1)),
+                sql_address: data.then(|| ports::loopback(args.sql_port + (node_id - 1))),
                 location: location(args, node_id),
             }
         })
@@ -146,7 +148,13 @@ fn check_directory(data_dir: &Path, args: &Options) -> anyhow::Result<()> {
             data_dir.display()
         );
     }
-    if former.replicas != args.replicas || former.nodes != entries(args) {
+    // Earlier versions kept blanks around the names of location domains.
+    let trimmed = |mut node: NodeEntry| {
+        node.location = node.location.trim().to_string();
+        node
+    };
+    let same = former.nodes.iter().cloned().map(trimmed).eq(entries(args));
+    if former.replicas != args.replicas || !same {
         bail!(
             "{} is the directory of another cluster ({} nodes, {} replicas, first port {}); start \
              it with its own options, or name another directory with --data-dir",
@@ -183,6 +191,7 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
     ports::check_free(&all.map(|a| (a, "the cluster")).collect::<Vec<_>>())?;
     private::directory(&args.data_dir)?;
     // The directory must stay empty until the supervisor looks at it, or hold a cluster.
+    let _ = std::fs::remove_file(starting_file(&args.data_dir));
     let log_path = log_beside(&args.data_dir);
     let log = private::file(&log_path)?;
     let arguments = std::env::args_os().skip(1).filter(|a| a != "--detach");
@@ -201,8 +210,10 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
     for _ in 0..tries {
         if let Some(status) = child.try_wait()? {
             let text = std::fs::read_to_string(&log_path).unwrap_or_default();
-            let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
-            bail!("the cluster did not start ({status}): {last} (see {})", log_path.display());
+            // It may have several lines.
+            let last = text.rfind("\nlatsdb: ").map_or(text.as_str(), |at| &text[at + 1..]);
+            let (last, log) = (last.trim(), log_path.display());
+            bail!("the cluster did not start ({status}): {last} (see {log})");
         }
         let serves = std::fs::read_to_string(&ready).ok();
         if serves.is_some_and(|pid| pid.trim() == child.id().to_string()) {
@@ -221,7 +232,7 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
 
 fn log_beside(data_dir: &Path) -> PathBuf {
     // `.` has a name, too.
-    let absolute = settings::resolved(data_dir).ok();
+    let absolute = std::path::absolute(data_dir).ok();
     let data_dir = absolute.as_deref().unwrap_or(data_dir);
     let mut name = data_dir.file_name().unwrap_or_default().to_os_string();
     name.push(".log");

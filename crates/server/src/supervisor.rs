@@ -44,6 +44,8 @@ pub(crate) struct Supervisor {
     lost_since: Option<Time>,
     /// Groups of which somebody was told that they are lost.
     told_lost: BTreeSet<Vec<NodeId>>,
+    /// Since when the directory is not found, while the cluster comes up.
+    missing_since: Option<Time>,
     /// What is known of nodes that come up; none when the cluster serves.
     waiting: Option<Waiting>,
     tokio: tokio::runtime::Runtime,
@@ -55,6 +57,13 @@ const LOST_GRACE: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether nodes have died that are coming up.
 const LOOK: Duration = Duration::from_millis(100);
+/// What nodes have said so long ago need not be true any more.
+const WORDS_LAST: Duration = Duration::from_secs(12);
+/// A directory that is not found for so long is gone.
+const MISSING: Duration = Duration::from_millis(500);
+/// Nodes that have ended so often in the same way are started again less often.
+const FEW_ENDS: u32 = 5;
+const SLOW_RESTART: Duration = Duration::from_secs(5);
 /// How long a change of what commits wait for may take. Nodes that die meanwhile are not started again.
 const DURABILITY_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -154,6 +163,7 @@ impl Supervisor {
             told_to_end: BTreeMap::new(),
             lost_since: None,
             told_lost: BTreeSet::new(),
+            missing_since: None,
             waiting: Some(Waiting::new(clock::now())),
             tokio,
         })
@@ -187,6 +197,7 @@ impl Supervisor {
             .args(["--spin-method", &self.threads.spin_method])
             .args(["--read-placement", &self.threads.read_placement])
             .args(["--cut-off-wait-ms", &self.threads.cut_off_wait_ms.to_string()])
+            .arg("--says")
             .args(["--nodes-here", &self.data_nodes().to_string()])
             .envs([crate::memory::PURGE_DELAY])
             // Whatever cluster the commands of this shell talk to, this is another one.
@@ -198,12 +209,12 @@ impl Supervisor {
         if let Some(config) = &self.threads.config {
             command.args(["--thread-config", config]);
         }
-        if self.partial {
-            command.arg("--partial");
-        }
         if found {
             command.arg("--found");
         } else {
+            if self.partial {
+                command.arg("--partial");
+            }
             self.started_again.insert(node_id);
         }
         self.told_to_end.remove(&node_id);
@@ -244,8 +255,9 @@ impl Supervisor {
         // Nodes may die while the cluster comes up.
         while let Err(error) = self.tokio.block_on(client.ready(LOOK)) {
             if clock::now() > end {
+                let why = self.why();
                 self.kill_all();
-                bail!("the nodes have started, but the cluster does not serve: {error}");
+                bail!("the cluster does not serve: {error}:\n{why}");
             }
             self.tend(restart, signals)?;
         }
@@ -274,45 +286,64 @@ impl Supervisor {
         self.partial = false;
         self.waiting = None;
         let _ = std::fs::remove_file(starting_file(&self.data_dir));
-        let file = serving_file(&self.data_dir);
-        std::fs::write(&file, std::process::id().to_string())
-            .inspect_err(|_| self.kill_all())
-            .with_context(|| format!("cannot write {}", file.display()))
+        // Where there is no room for it now it is written later.
+        self.stay_known();
+        Ok(())
     }
 
     /// What nodes that run have said last, if they are no members yet.
     fn words(&self) -> BTreeMap<u16, String> {
         let said = |(node, child): (&u16, &Child)| {
-            let (pid, words) = last_words::read(&words_file(&self.data_dir, *node))?;
-            (pid == child.id()).then_some((*node, words))
+            let file = words_file(&self.data_dir, *node);
+            let written = std::fs::metadata(&file).ok()?.modified().ok()?;
+            // Who waits says so again and again.
+            let is_true = written.elapsed().is_ok_and(|ago| ago <= WORDS_LAST);
+            let (pid, words) = last_words::read(&file)?;
+            (is_true && pid == child.id()).then_some((*node, words))
         };
         self.children.iter().filter_map(said).collect()
     }
 
+    fn states(&self) -> BTreeMap<u16, Process> {
+        let state = |node: u16| match self.children.get(&node) {
+            Some(child) => Process::Runs(child.id()),
+            None if self.due.contains_key(&node) => Process::Due,
+            None => Process::Ended,
+        };
+        self.cluster.nodes.iter().map(|n| (n.node_id, state(n.node_id))).collect()
+    }
+
+    /// What is known of each node while the cluster comes up.
+    fn why(&self) -> String {
+        let waiting = self.waiting.as_ref();
+        waiting.map(|w| w.why(&self.states(), &self.words(), &self.data_dir)).unwrap_or_default()
+    }
+
     /// While the cluster comes up: ends that if it cannot come about, and says why it takes long.
     fn explain(&mut self) -> anyhow::Result<()> {
-        let words = self.words();
+        let (words, states, now) = (self.words(), self.states(), clock::now());
+        let is_missing = matches!(ClusterFile::path(&self.data_dir).try_exists(), Ok(false));
+        self.missing_since = if is_missing { self.missing_since.or(Some(now)) } else { None };
+        let is_gone = self.missing_since.is_some_and(|at| now.since(at) >= span(MISSING));
+        let ended =
+            |n: &u16| states.get(n) == Some(&Process::Ended) && !self.told_to_end.contains_key(n);
         let Some(waiting) = &mut self.waiting else { return Ok(()) };
-        let nodes = || self.cluster.nodes.iter();
-        let data_nodes: Vec<u16> = nodes().filter(|n| n.data).map(|n| n.node_id).collect();
-        let is_gone = !ClusterFile::path(&self.data_dir).exists();
+        let nodes = self.cluster.nodes.iter();
+        let data_nodes: Vec<u16> = nodes.filter(|n| n.data).map(|n| n.node_id).collect();
+        let ended: Vec<u16> = data_nodes.iter().copied().filter(ended).collect();
         let gone = is_gone.then(|| {
             format!(
                 "the directory {} is gone, or its cluster.json is: put it back, or start a new cluster",
                 self.data_dir.display()
             )
         });
-        if let Some(why) = gone.or_else(|| waiting.hopeless(&data_nodes, &words, &self.data_dir)) {
+        if let Some(why) =
+            gone.or_else(|| waiting.hopeless(&data_nodes, &ended, &words, (now, &self.data_dir)))
+        {
             self.kill_all();
             bail!(why);
         }
-        let state = |node: u16| match self.children.get(&node) {
-            Some(child) => Process::Runs(child.id()),
-            None if self.due.contains_key(&node) => Process::Due,
-            None => Process::Ended,
-        };
-        let states = nodes().map(|n| (n.node_id, state(n.node_id))).collect();
-        if let Some(news) = waiting.news(clock::now(), &states, &words, &self.data_dir) {
+        if let Some(news) = waiting.news(now, &states, &words, &self.data_dir) {
             say!("{news}");
             let file = starting_file(&self.data_dir);
             let fresh = file.with_extension("new");
@@ -371,8 +402,9 @@ impl Supervisor {
         self.start_wanted();
         self.note_deaths(restart);
         if self.children.is_empty() && self.due.is_empty() {
+            let why = self.why();
             self.kill_all();
-            bail!("all nodes that were started here have ended; what they have said stands above");
+            bail!("all nodes that were started here have ended:\n{why}");
         }
         self.explain()?;
         self.start_due();
@@ -411,9 +443,14 @@ impl Supervisor {
 
     /// The directory may have been begun anew by a node (GONE-4): other commands are to find this process again.
     fn stay_known(&self) {
-        let [own, serving] = [pid_file, serving_file].map(|file| file(&self.data_dir));
-        if !own.exists() && ClusterFile::path(&self.data_dir).exists() {
-            for file in [own, serving] {
+        let files = [pid_file, serving_file].map(|file| file(&self.data_dir));
+        if files.iter().all(|file| file.exists()) {
+            return;
+        }
+        // Somebody may have put another cluster's directory there.
+        let found = ClusterFile::read(&self.data_dir);
+        if found.is_ok_and(|found| found.cluster_id == self.cluster.cluster_id) {
+            for file in files.iter().filter(|file| !file.exists()) {
                 let _ = std::fs::write(file, std::process::id().to_string());
             }
         }
@@ -421,12 +458,14 @@ impl Supervisor {
 
     /// Plans to start nodes again whose processes have ended.
     fn note_deaths(&mut self, restart: Option<Duration>) {
+        let pids: BTreeMap<u16, u32> = self.children.iter().map(|(n, c)| (*n, c.id())).collect();
         for (node_id, status) in self.dead() {
             let words = last_words::read(&words_file(&self.data_dir, node_id));
+            let words = words.filter(|(pid, _)| pids.get(&node_id) == Some(pid));
             if let Some(waiting) = &mut self.waiting {
-                waiting.note_end(node_id, status, &words.unwrap_or_default().1);
+                let words = words.unwrap_or_default().1;
+                waiting.note_end(node_id, status, &words, clock::now());
             }
-            let cannot_start = self.waiting.as_ref().is_some_and(|w| w.cannot_start(node_id));
             let ended = |known: i32| status == Some(known);
             let is_safe = ended(STATUS_ENDED as i32);
             if ended(STATUS_STOPPED as i32) {
@@ -458,10 +497,9 @@ impl Supervisor {
                          starts it again"
                     );
                 }
-                Some(_) if cannot_start => say!(
-                    "latsdb: node {node_id} cannot start, see above; when that is mended, `latsdb start-node {node_id}` starts it again"
-                ),
                 Some(delay) => {
+                    let ends = self.waiting.as_ref().map_or(0, |w| w.ends(node_id));
+                    let delay = if ends >= FEW_ENDS { delay.max(SLOW_RESTART) } else { delay };
                     say!("latsdb: node {node_id} has died; it starts again in {delay:?}");
                     self.due.insert(node_id, clock::now().plus(span(delay)));
                 }

@@ -11,8 +11,9 @@ const PATIENCE: Duration = Duration::from_millis(5_000);
 const SAID_EVERY: Duration = Duration::from_millis(5_000);
 /// The status of a process that has found something wrong before it was a node: `main` says it in words.
 const STATUS_REFUSED: i32 = 1;
-/// A node that has ended so often with the same words ends so the next time, too.
+/// A node that has ended so often with the same words, for so long, ends so the next time, too.
 const SAME_ENDS: u32 = 3;
+const SAME_FOR: Duration = Duration::from_millis(30_000);
 
 /// How the process of a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,7 @@ struct End {
     status: Option<i32>,
     words: String,
     times: u32,
+    first_at: Instant,
 }
 
 impl Waiting {
@@ -46,10 +48,17 @@ impl Waiting {
     }
 
     /// The process of a node has ended, and has said this last.
-    pub(crate) fn note_end(&mut self, node: u16, status: Option<i32>, words: &str) {
-        let same = |end: &&mut End| end.status == status && end.words == words;
-        let times = self.ends.get_mut(&node).filter(same).map_or(0, |end| end.times) + 1;
-        self.ends.insert(node, End { status, words: words.to_string(), times });
+    pub(crate) fn note_end(&mut self, node: u16, status: Option<i32>, words: &str, now: Instant) {
+        let same = |end: &&End| end.status == status && end.words == words;
+        let former = self.ends.get(&node).filter(same).map(|end| (end.times, end.first_at));
+        let (times, first_at) = former.unwrap_or((0, now));
+        let end = End { status, words: words.to_string(), times: times + 1, first_at };
+        self.ends.insert(node, end);
+    }
+
+    /// How often it has ended in the same way.
+    pub(crate) fn ends(&self, node: u16) -> u32 {
+        self.ends.get(&node).map_or(0, |end| end.times)
     }
 
     /// A person wants the node to be tried again.
@@ -58,24 +67,26 @@ impl Waiting {
     }
 
     /// True if the node will end again as it has ended, until somebody mends something.
-    pub(crate) fn cannot_start(&self, node: u16) -> bool {
+    fn cannot_start(&self, node: u16, now: Instant) -> bool {
         self.ends.get(&node).is_some_and(|end| {
             let has_wrong_files = end.status == Some(STATUS_WRONG_FILES as i32);
             let is_refused = end.status == Some(STATUS_REFUSED);
-            has_wrong_files || is_refused && end.times >= SAME_ENDS
+            let lasts = end.times >= SAME_ENDS && now.since(end.first_at) >= SAME_FOR;
+            has_wrong_files || is_refused && lasts
         })
     }
 
-    /// Why the cluster cannot ever serve as it is: no data node can start, or those that run wait for one that cannot. `words`: what
-    /// running nodes have said last.
+    /// Why the cluster cannot ever serve as it is: no data node can start, or those that run wait for one that cannot. `ended`: they are not
+    /// started again; `words`: what running nodes have said last.
     pub(crate) fn hopeless(
         &self,
         data_nodes: &[u16],
+        ended: &[u16],
         words: &BTreeMap<u16, String>,
-        data_dir: &Path,
+        (now, data_dir): (Instant, &Path),
     ) -> Option<String> {
-        let cannot: Vec<u16> =
-            data_nodes.iter().copied().filter(|n| self.cannot_start(*n)).collect();
+        let cannot = |n: &u16| ended.contains(n) || self.cannot_start(*n, now);
+        let cannot: Vec<u16> = data_nodes.iter().copied().filter(cannot).collect();
         let waits = words.values().any(|text| cannot.iter().any(|node| waits_for(text, *node)));
         if cannot.is_empty() || !(waits || cannot.len() == data_nodes.len()) {
             return None;
@@ -124,7 +135,8 @@ impl Waiting {
         Some(format!("latsdb: the cluster does not serve yet, after {seconds} s:\n{why}"))
     }
 
-    fn why(
+    /// What is known of each node, and which commands help.
+    pub(crate) fn why(
         &self,
         nodes: &BTreeMap<u16, Process>,
         words: &BTreeMap<u16, String>,
@@ -141,9 +153,11 @@ impl Waiting {
                     ),
                 },
                 Process::Due => format!("{}; it is started again", self.end_of(*node)),
-                Process::Ended => {
-                    format!("{}; when that is mended: latsdb start-node {node}", self.end_of(*node))
-                }
+                Process::Ended => format!(
+                    "{}; when that is mended: latsdb start-node {node} --data-dir {}",
+                    self.end_of(*node),
+                    data_dir.display()
+                ),
             });
         }
         let place = data_dir.display();
@@ -179,7 +193,7 @@ mod tests {
         let mut waiting = Waiting::new(at(0));
         let nodes = BTreeMap::from([(1, Process::Runs(77)), (2, Process::Due)]);
         let mut words = BTreeMap::from([(1, format!("{WAITS_FOR_NODE}2 is there with its disk"))]);
-        waiting.note_end(2, Some(1), "cannot listen on 127.0.0.1:4307");
+        waiting.note_end(2, Some(1), "cannot listen on 127.0.0.1:4307", at(0));
         let place = Path::new("/data");
         assert_eq!(waiting.news(at(4_999), &nodes, &words, place), None);
         let text = waiting.news(at(5_000), &nodes, &words, place).unwrap();
@@ -206,22 +220,25 @@ mod tests {
         let mut waiting = Waiting::new(at(0));
         let (place, nodes) = (Path::new("/data"), [1, 2]);
         let mut words = BTreeMap::from([(2, format!("{WAITS_FOR_NODE}11, 3 is there with"))]);
-        waiting.note_end(1, WRONG_FILES, "a newer version has written it");
-        assert!(waiting.cannot_start(1));
-        assert_eq!(waiting.hopeless(&nodes, &words, place), None, "node 2 may do without it");
+        waiting.note_end(1, WRONG_FILES, "a newer version has written it", at(0));
+        let why = |it: &Waiting, ended: &[u16], words, ms| {
+            it.hopeless(&nodes, ended, words, (at(ms), place)).unwrap_or_default()
+        };
+        assert_eq!(why(&waiting, &[], &words, 0), "", "node 2 may do without it");
         words.insert(2, format!("{WAITS_FOR_NODE}3, 1 is there with its disk"));
-        assert!(waiting.hopeless(&nodes, &words, place).unwrap().contains("a newer version"));
-        for _ in 0..SAME_ENDS {
-            assert!(!waiting.cannot_start(2));
-            waiting.note_end(2, Some(1), "no directory");
-        }
+        assert!(why(&waiting, &[], &words, 0).contains("a newer version"));
         words.clear();
-        assert!(waiting.hopeless(&nodes, &words, place).unwrap().contains("no directory"));
+        for ms in [0, 10, 29_999] {
+            waiting.note_end(2, Some(1), "no directory", at(ms));
+            assert_eq!(why(&waiting, &[], &words, ms), "", "that may pass");
+        }
+        assert!(why(&waiting, &[], &words, 30_000).contains("no directory"));
         waiting.forget(2);
-        assert!(!waiting.cannot_start(2));
-        waiting.note_end(2, Some(3), "removed");
-        waiting.note_end(2, Some(3), "removed");
-        waiting.note_end(2, Some(3), "removed");
-        assert!(!waiting.cannot_start(2), "that passes");
+        assert_eq!(why(&waiting, &[], &words, 40_000), "");
+        waiting.note_end(2, Some(3), "removed", at(0));
+        waiting.note_end(2, Some(3), "removed", at(1));
+        waiting.note_end(2, Some(3), "removed", at(2));
+        assert_eq!(why(&waiting, &[], &words, 90_000), "", "that passes");
+        assert!(why(&waiting, &[2], &words, 0).contains("removed"), "nobody starts it again");
     }
 }
