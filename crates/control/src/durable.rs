@@ -111,12 +111,15 @@ impl Control {
     pub(crate) fn on_epoch_durable_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let rep = signal.body::<EpochDurableRep>();
         let sender = signal.sender();
-        let disk = &mut self.epochs.disk;
         if sender.kind() == Some(BlockKind::Control) {
+            if rep.durable == Epoch::default() {
+                self.note_lost(sender.node, ctx);
+            }
+            let disk = &mut self.epochs.disk;
             disk.nodes.insert(sender.node, (rep.view, rep.durable));
             return self.count_durable(ctx);
         }
-        disk.ldms.insert(sender, (rep.view, rep.durable));
+        self.epochs.disk.ldms.insert(sender, (rep.view, rep.durable));
         self.report_durable(ctx);
     }
 

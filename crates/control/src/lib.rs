@@ -101,6 +101,8 @@ pub struct Control {
     synced_told_at: Instant,
     keep: keep::Keep,
     lost: Option<gone::Lost>,
+    /// When other nodes have said last that they have nothing on their disks.
+    lost_others: BTreeMap<NodeId, Instant>,
     restart: restart::Restart,
 }
 
@@ -219,6 +221,7 @@ impl Control {
             synced_told_at: Instant::ZERO,
             keep: keep::Keep::of(owner),
             lost: None,
+            lost_others: BTreeMap::new(),
             restart: restart::Restart::default(),
         }
     }

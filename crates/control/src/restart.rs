@@ -169,7 +169,7 @@ impl Control {
             Err(Unreadable::Damaged(why)) => {
                 let number = self.restart.files.pop().unwrap_or_default();
                 let text = format!("the control file {number} is passed over: {why}");
-                let note = NoteOrd { reserved: 0 };
+                let note = NoteOrd { loud: 0 };
                 ctx.send_with(BlockRef::shell(ctx.node()), &note, &[text.as_bytes()]);
                 match self.restart.files.is_empty() {
                     true => {
@@ -424,7 +424,7 @@ impl Control {
         let at = self.restart.told_at.get_or_insert(now);
         if now.since(*at) >= TOLD_EVERY {
             *at = now;
-            ctx.send_with(BlockRef::shell(ctx.node()), &NoteOrd { reserved: 0 }, &[why.as_bytes()]);
+            ctx.send_with(BlockRef::shell(ctx.node()), &NoteOrd { loud: 0 }, &[why.as_bytes()]);
         }
     }
 

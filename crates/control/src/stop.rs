@@ -135,13 +135,15 @@ impl Control {
     }
 
     /// Leader: true if the node is on its way out and primary of nothing. It gets no lease any more.
-    pub(crate) fn is_leaving(&self, node: NodeId) -> bool {
+    pub(crate) fn is_leaving(&self, node: NodeId, ctx: &Ctx<'_>) -> bool {
         let view = &self.state.view;
         let leaves = self.peers.get(&node).map(|p| p.leaves).unwrap_or_default();
         // Whose transactions do not end leaves without a hand-over: backups take over, as from the dead.
         let takes = view.moves().any(|(_, to)| to == node);
         let free = leaves == Leaves::Late || (view.primary_slots(node) == 0 && !takes);
-        leaves != Leaves::No && free && view.is_stopping(node) && !self.is_last_in_sync(node)
+        // GONE-3: whoever has the only directory stays, or has none like the others.
+        let is_free = free && !self.is_last_in_sync(node) && self.is_on_another_disk(node, ctx);
+        leaves != Leaves::No && view.is_stopping(node) && is_free
     }
 
     /// Leader: true if another full replica of the node's group lives, as far as can be known.
@@ -163,7 +165,7 @@ impl Control {
     fn let_go(&mut self, ctx: &mut Ctx<'_>) {
         let (me, now) = (ctx.node(), ctx.now());
         let members = self.state.view.members.iter().map(|m| m.node);
-        let Some(node) = members.clone().find(|n| self.is_leaving(*n)) else { return };
+        let Some(node) = members.clone().find(|n| self.is_leaving(*n, ctx)) else { return };
         if node == me {
             let stays =
                 |m: &&Member| m.alive && m.stopping.is_none() && !self.gone.contains_key(&m.node);

@@ -51,7 +51,7 @@ impl Redo {
             let text =
                 format!("data manager {instance} has all its rows in a new redo log, on disk");
             let shell = BlockRef::shell(ctx.node());
-            ctx.send_with(shell, &NoteOrd { reserved: 0 }, &[text.as_bytes()]);
+            ctx.send_with(shell, &NoteOrd { loud: 0 }, &[text.as_bytes()]);
         }
         self.footing == Footing::Files
     }

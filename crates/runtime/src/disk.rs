@@ -128,7 +128,8 @@ impl Disk {
             free_bytes: seen.room.0,
             total_bytes: seen.room.1,
             waiting_bytes: waiting,
-            sync_last_us: seen.syncs.last_us,
+            // What was long ago says nothing.
+            sync_last_us: if syncs > 0 { seen.syncs.last_us } else { 0 },
             sync_under_way_us: longest.unwrap_or_default().as_nanos() / 1_000,
             sync_p99_us,
             syncs,

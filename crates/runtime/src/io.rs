@@ -9,7 +9,7 @@ use crate::{
     disk::{Disk, DiskFigures},
     doorbell::Doorbell,
     files::{Files, FilesConfig},
-    ground::{Ground, is_gone},
+    ground::{Found, Ground, is_gone},
     thread::{Homes, News},
 };
 use lats_base::{Duration, Instant, NodeId};
@@ -172,8 +172,8 @@ pub(crate) struct Served {
     disk: Arc<Disk>,
     /// The age of the ground that blocks were told of.
     age: u64,
-    /// The last write found no room, and when that was told of.
-    is_full: bool,
+    /// When a write found no room last, and when that was told of.
+    full_at: Instant,
     full_told_at: Option<Instant>,
     has_told: bool,
     measured_at: Option<Instant>,
@@ -185,6 +185,10 @@ const LOOKS_EVERY_MS: u64 = 100;
 const MEASURES_EVERY: Duration = Duration::from_millis(1_000);
 /// A disk that is full again and again is told of so often.
 const FULL_TOLD_EVERY: Duration = Duration::from_millis(10_000);
+/// Room that is not used up at once is told of.
+const ROOM_LASTS: Duration = Duration::from_millis(1_000);
+/// A write is done so often again when its directory was away meanwhile.
+const WRITES_AGAIN: usize = 3;
 
 impl Served {
     pub(crate) fn new(number: usize, files: &FilesConfig, shared: &Shared) -> Self {
@@ -194,7 +198,7 @@ impl Served {
             ground: shared.ground.clone(),
             disk: shared.disk.clone(),
             age: shared.ground.age(),
-            is_full: false,
+            full_at: Instant::ZERO,
             full_told_at: None,
             has_told: false,
             measured_at: None,
@@ -288,47 +292,73 @@ impl Served {
         if is_gone(self.age) {
             return answers.refuse_with(to, request, IO_GONE);
         }
-        let syncs = asked.flags & WRITE_SYNC != 0;
-        if syncs {
-            self.disk.sync_begins(self.number);
-        }
-        let written = self.files.write(&asked, signal.payload());
-        if syncs {
-            self.disk.sync_ends(self.number);
-        }
-        if self.files.take_lost_file() {
-            self.ground.has_lost_a_file();
-        }
+        let written = self.write_where_it_is(&asked, signal.payload());
         // GONE-2: what cannot be found again is not safe.
-        if syncs && self.ground.look() != self.age {
+        if self.ground.age() != self.age {
             self.hear(answers);
             return answers.refuse_with(to, request, IO_GONE);
         }
         match written {
             Ok(()) => {
                 self.note_room();
-                self.disk.written(to, asked.waiting_kib, asked.flags & WRITE_ANEW != 0);
+                let behind =
+                    asked.waiting_kib.saturating_sub((signal.payload().len() >> 10) as u32);
+                self.disk.written(to, behind, asked.flags & WRITE_ANEW != 0);
                 answers.send(to, &IoConf { request }, &[]);
             }
             Err(error) => {
-                if is_full(&error) {
-                    self.disk.is_full(to, asked.waiting_kib, signal.payload().len());
-                }
-                self.refuse_write(&asked, to, &error, answers);
+                self.disk.is_full(to, asked.waiting_kib, signal.payload().len());
+                self.tell_full(&asked, &error);
+                answers.refuse(to, request, &error);
             }
         }
     }
 
-    fn refuse_write(&mut self, asked: &IoWriteReq, to: BlockRef, error: &Error, answers: &Answers) {
-        if is_full(error) || self.ground.look() == self.age {
-            self.tell(asked, error);
+    /// Writes, and does it again if the directory was not there for a moment. A disk that has failed is none any more (DURABLE-4).
+    fn write_where_it_is(&mut self, asked: &IoWriteReq, bytes: &[u8]) -> Result<(), Error> {
+        for _ in 0..WRITES_AGAIN {
+            let written = self.write_once(asked, bytes);
+            let failed = written.as_ref().err().filter(|error| !is_full(error));
+            if asked.flags & WRITE_SYNC == 0 && failed.is_none() {
+                return written;
+            }
+            let (found, was_away) = self.ground.settle();
+            if found == Found::Gone {
+                return written;
+            }
+            if let Some(error) = failed.filter(|error| !was_away || !is_missing(error)) {
+                let path = self.files.path(asked.file);
+                tracing::error!(%error, "cannot write {}", path.display());
+                let why = "its disk has failed; see the kernel's log, and replace it";
+                self.ground.has_lost(why);
+                return written;
+            }
+            if !was_away {
+                return written;
+            }
         }
-        self.refuse(to, asked.request, error, answers);
+        self.ground.has_lost("it was away again and again");
+        Ok(())
+    }
+
+    fn write_once(&mut self, asked: &IoWriteReq, bytes: &[u8]) -> Result<(), Error> {
+        let syncs = asked.flags & WRITE_SYNC != 0;
+        if syncs {
+            self.disk.sync_begins(self.number);
+        }
+        let written = self.files.write(asked, bytes);
+        if syncs {
+            self.disk.sync_ends(self.number);
+        }
+        if self.files.take_lost_file() {
+            self.ground.has_lost("files were removed from it");
+        }
+        written
     }
 
     /// An error may mean that the directory is gone.
     fn refuse(&mut self, to: BlockRef, request: u64, error: &Error, answers: &Answers) {
-        if self.ground.look() != self.age || is_gone(self.age) {
+        if self.ground.settle().0 == Found::Gone {
             self.hear(answers);
             return answers.refuse_with(to, request, IO_GONE);
         }
@@ -340,31 +370,38 @@ impl Served {
     }
 
     /// A full disk is asked again and again, and told of now and then.
-    fn tell(&mut self, asked: &IoWriteReq, error: &Error) {
-        let path = self.files.path(asked.file);
-        if !is_full(error) {
-            return tracing::error!(%error, "cannot write {}", path.display());
-        }
-        let now = clock::now();
+    fn tell_full(&mut self, asked: &IoWriteReq, error: &Error) {
+        let (path, now) = (self.files.path(asked.file), clock::now());
+        self.full_at = now;
         let rested = self.full_told_at.is_none_or(|at| now.since(at) >= FULL_TOLD_EVERY);
-        if !std::mem::replace(&mut self.is_full, true) && rested {
-            (self.full_told_at, self.has_told) = (Some(now), true);
-            self.disk.measure(&self.files.directory);
-            tracing::warn!(
-                "the disk of {} is full: {} bytes are free, and {} KiB wait for being written. Changes are refused (error 1021) when that is too \
-                 much: make room, and all goes on by itself",
-                path.display(),
-                self.disk.free_bytes(),
-                asked.waiting_kib
-            );
+        if self.has_told || !rested {
+            return;
         }
+        (self.full_told_at, self.has_told) = (Some(now), true);
+        self.disk.measure(&self.files.directory);
+        let lacks = match error.kind() {
+            ErrorKind::QuotaExceeded => "the quota of its user is used up",
+            _ => "if some are, there are no inodes left (`df -i`)",
+        };
+        tracing::warn!(
+            "the disk of {} is full: {} bytes are free; {lacks}. {} KiB wait for being written. Changes are refused (error 1021) when that is too \
+             much: make room, and all goes on by itself",
+            path.display(),
+            self.disk.free_bytes(),
+            asked.waiting_kib
+        );
     }
 
     /// A write has found room.
     fn note_room(&mut self) {
-        self.is_full = false;
-        if std::mem::take(&mut self.has_told) {
+        if self.has_told && clock::now().since(self.full_at) >= ROOM_LASTS {
+            self.has_told = false;
             tracing::info!("there is room again on the disk of {}", self.files.directory.display());
         }
     }
+}
+
+/// True if the file, or its directory, was not found.
+fn is_missing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

@@ -9,6 +9,9 @@ const SLOW_US: u64 = 100_000;
 /// And one that is under way for longer.
 const STUCK_US: u64 = 1_000_000;
 
+/// Of fewer syncs 99 of 100 are all of them: one of a minute is not called slow for that.
+const SYNCS_MIN: u64 = 100;
+
 const MIB: u64 = 1 << 20;
 
 /// What the disk is called in one word.
@@ -17,7 +20,8 @@ fn state(disk: &DiskFigures) -> &'static str {
         DiskFigures { gone: Some(_), .. } => "gone",
         DiskFigures { is_full: true, .. } => "full",
         DiskFigures { writes_anew: true, .. } => "writes anew",
-        _ if disk.sync_p99_us.max(disk.sync_last_us) > SLOW_US => "slow",
+        _ if disk.sync_last_us > SLOW_US => "slow",
+        _ if disk.sync_p99_us > SLOW_US && disk.syncs >= SYNCS_MIN => "slow",
         _ if disk.sync_under_way_us > STUCK_US => "slow",
         _ => "good",
     }
@@ -96,7 +100,7 @@ mod tests {
         assert_eq!((state_of_node(&anew), state(&anew)), (Some("rewriting"), "writes anew"));
         let full = DiskFigures { is_full: true, free_bytes: 3 * MIB, ..good.clone() };
         assert!(words(node, &full).unwrap().contains("3 of 0 MiB are free"));
-        let slow = DiskFigures { sync_p99_us: 300_000, ..good.clone() };
+        let slow = DiskFigures { sync_p99_us: 300_000, syncs: 100, ..good.clone() };
         assert!(words(node, &slow).unwrap().contains("300 ms"));
         assert_eq!(state(&DiskFigures { sync_under_way_us: 2_000_000, ..good }), "slow");
     }

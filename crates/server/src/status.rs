@@ -161,16 +161,16 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// What nodes say of themselves; who does not answer at once is left out.
-type Figures = BTreeMap<NodeId, NodeFigures>;
+pub(crate) type Figures = BTreeMap<NodeId, NodeFigures>;
 
-async fn figures(client: &Client, status: &Status) -> Figures {
+pub(crate) async fn figures(client: &Client, status: &Status) -> Figures {
     let heard = status.view.data_nodes().filter(|m| !status.silent.contains(&m.node));
     let asked: Vec<_> = heard
         .map(|member| {
             let (client, node) = (client.clone(), member.node);
             tokio::spawn(async move {
                 let bytes = tokio::time::timeout(FIGURES_PATIENCE, client.figures(node)).await;
-                Some((node, lats_catalog::decode::<NodeFigures>(&bytes.ok()?.ok()?).ok()?))
+                Some((node, decoded_figures(&bytes.ok()?.ok()?)?))
             })
         })
         .collect();
@@ -179,6 +179,12 @@ async fn figures(client: &Client, status: &Status) -> Figures {
         all.extend(answer.await.ok().flatten());
     }
     all
+}
+
+/// A node of an earlier version says nothing of its disk, which comes last.
+fn decoded_figures(bytes: &[u8]) -> Option<NodeFigures> {
+    let found = lats_catalog::decode::<NodeFigures>(bytes);
+    found.or_else(|_| lats_catalog::decode::<NodeFigures>(&[bytes, &[0]].concat())).ok()
 }
 
 fn as_json(status: &Status, figures: &Figures) -> Value {

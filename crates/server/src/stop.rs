@@ -3,7 +3,8 @@
 use crate::say::say;
 use crate::{
     cluster_file::ClusterFile,
-    status::{Target, decoded, state_from},
+    disks,
+    status::{Target, decoded, figures, state_from},
     supervisor::{self, stopping},
 };
 use anyhow::{Context, bail};
@@ -81,7 +82,7 @@ fn wait_for_disks(args: &StopArgs) -> anyhow::Result<()> {
         let end = tokio::time::Instant::now() + patience;
         loop {
             match tokio::time::timeout_at(end, client.all_durable()).await {
-                Ok(Ok(())) => return Ok(()),
+                Ok(Ok(())) => return find_disks(&client).await,
                 Ok(Err(error)) => said = error.to_string(),
                 Err(_) => {}
             }
@@ -92,6 +93,25 @@ fn wait_for_disks(args: &StopArgs) -> anyhow::Result<()> {
             tokio::time::sleep(LOOK).await;
         }
     })
+}
+
+/// GONE-2: what was durable once is on no disk any more, if the last full replica has lost its own.
+async fn find_disks(client: &Client) -> anyhow::Result<()> {
+    let status = state_from(client).await?;
+    let figures = figures(client, &status).await;
+    let lost = figures.iter().filter_map(|(node, figures)| {
+        let disk = figures.disk.as_ref()?;
+        disks::state_of_node(disk).and_then(|_| disks::words(*node, disk))
+    });
+    let lost: Vec<String> = lost.collect();
+    if !lost.is_empty() {
+        bail!(
+            "the cluster was not stopped, and goes on: {}. Stop again when that is mended; `latsdb stop --force` stops the cluster in any case, \
+             and may LOSE ALL ROWS of this node",
+            lost.join("; ")
+        );
+    }
+    Ok(())
 }
 
 async fn has_lost_rows(client: &Client) -> bool {

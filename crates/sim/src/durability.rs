@@ -286,7 +286,7 @@ pub fn disks_match_memory(world: &World, random: &mut Prng) -> Result<(), String
 }
 
 /// GONE-2: the log of a node is gone, and not written anew yet.
-fn has_no_log(world: &World, node: NodeId) -> bool {
+pub(crate) fn has_no_log(world: &World, node: NodeId) -> bool {
     world.has_no_directory(node) || checkers::ldms(world, node).iter().any(|ldm| ldm.has_no_log())
 }
 

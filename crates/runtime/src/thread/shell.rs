@@ -16,8 +16,8 @@ use lats_signals::{
     BlockRef, Body, Malformed, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
     control::{
-        CloseLinkOrd, FiguresConf, FiguresReq, LateRep, LinkDownRep, SessionsConf, SessionsReq,
-        StopOrd,
+        CloseLinkOrd, FiguresConf, FiguresReq, LateRep, LinkDownRep, NoteOrd, SessionsConf,
+        SessionsReq, StopOrd,
     },
     proof::Secret,
 };
@@ -179,7 +179,12 @@ impl Thread {
                 }
             }
             Some(SignalNumber::NoteOrd) => {
-                tracing::info!("{}", String::from_utf8_lossy(signal.payload()));
+                let text = String::from_utf8_lossy(signal.payload());
+                if signal.body::<NoteOrd>().loud != 0 {
+                    tracing::warn!("{text}");
+                } else {
+                    tracing::info!("{text}");
+                }
             }
             Some(SignalNumber::StopOrd) => {
                 let status = signal.body::<StopOrd>().status as i32;
