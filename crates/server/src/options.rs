@@ -134,13 +134,14 @@ impl StartArgs {
     /// What the command line says, then the file, then the defaults.
     pub(crate) fn resolve(&self) -> anyhow::Result<Options> {
         let file = self.config.as_deref().map_or_else(|| Ok(Self::default()), read)?;
+        let disagrees = |it: &Self| it.no_restart && it.restart_delay_ms.is_some();
+        let restarts_disagree = disagrees(self) || disagrees(&file);
         let sql_port = self.sql_port.or(file.sql_port).unwrap_or(4306);
         let native_port = self.native_port.or(file.native_port);
         let data_dir = self.data_dir.clone().or(file.data_dir);
         let nodes = self.nodes.or(file.nodes).unwrap_or(2);
         let memory_mib = self.memory_mib.or(file.memory_mib);
         let restart_delay_ms = self.restart_delay_ms.or(file.restart_delay_ms);
-        let disagrees = |it: &Self| it.no_restart && it.restart_delay_ms.is_some();
         let no_restart = self.no_restart || (file.no_restart && self.restart_delay_ms.is_none());
         let names = |all: Vec<String>| all.iter().map(|name| name.trim().to_string()).collect();
         Ok(Options {
@@ -155,7 +156,7 @@ impl StartArgs {
             detach: self.detach,
             no_restart,
             restart_delay_ms: restart_delay_ms.unwrap_or(1_000),
-            restarts_disagree: disagrees(self) || disagrees(&file),
+            restarts_disagree,
             threads: ThreadOptions {
                 config: self.thread_config.clone().or(file.thread_config),
                 responsiveness: self

@@ -211,7 +211,7 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
         if let Some(status) = child.try_wait()? {
             let text = std::fs::read_to_string(&log_path).unwrap_or_default();
             // It may have several lines.
-            let last = text.rfind("\nlatsdb: ").map_or(text.as_str(), |at| &text[at + 1..]);
+            let last = text.rsplit_once("\nlatsdb: ").map_or(text.as_str(), |(_, last)| last);
             let (last, log) = (last.trim(), log_path.display());
             bail!("the cluster did not start ({status}): {last} (see {log})");
         }

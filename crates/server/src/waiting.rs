@@ -221,7 +221,7 @@ mod tests {
         let (place, nodes) = (Path::new("/data"), [1, 2]);
         let mut words = BTreeMap::from([(2, format!("{WAITS_FOR_NODE}11, 3 is there with"))]);
         waiting.note_end(1, WRONG_FILES, "a newer version has written it", at(0));
-        let why = |it: &Waiting, ended: &[u16], words, ms| {
+        let why = |it: &Waiting, ended: &[u16], words: &BTreeMap<u16, String>, ms| {
             it.hopeless(&nodes, ended, words, (at(ms), place)).unwrap_or_default()
         };
         assert_eq!(why(&waiting, &[], &words, 0), "", "node 2 may do without it");
