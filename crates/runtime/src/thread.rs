@@ -93,6 +93,8 @@ pub(crate) struct Place {
     pub(crate) io: Arc<[Arc<Io>]>,
     /// What is done with sessions of MySQL clients.
     pub(crate) sessions: crate::SessionsCall,
+    /// Told when a block ends the process.
+    pub(crate) tell_stopped: std::sync::mpsc::Sender<crate::Stopped>,
 }
 
 /// The threads that send for others.
