@@ -95,6 +95,8 @@ pub(crate) struct Place {
     pub(crate) files: Option<Shared>,
     /// What is done with sessions of MySQL clients.
     pub(crate) sessions: crate::SessionsCall,
+    /// Told when a block ends the process.
+    pub(crate) tell_stopped: std::sync::mpsc::Sender<crate::Stopped>,
 }
 
 /// The threads that send for others.
