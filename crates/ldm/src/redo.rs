@@ -352,8 +352,11 @@ impl Redo {
 
     fn seal(&mut self, epoch: Epoch) {
         (self.sealed, self.noted) = (epoch, self.cluster_durable);
-        let (durable, commands) = (self.cluster_durable, self.commands);
         let whole = self.is_whole && epoch >= self.copied_epoch;
+        // GONE-5: no earlier epoch can be given back any more, so no restart may begin with one by itself.
+        let is_first = whole && self.footing == Footing::Anew;
+        let durable = if is_first { epoch } else { self.cluster_durable };
+        let commands = self.commands;
         self.writer.seal(Seal { epoch, durable, commands, whole });
     }
 

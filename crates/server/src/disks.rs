@@ -12,6 +12,9 @@ const STUCK_US: u64 = 1_000_000;
 /// Of fewer syncs 99 of 100 are all of them: one of a minute is not called slow for that.
 const SYNCS_MIN: u64 = 100;
 
+/// What the state of a node is called that has no disk.
+pub(crate) const NO_DISK: &str = "no disk";
+
 const MIB: u64 = 1 << 20;
 
 /// What the disk is called in one word.
@@ -30,7 +33,7 @@ fn state(disk: &DiskFigures) -> &'static str {
 /// How the state of a node that serves is called, if that of its disk says more.
 pub(crate) fn state_of_node(disk: &DiskFigures) -> Option<&'static str> {
     match state(disk) {
-        "gone" => Some("no disk"),
+        "gone" => Some(NO_DISK),
         "writes anew" => Some("rewriting"),
         _ => None,
     }
@@ -95,7 +98,7 @@ mod tests {
         assert_eq!((words(node, &good), state_of_node(&good)), (None, None));
         let gone = DiskFigures { gone: Some("it was removed".to_string()), ..good.clone() };
         assert!(words(node, &gone).unwrap().contains("it was removed"));
-        assert_eq!(state_of_node(&gone), Some("no disk"));
+        assert_eq!(state_of_node(&gone), Some(NO_DISK));
         let anew = DiskFigures { writes_anew: true, ..good.clone() };
         assert_eq!((state_of_node(&anew), state(&anew)), (Some("rewriting"), "writes anew"));
         let full = DiskFigures { is_full: true, free_bytes: 3 * MIB, ..good.clone() };

@@ -77,12 +77,14 @@ fn wait_for_disks(args: &StopArgs) -> anyhow::Result<()> {
             "the cluster was not stopped: it is not known whether all that was committed is on its disks; `latsdb stop --force` stops it in \
              any case",
         )?;
+        // Nobody knows how long a person takes to give a node a disk.
+        find_disks(&client, |state| state == disks::NO_DISK).await?;
         let patience = Duration::from_secs(args.wait_s);
         let mut said = String::new();
         let end = tokio::time::Instant::now() + patience;
         loop {
             match tokio::time::timeout_at(end, client.all_durable()).await {
-                Ok(Ok(())) => return find_disks(&client).await,
+                Ok(Ok(())) => return find_disks(&client, |_| true).await,
                 Ok(Err(error)) => said = error.to_string(),
                 Err(_) => {}
             }
@@ -96,12 +98,13 @@ fn wait_for_disks(args: &StopArgs) -> anyhow::Result<()> {
 }
 
 /// GONE-2: what was durable once is on no disk any more, if the last full replica has lost its own.
-async fn find_disks(client: &Client) -> anyhow::Result<()> {
+async fn find_disks(client: &Client, counts: impl Fn(&str) -> bool) -> anyhow::Result<()> {
     let status = state_from(client).await?;
     let figures = figures(client, &status).await;
     let lost = figures.iter().filter_map(|(node, figures)| {
         let disk = figures.disk.as_ref()?;
-        disks::state_of_node(disk).and_then(|_| disks::words(*node, disk))
+        disks::state_of_node(disk).filter(|state| counts(state))?;
+        disks::words(*node, disk)
     });
     let lost: Vec<String> = lost.collect();
     if !lost.is_empty() {
@@ -137,9 +140,12 @@ async fn refuse(client: &Client, said: &str) -> anyhow::Result<()> {
         ),
         (None, true) => "Stop again when the disks have caught up; `latsdb stop --force` stops the cluster in any case".to_string(),
     };
+    let disks = figures(client, &status).await;
+    let bad = disks.iter().filter_map(|(node, f)| disks::words(*node, f.disk.as_ref()?));
+    let bad: String = bad.map(|words| format!("; {words}")).collect();
     bail!(
         "the cluster was not stopped, and goes on: what was committed in the last {:.1} s (epochs {} to {}) is not on all disks, and would be \
-         lost. {why}",
+         lost. {why}{bad}",
         status.undurable_ms as f64 / 1e3,
         status.durable.get() + 1,
         status.epoch,

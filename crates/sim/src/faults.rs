@@ -78,9 +78,12 @@ impl Disturbance {
         !is_late && !self.is_good() && !matches!(self, Self::ClientReset(..))
     }
 
-    /// True if something comes right again.
+    /// True if something comes right again, or is noticed that has happened already.
     fn is_good(self) -> bool {
-        matches!(self, Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..))
+        matches!(
+            self,
+            Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..) | Self::Directory(..)
+        )
     }
 }
 

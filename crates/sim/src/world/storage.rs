@@ -164,7 +164,8 @@ impl World {
         self.storage.gone.contains_key(&node)
     }
 
-    pub(super) fn directory(&self, node: NodeId) -> u64 {
+    /// How many directories the node has lost, and how many were made in their place.
+    pub(crate) fn directory(&self, node: NodeId) -> u64 {
         self.storage.directories.get(&node).copied().unwrap_or_default()
     }
 
