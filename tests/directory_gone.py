@@ -2,8 +2,9 @@
 """Directories of nodes that run are removed, renamed, replaced, or lose a file, with real processes and clients that go on.
 
 A node whose rows others have leaves, says why, and is filled again. The last full replica goes on, `status` says so, and all its rows are
-written anew where that can be. A directory that is away for a moment is not gone. In the end everything is killed: whatever was acknowledged is there. Then the last replica's
-directory is away for longer, and is there again: what is in it stays, and is found by a restart.
+written anew where that can be. A directory that is away for a moment is not gone. In the end everything is killed: whatever was acknowledged
+is there. Then the last replica's directory is away for longer, and is there again: what is in it stays, and is found by a restart. At last
+its file system is unmounted, and mounted again.
 directory_gone.py [--binary target/release/latsdb] [--sql-port 18106]"""
 
 import argparse
@@ -12,13 +13,18 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
 
 from blackout import DiskWorker
-from cluster import PATIENCE_S, Durable, is_alive, rows, wait_until
+from cluster import PATIENCE_S, Durable, connect, is_alive, rows, wait_until
 from kill import Ledger, Worker, check, prepare
+
+
+PAD = "x" * 500
+ROWS = 2_000
 
 
 class Clients:
@@ -219,7 +225,7 @@ def killed(cluster, port, on_disk):
 def is_there_again(cluster, port, on_disk):
     """The last replica's directory is away, and there again, with all that was on disk: it stays so, whatever happens next."""
     cluster.run("stop-node", "2")
-    path, words = own(cluster, 1), "Move it to another place"
+    path, words = own(cluster, 1), "Move it, or its files"
     wrong = []
     for moves in (False, True):
         pid = cluster.pids()[1]
@@ -242,6 +248,79 @@ def is_there_again(cluster, port, on_disk):
     cluster.run("start-node", "2")
     cluster.wait_whole()
     return wrong
+
+
+def system(*words):
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def fill_table(port):
+    connection = connect(port)
+    connection.query("SET durability = 'disk'")
+    connection.query("CREATE TABLE kept (id INT PRIMARY KEY, pad VARCHAR(2000))")
+    for first in range(0, ROWS, 200):
+        connection.query("INSERT INTO kept VALUES " + ",".join(f"({n},'{PAD}')" for n in range(first, first + 200)))
+
+
+def is_unmounted(binary, sql_port):
+    """The file system of the last replica's directory is not mounted any more: nothing is written in its place. It is mounted again, its
+    files are moved away, and all rows are written anew."""
+    cluster = Durable(binary, sql_port)
+    path, disk = own(cluster, 1), os.path.join(os.path.dirname(cluster.directory), "disk")
+    try:
+        with cluster:
+            cluster.stop()
+            os.mkdir(disk)
+            if (mounted := system("mount", "-t", "tmpfs", "-o", "size=300m", "latsdb-test", disk)).returncode != 0:
+                print(f"directory gone: no file system can be mounted here: {mounted.stderr.strip()}", flush=True)
+                return []
+            return without_its_disk(cluster, path, disk)
+    finally:
+        for mounted in (path, disk):
+            system("umount", "-l", mounted)
+        shutil.rmtree(os.path.dirname(cluster.directory))
+
+
+def without_its_disk(cluster, path, disk):
+    inside, aside, port = os.path.join(disk, "node"), os.path.join(disk, "aside"), cluster.sql_port
+    shutil.move(path, inside)
+    os.mkdir(path)
+    os.mkdir(aside)
+    system("mount", "--bind", inside, path)
+    cluster.start()
+    cluster.wait_whole()
+    fill_table(port)
+    cluster.run("stop-node", "2")
+    pid = cluster.pids()[1]
+    system("umount", "-l", path)
+    wait_until("it says that the disk is to be mounted", lambda: "was on another file system: mount it" in cluster.log(), cluster.describe)
+    wrong = [] if "HAS NO DISK" in cluster.run("status") else ["`status` does not say that the node has no disk"]
+    time.sleep(1)
+    if os.listdir(path):
+        wrong.append(f"there are files where no disk is mounted: {os.listdir(path)}")
+    system("mount", "--bind", inside, path)
+    wait_until("it says that its files are there", lambda: "Move it, or its files" in cluster.log(), cluster.describe)
+    for name in os.listdir(inside):
+        os.rename(os.path.join(inside, name), os.path.join(aside, name))
+    wait_until("all rows are written anew", lambda: cluster.nodes()[0]["state"] == "serving", cluster.describe)
+    if not is_alive(pid):
+        wrong.append("the last full replica has ended")
+    os.kill(pid, signal.SIGKILL)
+    wait_until("node 1 has ended", lambda: not is_alive(pid), cluster.describe)
+    count, _ = wait_until("node 1 serves again", lambda: counted(port), cluster.describe)
+    if count != ROWS:
+        wrong.append(f"{count} rows are left of {ROWS}")
+    print(f"directory gone: its file system was not mounted for a while: nothing was written in its place, and {count} rows are there", flush=True)
+    cluster.run("start-node", "2")
+    cluster.wait_whole()
+    return wrong
+
+
+def counted(port):
+    try:
+        return int(rows(port, "SELECT COUNT(*) FROM kept")[0][0])
+    except Exception:  # Nobody answers yet.
+        return None
 
 
 def main():
@@ -270,6 +349,7 @@ def main():
             wrong.append(f"{len(lost)} transfers that were on disk are lost, e.g. {min(lost)}")
         wrong += is_there_again(cluster, ports[0], on_disk)
     shutil.rmtree(os.path.dirname(cluster.directory))
+    wrong += is_unmounted(args.binary, args.sql_port + 20)
     print(f"directory gone: WRONG: {wrong}" if wrong else "directory gone: all is right")
     return 1 if wrong else 0
 

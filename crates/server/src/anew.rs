@@ -140,8 +140,8 @@ impl Anew {
         }
         if identity(&found) == former {
             return Err(Error::other(format!(
-                "{shown} is there, with what this node had written before: a restart would find that. Move it to another place on the same disk, \
-                 and all rows are written into a new {shown}; remove it when `latsdb status` says `serving`"
+                "{shown} is there, with what this node had written before: a restart would find that. Move it, or its files, to another place on \
+                 the same disk, and all rows are written into a new {shown}; remove them when `latsdb status` says `serving`"
             )));
         }
         Err(Error::other(format!(
@@ -247,7 +247,7 @@ mod tests {
         // Twice, for the directory that was begun last is its own, too.
         for _ in 0..2 {
             fs::write(&log, "ours").unwrap();
-            refused("Move it to another place");
+            refused("Move it, or its files");
             let aside = own.with_extension("aside");
             let _ = fs::remove_dir_all(&aside);
             fs::rename(&own, &aside).unwrap();
