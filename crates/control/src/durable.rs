@@ -51,6 +51,11 @@ impl Durable {
         least(view, blocks.filter(|b| b.kind() == Some(BlockKind::Ldm)), &self.ldms)
     }
 
+    /// Leader: true if all that was used is durable.
+    pub(crate) fn has_all(&self) -> bool {
+        self.durable >= self.used
+    }
+
     pub(crate) fn note_used(&mut self, epoch: Epoch) {
         self.used = self.used.max(epoch);
     }

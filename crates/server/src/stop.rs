@@ -8,6 +8,7 @@ use crate::{
     supervisor::{self, stopping},
 };
 use anyhow::{Context, bail};
+use lats_base::NodeId;
 use lats_client::net::Client;
 use lats_node::control::Status;
 use rustix::process::{Pid, Signal, kill_process};
@@ -128,6 +129,11 @@ async fn refuse(client: &Client, said: &str) -> anyhow::Result<()> {
             "the cluster was not stopped: it is not known what is on its disks ({said}); with --force it is stopped in any case"
         )
     };
+    let status = match status.leader {
+        // It knows best how long that is so.
+        Some(leader) => status_of(client, leader).await.unwrap_or(status),
+        None => status,
+    };
     let lost = status.view.lost_groups().next();
     let behind = if lost.is_none() { who_is_behind(client, &status).await } else { Vec::new() };
     let why = match (lost, behind.is_empty()) {
@@ -152,13 +158,17 @@ async fn refuse(client: &Client, said: &str) -> anyhow::Result<()> {
     )
 }
 
+/// What a node says of itself; none if it does not answer.
+async fn status_of(client: &Client, node: NodeId) -> Option<Status> {
+    let asked = tokio::time::timeout(ANSWER, client.status_of(node)).await;
+    decoded(&asked.ok()?.ok()?).ok()
+}
+
 /// Nodes whose disks have less than others'.
 async fn who_is_behind(client: &Client, status: &Status) -> Vec<String> {
     let mut all = Vec::new();
     for member in status.view.data_nodes() {
-        let asked = tokio::time::timeout(ANSWER, client.status_of(member.node)).await;
-        let said = asked.ok().and_then(Result::ok);
-        let said = said.and_then(|bytes| decoded(&bytes).ok());
+        let said = status_of(client, member.node).await;
         all.push((member.node, said.map(|status| status.own_durable)));
     }
     let newest = all.iter().filter_map(|(_, durable)| *durable).max().unwrap_or_default();
