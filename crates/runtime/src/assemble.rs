@@ -190,6 +190,7 @@ impl Assembly {
                 pulses: pulses.clone(),
                 io: io.clone(),
                 sessions: config.sessions.clone(),
+                memory: config.memory.clone(),
             })
         });
         let places = places.collect::<std::io::Result<Vec<Place>>>()?;

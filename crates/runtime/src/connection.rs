@@ -106,7 +106,7 @@ impl Connection {
         self.stage = Stage::Node;
         self.life = life;
         if let Some(sending) = self.sending() {
-            sending.limit(NODE_OUTPUT_MAX);
+            sending.leads_to_node(NODE_OUTPUT_MAX);
         }
     }
 

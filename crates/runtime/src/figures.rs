@@ -39,6 +39,8 @@ pub struct Figures {
     pub by_number: Vec<u64>,
     /// The longest turn, in ns.
     pub longest_turn_ns: u64,
+    /// Bytes of rows and indexes that its data managers have now.
+    pub row_bytes: u64,
 }
 
 impl Figures {
@@ -82,14 +84,46 @@ pub struct NodeFigures {
     pub threads: Vec<(String, Figures)>,
     /// Connections that were refused at the native port.
     pub refused: u64,
+    /// What the process has memory for; the first is all of it.
+    pub memory: Vec<MemoryUse>,
+}
+
+/// What the process has memory for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUse {
+    /// What it is for.
+    pub name: String,
+    /// Bytes now.
+    pub bytes: u64,
+    /// The most that there was.
+    pub most_bytes: u64,
+    /// The most that there may be.
+    pub limit_bytes: u64,
+    /// How often somebody wanted more, and was refused.
+    pub refused: u64,
+}
+
+impl MemoryUse {
+    /// The name of what data managers have, and count themselves.
+    pub const ROWS: &str = "rows";
 }
 
 /// The figures of all threads of a node, once there are all.
 pub(crate) type Board = Arc<OnceLock<Vec<(String, Arc<Published>)>>>;
 
 /// What is on the board now.
-pub(crate) fn read(board: &Board, refused: u64, now: lats_base::Instant) -> NodeFigures {
+pub(crate) fn read(
+    board: &Board,
+    refused: u64,
+    mut memory: Vec<MemoryUse>,
+    now: lats_base::Instant,
+) -> NodeFigures {
     let threads = board.get().into_iter().flatten();
-    let threads = threads.map(|(name, published)| (name.clone(), published.read())).collect();
-    NodeFigures { at_ns: now.as_nanos(), threads, refused }
+    let threads: Vec<(String, Figures)> =
+        threads.map(|(name, published)| (name.clone(), published.read())).collect();
+    if let Some(rows) = memory.iter_mut().find(|of| of.name == MemoryUse::ROWS) {
+        rows.bytes = threads.iter().map(|(_, figures)| figures.row_bytes).sum();
+        rows.most_bytes = rows.bytes;
+    }
+    NodeFigures { at_ns: now.as_nanos(), threads, refused, memory }
 }

@@ -7,7 +7,7 @@ use crate::ring::Producer;
 use rustix::{event::epoll, fd::OwnedFd, io::Errno, net::SendFlags, net::Shutdown};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 /// One way out.
@@ -70,7 +70,10 @@ struct Sending {
     is_written: bool,
     /// The kernel's buffer is full; the reading thread hears when there is room.
     blocked: bool,
+    is_client: bool,
     limit_bytes: usize,
+    /// What of it all clients together are counted for.
+    counted: Counted,
     /// The reading thread's epoll instance, and the socket's name there.
     watched: Option<(Arc<OwnedFd>, u64)>,
 }
@@ -79,12 +82,45 @@ struct Sending {
 const ROUNDS_MAX: usize = 4;
 /// An SQL thread that has not taken so much has met its end: the node fails fast.
 const PORT_BACKLOG_MAX: usize = 1 << 30;
+/// THREAD-4: output that waits for all clients together, of those for which much waits.
+const CLIENTS_OUTPUT_MAX: usize = 128 << 20;
+const MUCH_OUTPUT: usize = 1 << 20;
+static CLIENTS_OUTPUT: AtomicUsize = AtomicUsize::new(0);
 /// Memory that is kept between bursts.
 const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
 /// A panic in a node's thread ends the process: there is nothing to be saved from poison.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What of a client's output is counted with that of all others.
+#[derive(Default)]
+struct Counted(usize);
+
+impl Counted {
+    /// So much waits for the client now; false if it is too much for all of them.
+    fn becomes(&mut self, bytes: usize, all: &AtomicUsize) -> bool {
+        if bytes <= MUCH_OUTPUT || bytes <= self.0 {
+            return true;
+        }
+        let more = bytes - self.0;
+        let within = |now: usize| now.checked_add(more).filter(|now| *now <= CLIENTS_OUTPUT_MAX);
+        let fits = all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok();
+        self.0 += if fits { more } else { 0 };
+        fits
+    }
+
+    /// Nothing waits any more.
+    fn clear(&mut self, all: &AtomicUsize) {
+        all.fetch_sub(std::mem::take(&mut self.0), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.clear(&CLIENTS_OUTPUT);
+    }
 }
 
 enum Written {
@@ -102,14 +138,20 @@ impl SocketOutput {
             written: 0,
             is_written: false,
             blocked: false,
+            is_client: true,
             limit_bytes,
+            counted: Counted::default(),
             watched: None,
         };
         Self { socket, state: Mutex::new(state), closed: AtomicBool::new(false) }
     }
 
-    pub(crate) fn limit(&self, bytes: usize) {
-        lock(&self.state).limit_bytes = bytes;
+    /// It leads to a node: so much may wait in it, which is not counted with that of clients.
+    pub(crate) fn leads_to_node(&self, bytes: usize) {
+        let mut state = lock(&self.state);
+        state.limit_bytes = bytes;
+        state.is_client = false;
+        state.counted.clear(&CLIENTS_OUTPUT);
     }
 
     /// Tells `epoll` of the socket under this name; also about room to write, while it is wanted.
@@ -148,7 +190,11 @@ impl SocketOutput {
         }
         let mut state = lock(&self.state);
         let waits = state.filling.len() + state.leaving.len() - state.written;
-        if waits + bytes.len() > state.limit_bytes {
+        let waits = waits + bytes.len();
+        if waits > state.limit_bytes {
+            return false;
+        }
+        if state.is_client && !state.counted.becomes(waits, &CLIENTS_OUTPUT) {
             return false;
         }
         state.filling.extend_from_slice(bytes);
@@ -241,6 +287,9 @@ impl Sending {
         self.leaving = leaving;
         self.written = written;
         self.is_written = false;
+        if self.leaving.is_empty() && self.filling.is_empty() {
+            self.counted.clear(&CLIENTS_OUTPUT);
+        }
     }
 
     /// Asks about room for output only while there is none.
@@ -320,5 +369,28 @@ impl PortOutput {
             (self.wake_client)();
         }
         if waits { Flushed::Waits(self.reader) } else { Flushed::Done }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_who_do_not_read_are_counted_together() {
+        const MIB: usize = 1 << 20;
+        let all = AtomicUsize::new(0);
+        let mut clients: Vec<_> = (0..5).map(|_| Counted::default()).collect();
+        let [first, second, third, fourth, fifth] = &mut clients[..] else { panic!("five") };
+        assert!(first.becomes(MIB, &all) && all.load(Ordering::Relaxed) == 0, "that is not much");
+        for client in [&mut *first, second, third] {
+            assert!(client.becomes(20 * MIB, &all) && client.becomes(40 * MIB, &all));
+        }
+        assert!(!fourth.becomes(9 * MIB, &all) && fifth.becomes(MIB, &all));
+        assert_eq!(all.load(Ordering::Relaxed), 120 * MIB);
+        second.clear(&all);
+        assert!(fourth.becomes(9 * MIB, &all));
+        clients.iter_mut().for_each(|client| client.clear(&all));
+        assert_eq!(all.load(Ordering::Relaxed), 0);
     }
 }

@@ -8,6 +8,7 @@ mod cluster_file;
 mod declare_dead;
 mod inspect;
 mod join;
+mod machine_memory;
 mod memory;
 mod node;
 mod numa;

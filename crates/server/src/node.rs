@@ -51,8 +51,8 @@ pub(crate) struct NodeArgs {
     /// What the node does; with --join: the place of such a node is taken.
     #[arg(long)]
     pub(crate) roles: Option<NodeRoles>,
-    /// Memory for rows and indexes, in MiB (default: what `start` was told; with --join a quarter of the
-    /// machine's).
+    /// Memory of the node, in MiB, for rows, statements and clients (default: what `start` was told; with --join a quarter of
+    /// the machine's, or of the container's).
     #[arg(long)]
     pub(crate) memory_mib: Option<usize>,
     /// Found the cluster together with the other nodes, instead of joining it.
@@ -121,15 +121,19 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     };
     let node_id = entry.node_id;
     if entry.data {
-        crate::memory::keep_ahead().context("cannot start the thread that keeps memory ready")?;
+        let memory_bytes = cluster.memory_mib << 20;
+        crate::memory::keep_ahead(memory_bytes)
+            .context("cannot start the thread that keeps memory ready")?;
     }
     join::stay_on_the_loopback(&entry, args.insecure)?;
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
     let sql = entry.sql_address.map(ports::hold).transpose()?;
     let clients = open_files::raise();
     let mut runtime = runtime_config(args, &cluster, &entry, native)?;
+    let memory_bytes = cluster.memory_mib << 20;
     let sql =
-        sql.map(|port| SqlThreads::prepare(node_id, (port, clients), &mut runtime)).transpose()?;
+        sql.map(|port| SqlThreads::prepare(node_id, (port, clients), memory_bytes, &mut runtime));
+    let sql = sql.transpose()?;
     let cut_off_wait = std::time::Duration::from_millis(args.cut_off_wait_ms);
     let sql = sql.map(|sql| sql.waiting_when_cut_off(cut_off_wait));
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
@@ -211,6 +215,7 @@ fn runtime_config(
         archive::begin(&files, cluster, entry.node_id)?;
     }
     note_threads(entry.node_id, &threads);
+    let full = supervisor::full_file(&args.data_dir, entry.node_id);
     Ok(RuntimeConfig {
         threads,
         responsiveness: args.scheduling.scheduler_responsiveness,
@@ -225,7 +230,7 @@ fn runtime_config(
             holds_data: entry.data,
             ldm_instances: ldm,
             tc_instances: tc,
-            memory_bytes: cluster.memory_mib << 20,
+            memory_bytes: crate::memory::for_rows(cluster.memory_mib << 20),
             slices: Default::default(),
             placement,
             seed: random::number()?,
@@ -238,10 +243,8 @@ fn runtime_config(
         ports: Vec::new(),
         sessions: std::sync::Arc::new(|_, _, _| (false, Vec::new())),
         files: redo.map(|_| FilesConfig { directory: files, archives }),
-        on_view: Box::new(mark_when_full(
-            supervisor::full_file(&args.data_dir, entry.node_id),
-            node,
-        )),
+        memory: std::sync::Arc::new(Vec::new),
+        on_view: Box::new(mark_when_full(full, node)),
     })
 }
 

@@ -24,7 +24,8 @@ pub(crate) struct StartArgs {
     /// Nodes and native clients: this port + i - 1 [default: the SQL port + 100].
     #[arg(long)]
     native_port: Option<u16>,
-    /// Memory for rows and indexes of each node, in MiB [default: a quarter of the machine's].
+    /// Memory of each node, in MiB, for rows, statements and clients (docs/memory.md) [default: a quarter of the machine's, or of
+    /// the container's].
     #[arg(long)]
     memory_mib: Option<usize>,
     /// Keep nothing on disk: rows live as long as one replica of each does.
@@ -181,14 +182,10 @@ fn parse(text: &str) -> Result<StartArgs, toml::de::Error> {
     toml::from_str(text)
 }
 
-/// A quarter of the machine's memory, in MiB.
+/// A quarter of the memory of the machine, or of the container, in MiB.
 pub(crate) fn default_memory_mib() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text
-        .lines()
-        .find_map(|l| l.strip_prefix("MemTotal:"))
-        .and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<usize>().ok());
-    (kib.unwrap_or(4 << 20) / 1_024 / 4).max(256)
+    let mib = crate::machine_memory::machine_memory() / (1 << 20) / 4;
+    usize::try_from(mib).unwrap_or(usize::MAX).max(256)
 }
 
 #[cfg(test)]

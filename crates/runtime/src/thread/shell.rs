@@ -194,7 +194,8 @@ impl Thread {
     /// Any thread can answer.
     fn on_figures_req(&mut self, signal: &Signal<'_>) {
         let refused = self.place.refused.load(Ordering::Relaxed);
-        let figures = figures::read(&self.place.board, refused, clock::now());
+        let figures =
+            figures::read(&self.place.board, refused, (self.place.memory)(), clock::now());
         let body = FiguresConf { request: signal.body::<FiguresReq>().request };
         self.answer_client(signal, &body, &lats_catalog::encode(&figures));
     }

@@ -20,7 +20,7 @@ const PARTS: usize = 16;
 const PLANS_MAX: usize = 4_096;
 const BYTES_MAX: usize = 64 << 20;
 /// Longer texts are rarely sent twice.
-const TEXT_BYTES_MAX: usize = 4 << 10;
+pub(super) const TEXT_BYTES_MAX: usize = 4 << 10;
 /// Plans of a text, for values of other types each.
 const VARIANTS_MAX: usize = 4;
 /// What a plan takes, about: for itself, and for each byte of its text.
@@ -83,6 +83,11 @@ impl Entry {
 
 fn plan_bytes(text: &[u8]) -> usize {
     PLAN_BYTES + text.len() * BYTES_PER_TEXT_BYTE
+}
+
+/// What a prepared statement takes, about, whether others have its plan, too, or not.
+pub(super) fn statement_bytes(text: &[u8], prepared: &Prepared) -> usize {
+    text.len() + prepared.bytes.max(PLAN_BYTES)
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -242,6 +247,7 @@ mod tests {
             catalog_version: version,
             reads_constants: false,
             time_limit_ms: 0,
+            bytes: 0,
         })
     }
 
