@@ -25,7 +25,7 @@ from native import CLIENT, Closed, greeted, secret_of, signal
 MIB = 1 << 20
 SLACK_MIB, LEFT_MIB = 256, 512
 # Errors that say what there was too much of.
-REFUSALS = {1038, 1117, 1153, 3170, 4081, 4082}
+REFUSALS = {1038, 1117, 1153, 1296, 1301, 3170, 4081, 4082}
 PATIENCE_S = 240
 MULTI_STATEMENTS = 0x10000
 CATALOG_REQ = 92
