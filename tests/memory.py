@@ -23,10 +23,10 @@ from minimysql import Connection, MySQLError
 from native import CLIENT, Closed, greeted, secret_of, signal
 
 MIB = 1 << 20
-SLACK_MIB, LEFT_MIB = 256, 512
+SLACK_MIB, LEFT_MIB, COUNTED_MIB = 256, 512, 96
 # Errors that say what there was too much of.
 REFUSALS = {1038, 1117, 1153, 1296, 1301, 3170, 4081, 4082}
-PATIENCE_S = 240
+PATIENCE_S = 100
 MULTI_STATEMENTS = 0x10000
 CATALOG_REQ = 92
 
@@ -213,7 +213,26 @@ def catalogs(_, sizes):
     return 0
 
 
-KINDS = [catalogs, constants, sums, lists, rows, blanks, uses, variables, unread, long_data, packets, prepared, sorts]
+def executes(port, sizes):
+    """One variable, for many placeholders."""
+    client = Raw(port)
+    client.ask(b"\x03SET @a = REPEAT('x', 4000000)")
+    client.ask(b"\x03PREPARE s FROM 'SELECT ?" + b",?" * 399 + b"'")
+    client.ask(b"\x03EXECUTE s USING @a" + b",@a" * 399)
+    return 0
+
+
+def leaves(port, sizes):
+    """Clients that are gone before their statement has been read."""
+    for _ in range(5):
+        client = Raw(port)
+        client.socket.sendall(frames(b"\x03SELECT 1" + b"+1" * (sizes.text // 4)))
+        time.sleep(0.1)
+        client.close()
+    return 0
+
+
+KINDS = [executes, leaves, catalogs, constants, sums, lists, rows, blanks, uses, variables, unread, long_data, packets, prepared, sorts]
 
 
 class Attacker(threading.Thread):
@@ -303,6 +322,18 @@ def fill(client, mib):
             return
 
 
+def by_kind(binary, directory, node):
+    """What a node says that it has, in bytes."""
+    figures = status(binary, directory)["memory"][str(node)]
+    return {name: of["bytes"] for name, of in figures.items()}, figures["all"]["refused"]
+
+
+def is_as_before(before, after):
+    """Nothing is counted for clients that are gone."""
+    kinds = [name for name in after if name not in ("all", "rows") and after[name] > 0]
+    return not kinds and after["all"] <= before["all"] + COUNTED_MIB * MIB
+
+
 def attack(port, watch, kinds, clients, sizes):
     """All at once; the attackers, when they are through."""
     attackers = [Attacker(kinds[number % len(kinds)], port, sizes) for number in range(clients)]
@@ -345,6 +376,7 @@ def main():
         fill(client, args.fill_mib)
         print("memory: " + json.dumps(status(binary, args.data_dir)["memory"][str(node["node_id"])]), flush=True)
     watch, sizes = Watch(pid), Sizes(args.long)
+    counted, _ = by_kind(binary, args.data_dir, node["node_id"])
     sizes.secret, sizes.node = secret_of(args.data_dir), node["node_id"]
     sizes.native = int(node["native_address"].rsplit(":", 1)[1])
     before = watch.now()
@@ -377,8 +409,15 @@ def main():
     print(f"memory: {before} MiB resident before, {left} MiB after", flush=True)
     if left > before + LEFT_MIB:
         failures.append(f"{left} MiB are resident a minute later; {before} were before")
-    figures = status(binary, args.data_dir).get("memory", {})
-    print("memory: " + json.dumps(figures)[:2000], flush=True)
+    after, refused = by_kind(binary, args.data_dir, node["node_id"])
+    while not is_as_before(counted, after) and time.monotonic() < end:
+        time.sleep(0.5)
+        after, refused = by_kind(binary, args.data_dir, node["node_id"])
+    print(f"memory: {refused} refusals; counted before: {counted}; after: {after}", flush=True)
+    if not is_as_before(counted, after):
+        failures.append(f"what is counted for clients stays: {after}")
+    if refused == 0 and args.only is None:
+        failures.append("nobody was refused")
     for failure in failures[:20]:
         print(f"memory: FAIL {failure}", flush=True)
     return 1 if failures else 0

@@ -50,16 +50,21 @@ fn count(bytes: isize) {
     COUNT.with(|count| {
         let since = count.since.get().wrapping_add(bytes);
         count.since.set(since);
-        if since.wrapping_add(REPORTED_BYTES).cast_unsigned() > 2 * REPORTED_BYTES.cast_unsigned() {
+        if since > REPORTED_BYTES {
             report_of(count);
         }
     });
 }
 
-/// What is given back is reported with what is taken next.
 #[inline]
 fn count_freed(bytes: isize) {
-    COUNT.with(|count| count.since.set(count.since.get().wrapping_sub(bytes)));
+    COUNT.with(|count| {
+        let since = count.since.get().wrapping_sub(bytes);
+        count.since.set(since);
+        if since < -REPORTED_BYTES {
+            report_of(count);
+        }
+    });
 }
 
 #[cold]

@@ -53,8 +53,8 @@ impl SyntaxError {
     #[must_use]
     pub fn too_large(bytes_max: usize, at: u32) -> Self {
         let message = format!(
-            "Memory capacity of {bytes_max} bytes for 'parser_max_mem_size' exceeded. Parser bailed out for this query. Send fewer \
-             values in one statement, or as rows of an INSERT"
+            "Memory capacity of {bytes_max} bytes for 'parser_max_mem_size' exceeded. Parser bailed out for this query. Send fewer values in one \
+             statement"
         );
         Self::new(3170, "HY000", &message, at)
     }

@@ -85,6 +85,7 @@ const PORT_BACKLOG_MAX: usize = 1 << 30;
 /// THREAD-4: output that waits for all clients together, of those for which much waits.
 const CLIENTS_OUTPUT_MAX: usize = 128 << 20;
 const MUCH_OUTPUT: usize = 1 << 20;
+const MODEST_OUTPUT: usize = 8 << 20;
 static CLIENTS_OUTPUT: AtomicUsize = AtomicUsize::new(0);
 /// Memory that is kept between bursts.
 const OUTPUT_KEPT_BYTES: usize = 1 << 20;
@@ -108,7 +109,17 @@ impl Counted {
         let within = |now: usize| now.checked_add(more).filter(|now| *now <= CLIENTS_OUTPUT_MAX);
         let fits = all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok();
         self.0 += if fits { more } else { 0 };
-        fits
+        // Who has little of it is not who makes it too much.
+        fits || bytes <= MODEST_OUTPUT
+    }
+
+    /// No more than so much waits now.
+    fn shrinks_to(&mut self, bytes: usize, all: &AtomicUsize) {
+        let kept = if bytes <= MUCH_OUTPUT { 0 } else { bytes.min(self.0) };
+        if kept < self.0 {
+            all.fetch_sub(self.0 - kept, Ordering::Relaxed);
+            self.0 = kept;
+        }
     }
 
     /// Nothing waits any more.
@@ -287,9 +298,8 @@ impl Sending {
         self.leaving = leaving;
         self.written = written;
         self.is_written = false;
-        if self.leaving.is_empty() && self.filling.is_empty() {
-            self.counted.clear(&CLIENTS_OUTPUT);
-        }
+        let waits = self.filling.len() + self.leaving.len() - self.written;
+        self.counted.shrinks_to(waits, &CLIENTS_OUTPUT);
     }
 
     /// Asks about room for output only while there is none.
@@ -388,7 +398,10 @@ mod tests {
         }
         assert!(!fourth.becomes(9 * MIB, &all) && fifth.becomes(MIB, &all));
         assert_eq!(all.load(Ordering::Relaxed), 120 * MIB);
-        second.clear(&all);
+        assert!(fourth.becomes(7 * MIB, &all), "that is modest");
+        second.shrinks_to(30 * MIB, &all);
+        assert!(second.becomes(39 * MIB, &all));
+        second.shrinks_to(MIB, &all);
         assert!(fourth.becomes(9 * MIB, &all));
         clients.iter_mut().for_each(|client| client.clear(&all));
         assert_eq!(all.load(Ordering::Relaxed), 0);

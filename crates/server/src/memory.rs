@@ -7,7 +7,7 @@ use lats_runtime::clock;
 use std::{
     os::unix::process::CommandExt,
     process::Command,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -34,8 +34,9 @@ const URGENT_AGAIN: lats_base::Duration = lats_base::Duration::from_millis(1_000
 const LOOKS_AT_SPARE: lats_base::Duration = lats_base::Duration::from_millis(250);
 
 /// Of a node's memory, what rows and their indexes may take: statements and clients always have a part.
-pub(crate) const fn for_rows(bytes: usize) -> usize {
-    bytes - bytes / 8
+pub(crate) fn for_rows(bytes: usize) -> usize {
+    const LEAST: usize = 96 << 20;
+    bytes - (bytes / 8).max(LEAST.min(bytes / 2))
 }
 
 /// Lets the program begin again, in the same process, with an allocator that keeps what was freed and memory that is
@@ -81,17 +82,24 @@ pub(crate) fn keep_ahead(memory_bytes: usize) -> std::io::Result<()> {
 
 /// What the node may have; nothing until it is known.
 static NODE_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// When it is looked for room again, in ns: making some takes time.
+static LOOKS_FOR_ROOM: AtomicU64 = AtomicU64::new(0);
+const LOOKS_AT_ROOM: lats_base::Duration = lats_base::Duration::from_millis(10);
+const ROOM_AGAIN: lats_base::Duration = lats_base::Duration::from_millis(1_000);
 
 /// So many bytes are about to be taken. Freed memory that is of no use for them goes back to the system first, if the process would
 /// come near to more than it may have: pages of many sizes are free then, and none is large enough.
 pub(crate) fn make_room(bytes: usize) {
     let max = NODE_BYTES.load(Ordering::Relaxed);
-    if max == 0 {
+    let (now, next) = (clock::now().as_nanos(), LOOKS_FOR_ROOM.load(Ordering::Relaxed));
+    if max == 0 || now < next {
         return;
     }
+    LOOKS_FOR_ROOM.store(now + LOOKS_AT_ROOM.as_nanos(), Ordering::Relaxed);
     let resident = resident_bytes();
     let spare = resident.saturating_sub(lats_alloc::in_use());
     if resident.saturating_add(bytes) > max.saturating_add(NEAR_BYTES) && spare > URGENT_BYTES {
+        LOOKS_FOR_ROOM.store(now + ROOM_AGAIN.as_nanos(), Ordering::Relaxed);
         lats_alloc::give_back();
     }
 }

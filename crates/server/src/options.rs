@@ -185,7 +185,8 @@ fn parse(text: &str) -> Result<StartArgs, toml::de::Error> {
 /// A quarter of the memory of the machine, or of the container, in MiB.
 pub(crate) fn default_memory_mib() -> usize {
     let mib = crate::machine_memory::machine_memory() / (1 << 20) / 4;
-    usize::try_from(mib).unwrap_or(usize::MAX).max(256)
+    // A small container has room for no more.
+    usize::try_from(mib).unwrap_or(usize::MAX).max(64)
 }
 
 #[cfg(test)]

@@ -185,6 +185,7 @@ impl SqlThreads {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 // Long statements are planned in more threads.
                 .thread_stack_size(lats_sql::STACK_BYTES)
+                .on_thread_stop(lats_alloc::report)
                 .enable_all()
                 .build();
             let runtime = runtime.context("cannot start the threads for SQL")?;

@@ -260,8 +260,8 @@ pub fn out_of_client_memory(bytes: usize) -> SqlError {
 /// 3170: a statement whose tree or plan is too large.
 pub fn out_of_parser_memory(bytes: usize) -> SqlError {
     let text = format!(
-        "Memory capacity of {bytes} bytes for 'parser_max_mem_size' exceeded. Parser bailed out for this query. Send fewer \
-         values in one statement, or as rows of an INSERT"
+        "Memory capacity of {bytes} bytes for 'parser_max_mem_size' exceeded. Parser bailed out for this query. Send fewer values in one \
+             statement"
     );
     make(3170, "HY000", &text)
 }

@@ -616,12 +616,26 @@ impl<S: Store> Session<S> {
         let _ = self.variables_kept.becomes(each.sum());
     }
 
+    /// What a user variable takes.
+    fn variable_bytes(&self, name: &str) -> usize {
+        self.user_variables.get(name).map_or(0, |value| variable_bytes(name, value))
+    }
+
+    /// The variables as they are before a statement that assigns some, which may be run again.
+    fn remembered_variables(&self, assigns: bool) -> Result<Option<UserVariables>, SqlError> {
+        if !assigns {
+            return Ok(None);
+        }
+        self.shared.memory().admit(Kind::Statements, self.variables_kept.bytes())?;
+        Ok(Some(self.user_variables.clone()))
+    }
+
     /// Memory for rows of literals, if they are many.
     fn hold_rows(&self, rows: &LiteralRows) -> Result<Share, SqlError> {
         const FEW_VALUES: usize = 1_024;
         let mut share = self.share();
         if rows.values.len() > FEW_VALUES {
-            share.cover(rows.bytes())?;
+            share.hold(rows.bytes())?;
         }
         Ok(share)
     }
@@ -692,7 +706,10 @@ impl<S: Store> Session<S> {
             let given = literals.map_or(Given::Parameters(parameters), Given::Rows);
             let alone = self.is_alone();
             let assigns = prepared.plan.query().is_some_and(|query| query.uses_variables);
-            let variables = assigns.then(|| self.user_variables.clone());
+            let variables = match self.remembered_variables(assigns) {
+                Ok(variables) => variables,
+                Err(error) => return Err(self.fail(error.into()).await),
+            };
             let failure = match self.run_in_time(&prepared, given, sink).await {
                 Ok(outcome) => {
                     self.note(&outcome);

@@ -85,9 +85,11 @@ fn plan_bytes(text: &[u8]) -> usize {
     PLAN_BYTES + text.len() * BYTES_PER_TEXT_BYTE
 }
 
-/// What a prepared statement takes, about, whether others have its plan, too, or not.
+/// What a prepared statement takes, about. The plan of a short text is here anyway, and others have it, too.
 pub(super) fn statement_bytes(text: &[u8], prepared: &Prepared) -> usize {
-    text.len() + prepared.bytes.max(PLAN_BYTES)
+    let is_shared = text.len() <= TEXT_BYTES_MAX && prepared.is_kept();
+    let plan = if is_shared { PLAN_BYTES } else { prepared.bytes.max(PLAN_BYTES) };
+    text.len() + plan
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

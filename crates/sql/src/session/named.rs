@@ -1,6 +1,6 @@
 //! PREPARE, EXECUTE and DEALLOCATE as statements: prepared statements with names.
 
-use super::{Done, Outcome, Session, Sink};
+use super::{Done, Kind, Outcome, Session, Sink};
 use crate::error::{self, Failure};
 use crate::store::Store;
 use crate::syntax::name;
@@ -24,6 +24,8 @@ impl<S: Store> Session<S> {
             PrepareSource::Text(text) => tree.text(text).to_vec(),
             PrepareSource::Variable(variable) => {
                 let variable = name(tree, variable)?.to_lowercase();
+                let bytes = self.variable_bytes(&variable);
+                self.shared.memory().admit(Kind::Statements, bytes)?;
                 match self.user_variables.get(&variable) {
                     None | Some(Value::Null) => b"NULL".to_vec(),
                     Some(value) => value.to_text().unwrap_or_default(),
@@ -44,6 +46,13 @@ impl<S: Store> Session<S> {
     ) -> Result<Outcome, Failure> {
         let id = self.named_statement(tree, statement, "EXECUTE")?;
         let mut parameters = Vec::with_capacity(variables.len());
+        let mut bytes = 0_usize;
+        for variable in variables {
+            let variable = name(tree, *variable)?.to_lowercase();
+            bytes = bytes.saturating_add(self.variable_bytes(&variable));
+        }
+        // Each is copied, however often it is named.
+        self.shared.memory().admit(Kind::Statements, bytes)?;
         for variable in variables {
             let variable = name(tree, *variable)?.to_lowercase();
             parameters.push(self.user_variables.get(&variable).cloned().unwrap_or(Value::Null));

@@ -206,7 +206,7 @@ impl<S: Store> Session<S> {
             return planner.plan(text, (types, values));
         }
         // The text is copied, read into a tree, and into a plan; what is named by it has its name.
-        let reserved = self.shared.memory().reserve(Kind::Plans, 5 * text.len())?;
+        let reserved = self.shared.memory().reserve(Kind::Plans, 4 * text.len())?;
         let (text, types, values) = (text.to_vec(), types.to_vec(), values.to_vec());
         let planned =
             elsewhere(self.places(), move || planner.plan(&text, (&types, &values))).await?;
@@ -222,10 +222,10 @@ impl<S: Store> Session<S> {
             return LiteralRows::of(text, mode, usize::MAX);
         }
         // The text is copied, and so are the values. Who is refused hears so when the statement is planned.
-        let _reserved = self.shared.memory().reserve(Kind::Statements, 3 * text.len()).ok()?;
+        self.shared.memory().admit(Kind::Statements, 2 * text.len()).ok()?;
         let (text, memory) = (text.to_vec(), Arc::clone(self.shared.memory()));
         // Who is ended meanwhile hears so when the statement is planned.
-        let read = move || LiteralRows::of(&text, mode, memory.tree_max());
+        let read = move || LiteralRows::of(&text, mode, memory.statement_max());
         elsewhere(self.places(), read).await.ok().flatten()
     }
 
