@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct Close {
     told_at: Option<Instant>,
+    /// When it knew a leader last.
+    led_at: Instant,
     /// Since when it ends without leaving the cluster before.
     ends_at: Option<Instant>,
     /// What its blocks were told, and what each was told when it had nothing to do any more, with its epoch.
@@ -50,7 +52,7 @@ impl Control {
         if self.close.told_at.is_some() {
             return;
         }
-        self.close.told_at = Some(ctx.now());
+        (self.close.told_at, self.close.led_at) = (Some(ctx.now()), ctx.now());
         self.close.stage = CLOSE_STAGE_TOLD;
         if !self.joined || self.restart.phase != Phase::Running {
             // It has served nobody.
@@ -74,20 +76,22 @@ impl Control {
         let stage = signal.body::<CloseRep>().stage;
         let known = self.close.others.entry(node).or_default();
         if life >= known.0 {
-            let before = if life == known.0 { known.1 } else { 0 };
-            *known = (life, stage.max(before));
+            *known = (life, stage);
         }
     }
 
     pub(crate) fn note_quiet_at_the_end(&mut self, block: BlockRef, rep: &QuietRep) {
         let known = self.close.quiet.entry(block).or_default();
-        *known = (known.0.max(rep.closing), known.1.max(rep.epoch));
+        *known = (rep.closing, known.1.max(rep.epoch));
     }
 
     /// With every tick of a node that was told to end.
     pub(crate) fn close_tick(&mut self, ctx: &mut Ctx<'_>) {
         let Some(told_at) = self.close.told_at else { return };
         let since = ctx.now().since(told_at);
+        if self.leader().is_some() {
+            self.close.led_at = ctx.now();
+        }
         self.tell_stage(ctx);
         let is_told = |m: &Member| m.node == ctx.node() || self.stage_of(m.node) > 0;
         if since < TOGETHER && !self.state.view.data_nodes().all(is_told) {
@@ -116,8 +120,8 @@ impl Control {
     /// CLOSE-1: somebody stays who has all rows of this node, and a leader can let it go.
     fn may_leave(&self, since: Duration, ctx: &Ctx<'_>) -> bool {
         let (me, view) = (ctx.node(), &self.state.view);
-        let patience = if self.leader().is_some() { LEAVE_MAX } else { LEADERLESS_MAX };
-        if since >= patience || self.is_lost(me) {
+        let leaderless = ctx.now().since(self.close.led_at) >= LEADERLESS_MAX;
+        if since >= LEAVE_MAX || leaderless || self.is_lost(me) {
             return false;
         }
         let stays = |n: NodeId| {
@@ -132,7 +136,7 @@ impl Control {
     }
 
     /// How far another node is that was told to end; 0: it was not.
-    fn stage_of(&self, node: NodeId) -> u64 {
+    pub(crate) fn stage_of(&self, node: NodeId) -> u64 {
         let life = self.state.view.incarnation(node);
         let said = self.close.others.get(&node).filter(|(said, _)| Some(*said) == life);
         said.map_or(0, |(_, stage)| *stage)
@@ -187,15 +191,30 @@ impl Control {
             self.close.stage = self.close.stage.max(CLOSE_STAGE_QUIET);
         }
         let waits = |n| self.stage_of(n) < CLOSE_STAGE_QUIET;
-        let all = is_quiet && !self.others_who_end(ctx).any(waits);
+        let is_through = is_quiet && self.changes.is_empty();
+        let all = is_through && !self.others_who_end(ctx).any(waits);
         let closing = if all || overdue { CLOSE_ALL } else { CLOSE_BEGUN };
         if closing > self.close.closing {
             self.close.closing = closing;
+            if closing == CLOSE_ALL {
+                // Whoever has asked for them is not answered any more.
+                self.changes.clear();
+            }
             self.tell_lease(ctx);
         }
-        if self.close.last.is_none() && self.all_quiet(CLOSE_ALL, |_| true) {
-            let known = self.close.quiet.values().map(|(_, epoch)| *epoch).max();
-            self.close.last = known.max(Some(self.epochs.current));
+        self.note_last();
+    }
+
+    /// The last epoch of this node. It may grow: a primary that ends later has brought something.
+    fn note_last(&mut self) {
+        let is_quiet = self.all_quiet(CLOSE_ALL, |_| true);
+        let known = self.close.quiet.values().map(|(_, epoch)| *epoch).max();
+        let last = known.max(self.close.last.or(Some(self.epochs.current)));
+        if !is_quiet || last != self.close.last {
+            self.close.stage = self.close.stage.min(CLOSE_STAGE_QUIET);
+        }
+        if is_quiet {
+            self.close.last = last;
             self.close.stage = self.close.stage.max(CLOSE_STAGE_QUIET);
         }
     }
@@ -207,15 +226,16 @@ impl Control {
 
     /// CLOSE-3: it ends when its last epoch is durable, and when those that end with it know the same of theirs.
     fn end_when_durable(&mut self, since: Duration, ctx: &mut Ctx<'_>) {
-        if let Some(last) = self.close.last
-            && self.close.stage < CLOSE_STAGE_DURABLE
-        {
-            if self.is_safe(last, ctx) {
+        let is_quiet = self.all_quiet(CLOSE_ALL, |_| true);
+        if let Some(last) = self.close.last.filter(|_| is_quiet) {
+            if !self.is_safe(last, ctx) {
+                // A definition, or a change that has come late, may have to be written yet.
+                self.close.stage = CLOSE_STAGE_QUIET;
+                self.want_last(last, ctx);
+            } else if self.close.stage < CLOSE_STAGE_DURABLE {
                 self.close.stage = CLOSE_STAGE_DURABLE;
                 // Others hear of it before it ends, with a later tick.
                 return self.tell_stage(ctx);
-            } else {
-                self.want_last(last, ctx);
             }
         }
         let is_durable = self.close.stage == CLOSE_STAGE_DURABLE;
@@ -277,7 +297,8 @@ impl Control {
 
     /// CLOSE-6: none joins a cluster that ends.
     pub(crate) fn takes_in(&self) -> bool {
-        self.close.ends_at.is_none()
+        let ends = |m: &Member| self.stage_of(m.node) > 0;
+        !self.is_told_to_end() && !self.state.view.data_nodes().any(ends)
     }
 
     fn what_is_not_durable(&self, ctx: &Ctx<'_>) -> String {

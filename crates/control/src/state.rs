@@ -170,10 +170,6 @@ pub struct Status {
     pub complete: Epoch,
     /// The newest epoch that it knows to be on all disks.
     pub durable: Epoch,
-    /// The newest epoch that the node that answers has on its own disk.
-    pub own_durable: Epoch,
-    /// How long ago more became durable last, in ms.
-    pub undurable_ms: u64,
     /// The leader of the control group, if this node knows one.
     pub leader: Option<NodeId>,
     /// The catalog's version.
@@ -182,6 +178,10 @@ pub struct Status {
     pub node: NodeId,
     /// Data nodes that it has not heard for long (SILENT-1).
     pub silent: Vec<NodeId>,
+    /// The newest epoch that the node that answers has on its own disk. Nodes of earlier versions do not say this, nor what follows.
+    pub own_durable: Epoch,
+    /// How long ago more became durable last, in ms.
+    pub undurable_ms: u64,
     /// When it has heard the live members, and how late they are.
     pub life_signs: Vec<LifeSign>,
 }

@@ -8,7 +8,8 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     control::{
-        LeaveRep, QuietRep, RESTART, STATUS_ENDED, STATUS_REMOVED, STATUS_STOPPED, StopNodeReq,
+        LeaveRep, QuietRep, RESTART, STATUS_ENDED, STATUS_NOT_DURABLE, STATUS_REMOVED,
+        STATUS_STOPPED, StopNodeReq,
     },
 };
 use std::collections::BTreeSet;
@@ -151,7 +152,9 @@ impl Control {
             n == ctx.node() || heard.is_some_and(|at| ctx.now().since(at) <= HEARD_LATELY)
         };
         let others = group.replicas.iter().filter(|r| r.in_sync && r.node != node);
-        others.map(|r| r.node).any(|n| !view.is_stopping(n) && lately(n))
+        // CLOSE-1: one that ends soon itself does not stay.
+        let stays = |n: NodeId| !view.is_stopping(n) && self.stage_of(n) == 0;
+        others.map(|r| r.node).any(|n| stays(n) && lately(n))
     }
 
     /// Leader: removes who is on its way out, when its last lease has run out: it may be asked for rows
@@ -185,8 +188,11 @@ impl Control {
     pub(crate) fn exit_status(&self, ctx: &Ctx<'_>) -> u64 {
         let stopping = self.state.view.member(ctx.node()).and_then(|m| m.stopping);
         if self.is_told_to_end() {
-            // Others have what it has acknowledged.
-            return STATUS_ENDED;
+            // CLOSE-1: one that was removed is replaced. Else it ends for a reason of its own.
+            let is_replaced = !self.me_alive(ctx) || !self.is_last_in_sync(ctx.node());
+            let is_given_up = self.state.view.is_declared_dead(ctx.node());
+            let is_safe = is_replaced && !is_given_up;
+            return if is_safe { STATUS_ENDED } else { STATUS_NOT_DURABLE };
         }
         match stopping {
             Some(AfterStop::StayDown) => STATUS_STOPPED,

@@ -9,7 +9,7 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     commit::{BatchReturnedRep, PrepareReq},
-    control::{CLOSE_ALL, DrainedRep, QuietRep, TakeOverReadyRep},
+    control::{CLOSE_ALL, CLOSE_BEGUN, DrainedRep, QuietRep, TakeOverReadyRep},
     list::{self, Operation},
 };
 
@@ -68,9 +68,17 @@ impl Ldm {
         }
     }
 
+    /// CLOSE-2: a primary that does not end yet brings a change after all. It is said before the change is confirmed.
+    pub(crate) fn stir_at_the_end(&mut self, ctx: &mut Ctx<'_>) {
+        if self.closing == CLOSE_ALL && core::mem::take(&mut self.quiet) {
+            let (view, epoch, closing) = (self.view.number, self.epoch, CLOSE_BEGUN);
+            ctx.send(BlockRef::control(ctx.node()), &QuietRep { view, epoch, closing });
+        }
+    }
+
     /// CLOSE-2: says that nothing is under way here that could still commit, when nobody brings anything new.
     pub(crate) fn be_quiet_at_the_end(&mut self, ctx: &mut Ctx<'_>) {
-        if self.quiet || self.closing < CLOSE_ALL || !self.transactions.is_empty() {
+        if self.closing < CLOSE_ALL || self.quiet || !self.transactions.is_empty() {
             return;
         }
         self.quiet = true;

@@ -28,6 +28,7 @@ impl Ldm {
         if !self.takes_part(sender, (req.view, newest), signal) {
             return;
         }
+        self.stir_at_the_end(ctx);
         self.hear_carried(&req, ctx);
         let mut forgets = ctx.fault(Fault::BugForgetTentativeRow);
         for (change, [key, row, _]) in list::items::<Change>(signal.payload()) {

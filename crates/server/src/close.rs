@@ -4,32 +4,62 @@ use crate::sql_threads::Ending;
 use lats_base::{Duration, Instant};
 use lats_runtime::{Closer, clock};
 use lats_signals::control::STATUS_NOT_DURABLE;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+};
 
 /// The node has ended by itself before this, or it never will.
 const END_MAX: std::time::Duration = std::time::Duration::from_secs(20);
-/// What comes so soon after the first signal is the same wish: a supervisor and a container host may both pass it on.
+/// What comes so soon after the first signal is the same wish: systemd and a terminal send signals to all processes of a group.
 const SAME_WISH: Duration = Duration::from_millis(1_000);
 /// The exit status of a process that a second signal has ended.
 pub(crate) const STATUS_IMPATIENT: i32 = 9;
 
-/// Listens for the signals in a thread of its own.
-pub(crate) fn on_signal(closer: Closer, ending: Option<Ending>) -> anyhow::Result<()> {
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (term, int) = {
-        let _within = tokio.enter();
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
-    };
-    let named = std::thread::Builder::new().name("lats-signals".to_string());
-    named.spawn(move || tokio.block_on(end((term, int), &closer, ending.as_ref())))?;
-    Ok(())
+/// The signals that end this process, heard from one moment on.
+pub(crate) struct Wishes {
+    tokio: Runtime,
+    term: Signal,
+    int: Signal,
+    /// From `latsdb start`, which may say what a person has said already.
+    supervisor: Signal,
 }
 
-async fn end(mut signals: (Signal, Signal), closer: &Closer, ending: Option<&Ending>) {
-    let name = next(&mut signals).await;
+impl Wishes {
+    /// Listens. A wish that comes before there is a node is kept for it.
+    pub(crate) fn hear() -> anyhow::Result<Self> {
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let within = tokio.enter();
+        let (term, int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let supervisor = signal(SignalKind::user_defined1())?;
+        drop(within);
+        Ok(Self { tokio, term, int, supervisor })
+    }
+
+    /// From now on there is a node that can be told.
+    pub(crate) fn pass_on(self, closer: Closer, ending: Option<Ending>) -> anyhow::Result<()> {
+        let Self { tokio, term, int, supervisor } = self;
+        let named = std::thread::Builder::new().name("lats-signals".to_string());
+        named.spawn(move || {
+            tokio.block_on(end((term, int), supervisor, &closer, ending.as_ref()));
+        })?;
+        Ok(())
+    }
+}
+
+async fn end(
+    mut signals: (Signal, Signal),
+    mut supervisor: Signal,
+    closer: &Closer,
+    ending: Option<&Ending>,
+) {
+    let name = tokio::select! {
+        name = next(&mut signals) => name,
+        _ = supervisor.recv() => "latsdb start",
+    };
     let told_at = clock::now();
     tracing::info!(
-        "{name}: this node ends when it has nothing to lose; a second signal ends it at once"
+        "{name}: this node ends when it has nothing to lose; a second SIGTERM or SIGINT ends it at once"
     );
     ending.inspect(|sql| sql.begin());
     closer.close();

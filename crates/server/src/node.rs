@@ -115,6 +115,7 @@ pub(crate) const READ_PLACEMENT: &str = "adaptive";
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     crate::memory::prepare();
+    let wishes = close::Wishes::hear()?;
     let (cluster, entry) = match &args.join {
         Some(seed) => join::prepare(args, seed)?,
         None => described(args)?,
@@ -142,7 +143,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     if let Some(sql) = sql {
         sql.start()?;
     }
-    close::on_signal(running.closer(), ending)?;
+    wishes.pass_on(running.closer(), ending)?;
     let stopped = running.wait();
     tracing::warn!(node = node_id, "node stops: {}", stopped.why);
     std::process::exit(stopped.status);

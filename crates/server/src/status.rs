@@ -3,7 +3,7 @@
 use crate::say::say;
 use crate::{cluster_file::ClusterFile, random, secret, supervisor};
 use anyhow::Context;
-use lats_base::NodeId;
+use lats_base::{NodeId, RefCode};
 use lats_catalog::Member;
 use lats_client::{
     Secret,
@@ -128,8 +128,13 @@ async fn state(target: &Target) -> anyhow::Result<Status> {
 
 pub(crate) async fn state_from(client: &Client) -> anyhow::Result<Status> {
     let bytes = client.status().await.context("the cluster does not tell its state")?;
-    let decoded = lats_catalog::decode::<Status>(&bytes);
-    decoded.map_err(|code| anyhow::anyhow!("the status cannot be read: {code}"))
+    decoded(&bytes).map_err(|code| anyhow::anyhow!("the status cannot be read: {code}"))
+}
+
+/// What a node has answered. One of an earlier version does not say what came last.
+pub(crate) fn decoded(bytes: &[u8]) -> Result<Status, RefCode> {
+    let earlier = |_| lats_catalog::decode::<Status>(&[bytes, &[0, 0, 0]].concat());
+    lats_catalog::decode::<Status>(bytes).or_else(earlier)
 }
 
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {

@@ -3,7 +3,7 @@
 use crate::say::say;
 use crate::{
     cluster_file::ClusterFile,
-    status::{Target, state_from},
+    status::{Target, decoded, state_from},
     supervisor::{self, stopping},
 };
 use anyhow::{Context, bail};
@@ -39,11 +39,15 @@ pub(crate) fn run(args: &StopArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let serves = supervisor::serving_file(&data_dir).exists();
-    if cluster.keeps && serves && !args.force {
+    // Somebody else may have told it already: a second signal would not let the nodes end well.
+    let is_told = stopping::begun_file(&data_dir).exists() && !args.force;
+    if cluster.keeps && serves && !args.force && !is_told {
         wait_for_disks(args)?;
     }
-    let process = Pid::from_raw(pid).context("the pid file is damaged")?;
-    kill_process(process, Signal::TERM).context("cannot signal the supervisor")?;
+    if !is_told {
+        let process = Pid::from_raw(pid).context("the pid file is damaged")?;
+        kill_process(process, Signal::TERM).context("cannot signal the supervisor")?;
+    }
     for _ in 0..SUPERVISOR_ENDS.as_millis() / LOOK.as_millis() {
         if supervisor::running(&data_dir).is_none() {
             return ended(&data_dir, args.force);
@@ -67,8 +71,11 @@ fn ended(data_dir: &Path, force: bool) -> anyhow::Result<ExitCode> {
 fn wait_for_disks(args: &StopArgs) -> anyhow::Result<()> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio.block_on(async {
-        // A cluster that does not answer ends as its nodes decide (CLOSE-5).
-        let Ok(client) = args.target.connect().await else { return Ok(()) };
+        let connected = args.target.connect().await;
+        let client = connected.context(
+            "the cluster was not stopped: it is not known whether all that was committed is on its disks; `latsdb stop --force` stops it in \
+             any case",
+        )?;
         let patience = Duration::from_secs(args.wait_s);
         let mut said = String::new();
         let end = tokio::time::Instant::now() + patience;
@@ -125,7 +132,7 @@ async fn who_is_behind(client: &Client, status: &Status) -> Vec<String> {
     for member in status.view.data_nodes() {
         let asked = tokio::time::timeout(ANSWER, client.status_of(member.node)).await;
         let said = asked.ok().and_then(Result::ok);
-        let said = said.and_then(|bytes| lats_catalog::decode::<Status>(&bytes).ok());
+        let said = said.and_then(|bytes| decoded(&bytes).ok());
         all.push((member.node, said.map(|status| status.own_durable)));
     }
     let newest = all.iter().filter_map(|(_, durable)| *durable).max().unwrap_or_default();

@@ -114,6 +114,7 @@ impl Supervisor {
         let _ = std::fs::remove_file(serving_file(data_dir));
         let _ = std::fs::remove_file(last_words_file(data_dir));
         let _ = std::fs::remove_file(stopping::file(data_dir));
+        let _ = std::fs::remove_file(stopping::begun_file(data_dir));
         for node in &cluster.nodes {
             let _ = std::fs::remove_file(start_file(data_dir, node.node_id));
         }
@@ -346,7 +347,10 @@ impl Supervisor {
         for (node_id, status) in self.dead() {
             let ended = |known: i32| status == Some(known);
             let is_safe = ended(STATUS_ENDED as i32);
-            if is_safe || ended(STATUS_NOT_DURABLE as i32) || ended(close::STATUS_IMPATIENT) {
+            if ended(STATUS_STOPPED as i32) {
+                self.told_to_end.insert(node_id, true);
+            } else if is_safe || ended(STATUS_NOT_DURABLE as i32) || ended(close::STATUS_IMPATIENT)
+            {
                 self.told_to_end.insert(node_id, is_safe);
             }
             match restart {
@@ -355,15 +359,15 @@ impl Supervisor {
                         "latsdb: node {node_id} was told to end; `latsdb start-node {node_id}` starts it again"
                     );
                 }
+                _ if status == Some(STATUS_STOPPED as i32) => {
+                    say!(
+                        "latsdb: node {node_id} was stopped; `latsdb start-node {node_id}` starts it again"
+                    );
+                }
                 _ if self.told_to_end.contains_key(&node_id) => {
                     say!(
                         "latsdb: node {node_id} was told to end, and not all of its last commits are known to be on disk, see above; \
                          `latsdb start-node {node_id}` starts it again"
-                    );
-                }
-                _ if status == Some(STATUS_STOPPED as i32) => {
-                    say!(
-                        "latsdb: node {node_id} was stopped; `latsdb start-node {node_id}` starts it again"
                     );
                 }
                 _ if status == Some(STATUS_WRONG_FILES as i32) => {

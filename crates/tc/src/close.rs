@@ -31,14 +31,19 @@ impl Tc {
     /// STOP-2: says that this coordinator has nothing left to do, when its node is to stop or to end.
     pub(crate) fn be_quiet(&mut self, ctx: &mut Ctx<'_>) {
         let is_told = self.closing > 0 || self.view.is_stopping(ctx.node());
-        if self.quiet || !is_told || !self.held.is_empty() || self.has_unfinished() {
+        if !is_told || (self.quiet && self.closing == 0) {
             return;
         }
         // Of what was rolled back at the end some clients do not ask any more.
         let is_over = |t: &Transaction| self.closing == CLOSE_ALL && t.state == State::Aborted;
-        if self.transactions.iter().all(|(_, t)| is_over(t)) {
-            self.quiet = true;
-            let (view, epoch, closing) = (self.view.number, self.epochs.current, self.closing);
+        let is_quiet = self.held.is_empty()
+            && !self.has_unfinished()
+            && self.transactions.iter().all(|(_, t)| is_over(t));
+        if is_quiet != self.quiet {
+            self.quiet = is_quiet;
+            // An heir may have something to do again: what a dead coordinator had decided.
+            let closing = if is_quiet { self.closing } else { 0 };
+            let (view, epoch) = (self.view.number, self.epochs.current);
             ctx.send(BlockRef::control(ctx.node()), &QuietRep { view, epoch, closing });
         }
     }

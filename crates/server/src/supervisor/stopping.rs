@@ -22,9 +22,15 @@ pub(crate) fn file(data_dir: &Path) -> PathBuf {
     data_dir.join("stop-failed.txt")
 }
 
+/// The file that says that the nodes were told to end.
+pub(crate) fn begun_file(data_dir: &Path) -> PathBuf {
+    data_dir.join("stopping.txt")
+}
+
 /// Ends the nodes; who is told once more meanwhile kills them.
 pub(super) fn stop(it: &mut Supervisor, signals: &mut Signals) -> anyhow::Result<ExitCode> {
     it.due.clear();
+    let _ = std::fs::write(begun_file(&it.data_dir), "");
     tell_all(it);
     let (told_at, mut failures) = (clock::now(), Vec::new());
     while !it.children.is_empty() && clock::now().since(told_at) < span(NODES_END) {
@@ -55,6 +61,7 @@ pub(super) fn stop(it: &mut Supervisor, signals: &mut Signals) -> anyhow::Result
         let _ = std::fs::write(file(&data_dir), why);
     }
     it.kill_all();
+    let _ = std::fs::remove_file(begun_file(&data_dir));
     match why {
         Some(why) => bail!("the cluster is stopped, but {why}"),
         None => {
@@ -67,8 +74,8 @@ pub(super) fn stop(it: &mut Supervisor, signals: &mut Signals) -> anyhow::Result
 fn tell_all(it: &Supervisor) {
     for child in it.children.values() {
         if let Some(pid) = Pid::from_raw(child.id() as i32) {
-            // It may have ended by itself.
-            let _ = kill_process(pid, Signal::TERM);
+            // It may have ended by itself. A person may have told it, too: this is no second wish.
+            let _ = kill_process(pid, Signal::USR1);
         }
     }
 }
