@@ -27,7 +27,7 @@ unsafe extern "C" {
 }
 
 /// A thread reports to the process when its count has changed by so much: threads seldom meet, and the process knows
-/// what it has but for this much for each thread.
+/// what it has but for a few times this much for each thread.
 const REPORTED_BYTES: isize = 64 << 10;
 
 /// What threads have reported.
@@ -39,19 +39,57 @@ static MOST: AtomicIsize = AtomicIsize::new(0);
 struct Count {
     reported: Cell<isize>,
     since: Cell<isize>,
+    /// What may be taken, and given back, before both are added up: to count down to nothing takes the fewest instructions.
+    until_taken: Cell<isize>,
+    until_freed: Cell<isize>,
+}
+
+impl Count {
+    /// What was taken and given back since both were added up.
+    fn rest(&self) -> isize {
+        self.until_freed.get().wrapping_sub(self.until_taken.get())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_up(&self) {
+        let since = self.since.get().wrapping_add(self.rest());
+        self.since.set(since);
+        self.until_taken.set(REPORTED_BYTES);
+        self.until_freed.set(REPORTED_BYTES);
+        if since.unsigned_abs() > REPORTED_BYTES.unsigned_abs() {
+            self.report();
+        }
+    }
+
+    fn report(&self) {
+        let since = self.since.replace(0);
+        self.reported.set(self.reported.get().wrapping_add(since));
+        let before = IN_USE.fetch_add(since, Ordering::Relaxed);
+        if since > 0 {
+            MOST.fetch_max(before.wrapping_add(since), Ordering::Relaxed);
+        }
+    }
 }
 
 thread_local! {
-    static COUNT: Count = const { Count { reported: Cell::new(0), since: Cell::new(0) } };
+    static COUNT: Count = const {
+        Count {
+            reported: Cell::new(0),
+            since: Cell::new(0),
+            until_taken: Cell::new(REPORTED_BYTES),
+            until_freed: Cell::new(REPORTED_BYTES),
+        }
+    };
 }
 
 #[inline]
 fn count(bytes: isize) {
     COUNT.with(|count| {
-        let since = count.since.get().wrapping_add(bytes);
-        count.since.set(since);
-        if since > REPORTED_BYTES {
-            report_of(count);
+        let left = count.until_taken.get().wrapping_sub(bytes);
+        count.until_taken.set(left);
+        if left < 0 {
+            count.add_up();
         }
     });
 }
@@ -59,22 +97,12 @@ fn count(bytes: isize) {
 #[inline]
 fn count_freed(bytes: isize) {
     COUNT.with(|count| {
-        let since = count.since.get().wrapping_sub(bytes);
-        count.since.set(since);
-        if since < -REPORTED_BYTES {
-            report_of(count);
+        let left = count.until_freed.get().wrapping_sub(bytes);
+        count.until_freed.set(left);
+        if left < 0 {
+            count.add_up();
         }
     });
-}
-
-#[cold]
-fn report_of(count: &Count) {
-    let since = count.since.replace(0);
-    count.reported.set(count.reported.get().wrapping_add(since));
-    let before = IN_USE.fetch_add(since, Ordering::Relaxed);
-    if since > 0 {
-        MOST.fetch_max(before.wrapping_add(since), Ordering::Relaxed);
-    }
 }
 
 /// Bytes that the process has asked for and not given back, as its threads have reported them.
@@ -92,12 +120,18 @@ pub fn most() -> usize {
 /// Bytes that this thread has asked for, less those that it has given back. Differences say what work has kept.
 #[must_use]
 pub fn of_thread() -> i64 {
-    COUNT.with(|count| count.reported.get().wrapping_add(count.since.get()) as i64)
+    COUNT.with(|count| {
+        let reported = count.reported.get().wrapping_add(count.since.get());
+        reported.wrapping_add(count.rest()) as i64
+    })
 }
 
 /// Reports what this thread has not reported yet: what it takes to its end is never known.
 pub fn report() {
-    COUNT.with(report_of);
+    COUNT.with(|count| {
+        count.add_up();
+        count.report();
+    });
 }
 
 /// Gives freed memory back to the system, as far as this thread or all threads have freed it.
@@ -154,7 +188,10 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let alignment = layout.align();
-        count(size.cast_signed() - layout.size().cast_signed());
+        match size.cast_signed() - layout.size().cast_signed() {
+            more @ 0.. => count(more),
+            less => count_freed(-less),
+        }
         // SAFETY: the caller has it from this allocator, and uses only what it gets back.
         let memory = unsafe {
             if is_usual(size, alignment) {

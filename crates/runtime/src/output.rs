@@ -106,11 +106,12 @@ impl Counted {
             return true;
         }
         let more = bytes - self.0;
-        let within = |now: usize| now.checked_add(more).filter(|now| *now <= CLIENTS_OUTPUT_MAX);
+        // Who has little of it is not who makes it too much: as much again is for them.
+        let max = if bytes <= MODEST_OUTPUT { 2 * CLIENTS_OUTPUT_MAX } else { CLIENTS_OUTPUT_MAX };
+        let within = |now: usize| now.checked_add(more).filter(|now| *now <= max);
         let fits = all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok();
         self.0 += if fits { more } else { 0 };
-        // Who has little of it is not who makes it too much.
-        fits || bytes <= MODEST_OUTPUT
+        fits
     }
 
     /// No more than so much waits now.
@@ -399,10 +400,15 @@ mod tests {
         assert!(!fourth.becomes(9 * MIB, &all) && fifth.becomes(MIB, &all));
         assert_eq!(all.load(Ordering::Relaxed), 120 * MIB);
         assert!(fourth.becomes(7 * MIB, &all), "that is modest");
+        assert_eq!(all.load(Ordering::Relaxed), 127 * MIB);
+        assert!(fifth.becomes(8 * MIB, &all) && !fifth.becomes(9 * MIB, &all));
         second.shrinks_to(30 * MIB, &all);
-        assert!(second.becomes(39 * MIB, &all));
+        assert!(!second.becomes(39 * MIB, &all));
         second.shrinks_to(MIB, &all);
         assert!(fourth.becomes(9 * MIB, &all));
+        all.fetch_add(2 * CLIENTS_OUTPUT_MAX, Ordering::Relaxed);
+        assert!(!second.becomes(2 * MIB, &all), "that is bounded, too");
+        all.fetch_sub(2 * CLIENTS_OUTPUT_MAX, Ordering::Relaxed);
         clients.iter_mut().for_each(|client| client.clear(&all));
         assert_eq!(all.load(Ordering::Relaxed), 0);
     }

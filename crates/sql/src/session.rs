@@ -14,6 +14,7 @@ mod shapes;
 mod shared;
 mod temporary;
 mod transaction;
+mod user_variables;
 
 use crate::error::{self, Failure};
 use crate::expr::External;
@@ -29,6 +30,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use memory::Reserved;
 pub(crate) use memory::{Kept, Kind, NodeMemory, Share};
 pub use memory::{MemoryFigure, Meter};
 use plans::{ends_transaction, keeps_diagnostics};
@@ -36,6 +38,7 @@ pub use shared::Shared;
 use temporary::Temporaries;
 pub(crate) use transaction::Running;
 use transaction::Savepoint;
+use user_variables::{FormerVariables, variable_bytes};
 
 /// How long a statement outside a transaction is run again after temporary errors.
 const RETRY_TOTAL: Duration = Duration::from_secs(5);
@@ -161,6 +164,8 @@ pub struct Session<S: Store> {
     pub(crate) database: Option<String>,
     pub(crate) variables: Variables,
     user_variables: UserVariables,
+    /// What those that the statement has assigned were before.
+    former_variables: Option<FormerVariables>,
     variables_kept: Kept,
     statements_kept: Kept,
     pub(crate) transaction: Option<S::Transaction>,
@@ -215,6 +220,7 @@ impl<S: Store> Session<S> {
             database: None,
             variables,
             user_variables: UserVariables::default(),
+            former_variables: None,
             variables_kept,
             statements_kept,
             transaction: None,
@@ -593,43 +599,6 @@ impl<S: Store> Session<S> {
         has_learned
     }
 
-    /// `SET @name = value`, and its like.
-    ///
-    /// # Errors
-    /// 4081, 4082: the client keeps too much in its variables.
-    pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) -> Result<(), SqlError> {
-        let value = lats_values::kept_in_variable(value);
-        let before = self.user_variables.get(name).map_or(0, |value| variable_bytes(name, value));
-        let bytes = variable_bytes(name, &value);
-        match bytes.checked_sub(before) {
-            Some(more) => self.variables_kept.grow(more)?,
-            None => self.variables_kept.shrink(before - bytes),
-        }
-        self.user_variables.insert(name.to_owned(), value);
-        Ok(())
-    }
-
-    /// The variables are again what they were before a statement.
-    fn count_variables(&mut self) {
-        let each = self.user_variables.iter().map(|(name, value)| variable_bytes(name, value));
-        // They were within their limit then; whoever has taken memory since hears that it is short.
-        let _ = self.variables_kept.becomes(each.sum());
-    }
-
-    /// What a user variable takes.
-    fn variable_bytes(&self, name: &str) -> usize {
-        self.user_variables.get(name).map_or(0, |value| variable_bytes(name, value))
-    }
-
-    /// The variables as they are before a statement that assigns some, which may be run again.
-    fn remembered_variables(&self, assigns: bool) -> Result<Option<UserVariables>, SqlError> {
-        if !assigns {
-            return Ok(None);
-        }
-        self.shared.memory().admit(Kind::Statements, self.variables_kept.bytes())?;
-        Ok(Some(self.user_variables.clone()))
-    }
-
     /// Memory for rows of literals, if they are many.
     fn hold_rows(&self, rows: &LiteralRows) -> Result<Share, SqlError> {
         const FEW_VALUES: usize = 1_024;
@@ -641,14 +610,11 @@ impl<S: Store> Session<S> {
     }
 
     /// A statement is run once more: what it has done is as if it had not been.
-    fn forget_attempt(&mut self, alone: bool, variables: Option<UserVariables>) {
+    fn forget_attempt(&mut self, alone: bool) {
         if alone {
             self.transaction = None;
         }
-        if let Some(variables) = variables {
-            self.user_variables = variables;
-            self.count_variables();
-        }
+        self.restore_variables();
     }
 
     async fn run<K: Sink>(
@@ -706,12 +672,10 @@ impl<S: Store> Session<S> {
             let given = literals.map_or(Given::Parameters(parameters), Given::Rows);
             let alone = self.is_alone();
             let assigns = prepared.plan.query().is_some_and(|query| query.uses_variables);
-            let variables = match self.remembered_variables(assigns) {
-                Ok(variables) => variables,
-                Err(error) => return Err(self.fail(error.into()).await),
-            };
+            self.former_variables = assigns.then(FormerVariables::new);
             let failure = match self.run_in_time(&prepared, given, sink).await {
                 Ok(outcome) => {
+                    self.former_variables = None;
                     self.note(&outcome);
                     return Ok(outcome);
                 }
@@ -720,9 +684,10 @@ impl<S: Store> Session<S> {
             let is_over = self.is_repeated_enough(&failure, begun, &mut repeats_since);
             let again = (failure.is_temporary() && alone) || self.may_repeat(&failure);
             if !again || is_over || sink.has_begun() {
+                self.former_variables = None;
                 return Err(self.fail(failure).await);
             }
-            self.forget_attempt(alone, variables);
+            self.forget_attempt(alone);
             if let Err(ended) = self.client.handle.unless_ended(tokio::time::sleep(wait)).await {
                 return Err(self.fail(ended.into()).await);
             }
@@ -867,22 +832,29 @@ impl<S: Store> Session<S> {
         parameters: &[Value],
     ) -> Result<Vec<Value>, SqlError> {
         // Large values come in packets, or from variables, which are counted.
-        if self.client.handle.kept_bytes() > 0 {
-            self.admit_externals(wanted, parameters)?;
-        }
+        let is_large = self.client.handle.kept_bytes() > 0;
+        // Until the copies are there.
+        let _reserved = match is_large {
+            true => self.reserve_externals(wanted, parameters)?,
+            false => None,
+        };
         let values = wanted.iter().map(|external| self.external(external, parameters)).collect();
         Ok(values)
     }
 
     #[cold]
-    fn admit_externals(&self, wanted: &[External], parameters: &[Value]) -> Result<(), SqlError> {
+    fn reserve_externals(
+        &self,
+        wanted: &[External],
+        parameters: &[Value],
+    ) -> Result<Option<Reserved>, SqlError> {
         let bytes = wanted.iter().filter_map(|external| match external {
             External::Parameter(at) => parameters.get(usize::from(*at)),
             External::UserVariable(name) => self.user_variables.get(name),
             _ => None,
         });
         let bytes = bytes.map(|value| variable_bytes("", value)).sum();
-        self.shared.memory().admit(Kind::Statements, bytes)
+        self.shared.memory().reserve_copies(bytes)
     }
 
     fn external(&self, external: &External, parameters: &[Value]) -> Value {
@@ -953,17 +925,6 @@ impl<S: Store> Session<S> {
     pub(crate) fn global_variables(&self) -> Variables {
         self.shared.defaults()
     }
-}
-
-/// What a user variable takes.
-fn variable_bytes(name: &str, value: &Value) -> usize {
-    const OVERHEAD: usize = 96;
-    let heap = match value {
-        Value::Text(text, _) => text.capacity(),
-        Value::Bytes(bytes) => bytes.capacity(),
-        _ => 0,
-    };
-    OVERHEAD + name.len() + heap
 }
 
 /// What comes with a statement's text.

@@ -221,20 +221,31 @@ impl NodeMemory {
     fn has_room(&self, bytes: usize, all: usize) -> bool {
         let reserve = if all <= SMALL_BYTES { SMALL_RESERVE } else { 0 };
         let expected = self.in_use().saturating_add(self.reserved.load(Ordering::Relaxed));
-        // Short sorts go on where rows have taken more than they should: they are what makes room.
-        let few = self.counter(Kind::Statements).now.load(Ordering::Relaxed) < SMALL_RESERVE;
-        let has_room = expected.saturating_add(bytes) <= self.max().saturating_add(reserve)
-            || (all <= SMALL_BYTES && few);
+        let has_room = expected.saturating_add(bytes) <= self.max().saturating_add(reserve);
         if has_room && bytes >= LARGE_BYTES {
             (self.meter.make_room)(bytes);
         }
         has_room
     }
 
+    /// The same of a statement. Short sorts go on where rows have taken more than they should: they are what makes room.
+    fn has_room_for_statement(&self, bytes: usize, all: usize) -> bool {
+        let few = || self.counter(Kind::Statements).now.load(Ordering::Relaxed) < SMALL_RESERVE;
+        self.has_room(bytes, all) || (all <= SMALL_BYTES && few())
+    }
+
+    fn left(&self) -> usize {
+        self.max().saturating_add(SMALL_RESERVE / 2).saturating_sub(self.in_use())
+    }
+
     /// How many bytes a statement's tree may have now, and its plan.
     pub(crate) fn tree_max(&self) -> usize {
-        let left = self.max().saturating_add(SMALL_RESERVE / 2).saturating_sub(self.in_use());
-        (left / TREE_PART).clamp(TREE_BYTES_MIN, TREE_BYTES_MAX)
+        (self.left() / TREE_PART).clamp(TREE_BYTES_MIN, TREE_BYTES_MAX)
+    }
+
+    /// The same for rows of literals, of which so many statements are read at a time.
+    pub(crate) fn rows_max(&self, at_once: usize) -> usize {
+        (self.left() / at_once).clamp(TREE_BYTES_MIN, self.statement_max().max(TREE_BYTES_MIN))
     }
 
     /// Planning has taken so much for a moment.
@@ -275,9 +286,35 @@ impl NodeMemory {
         kind: Kind,
         bytes: usize,
     ) -> Result<Reserved, SqlError> {
-        self.admit(kind, bytes)?;
         self.reserved.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Reserved { node: Arc::clone(self), bytes })
+        // Two that ask at the same time see each other.
+        let reserved = Reserved { node: Arc::clone(self), bytes };
+        if bytes > SMALL_BYTES && !self.has_room(0, bytes) {
+            self.refuse(kind);
+            return Err(error::out_of_node_memory(self.max()));
+        }
+        if bytes >= LARGE_BYTES {
+            (self.meter.make_room)(bytes);
+        }
+        Ok(reserved)
+    }
+
+    /// The same for copies of values that a statement is about to make: until they are there, and no more than a statement may have.
+    ///
+    /// # Errors
+    /// 1038, 4082.
+    pub(crate) fn reserve_copies(
+        self: &Arc<Self>,
+        bytes: usize,
+    ) -> Result<Option<Reserved>, SqlError> {
+        if bytes <= SMALL_BYTES {
+            return Ok(None);
+        }
+        if bytes > self.statement_max() {
+            self.refuse(Kind::Statements);
+            return Err(error::out_of_statement_memory());
+        }
+        self.reserve(Kind::Statements, bytes).map(Some)
     }
 
     /// What people see of it.
@@ -370,6 +407,15 @@ impl Kept {
         self.becomes(self.bytes.saturating_add(bytes))
     }
 
+    /// The client has so many bytes, whoever has been asked.
+    pub(crate) fn is_now(&mut self, bytes: usize) {
+        let more = bytes.saturating_sub(self.bytes);
+        self.client.keep(more);
+        self.node.counter(self.kind).add(more);
+        self.bytes += more;
+        self.shrink_to(bytes);
+    }
+
     /// So many bytes fewer.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         self.shrink_to(self.bytes.saturating_sub(bytes));
@@ -426,9 +472,7 @@ impl Share {
         self.taken += share.ok_or_else(|| self.pool.refusal())?;
         Ok(())
     }
-}
 
-impl Share {
     /// So many bytes are held already.
     ///
     /// # Errors
@@ -438,7 +482,7 @@ impl Share {
             self.pool.refuse(Kind::Statements);
             return Err(error::out_of_statement_memory());
         }
-        if !self.pool.has_room(0, bytes) {
+        if !self.pool.has_room_for_statement(0, bytes) {
             return Err(self.pool.refusal());
         }
         let more = bytes.saturating_sub(self.taken);
@@ -456,7 +500,7 @@ impl Drop for Share {
 
 impl Pool for NodeMemory {
     fn take(&self, bytes: usize, all: usize) -> bool {
-        let has_room = self.has_room(bytes, all);
+        let has_room = self.has_room_for_statement(bytes, all);
         if has_room {
             self.counter(Kind::Statements).add(bytes);
         }

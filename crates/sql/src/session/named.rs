@@ -1,6 +1,6 @@
 //! PREPARE, EXECUTE and DEALLOCATE as statements: prepared statements with names.
 
-use super::{Done, Kind, Outcome, Session, Sink};
+use super::{Done, Outcome, Session, Sink};
 use crate::error::{self, Failure};
 use crate::store::Store;
 use crate::syntax::name;
@@ -25,7 +25,7 @@ impl<S: Store> Session<S> {
             PrepareSource::Variable(variable) => {
                 let variable = name(tree, variable)?.to_lowercase();
                 let bytes = self.variable_bytes(&variable);
-                self.shared.memory().admit(Kind::Statements, bytes)?;
+                let _reserved = self.shared.memory().reserve_copies(bytes)?;
                 match self.user_variables.get(&variable) {
                     None | Some(Value::Null) => b"NULL".to_vec(),
                     Some(value) => value.to_text().unwrap_or_default(),
@@ -52,11 +52,12 @@ impl<S: Store> Session<S> {
             bytes = bytes.saturating_add(self.variable_bytes(&variable));
         }
         // Each is copied, however often it is named.
-        self.shared.memory().admit(Kind::Statements, bytes)?;
+        let reserved = self.shared.memory().reserve_copies(bytes)?;
         for variable in variables {
             let variable = name(tree, *variable)?.to_lowercase();
             parameters.push(self.user_variables.get(&variable).cloned().unwrap_or(Value::Null));
         }
+        drop(reserved);
         if self.parameter_count(id).map(usize::from) != Some(parameters.len()) {
             let text = "Incorrect arguments to EXECUTE";
             return Err(error::make(1210, "HY000", text).into());

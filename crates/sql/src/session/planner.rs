@@ -1,6 +1,7 @@
 //! Making plans. What a plan is made from is apart from the session, so that long statements are planned in threads of their own:
 //! no client waits because another one's statement is long.
 
+use super::shared::PLANNERS_MAX;
 use super::{Kind, NodeMemory, Session, kill, limit, plans::reads_years};
 use crate::error;
 use crate::expr::External;
@@ -138,21 +139,21 @@ impl<S: Store> Planner<S> {
 /// Places for long statements, what ends the statement, and what tells the process of the thread's memory.
 type Places = (Arc<Semaphore>, Arc<Handle>, fn());
 
-/// What takes long is done in another thread: as many at a time as the process has places for.
-async fn elsewhere<R: Send + 'static>(
+/// What takes long is done in another thread: as many at a time as the process has places for. What it works with is copied when
+/// there is a place, so that those who wait take nothing.
+async fn elsewhere<R: Send + 'static, W: FnOnce() -> R + Send + 'static>(
     (places, handle, report): Places,
-    work: impl FnOnce() -> R + Send + 'static,
+    prepare: impl FnOnce() -> Result<W, SqlError>,
 ) -> Result<R, SqlError> {
-    let done = async move {
-        let place = places.acquire_owned().await;
-        let done = tokio::task::spawn_blocking(move || {
-            let done = work();
-            report();
-            drop(place);
-            done
-        });
-        done.await
-    };
+    let place = handle.unless_ended(places.acquire_owned()).await;
+    let place = place.map_err(|_| handle.error())?;
+    let work = prepare()?;
+    let done = tokio::task::spawn_blocking(move || {
+        let done = work();
+        report();
+        drop(place);
+        done
+    });
     match handle.unless_ended(done).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(failed)) => match failed.try_into_panic() {
@@ -206,11 +207,16 @@ impl<S: Store> Session<S> {
             return planner.plan(text, (types, values));
         }
         // The text is copied, read into a tree, and into a plan; what is named by it has its name.
-        let reserved = self.shared.memory().reserve(Kind::Plans, 4 * text.len())?;
-        let (text, types, values) = (text.to_vec(), types.to_vec(), values.to_vec());
-        let planned =
-            elsewhere(self.places(), move || planner.plan(&text, (&types, &values))).await?;
-        drop(reserved);
+        let prepare = || {
+            let reserved = self.shared.memory().reserve(Kind::Plans, 4 * text.len())?;
+            let (text, types, values) = (text.to_vec(), types.to_vec(), values.to_vec());
+            Ok(move || {
+                let planned = planner.plan(&text, (&types, &values));
+                drop(reserved);
+                planned
+            })
+        };
+        let planned = elsewhere(self.places(), prepare).await?;
         self.long_plan = planned.as_ref().ok().cloned();
         planned
     }
@@ -221,12 +227,18 @@ impl<S: Store> Session<S> {
         if text.len() <= LONG_ROWS_BYTES || !LiteralRows::may_be(text) {
             return LiteralRows::of(text, mode, usize::MAX);
         }
-        // The text is copied, and so are the values. Who is refused hears so when the statement is planned.
-        self.shared.memory().admit(Kind::Statements, 2 * text.len()).ok()?;
-        let (text, memory) = (text.to_vec(), Arc::clone(self.shared.memory()));
-        // Who is ended meanwhile hears so when the statement is planned.
-        let read = move || LiteralRows::of(&text, mode, memory.statement_max());
-        elsewhere(self.places(), read).await.ok().flatten()
+        let prepare = || {
+            // The text is copied, and so are the values.
+            let reserved = self.shared.memory().reserve(Kind::Statements, 2 * text.len())?;
+            let (text, memory) = (text.to_vec(), Arc::clone(self.shared.memory()));
+            Ok(move || {
+                let rows = LiteralRows::of(&text, mode, memory.rows_max(PLANNERS_MAX));
+                drop(reserved);
+                rows
+            })
+        };
+        // Who is refused or ended meanwhile hears so when the statement is planned.
+        elsewhere(self.places(), prepare).await.ok().flatten()
     }
 
     fn places(&self) -> Places {

@@ -40,7 +40,7 @@ struct Common {
 /// Indexes that are watched at a time because their making has failed: each for up to an hour.
 const WATCHES_MAX: usize = 64;
 /// Long statements that are read and planned at a time: they share processors with all others.
-const PLANNERS_MAX: usize = 2;
+pub(super) const PLANNERS_MAX: usize = 2;
 
 impl<S: Store> Shared<S> {
     /// For the sessions of a process.

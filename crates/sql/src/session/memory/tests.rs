@@ -82,3 +82,35 @@ fn what_the_process_has_counts_whoever_has_it() {
     kept.becomes(124 * MIB).unwrap();
     assert!(node.tree_max() < 60 * MIB);
 }
+
+#[test]
+fn those_who_reserve_see_each_other_and_copies_have_a_limit() {
+    let node = node(600);
+    let first = node.reserve(Kind::Plans, 400 * MIB).unwrap();
+    assert_eq!(node.reserve(Kind::Plans, 300 * MIB).unwrap_err().errno, 4082);
+    assert_eq!(node.admit(Kind::Plans, 300 * MIB).unwrap_err().errno, 4082);
+    let copies = node.reserve_copies(200 * MIB).unwrap();
+    assert!(copies.is_some() && node.reserve_copies(SMALL_BYTES).unwrap().is_none());
+    assert_eq!(node.reserve_copies(MIB).unwrap_err().errno, 4082);
+    drop((first, copies));
+    assert_eq!(node.reserve_copies(STATEMENT_BYTES_MAX + 1).unwrap_err().errno, 1038);
+    node.reserve(Kind::Plans, 600 * MIB).unwrap();
+    assert_eq!(node.rows_max(1), STATEMENT_BYTES_MAX);
+}
+
+#[test]
+fn short_sorts_go_on_when_rows_have_taken_all_and_nothing_else_is_kept() {
+    let meter = Meter { in_use: || 400 * MIB, ..Meter::default() };
+    let node = Arc::new(NodeMemory::new(256 * MIB, meter));
+    let mut sort = Share::of(&node);
+    sort.cover(10_000).unwrap();
+    assert_eq!(sort.cover(SMALL_BYTES + 1).unwrap_err().errno, 4082);
+    let client = Arc::new(Handle::default());
+    let mut kept = Kept::nothing(&node, &client, Kind::Variables);
+    assert_eq!(kept.becomes(10_000).unwrap_err().errno, 4082);
+    // What is there is counted, whether there is room or not.
+    kept.is_now(20_000);
+    assert_eq!((kept.bytes(), client.kept_bytes()), (20_000, 20_000));
+    kept.is_now(5_000);
+    assert_eq!((kept.bytes(), client.kept_bytes()), (5_000, 5_000));
+}
