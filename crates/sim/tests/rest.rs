@@ -75,9 +75,9 @@ fn nodes_at_rest_wake_up_a_few_times_per_epoch() {
         let epochs = resting.epoch() - epoch;
         assert!((150..=225).contains(&epochs), "seed {seed}: {epochs} epochs in 10 s");
         for (node, wakes) in &resting.wakes {
-            // Each signal wakes a simulated node by itself: more often than packets do in reality.
+            // Each signal wakes a simulated thread by itself: more often than packets do in reality. Control's thread wakes the others.
             assert!(
-                *wakes < 3_000,
+                *wakes < 3_500,
                 "seed {seed}: {node} has looked for work {wakes} times in 10 s"
             );
         }
