@@ -388,14 +388,14 @@ def main():
         neighbour.start()
     kinds = [kind for kind in KINDS if args.only in (None, kind.__name__)]
     attackers = attack(args.sql_port, watch, kinds, args.clients, sizes)
-    # A node that was removed, and what its clients were told: with_cluster.py knows whether it was.
-    disturbed = any(client.is_temporary for client in [*neighbours, *attackers])
     for neighbour in neighbours:
         neighbour.stop.set()
         neighbour.join(PATIENCE_S)
         print(f"memory: a neighbour read {neighbour.done} rows, the slowest in {neighbour.slowest * 1000:.0f} ms")
         if neighbour.wrong or neighbour.done == 0:
             failures.append(f"a neighbour: {neighbour.wrong or 'has read nothing'}")
+    # A node that was removed, and what its clients were told: with_cluster.py knows whether it was.
+    disturbed = any(client.is_temporary for client in [*neighbours, *attackers])
     for attacker in attackers:
         if attacker.wrong:
             failures.append(f"{attacker.kind.__name__}: {attacker.wrong}")
