@@ -373,7 +373,7 @@ class Cluster(Running):
     def settle(self):
         """Until it is whole and stays so: who has come late may be removed when the others have called the cluster whole."""
         before = None
-        while (now := (self.wait_whole(), self.removed())) != before:
+        while (now := ([(n["node_id"], n["pid"]) for n in self.wait_whole()], self.removed())) != before:
             before = now
             time.sleep(SETTLED_S)
 

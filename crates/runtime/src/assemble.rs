@@ -52,10 +52,10 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
     let senders = start_senders(&plans, &mut threads)?;
     let working: Vec<ThreadPlan> = plans.into_iter().filter(|p| !p.only_sends()).collect();
     let readers: Vec<usize> = ThreadPlan::readers(&working);
-    let assembly = Assembly::new(&config, &working, senders)?;
+    let assembly = Assembly::new(&config, &working, senders, &tell_stopped)?;
     start_io(&config, &assembly.places, &mut threads)?;
     let closer = assembly.closer().ok_or(std::io::ErrorKind::InvalidInput)?;
-    let assembled = assembly.threads(config, tell_stopped)?;
+    let assembled = assembly.threads(config)?;
     let all = Arc::new(OnceLock::new());
     let names = working.iter().map(ThreadPlan::name);
     let published = assembled.iter().map(|t| t.published.clone());
@@ -154,6 +154,7 @@ impl Assembly {
         config: &RuntimeConfig,
         plans: &[ThreadPlan],
         senders: Arc<[Arc<Sender>]>,
+        tell_stopped: &mpsc::Sender<crate::Stopped>,
     ) -> std::io::Result<Self> {
         let executors = lats_node::build(&config.node);
         lats_base::require!(executors.len() == plans.len(), "a plan for each thread");
@@ -191,6 +192,7 @@ impl Assembly {
                 io: io.clone(),
                 sessions: config.sessions.clone(),
                 memory: config.memory.clone(),
+                tell_stopped: tell_stopped.clone(),
             })
         });
         let places = places.collect::<std::io::Result<Vec<Place>>>()?;
@@ -211,11 +213,7 @@ impl Assembly {
     }
 
     /// The threads, before anything runs.
-    fn threads(
-        self,
-        config: RuntimeConfig,
-        tell_stopped: mpsc::Sender<crate::Stopped>,
-    ) -> std::io::Result<Vec<Thread>> {
+    fn threads(self, config: RuntimeConfig) -> std::io::Result<Vec<Thread>> {
         let Self { executors, rings, places, readers, directory } = self;
         let loads: Arc<[Load]> = places.iter().map(|_| Load::default()).collect();
         let parts = executors.into_iter().zip(rings).zip(places);
@@ -250,7 +248,6 @@ impl Assembly {
             next_connection: TOKEN_FIRST_CONNECTION,
             next_slot,
             readers,
-            tell_stopped,
             on_view: config.on_view,
             told_late: false,
             said_late: None,

@@ -95,6 +95,8 @@ pub(crate) struct Place {
     pub(crate) sessions: crate::SessionsCall,
     /// What the process has memory for.
     pub(crate) memory: crate::MemoryCall,
+    /// Told when a block ends the process.
+    pub(crate) tell_stopped: std::sync::mpsc::Sender<crate::Stopped>,
 }
 
 /// The threads that send for others.

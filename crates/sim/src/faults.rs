@@ -68,8 +68,12 @@ impl Disturbance {
     /// True if somebody may be removed for it. That control's connection stalls counts when it happens.
     fn may_remove(self) -> bool {
         let is_late = matches!(self, Self::Busy(..) | Self::Stall(..));
-        let is_good = matches!(self, Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..));
-        !is_late && !is_good && !matches!(self, Self::ClientReset(..))
+        !is_late && !self.is_good() && !matches!(self, Self::ClientReset(..))
+    }
+
+    /// True if something comes right again.
+    fn is_good(self) -> bool {
+        matches!(self, Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..))
     }
 }
 
@@ -365,10 +369,12 @@ impl World {
 
     /// Lets a disturbance happen, or puts it off; true if it happened.
     pub fn disturb(&mut self, disturbance: Disturbance) -> bool {
+        if self.calm && !disturbance.is_good() {
+            // It was put off until the end of all faults: what follows counts on everybody.
+            return false;
+        }
         if !self.can_bear(disturbance) {
-            if !self.calm {
-                self.at(POSTPONED, Event::Disturb(disturbance));
-            }
+            self.at(POSTPONED, Event::Disturb(disturbance));
             return false;
         }
         if disturbance.may_remove() {

@@ -28,7 +28,6 @@ use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc,
     },
 };
 
@@ -48,7 +47,6 @@ pub(crate) struct Shell {
     pub(crate) next_slot: u32,
     /// The threads that read sockets.
     pub(crate) readers: Vec<usize>,
-    pub(crate) tell_stopped: mpsc::Sender<Stopped>,
     pub(crate) on_view: Box<dyn FnMut(&View) + Send>,
     /// Control knows that a thread is late; and when the log was told.
     pub(crate) told_late: bool,
@@ -158,13 +156,26 @@ impl News {
 }
 
 impl Thread {
+    /// Any thread answers clients, writes to the log and ends the process: data managers ask for it, too. What concerns links comes from
+    /// control, in the shell's own thread.
     pub(super) fn on_shell_signal(&mut self, signal: &Signal<'_>) {
-        if signal.number() == Some(SignalNumber::FiguresReq) {
-            return self.on_figures_req(signal);
+        match signal.number() {
+            Some(SignalNumber::FiguresReq) => self.on_figures_req(signal),
+            Some(SignalNumber::SessionsReq) => self.on_sessions_req(signal),
+            Some(SignalNumber::NoteOrd) => {
+                tracing::info!("{}", String::from_utf8_lossy(signal.payload()));
+            }
+            Some(SignalNumber::StopOrd) => {
+                let status = signal.body::<StopOrd>().status as i32;
+                let why = String::from_utf8_lossy(signal.payload()).into_owned();
+                // Nobody listens any more only if the process is ending already.
+                let _ = self.place.tell_stopped.send(Stopped { status, why });
+            }
+            _ => self.on_link_signal(signal),
         }
-        if signal.number() == Some(SignalNumber::SessionsReq) {
-            return self.on_sessions_req(signal);
-        }
+    }
+
+    fn on_link_signal(&mut self, signal: &Signal<'_>) {
         let Some(shell) = &mut self.shell else { return };
         match signal.number() {
             Some(SignalNumber::CloseLinkOrd) => {
@@ -177,15 +188,6 @@ impl Thread {
                     (shell.on_view)(&view);
                     lost.into_iter().for_each(|id| self.close(id, false));
                 }
-            }
-            Some(SignalNumber::NoteOrd) => {
-                tracing::info!("{}", String::from_utf8_lossy(signal.payload()));
-            }
-            Some(SignalNumber::StopOrd) => {
-                let status = signal.body::<StopOrd>().status as i32;
-                let why = String::from_utf8_lossy(signal.payload()).into_owned();
-                // Nobody listens any more only if the process is ending already.
-                let _ = shell.tell_stopped.send(Stopped { status, why });
             }
             _ => {}
         }
