@@ -201,6 +201,16 @@ def sorts(port, sizes):
         b"WHERE c.id < 40 ORDER BY RAND() LIMIT 300000) x")
 
 
+def locks(port, sizes):
+    """Transactions that stay open, each with a lock on each row."""
+    client = Raw(port)
+    client.query("BEGIN")
+    locked = client.ask(b"\x03SELECT id FROM memory.locked FOR SHARE")
+    time.sleep(sizes.hold_s)
+    client.close()
+    return locked
+
+
 def catalogs(_, sizes):
     """A native client that asks for the catalog, again and again, and does not read."""
     link = greeted(sizes.native, sizes.secret, CLIENT)
@@ -234,7 +244,7 @@ def leaves(port, sizes):
     return 0
 
 
-KINDS = [executes, leaves, catalogs, constants, sums, lists, rows, blanks, uses, variables, unread, long_data, packets, prepared, sorts]
+KINDS = [executes, leaves, locks, catalogs, constants, sums, lists, rows, blanks, uses, variables, unread, long_data, packets, prepared, sorts]
 
 
 class Attacker(threading.Thread):
@@ -374,6 +384,9 @@ def main():
         client.query(f"INSERT INTO memory.t VALUES ({number}, 'value {number}')")
     for number in range(30):
         client.query(f"CREATE TABLE memory.c{number} (id INT PRIMARY KEY) COMMENT '{'x' * 2000}'")
+    client.query("CREATE TABLE memory.locked (id INT PRIMARY KEY, v INT)")
+    for start in range(0, 100_000 if args.long else 20_000, 10_000):
+        client.query("INSERT INTO memory.locked VALUES " + ", ".join(f"({number}, 0)" for number in range(start, start + 10_000)))
     if args.fill_mib:
         fill(client, args.fill_mib)
         print("memory: " + json.dumps(status(binary, args.data_dir)["memory"][str(node["node_id"])]), flush=True)

@@ -69,7 +69,7 @@ pub(crate) enum Said {
 }
 
 /// THREAD-4: output that waits for a client that does not read, and for a node.
-const CLIENT_OUTPUT_MAX: usize = 128 << 20;
+pub(crate) const CLIENT_OUTPUT_MAX: usize = 128 << 20;
 const NODE_OUTPUT_MAX: usize = 1 << 30;
 
 impl Connection {

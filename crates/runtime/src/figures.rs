@@ -106,6 +106,8 @@ pub struct MemoryUse {
 impl MemoryUse {
     /// The name of what data managers have, and count themselves.
     pub const ROWS: &str = "rows";
+    /// The name of what waits for native clients.
+    pub const NATIVE_OUTPUT: &str = "native_output";
 }
 
 /// The figures of all threads of a node, once there are all.
@@ -125,5 +127,6 @@ pub(crate) fn read(
         rows.bytes = threads.iter().map(|(_, figures)| figures.row_bytes).sum();
         rows.most_bytes = rows.bytes;
     }
+    memory.push(crate::output::memory_use());
     NodeFigures { at_ns: now.as_nanos(), threads, refused, memory }
 }

@@ -3,7 +3,7 @@
 //! freed is kept, and a thread of its own touches what the allocator is going to give next.
 
 use lats_base::Instant;
-use lats_runtime::clock;
+use lats_runtime::{MemoryUse, clock};
 use std::{
     os::unix::process::CommandExt,
     process::Command,
@@ -37,6 +37,19 @@ const LOOKS_AT_SPARE: lats_base::Duration = lats_base::Duration::from_millis(250
 pub(crate) fn for_rows(bytes: usize) -> usize {
     const LEAST: usize = 96 << 20;
     bytes - (bytes / 8).max(LEAST.min(bytes / 2))
+}
+
+/// What people see of a node that may have so many bytes.
+pub(crate) fn figures(bytes: usize) -> Vec<MemoryUse> {
+    let named = |name: &str, limit_bytes: usize| MemoryUse {
+        name: name.to_string(),
+        limit_bytes: limit_bytes as u64,
+        ..MemoryUse::default()
+    };
+    let (now, most) = (lats_alloc::in_use() as u64, lats_alloc::most() as u64);
+    let all = MemoryUse { bytes: now, most_bytes: most, ..named("all", bytes) };
+    // The runtime knows what there is of them.
+    vec![all, named(MemoryUse::ROWS, for_rows(bytes))]
 }
 
 /// Lets the program begin again, in the same process, with an allocator that keeps what was freed and memory that is

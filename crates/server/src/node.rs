@@ -217,6 +217,7 @@ fn runtime_config(
     }
     note_threads(entry.node_id, &threads);
     let full = supervisor::full_file(&args.data_dir, entry.node_id);
+    let memory_bytes = cluster.memory_mib << 20;
     Ok(RuntimeConfig {
         threads,
         responsiveness: args.scheduling.scheduler_responsiveness,
@@ -231,7 +232,7 @@ fn runtime_config(
             holds_data: entry.data,
             ldm_instances: ldm,
             tc_instances: tc,
-            memory_bytes: crate::memory::for_rows(cluster.memory_mib << 20),
+            memory_bytes: crate::memory::for_rows(memory_bytes),
             slices: Default::default(),
             placement,
             seed: random::number()?,
@@ -244,7 +245,7 @@ fn runtime_config(
         ports: Vec::new(),
         sessions: std::sync::Arc::new(|_, _, _| (false, Vec::new())),
         files: redo.map(|_| FilesConfig { directory: files, archives }),
-        memory: std::sync::Arc::new(Vec::new),
+        memory: std::sync::Arc::new(move || crate::memory::figures(memory_bytes)),
         on_view: Box::new(mark_when_full(full, node)),
     })
 }

@@ -141,15 +141,13 @@ impl SqlThreads {
             of_views.say(view.is_stopping(node));
         });
         let figures: Arc<OnceLock<MemoryCall>> = Arc::default();
-        let (shown, for_rows) = (figures.clone(), runtime.node.memory_bytes);
+        let (shown, of_node) = (figures.clone(), runtime.memory.clone());
         runtime.memory = Arc::new(move || {
-            let figures = shown.get().map(|figures| figures()).unwrap_or_default();
-            let rows = MemoryUse {
-                name: MemoryUse::ROWS.to_string(),
-                limit_bytes: for_rows as u64,
-                ..MemoryUse::default()
-            };
-            figures.into_iter().map(memory_use).chain([rows]).collect()
+            // Sessions know who was refused, too.
+            let known = shown.get().map(|figures| figures()).unwrap_or_default();
+            let is_new = |of: &MemoryUse| known.iter().all(|figure| figure.name != of.name);
+            let others = of_node().into_iter().filter(is_new);
+            known.iter().cloned().map(memory_use).chain(others).collect()
         });
         let secret = runtime.secret.clone();
         Ok(Self {

@@ -96,7 +96,9 @@ impl Kind {
     }
 }
 
+/// Apart from one another: threads that count packets do not wait for those that sort.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Counter {
     now: AtomicUsize,
     most: AtomicUsize,
@@ -112,9 +114,8 @@ impl Counter {
     }
 
     fn subtract(&self, bytes: usize) {
-        let less = |now: usize| Some(now.saturating_sub(bytes));
-        // It always changes.
-        let _ = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let before = self.now.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "what was counted is given back once");
     }
 }
 
@@ -153,7 +154,8 @@ pub(crate) struct Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.node.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
+        let before = self.node.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
+        debug_assert!(before >= self.bytes, "what was reserved is given back once");
     }
 }
 

@@ -131,7 +131,8 @@ impl Handle {
 
     /// The client has given back so many bytes that it has kept.
     pub(crate) fn forget(&self, bytes: usize) {
-        self.kept.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.kept.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "what was kept is given back once");
     }
 
     /// A statement begins: what was to end the one before is forgotten (SESSION-3).
