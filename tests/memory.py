@@ -26,7 +26,8 @@ MIB = 1 << 20
 SLACK_MIB, LEFT_MIB, COUNTED_MIB = 256, 512, 96
 # Errors that say what there was too much of.
 REFUSALS = {1038, 1117, 1153, 1296, 1301, 3170, 4081, 4082}
-PATIENCE_S = 100
+# Many at once wait for one another: all must have an answer within this, the long ones within three times as much.
+PATIENCE_S = 150
 MULTI_STATEMENTS = 0x10000
 CATALOG_REQ = 92
 
@@ -46,7 +47,7 @@ class Raw(Connection):
     """A client that sends any bytes."""
 
     def __init__(self, port):
-        super().__init__(port, timeout=PATIENCE_S, more_flags=MULTI_STATEMENTS)
+        super().__init__(port, timeout=3 * PATIENCE_S, more_flags=MULTI_STATEMENTS)
 
     def pass_over(self, count):
         """Reads so many bytes, and forgets them."""
@@ -352,7 +353,7 @@ def attack(port, watch, kinds, clients, sizes):
     start = time.monotonic()
     for attacker in attackers:
         attacker.start()
-    end = start + PATIENCE_S
+    end = start + PATIENCE_S * sizes.rounds
     for attacker in attackers:
         attacker.join(max(0.1, end - time.monotonic()))
         if attacker.is_alive():

@@ -95,26 +95,41 @@ pub(crate) fn keep_ahead(memory_bytes: usize) -> std::io::Result<()> {
 
 /// What the node may have; nothing until it is known.
 static NODE_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// When it is looked for room again, in ns: making some takes time.
-static LOOKS_FOR_ROOM: AtomicU64 = AtomicU64::new(0);
+/// What was resident when it was looked at last.
+static RESIDENT: AtomicUsize = AtomicUsize::new(0);
+/// When it is looked at again, and when freed memory is given back again, in ns: both take time.
+static LOOKS_AGAIN_AT: AtomicU64 = AtomicU64::new(0);
+static GIVES_BACK_AT: AtomicU64 = AtomicU64::new(0);
 const LOOKS_AT_ROOM: lats_base::Duration = lats_base::Duration::from_millis(10);
 const ROOM_AGAIN: lats_base::Duration = lats_base::Duration::from_millis(1_000);
+/// So much may be resident beyond what the node may have, before large needs are refused.
+const BEYOND_BYTES: usize = 224 << 20;
 
-/// So many bytes are about to be taken. Freed memory that is of no use for them goes back to the system first, if the process would
-/// come near to more than it may have: pages of many sizes are free then, and none is large enough.
-pub(crate) fn make_room(bytes: usize) {
+/// So many bytes are about to be taken; false if they are too many for what is resident. Freed memory that is of no use for them goes
+/// back to the system first, if the process would come near to more than it may have: pages of many sizes are free then, and none
+/// is large enough.
+pub(crate) fn make_room(bytes: usize) -> bool {
     let max = NODE_BYTES.load(Ordering::Relaxed);
-    let (now, next) = (clock::now().as_nanos(), LOOKS_FOR_ROOM.load(Ordering::Relaxed));
-    if max == 0 || now < next {
-        return;
+    if max == 0 {
+        return true;
     }
-    LOOKS_FOR_ROOM.store(now + LOOKS_AT_ROOM.as_nanos(), Ordering::Relaxed);
-    let resident = resident_bytes();
+    let (now, look) = (clock::now().as_nanos(), || {
+        RESIDENT.store(resident_bytes(), Ordering::Relaxed);
+    });
+    if now >= LOOKS_AGAIN_AT.load(Ordering::Relaxed) {
+        LOOKS_AGAIN_AT.store(now + LOOKS_AT_ROOM.as_nanos(), Ordering::Relaxed);
+        look();
+    }
+    let resident = RESIDENT.load(Ordering::Relaxed);
     let spare = resident.saturating_sub(lats_alloc::in_use());
-    if resident.saturating_add(bytes) > max.saturating_add(NEAR_BYTES) && spare > URGENT_BYTES {
-        LOOKS_FOR_ROOM.store(now + ROOM_AGAIN.as_nanos(), Ordering::Relaxed);
+    let is_near = resident.saturating_add(bytes) > max.saturating_add(NEAR_BYTES);
+    if is_near && spare > URGENT_BYTES && now >= GIVES_BACK_AT.load(Ordering::Relaxed) {
+        GIVES_BACK_AT.store(now + ROOM_AGAIN.as_nanos(), Ordering::Relaxed);
         lats_alloc::give_back();
+        look();
     }
+    let resident = RESIDENT.load(Ordering::Relaxed);
+    resident.saturating_add(bytes) <= max.saturating_add(BEYOND_BYTES)
 }
 
 /// Memory that is resident and not in use.

@@ -41,15 +41,15 @@ pub struct Meter {
     /// Tells the process what this thread has.
     pub report: fn(),
     /// So many bytes are about to be taken: what was freed, and is of no use for them, goes back to the system if the process
-    /// would come near to its limit.
-    pub make_room: fn(usize),
+    /// would come near to its limit. False if the system counts too much even so.
+    pub make_room: fn(usize) -> bool,
 }
 
 impl Default for Meter {
     /// Of a process that nobody measures.
     fn default() -> Self {
         let nothing = || 0;
-        Self { in_use: nothing, of_thread: || 0, most: nothing, report: || (), make_room: |_| () }
+        Self { in_use: nothing, of_thread: || 0, most: nothing, report: || (), make_room: |_| true }
     }
 }
 
@@ -224,10 +224,7 @@ impl NodeMemory {
         let reserve = if all <= SMALL_BYTES { SMALL_RESERVE } else { 0 };
         let expected = self.in_use().saturating_add(self.reserved.load(Ordering::Relaxed));
         let has_room = expected.saturating_add(bytes) <= self.max().saturating_add(reserve);
-        if has_room && bytes >= LARGE_BYTES {
-            (self.meter.make_room)(bytes);
-        }
-        has_room
+        has_room && (bytes < LARGE_BYTES || (self.meter.make_room)(bytes))
     }
 
     /// The same of a statement. Short sorts go on where rows have taken more than they should: they are what makes room.
@@ -243,6 +240,13 @@ impl NodeMemory {
     /// How many bytes a statement's tree may have now, and its plan.
     pub(crate) fn tree_max(&self) -> usize {
         (self.left() / TREE_PART).clamp(TREE_BYTES_MIN, TREE_BYTES_MAX)
+    }
+
+    /// What a text needs at most while it is read and planned: its copy, and its tree and plan within their limit.
+    pub(crate) fn planning_bytes(&self, text_bytes: usize) -> usize {
+        // A token has a byte at least; expressions have two.
+        const PER_BYTE: usize = 48;
+        text_bytes.saturating_add(text_bytes.saturating_mul(PER_BYTE).min(self.tree_max()))
     }
 
     /// The same for rows of literals, of which so many statements are read at a time.
@@ -291,12 +295,11 @@ impl NodeMemory {
         self.reserved.fetch_add(bytes, Ordering::Relaxed);
         // Two that ask at the same time see each other.
         let reserved = Reserved { node: Arc::clone(self), bytes };
-        if bytes > SMALL_BYTES && !self.has_room(0, bytes) {
+        let is_large = bytes >= LARGE_BYTES;
+        let has_room = bytes <= SMALL_BYTES || self.has_room(0, bytes);
+        if !has_room || (is_large && !(self.meter.make_room)(bytes)) {
             self.refuse(kind);
             return Err(error::out_of_node_memory(self.max()));
-        }
-        if bytes >= LARGE_BYTES {
-            (self.meter.make_room)(bytes);
         }
         Ok(reserved)
     }

@@ -206,9 +206,10 @@ impl<S: Store> Session<S> {
         if text.len() <= LONG_TEXT_BYTES {
             return planner.plan(text, (types, values));
         }
-        // The text is copied, read into a tree, and into a plan; what is named by it has its name.
+        // Nobody else gets what the tree may take, before it does.
         let prepare = || {
-            let reserved = self.shared.memory().reserve(Kind::Plans, 4 * text.len())?;
+            let memory = self.shared.memory();
+            let reserved = memory.reserve(Kind::Plans, memory.planning_bytes(text.len()))?;
             let (text, types, values) = (text.to_vec(), types.to_vec(), values.to_vec());
             Ok(move || {
                 let planned = planner.plan(&text, (&types, &values));
