@@ -100,7 +100,8 @@ def be_slow(cluster, workers):
                lambda: all(len(w.ledger.committed) > count + 2 for w, count in zip(on_disk, counts)) and
                commits(others) >= before[1] + OTHERS, cluster.describe)
     done, seconds = (commits(on_disk) - before[0], commits(others) - before[1]), time.monotonic() - begun
-    states = [n["state"] for n in cluster.nodes()]
+    nodes = cluster.nodes()
+    states, disk = [n["state"] for n in nodes], next(n["disk"] for n in nodes if n["node_id"] == 2)
     cluster.order("0 none")
     print(f"broken disk: while each sync of node 2 took {SLOW_MS} ms: {done[0] / seconds:.0f} commits/s on disk, "
           f"{done[1] / seconds:.0f} others", flush=True)
@@ -112,6 +113,9 @@ def be_slow(cluster, workers):
     most = len(on_disk) * seconds * 1_000 / SLOW_MS
     if done[0] > 1.5 * most + len(on_disk):
         wrong.append(f"{done[0]} commits waited for a disk that is slow, in {seconds:.1f} s")
+    longest = max(disk["sync_last_us"], disk["sync_under_way_us"])
+    if disk["state"] != "slow" or max(longest, disk["sync_p99_us"]) < 900 * SLOW_MS:
+        wrong.append(f"`status` does not show that the disk is slow: {disk}")
     if states != ["serving", "serving"]:
         wrong.append(f"a node with a slow disk is no full replica any more: {states}")
     return wrong

@@ -29,8 +29,8 @@ ATTEMPTS = 8
 LEASE_S = 0.3
 # A removal that is under way has come about by then.
 SETTLED_S = 0.5
-# Lock wait timeout, transaction rolled back, temporary error; too many connections, shutdown.
-TEMPORARY = {1205, 1213, 1297, 1040, 1053}
+# Lock wait timeout, transaction rolled back, temporary error; too many connections, shutdown; a full disk.
+TEMPORARY = {1205, 1213, 1297, 1040, 1053, 1021}
 # What a client of a node whose process has ended gets.
 LOST = (ConnectionError, TimeoutError)
 # The status of a test that has met temporary errors only: with_cluster.py looks whether the machine was to blame.

@@ -60,6 +60,8 @@ def insert(connection, first):
 def fill(cluster, connection):
     """Until the disk is full, and changes are refused; gives the number of rows."""
     at, refused, end = 0, 0, time.monotonic() + 3 * PATIENCE_S
+    # Who was refused is told why.
+    numbers = set()
     while refused < 5:
         assert time.monotonic() < end, f"{at} rows, {cluster.free_mib()} MiB are free, {refused} changes were refused"
         try:
@@ -68,8 +70,27 @@ def fill(cluster, connection):
         except MySQLError as error:
             assert error.number in TEMPORARY, error
             refused += 1
+            numbers.add(error.number)
+            assert error.number != 1021 or "`latsdb status` names the disk" in str(error), error
             time.sleep(0.1)
+    assert 1021 in numbers, f"changes were refused with {numbers}, and none of these says that a disk is full"
     return at
+
+
+def is_shown(cluster):
+    """`status` names the disk, its bytes, and what to do; the others' are good."""
+    nodes = {n["node_id"]: n for n in cluster.nodes()}
+    disk, other = nodes[2]["disk"], nodes[1]["disk"]
+    assert disk["state"] == "full" and disk["path"] == cluster.disk, disk
+    assert 0 <= disk["free_bytes"] < 8 << 20 < disk["total_bytes"] and disk["wanted_bytes"] > 0 and disk["waiting_bytes"] > 0, disk
+    assert other["state"] != "full", other
+    text = cluster.run("status")
+    line = next(line for line in text.splitlines() if "THE DISK IS FULL" in line)
+    assert cluster.disk in line and "MiB are free" in line and "make room" in line, line
+    print(f"full disk: status says: {line}", flush=True)
+    told = [line for line in cluster.log().splitlines() if f"the disk of {cluster.disk}" in line and "is full" in line]
+    assert told and "bytes are free" in told[0] and "make room" in told[0], told
+    assert len(told) < 30, f"the log says {len(told)} times that the disk is full"
 
 
 def once(args):
@@ -91,6 +112,7 @@ def once(args):
             nobody_has_ended()
             assert cluster.free_mib() < 8, "changes are refused although there is room"
             print(f"full disk: {rows} rows, then changes are refused; {cluster.free_mib()} MiB are free", flush=True)
+            is_shown(cluster)
             for port in (args.sql_port, args.sql_port + 1):
                 reader = connect(port)
                 assert reader.query("SELECT COUNT(*) FROM t") == [[str(rows)]], "reads do not go on"
@@ -110,6 +132,8 @@ def once(args):
 
             _, took = wait_until("changes go on when there is room", goes_on, cluster.describe)
             print(f"full disk: changes go on {took:.2f} s after there was room", flush=True)
+            wait_until("status says that the disk is good",
+                       lambda: all(n["disk"]["state"] in ("good", "slow") for n in cluster.nodes()), cluster.describe)
             rows += ROWS
             nobody_has_ended()
         cluster.kill_all(False, random.Random(1))

@@ -4,13 +4,14 @@
 Clients insert rows through both nodes, one row for each commit, and note when each was acknowledged. Then all node processes are killed
 with SIGKILL, stopped first so that none goes on without the others, and the cluster starts again. What is lost is printed: rows, and how
 long before the kill the first of them was acknowledged. Nothing is decided by how long that is on a busy machine: what is lost
-must be the end of what each client has done, and must not be older than two epochs of the slowest kind and two syncs, as the disk here
-takes them while the test runs.
-last_moments.py [--binary target/release/latsdb] [--rounds 3] [--sql-port 16306]"""
+must be the end of what each client has done, in every round not older than two epochs and two syncs of the slowest kind, and in the best
+round not older than two usual ones.
+last_moments.py [--binary target/release/latsdb] [--rounds 5] [--sql-port 16306]"""
 
 import argparse
 import os
 import random
+import statistics
 import sys
 import tempfile
 import threading
@@ -48,18 +49,18 @@ class Client(threading.Thread):
                 return
 
 
-def slowest_sync_s(directory, stop):
-    """The longest sync of a small write beside the nodes' files."""
-    longest = 0.0
+def syncs_s(directory, stop):
+    """How long syncs of small writes beside the nodes' files take."""
+    took = [0.0]
     with tempfile.TemporaryFile(dir=directory) as file:
         while not stop.is_set():
             file.write(b"x" * 4096)
             file.flush()
             begun = time.monotonic()
             os.fdatasync(file.fileno())
-            longest = max(longest, time.monotonic() - begun)
+            took.append(time.monotonic() - begun)
             time.sleep(0.01)
-    return longest
+    return took
 
 
 class Syncs(threading.Thread):
@@ -67,10 +68,10 @@ class Syncs(threading.Thread):
 
     def __init__(self, directory, stop):
         super().__init__(daemon=True)
-        self.directory, self.stopped, self.longest_s = directory, stop, 0.0
+        self.directory, self.stopped, self.took_s = directory, stop, []
 
     def run(self):
-        self.longest_s = slowest_sync_s(self.directory, self.stopped)
+        self.took_s = syncs_s(self.directory, self.stopped)
 
 
 def one_round(cluster, ports, number, seconds):
@@ -95,10 +96,10 @@ def one_round(cluster, ports, number, seconds):
     span_s = max((end - when for when in lost), default=0.0)
     acknowledged = sum(len(client.told) for client in clients)
     print(f"last moments: {len(lost)} of {acknowledged} rows are lost, the last {span_s * 1_000:.1f} ms; the longest sync took "
-          f"{syncs.longest_s * 1_000:.1f} ms", flush=True)
-    bound_s = 2 * (EPOCH_S + WAIT_S + syncs.longest_s)
+          f"{max(syncs.took_s) * 1_000:.1f} ms", flush=True)
+    bound_s = 2 * (EPOCH_S + WAIT_S + max(syncs.took_s))
     assert span_s <= bound_s, f"{span_s:.3f} s are lost; two epochs and two syncs are {bound_s:.3f} s here"
-    return span_s
+    return span_s, 2 * (EPOCH_S / 2 + statistics.median(syncs.took_s))
 
 
 def once(args):
@@ -111,14 +112,16 @@ def once(args):
         for number in range(1, args.rounds + 1):
             with cluster.undisturbed():
                 spans.append(one_round(cluster, ports, number, chooser.uniform(1.0, 1.5)))
-        print(f"last moments: {max(spans) * 1_000:.1f} ms at most in {args.rounds} rounds", flush=True)
+        print(f"last moments: {max(spans)[0] * 1_000:.1f} ms at most in {args.rounds} rounds", flush=True)
+        # A busy machine makes a round worse than it need be, and never better.
+        assert any(span_s <= usual_s for span_s, usual_s in spans), f"two epochs and two syncs are lost in no round: {spans}"
     return 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sql-port", type=int, default=16306)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     args = parser.parse_args()

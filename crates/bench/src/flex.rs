@@ -24,7 +24,7 @@ pub struct FlexArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub client_threads: u32,
     /// Rows of the table.
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub rows: u64,
     /// Columns beside the key.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=500))]
@@ -33,7 +33,7 @@ pub struct FlexArgs {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=16_000))]
     pub column_bytes: u16,
     /// How long rows are read, and how long they are updated. (Each row is inserted and deleted once.)
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
     #[command(flatten)]
     #[allow(missing_docs, reason = "it would become the text of the command's help")]

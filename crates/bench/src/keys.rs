@@ -34,7 +34,7 @@ pub struct KeysArgs {
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub rows: u32,
     /// How long rows are read.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
     /// Send statements as texts, instead of preparing them once.
     #[arg(long)]

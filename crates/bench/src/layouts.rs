@@ -15,7 +15,7 @@ use std::io::Write;
 #[derive(clap::Args, Clone, Debug)]
 pub struct LayoutsArgs {
     /// How long each point is measured, for each kind of work.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
     /// Operations in flight.
     #[arg(long, value_delimiter = ',', default_value = "1,8,64,512", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -30,7 +30,7 @@ pub struct LayoutsArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub many: Option<u32>,
     /// Ports that the clusters use: this one, and 100 more.
-    #[arg(long, default_value_t = 27_306)]
+    #[arg(long, default_value_t = 27_306, value_parser = clap::value_parser!(u16).range(1..=65_400))]
     pub sql_port: u16,
     #[command(flatten)]
     #[allow(missing_docs, reason = "it would become the text of the command's help")]

@@ -1,10 +1,13 @@
 //! How results are shown: a table for people, JSON for programs.
 
 use crate::{draw, measure::Measure};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use lats_base::Duration;
 use serde_json::{Map, Value};
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 /// Where results go beside the table.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -18,6 +21,29 @@ pub struct Output {
 }
 
 impl Output {
+    /// Looks whether these files can be written, before minutes of measuring.
+    ///
+    /// # Errors
+    /// Which of them cannot, and why.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let json = self.json.as_ref().filter(|_| self.prints_table());
+        for (option, path) in [("--json", json), ("--svg", self.svg.as_ref())] {
+            let Some(path) = path else { continue };
+            ensure!(!path.is_dir(), "{option} {} is a directory; name a file", path.display());
+            let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+            ensure!(
+                above.is_none_or(Path::is_dir),
+                "{option} {}: there is no such directory",
+                path.display()
+            );
+        }
+        ensure!(
+            json.is_none() || json != self.svg.as_ref(),
+            "--json and --svg name the same file; name two"
+        );
+        Ok(())
+    }
+
     /// True unless the JSON goes to the standard output instead.
     pub(crate) fn prints_table(&self) -> bool {
         self.json.as_ref().is_none_or(|path| path.as_os_str() != "-")

@@ -125,7 +125,8 @@ impl Control {
             return false;
         }
         let stays = |n: NodeId| {
-            n != me && !view.is_stopping(n) && self.stage_of(n) == 0 && !self.gone.contains_key(&n)
+            let ends = view.is_stopping(n) || self.stage_of(n) > 0 || self.gone.contains_key(&n);
+            n != me && !ends && self.has_disk(n, ctx)
         };
         let group = view.group_of_node(me).map(|(_, group)| &group.replicas);
         group.is_some_and(|all| all.iter().any(|r| r.in_sync && stays(r.node)))
@@ -263,7 +264,9 @@ impl Control {
     /// True if nothing is lost with this process that it has acknowledged.
     fn is_safe(&self, last: Epoch, ctx: &mut Ctx<'_>) -> bool {
         let has_served = self.has_served();
-        let is_durable = self.epochs.disk.durable >= last && self.state_is_kept();
+        // GONE-2: what was durable once is nowhere, if no node has it on a disk.
+        let is_kept = self.has_disk(ctx.node(), ctx) || self.is_on_another_disk(ctx.node(), ctx);
+        let is_durable = is_kept && self.epochs.disk.durable >= last && self.state_is_kept();
         !self.state.view.config.keeps
             || !has_served
             || is_durable
@@ -308,7 +311,9 @@ impl Control {
         let gone = |m: &&Member| m.node != ctx.node() && !self.is_in_touch(m.node);
         let missing: Vec<String> =
             view.data_nodes().filter(gone).map(|m| m.node.to_string()).collect();
-        let why = if !lost.is_empty() {
+        let why = if !self.has_disk(ctx.node(), ctx) {
+            "THIS NODE HAS NO DIRECTORY, and none of its rows are on its disk".to_string()
+        } else if !lost.is_empty() {
             format!("node group {} is lost", lost.join(", "))
         } else if self.close.last.is_none() {
             "transactions of other nodes are still open here".to_string()

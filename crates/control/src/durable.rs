@@ -51,8 +51,24 @@ impl Durable {
         least(view, blocks.filter(|b| b.kind() == Some(BlockKind::Ldm)), &self.ldms)
     }
 
+    /// Leader: true if all that was used is durable.
+    pub(crate) fn has_all(&self) -> bool {
+        self.durable >= self.used
+    }
+
     pub(crate) fn note_used(&mut self, epoch: Epoch) {
         self.used = self.used.max(epoch);
+    }
+
+    /// GONE-2: nothing is on the disk of this node any more.
+    pub(crate) fn forget_own(&mut self, me: NodeId) {
+        self.ldms.clear();
+        self.nodes.remove(&me);
+    }
+
+    /// Leader: a node has said in this view how far it is.
+    pub(crate) fn note_node(&mut self, node: NodeId, view: ViewNumber, durable: Epoch) {
+        self.nodes.insert(node, (view, durable));
     }
 
     pub(crate) fn hear(&mut self, ord: &EpochOrd, now: Instant) {
@@ -85,8 +101,12 @@ impl Control {
         );
         let in_sync = |g: &lats_catalog::Group| g.replicas.iter().all(|r| r.in_sync);
         let whole = self.state.view.groups.iter().all(in_sync);
+        let nodes = self.data_nodes();
         let disk = &mut self.epochs.disk;
-        if disk.durable < disk.used || !whole {
+        // GONE-5: a node without its directory has said that it has less than was durable once, and seals are to follow its rows.
+        let is_behind = |(_, had): &(ViewNumber, Epoch)| *had < disk.durable;
+        let lacks = nodes.iter().any(|node| disk.nodes.get(node).is_some_and(is_behind));
+        if disk.durable < disk.used || !whole || lacks {
             disk.seal = disk.seal.max(self.epochs.complete);
             disk.commands = disk.commands.max(self.state.commands);
         }
@@ -96,12 +116,15 @@ impl Control {
     pub(crate) fn on_epoch_durable_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let rep = signal.body::<EpochDurableRep>();
         let sender = signal.sender();
-        let disk = &mut self.epochs.disk;
         if sender.kind() == Some(BlockKind::Control) {
+            if rep.durable == Epoch::default() {
+                self.note_lost(sender.node, ctx);
+            }
+            let disk = &mut self.epochs.disk;
             disk.nodes.insert(sender.node, (rep.view, rep.durable));
             return self.count_durable(ctx);
         }
-        disk.ldms.insert(sender, (rep.view, rep.durable));
+        self.epochs.disk.ldms.insert(sender, (rep.view, rep.durable));
         self.report_durable(ctx);
     }
 
@@ -113,6 +136,9 @@ impl Control {
         let disk = &self.epochs.disk;
         let own = disk.own(self.state.view.number, self.blocks.keys());
         let Some(durable) = own else { return };
+        if !self.may_report(durable) {
+            return;
+        }
         match self.leader() {
             Some(leader) if leader != ctx.node() => {
                 let body = EpochDurableRep { durable, view: self.state.view.number };

@@ -111,7 +111,12 @@ impl Control {
             }
             Some(leader) if leader == ctx.node() => {
                 self.epochs.used_at = ctx.now();
-                self.epochs.disk.note_used(epoch.max(self.epochs.current));
+                let (now, disk) = (ctx.now(), &mut self.epochs.disk);
+                if disk.has_all() {
+                    // What is used from now on is the first that is not durable.
+                    disk.grew_at = now;
+                }
+                disk.note_used(epoch.max(self.epochs.current));
                 let lasted = ctx.now().since(self.epochs.began_at);
                 if lasted > TICK && self.joined && self.advance_epoch(ctx) {
                     self.tell_those_with_data(ctx);

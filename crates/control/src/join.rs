@@ -117,6 +117,7 @@ impl Control {
         if !self.is_leader() || self.farewell_ticks > FAREWELL_TICKS {
             let told = self.state.view.member(ctx.node()).is_some_and(|m| m.stopping.is_some());
             let why = match told {
+                true if self.lost.is_some() => crate::gone::WHY,
                 true => "it was told to stop, and nobody needs it any more",
                 false => "the cluster has removed this node; a new process can join",
             };

@@ -17,8 +17,8 @@ use lats_signals::{
     BlockRef, Signal,
     control::{STATUS_DISK_FAILED, StopOrd},
     io::{
-        FILE_CONTROL, FileName, IO_FULL, IoConf, IoRef, IoRemoveReq, IoWriteReq, ROOM_RETRY,
-        WRITE_SYNC,
+        FILE_CONTROL, FileName, IO_FULL, IO_GONE, IoConf, IoRef, IoRemoveReq, IoWriteReq,
+        ROOM_RETRY, WRITE_SYNC,
     },
 };
 
@@ -72,6 +72,12 @@ impl Keep {
         self.former = former;
     }
 
+    /// GONE-2: none of its files can be found again.
+    pub(crate) fn forget_files(&mut self) {
+        (self.under_way, self.stuck, self.kept) = (None, false, 0);
+        self.former.clear();
+    }
+
     /// Writes a state that knows so many commands, and a promise. What is being written is overtaken.
     pub(crate) fn write(
         &mut self,
@@ -93,7 +99,7 @@ impl Keep {
         let Some(write) = &self.under_way else { return };
         let file = FileName { kind: FILE_CONTROL, instance: 0, number: self.number };
         let (request, flags) = (write.request, WRITE_SYNC);
-        let body = IoWriteReq { request, file, offset: 0, flags, reserved: 0 };
+        let body = IoWriteReq { request, file, offset: 0, flags, waiting_kib: 0 };
         ctx.ask_io(&body, &[&write.bytes]);
     }
 
@@ -114,11 +120,18 @@ pub(crate) fn read(owner: Owner, bytes: &[u8]) -> Result<Kept, Unreadable> {
 /// Reads the content of a control file. Earlier versions had no views, and before that did not write down what was durable.
 ///
 /// # Errors
-/// Another version has written it.
+/// Another version has written it, or it holds something else.
 pub fn decode(content: &[u8]) -> Result<Kept, Unreadable> {
-    let newer = Unreadable::Wrong("a newer version of LatsDB has written it");
+    let why = match content.first() {
+        Some(format) if *format > lats_catalog::FORMAT => {
+            "a newer version of LatsDB has written it"
+        }
+        _ => {
+            "its checksums are right, but its content is no control state that this version of LatsDB knows"
+        }
+    };
     let found = lats_catalog::decode(content).or_else(|_| before_views(content));
-    let (promised, state, durable) = found.map_err(|_| newer)?;
+    let (promised, state, durable) = found.map_err(|_| Unreadable::Wrong(why))?;
     Ok(Kept { promised, state, durable })
 }
 
@@ -137,7 +150,8 @@ impl Control {
     pub(crate) fn keep_state(&mut self, ctx: &mut Ctx<'_>) {
         let is_member = self.restart.phase == Phase::Running && self.joined && self.me_alive(ctx);
         let is_new = self.state.commands > self.keep.kept || self.is_first_durable();
-        if is_member && self.keep.under_way.is_none() && is_new {
+        let may = is_member && !self.has_no_directory();
+        if may && self.keep.under_way.is_none() && is_new {
             let promised = self.keep.promised.max(self.state.restarts());
             self.keep.durable = self.epochs.disk.durable;
             self.keep.write(&self.state, self.state.commands, promised, ctx);
@@ -184,6 +198,10 @@ impl Control {
         let body = signal.body::<IoRef>();
         if self.keep.under_way.as_ref().is_none_or(|w| w.request != body.request) {
             return self.on_read_ref(&body, ctx);
+        }
+        if body.code == IO_GONE {
+            // Whoever has the files says so.
+            return self.keep.forget_files();
         }
         if body.code == IO_FULL {
             self.keep.stuck = true;

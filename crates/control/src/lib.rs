@@ -10,6 +10,7 @@ mod close;
 mod consensus;
 mod durable;
 mod epoch;
+mod gone;
 mod hand_over;
 mod install;
 mod join;
@@ -24,6 +25,7 @@ mod state;
 mod stop;
 
 pub use keep::{Kept, decode as decode_kept};
+pub use restart::WAITS_FOR_NODE;
 pub use state::{Command, ControlState, Founding, LifeSign, Status};
 
 use consensus::{Consensus, raft_id};
@@ -98,6 +100,9 @@ pub struct Control {
     probed_at: Instant,
     synced_told_at: Instant,
     keep: keep::Keep,
+    lost: Option<gone::Lost>,
+    /// When other nodes have said last that they have nothing on their disks.
+    lost_others: BTreeMap<NodeId, Instant>,
     restart: restart::Restart,
 }
 
@@ -215,6 +220,8 @@ impl Control {
             probed_at: Instant::ZERO,
             synced_told_at: Instant::ZERO,
             keep: keep::Keep::of(owner),
+            lost: None,
+            lost_others: BTreeMap::new(),
             restart: restart::Restart::default(),
         }
     }
@@ -238,7 +245,8 @@ impl Control {
             self.peers.get(&m.node).is_some_and(|p| p.doomed || p.lost_link >= m.incarnation)
         };
         let mut others = self.state.view.members.iter().filter(|m| !but_for.contains(&m.node));
-        self.gone.keys().all(|n| but_for.contains(n))
+        self.lost.is_none()
+            && self.gone.keys().all(|n| but_for.contains(n))
             && self.broken.iter().all(|b| b.is_about(|n| but_for.contains(&n)))
             && others.all(|m| m.alive && !(m.roles.data && troubled(m)))
     }
@@ -441,6 +449,7 @@ impl Block for Control {
             SignalNumber::EpochWantedRep => self.on_epoch_wanted_rep(signal, ctx),
             SignalNumber::IoConf => self.on_io_conf(signal, ctx),
             SignalNumber::IoRef => self.on_io_ref(signal, ctx),
+            SignalNumber::DirectoryRep => self.on_directory_rep(signal, ctx),
             SignalNumber::IoListConf => self.on_io_list_conf(signal, ctx),
             SignalNumber::IoReadConf => self.on_io_read_conf(signal, ctx),
             SignalNumber::SurveyRep => self.on_survey_rep(signal, ctx),

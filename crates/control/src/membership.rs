@@ -87,6 +87,7 @@ impl Control {
         }
         self.pursue_the_gone(ctx);
         self.hand_over_tick(ctx);
+        self.directory_tick(ctx);
         self.stop_tick(ctx);
         self.close_tick(ctx);
         self.tell_untold_use(ctx);
@@ -164,7 +165,7 @@ impl Control {
         let settled = self.consensus.has_settled();
         let is_stuck = self.takes_for_stuck(req.late_ms) && self.can_do_without(node, ctx.node());
         // SILENT-4: nor to one whose removal a person has asked for.
-        let leaving = self.is_leaving(node) || self.state.view.is_declared_dead(node);
+        let leaving = self.is_leaving(node, ctx) || self.state.view.is_declared_dead(node);
         let peer = self.peers.entry(node).or_default();
         peer.installed = (req.view, req.catalog_version);
         peer.late_ms = req.late_ms;

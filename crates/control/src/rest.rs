@@ -113,6 +113,7 @@ impl Control {
             && self.broken.is_empty()
             && self.silent.is_empty()
             && self.silent_told.is_empty()
+            && self.lost.is_none()
             && is_whole(&self.state.view)
             && self.all_have_all()
             && self.peers_are_well(now)

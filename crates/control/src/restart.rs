@@ -95,6 +95,8 @@ const READ_BYTES: u32 = 256 << 10;
 const PARTIAL_AFTER: Duration = Duration::from_millis(5_000);
 /// How often a person is told what is waited for.
 const TOLD_EVERY: Duration = Duration::from_millis(5_000);
+/// What a node begins to say with, before the numbers of those that it waits for.
+pub const WAITS_FOR_NODE: &str = "the cluster starts again when node ";
 /// What a node says whose group the others go on without.
 const GROUP_IS_LOST: &str = "the other nodes serve without the rows of this node's group, which was lost when its last full replica died; what its \
     disks have comes back when all nodes are stopped and started again: with everything as it was when the group was lost, and nothing of what has \
@@ -164,8 +166,11 @@ impl Control {
             }
             Err(Unreadable::Wrong(why)) => self.refuse_control_file(why, ctx),
             // The power was lost while it was written: the one before it is there still.
-            Err(Unreadable::Damaged(_)) => {
-                self.restart.files.pop();
+            Err(Unreadable::Damaged(why)) => {
+                let number = self.restart.files.pop().unwrap_or_default();
+                let text = format!("the control file {number} is passed over: {why}");
+                let note = NoteOrd { loud: 0 };
+                ctx.send_with(BlockRef::shell(ctx.node()), &note, &[text.as_bytes()]);
                 match self.restart.files.is_empty() {
                     true => {
                         // RESTART-9: its logs may be good; what they are worth the others know.
@@ -419,7 +424,7 @@ impl Control {
         let at = self.restart.told_at.get_or_insert(now);
         if now.since(*at) >= TOLD_EVERY {
             *at = now;
-            ctx.send_with(BlockRef::shell(ctx.node()), &NoteOrd { reserved: 0 }, &[why.as_bytes()]);
+            ctx.send_with(BlockRef::shell(ctx.node()), &NoteOrd { loud: 0 }, &[why.as_bytes()]);
         }
     }
 
@@ -608,7 +613,7 @@ fn participants(
         needed.filter(|n| !present.contains_key(n)).map(|n| n.to_string()).collect();
     if !missing.is_empty() && !hasty {
         return Err(format!(
-            "the cluster starts again when node {} is there with its disk; if that is gone, stop, and start with --partial",
+            "{WAITS_FOR_NODE}{} is there with its disk; if that is gone, stop, and start with --partial",
             missing.join(", ")
         ));
     }

@@ -180,7 +180,7 @@ pub struct Status {
     pub silent: Vec<NodeId>,
     /// The newest epoch that the node that answers has on its own disk. Nodes of earlier versions do not say this, nor what follows.
     pub own_durable: Epoch,
-    /// How long ago more became durable last, in ms.
+    /// How long ago more became durable last, in ms; at a leader: since when something is used that is not durable.
     pub undurable_ms: u64,
     /// When it has heard the live members, and how late they are.
     pub life_signs: Vec<LifeSign>,

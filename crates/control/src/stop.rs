@@ -8,8 +8,8 @@ use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     control::{
-        LeaveRep, QuietRep, RESTART, STATUS_ENDED, STATUS_NOT_DURABLE, STATUS_REMOVED,
-        STATUS_STOPPED, StopNodeReq,
+        LeaveRep, QuietRep, RESTART, STATUS_DISK_FAILED, STATUS_ENDED, STATUS_NOT_DURABLE,
+        STATUS_REMOVED, STATUS_STOPPED, StopNodeReq,
     },
 };
 use std::collections::BTreeSet;
@@ -116,7 +116,8 @@ impl Control {
         let asked_at = self.leave_taking.asked_at;
         let patience = if self.is_told_to_end() { TOLD_TO_END } else { TRANSACTIONS_END };
         let overdue = asked_at.is_some_and(|at| ctx.now().since(at) > patience);
-        if overdue || ctx.fault(Fault::LeaveLate) {
+        // GONE-3: what it does meanwhile is on no disk of its own.
+        if overdue || self.lost.is_some() || ctx.fault(Fault::LeaveLate) {
             return Some(Leaves::Late);
         }
         let all_quiet = self.leave_taking.quiet.len() >= self.blocks.len();
@@ -134,13 +135,15 @@ impl Control {
     }
 
     /// Leader: true if the node is on its way out and primary of nothing. It gets no lease any more.
-    pub(crate) fn is_leaving(&self, node: NodeId) -> bool {
+    pub(crate) fn is_leaving(&self, node: NodeId, ctx: &Ctx<'_>) -> bool {
         let view = &self.state.view;
         let leaves = self.peers.get(&node).map(|p| p.leaves).unwrap_or_default();
         // Whose transactions do not end leaves without a hand-over: backups take over, as from the dead.
         let takes = view.moves().any(|(_, to)| to == node);
         let free = leaves == Leaves::Late || (view.primary_slots(node) == 0 && !takes);
-        leaves != Leaves::No && free && view.is_stopping(node) && !self.is_last_in_sync(node)
+        // GONE-3: whoever has the only directory stays, or has none like the others.
+        let is_free = free && !self.is_last_in_sync(node) && self.is_on_another_disk(node, ctx);
+        leaves != Leaves::No && view.is_stopping(node) && is_free
     }
 
     /// Leader: true if another full replica of the node's group lives, as far as can be known.
@@ -162,7 +165,7 @@ impl Control {
     fn let_go(&mut self, ctx: &mut Ctx<'_>) {
         let (me, now) = (ctx.node(), ctx.now());
         let members = self.state.view.members.iter().map(|m| m.node);
-        let Some(node) = members.clone().find(|n| self.is_leaving(*n)) else { return };
+        let Some(node) = members.clone().find(|n| self.is_leaving(*n, ctx)) else { return };
         if node == me {
             let stays =
                 |m: &&Member| m.alive && m.stopping.is_none() && !self.gone.contains_key(&m.node);
@@ -186,6 +189,9 @@ impl Control {
 
     /// How this process ends, now that the cluster has removed it.
     pub(crate) fn exit_status(&self, ctx: &Ctx<'_>) -> u64 {
+        if self.lost.is_some() {
+            return STATUS_DISK_FAILED;
+        }
         let stopping = self.state.view.member(ctx.node()).and_then(|m| m.stopping);
         if self.is_told_to_end() {
             // CLOSE-1: one that was removed is replaced. Else it ends for a reason of its own.

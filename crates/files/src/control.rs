@@ -91,24 +91,33 @@ pub fn open(file: &[u8]) -> Result<(Owner, &[u8]), Unreadable> {
     use Unreadable::{Damaged, Wrong};
     let (head, _) = Head::read_from_prefix(file).map_err(|_| Damaged("it is too short"))?;
     if head.magic != MAGIC {
-        return Err(Damaged("it is no control file"));
+        return Err(Damaged("it does not begin as a control file does"));
     }
-    // Heads of other versions may have another length, and their checksums elsewhere.
-    if head.version > VERSION && head.head_bytes as usize != size_of::<Head>() {
-        return Err(Wrong(NEWER_VERSION));
-    }
-    if head.checksum != head.checksum() {
-        return Err(Damaged("its head is damaged"));
+    // Heads of other versions may have another length. The checksum is the end of each.
+    if !has_whole_head(head.head_bytes as usize, file) {
+        return Err(Damaged("the checksum of its head is wrong"));
     }
     if head.version > VERSION {
         return Err(Wrong(NEWER_VERSION));
     }
     let content = file.get(head.head_bytes as usize..).unwrap_or_default();
-    let content = content.get(..head.content_bytes as usize).ok_or(Damaged("it is cut off"))?;
+    let content = content.get(..head.content_bytes as usize);
+    let content = content.ok_or(Damaged("it is shorter than its head says"))?;
     if hash::partition_hash(content) != head.content_checksum {
-        return Err(Damaged("it is damaged"));
+        return Err(Damaged("the checksum of its content is wrong"));
     }
     Ok((Owner { cluster: head.cluster, node: head.node }, content))
+}
+
+/// No head is longer.
+const HEAD_BYTES_MAX: usize = 4_096;
+
+/// True if the file begins with a head of so many bytes whose checksum fits: that of all before it, at its end.
+fn has_whole_head(head_bytes: usize, file: &[u8]) -> bool {
+    let is_a_length = (size_of::<Head>()..=HEAD_BYTES_MAX).contains(&head_bytes);
+    let Some(head) = file.get(..head_bytes).filter(|_| is_a_length) else { return false };
+    let (before, checksum) = head.split_at(head_bytes - size_of::<u64>());
+    checksum == hash::partition_hash(before).to_le_bytes()
 }
 
 impl Unreadable {
@@ -141,18 +150,40 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_named_whatever_its_head_looks_like() {
+    fn a_newer_version_is_named_if_its_head_is_whole() {
+        const HEAD: usize = size_of::<Head>();
+        let damaged = Err(Unreadable::Damaged("the checksum of its head is wrong"));
         let newer = Err(Unreadable::Wrong(NEWER_VERSION));
         let mut file = encode(OWNER, b"a state");
         file[8] += 1;
-        assert_eq!(decode(OWNER, &file), Err(Unreadable::Damaged("its head is damaged")));
+        assert_eq!(decode(OWNER, &file), damaged, "another version by damage");
         file[12] += 8;
-        assert_eq!(decode(OWNER, &file), newer, "its checksum is elsewhere");
+        assert_eq!(decode(OWNER, &file), damaged, "and another length");
+        let mut longer = file[..HEAD].to_vec();
+        let checksum = hash::partition_hash(&longer);
+        longer.extend_from_slice(&checksum.to_le_bytes());
+        longer.extend_from_slice(b"what nobody knows yet");
+        assert_eq!(decode(OWNER, &longer), newer, "its checksum is elsewhere");
         file[12] -= 8;
-        let (mut head, _) = Head::read_from_prefix(&file).unwrap();
-        head.checksum = head.checksum();
-        file[..size_of::<Head>()].copy_from_slice(head.as_bytes());
+        let checksum = hash::partition_hash(&file[..HEAD - 8]);
+        file[HEAD - 8..HEAD].copy_from_slice(&checksum.to_le_bytes());
         assert_eq!(decode(OWNER, &file), newer);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_apart() {
+        let file = encode(OWNER, b"a state");
+        let why = |file: &[u8]| decode(OWNER, file).unwrap_err().why();
+        assert_eq!(why(&file[..40]), "it is too short");
+        assert_eq!(why(&file[..file.len() - 1]), "it is shorter than its head says");
+        let with = |at: usize| {
+            let mut file = file.clone();
+            file[at] ^= 1;
+            file
+        };
+        assert_eq!(why(&with(0)), "it does not begin as a control file does");
+        assert_eq!(why(&with(30)), "the checksum of its head is wrong");
+        assert_eq!(why(&with(file.len() - 1)), "the checksum of its content is wrong");
     }
 
     #[test]

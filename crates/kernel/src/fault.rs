@@ -140,6 +140,10 @@ pub enum Fault {
     BugAnsweredBySilence,
     /// Planted bug: a coordinator tells a client that its request was interrupted, although it is decided (STATEMENT-3).
     BugInterruptDecided,
+    /// Planted bug: a node whose directory is gone ends, whoever else has its rows (GONE-3).
+    BugLeaveTheLast,
+    /// Planted bug: a log that was begun anew without its directory counts as durable before it has all rows (GONE-5).
+    BugClaimUnwritten,
     /// Planted bug: a scan that goes on at the primary counts its ranges anew (READ-5).
     BugCountRangesAnew,
     /// Planted bug: what control says to other nodes waits behind rows (THREAD-5).

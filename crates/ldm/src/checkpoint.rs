@@ -19,8 +19,22 @@ pub(crate) struct Checkpoint {
     /// How many bytes will have been logged when all is written that this checkpoint has added, and what clients had logged that
     /// steps have made up for.
     logged: u64,
+    /// The newest epoch of a row that was written.
+    newest: Epoch,
     /// All rows are written: in records up to this one, with changes of epochs up to this one.
     ends: Option<(u64, Epoch)>,
+}
+
+impl Checkpoint {
+    /// Of all rows, as they are when their turn comes: nothing of them is in the log (GONE-4).
+    pub(crate) fn of_all(left: VecDeque<(TableId, FragmentId)>) -> Self {
+        let (upto, newest) = (Epoch::new(u64::MAX), Epoch::default());
+        Self { segment: 0, upto, left, next_row: 0, logged: 0, newest, ends: None }
+    }
+
+    pub(crate) fn ends(&self) -> Option<(u64, Epoch)> {
+        self.ends
+    }
 }
 
 /// What is known of the length of a log.
@@ -60,6 +74,9 @@ impl Redo {
 
     /// CHECKPOINT-3: when all of it is durable, and nobody can want an older state back, the log begins later.
     pub(crate) fn end_checkpoint(&mut self, ctx: &mut Ctx<'_>) {
+        if self.end_writing_anew() {
+            return;
+        }
         let Some((record, epoch)) = self.checkpoint.as_ref().and_then(|c| c.ends) else { return };
         if !self.is_durable(record, epoch) && !ctx.fault(Fault::BugTrimEarly) {
             return;
@@ -94,7 +111,9 @@ impl Ldm {
         let logged = redo.lengths.logged;
         let all = self.tables.values().flat_map(|t| t.fragments.keys().map(|f| (t.def.id, *f)));
         let (left, upto) = (all.collect(), self.epoch);
-        redo.checkpoint = Some(Checkpoint { segment, upto, left, next_row: 0, logged, ends: None });
+        let newest = Epoch::default();
+        let begun = Checkpoint { segment, upto, left, next_row: 0, logged, newest, ends: None };
+        redo.checkpoint = Some(begun);
         ctx.after(STEP, TIMER_CHECKPOINT);
     }
 
@@ -110,6 +129,7 @@ impl Ldm {
             ctx.after(STEP, TIMER_CHECKPOINT);
         }
         self.redo = Some(redo);
+        self.write_anew(ctx);
         self.write_redo_if_much(ctx);
     }
 
@@ -136,6 +156,7 @@ impl Ldm {
             };
             let place = (table, fragment, id);
             redo.log_row(row.epoch, place, row.number, &row.key, &image.bytes);
+            checkpoint.newest = checkpoint.newest.max(row.epoch);
             if redo.waiting_bytes() >= most {
                 break;
             }
@@ -144,7 +165,7 @@ impl Ldm {
         checkpoint.logged += clients + (redo.waiting_bytes() - before) as u64;
         // CHECKPOINT-2: and an image that is kept may be of a later epoch than any that is known here.
         if checkpoint.left.is_empty() && !redo.leaks() {
-            checkpoint.ends = Some((redo.last_record(), self.epoch));
+            checkpoint.ends = Some((redo.last_record(), self.epoch.max(checkpoint.newest)));
         }
     }
 }

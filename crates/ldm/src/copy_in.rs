@@ -49,7 +49,7 @@ impl Ldm {
             self.instance
         );
         let shell = BlockRef::shell(ctx.node());
-        ctx.send_with(shell, &NoteOrd { reserved: 0 }, &[text.as_bytes()]);
+        ctx.send_with(shell, &NoteOrd { loud: 0 }, &[text.as_bytes()]);
     }
 
     /// REJOIN-6: a batch is confirmed when the one before it, of the same primary, is taken: the primary looks for the next one while

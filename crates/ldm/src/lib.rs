@@ -23,6 +23,7 @@ mod finish;
 mod former;
 mod found;
 mod fragment;
+mod gone;
 mod hand_over;
 mod index;
 mod key;
@@ -434,6 +435,7 @@ impl Block for Ldm {
             SignalNumber::IoReadConf => self.on_io_read_conf(signal, ctx),
             SignalNumber::SurveyReq => self.on_survey_req(signal, ctx),
             SignalNumber::RestoreReq => self.on_restore_req(signal, ctx),
+            SignalNumber::DirectoryRep => self.on_directory_rep(signal, ctx),
             SignalNumber::LogBehindRep => self.on_log_behind_rep(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down(signal),
             SignalNumber::ClientGoneRep => {

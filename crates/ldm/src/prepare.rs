@@ -98,8 +98,8 @@ impl Ldm {
         if self.closing == CLOSE_ALL {
             return self.turn_down(run, RefCode::ShuttingDown, ctx);
         }
-        if self.redo.as_ref().is_some_and(|redo| redo.backlog.refuses(ctx.now())) {
-            return self.turn_down(run, RefCode::Overloaded, ctx);
+        if let Some(code) = self.redo.as_ref().and_then(|redo| redo.backlog.refuses(ctx.now())) {
+            return self.turn_down(run, code, ctx);
         }
         if self.refused.contains_key(&req.transaction) {
             return self.turn_down(run, RefCode::TransactionAborted, ctx);

@@ -5,6 +5,7 @@ use crate::{
     Ldm,
     backlog::Backlog,
     checkpoint::{Checkpoint, Lengths},
+    gone::Footing,
     row::{Row, Version},
     transaction::Transaction,
 };
@@ -17,8 +18,8 @@ use lats_signals::{
     control::{LeaseOrd, STATUS_DISK_FAILED, StopOrd},
     copy::CopyRowsConf,
     io::{
-        EpochDurableRep, FILE_REDO, FileName, IO_FULL, IoConf, IoRef, IoRemoveReq, IoWriteReq,
-        ROOM_RETRY, WRITE_SYNC,
+        EpochDurableRep, FILE_REDO, FileName, IO_FULL, IO_GONE, IoConf, IoRef, IoRemoveReq,
+        IoWriteReq, ROOM_RETRY, WRITE_ANEW, WRITE_SYNC,
     },
 };
 
@@ -78,6 +79,7 @@ pub(crate) struct Redo {
     held: Vec<(BlockRef, CopyRowsConf)>,
     /// A write was refused for want of room; it is asked for again then.
     stuck: bool,
+    pub(crate) footing: Footing,
     /// Files of former lives, while it is not known which of them the log goes on with; then those that nobody needs any more.
     former: Vec<u32>,
     /// The last of them.
@@ -138,6 +140,7 @@ impl Redo {
             cluster_durable: Epoch::default(),
             held: Vec::new(),
             stuck: false,
+            footing: Footing::default(),
             former: Vec::new(),
             behind: 0,
             oldest: 1,
@@ -194,6 +197,30 @@ impl Redo {
         self.cluster_durable = Epoch::default();
     }
 
+    /// GONE-2: nothing of the log can be found again, and nothing is durable here.
+    pub(crate) fn forget_all(&mut self) {
+        self.writer.forget();
+        (self.under_way, self.stuck, self.checkpoint) = (None, false, None);
+        self.lengths = Lengths::default();
+        (self.sealed, self.sent, self.noted) = Default::default();
+        (self.durable, self.durable_record, self.told) = Default::default();
+        (self.copied_record, self.copied_epoch) = Default::default();
+        (self.is_whole, self.stays_whole, self.waits_to_be_whole) = (false, false, false);
+        self.says_whole = None;
+    }
+
+    /// GONE-4: a new log is begun behind whatever there was.
+    pub(crate) fn begin_behind_all(&mut self) {
+        self.behind = self.writer.segment();
+        self.begin_anew();
+    }
+
+    /// All rows are in the log, the newest of them of this epoch.
+    pub(crate) fn be_whole_since(&mut self, epoch: Epoch) {
+        self.copied_epoch = epoch;
+        (self.is_whole, self.stays_whole) = (true, true);
+    }
+
     /// Files that nobody needs any more are removed, a few at a time.
     fn remove_former(&mut self, ctx: &mut Ctx<'_>) {
         for number in self.former.drain(..self.former.len().min(REMOVED_AT_ONCE)) {
@@ -227,12 +254,25 @@ impl Redo {
         let others = pending[..at].iter().filter(|v| v.transaction != id);
         others.for_each(|version| self.keep_passed(place, &row.key, version));
         let image = pending[at].image.as_deref();
-        self.writer.change((id, epoch), place, number, &row.key, image);
+        self.log((id, epoch), place, number, &row.key, image);
     }
 
     fn log_passed(&mut self, of: (TransactionId, Epoch), place: Place, number: u64) {
         if let Some(passed) = self.passed.remove(&(of.0, place, number)) {
-            self.writer.change(of, place, number, &passed.key, passed.image.as_deref());
+            self.log(of, place, number, &passed.key, passed.image.as_deref());
+        }
+    }
+
+    fn log(
+        &mut self,
+        of: (TransactionId, Epoch),
+        place: Place,
+        number: u64,
+        key: &[u8],
+        image: Option<&[u8]>,
+    ) {
+        if !self.is_mute() {
+            self.writer.change(of, place, number, key, image);
         }
     }
 
@@ -254,12 +294,12 @@ impl Redo {
         key: &[u8],
         image: &[u8],
     ) {
-        self.writer.change((TransactionId::NONE, epoch), place, number, key, Some(image));
+        self.log((TransactionId::NONE, epoch), place, number, key, Some(image));
     }
 
     /// A row is logged as deleted that another replica does not have any more (REJOIN-9).
     pub(crate) fn log_deletion(&mut self, epoch: Epoch, place: Place, number: u64, key: &[u8]) {
-        self.writer.change((TransactionId::NONE, epoch), place, number, key, None);
+        self.log((TransactionId::NONE, epoch), place, number, key, None);
     }
 
     /// Ends the record of a transaction, or of a part of it.
@@ -299,7 +339,9 @@ impl Redo {
 
     /// The view says that this replica has all rows.
     pub(crate) fn note_in_sync(&mut self) {
-        (self.is_whole, self.stays_whole) = (true, true);
+        if !self.is_incomplete() {
+            (self.is_whole, self.stays_whole) = (true, true);
+        }
     }
 
     /// True if the last seal does not say that the log is whole, which it is since (REJOIN-8).
@@ -310,8 +352,11 @@ impl Redo {
 
     fn seal(&mut self, epoch: Epoch) {
         (self.sealed, self.noted) = (epoch, self.cluster_durable);
-        let (durable, commands) = (self.cluster_durable, self.commands);
         let whole = self.is_whole && epoch >= self.copied_epoch;
+        // GONE-5: no earlier epoch can be given back any more, so no restart may begin with one by itself.
+        let is_first = whole && self.footing == Footing::Anew;
+        let durable = if is_first { epoch } else { self.cluster_durable };
+        let commands = self.commands;
         self.writer.seal(Seal { epoch, durable, commands, whole });
     }
 
@@ -422,7 +467,9 @@ impl Ldm {
     pub(crate) fn write_redo(&mut self, ctx: &mut Ctx<'_>) {
         let Some(mut redo) = self.redo.take() else { return };
         // The files are those of the former life while that one may be a member, as far as control's file says (RESTART-4).
-        let is_member = self.joined_in != ViewNumber::default() && redo.wanted > Epoch::default();
+        let is_member = self.joined_in != ViewNumber::default()
+            && redo.wanted > Epoch::default()
+            && !redo.is_mute();
         redo.end_checkpoint(ctx);
         redo.writer.set_restarts(self.view.restarts);
         if redo.under_way.is_none() && is_member {
@@ -441,7 +488,7 @@ impl Ldm {
     /// Once a second: the last seal of a busy time says that its own epoch is durable everywhere, or nobody's log would
     /// (RESTART-2).
     pub(crate) fn note_durable(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(redo) = &mut self.redo else { return };
+        let Some(redo) = self.redo.as_mut().filter(|redo| !redo.is_mute()) else { return };
         let is_known = redo.noted >= redo.sealed || redo.cluster_durable < redo.sealed;
         if is_known && !redo.may_say_whole() || redo.under_way.is_some() || redo.waiting_bytes() > 0
         {
@@ -482,11 +529,14 @@ impl Ldm {
         let request = signal.body::<IoConf>().request;
         let Some(redo) = &mut self.redo else { return };
         let Some(done) = redo.under_way.take_if(|write| write.request == request) else { return };
+        redo.backlog.note_room(false);
         let bytes = (done.taken.bytes.len() - END_BYTES) as u64;
         redo.lengths.log += bytes;
         redo.lengths.logged += bytes;
         if let Some(sealed) = done.taken.sealed {
-            redo.durable = sealed;
+            if redo.may_claim(done.taken.whole, ctx) {
+                redo.durable = sealed;
+            }
             redo.says_whole = redo.says_whole.max(done.taken.whole);
             redo.durable_record = done.taken.last_record;
             redo.trim(done.taken.segment);
@@ -508,6 +558,10 @@ impl Ldm {
         if redo.under_way.as_ref().is_none_or(|write| write.request != body.request) {
             return;
         }
+        if body.code == IO_GONE {
+            // Whoever has the files says so.
+            return redo.under_way = None;
+        }
         if body.code != IO_FULL {
             // DURABLE-4: what a failed device has of earlier writes nobody knows.
             let stop = StopOrd { status: STATUS_DISK_FAILED };
@@ -515,6 +569,7 @@ impl Ldm {
             return ctx.send_with(BlockRef::shell(ctx.node()), &stop, &[why.as_bytes()]);
         }
         redo.stuck = true;
+        redo.backlog.note_room(true);
         // That may make room.
         redo.remove_former(ctx);
         ctx.after(ROOM_RETRY, crate::TIMER_ROOM);
@@ -526,7 +581,7 @@ impl Ldm {
         if core::mem::take(&mut redo.stuck)
             && let Some(write) = &redo.under_way
         {
-            write.ask(ctx);
+            write.ask(redo.is_incomplete(), redo.writer.waiting_bytes(), ctx);
         }
     }
 
@@ -551,17 +606,21 @@ impl Redo {
         let instance = ctx.me().instance as u16;
         let file = FileName { kind: FILE_REDO, instance, number: taken.segment };
         let write = UnderWay { request: self.requests, file, taken };
-        write.ask(ctx);
+        write.ask(self.is_incomplete(), self.writer.waiting_bytes(), ctx);
         self.under_way = Some(write);
     }
 }
 
 impl UnderWay {
-    fn ask(&self, ctx: &mut Ctx<'_>) {
+    /// `waiting`: so many bytes wait behind it.
+    fn ask(&self, is_incomplete: bool, waiting: usize, ctx: &mut Ctx<'_>) {
         let syncs = self.taken.sealed.is_some() && !ctx.fault(Fault::BugForgetSync);
-        let flags = if syncs { WRITE_SYNC } else { 0 };
+        let leaves_gaps = is_incomplete && self.taken.whole.is_none();
+        let flags = if syncs { WRITE_SYNC } else { 0 } | if leaves_gaps { WRITE_ANEW } else { 0 };
         let (request, file, offset) = (self.request, self.file, self.taken.offset);
-        let body = IoWriteReq { request, file, offset, flags, reserved: 0 };
+        let waiting_kib =
+            u32::try_from((waiting + self.taken.bytes.len()) >> 10).unwrap_or(u32::MAX);
+        let body = IoWriteReq { request, file, offset, flags, waiting_kib };
         ctx.ask_io(&body, &[&self.taken.bytes]);
     }
 }

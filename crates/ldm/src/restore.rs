@@ -239,7 +239,7 @@ impl Ldm {
             let text = format!(
                 "the redo log of data manager {instance} is damaged: none of its segments has a head that can be read; another replica gives back its rows"
             );
-            let (shell, note) = (BlockRef::shell(ctx.node()), NoteOrd { reserved: 0 });
+            let (shell, note) = (BlockRef::shell(ctx.node()), NoteOrd { loud: 0 });
             ctx.send_with(shell, &note, &[text.as_bytes()]);
         }
         let body = SurveyRep { newest, durable, instance, reserved: 0 };
@@ -250,11 +250,7 @@ impl Ldm {
                 "the redo log of data manager {instance} is damaged: {passed_over} of its segments do not continue what stands before \
                  them. It gives back what stands before; another replica gives back what is missing"
             );
-            ctx.send_with(
-                BlockRef::shell(ctx.node()),
-                &NoteOrd { reserved: 0 },
-                &[text.as_bytes()],
-            );
+            ctx.send_with(BlockRef::shell(ctx.node()), &NoteOrd { loud: 0 }, &[text.as_bytes()]);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     doorbell::Doorbell,
     engine::Engine,
     figures::{Board, Figures, Published},
-    io::{Answers, Io},
+    io::{Answers, Io, Served, Shared, thread_of},
     links::{Links, Peer},
     output::{Output, PortOutput},
     pace::Pace,
@@ -28,7 +28,7 @@ use crate::{
 };
 use lats_base::{Duration, Instant};
 use lats_kernel::Executor;
-use lats_signals::SignalBuffer;
+use lats_signals::{BlockRef, SignalBuffer};
 use rustix::event::epoll;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -120,16 +120,22 @@ fn start_io(
     threads: &mut Vec<std::thread::JoinHandle<()>>,
 ) -> std::io::Result<()> {
     let (Some(files), Some(first)) = (&config.files, places.first()) else { return Ok(()) };
+    let Some(shared) = &first.files else { return Ok(()) };
+    let ldms = (0..config.node.ldm_instances).map(|i| BlockRef::ldm(first.node, i));
+    let blocks: Vec<BlockRef> = ldms.chain([BlockRef::control(first.node)]).collect();
     for (number, io) in first.io.iter().cloned().enumerate() {
+        let own = |block: &BlockRef| thread_of(*block, first.io.len()) == number;
         let answers = Answers {
+            blocks: blocks.iter().copied().filter(own).collect(),
+            threads: first.io.clone(),
             node: first.node,
             life: first.life,
             homes: first.homes.clone(),
             news: first.news.clone(),
             bells: places.iter().map(|place| place.bell.clone()).collect(),
         };
-        let files = files.clone();
-        threads.push(spawn(&format!("lats-io-{number}"), move || io.run(&files, &answers))?);
+        let served = Served::new(number, files, shared);
+        threads.push(spawn(&format!("lats-io-{number}"), move || io.run(served, &answers))?);
     }
     Ok(())
 }
@@ -167,6 +173,7 @@ impl Assembly {
         let ldms = config.node.ldm_instances as usize;
         let io_count = if config.files.is_some() { (ldms + 1).min(IO_THREADS_MAX) } else { 0 };
         let io: Arc<[Arc<Io>]> = (0..io_count).map(|_| Arc::default()).collect();
+        let files = config.files.as_ref().map(|files| Shared::new(files, io_count));
         let places = plans.iter().enumerate().map(|(number, plan)| {
             let (board, refused) = (board.clone(), Arc::clone(&refused));
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -191,6 +198,7 @@ impl Assembly {
                 refused,
                 pulses: pulses.clone(),
                 io: io.clone(),
+                files: files.clone(),
                 sessions: config.sessions.clone(),
                 memory: config.memory.clone(),
                 tell_stopped: tell_stopped.clone(),

@@ -4,7 +4,7 @@ use rustix::fs::OFlags;
 use std::{
     fs::{File, OpenOptions},
     io::{Error, ErrorKind, Result},
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -114,6 +114,11 @@ impl BlockFile {
         self.file.sync_data()?;
         self.length += PREPARED_BYTES as u64;
         Ok(true)
+    }
+
+    /// True if it can be found again, or nobody can say.
+    pub(crate) fn has_a_name(&self) -> bool {
+        self.file.metadata().map_or(true, |found| found.nlink() > 0)
     }
 
     /// Makes safe what was written.

@@ -1,5 +1,6 @@
 //! What a thread has done: counted without locks, and shown to others a few times a second.
 
+use crate::disk::DiskFigures;
 use lats_base::Duration;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -39,7 +40,8 @@ pub struct Figures {
     pub by_number: Vec<u64>,
     /// The longest turn, in ns.
     pub longest_turn_ns: u64,
-    /// Bytes of rows and indexes that its data managers have now.
+    /// Bytes of rows and indexes that its data managers have now: the node adds them up.
+    #[serde(skip)]
     pub row_bytes: u64,
 }
 
@@ -84,6 +86,8 @@ pub struct NodeFigures {
     pub threads: Vec<(String, Figures)>,
     /// Connections that were refused at the native port.
     pub refused: u64,
+    /// Its disk, if it keeps anything there.
+    pub disk: Option<DiskFigures>,
     /// What the process has memory for; the first is all of it.
     pub memory: Vec<MemoryUse>,
 }
@@ -117,6 +121,7 @@ pub(crate) type Board = Arc<OnceLock<Vec<(String, Arc<Published>)>>>;
 pub(crate) fn read(
     board: &Board,
     refused: u64,
+    disk: Option<DiskFigures>,
     mut memory: Vec<MemoryUse>,
     now: lats_base::Instant,
 ) -> NodeFigures {
@@ -128,5 +133,5 @@ pub(crate) fn read(
         rows.most_bytes = rows.bytes;
     }
     memory.push(crate::output::memory_use());
-    NodeFigures { at_ns: now.as_nanos(), threads, refused, memory }
+    NodeFigures { at_ns: now.as_nanos(), threads, refused, disk, memory }
 }

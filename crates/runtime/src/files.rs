@@ -3,6 +3,7 @@
 
 use crate::{
     blocks::{BLOCK_BYTES, BlockFile, is_full},
+    ground::BeginsAnew,
     sequential::Sequential,
 };
 use lats_signals::io::{FILE_CONTROL, FILE_REDO, FileName, IoReadReq, IoWriteReq, WRITE_SYNC};
@@ -15,12 +16,20 @@ use std::{
 };
 
 /// Where a node has its files.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FilesConfig {
     /// The directory.
     pub directory: PathBuf,
     /// Files that nobody needs any more are put into [`TO_ARCHIVE`], for somebody who calls [`archived`] in the end.
     pub archives: bool,
+    /// Begins the directory anew when it was gone (GONE-4).
+    pub begins_anew: BeginsAnew,
+}
+
+impl std::fmt::Debug for FilesConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "files in {}", self.directory.display())
+    }
 }
 
 /// The directory, within that of the node, of files that nobody needs any more and that are still to be archived.
@@ -36,6 +45,8 @@ pub(crate) struct Files {
     created: bool,
     /// A sync has failed that nobody waited for.
     has_failed: bool,
+    /// A file that was synced has no name any more.
+    has_lost_a_file: bool,
     /// The file that each block is reading, part by part, until it writes or removes one: by kind and instance.
     reading: BTreeMap<(u16, u16), (FileName, Sequential)>,
     pub(crate) buffer: Vec<u8>,
@@ -45,17 +56,28 @@ pub(crate) struct Files {
 const SPARES_MIN: usize = 4;
 
 impl Files {
-    pub(crate) fn new(config: &FilesConfig) -> Self {
+    pub(crate) fn new(directory: &Path, archives: bool) -> Self {
         Self {
-            directory: config.directory.clone(),
-            archives: config.archives,
+            directory: directory.to_path_buf(),
+            archives,
             open: BTreeMap::new(),
             dirty: BTreeSet::new(),
             created: false,
             has_failed: false,
+            has_lost_a_file: false,
             reading: BTreeMap::new(),
             buffer: Vec::new(),
         }
+    }
+
+    /// The directory is gone: nothing of what is open is in the next one.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::new(&self.directory, self.archives);
+    }
+
+    /// True if a file that was synced since the last call cannot be found again.
+    pub(crate) fn take_lost_file(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost_a_file)
     }
 
     pub(crate) fn path(&self, name: FileName) -> PathBuf {
@@ -110,6 +132,7 @@ impl Files {
         for name in self.dirty.iter().filter(|name| own(name)) {
             if let Some(file) = self.open.get(name) {
                 file.sync().map_err(unsafe_now)?;
+                self.has_lost_a_file |= !file.has_a_name();
             }
         }
         self.dirty.retain(|name| !own(name));
@@ -222,8 +245,7 @@ impl Files {
 /// # Errors
 /// If it cannot be removed.
 pub fn archived(directory: &Path, name: FileName) -> Result<()> {
-    let config = FilesConfig { directory: directory.to_path_buf(), archives: true };
-    Files::new(&config).retire(name, &directory.join(TO_ARCHIVE).join(file_name(name)))
+    Files::new(directory, true).retire(name, &directory.join(TO_ARCHIVE).join(file_name(name)))
 }
 
 /// DURABLE-4: a sync that has failed, for want of room or whatever else, is never tried again.
@@ -296,7 +318,7 @@ mod tests {
     }
 
     fn in_directory(path: &Path, archives: bool) -> Files {
-        Files::new(&FilesConfig { directory: path.to_path_buf(), archives })
+        Files::new(path, archives)
     }
 
     fn directory(name: &str) -> PathBuf {
@@ -311,7 +333,7 @@ mod tests {
     }
 
     fn write(number: u32, offset: u64, flags: u32) -> IoWriteReq {
-        IoWriteReq { request: 1, file: name(number), offset, flags, reserved: 0 }
+        IoWriteReq { request: 1, file: name(number), offset, flags, waiting_kib: 0 }
     }
 
     #[test]
@@ -334,6 +356,21 @@ mod tests {
         assert_eq!(files.read(&read).unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(files.list(FILE_REDO, 1).unwrap(), BTreeSet::from([2]));
         assert_eq!(files.remove(name(1)).unwrap_err().kind(), ErrorKind::NotFound);
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_removed_is_missed_with_the_next_sync() {
+        let path = directory("missed");
+        let mut files = in_directory(&path, false);
+        files.write(&write(1, 0, WRITE_SYNC), b"hello").unwrap();
+        assert!(!files.take_lost_file());
+        fs::remove_file(path.join(file_name(name(1)))).unwrap();
+        files.write(&write(1, 5, WRITE_SYNC), b" world").unwrap();
+        assert!(files.take_lost_file() && !files.take_lost_file());
+        files.forget();
+        files.write(&write(2, 0, WRITE_SYNC), b"anew").unwrap();
+        assert!(!files.take_lost_file());
         fs::remove_dir_all(path).unwrap();
     }
 

@@ -16,7 +16,7 @@ use crate::{
     directory::Outputs,
     doorbell::Doorbell,
     figures::{Board, Figures, PUBLISHED_EVERY, PUBLISHED_EVERY_SLEEP, Published},
-    io::Io,
+    io::{Io, Shared},
     output::{Flushed, Output},
     pace::Pace,
     pulse::Pulse,
@@ -91,6 +91,8 @@ pub(crate) struct Place {
     pub(crate) pulses: Arc<[Pulse]>,
     /// The threads that read and write files.
     pub(crate) io: Arc<[Arc<Io>]>,
+    /// Where these files are, if there are any.
+    pub(crate) files: Option<Shared>,
     /// What is done with sessions of MySQL clients.
     pub(crate) sessions: crate::SessionsCall,
     /// What the process has memory for.

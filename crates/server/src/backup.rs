@@ -1,8 +1,9 @@
 //! `latsdb backup`, `latsdb backup verify` and `latsdb restore`.
 
 use crate::{
-    archive, options,
+    archive, machine,
     say::say,
+    settings,
     status::{Target, state_from},
 };
 use anyhow::bail;
@@ -240,7 +241,7 @@ async fn later(args: &RestoreArgs, place: &Place) -> anyhow::Result<(Catalog, Op
             slow.1
         );
     }
-    let bytes_max = options::default_memory_mib() << 20;
+    let bytes_max = settings::default_memory_mib(1, &machine::memory()) << 20;
     Ok((moment.kept.catalog.clone(), Some(Later { archive, moment, bytes_max })))
 }
 

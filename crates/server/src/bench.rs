@@ -56,6 +56,12 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         let options = target.client_options()?;
         anyhow::Ok(Place { options, clock: lats_runtime::clock::now })
     };
+    match &args.which {
+        Which::Flex { args, .. } => args.output.check(),
+        Which::Keys { args, .. } => args.output.check(),
+        Which::Ycsb { args, .. } => args.output.check(),
+        Which::Layouts { args } => args.output.check(),
+    }?;
     let errors = match &args.which {
         Which::Flex { target, args } => flex::run(args, &place(target)?, out)?,
         Which::Keys { target, args } => keys::run(args, &place(target)?, out)?,

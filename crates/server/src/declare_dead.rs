@@ -25,7 +25,7 @@ pub(crate) struct DeclareDeadArgs {
     #[arg(long)]
     give_up_rows: bool,
     /// How long to wait until the others have removed it, in seconds.
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait_s: u64,
 }
 

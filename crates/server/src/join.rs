@@ -3,8 +3,9 @@
 use crate::{
     archive,
     cluster_file::{ClusterFile, NodeEntry},
+    machine,
     node::NodeArgs,
-    options, secret, status,
+    private, secret, settings, status,
 };
 use anyhow::{Context, bail, ensure};
 use lats_base::RefCode;
@@ -59,8 +60,7 @@ pub(crate) fn prepare(args: &NodeArgs, seed: &str) -> anyhow::Result<(ClusterFil
         cluster.archive = former.archive;
     }
     archive::set(&mut cluster, args.archive.as_deref())?;
-    std::fs::create_dir_all(&args.data_dir)
-        .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
+    private::directory(&args.data_dir)?;
     cluster.write(&args.data_dir)?;
     secret::write(&secret, &args.data_dir)?;
     Ok((cluster, entry))
@@ -137,6 +137,7 @@ fn entry(member: &Member, args: &NodeArgs) -> anyhow::Result<NodeEntry> {
 /// `--listen` and `--sql-listen` go before what the cluster's description says.
 pub(crate) fn listen_where_told(entry: &mut NodeEntry, args: &NodeArgs) -> anyhow::Result<()> {
     if let Some(location) = &args.location {
+        settings::location(location)?;
         entry.location.clone_from(location);
     }
     if let Some(text) = &args.listen {
@@ -146,6 +147,11 @@ pub(crate) fn listen_where_told(entry: &mut NodeEntry, args: &NodeArgs) -> anyho
         ensure!(entry.data, "node {} is a witness and serves no SQL", entry.node_id);
         entry.sql_address = Some(resolve(text)?);
     }
+    ensure!(
+        entry.sql_address != Some(entry.native_address),
+        "--listen and --sql-listen are both {}: nodes and MySQL clients need a port each",
+        entry.native_address
+    );
     for address in [Some(entry.native_address), entry.sql_address].into_iter().flatten() {
         ensure!(
             !address.ip().is_unspecified() && address.port() != 0,
@@ -188,10 +194,12 @@ fn describe(status: &Status, own: &NodeEntry, args: &NodeArgs) -> anyhow::Result
             location: member.location.clone(),
         });
     }
+    let memory_mib =
+        args.memory_mib.unwrap_or_else(|| settings::default_memory_mib(1, &machine::memory()));
     let mut cluster = ClusterFile::new(config.cluster_id, config.replicas, nodes);
     cluster.ldm_instances = config.ldm_instances;
     cluster.tc_instances = config.tc_instances;
     (cluster.keeps, cluster.to_disk) = (config.keeps, config.to_disk);
-    cluster.memory_mib = args.memory_mib.unwrap_or_else(options::default_memory_mib);
+    cluster.memory_mib = memory_mib;
     Ok(cluster)
 }

@@ -1,14 +1,17 @@
 //! `latsdb`: the one binary. Starts clusters and nodes, shows their state, runs SQL.
 
+mod anew;
 mod archive;
 mod backup;
 mod bench;
 mod close;
 mod cluster_file;
 mod declare_dead;
+mod disks;
 mod inspect;
 mod join;
-mod machine_memory;
+mod last_words;
+mod machine;
 mod memory;
 mod node;
 mod numa;
@@ -17,9 +20,11 @@ mod options;
 #[cfg(feature = "planted")]
 mod planted;
 mod ports;
+mod private;
 mod random;
 mod say;
 mod secret;
+mod settings;
 mod shell;
 mod sql_threads;
 mod start;
@@ -29,7 +34,9 @@ mod stop_node;
 mod store;
 mod supervisor;
 mod top;
+mod waiting;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -76,16 +83,43 @@ enum Command {
 fn main() -> ExitCode {
     // What this process writes is its user's alone: rows, logs, the secret.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    tracing_subscriber::fmt()
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_default_env()
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
-        )
-        .with_writer(std::io::stderr)
-        .init();
     #[cfg(feature = "planted")]
     planted::choose();
-    let done = match Args::parse().command {
+    let command = Args::parse().command;
+    match begin_to_log().and_then(|()| run(command)) {
+        Ok(code) => code,
+        Err(error) => {
+            let text = format!("{error:#}");
+            last_words::note(&text);
+            // One line for scripts: what happened, and what to do.
+            eprintln!("latsdb: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Logs go to standard error.
+fn begin_to_log() -> anyhow::Result<()> {
+    use tracing_subscriber::{
+        EnvFilter, Layer, filter::LevelFilter, fmt, layer::SubscriberExt, registry,
+        util::SubscriberInitExt,
+    };
+    let wanted = std::env::var_os(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let filter = match &*wanted.to_string_lossy() {
+        "" => EnvFilter::new("info"),
+        wanted => EnvFilter::try_new(wanted).with_context(|| {
+            format!(
+                "RUST_LOG={wanted} is no filter of logs: write `info`, or `warn,lats_runtime=debug`"
+            )
+        })?,
+    };
+    let log = fmt::layer().with_writer(std::io::stderr).with_filter(filter);
+    registry().with(log).with(last_words::Listener.with_filter(LevelFilter::INFO)).init();
+    Ok(())
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Start(args) => start::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Status(args) => status::run(&args),
@@ -100,13 +134,5 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Inspect(args) => inspect::run(&args),
-    };
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            // One line for scripts: what happened, and what to do.
-            eprintln!("latsdb: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }

@@ -1,10 +1,11 @@
 //! `latsdb node`: one node in this process: the data node's threads, and SQL sessions beside them.
 
 use crate::{
+    anew::Anew,
     archive, close,
     cluster_file::{ClusterFile, NodeEntry},
     join::{self, NodeRoles},
-    open_files, ports, random, secret,
+    last_words, machine, open_files, ports, private, random, secret, settings,
     sql_threads::SqlThreads,
     supervisor,
 };
@@ -56,7 +57,7 @@ pub(crate) struct NodeArgs {
     #[arg(long)]
     pub(crate) memory_mib: Option<usize>,
     /// Found the cluster together with the other nodes, instead of joining it.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "partial")]
     found: bool,
     /// After a loss of all nodes: do not wait for nodes whose disks are gone, if others have their rows.
     #[arg(long)]
@@ -65,7 +66,7 @@ pub(crate) struct NodeArgs {
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) archive: Option<PathBuf>,
     /// The id that the cluster must have (a check against a wrong directory).
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     cluster_id: Option<u64>,
     /// Its threads, in the notation of docs/threads.md (default: by the processors that there are).
     #[arg(long, value_name = "MODULE={count=N,…},…")]
@@ -76,8 +77,11 @@ pub(crate) struct NodeArgs {
     #[arg(long, default_value_t = CUT_OFF_WAIT_MS, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     cut_off_wait_ms: u64,
     /// How many nodes share this machine's processors.
-    #[arg(long, default_value_t = 1, hide = true)]
-    nodes_here: usize,
+    #[arg(long, default_value_t = 1, hide = true, value_parser = clap::value_parser!(u16).range(1..))]
+    nodes_here: u16,
+    /// Leave in a file what is said until the node is a member, for `latsdb start`.
+    #[arg(long, hide = true)]
+    says: bool,
 }
 
 impl NodeArgs {
@@ -116,14 +120,25 @@ pub(crate) const READ_PLACEMENT: &str = "adaptive";
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     crate::memory::prepare();
     let wishes = close::Wishes::hear()?;
+    if let Some(node_id) = args.node_id.filter(|_| args.says) {
+        last_words::begin(supervisor::words_file(&args.data_dir, node_id));
+    }
     let (cluster, entry) = match &args.join {
         Some(seed) => join::prepare(args, seed)?,
         None => described(args)?,
     };
     let node_id = entry.node_id;
     if entry.data {
-        let memory_bytes = cluster.memory_mib << 20;
-        crate::memory::keep_ahead(memory_bytes)
+        let fits = settings::memory(cluster.memory_mib, args.nodes_here, &machine::memory());
+        match fits {
+            Err(error) if args.memory_mib.is_some() => return Err(error),
+            Err(_) => tracing::warn!(
+                "this node was given {} MiB once, which is more than its part of what there is here: rows beyond that end it, or the system swaps",
+                cluster.memory_mib
+            ),
+            Ok(()) => {}
+        }
+        crate::memory::keep_ahead(cluster.memory_mib << 20)
             .context("cannot start the thread that keeps memory ready")?;
     }
     join::stay_on_the_loopback(&entry, args.insecure)?;
@@ -146,6 +161,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     wishes.pass_on(running.closer(), ending)?;
     let stopped = running.wait();
     tracing::warn!(node = node_id, "node stops: {}", stopped.why);
+    last_words::note(&stopped.why);
     std::process::exit(stopped.status);
 }
 
@@ -200,17 +216,10 @@ fn runtime_config(
     };
     let (tc, ldm) = (cluster.tc_instances, cluster.ldm_instances);
     let threads = threads(args, entry)?;
-    let placement = match entry.data {
-        true => plan::placement(&threads, tc, ldm),
-        false => plan::placement(&threads, 0, 0),
-    };
-    let redo = (entry.data && cluster.keeps).then_some(RedoFiles {
-        cluster: cluster.cluster_id,
-        segment_bytes: SEGMENT_BYTES,
-        waiting_bytes_max: WAITING_BYTES_MAX,
-    });
+    let placed = if entry.data { (tc, ldm) } else { (0, 0) };
+    let placement = plan::placement(&threads, placed.0, placed.1);
+    let redo = redo_files(cluster, entry);
     let files = node_directory(&args.data_dir, entry.node_id);
-    let archives = redo.is_some() && cluster.archive.is_some();
     if redo.is_some() {
         lock(&files)?;
         archive::begin(&files, cluster, entry.node_id)?;
@@ -244,10 +253,30 @@ fn runtime_config(
         peers,
         ports: Vec::new(),
         sessions: std::sync::Arc::new(|_, _, _| (false, Vec::new())),
-        files: redo.map(|_| FilesConfig { directory: files, archives }),
         memory: std::sync::Arc::new(move || crate::memory::figures(memory_bytes)),
+        files: redo.map(|_| files_config(args, cluster, entry.node_id, files)).transpose()?,
         on_view: Box::new(mark_when_full(full, node)),
     })
+}
+
+fn redo_files(cluster: &ClusterFile, entry: &NodeEntry) -> Option<RedoFiles> {
+    (entry.data && cluster.keeps).then_some(RedoFiles {
+        cluster: cluster.cluster_id,
+        segment_bytes: SEGMENT_BYTES,
+        waiting_bytes_max: WAITING_BYTES_MAX,
+    })
+}
+
+fn files_config(
+    args: &NodeArgs,
+    cluster: &ClusterFile,
+    node_id: u16,
+    directory: PathBuf,
+) -> anyhow::Result<FilesConfig> {
+    let anew = Anew::new(&args.data_dir, node_id, cluster.clone(), args.secret()?)
+        .with_context(|| format!("{} is not there", directory.display()))?;
+    let begins_anew = std::sync::Arc::new(move || anew.begin());
+    Ok(FilesConfig { directory, archives: cluster.archive.is_some(), begins_anew })
 }
 
 fn note_threads(node_id: u16, threads: &[ThreadPlan]) {
@@ -266,19 +295,20 @@ fn lock(directory: &Path) -> anyhow::Result<()> {
         Some(parent) => std::fs::File::open(parent)?.sync_all(),
         None => Ok(()),
     };
-    std::fs::create_dir_all(directory)
-        .and_then(|()| sync_parent())
-        .with_context(|| format!("cannot make {}", directory.display()))?;
+    private::directory(directory)?;
+    sync_parent().with_context(|| format!("cannot make {}", directory.display()))?;
     let path = directory.join("lock");
     let file =
         std::fs::File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
     let end = clock::now().plus(LOCK_PATIENCE);
+    let used = || format!("another process uses {}", directory.display());
+    let mut said = false;
     while file.try_lock().is_err() {
+        if !std::mem::replace(&mut said, true) {
+            last_words::note(&format!("{}; it is waited for", used()));
+        }
         if clock::now() > end {
-            bail!(
-                "another process uses {}; end it first, or name another directory",
-                directory.display()
-            );
+            bail!("{}; end it first, or name another directory", used());
         }
         supervisor::pause(std::time::Duration::from_millis(10));
     }
@@ -303,7 +333,9 @@ fn threads(args: &NodeArgs, entry: &NodeEntry) -> anyhow::Result<Vec<ThreadPlan>
             Ok(vec![all])
         }
         Some(text) => plan::parse(text).map_err(anyhow::Error::msg),
-        None => Ok(plan::automatic(plan::Processors::of_this_machine(args.nodes_here))),
+        None => {
+            Ok(plan::automatic(plan::Processors::of_this_machine(usize::from(args.nodes_here))))
+        }
     }
 }
 
@@ -312,6 +344,9 @@ fn threads(args: &NodeArgs, entry: &NodeEntry) -> anyhow::Result<Vec<ThreadPlan>
 fn mark_when_full(file: PathBuf, node: NodeId) -> impl FnMut(&View) + Send {
     let mut marked = false;
     move |view| {
+        if view.members.iter().any(|m| m.node == node && m.alive) {
+            last_words::end();
+        }
         if !marked && view.is_in_sync(node) {
             match std::fs::write(&file, std::process::id().to_string()) {
                 Ok(()) => marked = true,

@@ -1,7 +1,11 @@
 //! The options of `latsdb start`: from the command line, else from a file, else sensible ones.
 
-use crate::node::{CUT_OFF_WAIT_MS, READ_PLACEMENT, RESPONSIVENESS, SPIN_METHOD};
-use anyhow::Context;
+use crate::{
+    machine,
+    node::{CUT_OFF_WAIT_MS, READ_PLACEMENT, RESPONSIVENESS, SPIN_METHOD},
+    settings,
+};
+use anyhow::{Context, anyhow};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -24,8 +28,8 @@ pub(crate) struct StartArgs {
     /// Nodes and native clients: this port + i - 1 [default: the SQL port + 100].
     #[arg(long)]
     native_port: Option<u16>,
-    /// Memory of each node, in MiB, for rows, statements and clients (docs/memory.md) [default: a quarter of the machine's, or of
-    /// the container's].
+    /// Memory of each node, in MiB, for rows, statements and clients (docs/memory.md): 64, to what the machine or the container has
+    /// for all of them [default: a quarter of that, or less if there are many nodes].
     #[arg(long)]
     memory_mib: Option<usize>,
     /// Keep nothing on disk: rows live as long as one replica of each does.
@@ -100,9 +104,13 @@ pub(crate) struct Options {
     pub(crate) sql_port: u16,
     pub(crate) native_port: u16,
     pub(crate) memory_mib: usize,
+    /// Somebody has asked for that.
+    pub(crate) says_memory: bool,
     pub(crate) detach: bool,
     pub(crate) no_restart: bool,
     pub(crate) restart_delay_ms: u64,
+    /// One source says that nothing is started again, and when.
+    pub(crate) restarts_disagree: bool,
     pub(crate) threads: ThreadOptions,
     pub(crate) locations: Vec<String>,
     pub(crate) ephemeral: bool,
@@ -126,19 +134,29 @@ impl StartArgs {
     /// What the command line says, then the file, then the defaults.
     pub(crate) fn resolve(&self) -> anyhow::Result<Options> {
         let file = self.config.as_deref().map_or_else(|| Ok(Self::default()), read)?;
+        let disagrees = |it: &Self| it.no_restart && it.restart_delay_ms.is_some();
+        let restarts_disagree = disagrees(self) || disagrees(&file);
         let sql_port = self.sql_port.or(file.sql_port).unwrap_or(4306);
         let native_port = self.native_port.or(file.native_port);
         let data_dir = self.data_dir.clone().or(file.data_dir);
+        let nodes = self.nodes.or(file.nodes).unwrap_or(2);
+        let memory_mib = self.memory_mib.or(file.memory_mib);
+        let restart_delay_ms = self.restart_delay_ms.or(file.restart_delay_ms);
+        let no_restart = self.no_restart || (file.no_restart && self.restart_delay_ms.is_none());
+        let names = |all: Vec<String>| all.iter().map(|name| name.trim().to_string()).collect();
         Ok(Options {
-            nodes: self.nodes.or(file.nodes).unwrap_or(2),
+            nodes,
             replicas: self.replicas.or(file.replicas).unwrap_or(2),
             data_dir: data_dir.unwrap_or_else(|| PathBuf::from("./latsdb-data")),
             sql_port,
             native_port: native_port.unwrap_or_else(|| sql_port.saturating_add(100)),
-            memory_mib: self.memory_mib.or(file.memory_mib).unwrap_or_else(default_memory_mib),
+            says_memory: memory_mib.is_some(),
+            memory_mib: memory_mib
+                .unwrap_or_else(|| settings::default_memory_mib(nodes, &machine::memory())),
             detach: self.detach,
-            no_restart: self.no_restart || file.no_restart,
-            restart_delay_ms: self.restart_delay_ms.or(file.restart_delay_ms).unwrap_or(1_000),
+            no_restart,
+            restart_delay_ms: restart_delay_ms.unwrap_or(1_000),
+            restarts_disagree,
             threads: ThreadOptions {
                 config: self.thread_config.clone().or(file.thread_config),
                 responsiveness: self
@@ -161,7 +179,7 @@ impl StartArgs {
                     .or(file.cut_off_wait_ms)
                     .unwrap_or(CUT_OFF_WAIT_MS),
             },
-            locations: self.locations.clone().or(file.locations).unwrap_or_default(),
+            locations: self.locations.clone().or(file.locations).map(names).unwrap_or_default(),
             ephemeral: self.ephemeral || file.ephemeral,
             partial: self.partial,
             durability: self.durability.or(file.durability),
@@ -173,20 +191,20 @@ impl StartArgs {
 fn read(path: &Path) -> anyhow::Result<StartArgs> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the configuration {}", path.display()))?;
-    parse(&text).with_context(|| {
-        format!("{} is no configuration; `latsdb start --help` names the options", path.display())
+    parse(&text).map_err(|error| {
+        // In one line, which says where.
+        let at = error.span().map_or(0, |span| span.start).min(text.len());
+        let line = 1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
+        anyhow!(
+            "{} is no configuration: line {line}: {}; `latsdb start --help` names the options",
+            path.display(),
+            error.message().lines().collect::<Vec<_>>().join(" ")
+        )
     })
 }
 
 fn parse(text: &str) -> Result<StartArgs, toml::de::Error> {
     toml::from_str(text)
-}
-
-/// A quarter of the memory of the machine, or of the container, in MiB.
-pub(crate) fn default_memory_mib() -> usize {
-    let mib = crate::machine_memory::machine_memory() / (1 << 20) / 4;
-    // A small container has room for no more.
-    usize::try_from(mib).unwrap_or(usize::MAX).max(64)
 }
 
 #[cfg(test)]
@@ -203,6 +221,37 @@ mod tests {
         assert_eq!((options.nodes, options.sql_port, options.native_port), (6, 5_000, 5_100));
         assert!(options.no_restart && !options.detach);
         assert_eq!((options.replicas, options.restart_delay_ms), (2, 1_000));
+    }
+
+    #[test]
+    fn the_last_port_is_used() {
+        let both = (Some(65_534), Some(65_533));
+        for (sql_port, native_port, last) in
+            [(both.0, Some(5_000), 5_002), (Some(5_000), both.1, 65_535)]
+        {
+            let args = StartArgs { sql_port, native_port, ..StartArgs::default() };
+            let options = args.resolve().unwrap();
+            settings::check(&options).unwrap();
+            assert_eq!(crate::start::entries(&options)[2].native_address.port(), last);
+        }
+    }
+
+    #[test]
+    fn the_command_line_may_set_aside_what_the_file_says_of_restarts() {
+        let path = std::env::temp_dir().join(format!("lats-restarts-{}.toml", std::process::id()));
+        std::fs::write(&path, "no_restart = true\nlocations = [' rack a', 'b']\n").unwrap();
+        let args = StartArgs {
+            restart_delay_ms: Some(5),
+            config: Some(path.clone()),
+            ..StartArgs::default()
+        };
+        let options = args.resolve().unwrap();
+        assert!(!options.no_restart && !options.restarts_disagree && options.restart_delay_ms == 5);
+        assert_eq!(options.locations, ["rack a", "b"]);
+        let args =
+            StartArgs { no_restart: true, restart_delay_ms: Some(5), ..StartArgs::default() };
+        assert!(args.resolve().unwrap().restarts_disagree);
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -5,8 +5,8 @@ use crate::{
     archive,
     cluster_file::{ClusterFile, NodeEntry},
     options::{Durability, Options, StartArgs},
-    ports, random, secret,
-    supervisor::{self, Supervisor},
+    ports, private, random, secret, settings,
+    supervisor::{self, Supervisor, starting_file},
 };
 use anyhow::{Context, bail};
 use std::{
@@ -23,7 +23,7 @@ const RESTART_PATIENCE: Duration = Duration::from_secs(3_600);
 
 pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     let args = &args.resolve()?;
-    check(args)?;
+    settings::check(args)?;
     if args.detach {
         return detach(args);
     }
@@ -47,56 +47,6 @@ pub(crate) fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     supervisor.supervise(restart, signals)
 }
 
-fn check(args: &Options) -> anyhow::Result<()> {
-    if args.ephemeral && args.durability == Some(Durability::Disk) {
-        bail!(
-            "--durability disk needs disks, and --ephemeral keeps nothing there; leave one of them out"
-        );
-    }
-    if args.ephemeral && args.archive.as_deref().is_some_and(|path| path != Path::new(archive::OFF))
-    {
-        bail!("--archive keeps redo logs, and --ephemeral writes none; leave one of them out");
-    }
-    if !(1..=4).contains(&args.replicas) {
-        bail!("--replicas must be 1 to 4");
-    }
-    if args.nodes == 0 || args.nodes > 48 || !args.nodes.is_multiple_of(args.replicas) {
-        bail!(
-            "--nodes must be 1 to 48 and a multiple of --replicas ({}): each node group has that \
-             many nodes",
-            args.replicas
-        );
-    }
-    check_threads(args)?;
-    let last = u32::from(args.sql_port) + u32::from(args.nodes);
-    let native = u32::from(args.native_port) + u32::from(args.nodes) + 1;
-    if last > 65_535 || native > 65_535 || args.sql_port == 0 {
-        bail!("--sql-port {} leaves no room for the ports of all nodes", args.sql_port);
-    }
-    Ok(())
-}
-
-/// What its nodes would refuse is better said before there are any.
-fn check_threads(args: &Options) -> anyhow::Result<()> {
-    use lats_runtime::{ReadPlacement, SpinMethod, plan};
-    let threads = &args.threads;
-    if let Some(config) = &threads.config {
-        let plans = plan::parse(config).map_err(anyhow::Error::msg)?;
-        if args.nodes > 1 && plans.iter().any(|p| p.cpus.len() == 1) {
-            bail!(
-                "--thread-config with cpubind, or with a cpuset of one processor, binds the threads of one node, and {} are to run here; \
-                 use a larger cpuset, or start each node with `latsdb node`",
-                args.nodes
-            );
-        }
-    }
-    if threads.responsiveness > 10 {
-        bail!("--scheduler-responsiveness is 0 to 10");
-    }
-    threads.spin_method.parse::<SpinMethod>().map_err(anyhow::Error::msg)?;
-    threads.read_placement.parse::<ReadPlacement>().map(drop).map_err(anyhow::Error::msg)
-}
-
 /// How many data managers and coordinators each node is to have: as many as there are threads for them.
 fn instances(args: &Options) -> anyhow::Result<(u32, u32)> {
     use lats_runtime::{ThreadPlan, plan};
@@ -116,10 +66,11 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
         nodes.iter().map(|n| (n.native_address, "nodes and native clients")).collect();
     wanted.extend(nodes.iter().filter_map(|n| Some((n.sql_address?, "MySQL clients"))));
     ports::check_free(&wanted)?;
-    std::fs::create_dir_all(&args.data_dir)
-        .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
+    private::directory(&args.data_dir)?;
     if let Some(mut former) = kept(&args.data_dir) {
-        former.memory_mib = args.memory_mib;
+        if args.says_memory {
+            former.memory_mib = args.memory_mib;
+        }
         former.to_disk = args.durability.map_or(former.to_disk, |d| d == Durability::Disk);
         archive::set(&mut former, args.archive.as_deref())?;
         former.write(&args.data_dir)?;
@@ -149,19 +100,16 @@ fn kept(data_dir: &Path) -> Option<ClusterFile> {
     former.has_files(data_dir).then_some(former)
 }
 
-fn entries(args: &Options) -> Vec<NodeEntry> {
+pub(crate) fn entries(args: &Options) -> Vec<NodeEntry> {
     let native = args.native_port;
-    // Two nodes need a third voter; a single one decides alone.
-    let witness = args.nodes == 2;
-    let count = args.nodes + u16::from(witness);
-    (1..=count)
+    (1..=settings::node_count(args.nodes))
         .map(|node_id| {
             let data = node_id <= args.nodes;
             NodeEntry {
                 node_id,
                 data,
-                native_address: ports::loopback(native + node_id - 1),
-                sql_address: data.then(|| ports::loopback(args.sql_port + node_id - 1)),
+                native_address: ports::loopback(native + (node_id - 1)),
+                sql_address: data.then(|| ports::loopback(args.sql_port + (node_id - 1))),
                 location: location(args, node_id),
             }
         })
@@ -200,7 +148,13 @@ fn check_directory(data_dir: &Path, args: &Options) -> anyhow::Result<()> {
             data_dir.display()
         );
     }
-    if former.replicas != args.replicas || former.nodes != entries(args) {
+    // Earlier versions kept blanks around the names of location domains.
+    let trimmed = |mut node: NodeEntry| {
+        node.location = node.location.trim().to_string();
+        node
+    };
+    let same = former.nodes.iter().cloned().map(trimmed).eq(entries(args));
+    if former.replicas != args.replicas || !same {
         bail!(
             "{} is the directory of another cluster ({} nodes, {} replicas, first port {}); start \
              it with its own options, or name another directory with --data-dir",
@@ -235,12 +189,11 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
     let nodes = entries(args);
     let all = nodes.iter().flat_map(|n| [Some(n.native_address), n.sql_address]).flatten();
     ports::check_free(&all.map(|a| (a, "the cluster")).collect::<Vec<_>>())?;
-    std::fs::create_dir_all(&args.data_dir)
-        .with_context(|| format!("cannot make {}", args.data_dir.display()))?;
+    private::directory(&args.data_dir)?;
     // The directory must stay empty until the supervisor looks at it, or hold a cluster.
+    let _ = std::fs::remove_file(starting_file(&args.data_dir));
     let log_path = log_beside(&args.data_dir);
-    let log = std::fs::File::create(&log_path)
-        .with_context(|| format!("cannot write {}", log_path.display()))?;
+    let log = private::file(&log_path)?;
     let arguments = std::env::args_os().skip(1).filter(|a| a != "--detach");
     let mut child = Command::new(std::env::current_exe()?)
         .args(arguments)
@@ -253,16 +206,24 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
     let ready = supervisor::serving_file(&args.data_dir);
     let patience = if kept(&args.data_dir).is_some() { RESTART_PATIENCE } else { PATIENCE };
     let tries = patience.as_millis() / 20;
+    let mut told = String::new();
     for _ in 0..tries {
         if let Some(status) = child.try_wait()? {
             let text = std::fs::read_to_string(&log_path).unwrap_or_default();
-            let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
-            bail!("the cluster did not start ({status}): {last} (see {})", log_path.display());
+            // It may have several lines.
+            let last = text.rsplit_once("\nlatsdb: ").map_or(text.as_str(), |(_, last)| last);
+            let (last, log) = (last.trim(), log_path.display());
+            bail!("the cluster did not start ({status}): {last} (see {log})");
         }
         let serves = std::fs::read_to_string(&ready).ok();
         if serves.is_some_and(|pid| pid.trim() == child.id().to_string()) {
             say!("latsdb: the cluster serves; its log is {}", log_path.display());
             return Ok(ExitCode::SUCCESS);
+        }
+        let news = std::fs::read_to_string(starting_file(&args.data_dir)).unwrap_or_default();
+        if !news.is_empty() && news != told {
+            say!("{news}");
+            told = news;
         }
         supervisor::pause(Duration::from_millis(20));
     }
@@ -270,6 +231,9 @@ fn detach(args: &Options) -> anyhow::Result<ExitCode> {
 }
 
 fn log_beside(data_dir: &Path) -> PathBuf {
+    // `.` has a name, too.
+    let absolute = std::path::absolute(data_dir).ok();
+    let data_dir = absolute.as_deref().unwrap_or(data_dir);
     let mut name = data_dir.file_name().unwrap_or_default().to_os_string();
     name.push(".log");
     data_dir.with_file_name(name)

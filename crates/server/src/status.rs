@@ -1,7 +1,7 @@
 //! `latsdb status`.
 
 use crate::say::say;
-use crate::{cluster_file::ClusterFile, random, secret, supervisor};
+use crate::{cluster_file::ClusterFile, disks, random, secret, supervisor};
 use anyhow::Context;
 use lats_base::{NodeId, RefCode};
 use lats_catalog::Member;
@@ -10,7 +10,7 @@ use lats_client::{
     net::{Client, ClientOptions},
 };
 use lats_node::control::Status;
-use lats_runtime::{NodeFigures, clock};
+use lats_runtime::{DiskFigures, NodeFigures, clock};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration,
@@ -142,11 +142,10 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let (status, figures) = tokio.block_on(async {
         let client = args.target.connect().await?;
         let status = state_from(&client).await?;
-        let figures = figures_of(&client, &status).await;
+        let figures = figures(&client, &status).await;
         anyhow::Ok((status, figures))
     })?;
-    let mut record = as_json(&status);
-    record["refused_connections"] = json!(figures.values().map(|f| f.refused).sum::<u64>());
+    let mut record = as_json(&status, &figures);
     for node in record["nodes"].as_array_mut().into_iter().flatten() {
         let number = node["node_id"].as_u64().unwrap_or_default();
         let threads = figures.get(&NodeId::new(number as u16)).map(|f| &f.threads);
@@ -157,29 +156,30 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         say!("{record:#}");
     } else {
-        print_table(&status, &record);
+        print_table(&status, &record, &figures);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the threads of the data nodes have done; a node that does not answer at once is left out.
-async fn figures_of(client: &Client, status: &Status) -> BTreeMap<NodeId, NodeFigures> {
+/// What nodes say of themselves; who does not answer at once is left out.
+pub(crate) type Figures = BTreeMap<NodeId, NodeFigures>;
+
+pub(crate) async fn figures(client: &Client, status: &Status) -> Figures {
     let heard = status.view.data_nodes().filter(|m| !status.silent.contains(&m.node));
-    let mut asked: Vec<_> = heard
+    let asked: Vec<_> = heard
         .map(|member| {
             let (client, node) = (client.clone(), member.node);
             tokio::spawn(async move {
                 let bytes = tokio::time::timeout(FIGURES_PATIENCE, client.figures(node)).await;
-                let figures = lats_catalog::decode::<NodeFigures>(&bytes.ok()?.ok()?).ok()?;
-                Some((node, figures))
+                Some((node, decoded_figures(&bytes.ok()?.ok()?)?))
             })
         })
         .collect();
-    let mut figures = BTreeMap::new();
-    for answer in &mut asked {
-        figures.extend(answer.await.ok().flatten());
+    let mut all = Figures::new();
+    for answer in asked {
+        all.extend(answer.await.ok().flatten());
     }
-    figures
+    all
 }
 
 /// What the processes of nodes have memory for, by node and kind.
@@ -215,8 +215,17 @@ fn print_memory(memory: &Value) {
     }
 }
 
-fn as_json(status: &Status) -> Value {
-    let nodes: Vec<Value> = status.view.members.iter().map(|m| node_json(status, m)).collect();
+/// A node of an earlier version says nothing of its memory, or its disk: they come last.
+fn decoded_figures(bytes: &[u8]) -> Option<NodeFigures> {
+    let missing: [&[u8]; 3] = [&[], &[0], &[0, 0]];
+    let decoded = |missing: &[u8]| lats_catalog::decode(&[bytes, missing].concat()).ok();
+    missing.into_iter().find_map(decoded)
+}
+
+fn as_json(status: &Status, figures: &Figures) -> Value {
+    let disk_of = |m: &Member| figures.get(&m.node).and_then(|f| f.disk.as_ref());
+    let nodes = status.view.members.iter().map(|m| node_json(status, m, disk_of(m)));
+    let nodes: Vec<Value> = nodes.collect();
     json!({
         "view": status.view.number.get(),
         "epoch": {
@@ -228,6 +237,7 @@ fn as_json(status: &Status) -> Value {
         "catalog_version": status.catalog_version,
         "insecure": insecure(status),
         "lost_node_groups": status.view.lost_groups().map(|(id, _)| id.get()).collect::<Vec<_>>(),
+        "refused_connections": figures.values().map(|f| f.refused).sum::<u64>(),
         "nodes": nodes,
     })
 }
@@ -241,7 +251,7 @@ fn insecure(status: &Status) -> Vec<u16> {
     status.view.members.iter().filter(open).map(|m| m.node.get()).collect()
 }
 
-fn node_json(status: &Status, member: &Member) -> Value {
+fn node_json(status: &Status, member: &Member, disk: Option<&DiskFigures>) -> Value {
     let view = &status.view;
     let group = view.group_of_node(member.node).map(|(id, _)| id.get());
     let in_sync = member.alive && view.is_in_sync(member.node);
@@ -256,7 +266,8 @@ fn node_json(status: &Status, member: &Member) -> Value {
         (false, _, _) => "down",
         _ if status.silent.contains(&member.node) => "silent",
         _ if view.is_stopping(member.node) => "stopping",
-        (true, false, _) | (true, true, true) => "serving",
+        (true, true, true) => disk.and_then(disks::state_of_node).unwrap_or("serving"),
+        (true, false, _) => "serving",
         (true, true, false) => "syncing",
     };
     let sign = status.life_signs.iter().find(|sign| sign.node == member.node);
@@ -270,6 +281,7 @@ fn node_json(status: &Status, member: &Member) -> Value {
         "node_group": group,
         "location": member.location,
         "in_sync": in_sync,
+        "disk": disk.map(disks::as_json),
         "primary_slots": view.primary_slots(member.node),
         "native_address": member.native_address,
         "sql_address": member.sql_address,
@@ -308,7 +320,7 @@ fn listens_for(command_line: &str, port: u16) -> bool {
     cluster.is_some_and(|c| c.nodes.iter().any(|n| n.native_address.port() == port))
 }
 
-fn print_table(status: &Status, record: &Value) {
+fn print_table(status: &Status, record: &Value, figures: &Figures) {
     say!(
         "view {}  epoch {}  leader {}  catalog {}  refused connections {}",
         status.view.number,
@@ -336,6 +348,11 @@ fn print_table(status: &Status, record: &Value) {
             "node {node} IS SILENT, and has the only full replica of its rows: statements that need them are refused \
              until it is heard again. If its machine is off for good: latsdb declare-dead {node}"
         );
+    }
+    for (node, figures) in figures {
+        if let Some(words) = figures.disk.as_ref().and_then(|disk| disks::words(*node, disk)) {
+            say!("{words}");
+        }
     }
     print_the_late(status);
     say!(

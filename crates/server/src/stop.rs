@@ -3,10 +3,12 @@
 use crate::say::say;
 use crate::{
     cluster_file::ClusterFile,
-    status::{Target, decoded, state_from},
+    disks,
+    status::{Target, decoded, figures, state_from},
     supervisor::{self, stopping},
 };
 use anyhow::{Context, bail};
+use lats_base::NodeId;
 use lats_client::net::Client;
 use lats_node::control::Status;
 use rustix::process::{Pid, Signal, kill_process};
@@ -76,12 +78,14 @@ fn wait_for_disks(args: &StopArgs) -> anyhow::Result<()> {
             "the cluster was not stopped: it is not known whether all that was committed is on its disks; `latsdb stop --force` stops it in \
              any case",
         )?;
+        // Nobody knows how long a person takes to give a node a disk.
+        find_disks(&client, |state| state == disks::NO_DISK).await?;
         let patience = Duration::from_secs(args.wait_s);
         let mut said = String::new();
         let end = tokio::time::Instant::now() + patience;
         loop {
             match tokio::time::timeout_at(end, client.all_durable()).await {
-                Ok(Ok(())) => return Ok(()),
+                Ok(Ok(())) => return find_disks(&client, |_| true).await,
                 Ok(Err(error)) => said = error.to_string(),
                 Err(_) => {}
             }
@@ -92,6 +96,26 @@ fn wait_for_disks(args: &StopArgs) -> anyhow::Result<()> {
             tokio::time::sleep(LOOK).await;
         }
     })
+}
+
+/// GONE-2: what was durable once is on no disk any more, if the last full replica has lost its own.
+async fn find_disks(client: &Client, counts: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+    let status = state_from(client).await?;
+    let figures = figures(client, &status).await;
+    let lost = figures.iter().filter_map(|(node, figures)| {
+        let disk = figures.disk.as_ref()?;
+        disks::state_of_node(disk).filter(|state| counts(state))?;
+        disks::words(*node, disk)
+    });
+    let lost: Vec<String> = lost.collect();
+    if !lost.is_empty() {
+        bail!(
+            "the cluster was not stopped, and goes on: {}. Stop again when that is mended; `latsdb stop --force` stops the cluster in any case, \
+             and may LOSE ALL ROWS of this node",
+            lost.join("; ")
+        );
+    }
+    Ok(())
 }
 
 async fn has_lost_rows(client: &Client) -> bool {
@@ -105,6 +129,11 @@ async fn refuse(client: &Client, said: &str) -> anyhow::Result<()> {
             "the cluster was not stopped: it is not known what is on its disks ({said}); with --force it is stopped in any case"
         )
     };
+    let status = match status.leader {
+        // It knows best how long that is so.
+        Some(leader) => status_of(client, leader).await.unwrap_or(status),
+        None => status,
+    };
     let lost = status.view.lost_groups().next();
     let behind = if lost.is_none() { who_is_behind(client, &status).await } else { Vec::new() };
     let why = match (lost, behind.is_empty()) {
@@ -117,22 +146,29 @@ async fn refuse(client: &Client, said: &str) -> anyhow::Result<()> {
         ),
         (None, true) => "Stop again when the disks have caught up; `latsdb stop --force` stops the cluster in any case".to_string(),
     };
+    let disks = figures(client, &status).await;
+    let bad = disks.iter().filter_map(|(node, f)| disks::words(*node, f.disk.as_ref()?));
+    let bad: String = bad.map(|words| format!("; {words}")).collect();
     bail!(
         "the cluster was not stopped, and goes on: what was committed in the last {:.1} s (epochs {} to {}) is not on all disks, and would be \
-         lost. {why}",
+         lost. {why}{bad}",
         status.undurable_ms as f64 / 1e3,
         status.durable.get() + 1,
         status.epoch,
     )
 }
 
+/// What a node says of itself; none if it does not answer.
+async fn status_of(client: &Client, node: NodeId) -> Option<Status> {
+    let asked = tokio::time::timeout(ANSWER, client.status_of(node)).await;
+    decoded(&asked.ok()?.ok()?).ok()
+}
+
 /// Nodes whose disks have less than others'.
 async fn who_is_behind(client: &Client, status: &Status) -> Vec<String> {
     let mut all = Vec::new();
     for member in status.view.data_nodes() {
-        let asked = tokio::time::timeout(ANSWER, client.status_of(member.node)).await;
-        let said = asked.ok().and_then(Result::ok);
-        let said = said.and_then(|bytes| decoded(&bytes).ok());
+        let said = status_of(client, member.node).await;
         all.push((member.node, said.map(|status| status.own_durable)));
     }
     let newest = all.iter().filter_map(|(_, durable)| *durable).max().unwrap_or_default();

@@ -25,7 +25,7 @@ pub(crate) struct StopNodeArgs {
     #[arg(long)]
     restart: bool,
     /// How long to wait for it, in seconds. It goes on after that.
-    #[arg(long, default_value_t = 90)]
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait_s: u64,
 }
 

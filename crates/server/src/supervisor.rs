@@ -3,7 +3,14 @@
 pub(crate) mod stopping;
 
 use crate::say::say;
-use crate::{close, cluster_file::ClusterFile, options::ThreadOptions, secret};
+use crate::{
+    close,
+    cluster_file::ClusterFile,
+    last_words,
+    options::ThreadOptions,
+    secret,
+    waiting::{Process, Waiting},
+};
 use anyhow::{Context, bail};
 use lats_base::{Instant as Time, NodeId};
 use lats_catalog::Change;
@@ -37,6 +44,10 @@ pub(crate) struct Supervisor {
     lost_since: Option<Time>,
     /// Groups of which somebody was told that they are lost.
     told_lost: BTreeSet<Vec<NodeId>>,
+    /// Since when the directory is not found, while the cluster comes up.
+    missing_since: Option<Time>,
+    /// What is known of nodes that come up; none when the cluster serves.
+    waiting: Option<Waiting>,
     tokio: tokio::runtime::Runtime,
 }
 
@@ -46,6 +57,13 @@ const LOST_GRACE: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether nodes have died that are coming up.
 const LOOK: Duration = Duration::from_millis(100);
+/// What nodes have said so long ago need not be true any more.
+const WORDS_LAST: Duration = Duration::from_secs(12);
+/// A directory that is not found for so long is gone.
+const MISSING: Duration = Duration::from_millis(500);
+/// Nodes that have ended so often in the same way are started again less often.
+const FEW_ENDS: u32 = 5;
+const SLOW_RESTART: Duration = Duration::from_secs(5);
 /// How long a change of what commits wait for may take. Nodes that die meanwhile are not started again.
 const DURABILITY_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -57,6 +75,16 @@ fn pid_file(data_dir: &Path) -> PathBuf {
 /// The file that says that the cluster serves.
 pub(crate) fn serving_file(data_dir: &Path) -> PathBuf {
     data_dir.join("serving.pid")
+}
+
+/// The file that says why a cluster that comes up does not serve yet.
+pub(crate) fn starting_file(data_dir: &Path) -> PathBuf {
+    data_dir.join("starting.txt")
+}
+
+/// The file that has what a node that is no member yet has said last.
+pub(crate) fn words_file(data_dir: &Path, node_id: u16) -> PathBuf {
+    data_dir.join(format!("node-{node_id}.says"))
 }
 
 /// The file that says why the cluster has ended, if it was not told to.
@@ -112,6 +140,7 @@ impl Supervisor {
             .build()
             .context("cannot start the supervisor")?;
         let _ = std::fs::remove_file(serving_file(data_dir));
+        let _ = std::fs::remove_file(starting_file(data_dir));
         let _ = std::fs::remove_file(last_words_file(data_dir));
         let _ = std::fs::remove_file(stopping::file(data_dir));
         let _ = std::fs::remove_file(stopping::begun_file(data_dir));
@@ -134,6 +163,8 @@ impl Supervisor {
             told_to_end: BTreeMap::new(),
             lost_since: None,
             told_lost: BTreeSet::new(),
+            missing_since: None,
+            waiting: Some(Waiting::new(clock::now())),
             tokio,
         })
     }
@@ -166,6 +197,7 @@ impl Supervisor {
             .args(["--spin-method", &self.threads.spin_method])
             .args(["--read-placement", &self.threads.read_placement])
             .args(["--cut-off-wait-ms", &self.threads.cut_off_wait_ms.to_string()])
+            .arg("--says")
             .args(["--nodes-here", &self.data_nodes().to_string()])
             .envs([crate::memory::PURGE_DELAY])
             // Whatever cluster the commands of this shell talk to, this is another one.
@@ -177,12 +209,12 @@ impl Supervisor {
         if let Some(config) = &self.threads.config {
             command.args(["--thread-config", config]);
         }
-        if self.partial {
-            command.arg("--partial");
-        }
         if found {
             command.arg("--found");
         } else {
+            if self.partial {
+                command.arg("--partial");
+            }
             self.started_again.insert(node_id);
         }
         self.told_to_end.remove(&node_id);
@@ -223,8 +255,9 @@ impl Supervisor {
         // Nodes may die while the cluster comes up.
         while let Err(error) = self.tokio.block_on(client.ready(LOOK)) {
             if clock::now() > end {
+                let why = self.why();
                 self.kill_all();
-                bail!("the nodes have started, but the cluster does not serve: {error}");
+                bail!("the cluster does not serve: {error}:\n{why}");
             }
             self.tend(restart, signals)?;
         }
@@ -251,9 +284,72 @@ impl Supervisor {
         }
         // What was asked for this start does not hold for later lives of nodes.
         self.partial = false;
-        let file = serving_file(&self.data_dir);
-        std::fs::write(&file, std::process::id().to_string())
-            .with_context(|| format!("cannot write {}", file.display()))
+        self.waiting = None;
+        let _ = std::fs::remove_file(starting_file(&self.data_dir));
+        // Where there is no room for it now it is written later.
+        self.stay_known();
+        Ok(())
+    }
+
+    /// What nodes that run have said last, if they are no members yet.
+    fn words(&self) -> BTreeMap<u16, String> {
+        let said = |(node, child): (&u16, &Child)| {
+            let file = words_file(&self.data_dir, *node);
+            let written = std::fs::metadata(&file).ok()?.modified().ok()?;
+            // Who waits says so again and again.
+            let is_true = written.elapsed().is_ok_and(|ago| ago <= WORDS_LAST);
+            let (pid, words) = last_words::read(&file)?;
+            (is_true && pid == child.id()).then_some((*node, words))
+        };
+        self.children.iter().filter_map(said).collect()
+    }
+
+    fn states(&self) -> BTreeMap<u16, Process> {
+        let state = |node: u16| match self.children.get(&node) {
+            Some(child) => Process::Runs(child.id()),
+            None if self.due.contains_key(&node) => Process::Due,
+            None => Process::Ended,
+        };
+        self.cluster.nodes.iter().map(|n| (n.node_id, state(n.node_id))).collect()
+    }
+
+    /// What is known of each node while the cluster comes up.
+    fn why(&self) -> String {
+        let waiting = self.waiting.as_ref();
+        waiting.map(|w| w.why(&self.states(), &self.words(), &self.data_dir)).unwrap_or_default()
+    }
+
+    /// While the cluster comes up: ends that if it cannot come about, and says why it takes long.
+    fn explain(&mut self) -> anyhow::Result<()> {
+        let (words, states, now) = (self.words(), self.states(), clock::now());
+        let is_missing = matches!(ClusterFile::path(&self.data_dir).try_exists(), Ok(false));
+        self.missing_since = if is_missing { self.missing_since.or(Some(now)) } else { None };
+        let is_gone = self.missing_since.is_some_and(|at| now.since(at) >= span(MISSING));
+        let ended =
+            |n: &u16| states.get(n) == Some(&Process::Ended) && !self.told_to_end.contains_key(n);
+        let Some(waiting) = &mut self.waiting else { return Ok(()) };
+        let nodes = self.cluster.nodes.iter();
+        let data_nodes: Vec<u16> = nodes.filter(|n| n.data).map(|n| n.node_id).collect();
+        let ended: Vec<u16> = data_nodes.iter().copied().filter(ended).collect();
+        let gone = is_gone.then(|| {
+            format!(
+                "the directory {} is gone, or its cluster.json is: put it back, or start a new cluster",
+                self.data_dir.display()
+            )
+        });
+        if let Some(why) =
+            gone.or_else(|| waiting.hopeless(&data_nodes, &ended, &words, (now, &self.data_dir)))
+        {
+            self.kill_all();
+            bail!(why);
+        }
+        if let Some(news) = waiting.news(now, &states, &words, &self.data_dir) {
+            say!("{news}");
+            let file = starting_file(&self.data_dir);
+            let fresh = file.with_extension("new");
+            let _ = std::fs::write(&fresh, &news).and_then(|()| std::fs::rename(&fresh, &file));
+        }
+        Ok(())
     }
 
     /// A cluster that was there already may have had another default.
@@ -306,9 +402,11 @@ impl Supervisor {
         self.start_wanted();
         self.note_deaths(restart);
         if self.children.is_empty() && self.due.is_empty() {
+            let why = self.why();
             self.kill_all();
-            bail!("all nodes that were started here have ended; what they have said stands above");
+            bail!("all nodes that were started here have ended:\n{why}");
         }
+        self.explain()?;
         self.start_due();
         Ok(())
     }
@@ -324,6 +422,7 @@ impl Supervisor {
                 say!("latsdb: stopping the cluster");
                 return stopping::stop(&mut self, &mut signals);
             }
+            self.stay_known();
             self.start_wanted();
             self.note_deaths(restart);
             if restart.is_some() && !self.cluster.keeps {
@@ -342,9 +441,31 @@ impl Supervisor {
         }
     }
 
+    /// The directory may have been begun anew by a node (GONE-4): other commands are to find this process again.
+    fn stay_known(&self) {
+        let files = [pid_file, serving_file].map(|file| file(&self.data_dir));
+        if files.iter().all(|file| file.exists()) {
+            return;
+        }
+        // Somebody may have put another cluster's directory there.
+        let found = ClusterFile::read(&self.data_dir);
+        if found.is_ok_and(|found| found.cluster_id == self.cluster.cluster_id) {
+            for file in files.iter().filter(|file| !file.exists()) {
+                let _ = std::fs::write(file, std::process::id().to_string());
+            }
+        }
+    }
+
     /// Plans to start nodes again whose processes have ended.
     fn note_deaths(&mut self, restart: Option<Duration>) {
+        let pids: BTreeMap<u16, u32> = self.children.iter().map(|(n, c)| (*n, c.id())).collect();
         for (node_id, status) in self.dead() {
+            let words = last_words::read(&words_file(&self.data_dir, node_id));
+            let words = words.filter(|(pid, _)| pids.get(&node_id) == Some(pid));
+            if let Some(waiting) = &mut self.waiting {
+                let words = words.unwrap_or_default().1;
+                waiting.note_end(node_id, status, &words, clock::now());
+            }
             let ended = |known: i32| status == Some(known);
             let is_safe = ended(STATUS_ENDED as i32);
             if ended(STATUS_STOPPED as i32) {
@@ -377,6 +498,8 @@ impl Supervisor {
                     );
                 }
                 Some(delay) => {
+                    let ends = self.waiting.as_ref().map_or(0, |w| w.ends(node_id));
+                    let delay = if ends >= FEW_ENDS { delay.max(SLOW_RESTART) } else { delay };
                     say!("latsdb: node {node_id} has died; it starts again in {delay:?}");
                     self.due.insert(node_id, clock::now().plus(span(delay)));
                 }
@@ -407,6 +530,7 @@ impl Supervisor {
                 continue;
             }
             self.due.remove(&node_id);
+            self.waiting.iter_mut().for_each(|waiting| waiting.forget(node_id));
             if let Err(error) = self.start(node_id, false) {
                 say!("latsdb: {error:#}; it is tried again");
                 self.due.insert(node_id, clock::now().plus(span(Duration::from_secs(1))));
@@ -504,8 +628,9 @@ impl Supervisor {
             let _ = child.wait();
         }
         self.children.clear();
-        let _ = std::fs::remove_file(pid_file(&self.data_dir));
-        let _ = std::fs::remove_file(serving_file(&self.data_dir));
+        for file in [pid_file, serving_file, starting_file] {
+            let _ = std::fs::remove_file(file(&self.data_dir));
+        }
     }
 }
 

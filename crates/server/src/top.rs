@@ -22,7 +22,7 @@ pub(crate) struct TopArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// End after so many times [default: 1 if the output is no terminal, else never].
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     times: Option<u64>,
     /// Show the most frequent signals of each node as well.
     #[arg(long)]

@@ -449,8 +449,8 @@ body! {
 body! {
     /// Control → shell: something that a person should know; payload: the text.
     NoteOrd {
-        /// Not used yet; zero.
-        reserved: u64,
+        /// 1: it is a warning.
+        loud: u64,
     }
 }
 body! {

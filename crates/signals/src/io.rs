@@ -35,6 +35,8 @@ pub const FILE_REDO: u16 = 1;
 pub const FILE_CONTROL: u16 = 2;
 /// The answer comes when these bytes, and all that the sender has written before, will survive a loss of power.
 pub const WRITE_SYNC: u32 = 1;
+/// After this write the log does not have all rows yet (GONE-5).
+pub const WRITE_ANEW: u32 = 2;
 
 /// The bytes were not written: there is no room.
 pub const IO_FULL: u32 = 1;
@@ -42,6 +44,8 @@ pub const IO_FULL: u32 = 1;
 pub const IO_FAILED: u32 = 2;
 /// There is no such file.
 pub const IO_MISSING: u32 = 3;
+/// The node's directory is gone, or another one has its name: nothing that was written before can be found again (GONE-1).
+pub const IO_GONE: u32 = 4;
 /// After [`IO_FULL`] so long is waited for room.
 pub const ROOM_RETRY: Duration = Duration::from_millis(50);
 
@@ -54,10 +58,10 @@ body! {
         file: FileName,
         /// Where in it.
         offset: u64,
-        /// [`WRITE_SYNC`].
+        /// [`WRITE_SYNC`], [`WRITE_ANEW`].
         flags: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// So much waits for being written, this included, in KiB.
+        waiting_kib: u32,
     }
 }
 body! {
@@ -125,7 +129,7 @@ body! {
     IoRef {
         /// The request.
         request: u64,
-        /// [`IO_FULL`], [`IO_FAILED`] or [`IO_MISSING`].
+        /// [`IO_FULL`], [`IO_FAILED`], [`IO_MISSING`] or [`IO_GONE`].
         code: u32,
         /// Not used yet; zero.
         reserved: u32,
@@ -134,8 +138,21 @@ body! {
 body! {
     /// LDM → data managers of the same number at the other replicas: the disk does not keep up with the redo log (REDO-4).
     LogBehindRep {
-        /// 1: it does not; 0: it does again.
+        /// [`KEEPS_UP`], [`BEHIND`] or [`BEHIND_FULL`].
         behind: u64,
+    }
+}
+/// In [`LogBehindRep`]: the disk keeps up.
+pub const KEEPS_UP: u64 = 0;
+/// In [`LogBehindRep`]: it does not.
+pub const BEHIND: u64 = 1;
+/// In [`LogBehindRep`]: it does not, for it is full.
+pub const BEHIND_FULL: u64 = 2;
+body! {
+    /// Io → control and data managers of the same node: the node's directory is gone, or is there again (GONE-1).
+    DirectoryRep {
+        /// 1: it is gone, and with it all that was written; 0: there is one again, with nothing in it.
+        gone: u64,
     }
 }
 body! {

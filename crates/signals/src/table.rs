@@ -194,6 +194,7 @@ signals! {
     137 IoListConf, io, Local;
     138 IoRemoveReq, io, Local;
     139 EpochWantedRep, control, Node;
+    153 DirectoryRep, io, Local;
     // Restarts of the whole cluster: docs/protocols/restart.md.
     140 SurveyReq, restart, Local;
     141 SurveyRep, restart, Local;

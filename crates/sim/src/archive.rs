@@ -37,6 +37,16 @@ fn short_gap(world: &World, newest: Epoch) -> u64 {
     u64::try_from(epochs.div_ceil(u128::from(world.now.as_nanos().max(1)))).unwrap_or(u64::MAX)
 }
 
+/// A restart has begun with an epoch that the one before had made void: somebody had not heard of that (see `Dark::last_before`). A log
+/// does not tell then that it goes on.
+fn has_void_restart(restored: &[Epoch], gap: Span, short: u64) -> bool {
+    restored.windows(2).any(|pair| {
+        let is_in = pair[0] >= gap.after && pair[1] <= gap.upto;
+        // What a restart brings is of much later epochs.
+        is_in && pair[0] < pair[1] && pair[1].get() - pair[0].get() <= short
+    })
+}
+
 impl Backup {
     /// The rows as they are now, or were a moment ago; none while a group is lost.
     pub fn take(world: &World, random: &mut Prng) -> Result<Option<Self>, String> {
@@ -61,11 +71,15 @@ impl Backup {
                 let spans: Vec<Span> = told.iter().flat_map(|t| t.spans.clone()).collect();
                 let has_rotted =
                     |node: &NodeId| world.disks.get(node).is_some_and(|disk| disk.has_rotted);
-                let excused = loses || group.nodes.iter().any(has_rotted);
+                // What is committed while a directory is gone is in no archive (`docs/protocols/gone.md`).
+                let was_gone = |node: &NodeId| world.directory(*node) > 0;
+                let has_lost = |node: &NodeId| has_rotted(node) || was_gone(node);
+                let excused = loses || group.nodes.iter().any(has_lost);
                 let mut from = wanted;
                 while let Some(gap) = first_gap(&spans, from) {
-                    let is_short =
-                        gap.upto.get() - gap.after.get() <= short_gap(world, wanted.upto);
+                    let short = short_gap(world, wanted.upto);
+                    let is_short = gap.upto.get() - gap.after.get() <= short;
+                    let excused = excused || has_void_restart(&state.restored, gap, short);
                     if !excused && (!is_short || gap.upto == wanted.upto) {
                         return Err(format!(
                             "nothing of the archives is lost, and nobody tells of the epochs after {} up to {} (instance {instance}, nodes {:?}: {spans:?})",

@@ -71,7 +71,15 @@ pub fn survives_power_loss(
         let told = ledger.on_disk;
         return Err(format!("a client was told that epoch {told} is durable; disks have {newest}"));
     }
-    let epoch = Epoch::new(random.between(durable.get(), newest.get().max(durable.get())));
+    // RESTART-2: nobody begins with an earlier epoch than one that a seal calls durable.
+    let oldest = left.said_durable().max(durable);
+    if oldest > newest.max(durable) {
+        // GONE-5: the logs of a node are written anew, and one of them is whole already. The restart waits for a person.
+        let is_anew = |node: &NodeId| world.directory(*node) > 0;
+        let why = format!("a seal calls epoch {oldest} durable, and disks have {newest}");
+        return if left.logs.keys().any(is_anew) { Ok(()) } else { Err(why) };
+    }
+    let epoch = Epoch::new(random.between(oldest.get(), newest.get().max(oldest.get())));
     is_state_of(epoch, &left.rows_as_of(epoch)?, ledger)
 }
 
@@ -252,13 +260,15 @@ pub fn backlog_is_bounded(world: &World) -> Result<(), String> {
 const UNDER_WAY_BYTES: usize = 40 << 10;
 const COPIES_BYTES: usize = 200 << 10;
 
-/// The rows as of an epoch that is durable, from the disks of full replicas when power is lost; none if a group is lost.
+/// The rows as of an epoch that is durable, from the disks of full replicas when power is lost; none if a group is lost, or was written anew since.
 pub(crate) fn rows_on_disks(
     world: &World,
     epoch: Epoch,
     random: &mut Prng,
 ) -> Result<Option<AllRows>, String> {
-    Left::of(world, random).map(|left| left.rows_as_of(epoch)).transpose()
+    // GONE-5: a log that was written anew has the newest rows only.
+    let left = Left::of(world, random).filter(|left| left.said_durable() <= epoch);
+    left.map(|left| left.rows_as_of(epoch)).transpose()
 }
 
 /// In peace everything becomes durable soon, and is what is in memory.
@@ -285,8 +295,16 @@ pub fn disks_match_memory(world: &World, random: &mut Prng) -> Result<(), String
     Ok(())
 }
 
+/// GONE-2: the log of a node is gone, and not written anew yet.
+pub(crate) fn has_no_log(world: &World, node: NodeId) -> bool {
+    world.has_no_directory(node) || checkers::ldms(world, node).iter().any(|ldm| ldm.has_no_log())
+}
+
 /// True when all that was decided is durable.
 pub fn all_is_durable(world: &World) -> bool {
+    if world.nodes.keys().any(|node| has_no_log(world, *node)) {
+        return false;
+    }
     let durable = durable_epoch(world);
     let view = checkers::newest_view(world);
     let nodes = view.into_iter().flat_map(View::data_nodes).map(|m| m.node);
@@ -305,7 +323,12 @@ impl Left {
         if view.groups.iter().any(|g| g.is_lost()) {
             return None;
         }
-        let in_sync = view.groups.iter().flat_map(|g| &g.replicas).filter(|r| r.in_sync);
+        // GONE-5: who has no log claims nothing.
+        let has_log = |r: &lats_catalog::Replica| r.in_sync && !has_no_log(world, r.node);
+        if view.groups.iter().any(|g| !g.replicas.iter().any(has_log)) {
+            return None;
+        }
+        let in_sync = view.groups.iter().flat_map(|g| &g.replicas).filter(|r| has_log(r));
         let nodes: Vec<NodeId> = in_sync.map(|r| r.node).collect();
         let mut logs = BTreeMap::new();
         for node in nodes {
@@ -318,13 +341,19 @@ impl Left {
         Some(Self { view, tables, logs })
     }
 
+    /// The newest epoch that a seal calls durable.
+    fn said_durable(&self) -> Epoch {
+        self.logs.values().map(|log| log.durable).max().unwrap_or_default()
+    }
+
     /// The rows of all groups, which all replicas must have.
     fn rows_as_of(&self, epoch: Epoch) -> Result<AllRows, String> {
         let mut all = BTreeMap::new();
         for group in &self.view.groups {
             let mut first: Option<(NodeId, BTreeMap<_, Rows>)> = None;
             for replica in group.replicas.iter().filter(|r| r.in_sync) {
-                let rows = self.logs[&replica.node].rows_as_of(epoch);
+                let Some(log) = self.logs.get(&replica.node) else { continue };
+                let rows = log.rows_as_of(epoch);
                 let Some((other, theirs)) = &first else {
                     first = Some((replica.node, rows));
                     continue;

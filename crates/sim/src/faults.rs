@@ -36,6 +36,10 @@ pub enum Disturbance {
     OneWay(NodeId, bool, u64),
     /// A node is told to stop, and to be started again.
     Stop(NodeId),
+    /// The directory of a node is gone, and for so many ms and one second there is no other (GONE-1).
+    LoseDirectory(NodeId, u64),
+    /// A process notices that its directory is gone (true), or has begun another one.
+    Directory(NodeId, Incarnation, bool),
     /// A node that is told to stop has no MySQL clients any more; so often it says so again.
     SessionsGone(NodeId, Incarnation, u32),
     /// Packets come through again.
@@ -59,7 +63,10 @@ impl Disturbance {
             Self::Isolate(..) => "isolated node",
             Self::OneWay(..) => "deaf or mute node",
             Self::Stop(_) => "stop",
-            Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..) => return None,
+            Self::LoseDirectory(..) => "directory gone",
+            Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..) | Self::Directory(..) => {
+                return None;
+            }
         })
     }
 }
@@ -71,9 +78,12 @@ impl Disturbance {
         !is_late && !self.is_good() && !matches!(self, Self::ClientReset(..))
     }
 
-    /// True if something comes right again.
+    /// True if something comes right again, or is noticed that has happened already.
     fn is_good(self) -> bool {
-        matches!(self, Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..))
+        matches!(
+            self,
+            Self::Restart(_) | Self::Heal(..) | Self::SessionsGone(..) | Self::Directory(..)
+        )
     }
 }
 
@@ -96,6 +106,8 @@ pub struct Menu {
     pub isolations: bool,
     /// Nodes that are told to stop.
     pub stops: bool,
+    /// Directories that are removed under a process.
+    pub directories: bool,
 }
 
 impl Menu {
@@ -110,6 +122,8 @@ impl Menu {
             cuts: random.chance(1, 3),
             isolations: random.chance(1, 3),
             stops: random.chance(1, 3),
+            // Its own numbers: other disturbances are the same with it and without.
+            directories: random.clone().chance(1, 3),
         }
     }
 }
@@ -175,6 +189,9 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
         }
         world.at(Duration::from_millis(at_ms), Event::Disturb(disturbance));
     }
+    if menu.directories {
+        plan_directories(world, at_ms, &mut random.clone());
+    }
     // Half of the deaths are followed by another one before the cluster is whole again.
     for kill_ms in kills_ms {
         if random.chance(1, 2) {
@@ -188,6 +205,18 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
     }
     plan_lateness(world, at_ms);
     at_ms
+}
+
+/// One or two directories are gone, at any time, now and then two at once.
+fn plan_directories(world: &mut World, until_ms: u64, random: &mut Prng) {
+    let all = world.nodes.len() as u64;
+    let mut at_ms = 300;
+    for _ in 0..random.between(1, 2) {
+        at_ms += if random.chance(1, 3) { 0 } else { random.below(until_ms) };
+        let node = NodeId::new(random.between(1, all) as u16);
+        let lost = Disturbance::LoseDirectory(node, random.between(0, 1_000));
+        world.at(Duration::from_millis(at_ms), Event::Disturb(lost));
+    }
 }
 
 /// Some of the time threads and connections are late. Nobody is removed for that.
@@ -350,6 +379,9 @@ impl World {
     fn can_bear(&self, disturbance: Disturbance) -> bool {
         match disturbance {
             Disturbance::Kill(node, _) => self.can_lose(&[node]) || self.can_lose_too(node),
+            Disturbance::LoseDirectory(node, _) => {
+                self.can_lose(&[node]) || self.is_alone_with_rows(node)
+            }
             Disturbance::Busy(node, _) => self.has_control_apart(node) && self.can_lose(&[node]),
             Disturbance::Pause(node, _)
             | Disturbance::Slow(node, _)
@@ -363,8 +395,16 @@ impl World {
             Disturbance::Restart(_)
             | Disturbance::Heal(..)
             | Disturbance::SessionsGone(..)
+            | Disturbance::Directory(..)
             | Disturbance::ClientReset(..) => true,
         }
+    }
+
+    /// GONE-3: it has the only full replica of its rows, and does not end whatever becomes of its directory.
+    fn is_alone_with_rows(&self, node: NodeId) -> bool {
+        crate::checkers::newest_view(self)
+            .is_some_and(|view| view.is_in_sync(node) && !view.is_replaceable(node))
+            && self.holds_on(node)
     }
 
     /// Lets a disturbance happen, or puts it off; true if it happened.
@@ -404,6 +444,8 @@ impl World {
                 self.stall(ends, lane, both, Duration::from_millis(ms));
             }
             Disturbance::Stop(node) => self.stop(node),
+            Disturbance::LoseDirectory(node, ms) => self.lose_directory(node, ms),
+            Disturbance::Directory(node, life, gone) => self.hear_of_directory(node, life, gone),
             Disturbance::SessionsGone(node, life, looks) => self.end_sessions(node, life, looks),
             Disturbance::Reset(a, b) => self.disconnect(End::Node(a), End::Node(b)),
             Disturbance::ClientReset(client, node) => {

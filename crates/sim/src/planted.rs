@@ -163,6 +163,18 @@ pub const PLANTED: &[Planted] = &[
         ALWAYS,
     ),
     bug(
+        "leave-the-last",
+        Fault::BugLeaveTheLast,
+        of_kind(Kind::Scenario("both-directories-gone"), 20),
+        ALWAYS,
+    ),
+    bug(
+        "claim-unwritten",
+        Fault::BugClaimUnwritten,
+        of_kind(Kind::Scenario("both-directories-gone"), 20),
+        ALWAYS,
+    ),
+    bug(
         "heartbeats-behind-data",
         Fault::BugHeartbeatsBehindData,
         of_kind(Kind::Scenario("rows-stand-still"), 20),

@@ -8,6 +8,7 @@ mod bench;
 mod carry;
 mod closing;
 mod deletions;
+mod directories;
 mod interrupts;
 mod last_moments;
 mod late;
@@ -89,6 +90,18 @@ pub const SCENARIOS: &[Scenario] = &[
         shape: two_groups,
         clients: 4,
         play: silence::late_complaint,
+    },
+    Scenario {
+        name: "both-directories-gone",
+        shape: two_replicas,
+        clients: 1,
+        play: directories::both_gone,
+    },
+    Scenario {
+        name: "directory-gone",
+        shape: two_data_managers,
+        clients: 1,
+        play: directories::one_gone,
     },
     Scenario {
         name: "rows-stand-still",

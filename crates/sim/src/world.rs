@@ -64,6 +64,8 @@ pub enum Event {
         node: NodeId,
         /// The life of it that has asked.
         life: Incarnation,
+        /// Which of its directories it was asked of.
+        directory: u64,
         /// Who is answered.
         to: BlockRef,
         /// What was asked.
@@ -389,7 +391,9 @@ impl World {
             Event::Cross { node, life, thread, packet } => {
                 self.on_cross(node, life, thread, &packet);
             }
-            Event::Disk { node, life, to, asked } => self.on_disk(node, life, to, &asked),
+            Event::Disk { node, life, directory, to, asked } => {
+                self.on_disk((node, life), directory, to, &asked);
+            }
             Event::Notice { end, other, generation } => self.on_notice(end, other, generation),
             Event::Connect(a, b) => self.on_connect(a, b),
             Event::Up(node, peer, generation) => self.on_up(node, peer, generation),
@@ -902,6 +906,7 @@ impl World {
         if self.may_replace_disk_of(&config) {
             self.disk(node).replace();
         }
+        self.make_directory(node);
         let member = Member {
             node,
             incarnation: config.incarnation,

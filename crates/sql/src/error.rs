@@ -53,6 +53,7 @@ impl Failure {
                     RefCode::LockTimeout
                         | RefCode::LockNotFree
                         | RefCode::MemoryFull
+                        | RefCode::DiskFull
                         | RefCode::NodeSilent
                 );
                 old || (error.class() == ErrorClass::Temporary && !slow)
@@ -307,6 +308,7 @@ pub fn store_error(error: &StoreError) -> SqlError {
             "HY000",
             &format!("Table definition has changed, please retry transaction: {text}"),
         ),
+        RefCode::DiskFull => make(1021, "HY000", &format!("Disk full: {text}")),
         RefCode::MemoryFull => make(1114, "HY000", &format!("The table is full: {text}")),
         RefCode::NodeFailed
         | RefCode::Deadlock

@@ -93,6 +93,18 @@ impl Writer {
         (self.origin, self.last, self.before) = (origin, last_record, newest);
     }
 
+    /// What waits for being written is not wanted any more, nor is what was: nothing is written yet, and segments go on behind the
+    /// last one.
+    pub fn forget(&mut self) {
+        self.buffer.clear();
+        (self.offset, self.open, self.open_changes) = (None, None, 0);
+    }
+
+    /// The last segment that was begun.
+    pub fn segment(&self) -> u32 {
+        self.segment
+    }
+
     /// Segments that are begun from now on say that the log begins with this one.
     pub fn begin_log_with(&mut self, origin: u32) {
         self.origin = origin;

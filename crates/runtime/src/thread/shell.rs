@@ -16,8 +16,8 @@ use lats_signals::{
     BlockRef, Body, Malformed, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
     control::{
-        CloseLinkOrd, FiguresConf, FiguresReq, LateRep, LinkDownRep, SessionsConf, SessionsReq,
-        StopOrd,
+        CloseLinkOrd, FiguresConf, FiguresReq, LateRep, LinkDownRep, NoteOrd, SessionsConf,
+        SessionsReq, StopOrd,
     },
     proof::Secret,
 };
@@ -163,7 +163,12 @@ impl Thread {
             Some(SignalNumber::FiguresReq) => self.on_figures_req(signal),
             Some(SignalNumber::SessionsReq) => self.on_sessions_req(signal),
             Some(SignalNumber::NoteOrd) => {
-                tracing::info!("{}", String::from_utf8_lossy(signal.payload()));
+                let text = String::from_utf8_lossy(signal.payload());
+                if signal.body::<NoteOrd>().loud != 0 {
+                    tracing::warn!("{text}");
+                } else {
+                    tracing::info!("{text}");
+                }
             }
             Some(SignalNumber::StopOrd) => {
                 let status = signal.body::<StopOrd>().status as i32;
@@ -196,8 +201,9 @@ impl Thread {
     /// Any thread can answer.
     fn on_figures_req(&mut self, signal: &Signal<'_>) {
         let refused = self.place.refused.load(Ordering::Relaxed);
-        let figures =
-            figures::read(&self.place.board, refused, (self.place.memory)(), clock::now());
+        let disk = self.place.files.as_ref().map(crate::io::Shared::figures);
+        let memory = (self.place.memory)();
+        let figures = figures::read(&self.place.board, refused, disk, memory, clock::now());
         let body = FiguresConf { request: signal.body::<FiguresReq>().request };
         self.answer_client(signal, &body, &lats_catalog::encode(&figures));
     }

@@ -1,13 +1,13 @@
 //! What nodes' disks do, and what becomes of them: they are slow, full or broken, and lose their power.
 
 use super::{Asked, Event, LOST_POWER, SimNode, World};
-use crate::disk::Disk;
+use crate::{disk::Disk, faults::Disturbance};
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use lats_signals::{
     BlockKind, BlockRef, Signal, SignalNumber,
     io::{
-        IO_FAILED, IO_FULL, IO_MISSING, IoConf, IoListConf, IoListReq, IoReadConf, IoReadReq,
-        IoRef, IoRemoveReq, IoWriteReq, WRITE_SYNC,
+        DirectoryRep, IO_FAILED, IO_FULL, IO_GONE, IO_MISSING, IoConf, IoListConf, IoListReq,
+        IoReadConf, IoReadReq, IoRef, IoRemoveReq, IoWriteReq, WRITE_SYNC,
     },
 };
 use std::collections::BTreeMap;
@@ -46,7 +46,22 @@ pub(super) struct Storage {
     read_until: BTreeMap<(NodeId, BlockRef), Instant>,
     /// So many reads may still fail.
     reads_to_fail: u32,
+    /// How often each node has had a new directory, and which of them are gone: what was asked of a former one is not done.
+    directories: BTreeMap<NodeId, u64>,
+    gone: BTreeMap<NodeId, Gone>,
 }
+
+/// A directory that was removed under a process.
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    life: Incarnation,
+    /// The process has noticed it.
+    is_noticed: bool,
+}
+
+/// As the runtime does it: a process looks so often whether its directory is there, and begins another one after this.
+const LOOKS_EVERY_MS: u64 = 100;
+const REST_MS: u64 = 1_000;
 
 /// A node that cannot read its files ends, and tries again: none may be kept from ever coming back.
 const READS_TO_FAIL: u32 = 3;
@@ -65,6 +80,8 @@ impl Storage {
             full_until: BTreeMap::new(),
             read_until: BTreeMap::new(),
             reads_to_fail: READS_TO_FAIL,
+            directories: BTreeMap::new(),
+            gone: BTreeMap::new(),
         }
     }
 
@@ -96,6 +113,60 @@ impl World {
     pub fn fill_disk(&mut self, node: NodeId, span: Duration) {
         self.tally.note("full disk");
         self.storage.full_until.insert(node, self.now.plus(span));
+    }
+
+    /// GONE-1: the directory of a node is removed, or gets another name; the process notices it when it looks, and after so many
+    /// ms there is another one.
+    pub fn lose_directory(&mut self, node: NodeId, ms: u64) {
+        let Some(n) = self.nodes.get(&node).filter(|n| n.is_alive()) else { return };
+        if !n.config.holds_data || self.storage.gone.contains_key(&node) {
+            return;
+        }
+        let life = n.life();
+        self.disk(node).replace();
+        *self.storage.directories.entry(node).or_default() += 1;
+        self.storage.gone.insert(node, Gone { life, is_noticed: false });
+        let notices_ms = self.storage.random.below(LOOKS_EVERY_MS);
+        let events = [(notices_ms, true), (notices_ms + REST_MS + ms, false)];
+        for (after_ms, gone) in events {
+            let news = Disturbance::Directory(node, life, gone);
+            self.at(Duration::from_millis(after_ms), Event::Disturb(news));
+        }
+    }
+
+    /// A process notices that its directory is gone, or begins another one.
+    pub(crate) fn hear_of_directory(&mut self, node: NodeId, life: Incarnation, gone: bool) {
+        let Some(known) = self.storage.gone.get_mut(&node).filter(|gone| gone.life == life) else {
+            return;
+        };
+        if gone && std::mem::replace(&mut known.is_noticed, true) {
+            return;
+        }
+        if !gone {
+            self.storage.gone.remove(&node);
+        }
+        let ldms = self.nodes.get(&node).map_or(0, |n| n.config.ldm_instances);
+        let blocks = (0..ldms).map(|i| BlockRef::ldm(node, i)).chain([BlockRef::control(node)]);
+        for block in blocks {
+            self.tell(node, block, &DirectoryRep { gone: u64::from(gone) });
+        }
+    }
+
+    /// A new process makes the directory that it needs.
+    pub(super) fn make_directory(&mut self, node: NodeId) {
+        if self.storage.gone.remove(&node).is_some() {
+            *self.storage.directories.entry(node).or_default() += 1;
+        }
+    }
+
+    /// True if what a node has on disk cannot be found again.
+    pub fn has_no_directory(&self, node: NodeId) -> bool {
+        self.storage.gone.contains_key(&node)
+    }
+
+    /// How many directories the node has lost, and how many were made in their place.
+    pub(crate) fn directory(&self, node: NodeId) -> u64 {
+        self.storage.directories.get(&node).copied().unwrap_or_default()
     }
 
     /// A read may fail.
@@ -140,7 +211,8 @@ impl World {
             done = done.max(last.plus(Duration::from_nanos(1)));
             *last = done;
         }
-        self.at_instant(done, Event::Disk { node, life, to, asked });
+        let directory = self.directory(node);
+        self.at_instant(done, Event::Disk { node, life, directory, to, asked });
     }
 
     /// Writes, unless there is no room; what is wrong, or 0.
@@ -154,6 +226,10 @@ impl World {
         }
         if !self.calm && (fills || self.now < *until) {
             return IO_FULL;
+        }
+        if self.has_no_directory(node) {
+            // Until somebody looks, that is no different.
+            return 0;
         }
         self.disk(node).write(asked.file, asked.offset, bytes);
         0
@@ -177,11 +253,20 @@ impl World {
         fails
     }
 
-    pub(super) fn on_disk(&mut self, node: NodeId, life: Incarnation, to: BlockRef, asked: &Asked) {
+    pub(super) fn on_disk(
+        &mut self,
+        (node, life): (NodeId, Incarnation),
+        directory: u64,
+        to: BlockRef,
+        asked: &Asked,
+    ) {
         if self.storage.is_dark(node, life) {
             return;
         }
-        let code = self.finish_on_disk(node, asked);
+        let code = match self.is_gone(node, directory, asked) {
+            true => IO_GONE,
+            false => self.finish_on_disk(node, asked),
+        };
         if self.nodes.get(&node).is_none_or(|n| !n.is_alive() || n.life() != life) {
             return;
         }
@@ -189,6 +274,8 @@ impl World {
         match *asked {
             Asked::Write(IoWriteReq { request, .. }, _)
             | Asked::Read(IoReadReq { request, .. })
+            | Asked::List(IoListReq { request, .. })
+            | Asked::Remove(IoRemoveReq { request, .. })
                 if code != 0 =>
             {
                 self.tell(node, to, &IoRef { request, code, reserved: 0 });
@@ -213,6 +300,20 @@ impl World {
                 self.tell_with(node, to, &IoListConf { request }, &bytes);
             }
         }
+    }
+
+    /// True if a process sees now that what it has done is not where it should be. It hears that first.
+    fn is_gone(&mut self, node: NodeId, directory: u64, asked: &Asked) -> bool {
+        let is_former = self.directory(node) != directory;
+        let Some(gone) = self.storage.gone.get(&node).copied() else { return is_former };
+        let looks = match asked {
+            Asked::Write(asked, code) => asked.flags & WRITE_SYNC != 0 || *code != 0,
+            _ => true,
+        };
+        if looks {
+            self.hear_of_directory(node, gone.life, true);
+        }
+        looks || gone.is_noticed
     }
 
     /// What is done when the time that it takes is over; what is wrong, or 0.
