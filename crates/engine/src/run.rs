@@ -217,7 +217,7 @@ impl<'r> Run<'r> {
     ) -> Result<Value, SqlError> {
         let env = Env { left, right, params, externals: self.externals };
         match expr {
-            Expr::Column(number) => Ok(env.column(*number)),
+            Expr::Column(number) => self.context.kept(env.column(*number)),
             other => lats_values::eval(other, &env, &mut self.context),
         }
     }

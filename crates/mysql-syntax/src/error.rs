@@ -49,6 +49,16 @@ impl SyntaxError {
         Self::new(1436, "HY000", message, at)
     }
 
+    /// 3170: tokens and tree take more than they may.
+    #[must_use]
+    pub fn too_large(bytes_max: usize, at: u32) -> Self {
+        let message = format!(
+            "Memory capacity of {bytes_max} bytes for 'parser_max_mem_size' exceeded. Parser bailed out for this query. Send fewer values in one \
+             statement"
+        );
+        Self::new(3170, "HY000", &message, at)
+    }
+
     /// 1221: two things that do not go together.
     #[must_use]
     pub fn usage(one: &str, other: &str, at: u32) -> Self {

@@ -21,7 +21,7 @@ pub mod tree;
 pub use error::SyntaxError;
 pub use keyword::Keyword;
 pub use mode::Mode;
-pub use parser::{DEPTH_MAX, parse};
+pub use parser::{DEPTH_MAX, parse, parse_within};
 pub use position::Span;
 pub use print::print;
 pub use tree::{Parsed, Statement, Tree};

@@ -61,7 +61,16 @@ pub(crate) struct Parser<'a> {
     query_nesting: u32,
     /// Calls whose arguments have names.
     named_arguments: Vec<ExprId>,
+    /// What tokens and tree may take, when it is looked at next, by tokens, and whether they have taken more.
+    bytes_max: usize,
+    look_at: usize,
+    is_full: bool,
 }
+
+/// Tokens between two looks at the memory that they and the tree take.
+const TOKENS_BETWEEN_LOOKS: usize = 1_024;
+/// What lists outside of the tree's arenas take for each token, at most: items of SELECT, rows, columns.
+const LIST_BYTES_PER_TOKEN: usize = 16;
 
 /// Parses the first statement from a byte of the text on, and says where the next begins.
 ///
@@ -69,6 +78,19 @@ pub(crate) struct Parser<'a> {
 /// MySQL's: 1064 for a text that is no statement, 1065 for no statement, 1436 for a statement that is nested too deeply,
 /// and others that MySQL's parser gives.
 pub fn parse(text: &[u8], start: u32, mode: Mode) -> core::result::Result<Parsed, SyntaxError> {
+    parse_within(text, start, mode, usize::MAX)
+}
+
+/// The same, where tokens and tree may take so many bytes.
+///
+/// # Errors
+/// As [`parse`]; 3170 if they need more.
+pub fn parse_within(
+    text: &[u8],
+    start: u32,
+    mode: Mode,
+    bytes_max: usize,
+) -> core::result::Result<Parsed, SyntaxError> {
     // As in MySQL, what ends the text does not belong to it.
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';' || *byte == 0x0b;
     let length = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
@@ -83,8 +105,14 @@ pub fn parse(text: &[u8], start: u32, mode: Mode) -> core::result::Result<Parsed
             0,
         ));
     }
-    let parser = Parser::new(text, start, mode);
-    parser.run().map_err(|error| *error)
+    let mut parser = Parser::new(text, start, mode);
+    parser.bytes_max = bytes_max;
+    let parsed = parser.run();
+    match parser.is_full {
+        false => parsed.map_err(|error| *error),
+        // It saw an end that is none.
+        true => Err(SyntaxError::too_large(bytes_max, start)),
+    }
 }
 
 impl<'a> Parser<'a> {
@@ -105,12 +133,15 @@ impl<'a> Parser<'a> {
             is_in_program: false,
             query_nesting: 0,
             named_arguments: Vec::new(),
+            bytes_max: usize::MAX,
+            look_at: TOKENS_BETWEEN_LOOKS,
+            is_full: false,
         };
         parser.fill();
         parser
     }
 
-    fn run(mut self) -> Result<Parsed> {
+    fn run(&mut self) -> Result<Parsed> {
         let first = self.token();
         if first.kind == Kind::End {
             return Err(Box::new(SyntaxError::empty(first.start)));
@@ -127,16 +158,39 @@ impl<'a> Parser<'a> {
             }
             _ => return Err(self.error()),
         };
-        let (tree, named_arguments) = (self.tree, self.named_arguments);
+        let tree = core::mem::take(&mut self.tree);
+        let named_arguments = core::mem::take(&mut self.named_arguments);
         Ok(Parsed { tree, statement, span, next, named_arguments })
     }
 
     /// Reads tokens, so that all that may be looked at are there.
     fn fill(&mut self) {
         while self.tokens.len() <= self.at + AHEAD {
-            let token = self.lexer.next_token();
-            self.tokens.push(token);
+            self.read();
         }
+    }
+
+    /// Reads a token. The text ends for a parser that is full.
+    fn read(&mut self) {
+        if self.tokens.len() >= self.look_at {
+            self.look_at_memory();
+        }
+        let token = match self.is_full {
+            false => self.lexer.next_token(),
+            true => {
+                let end = self.text.len() as u32;
+                Token { kind: Kind::End, word: Keyword::None, start: end, end }
+            }
+        };
+        self.tokens.push(token);
+    }
+
+    #[cold]
+    fn look_at_memory(&mut self) {
+        self.look_at = self.tokens.len() + TOKENS_BETWEEN_LOOKS;
+        let tokens = self.tokens.len() * (size_of::<Token>() + LIST_BYTES_PER_TOKEN);
+        let lists = self.scratch.len() * size_of::<ExprId>();
+        self.is_full |= tokens + lists + self.tree.used_bytes() > self.bytes_max;
     }
 
     fn token(&self) -> Token {
@@ -158,8 +212,7 @@ impl<'a> Parser<'a> {
     fn advance(&mut self) {
         self.at += 1;
         if self.tokens.len() <= self.at + AHEAD {
-            let token = self.lexer.next_token();
-            self.tokens.push(token);
+            self.read();
         }
     }
 

@@ -124,6 +124,23 @@ impl Tree {
         &self.exprs[id.0 as usize]
     }
 
+    /// Bytes that the arenas take, without the room that they have for more.
+    #[must_use]
+    pub fn used_bytes(&self) -> usize {
+        let small = self.queries.len() * size_of::<Query>()
+            + self.bodies.len() * size_of::<Body>()
+            + self.tables.len() * size_of::<Table>()
+            + self.calls.len() * size_of::<Aggregate>()
+            + self.windows.len() * size_of::<Window>()
+            + self.types.len() * size_of::<DataType>()
+            + self.json_values.len() * size_of::<JsonValue>();
+        small
+            + self.bytes.len()
+            + self.exprs.len() * size_of::<Expr>()
+            + self.spans.len() * size_of::<Span>()
+            + self.lists.len() * size_of::<ExprId>()
+    }
+
     /// All expressions, in no order that means something.
     pub fn all_exprs(&self) -> impl Iterator<Item = &Expr> {
         self.exprs.iter()

@@ -15,6 +15,11 @@ pub(crate) const FRAGMENT_BYTES_MAX: usize = 0xFF_FFFF;
 /// Buffer space that is kept after a large packet was handed out.
 const KEPT_CAPACITY_BYTES: usize = 64 << 10;
 
+/// Bytes that are kept of a packet that is passed over: what the command is, and what it is about.
+const HEAD_BYTES: usize = 16;
+/// Space that a payload gets before any of it has come.
+const FIRST_BYTES: usize = 16 << 10;
+
 /// One payload, put together from as many packets as it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
@@ -22,6 +27,8 @@ pub struct Packet {
     pub sequence: u8,
     /// The bytes after the header.
     pub payload: Vec<u8>,
+    /// It was passed over ([`PacketDecoder::pass_over`]): the payload is only its beginning.
+    pub is_cut: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,19 +43,32 @@ enum Phase {
 ///
 /// It holds what was fed and not yet taken out, so the shell must take packets out
 /// (until [`PacketDecoder::next_packet`] gives `None`) before it feeds more; then the decoder never
-/// holds more than `max_allowed_packet` bytes and one read. After an error it gives that error
-/// again: a stream that was lost once cannot be followed.
+/// holds more than `max_allowed_packet` bytes and one read. What it holds of an unfinished packet is about as much as has
+/// come, whatever its header says. After an error it gives that error again: a stream that was lost once cannot be followed.
 #[derive(Clone, Debug)]
 pub struct PacketDecoder {
     buffer: Vec<u8>,
     /// Bytes of `buffer` that were consumed already.
     start: usize,
-    /// The payload so far of a packet that is continued.
+    /// What was taken of a payload that is not complete.
     partial: Vec<u8>,
+    /// The payload's bytes so far, by the headers that have come.
+    announced: usize,
+    /// The fragment that is being taken.
+    fragment: Option<Fragment>,
+    passes_over: bool,
     expected: u8,
     phase: Phase,
     max_allowed_packet: usize,
     failure: Option<WireError>,
+}
+
+/// A packet's header, and how much of what it announces has not been taken.
+#[derive(Clone, Copy, Debug)]
+struct Fragment {
+    length: usize,
+    sequence: u8,
+    missing: usize,
 }
 
 impl Default for PacketDecoder {
@@ -64,6 +84,9 @@ impl PacketDecoder {
             buffer: Vec::new(),
             start: 0,
             partial: Vec::new(),
+            announced: 0,
+            fragment: None,
+            passes_over: false,
             expected: 1,
             phase: Phase::Login,
             max_allowed_packet: LOGIN_PACKET_BYTES_MAX,
@@ -114,22 +137,77 @@ impl PacketDecoder {
         })
     }
 
+    /// Bytes that the packet which is unfinished will have at least, and those for which there is space: nothing between
+    /// packets, and of what is passed over.
+    pub fn unfinished(&self) -> Option<(usize, usize)> {
+        let is_taken = self.announced > 0 && !self.passes_over;
+        is_taken.then_some((self.announced, self.partial.capacity()))
+    }
+
+    /// True if some of a packet has come, and not all.
+    pub fn is_within_packet(&self) -> bool {
+        self.fragment.is_some() || self.announced > 0 || self.start < self.buffer.len()
+    }
+
+    /// Forgets the bytes of the unfinished packet, those that come too: it is handed out when its end has come.
+    pub fn pass_over(&mut self) {
+        self.passes_over = true;
+        self.partial.truncate(HEAD_BYTES);
+        self.partial.shrink_to_fit();
+    }
+
     fn advance(&mut self) -> Result<Option<Packet>, WireError> {
-        while let Some((length, sequence)) = self.peek_header() {
-            self.check_header(length, sequence)?;
-            let from = self.start.saturating_add(HEADER_BYTES);
-            let Some(payload) = self.buffer.get(from..from.saturating_add(length)) else {
-                break;
+        loop {
+            let Some(fragment) = self.fragment else {
+                let Some((length, sequence)) = self.peek_header() else { break };
+                self.check_header(length, sequence)?;
+                self.start = self.start.saturating_add(HEADER_BYTES);
+                if self.announced == 0 && length < FRAGMENT_BYTES_MAX {
+                    // The usual case: all of it is here.
+                    let end = self.start.saturating_add(length);
+                    if let Some(payload) = self.buffer.get(self.start..end) {
+                        self.partial.extend_from_slice(payload);
+                        self.start = end;
+                        return Ok(Some(self.complete(sequence)));
+                    }
+                }
+                self.announced = self.announced.saturating_add(length);
+                self.fragment = Some(Fragment { length, sequence, missing: length });
+                continue;
             };
-            self.partial.extend_from_slice(payload);
-            self.start = from.saturating_add(length);
-            self.expected = sequence.wrapping_add(1);
-            if length < FRAGMENT_BYTES_MAX {
-                return Ok(Some(self.complete(sequence)));
+            let missing = self.take(fragment.missing);
+            if missing > 0 {
+                self.fragment = Some(Fragment { missing, ..fragment });
+                break;
+            }
+            self.fragment = None;
+            self.expected = fragment.sequence.wrapping_add(1);
+            if fragment.length < FRAGMENT_BYTES_MAX {
+                return Ok(Some(self.complete(fragment.sequence)));
             }
         }
         self.compact();
         Ok(None)
+    }
+
+    /// Takes what there is of so many bytes into the payload; how many are missing still.
+    fn take(&mut self, wanted: usize) -> usize {
+        let waiting = self.buffer.get(self.start..).unwrap_or_default();
+        let taken = waiting.get(..wanted).unwrap_or(waiting);
+        let room = match self.passes_over {
+            true => HEAD_BYTES.saturating_sub(self.partial.len()),
+            false => taken.len(),
+        };
+        let kept = taken.get(..room).unwrap_or(taken);
+        let needed = self.partial.len().saturating_add(kept.len());
+        if needed > self.partial.capacity() {
+            // Half as much again, so that all copies together cost linear time; never more than will come.
+            let more = (needed + needed / 2).max(FIRST_BYTES).min(self.announced);
+            self.partial.reserve_exact(more.max(needed).saturating_sub(self.partial.len()));
+        }
+        self.partial.extend_from_slice(kept);
+        self.start = self.start.saturating_add(taken.len());
+        wanted.saturating_sub(taken.len())
     }
 
     fn peek_header(&self) -> Option<(usize, u8)> {
@@ -142,7 +220,7 @@ impl PacketDecoder {
         if sequence != self.expected {
             return Err(WireError::OutOfOrder { expected: self.expected, found: sequence });
         }
-        let bytes = self.partial.len().saturating_add(length);
+        let bytes = self.announced.saturating_add(length);
         if bytes > self.max_allowed_packet {
             return Err(WireError::PacketTooLarge { bytes, limit: self.max_allowed_packet });
         }
@@ -156,7 +234,9 @@ impl PacketDecoder {
             Phase::Command => 0,
         };
         self.compact();
-        Packet { sequence, payload: core::mem::take(&mut self.partial) }
+        self.announced = 0;
+        let is_cut = core::mem::take(&mut self.passes_over);
+        Packet { sequence, payload: core::mem::take(&mut self.partial), is_cut }
     }
 
     /// Gives consumed bytes back, but not so often that many small packets cost quadratic time.

@@ -122,6 +122,13 @@ impl PacketWriter {
         self.buffer.clear();
     }
 
+    /// Keeps no more space than this, if there is not more in it.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if self.buffer.capacity() > bytes {
+            self.buffer.shrink_to(bytes);
+        }
+    }
+
     /// A packet with any payload, split where it is longer than one packet may be.
     pub fn raw(&mut self, payload: &[u8]) {
         self.packet(|out| out.extend_from_slice(payload));

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 mod shared;
 
-pub use shared::{LdmView, ldm_in};
+pub use shared::{LdmView, ldm_in, row_bytes};
 
 pub use lats_control as control;
 pub use lats_ldm as ldm;

@@ -242,6 +242,14 @@ pub fn ldm_in(executor: &Executor, instance: u32) -> Option<LdmView<'_>> {
     }
 }
 
+/// Bytes of rows and indexes of the data managers in an executor.
+pub fn row_bytes(executor: &Executor) -> usize {
+    // No machine has threads for more.
+    const INSTANCES: u32 = 64;
+    let here = (0..INSTANCES).filter_map(|instance| ldm_in(executor, instance));
+    here.map(|ldm| ldm.memory_bytes()).sum()
+}
+
 #[cfg(all(test, feature = "loom"))]
 mod every_interleaving {
     use super::Shared;

@@ -45,6 +45,7 @@ const IO_THREADS_MAX: usize = 4;
 pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
     let (tell_stopped, stopped) = mpsc::channel();
     report::install();
+    crate::output::limit_by(config.node.memory_bytes);
     let plans = config.threads.clone();
     let (spin_method, ports, helping) = (config.spin_method, config.ports.len(), config.helping);
     let slots: Vec<_> = config.ports.iter().map(|end| end.engine.clone()).collect();
@@ -199,6 +200,7 @@ impl Assembly {
                 io: io.clone(),
                 files: files.clone(),
                 sessions: config.sessions.clone(),
+                memory: config.memory.clone(),
                 tell_stopped: tell_stopped.clone(),
             })
         });

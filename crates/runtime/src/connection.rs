@@ -69,7 +69,7 @@ pub(crate) enum Said {
 }
 
 /// THREAD-4: output that waits for a client that does not read, and for a node.
-const CLIENT_OUTPUT_MAX: usize = 128 << 20;
+pub(crate) const CLIENT_OUTPUT_MAX: usize = 128 << 20;
 const NODE_OUTPUT_MAX: usize = 1 << 30;
 
 impl Connection {
@@ -106,7 +106,7 @@ impl Connection {
         self.stage = Stage::Node;
         self.life = life;
         if let Some(sending) = self.sending() {
-            sending.limit(NODE_OUTPUT_MAX);
+            sending.leads_to_node(NODE_OUTPUT_MAX);
         }
     }
 

@@ -40,6 +40,9 @@ pub struct Figures {
     pub by_number: Vec<u64>,
     /// The longest turn, in ns.
     pub longest_turn_ns: u64,
+    /// Bytes of rows and indexes that its data managers have now: the node adds them up.
+    #[serde(skip)]
+    pub row_bytes: u64,
 }
 
 impl Figures {
@@ -85,6 +88,30 @@ pub struct NodeFigures {
     pub refused: u64,
     /// Its disk, if it keeps anything there.
     pub disk: Option<DiskFigures>,
+    /// What the process has memory for; the first is all of it.
+    pub memory: Vec<MemoryUse>,
+}
+
+/// What the process has memory for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUse {
+    /// What it is for.
+    pub name: String,
+    /// Bytes now.
+    pub bytes: u64,
+    /// The most that there was.
+    pub most_bytes: u64,
+    /// The most that there may be.
+    pub limit_bytes: u64,
+    /// How often somebody wanted more, and was refused.
+    pub refused: u64,
+}
+
+impl MemoryUse {
+    /// The name of what data managers have, and count themselves.
+    pub const ROWS: &str = "rows";
+    /// The name of what waits for native clients.
+    pub const NATIVE_OUTPUT: &str = "native_output";
 }
 
 /// The figures of all threads of a node, once there are all.
@@ -95,9 +122,16 @@ pub(crate) fn read(
     board: &Board,
     refused: u64,
     disk: Option<DiskFigures>,
+    mut memory: Vec<MemoryUse>,
     now: lats_base::Instant,
 ) -> NodeFigures {
     let threads = board.get().into_iter().flatten();
-    let threads = threads.map(|(name, published)| (name.clone(), published.read())).collect();
-    NodeFigures { at_ns: now.as_nanos(), threads, refused, disk }
+    let threads: Vec<(String, Figures)> =
+        threads.map(|(name, published)| (name.clone(), published.read())).collect();
+    if let Some(rows) = memory.iter_mut().find(|of| of.name == MemoryUse::ROWS) {
+        rows.bytes = threads.iter().map(|(_, figures)| figures.row_bytes).sum();
+        rows.most_bytes = rows.bytes;
+    }
+    memory.push(crate::output::memory_use());
+    NodeFigures { at_ns: now.as_nanos(), threads, refused, disk, memory }
 }

@@ -43,7 +43,7 @@ mod thread;
 pub use assemble::start;
 pub use closer::Closer;
 pub use disk::DiskFigures;
-pub use figures::{Figures, NodeFigures};
+pub use figures::{Figures, MemoryUse, NodeFigures};
 pub use plan::ThreadPlan;
 pub use port::Port;
 pub use reads::ReadPlacement;
@@ -88,7 +88,12 @@ pub struct RuntimeConfig {
     /// Lists or ends sessions of MySQL clients in this process. It takes a session's number and a call (SESSIONS_…), and
     /// gives whether there is such a session, and the list if it was asked for. Any thread calls it: it must not take long.
     pub sessions: SessionsCall,
+    /// What the process has memory for. Any thread calls it: it must not take long.
+    pub memory: MemoryCall,
 }
+
+/// See [`RuntimeConfig::memory`].
+pub type MemoryCall = std::sync::Arc<dyn Fn() -> Vec<MemoryUse> + Send + Sync>;
 
 /// See [`RuntimeConfig::sessions`].
 pub type SessionsCall = std::sync::Arc<dyn Fn(u32, u32, u64) -> (bool, Vec<u8>) + Send + Sync>;

@@ -3,11 +3,11 @@
 //! Whoever has something for another node puts it into that node's output itself; no thread passes it on. Each thread
 //! flushes what it has filled at the end of its turn; one of them at a time writes to the socket.
 
-use crate::ring::Producer;
+use crate::{connection::CLIENT_OUTPUT_MAX, figures::MemoryUse, ring::Producer};
 use rustix::{event::epoll, fd::OwnedFd, io::Errno, net::SendFlags, net::Shutdown};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 /// One way out.
@@ -70,7 +70,10 @@ struct Sending {
     is_written: bool,
     /// The kernel's buffer is full; the reading thread hears when there is room.
     blocked: bool,
+    is_client: bool,
     limit_bytes: usize,
+    /// What of it all clients together are counted for.
+    counted: Counted,
     /// The reading thread's epoll instance, and the socket's name there.
     watched: Option<(Arc<OwnedFd>, u64)>,
 }
@@ -79,12 +82,105 @@ struct Sending {
 const ROUNDS_MAX: usize = 4;
 /// An SQL thread that has not taken so much has met its end: the node fails fast.
 const PORT_BACKLOG_MAX: usize = 1 << 30;
+const MUCH_OUTPUT: usize = 1 << 20;
+const MODEST_OUTPUT: usize = 8 << 20;
+/// THREAD-4: output that waits for all clients together: a part of the node's memory.
+const CLIENTS_OUTPUT_PART: usize = 8;
+const CLIENTS_OUTPUT_MIN: usize = 16 << 20;
+static CLIENTS_OUTPUT: Clients = Clients::new(CLIENTS_OUTPUT_MIN);
 /// Memory that is kept between bursts.
 const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
 /// A panic in a node's thread ends the process: there is nothing to be saved from poison.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The output that waits for clients, of those for which much waits.
+struct Clients {
+    now: AtomicUsize,
+    most: AtomicUsize,
+    max: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+impl Clients {
+    const fn new(max: usize) -> Self {
+        let [now, most, refused] = [const { AtomicUsize::new(0) }; 3];
+        Self { now, most, max: AtomicUsize::new(max), refused }
+    }
+
+    /// True if so much more fits within so much.
+    fn grow(&self, more: usize, max: usize) -> bool {
+        let within = |now: usize| now.checked_add(more).filter(|now| *now <= max);
+        let before = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
+        match before {
+            Ok(before) => self.most.fetch_max(before + more, Ordering::Relaxed),
+            Err(_) => self.refused.fetch_add(1, Ordering::Relaxed),
+        };
+        before.is_ok()
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.now.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// THREAD-4: the node's data managers may have so many bytes; of the nodes of a process, the largest counts.
+pub(crate) fn limit_by(memory_bytes: usize) {
+    let max = (memory_bytes / CLIENTS_OUTPUT_PART).min(CLIENT_OUTPUT_MAX);
+    CLIENTS_OUTPUT.max.fetch_max(max, Ordering::Relaxed);
+}
+
+/// What people see of it.
+pub(crate) fn memory_use() -> MemoryUse {
+    let number = |of: &AtomicUsize| of.load(Ordering::Relaxed) as u64;
+    MemoryUse {
+        name: MemoryUse::NATIVE_OUTPUT.to_string(),
+        bytes: number(&CLIENTS_OUTPUT.now),
+        most_bytes: number(&CLIENTS_OUTPUT.most),
+        limit_bytes: number(&CLIENTS_OUTPUT.max),
+        refused: number(&CLIENTS_OUTPUT.refused),
+    }
+}
+
+/// What of a client's output is counted with that of all others.
+#[derive(Default)]
+struct Counted(usize);
+
+impl Counted {
+    /// So much waits for the client now; false if it is too much for all of them.
+    fn becomes(&mut self, bytes: usize, all: &Clients) -> bool {
+        if bytes <= MUCH_OUTPUT || bytes <= self.0 {
+            return true;
+        }
+        let more = bytes - self.0;
+        let max = all.max.load(Ordering::Relaxed);
+        // Who has little of it is not who makes it too much: as much again is for them.
+        let fits = all.grow(more, if bytes <= MODEST_OUTPUT { 2 * max } else { max });
+        self.0 += if fits { more } else { 0 };
+        fits
+    }
+
+    /// No more than so much waits now.
+    fn shrinks_to(&mut self, bytes: usize, all: &Clients) {
+        let kept = if bytes <= MUCH_OUTPUT { 0 } else { bytes.min(self.0) };
+        if kept < self.0 {
+            all.shrink(self.0 - kept);
+            self.0 = kept;
+        }
+    }
+
+    /// Nothing waits any more.
+    fn clear(&mut self, all: &Clients) {
+        all.shrink(std::mem::take(&mut self.0));
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.clear(&CLIENTS_OUTPUT);
+    }
 }
 
 enum Written {
@@ -102,14 +198,20 @@ impl SocketOutput {
             written: 0,
             is_written: false,
             blocked: false,
+            is_client: true,
             limit_bytes,
+            counted: Counted::default(),
             watched: None,
         };
         Self { socket, state: Mutex::new(state), closed: AtomicBool::new(false) }
     }
 
-    pub(crate) fn limit(&self, bytes: usize) {
-        lock(&self.state).limit_bytes = bytes;
+    /// It leads to a node: so much may wait in it, which is not counted with that of clients.
+    pub(crate) fn leads_to_node(&self, bytes: usize) {
+        let mut state = lock(&self.state);
+        state.limit_bytes = bytes;
+        state.is_client = false;
+        state.counted.clear(&CLIENTS_OUTPUT);
     }
 
     /// Tells `epoll` of the socket under this name; also about room to write, while it is wanted.
@@ -148,7 +250,11 @@ impl SocketOutput {
         }
         let mut state = lock(&self.state);
         let waits = state.filling.len() + state.leaving.len() - state.written;
-        if waits + bytes.len() > state.limit_bytes {
+        let waits = waits + bytes.len();
+        if waits > state.limit_bytes {
+            return false;
+        }
+        if state.is_client && !state.counted.becomes(waits, &CLIENTS_OUTPUT) {
             return false;
         }
         state.filling.extend_from_slice(bytes);
@@ -241,6 +347,8 @@ impl Sending {
         self.leaving = leaving;
         self.written = written;
         self.is_written = false;
+        let waits = self.filling.len() + self.leaving.len() - self.written;
+        self.counted.shrinks_to(waits, &CLIENTS_OUTPUT);
     }
 
     /// Asks about room for output only while there is none.
@@ -320,5 +428,39 @@ impl PortOutput {
             (self.wake_client)();
         }
         if waits { Flushed::Waits(self.reader) } else { Flushed::Done }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_who_do_not_read_are_counted_together() {
+        const MIB: usize = 1 << 20;
+        let all = Clients::new(128 * MIB);
+        let mut clients: Vec<_> = (0..5).map(|_| Counted::default()).collect();
+        let [first, second, third, fourth, fifth] = &mut clients[..] else { panic!("five") };
+        assert!(
+            first.becomes(MIB, &all) && all.now.load(Ordering::Relaxed) == 0,
+            "that is not much"
+        );
+        for client in [&mut *first, second, third] {
+            assert!(client.becomes(20 * MIB, &all) && client.becomes(40 * MIB, &all));
+        }
+        assert!(!fourth.becomes(9 * MIB, &all) && fifth.becomes(MIB, &all));
+        assert_eq!(all.now.load(Ordering::Relaxed), 120 * MIB);
+        assert!(fourth.becomes(7 * MIB, &all), "that is modest");
+        assert_eq!(all.now.load(Ordering::Relaxed), 127 * MIB);
+        assert!(fifth.becomes(8 * MIB, &all) && !fifth.becomes(9 * MIB, &all));
+        second.shrinks_to(30 * MIB, &all);
+        assert!(!second.becomes(39 * MIB, &all));
+        second.shrinks_to(MIB, &all);
+        assert!(fourth.becomes(9 * MIB, &all));
+        all.now.fetch_add(256 * MIB, Ordering::Relaxed);
+        assert!(!second.becomes(2 * MIB, &all), "that is bounded, too");
+        all.shrink(256 * MIB);
+        clients.iter_mut().for_each(|client| client.clear(&all));
+        assert_eq!(all.now.load(Ordering::Relaxed), 0);
     }
 }

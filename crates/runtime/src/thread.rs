@@ -95,6 +95,8 @@ pub(crate) struct Place {
     pub(crate) files: Option<Shared>,
     /// What is done with sessions of MySQL clients.
     pub(crate) sessions: crate::SessionsCall,
+    /// What the process has memory for.
+    pub(crate) memory: crate::MemoryCall,
     /// Told when a block ends the process.
     pub(crate) tell_stopped: std::sync::mpsc::Sender<crate::Stopped>,
 }
@@ -170,6 +172,7 @@ impl Thread {
         self.published_at = self.turn_ended;
         self.figures.by_number.clear();
         self.figures.by_number.extend_from_slice(self.executor.handled_by_number());
+        self.figures.row_bytes = lats_node::row_bytes(&self.executor) as u64;
         self.published.show(&self.figures);
         // It costs a system call: not more often than this.
         self.cpu_time_is_old = true;

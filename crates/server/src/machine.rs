@@ -57,19 +57,19 @@ fn limit_of(own: &str, root: &Path) -> Option<(usize, PathBuf)> {
         let path = path.trim_start_matches('/');
         // Version 2 has one tree without a name, version 1 one for each controller. A container may see its own group as the root.
         if controllers.is_empty() {
-            Some((root.to_path_buf(), path, "memory.max"))
+            Some((root.to_path_buf(), path, &["memory.max", "memory.high"][..]))
         } else if controllers.split(',').any(|name| name == "memory") {
-            Some((root.join("memory"), path, "memory.limit_in_bytes"))
+            Some((root.join("memory"), path, &["memory.limit_in_bytes"][..]))
         } else {
             None
         }
     });
-    let limits = files.flat_map(|(tree, path, name)| {
+    let limits = files.flat_map(|(tree, path, names)| {
         let group = tree.join(path);
         let above: Vec<PathBuf> = group.ancestors().map(Path::to_path_buf).collect();
         let within = above.into_iter().filter(move |group| group.starts_with(&tree));
-        within.filter_map(move |group| {
-            let file = group.join(name);
+        let files = within.flat_map(move |group| names.iter().map(move |name| group.join(name)));
+        files.filter_map(|file| {
             let bytes: u64 = fs::read_to_string(&file).ok()?.trim().parse().ok()?;
             Some((usize::try_from(bytes >> 20).ok()?, file))
         })
@@ -98,6 +98,8 @@ mod tests {
         assert_eq!(limit_of("0::/a/b\n", &root), None);
         fs::write(root.join("a/memory.max"), format!("{}\n", 512_u64 << 20)).unwrap();
         assert_eq!(limit_of("0::/a/b\n", &root), Some((512, root.join("a/memory.max"))));
+        fs::write(root.join("memory.high"), format!("{}\n", 400_u64 << 20)).unwrap();
+        assert_eq!(limit_of("0::/a/b\n", &root), Some((400, root.join("memory.high"))));
         fs::write(root.join("memory/c/memory.limit_in_bytes"), "104857600\n").unwrap();
         let both = "3:cpu,cpuacct:/c\n2:memory:/c\n0::/a/b\n";
         let (mib, file) = limit_of(both, &root).unwrap();

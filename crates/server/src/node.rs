@@ -52,8 +52,8 @@ pub(crate) struct NodeArgs {
     /// What the node does; with --join: the place of such a node is taken.
     #[arg(long)]
     pub(crate) roles: Option<NodeRoles>,
-    /// Memory for rows and indexes, in MiB (default: what `start` was told; with --join a quarter of the
-    /// machine's, or of its container's).
+    /// Memory of the node, in MiB, for rows, statements and clients (default: what `start` was told; with --join a quarter of
+    /// the machine's, or of the container's).
     #[arg(long)]
     pub(crate) memory_mib: Option<usize>,
     /// Found the cluster together with the other nodes, instead of joining it.
@@ -138,15 +138,18 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
             ),
             Ok(()) => {}
         }
-        crate::memory::keep_ahead().context("cannot start the thread that keeps memory ready")?;
+        crate::memory::keep_ahead(cluster.memory_mib << 20)
+            .context("cannot start the thread that keeps memory ready")?;
     }
     join::stay_on_the_loopback(&entry, args.insecure)?;
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
     let sql = entry.sql_address.map(ports::hold).transpose()?;
     let clients = open_files::raise();
     let mut runtime = runtime_config(args, &cluster, &entry, native)?;
+    let memory_bytes = cluster.memory_mib << 20;
     let sql =
-        sql.map(|port| SqlThreads::prepare(node_id, (port, clients), &mut runtime)).transpose()?;
+        sql.map(|port| SqlThreads::prepare(node_id, (port, clients), memory_bytes, &mut runtime));
+    let sql = sql.transpose()?;
     let cut_off_wait = std::time::Duration::from_millis(args.cut_off_wait_ms);
     let sql = sql.map(|sql| sql.waiting_when_cut_off(cut_off_wait));
     let running = lats_runtime::start(runtime).context("cannot start the node's threads")?;
@@ -213,10 +216,8 @@ fn runtime_config(
     };
     let (tc, ldm) = (cluster.tc_instances, cluster.ldm_instances);
     let threads = threads(args, entry)?;
-    let placement = match entry.data {
-        true => plan::placement(&threads, tc, ldm),
-        false => plan::placement(&threads, 0, 0),
-    };
+    let placed = if entry.data { (tc, ldm) } else { (0, 0) };
+    let placement = plan::placement(&threads, placed.0, placed.1);
     let redo = redo_files(cluster, entry);
     let files = node_directory(&args.data_dir, entry.node_id);
     if redo.is_some() {
@@ -224,6 +225,8 @@ fn runtime_config(
         archive::begin(&files, cluster, entry.node_id)?;
     }
     note_threads(entry.node_id, &threads);
+    let full = supervisor::full_file(&args.data_dir, entry.node_id);
+    let memory_bytes = cluster.memory_mib << 20;
     Ok(RuntimeConfig {
         threads,
         responsiveness: args.scheduling.scheduler_responsiveness,
@@ -238,7 +241,7 @@ fn runtime_config(
             holds_data: entry.data,
             ldm_instances: ldm,
             tc_instances: tc,
-            memory_bytes: cluster.memory_mib << 20,
+            memory_bytes: crate::memory::for_rows(memory_bytes),
             slices: Default::default(),
             placement,
             seed: random::number()?,
@@ -250,14 +253,9 @@ fn runtime_config(
         peers,
         ports: Vec::new(),
         sessions: std::sync::Arc::new(|_, _, _| (false, Vec::new())),
-        files: match redo {
-            Some(_) => Some(files_config(args, cluster, entry.node_id, files)?),
-            None => None,
-        },
-        on_view: Box::new(mark_when_full(
-            supervisor::full_file(&args.data_dir, entry.node_id),
-            node,
-        )),
+        memory: std::sync::Arc::new(move || crate::memory::figures(memory_bytes)),
+        files: redo.map(|_| files_config(args, cluster, entry.node_id, files)).transpose()?,
+        on_view: Box::new(mark_when_full(full, node)),
     })
 }
 

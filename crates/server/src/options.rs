@@ -28,8 +28,8 @@ pub(crate) struct StartArgs {
     /// Nodes and native clients: this port + i - 1 [default: the SQL port + 100].
     #[arg(long)]
     native_port: Option<u16>,
-    /// Memory for rows and indexes of each node, in MiB: 64, to what the machine or the container has for all of them [default: a
-    /// quarter of that, or less if there are many nodes].
+    /// Memory of each node, in MiB, for rows, statements and clients (docs/memory.md): 64, to what the machine or the container has
+    /// for all of them [default: a quarter of that, or less if there are many nodes].
     #[arg(long)]
     memory_mib: Option<usize>,
     /// Keep nothing on disk: rows live as long as one replica of each does.

@@ -116,7 +116,7 @@ fn shown(error: SqlError) -> anyhow::Error {
 
 async fn run_all(session: &mut Session<ClusterStore>, text: &str) -> anyhow::Result<ExitCode> {
     let mut statements = Statements::new(text.as_bytes());
-    while let Some(piece) = statements.next(session.syntax_mode()).map_err(shown)? {
+    while let Some(piece) = statements.next(session.syntax_mode(), usize::MAX).map_err(shown)? {
         run_one(session, piece.text).await?;
     }
     Ok(ExitCode::SUCCESS)

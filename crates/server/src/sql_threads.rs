@@ -7,11 +7,15 @@ use lats_base::NodeId;
 use lats_client::Secret;
 use lats_client::api::SessionCall;
 use lats_client::net::{Client, ClientOptions, KnownTables, Wire};
-use lats_runtime::{Port, RuntimeConfig, clock, port::port, sockets};
-use lats_sql::{connection::Host, session::Shared, sessions::Sessions};
+use lats_runtime::{MemoryUse, Port, RuntimeConfig, clock, port::port, sockets};
+use lats_sql::{
+    connection::Host,
+    session::{MemoryFigure, Meter, Shared},
+    sessions::Sessions,
+};
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -78,14 +82,24 @@ pub(crate) struct SqlThreads {
     sessions: Arc<Sessions>,
     /// For the links to the other nodes.
     secret: Secret,
-    /// What statements of this node may hold together.
-    statement_bytes: usize,
+    /// What this node may have, for rows, statements and clients.
+    memory_bytes: usize,
+    /// Where people see it.
+    figures: Arc<OnceLock<MemoryCall>>,
     /// How long they wait while the node is cut off.
     cut_off_wait: Option<Duration>,
 }
 
-/// Statements may hold half of what rows may have, and at least this.
-const STATEMENT_BYTES_MIN: usize = 512 << 20;
+/// How the allocator counts.
+const METER: Meter = Meter {
+    in_use: lats_alloc::in_use,
+    of_thread: lats_alloc::of_thread,
+    most: lats_alloc::most,
+    report: lats_alloc::report,
+    make_room: crate::memory::make_room,
+};
+
+type MemoryCall = Box<dyn Fn() -> Vec<MemoryFigure> + Send + Sync>;
 
 /// Each thread has links to all other nodes, and memory for its port: more of them should rather be other nodes, for SQL
 /// only.
@@ -96,6 +110,7 @@ impl SqlThreads {
     pub(crate) fn prepare(
         node: u16,
         (held, places): (Held, usize),
+        memory_bytes: usize,
         runtime: &mut RuntimeConfig,
     ) -> anyhow::Result<Self> {
         let sessions = Sessions::of_node(node);
@@ -125,7 +140,15 @@ impl SqlThreads {
             mark(view);
             of_views.say(view.is_stopping(node));
         });
-        let statement_bytes = (runtime.node.memory_bytes / 2).max(STATEMENT_BYTES_MIN);
+        let figures: Arc<OnceLock<MemoryCall>> = Arc::default();
+        let (shown, of_node) = (figures.clone(), runtime.memory.clone());
+        runtime.memory = Arc::new(move || {
+            // Sessions know who was refused, too.
+            let known = shown.get().map(|figures| figures()).unwrap_or_default();
+            let is_new = |of: &MemoryUse| known.iter().all(|figure| figure.name != of.name);
+            let others = of_node().into_iter().filter(is_new);
+            known.iter().cloned().map(memory_use).chain(others).collect()
+        });
         let secret = runtime.secret.clone();
         Ok(Self {
             node,
@@ -136,7 +159,8 @@ impl SqlThreads {
             ending,
             sessions,
             secret,
-            statement_bytes,
+            memory_bytes,
+            figures,
             cut_off_wait: None,
         })
     }
@@ -159,6 +183,7 @@ impl SqlThreads {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 // Long statements are planned in more threads.
                 .thread_stack_size(lats_sql::STACK_BYTES)
+                .on_thread_stop(lats_alloc::report)
                 .enable_all()
                 .build();
             let runtime = runtime.context("cannot start the threads for SQL")?;
@@ -168,7 +193,7 @@ impl SqlThreads {
         let clients: Arc<[Client]> = threads.iter().map(|(_, client)| client.clone()).collect();
         let handles = threads.iter().map(|(runtime, _)| runtime.handle().clone());
         let store = |client: &Client| ClusterStore::new(client.clone()).beside(clients.clone());
-        let (port, places, bytes) = (self.held.address().port(), self.places, self.statement_bytes);
+        let (port, places, bytes) = (self.held.address().port(), self.places, self.memory_bytes);
         let mut shared = None;
         let hosts: Vec<_> = handles
             .zip(clients.iter())
@@ -176,11 +201,15 @@ impl SqlThreads {
                 let first = || {
                     let shared = Shared::new(store(client), clock::unix_micros).on_port(port);
                     let shared = shared.with_sessions(self.sessions.clone()).with_places(places);
-                    shared.measured_by(|| clock::now().as_nanos()).with_memory(bytes)
+                    shared.measured_by(|| clock::now().as_nanos()).with_memory(bytes, METER)
                 };
                 Host::new(handle, shared.get_or_insert_with(first).beside(store(client)))
             })
             .collect();
+        if let Some(shared) = &shared {
+            // There is one of these threads for each node.
+            let _ = self.figures.set(Box::new(shared.memory_figures()));
+        }
         for (number, (runtime, _)) in threads.into_iter().enumerate() {
             let named = std::thread::Builder::new()
                 .name(format!("lats-sql-{number}"))
@@ -219,6 +248,16 @@ impl SqlThreads {
         let _ = client.attach(self.node, wire.clone());
         runtime.spawn(feed_from_port(client.clone(), wire, arrived));
         Ok(client)
+    }
+}
+
+fn memory_use(figure: MemoryFigure) -> MemoryUse {
+    MemoryUse {
+        name: figure.name.to_string(),
+        bytes: figure.bytes,
+        most_bytes: figure.most_bytes,
+        limit_bytes: figure.limit_bytes,
+        refused: figure.refused,
     }
 }
 

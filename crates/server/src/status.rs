@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A member that was not heard for so long, or says itself that it is so late, is shown as late, in ms.
 const LATE_MS: u64 = 100;
 const UNHEARD_MS: u64 = 250;
-/// How long a node may take to say how many connections it has refused.
+/// How long a node may take to say what it knows of itself.
 const FIGURES_PATIENCE: Duration = Duration::from_millis(500);
 
 impl Target {
@@ -152,6 +152,7 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         let turns = threads.map(|threads| threads.iter().map(|(_, f)| f.longest_turn_ns / 1_000));
         node["longest_turn_us"] = json!(turns.and_then(Iterator::max));
     }
+    record["memory"] = memory_json(&figures);
     if args.json {
         say!("{record:#}");
     } else {
@@ -181,10 +182,44 @@ pub(crate) async fn figures(client: &Client, status: &Status) -> Figures {
     all
 }
 
-/// A node of an earlier version says nothing of its disk, which comes last.
+/// What the processes of nodes have memory for, by node and kind.
+fn memory_json(figures: &BTreeMap<NodeId, NodeFigures>) -> Value {
+    let of_node = |figures: &NodeFigures| -> Value {
+        let each = figures.memory.iter().map(|of| {
+            let figure = json!({
+                "bytes": of.bytes,
+                "most_bytes": of.most_bytes,
+                "limit_bytes": of.limit_bytes,
+                "refused": of.refused,
+            });
+            (of.name.clone(), figure)
+        });
+        Value::Object(each.collect())
+    };
+    Value::Object(figures.iter().map(|(node, of)| (node.to_string(), of_node(of))).collect())
+}
+
+/// A line of `status`: what each node has.
+fn print_memory(memory: &Value) {
+    let mib = |of: &Value, name: &str| of[name].as_u64().unwrap_or_default() >> 20;
+    let nodes = memory.as_object().into_iter().flatten();
+    let shown = nodes.map(|(node, of)| {
+        let (all, refused) = (&of["all"], &of["all"]["refused"]);
+        let (now, limit, most) =
+            (mib(all, "bytes"), mib(all, "limit_bytes"), mib(all, "most_bytes"));
+        format!("node {node}: {now} of {limit} MiB, at most {most}, refused {refused} times")
+    });
+    let shown: Vec<String> = shown.collect();
+    if !shown.is_empty() {
+        say!("memory  {}", shown.join("; "));
+    }
+}
+
+/// A node of an earlier version says nothing of its memory, or its disk: they come last.
 fn decoded_figures(bytes: &[u8]) -> Option<NodeFigures> {
-    let found = lats_catalog::decode::<NodeFigures>(bytes);
-    found.or_else(|_| lats_catalog::decode::<NodeFigures>(&[bytes, &[0]].concat())).ok()
+    let missing: [&[u8]; 3] = [&[], &[0], &[0, 0]];
+    let decoded = |missing: &[u8]| lats_catalog::decode(&[bytes, missing].concat()).ok();
+    missing.into_iter().find_map(decoded)
 }
 
 fn as_json(status: &Status, figures: &Figures) -> Value {
@@ -294,6 +329,7 @@ fn print_table(status: &Status, record: &Value, figures: &Figures) {
         status.catalog_version,
         record["refused_connections"]
     );
+    print_memory(&record["memory"]);
     let open = insecure(status);
     if !open.is_empty() {
         say!(

@@ -132,6 +132,7 @@ fn difference(now: &Figures, before: &Figures) -> Figures {
         from_ports: less(|f| f.from_ports),
         from_threads: less(|f| f.from_threads),
         by_number: numbers.collect(),
+        row_bytes: now.row_bytes,
     }
 }
 

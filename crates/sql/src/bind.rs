@@ -440,6 +440,7 @@ impl<'a> Binder<'a> {
     }
 
     fn enter(&mut self) -> Result<(), SqlError> {
+        self.context.bounds.check()?;
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(error::make(1436, "HY000", "Thread stack overrun: nested too deeply"));

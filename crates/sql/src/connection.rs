@@ -9,14 +9,15 @@ mod sink;
 pub mod statements;
 mod wire;
 
-use crate::session::{Client, Session, Shared};
+use crate::session::{Client, Kept, Kind, Session, Shared};
 use crate::sessions::Why;
 use crate::store::Store;
 use crate::variables::MAX_ALLOWED_PACKET;
 use lats_mysql_wire::{
     AccountPassword, Capabilities, Command, HandshakeResponse, Nonce, OkPacket, PacketWriter,
-    StatementParameters, StatusFlags, WireError,
+    StatementParameters, StatusFlags,
 };
+use lats_values::SqlError;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use wire::Wire;
+use wire::{Received, Wire};
 
 /// How long a client may take to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -196,9 +197,11 @@ where
     S: Store,
     T: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let entry =
-        shared.sessions().enter(options.connection_id, &options.host, (shared.now_micros)());
-    let mut wire = Wire::new(io, Arc::clone(entry.handle()));
+    let about = (&options.host[..], (shared.now_micros)());
+    let memory = shared.memory();
+    let entry = shared.sessions().enter(options.connection_id, about, Some(memory));
+    let kept = Kept::nothing(memory, entry.handle(), Kind::Packets);
+    let mut wire = Wire::new(io, Arc::clone(entry.handle()), kept);
     let nonce = Nonce::from_random(options.random);
     let login = wire.login(nonce, &options);
     let response = match tokio::time::timeout(LOGIN_TIMEOUT, login).await {
@@ -219,16 +222,27 @@ fn account(name: &str) -> Option<AccountPassword> {
 struct Bound {
     parameters: StatementParameters,
     /// An error of COM_STMT_SEND_LONG_DATA, which has no reply of its own.
-    failure: Option<WireError>,
+    failure: Option<SqlError>,
+    /// What its long data takes.
+    kept: Kept,
     /// Rows that wait to be fetched.
     cursor: Option<Cursor>,
+}
+
+impl Bound {
+    /// Its parameters could not be kept: the execution that they are for has the error, and they take no memory.
+    fn fail(&mut self, failure: SqlError) {
+        self.parameters.reset();
+        self.kept.shrink_to(0);
+        self.failure = Some(failure);
+    }
 }
 
 /// Rows of a result that wait to be fetched.
 struct Cursor {
     /// As they will be sent.
     rows: VecDeque<Box<[u8]>>,
-    bytes: usize,
+    kept: Kept,
 }
 
 struct Connection<S: Store, T> {
@@ -312,7 +326,7 @@ where
                     break;
                 }
             };
-            let Some(packet) = packet else { break };
+            let Some(Received { packet, refusal }) = packet else { break };
             let is_over = || handle.why().is_some_and(|why| why >= Why::Connection);
             // It has come together with what ends the session.
             if is_over() {
@@ -320,11 +334,14 @@ where
                 break;
             }
             self.wire.writer.start_reply(packet.sequence);
-            match Command::parse(&packet.payload, self.capabilities) {
-                Ok(Command::Quit) => break,
-                Ok(command) => self.command(command).await?,
-                Err(error) => self.wire.writer.wire_err(&error),
+            match (refusal, Command::parse(&packet.payload, self.capabilities)) {
+                (Some(refusal), command) => self.refuse(refusal, command.ok().as_ref()),
+                (None, Ok(Command::Quit)) => break,
+                (None, Ok(command)) => self.command(command).await?,
+                (None, Err(error)) => self.wire.writer.wire_err(&error),
             }
+            drop(packet);
+            self.wire.input.packet_is_done();
             // SESSION-6: whatever a client asks for is a sign of life.
             handle.rest((self.shared.now_micros)());
             if is_over() {
@@ -335,6 +352,18 @@ where
         }
         self.session.rollback().await;
         Ok(())
+    }
+
+    /// There was no memory for a command's packet.
+    fn refuse(&mut self, refusal: SqlError, command: Option<&Command<'_>>) {
+        let Some(Command::StmtSendLongData { statement_id, .. }) = command else {
+            self.err(&refusal);
+            return;
+        };
+        // It has no reply: the execution has it.
+        if let Some(bound) = self.statements.get_mut(statement_id) {
+            bound.fail(refusal);
+        }
     }
 
     /// Who has asked nothing for too long is told so, as in MySQL.
@@ -371,7 +400,7 @@ where
         self.wire.writer.ok(&OkPacket { status, ..OkPacket::default() });
     }
 
-    fn err(&mut self, error: &lats_values::SqlError) {
+    fn err(&mut self, error: &SqlError) {
         self.wire.writer.err(error.errno, &error.sqlstate, &error.message);
     }
 }

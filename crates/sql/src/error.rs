@@ -223,7 +223,7 @@ pub fn out_of_statement_memory() -> SqlError {
     make(
         1038,
         "HY001",
-        "Out of memory for this statement (256 MiB); ask for fewer rows, or in an index's order",
+        "Out of memory for this statement (256 MiB, or half of the node's memory if that is less); ask for fewer rows, or in an index's order",
     )
 }
 
@@ -238,13 +238,33 @@ pub fn out_of_time() -> SqlError {
     make(3024, "HY000", text)
 }
 
-/// The statements of this process need more memory than they may have together.
+/// 4082: the node has no more memory.
 pub fn out_of_node_memory(bytes: usize) -> SqlError {
     let text = format!(
-        "Out of memory for the statements of this node ({} MiB together); try again when fewer run, or ask for fewer rows",
+        "Out of memory on this node ({} MiB for rows, statements and clients together); try again when fewer statements run, \
+         ask for less at once, or start nodes with more --memory-mib",
         bytes >> 20
     );
-    make(1038, "HY001", &text)
+    make(4082, "HY000", &text)
+}
+
+/// 4081: a client keeps too much.
+pub fn out_of_client_memory(bytes: usize) -> SqlError {
+    let text = format!(
+        "Out of memory for this connection ({} MiB); close prepared statements and cursors, set large user variables to NULL, \
+         or send less at once",
+        bytes >> 20
+    );
+    make(4081, "HY000", &text)
+}
+
+/// 3170: a statement whose tree or plan is too large.
+pub fn out_of_parser_memory(bytes: usize) -> SqlError {
+    let text = format!(
+        "Memory capacity of {bytes} bytes for 'parser_max_mem_size' exceeded. Parser bailed out for this query. Send fewer values in one \
+             statement"
+    );
+    make(3170, "HY000", &text)
 }
 
 /// 1213: the transaction was rolled back before.

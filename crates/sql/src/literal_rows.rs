@@ -28,13 +28,13 @@ impl LiteralRows {
         matches!(text.trim_ascii_start().first(), Some(b'I' | b'i' | b'R' | b'r'))
     }
 
-    /// Reads a statement; none if it is to be read by the parser.
-    pub(crate) fn of(text: &[u8], mode: Mode) -> Option<Self> {
+    /// Reads a statement; none if it is to be read by the parser, which says so if its values take more than so many bytes.
+    pub(crate) fn of(text: &[u8], mode: Mode, bytes_max: usize) -> Option<Self> {
         if !Self::may_be(text) {
             return None;
         }
         let text = text.trim_ascii_start();
-        let mut reader = Reader { text, mode, at: 0 };
+        let mut reader = Reader { text, mode, at: 0, values_max: bytes_max / size_of::<Value>() };
         let head = reader.end_of_head()?;
         let (width, values, end) = reader.rows()?;
         let tail = trim_end(text.get(end..)?).trim_ascii_start();
@@ -46,6 +46,11 @@ impl LiteralRows {
         let places = vec!["?"; width].join(",");
         let parts = [text.get(..head)?, b" (", places.as_bytes(), b") ", tail];
         Some(Self { template: parts.concat(), width, values })
+    }
+
+    /// What the values take.
+    pub(crate) fn bytes(&self) -> usize {
+        crate::exec::select::row_bytes(&self.values)
     }
 
     /// How many rows there are.
@@ -70,6 +75,7 @@ struct Reader<'t> {
     text: &'t [u8],
     mode: Mode,
     at: usize,
+    values_max: usize,
 }
 
 impl Reader<'_> {
@@ -116,6 +122,9 @@ impl Reader<'_> {
         loop {
             let before = values.len();
             self.row(&mut values)?;
+            if values.len() > self.values_max {
+                return None;
+            }
             let (this, end) = (values.len() - before, self.at);
             if *width.get_or_insert(this) != this {
                 return None;

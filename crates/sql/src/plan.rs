@@ -32,6 +32,8 @@ pub struct Prepared {
     pub reads_constants: bool,
     /// The hint MAX_EXECUTION_TIME; 0: none.
     pub time_limit_ms: u32,
+    /// Bytes that it takes, if somebody has measured it.
+    pub bytes: usize,
 }
 
 impl Prepared {

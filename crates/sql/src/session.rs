@@ -14,6 +14,7 @@ mod shapes;
 mod shared;
 mod temporary;
 mod transaction;
+mod user_variables;
 
 use crate::error::{self, Failure};
 use crate::expr::External;
@@ -29,17 +30,18 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use memory::Share;
+use memory::Reserved;
+pub(crate) use memory::{Kept, Kind, NodeMemory, Share};
+pub use memory::{MemoryFigure, Meter};
 use plans::{ends_transaction, keeps_diagnostics};
 pub use shared::Shared;
 use temporary::Temporaries;
 pub(crate) use transaction::Running;
 use transaction::Savepoint;
+use user_variables::{FormerVariables, variable_bytes};
 
 /// How long a statement outside a transaction is run again after temporary errors.
 const RETRY_TOTAL: Duration = Duration::from_secs(5);
-/// Bytes that one statement may hold in sorts and groups.
-pub(crate) const STATEMENT_BYTES_MAX: usize = 256 << 20;
 /// What plans are made for beside their text and the catalog: who lets a plan depend on another variable adds it here.
 pub(crate) const PLAN_VARIABLES: [&str; 8] = [
     "sql_mode",
@@ -127,6 +129,8 @@ struct Statement {
     prepared: Arc<Prepared>,
     /// Made for another `sql_mode`.
     stale: bool,
+    /// What it is counted for.
+    bytes: usize,
 }
 
 /// What a client is told of a statement that it prepared.
@@ -160,6 +164,10 @@ pub struct Session<S: Store> {
     pub(crate) database: Option<String>,
     pub(crate) variables: Variables,
     user_variables: UserVariables,
+    /// What those that the statement has assigned were before.
+    former_variables: Option<FormerVariables>,
+    variables_kept: Kept,
+    statements_kept: Kept,
     pub(crate) transaction: Option<S::Transaction>,
     /// BEGIN came, and neither COMMIT nor ROLLBACK.
     explicit: bool,
@@ -204,12 +212,17 @@ impl<S: Store> Session<S> {
     pub fn new(shared: Arc<Shared<S>>, client: Client) -> Self {
         let variables = shared.defaults();
         let temporaries = Temporaries::new(shared.store.clone());
+        let kept = |kind| Kept::nothing(shared.memory(), &client.handle, kind);
+        let (variables_kept, statements_kept) = (kept(Kind::Variables), kept(Kind::Prepared));
         let mut session = Self {
             shared,
             client,
             database: None,
             variables,
             user_variables: UserVariables::default(),
+            former_variables: None,
+            variables_kept,
+            statements_kept,
             transaction: None,
             explicit: false,
             doomed: false,
@@ -332,6 +345,8 @@ impl<S: Store> Session<S> {
         if let Plan::Other(parsed) = &prepared.plan {
             named::check_preparable(&parsed.statement)?;
         }
+        let bytes = cache::statement_bytes(text, &prepared);
+        self.statements_kept.grow(bytes)?;
         let id = self.next_statement;
         self.next_statement = self.next_statement.wrapping_add(1).max(1);
         let nulls = vec![Value::Null; prepared.externals.len()];
@@ -346,7 +361,7 @@ impl<S: Store> Session<S> {
         let parameters = prepared.parameters;
         let database = self.database.clone();
         let (text, mode) = (Arc::from(text), self.syntax_mode);
-        let statement = Statement { text, database, mode, prepared, stale: false };
+        let statement = Statement { text, database, mode, prepared, stale: false, bytes };
         self.statements.insert(id, statement);
         Ok(PreparedInfo { id, parameters, columns })
     }
@@ -412,7 +427,9 @@ impl<S: Store> Session<S> {
 
     /// Forgets a prepared statement.
     pub fn close_statement(&mut self, id: u32) {
-        self.statements.remove(&id);
+        if let Some(statement) = self.statements.remove(&id) {
+            self.statements_kept.shrink(statement.bytes);
+        }
     }
 
     /// Plans are made for the settings: those of prepared statements are made again.
@@ -448,11 +465,15 @@ impl<S: Store> Session<S> {
     ) -> Result<Arc<Prepared>, SqlError> {
         let types = made_for.map(|(types, _)| types);
         let version = self.shared.store.catalog().version;
-        let mut key = std::mem::take(&mut self.key);
         let (database, mode) = match id.and_then(|id| self.statements.get(&id)) {
             Some(statement) => (statement.database.as_deref(), statement.mode),
             None => (self.database.as_deref(), self.syntax_mode),
         };
+        if text.len() > cache::TEXT_BYTES_MAX {
+            let database = database.map(str::to_owned);
+            return self.make_plan(text, (database, mode), made_for.unwrap_or_default()).await;
+        }
+        let mut key = std::mem::take(&mut self.key);
         self.begin_key(&mut key, database, mode);
         key.extend_from_slice(text);
         let is_right = |prepared: &Prepared| self.is_right(prepared, version);
@@ -553,7 +574,7 @@ impl<S: Store> Session<S> {
         parameters: &[Value],
     ) -> Result<Arc<Prepared>, SqlError> {
         let Some(made_for) = prepared.external_types() else { return Ok(prepared) };
-        let values = self.externals(&prepared.externals, parameters);
+        let values = self.externals(&prepared.externals, parameters)?;
         let types: Vec<ColumnType> =
             values.iter().map(crate::plan::query::type_of_external).collect();
         if made_for == types {
@@ -578,9 +599,22 @@ impl<S: Store> Session<S> {
         has_learned
     }
 
-    /// `SET @name = value`, and its like.
-    pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) {
-        self.user_variables.insert(name.to_owned(), lats_values::kept_in_variable(value));
+    /// Memory for rows of literals, if they are many.
+    fn hold_rows(&self, rows: &LiteralRows) -> Result<Share, SqlError> {
+        const FEW_VALUES: usize = 1_024;
+        let mut share = self.share();
+        if rows.values.len() > FEW_VALUES {
+            share.hold(rows.bytes())?;
+        }
+        Ok(share)
+    }
+
+    /// A statement is run once more: what it has done is as if it had not been.
+    fn forget_attempt(&mut self, alone: bool) {
+        if alone {
+            self.transaction = None;
+        }
+        self.restore_variables();
     }
 
     async fn run<K: Sink>(
@@ -590,7 +624,13 @@ impl<S: Store> Session<S> {
         parameters: &[Value],
         sink: &mut K,
     ) -> Result<Outcome, Failure> {
+        // Their memory is held until the statement is through.
         let literals = if id.is_none() { self.literal_rows(text).await } else { None };
+        let held = literals.as_ref().map(|rows| self.hold_rows(rows)).transpose();
+        let _held = match held {
+            Ok(held) => held,
+            Err(error) => return Err(self.fail(error.into()).await),
+        };
         let (shape, mut first) = match (id, &literals) {
             (None, None) => self.shape_of(text).await.unzip(),
             _ => (None, None),
@@ -632,9 +672,10 @@ impl<S: Store> Session<S> {
             let given = literals.map_or(Given::Parameters(parameters), Given::Rows);
             let alone = self.is_alone();
             let assigns = prepared.plan.query().is_some_and(|query| query.uses_variables);
-            let variables = assigns.then(|| self.user_variables.clone());
+            self.former_variables = assigns.then(FormerVariables::new);
             let failure = match self.run_in_time(&prepared, given, sink).await {
                 Ok(outcome) => {
+                    self.former_variables = None;
                     self.note(&outcome);
                     return Ok(outcome);
                 }
@@ -643,14 +684,10 @@ impl<S: Store> Session<S> {
             let is_over = self.is_repeated_enough(&failure, begun, &mut repeats_since);
             let again = (failure.is_temporary() && alone) || self.may_repeat(&failure);
             if !again || is_over || sink.has_begun() {
+                self.former_variables = None;
                 return Err(self.fail(failure).await);
             }
-            if alone {
-                self.transaction = None;
-            }
-            if let Some(variables) = variables {
-                self.user_variables = variables;
-            }
+            self.forget_attempt(alone);
             if let Err(ended) = self.client.handle.unless_ended(tokio::time::sleep(wait)).await {
                 return Err(self.fail(ended.into()).await);
             }
@@ -678,7 +715,7 @@ impl<S: Store> Session<S> {
             self.end();
             return Err(error::transaction_lost().into());
         }
-        let externals = self.externals(&prepared.externals, parameters);
+        let externals = self.externals(&prepared.externals, parameters)?;
         self.warnings_kept = keeps_diagnostics(&prepared.plan);
         if self.warnings_kept {
             return self.run_beside(prepared, (externals, literals), sink).await;
@@ -787,8 +824,37 @@ impl<S: Store> Session<S> {
         }
     }
 
-    pub(crate) fn externals(&self, wanted: &[External], parameters: &[Value]) -> Vec<Value> {
-        wanted.iter().map(|external| self.external(external, parameters)).collect()
+    /// # Errors
+    /// 4082: there is no memory for copies of large ones.
+    pub(crate) fn externals(
+        &self,
+        wanted: &[External],
+        parameters: &[Value],
+    ) -> Result<Vec<Value>, SqlError> {
+        // Large values come in packets, or from variables, which are counted.
+        let is_large = self.client.handle.kept_bytes() > 0;
+        // Until the copies are there.
+        let _reserved = match is_large {
+            true => self.reserve_externals(wanted, parameters)?,
+            false => None,
+        };
+        let values = wanted.iter().map(|external| self.external(external, parameters)).collect();
+        Ok(values)
+    }
+
+    #[cold]
+    fn reserve_externals(
+        &self,
+        wanted: &[External],
+        parameters: &[Value],
+    ) -> Result<Option<Reserved>, SqlError> {
+        let bytes = wanted.iter().filter_map(|external| match external {
+            External::Parameter(at) => parameters.get(usize::from(*at)),
+            External::UserVariable(name) => self.user_variables.get(name),
+            _ => None,
+        });
+        let bytes = bytes.map(|value| variable_bytes("", value)).sum();
+        self.shared.memory().reserve_copies(bytes)
     }
 
     fn external(&self, external: &External, parameters: &[Value]) -> Value {

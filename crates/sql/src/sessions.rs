@@ -5,6 +5,7 @@ mod handle;
 
 pub use handle::{Handle, Why};
 
+use crate::session::NodeMemory;
 use lats_base::NodeId;
 use lats_client::api::SessionCall;
 use serde::{Deserialize, Serialize};
@@ -119,8 +120,13 @@ impl Sessions {
     }
 
     /// A session begins.
-    pub(crate) fn enter(self: &Arc<Self>, id: u32, host: &str, now_micros: i64) -> Entry {
-        let handle = Arc::new(Handle::new(host, now_micros));
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        id: u32,
+        (host, now_micros): (&str, i64),
+        memory: Option<&Arc<NodeMemory>>,
+    ) -> Entry {
+        let handle = Arc::new(Handle::new(host, now_micros).within(memory));
         self.lock().insert(id, Arc::clone(&handle));
         Entry { sessions: Arc::clone(self), id, handle }
     }
@@ -191,7 +197,7 @@ mod tests {
         let (first, second) = (sessions.number(), sessions.number());
         assert_eq!((Sessions::node_of(first), Sessions::node_of(second)), (3, 3));
         assert_ne!(first, second);
-        let entry = sessions.enter(first, "localhost", 0);
+        let entry = sessions.enter(first, ("localhost", 0), None);
         // The counter comes round.
         sessions.counter.store(first & 0xFF_FFFF, Ordering::Relaxed);
         assert_eq!(sessions.number(), second);
@@ -204,7 +210,7 @@ mod tests {
     fn who_rests_for_too_long_is_ended_and_who_works_is_not() {
         let sessions = Sessions::of_node(1);
         let id = sessions.number();
-        let entry = sessions.enter(id, "localhost", 1_000_000);
+        let entry = sessions.enter(id, ("localhost", 1_000_000), None);
         let handle = entry.handle();
         sessions.end_idle(9_000_000_000);
         assert_eq!(handle.why(), None, "nobody has limited it");
@@ -223,7 +229,7 @@ mod tests {
     fn sessions_are_listed_and_ended_while_they_are_open() {
         let sessions = Sessions::of_node(1);
         let id = sessions.number();
-        let entry = sessions.enter(id, "localhost", 4_000_000);
+        let entry = sessions.enter(id, ("localhost", 4_000_000), None);
         entry.handle().describe("root", Some("test"));
         entry.handle().begin(Doing::Queries, &b"SELECT 'x'".repeat(100), 5_000_000);
         let (found, list) = sessions.call(0, SessionCall::List, 7_500_000);
@@ -250,7 +256,7 @@ mod tests {
         assert!(!sessions.call(id, SessionCall::Kill, 0).0);
         assert_eq!(sessions.call(id, SessionCall::Statement, 0), (false, Vec::new()));
         // Another life of the session's number counts other statements.
-        let later = sessions.enter(id, "localhost", 4_000_001);
+        let later = sessions.enter(id, ("localhost", 4_000_001), None);
         assert_ne!(later.handle().statement(), 4_000_000);
     }
 }

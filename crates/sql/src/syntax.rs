@@ -42,6 +42,38 @@ pub struct Context<'a> {
     pub statistics: Look<'a>,
     /// The values from outside that the plan is made for first, if they are known.
     pub values: &'a [Value],
+    /// What the plan may take.
+    pub bounds: Bounds,
+}
+
+/// The memory that reading and planning a statement may take in this thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    of_thread: fn() -> i64,
+    end: i64,
+    bytes_max: usize,
+}
+
+impl Bounds {
+    /// From now on so many bytes.
+    pub fn of(of_thread: fn() -> i64, bytes_max: usize) -> Self {
+        let more = i64::try_from(bytes_max).unwrap_or(i64::MAX);
+        Self { of_thread, end: of_thread().saturating_add(more), bytes_max }
+    }
+
+    /// As much as there is.
+    pub fn none() -> Self {
+        Self { of_thread: || 0, end: i64::MAX, bytes_max: usize::MAX }
+    }
+
+    /// # Errors
+    /// 3170: it has taken more.
+    pub fn check(&self) -> Result<(), SqlError> {
+        match (self.of_thread)() > self.end {
+            true => Err(error::out_of_parser_memory(self.bytes_max)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// `collation_connection`, if constants must be told of it.
@@ -69,13 +101,22 @@ impl<'a> Context<'a> {
 /// # Errors
 /// What MySQL's parser says.
 pub fn parse(text: &[u8], mode: Mode) -> Result<Parsed, SqlError> {
-    let parsed = lats_mysql_syntax::parse(text, 0, mode).map_err(|e| syntax_error(&e))?;
+    parse_within(text, mode, usize::MAX)
+}
+
+/// The same, where tokens and tree may take so many bytes.
+///
+/// # Errors
+/// As [`parse`]; 3170 if they need more.
+pub fn parse_within(text: &[u8], mode: Mode, bytes_max: usize) -> Result<Parsed, SqlError> {
+    let parsed = lats_mysql_syntax::parse_within(text, 0, mode, bytes_max);
+    let parsed = parsed.map_err(|e| syntax_error(&e))?;
     match parsed.next {
         None => Ok(parsed),
         // The text behind the semicolon is a statement of its own, which nobody asked for.
         Some(next) => {
             // A comment is no statement.
-            let behind = lats_mysql_syntax::parse(text, next.0, mode);
+            let behind = lats_mysql_syntax::parse_within(text, next.0, mode, bytes_max);
             if behind.is_err_and(|error| error.number == 1065) {
                 return Ok(parsed);
             }

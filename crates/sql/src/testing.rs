@@ -611,7 +611,7 @@ impl Desk {
         let mut last = String::new();
         let mut statements = Statements::new(text.as_bytes());
         loop {
-            match statements.next(self.session.syntax_mode()) {
+            match statements.next(self.session.syntax_mode(), usize::MAX) {
                 Ok(Some(piece)) => last = self.run_one(piece.text),
                 Ok(None) => return last,
                 Err(_) => return self.run_one(statements.rest()),

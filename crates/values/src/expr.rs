@@ -240,6 +240,12 @@ impl ColumnSource for RowView<'_> {
 pub trait Ends: core::fmt::Debug + Send + Sync {
     /// The error that it ends with, if it is to end.
     fn error(&self) -> Option<SqlError>;
+
+    /// The error if there is no memory for so many bytes more; asked before large values are kept.
+    fn no_room(&self, bytes: usize) -> Option<SqlError> {
+        let _ = bytes;
+        None
+    }
 }
 
 /// What computing needs beside the row, and the warnings that it leaves.
@@ -259,6 +265,8 @@ pub struct EvalContext {
     is_local: bool,
 }
 
+/// Values of fewer bytes are kept without asking whether there is memory.
+const LARGE_BYTES: usize = 64 << 10;
 /// Bytes of text that cost as much as one node.
 const BYTES_PER_WORK: u64 = 16;
 
@@ -304,6 +312,26 @@ impl EvalContext {
         Ok(())
     }
 
+    /// A value that is kept, if there is memory for it: one variable of megabytes can be asked for in a thousand places.
+    ///
+    /// # Errors
+    /// What whoever gives memory says.
+    #[inline]
+    pub fn kept(&self, value: Value) -> Result<Value, SqlError> {
+        match &value {
+            Value::Text(text, _) if text.len() >= LARGE_BYTES => self.has_room(text.len())?,
+            Value::Bytes(bytes) if bytes.len() >= LARGE_BYTES => self.has_room(bytes.len())?,
+            _ => {}
+        }
+        Ok(value)
+    }
+
+    #[cold]
+    fn has_room(&self, bytes: usize) -> Result<(), SqlError> {
+        let refusal = self.ends.as_ref().and_then(|ends| ends.no_room(bytes));
+        refusal.map_or(Ok(()), Err)
+    }
+
     /// Keeps a warning, or fails with it when strict.
     pub fn warn(&mut self, warning: SqlError) -> Result<(), SqlError> {
         if self.strict {
@@ -342,8 +370,10 @@ pub fn eval(expr: &Expr, row: &dyn ColumnSource, ctx: &mut EvalContext) -> Resul
         ctx.charge(text.len() as u64 / BYTES_PER_WORK)?;
     } else if let Ok(Value::Bytes(bytes)) = &result {
         ctx.charge(bytes.len() as u64 / BYTES_PER_WORK)?;
+    } else {
+        return result;
     }
-    result
+    ctx.kept(result?)
 }
 
 fn eval_node(

@@ -156,6 +156,7 @@ const ON_A_CLUSTER: &[Test] = &[
     ("a crowd of clients", 200, "python3 tests/connections.py --data-dir {data} --sql-port {port}"),
     ("a node that is cut off", 200, "python3 tests/cut_off.py --data-dir {data} --sql-port {port}"),
     ("clients that rest or vanish", 200, "python3 tests/idle.py --data-dir {data} --sql-port {port}"),
+    ("more than a node's memory", 300, "python3 tests/memory.py --clients 32 --data-dir {data} --sql-port {port}"),
     ("the mariadb client", 300, "bash tests/mariadb.sh {port}"),
     ("queries of our own", 200, "python3 tests/slt.py --port {port} --strict tests/slt"),
     ("queries of the sqllogictest corpus", 300, "python3 tests/slt.py --port {port} --sample"),

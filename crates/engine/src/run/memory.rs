@@ -21,8 +21,8 @@ pub struct Budget {
 
 /// Memory that runs share.
 pub trait Pool: Send + Sync {
-    /// Takes some; false if there is not so much left.
-    fn take(&self, bytes: usize) -> bool;
+    /// Takes some for a run that has `all` of it then; false if there is not so much left.
+    fn take(&self, bytes: usize, all: usize) -> bool;
     /// Gives some back.
     fn give_back(&self, bytes: usize);
     /// The error when there is none left.
@@ -83,7 +83,8 @@ impl Memory {
         }
         let share = missing.max(SHARE_BYTES);
         // The last of it goes in small parts.
-        let share = [share, missing].into_iter().find(|share| pool.take(*share));
+        let share =
+            [share, missing].into_iter().find(|share| pool.take(*share, self.taken + share));
         self.taken += share.unwrap_or(0);
         share.is_some()
     }

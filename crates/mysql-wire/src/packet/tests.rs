@@ -68,6 +68,61 @@ fn the_limit_counts_all_fragments() {
     assert!(matches!(decoder.next_packet(), Err(WireError::PacketTooLarge { .. })));
 }
 
+/// Feeds a stream in parts, as sockets give it, and takes out what comes.
+fn fed(decoder: &mut PacketDecoder, stream: &[u8]) -> Vec<Packet> {
+    let mut found = Vec::new();
+    for part in stream.chunks(16 << 10) {
+        decoder.feed(part);
+        while let Some(packet) = decoder.next_packet().unwrap() {
+            found.push(packet);
+        }
+    }
+    found
+}
+
+#[test]
+fn an_unfinished_packet_holds_about_what_has_come() {
+    let mut decoder = command_decoder(64 << 20);
+    assert!(fed(&mut decoder, &[0xFF, 0xFF, 0xFF, 0, 3]).is_empty());
+    let (announced, space) = decoder.unfinished().unwrap();
+    assert_eq!(announced, 0xFF_FFFF);
+    assert!(space <= FIRST_BYTES && decoder.is_within_packet());
+    assert!(fed(&mut decoder, &vec![1; 9 << 20]).is_empty());
+    let (_, space) = decoder.unfinished().unwrap();
+    assert!(space <= 14 << 20, "{space}");
+    assert!(decoder.buffer.capacity() <= KEPT_CAPACITY_BYTES);
+    let found = fed(&mut decoder, &vec![1; 0xFF_FFFF - (9 << 20) - 1]);
+    assert!(found.is_empty() && decoder.unfinished() == Some((0xFF_FFFF, 0xFF_FFFF)));
+    let found = fed(&mut decoder, &[0, 0, 0, 1]);
+    assert!(matches!(&found[..], [Packet { is_cut: false, .. }]));
+    assert!(decoder.unfinished().is_none() && !decoder.is_within_packet());
+}
+
+#[test]
+fn a_packet_that_is_passed_over_ends_where_it_ends() {
+    let mut writer = PacketWriter::new();
+    writer.raw(&vec![24; 0xFF_FFFF + 100_000]);
+    let stream = [writer.bytes(), &[1, 0, 0, 0, 14]].concat();
+    for cut in [5, 1_000, 1 << 20, 0xFF_FFFF + 10, 0xFF_FFFF + 90_000] {
+        let mut decoder = command_decoder(64 << 20);
+        assert!(fed(&mut decoder, &stream[..cut]).is_empty());
+        decoder.pass_over();
+        assert!(decoder.unfinished().is_none() && decoder.is_within_packet());
+        let found = fed(&mut decoder, &stream[cut..]);
+        let [passed, ping] = &found[..] else { panic!("two packets") };
+        assert!(passed.is_cut && passed.sequence == 1 && passed.payload.len() <= HEAD_BYTES);
+        assert_eq!(passed.payload.first(), Some(&24));
+        assert!(!ping.is_cut && ping.payload == [14]);
+    }
+    // The limit counts what is passed over.
+    let mut decoder = command_decoder(0xFF_FFFF + 10);
+    assert!(fed(&mut decoder, &[0xFF, 0xFF, 0xFF, 0, 3]).is_empty());
+    decoder.pass_over();
+    assert!(fed(&mut decoder, &vec![1; 0xFF_FFFE]).is_empty());
+    decoder.feed(&[11, 0, 0, 1]);
+    assert!(matches!(decoder.next_packet(), Err(WireError::PacketTooLarge { .. })));
+}
+
 #[test]
 fn sequence_numbers_are_checked() {
     let mut decoder = PacketDecoder::new();

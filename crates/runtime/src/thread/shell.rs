@@ -202,7 +202,8 @@ impl Thread {
     fn on_figures_req(&mut self, signal: &Signal<'_>) {
         let refused = self.place.refused.load(Ordering::Relaxed);
         let disk = self.place.files.as_ref().map(crate::io::Shared::figures);
-        let figures = figures::read(&self.place.board, refused, disk, clock::now());
+        let memory = (self.place.memory)();
+        let figures = figures::read(&self.place.board, refused, disk, memory, clock::now());
         let body = FiguresConf { request: signal.body::<FiguresReq>().request };
         self.answer_client(signal, &body, &lats_catalog::encode(&figures));
     }

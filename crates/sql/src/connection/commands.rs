@@ -1,16 +1,16 @@
 //! What a client asks for, command by command.
 
-use super::sink::WireSink;
+use super::sink::{SEND_BYTES, WireSink};
 use super::statements::{Piece, Statements};
-use super::{Bound, Connection, account};
+use super::{Bound, Connection, Received, account};
 use crate::error::{self, Failure};
 use crate::plan::ColumnMeta;
-use crate::session::{Outcome, Session, Sink};
+use crate::session::{Kept, Kind, Outcome, Session, Sink};
 use crate::store::Store;
 use lats_mysql_wire::command::ChangeUser;
 use lats_mysql_wire::{
     AuthOutcome, Authentication, AuthenticationRequest, Command, ExecuteRequest, OkPacket,
-    StatementParameters, StatusFlags,
+    StatementParameters, StatusFlags, WireError,
 };
 use lats_values::{Collation, SqlError, Value};
 use std::io;
@@ -87,7 +87,12 @@ where
         }
         let mut has_run = false;
         loop {
-            match statements.next(self.session.syntax_mode()) {
+            // A client that does not read its answers waits for itself, not for memory.
+            if self.wire.writer.bytes().len() >= SEND_BYTES {
+                self.wire.send().await?;
+            }
+            let bytes_max = self.shared.memory().tree_max() / 3 * 2;
+            match statements.next(self.session.syntax_mode(), bytes_max) {
                 Ok(Some(Piece { text, more })) => {
                     if !self.statement(Request::Text(text), more).await? || !more {
                         return Ok(());
@@ -162,7 +167,9 @@ where
             Err(error) => self.err(&error),
             Ok(info) => {
                 let parameters = StatementParameters::new(info.parameters, Collation::default());
-                self.statements.insert(info.id, Bound { parameters, failure: None, cursor: None });
+                let kept = self.kept(Kind::LongData);
+                let bound = Bound { parameters, failure: None, kept, cursor: None };
+                self.statements.insert(info.id, bound);
                 let columns: Vec<_> = info.columns.iter().map(ColumnMeta::info).collect();
                 let status = self.status();
                 self.wire.writer.prepare_ok(info.id, info.parameters, &columns, status, 0);
@@ -178,29 +185,44 @@ where
         };
         bound.cursor = None;
         let values = match bound.failure.take() {
-            None => bound.parameters.bind(request.bindings),
+            None => bound.parameters.bind(request.bindings).map_err(|error| of_wire(&error)),
             Some(failure) => {
                 bound.parameters.reset();
                 Err(failure)
             }
         };
-        match values {
+        let kept = bound.kept.take();
+        // What was sent ahead is in the values until the statement is through.
+        let done = match values {
             Ok(values) if request.cursor.any() && self.session.is_query(id) => {
                 self.open_cursor(id, &values).await
             }
             Ok(values) => self.statement(Request::Prepared(id, values), false).await.map(drop),
             Err(error) => {
-                self.wire.writer.wire_err(&error);
+                self.err(&error);
                 Ok(())
             }
-        }
+        };
+        drop(kept);
+        done
+    }
+
+    pub(super) fn kept(&self, kind: Kind) -> Kept {
+        Kept::nothing(self.shared.memory(), &self.client.handle, kind)
     }
 
     fn long_data(&mut self, id: u32, parameter: u16, data: &[u8]) {
         let Some(bound) = self.statements.get_mut(&id) else { return };
-        let appended = bound.parameters.append_long_data(parameter, data, LONG_DATA_BYTES_MAX);
+        if bound.failure.is_some() {
+            return;
+        }
+        let parameters = &mut bound.parameters;
+        let appended = bound.kept.grow(data.len()).and_then(|()| {
+            let appended = parameters.append_long_data(parameter, data, LONG_DATA_BYTES_MAX);
+            appended.map_err(|error| of_wire(&error))
+        });
         if let Err(failure) = appended {
-            bound.failure = Some(failure);
+            bound.fail(failure);
         }
     }
 
@@ -209,6 +231,7 @@ where
             None => self.err(&unknown_statement(id)),
             Some(bound) => {
                 bound.parameters.reset();
+                bound.kept.shrink_to(0);
                 bound.failure = None;
                 bound.cursor = None;
                 self.ok();
@@ -242,7 +265,7 @@ where
             let expected = self.wire.writer.next_sequence();
             self.wire.send().await?;
             self.wire.input.decoder.expect_sequence(expected);
-            let Some(packet) = self.wire.receive().await? else {
+            let Some(Received { packet, .. }) = self.wire.receive().await? else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
             self.wire.writer.start_reply(packet.sequence);
@@ -295,6 +318,10 @@ impl Sink for OnlyColumns {
     fn has_begun(&self) -> bool {
         self.0.is_some()
     }
+}
+
+fn of_wire(error: &WireError) -> SqlError {
+    SqlError::new(error.errno(), error.sqlstate(), error.to_string())
 }
 
 fn unknown_statement(id: u32) -> SqlError {

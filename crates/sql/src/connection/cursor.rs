@@ -5,7 +5,7 @@
 use super::{Connection, Cursor};
 use crate::error::{self, Failure};
 use crate::plan::{ColumnMeta, Columns};
-use crate::session::{Outcome, STATEMENT_BYTES_MAX, Sink};
+use crate::session::{Kept, Kind, Outcome, Sink};
 use crate::store::Store;
 use lats_mysql_wire::StatusFlags;
 use lats_mysql_wire::writer::binary_row_payload;
@@ -19,12 +19,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 const ROW_OVERHEAD: usize = 32;
 
 /// Keeps rows as they will be sent.
-#[derive(Default)]
 struct CursorSink {
     columns: Option<Columns>,
     rows: VecDeque<Box<[u8]>>,
     bytes: usize,
     bytes_max: usize,
+    kept: Kept,
 }
 
 impl Sink for CursorSink {
@@ -39,6 +39,9 @@ impl Sink for CursorSink {
         self.bytes += row.len() + ROW_OVERHEAD;
         if self.bytes > self.bytes_max {
             return Err(error::out_of_statement_memory());
+        }
+        if self.bytes > self.kept.bytes() {
+            self.kept.becomes(self.bytes + (self.bytes / 8).max(row.len()))?;
         }
         self.rows.push_back(row.into_boxed_slice());
         Ok(())
@@ -61,10 +64,13 @@ where
 {
     /// Runs a prepared query, and keeps its rows.
     pub(super) async fn open_cursor(&mut self, id: u32, values: &[Value]) -> io::Result<()> {
-        let held: usize =
-            self.statements.values().filter_map(|s| s.cursor.as_ref()).map(|c| c.bytes).sum();
-        let bytes_max = STATEMENT_BYTES_MAX.saturating_sub(held);
-        let mut sink = CursorSink { bytes_max, ..CursorSink::default() };
+        let mut sink = CursorSink {
+            columns: None,
+            rows: VecDeque::new(),
+            bytes: 0,
+            bytes_max: self.shared.memory().statement_max(),
+            kept: self.kept(Kind::Cursors),
+        };
         let handle = Arc::clone(&self.client.handle);
         let (wire, session) = (&mut self.wire, &mut self.session);
         let result = {
@@ -81,7 +87,7 @@ where
                 let (status, warnings) = (self.status(), self.session.new_warning_count());
                 self.wire.writer.cursor_opened(&columns, status, warnings);
                 if let Some(bound) = self.statements.get_mut(&id) {
-                    bound.cursor = Some(Cursor { rows: sink.rows, bytes: sink.bytes });
+                    bound.cursor = Some(Cursor { rows: sink.rows, kept: sink.kept });
                 }
             }
         }
@@ -106,7 +112,7 @@ where
             && let Some(row) = cursor.rows.pop_front()
         {
             left -= 1;
-            cursor.bytes = cursor.bytes.saturating_sub(row.len() + ROW_OVERHEAD);
+            cursor.kept.shrink(row.len() + ROW_OVERHEAD);
             self.wire.writer.raw(&row);
             if self.wire.writer.bytes().len() >= super::sink::SEND_BYTES {
                 self.wire.send().await?;

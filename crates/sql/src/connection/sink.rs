@@ -5,7 +5,7 @@ use crate::plan::Columns;
 use crate::session::Sink;
 use crate::sessions::{Handle, Why};
 use lats_mysql_wire::{PacketWriter, StatusFlags};
-use lats_values::{SqlError, Value};
+use lats_values::{Ends, SqlError, Value};
 use std::io;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
@@ -24,6 +24,22 @@ pub(super) struct WireSink<'a, T> {
     pub(super) handle: &'a Handle,
 }
 
+/// Rows with larger values are written only where there is memory for them once more.
+const LARGE_BYTES: usize = 64 << 10;
+
+impl<T> WireSink<'_, T> {
+    fn has_room(&self, values: &[Value]) -> Result<(), SqlError> {
+        let large = |value: &Value| match value {
+            Value::Text(text, _) if text.len() >= LARGE_BYTES => text.len(),
+            Value::Bytes(bytes) if bytes.len() >= LARGE_BYTES => bytes.len(),
+            _ => 0,
+        };
+        let bytes: usize = values.iter().map(large).sum();
+        let refusal = if bytes > 0 { self.handle.no_room(2 * bytes) } else { None };
+        refusal.map_or(Ok(()), Err)
+    }
+}
+
 impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
     fn begin(&mut self, columns: &Columns) {
         self.columns = Some(columns.clone());
@@ -32,6 +48,7 @@ impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
     }
 
     fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
+        self.has_room(values)?;
         let Some(columns) = &self.columns else { return Ok(()) };
         let types = columns.types();
         if self.binary {

@@ -35,11 +35,12 @@ impl<'t> Statements<'t> {
         (!self.text.contains(&b';')).then_some(self.text)
     }
 
-    /// The next statement; none at the end. Statements before may have changed how texts are read.
+    /// The next statement; none at the end. Statements before may have changed how texts are read. Its tree may take so many
+    /// bytes.
     ///
     /// # Errors
     /// What the parser says. There is no next statement then.
-    pub fn next(&mut self, mode: Mode) -> Result<Option<Piece<'t>>, SqlError> {
+    pub fn next(&mut self, mode: Mode, bytes_max: usize) -> Result<Option<Piece<'t>>, SqlError> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let skipped = rest.iter().take_while(|b| b.is_ascii_whitespace() || **b == b';').count();
         let start = self.at + skipped;
@@ -49,7 +50,7 @@ impl<'t> Statements<'t> {
         self.at = start;
         let end = match self.end_of_rows(start, mode) {
             Some(end) => end,
-            None => self.parsed_end(start, mode)?,
+            None => self.parsed_end(start, mode, bytes_max)?,
         };
         self.at = end;
         let text = self.text.get(start..end).unwrap_or_default();
@@ -78,10 +79,10 @@ impl<'t> Statements<'t> {
         }
     }
 
-    fn parsed_end(&self, start: usize, mode: Mode) -> Result<usize, SqlError> {
+    fn parsed_end(&self, start: usize, mode: Mode, bytes_max: usize) -> Result<usize, SqlError> {
         // No packet is as long as that; the parser refuses such a text.
         let offset = u32::try_from(start).unwrap_or(u32::MAX);
-        let parsed = lats_mysql_syntax::parse(self.text, offset, mode);
+        let parsed = lats_mysql_syntax::parse_within(self.text, offset, mode, bytes_max);
         let parsed = parsed.map_err(|error| syntax_error(&error))?;
         Ok(parsed.next.map_or(self.text.len(), |next| next.0 as usize))
     }
@@ -94,7 +95,7 @@ mod tests {
     fn pieces(text: &str, mode: Mode) -> Vec<String> {
         let mut statements = Statements::new(text.as_bytes());
         let mut found = Vec::new();
-        while let Some(piece) = statements.next(mode).unwrap() {
+        while let Some(piece) = statements.next(mode, usize::MAX).unwrap() {
             found.push(String::from_utf8_lossy(piece.text).trim_end().to_owned());
         }
         found
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!(pieces("INSERT INTO t VALUES ('\\'); SELECT 1", plain).len(), 2);
         assert!(
             Statements::new(b"INSERT INTO t VALUES ('\\'); SELECT 1")
-                .next(Mode::default())
+                .next(Mode::default(), usize::MAX)
                 .is_err()
         );
     }

@@ -16,7 +16,7 @@ impl<S: Store> Session<S> {
         row: &[Value],
         others: &[Value],
     ) -> Result<bool, Failure> {
-        let mut externals = self.externals(&check.externals, &[]);
+        let mut externals = self.externals(&check.externals, &[])?;
         match &check.kind {
             CheckKind::Row(condition) => {
                 let source = ValuesSource { row, externals: &externals };

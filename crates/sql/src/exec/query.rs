@@ -43,7 +43,7 @@ impl<S: Store> Session<S> {
         match only.row {
             Some(row) => {
                 for (name, value) in names.iter().zip(row) {
-                    self.set_user_variable(name, value);
+                    self.set_user_variable(name, value)?;
                 }
             }
             None => {
@@ -88,10 +88,12 @@ impl<S: Store> Session<S> {
         let most = terms.most.unwrap_or(u64::MAX);
         let sent = self.send(plan, (&mut machine, &mut run, &mut fetcher), sink, most).await;
         // What was assigned stays, whatever becomes of the statement.
+        let mut kept = Ok(());
         for (name, value) in run.context.take_assigned() {
-            self.set_user_variable(&name, value);
+            kept = kept.and(self.set_user_variable(&name, value));
         }
         let count = sent?;
+        kept?;
         // Steps that nobody has asked to their end have ended, too.
         machine.close(&mut run);
         drop(machine);

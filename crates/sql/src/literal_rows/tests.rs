@@ -31,6 +31,7 @@ fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
         views: &crate::views::Views::default(),
         statistics: &|_| None,
         values: &[],
+        bounds: crate::syntax::Bounds::none(),
     };
     let mut binder = Binder::new(&context);
     let source = crate::expr::RowSource::constant(&[]);
@@ -44,7 +45,7 @@ fn by_parser(text: &str, mode: Mode) -> Option<Vec<Value>> {
 }
 
 fn agrees_in(text: &str, mode: Mode) -> bool {
-    let Some(rows) = LiteralRows::of(text.as_bytes(), mode) else { return false };
+    let Some(rows) = LiteralRows::of(text.as_bytes(), mode, usize::MAX) else { return false };
     // What stands behind them is not read here.
     if parse(&rows.template, mode).is_err() {
         return false;
@@ -59,7 +60,7 @@ fn agrees(text: &str) -> bool {
 }
 
 fn of(text: &str) -> Option<LiteralRows> {
-    LiteralRows::of(text.as_bytes(), Mode::default())
+    LiteralRows::of(text.as_bytes(), Mode::default(), usize::MAX)
 }
 
 #[test]
@@ -131,22 +132,22 @@ fn what_is_more_than_literals_is_left_to_the_parser() {
 fn modes_decide_what_quotes_and_backslashes_are() {
     let plain = Mode { no_backslash_escapes: true, ..Mode::default() };
     assert!(agrees_in(r"INSERT INTO t VALUES ('a\n', '\', 'it''s')", plain));
-    let rows = LiteralRows::of(br"INSERT INTO t VALUES ('\')", plain).unwrap();
+    let rows = LiteralRows::of(br"INSERT INTO t VALUES ('\')", plain, usize::MAX).unwrap();
     assert_eq!(rows.values, [Value::text(r"\")]);
     let names = Mode { ansi_quotes: true, ..Mode::default() };
     let text = "INSERT INTO \"t\" (\"a ? b\") VALUES ('\"')";
     assert!(agrees_in(text, names));
-    assert_eq!(LiteralRows::of(b"INSERT INTO t VALUES (\"a\")", names), None);
+    assert_eq!(LiteralRows::of(b"INSERT INTO t VALUES (\"a\")", names, usize::MAX), None);
 }
 
 #[test]
 fn what_is_no_utf8_is_left_to_the_parser() {
     let mode = Mode::default();
-    assert_eq!(LiteralRows::of(b"INSERT INTO t VALUES ('\xff')", mode), None);
-    assert_eq!(LiteralRows::of(b"INSERT INTO t VALUES ('\\n\xff')", mode), None);
+    assert_eq!(LiteralRows::of(b"INSERT INTO t VALUES ('\xff')", mode, usize::MAX), None);
+    assert_eq!(LiteralRows::of(b"INSERT INTO t VALUES ('\\n\xff')", mode, usize::MAX), None);
     // Elsewhere the bytes stay as they are.
     let text = b"INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = '\xff'";
-    let rows = LiteralRows::of(text, mode).unwrap();
+    let rows = LiteralRows::of(text, mode, usize::MAX).unwrap();
     assert!(rows.template.ends_with(b"(?) ON DUPLICATE KEY UPDATE a = '\xff'"));
 }
 

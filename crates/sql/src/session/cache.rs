@@ -20,7 +20,7 @@ const PARTS: usize = 16;
 const PLANS_MAX: usize = 4_096;
 const BYTES_MAX: usize = 64 << 20;
 /// Longer texts are rarely sent twice.
-const TEXT_BYTES_MAX: usize = 4 << 10;
+pub(super) const TEXT_BYTES_MAX: usize = 4 << 10;
 /// Plans of a text, for values of other types each.
 const VARIANTS_MAX: usize = 4;
 /// What a plan takes, about: for itself, and for each byte of its text.
@@ -83,6 +83,13 @@ impl Entry {
 
 fn plan_bytes(text: &[u8]) -> usize {
     PLAN_BYTES + text.len() * BYTES_PER_TEXT_BYTE
+}
+
+/// What a prepared statement takes, about. The plan of a short text is here anyway, and others have it, too.
+pub(super) fn statement_bytes(text: &[u8], prepared: &Prepared) -> usize {
+    let is_shared = text.len() <= TEXT_BYTES_MAX && prepared.is_kept();
+    let plan = if is_shared { PLAN_BYTES } else { prepared.bytes.max(PLAN_BYTES) };
+    text.len() + plan
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -242,6 +249,7 @@ mod tests {
             catalog_version: version,
             reads_constants: false,
             time_limit_ms: 0,
+            bytes: 0,
         })
     }
 

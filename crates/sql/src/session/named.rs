@@ -24,6 +24,8 @@ impl<S: Store> Session<S> {
             PrepareSource::Text(text) => tree.text(text).to_vec(),
             PrepareSource::Variable(variable) => {
                 let variable = name(tree, variable)?.to_lowercase();
+                let bytes = self.variable_bytes(&variable);
+                let _reserved = self.shared.memory().reserve_copies(bytes)?;
                 match self.user_variables.get(&variable) {
                     None | Some(Value::Null) => b"NULL".to_vec(),
                     Some(value) => value.to_text().unwrap_or_default(),
@@ -44,10 +46,18 @@ impl<S: Store> Session<S> {
     ) -> Result<Outcome, Failure> {
         let id = self.named_statement(tree, statement, "EXECUTE")?;
         let mut parameters = Vec::with_capacity(variables.len());
+        let mut bytes = 0_usize;
+        for variable in variables {
+            let variable = name(tree, *variable)?.to_lowercase();
+            bytes = bytes.saturating_add(self.variable_bytes(&variable));
+        }
+        // Each is copied, however often it is named.
+        let reserved = self.shared.memory().reserve_copies(bytes)?;
         for variable in variables {
             let variable = name(tree, *variable)?.to_lowercase();
             parameters.push(self.user_variables.get(&variable).cloned().unwrap_or(Value::Null));
         }
+        drop(reserved);
         if self.parameter_count(id).map(usize::from) != Some(parameters.len()) {
             let text = "Incorrect arguments to EXECUTE";
             return Err(error::make(1210, "HY000", text).into());

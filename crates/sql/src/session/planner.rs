@@ -1,7 +1,8 @@
 //! Making plans. What a plan is made from is apart from the session, so that long statements are planned in threads of their own:
 //! no client waits because another one's statement is long.
 
-use super::{Session, kill, limit, plans::reads_years};
+use super::shared::PLANNERS_MAX;
+use super::{Kind, NodeMemory, Session, kill, limit, plans::reads_years};
 use crate::error;
 use crate::expr::External;
 use crate::literal_rows::LiteralRows;
@@ -9,7 +10,7 @@ use crate::optimizer_switch::Rules;
 use crate::plan::{Plan, Prepared};
 use crate::sessions::Handle;
 use crate::store::Store;
-use crate::syntax::Context;
+use crate::syntax::{Bounds, Context};
 use crate::views::Views;
 use lats_catalog::Catalog;
 use lats_mysql_syntax::tree::{Explain, ExplainWhat, TableContent};
@@ -59,6 +60,7 @@ impl Settings {
             views,
             statistics: &|_| None,
             values: &[],
+            bounds: Bounds::none(),
         }
     }
 }
@@ -71,6 +73,7 @@ struct Planner<S> {
     settings: Settings,
     database: Option<String>,
     mode: Mode,
+    memory: Arc<NodeMemory>,
 }
 
 impl<S: Store> Planner<S> {
@@ -80,7 +83,30 @@ impl<S: Store> Planner<S> {
         text: &[u8],
         (external_types, values): (&[ColumnType], &[Value]),
     ) -> Result<Arc<Prepared>, SqlError> {
-        let parsed = crate::syntax::parse(text, self.mode)?;
+        let bytes_max = self.memory.tree_max();
+        let bounds = Bounds::of(self.memory.meter().of_thread, bytes_max);
+        let before = (self.memory.meter().of_thread)();
+        let planned = self.plan_within(text, (external_types, values), bounds, bytes_max);
+        let taken = (self.memory.meter().of_thread)().saturating_sub(before);
+        let taken = usize::try_from(taken).unwrap_or(0);
+        self.memory.note_planned(taken);
+        let planned = planned.map(|planned| Arc::new(Prepared { bytes: taken, ..planned }));
+        planned.inspect_err(|error| {
+            if error.errno == 3170 {
+                self.memory.refuse(Kind::Plans);
+            }
+        })
+    }
+
+    fn plan_within(
+        &self,
+        text: &[u8],
+        (external_types, values): (&[ColumnType], &[Value]),
+        bounds: Bounds,
+        bytes_max: usize,
+    ) -> Result<Prepared, SqlError> {
+        // Arenas have room for more than what is in them, and the plan comes beside the tree.
+        let parsed = crate::syntax::parse_within(text, self.mode, bytes_max / 3 * 2)?;
         let database = self.database.as_deref();
         let views = Views::of(&self.base, &parsed, database)?;
         let look = |table| self.store.statistics(table);
@@ -88,7 +114,7 @@ impl<S: Store> Planner<S> {
         let time_limit_ms = limit::hinted_limit(&context);
         let no_escapes = self.mode.no_backslash_escapes;
         let context =
-            Context { statistics: &look, values, base: &self.base, no_escapes, ..context };
+            Context { statistics: &look, values, base: &self.base, no_escapes, bounds, ..context };
         let (plan, externals, parameters) = match plan_statement(&context, external_types)? {
             Some(planned) => planned,
             None if parsed.tree.parameters > 0 => {
@@ -98,34 +124,36 @@ impl<S: Store> Planner<S> {
         };
         let reads_constants = reads_years(&plan);
         let catalog_version = self.catalog.version;
-        Ok(Arc::new(Prepared {
+        Ok(Prepared {
             plan,
             externals,
             parameters,
             catalog_version,
             reads_constants,
             time_limit_ms,
-        }))
+            bytes: 0,
+        })
     }
 }
 
-/// Places for long statements, and what ends the statement.
-type Places = (Arc<Semaphore>, Arc<Handle>);
+/// Places for long statements, what ends the statement, and what tells the process of the thread's memory.
+type Places = (Arc<Semaphore>, Arc<Handle>, fn());
 
-/// What takes long is done in another thread: as many at a time as the process has places for.
-async fn elsewhere<R: Send + 'static>(
-    (places, handle): Places,
-    work: impl FnOnce() -> R + Send + 'static,
+/// What takes long is done in another thread: as many at a time as the process has places for. What it works with is copied when
+/// there is a place, so that those who wait take nothing.
+async fn elsewhere<R: Send + 'static, W: FnOnce() -> R + Send + 'static>(
+    (places, handle, report): Places,
+    prepare: impl FnOnce() -> Result<W, SqlError>,
 ) -> Result<R, SqlError> {
-    let done = async move {
-        let place = places.acquire_owned().await;
-        let done = tokio::task::spawn_blocking(move || {
-            let done = work();
-            drop(place);
-            done
-        });
-        done.await
-    };
+    let place = handle.unless_ended(places.acquire_owned()).await;
+    let place = place.map_err(|_| handle.error())?;
+    let work = prepare()?;
+    let done = tokio::task::spawn_blocking(move || {
+        let done = work();
+        report();
+        drop(place);
+        done
+    });
     match handle.unless_ended(done).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(failed)) => match failed.try_into_panic() {
@@ -173,13 +201,23 @@ impl<S: Store> Session<S> {
         // Both are of the same version, whatever comes meanwhile.
         let catalog = self.temporaries.catalog(Arc::clone(&base));
         let (store, settings) = (self.shared.store.clone(), self.plan_settings());
-        let planner = Planner { store, base, catalog, settings, database, mode };
+        let memory = Arc::clone(self.shared.memory());
+        let planner = Planner { store, base, catalog, settings, database, mode, memory };
         if text.len() <= LONG_TEXT_BYTES {
             return planner.plan(text, (types, values));
         }
-        let (text, types, values) = (text.to_vec(), types.to_vec(), values.to_vec());
-        let planned =
-            elsewhere(self.places(), move || planner.plan(&text, (&types, &values))).await?;
+        // Nobody else gets what the tree may take, before it does.
+        let prepare = || {
+            let memory = self.shared.memory();
+            let reserved = memory.reserve(Kind::Plans, memory.planning_bytes(text.len()))?;
+            let (text, types, values) = (text.to_vec(), types.to_vec(), values.to_vec());
+            Ok(move || {
+                let planned = planner.plan(&text, (&types, &values));
+                drop(reserved);
+                planned
+            })
+        };
+        let planned = elsewhere(self.places(), prepare).await?;
         self.long_plan = planned.as_ref().ok().cloned();
         planned
     }
@@ -188,15 +226,25 @@ impl<S: Store> Session<S> {
     pub(super) async fn literal_rows(&mut self, text: &[u8]) -> Option<LiteralRows> {
         let mode = self.syntax_mode;
         if text.len() <= LONG_ROWS_BYTES || !LiteralRows::may_be(text) {
-            return LiteralRows::of(text, mode);
+            return LiteralRows::of(text, mode, usize::MAX);
         }
-        let text = text.to_vec();
-        // Who is ended meanwhile hears so when the statement is planned.
-        elsewhere(self.places(), move || LiteralRows::of(&text, mode)).await.ok().flatten()
+        let prepare = || {
+            // The text is copied, and so are the values.
+            let reserved = self.shared.memory().reserve(Kind::Statements, 2 * text.len())?;
+            let (text, memory) = (text.to_vec(), Arc::clone(self.shared.memory()));
+            Ok(move || {
+                let rows = LiteralRows::of(&text, mode, memory.rows_max(PLANNERS_MAX));
+                drop(reserved);
+                rows
+            })
+        };
+        // Who is refused or ended meanwhile hears so when the statement is planned.
+        elsewhere(self.places(), prepare).await.ok().flatten()
     }
 
     fn places(&self) -> Places {
-        (Arc::clone(self.shared.planners()), Arc::clone(&self.client.handle))
+        let report = self.shared.memory().meter().report;
+        (Arc::clone(self.shared.planners()), Arc::clone(&self.client.handle), report)
     }
 
     /// The statement is over: a plan of a long text that nobody else has is dropped in another thread.
@@ -204,7 +252,11 @@ impl<S: Store> Session<S> {
         if let Some(plan) = self.long_plan.take()
             && Arc::strong_count(&plan) == 1
         {
-            drop(tokio::task::spawn_blocking(move || drop(plan)));
+            let report = self.shared.memory().meter().report;
+            drop(tokio::task::spawn_blocking(move || {
+                drop(plan);
+                report();
+            }));
         }
     }
 }

@@ -44,7 +44,7 @@ impl<S: Store> Session<S> {
         for assignment in assignments {
             match assignment {
                 Assignment::User(name, value) => {
-                    self.set_user_variable(name, value);
+                    self.set_user_variable(name, value)?;
                 }
                 Assignment::System(scope, name, value) => {
                     self.set_system(scope, name, value.as_ref()).await?;

@@ -1,7 +1,7 @@
 //! What the sessions of a process share.
 
 use super::cache::PlanCache;
-use super::memory::NodeMemory;
+use super::memory::{MemoryFigure, Meter, NodeMemory};
 use crate::sessions::Sessions;
 use crate::store::Store;
 use crate::variables::Variables;
@@ -23,6 +23,7 @@ pub struct Shared<S> {
     sessions: Arc<Sessions>,
     /// What all threads of the process have in common.
     common: Arc<Common>,
+    memory: Arc<NodeMemory>,
 }
 
 #[derive(Debug)]
@@ -33,14 +34,13 @@ struct Common {
     sequences: Mutex<BTreeMap<TableId, crate::exec::sequence::Cached>>,
     watches: Arc<Semaphore>,
     planners: Arc<Semaphore>,
-    memory: Arc<NodeMemory>,
     plans: PlanCache,
 }
 
 /// Indexes that are watched at a time because their making has failed: each for up to an hour.
 const WATCHES_MAX: usize = 64;
 /// Long statements that are read and planned at a time: they share processors with all others.
-const PLANNERS_MAX: usize = 2;
+pub(super) const PLANNERS_MAX: usize = 2;
 
 impl<S: Store> Shared<S> {
     /// For the sessions of a process.
@@ -52,11 +52,11 @@ impl<S: Store> Shared<S> {
             sequences: Mutex::new(BTreeMap::new()),
             watches: Arc::new(Semaphore::new(WATCHES_MAX)),
             planners: Arc::new(Semaphore::new(PLANNERS_MAX)),
-            memory: Arc::default(),
             plans: PlanCache::default(),
         };
         let sessions = Sessions::of_node(0);
-        Self { store, now_micros, clock: || 0, sessions, common: Arc::new(common) }
+        let (common, memory) = (Arc::new(common), Arc::default());
+        Self { store, now_micros, clock: || 0, sessions, common, memory }
     }
 
     /// The same with these open sessions, which a node knows of.
@@ -70,7 +70,8 @@ impl<S: Store> Shared<S> {
     pub fn beside(&self, store: S) -> Self {
         let (now_micros, clock) = (self.now_micros, self.clock);
         let (sessions, common) = (self.sessions.clone(), self.common.clone());
-        Self { store, now_micros, clock, sessions, common }
+        let memory = Arc::clone(&self.memory);
+        Self { store, now_micros, clock, sessions, common, memory }
     }
 
     /// The same with a clock for EXPLAIN ANALYZE: nanoseconds that only go forward.
@@ -79,16 +80,22 @@ impl<S: Store> Shared<S> {
         Self { clock, ..self }
     }
 
-    /// The same with so many bytes of memory for all statements together.
+    /// The same with so many bytes of memory for the process, and how it is measured; to be said before there are clients.
     #[must_use]
-    pub fn with_memory(self, bytes_max: usize) -> Self {
-        self.common.memory.limit(bytes_max);
+    pub fn with_memory(mut self, bytes_max: usize, meter: Meter) -> Self {
+        self.memory = Arc::new(NodeMemory::new(bytes_max, meter));
         self
+    }
+
+    /// What people see of its memory.
+    pub fn memory_figures(&self) -> impl Fn() -> Vec<MemoryFigure> + Send + Sync + 'static {
+        let memory = Arc::clone(&self.memory);
+        move || memory.figures()
     }
 
     /// What statements of this process may hold together.
     pub(crate) fn memory(&self) -> &Arc<NodeMemory> {
-        &self.common.memory
+        &self.memory
     }
 
     /// The same with places for so many clients at most; to be said before there are any.

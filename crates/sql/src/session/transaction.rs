@@ -1,6 +1,6 @@
 //! Transactions of a session: when they begin, what they survive.
 
-use super::Session;
+use super::{Kind, Session};
 use crate::error::{self, Failure, store_error};
 use crate::sessions::Handle;
 use crate::store::{Store, StoreTransaction};
@@ -11,6 +11,10 @@ use lats_values::{SqlError, Value};
 use std::sync::Arc;
 
 const REPEATABLE: &str = "REPEATABLE-READ";
+/// What an operation of a transaction takes in a node until it is through, about: its lock, its version, and its place in a request.
+/// Requests with few of them go on when memory is short.
+const OPERATION_BYTES: usize = 1 << 10;
+const FEW_OPERATIONS: usize = 256;
 
 /// A savepoint that the client named.
 pub(super) struct Savepoint {
@@ -103,6 +107,9 @@ impl<S: Store> Session<S> {
         self.limit_waits(&mut operations);
         let handle = Arc::clone(&self.client.handle);
         handle.check()?;
+        if operations.len() > FEW_OPERATIONS {
+            self.shared.memory().admit(Kind::Statements, operations.len() * OPERATION_BYTES)?;
+        }
         let commit = last && !self.in_transaction();
         if commit && self.variables.wants_disk() {
             self.open().commit_to_disk();

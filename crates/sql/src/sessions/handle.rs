@@ -2,12 +2,13 @@
 
 use super::{Doing, Listed};
 use crate::error;
+use crate::session::{Kind, NodeMemory};
 use lats_base::RefCode;
 use lats_client::api::StoreError;
 use lats_values::SqlError;
 use std::future::{Future, poll_fn};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 /// Why a statement is to end; a stronger reason stays.
@@ -35,6 +36,9 @@ pub struct Handle {
     mark: AtomicU8,
     waiting: Waiting,
     shown: Mutex<Shown>,
+    /// Bytes that the client keeps here between its statements, and of packets.
+    kept: AtomicUsize,
+    memory: Option<Arc<NodeMemory>>,
 }
 
 /// Tasks that wait for a mark: the session's own one, as a rule. Who waits no longer stays, so that a statement that waits
@@ -86,6 +90,10 @@ impl lats_values::Ends for Handle {
     fn error(&self) -> Option<SqlError> {
         self.why().map(|_| Self::error(self))
     }
+
+    fn no_room(&self, bytes: usize) -> Option<SqlError> {
+        self.memory.as_ref()?.admit(Kind::Statements, bytes).err()
+    }
 }
 
 impl Handle {
@@ -93,6 +101,11 @@ impl Handle {
         let number = since_micros.unsigned_abs();
         let shown = Shown { host: host.to_owned(), since_micros, number, ..Shown::default() };
         Self { shown: Mutex::new(shown), ..Self::default() }
+    }
+
+    /// For a client of a node that has this memory.
+    pub(super) fn within(self, memory: Option<&Arc<NodeMemory>>) -> Self {
+        Self { memory: memory.cloned(), ..self }
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -104,6 +117,22 @@ impl Handle {
         let mut shown = self.shown();
         user.clone_into(&mut shown.user);
         shown.database = database.map(str::to_owned);
+    }
+
+    /// Bytes that the client keeps.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// The client keeps so many bytes more.
+    pub(crate) fn keep(&self, bytes: usize) {
+        self.kept.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The client has given back so many bytes that it has kept.
+    pub(crate) fn forget(&self, bytes: usize) {
+        let before = self.kept.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "what was kept is given back once");
     }
 
     /// A statement begins: what was to end the one before is forgotten (SESSION-3).

@@ -1,7 +1,7 @@
 //! Whole connections: bytes in, bytes out.
 
 use crate::connection::{Options, serve};
-use crate::session::Shared;
+use crate::session::{Meter, Shared};
 use crate::testing::{Memory, now};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -18,8 +18,11 @@ struct Line {
 
 impl Line {
     async fn open(user: &str, database: &str) -> (Self, Vec<u8>) {
+        Self::open_with(Arc::new(Shared::new(Memory::new(), now)), user, database).await
+    }
+
+    async fn open_with(shared: Arc<Shared<Memory>>, user: &str, database: &str) -> (Self, Vec<u8>) {
         let (io, theirs) = tokio::io::duplex(1 << 16);
-        let shared = Arc::new(Shared::new(Memory::new(), now));
         let options = Options {
             connection_id: 7,
             random: [7; 20],
@@ -246,4 +249,113 @@ async fn cursors_have_a_limit_of_memory() {
     let err = line.command(23, &body).await;
     assert_eq!(err[0], 0xFF);
     assert_eq!(u16::from_le_bytes([err[1], err[2]]), 1038);
+}
+
+/// A line to a node of so many MiB.
+async fn line_with_memory(mib: usize) -> (Line, Arc<Shared<Memory>>) {
+    let shared = Shared::new(Memory::new(), now).with_memory(mib << 20, Meter::default());
+    let shared = Arc::new(shared);
+    let (line, answer) = Line::open_with(shared.clone(), "root", "test").await;
+    assert_eq!(answer[0], 0, "{answer:?}");
+    (line, shared)
+}
+
+fn number_of(err: &[u8]) -> u16 {
+    assert_eq!(err[0], 0xFF, "{err:?}");
+    u16::from_le_bytes([err[1], err[2]])
+}
+
+fn bytes_of(shared: &Shared<Memory>, name: &str) -> u64 {
+    let figures = shared.memory_figures()();
+    figures.iter().find(|figure| figure.name == name).unwrap().bytes
+}
+
+#[tokio::test]
+async fn a_packet_without_memory_is_refused_and_the_connection_goes_on() {
+    let (mut line, shared) = line_with_memory(8).await;
+    let text = [&b"SELECT '"[..], &vec![b'x'; 12 << 20], b"'"].concat();
+    assert_eq!(number_of(&line.command(3, &text).await), 4081);
+    assert_eq!(line.command(14, b"").await[0], 0);
+    assert_eq!(line.command(3, b"SELECT LENGTH('abc')").await, [1]);
+    assert_eq!(line.rows().await[2], [1, b'3']);
+    assert_eq!(bytes_of(&shared, "packets"), 0);
+}
+
+#[tokio::test]
+async fn parameters_without_memory_are_the_executions_error() {
+    let (mut line, shared) = line_with_memory(8).await;
+    let prepared = line.command(22, b"SELECT LENGTH(?)").await;
+    for _ in 0..4 {
+        line.packet().await;
+    }
+    let id = &prepared[1..5];
+    for _ in 0..6 {
+        line.send(0, &[&[24], id, &[0, 0], &vec![b'x'; 1 << 20]].concat()).await;
+    }
+    // A piece that is too large by itself has no answer either.
+    line.send(0, &[&[24], id, &[0, 0], &vec![b'x'; 12 << 20]].concat()).await;
+    let execute = [id, &[0, 1, 0, 0, 0, 0, 1, 0xFE, 0]].concat();
+    assert_eq!(number_of(&line.command(23, &execute).await), 4081);
+    assert_eq!(bytes_of(&shared, "long_data"), 0);
+    line.send(0, &[&[24], id, &[0, 0], &b"abc"[..]].concat()).await;
+    assert_eq!(line.command(23, &execute).await, [1]);
+}
+
+#[tokio::test]
+async fn variables_and_prepared_statements_have_limits() {
+    let (mut line, shared) = line_with_memory(8).await;
+    for number in 0..4 {
+        let text = format!("SET @v{number} = REPEAT('x', 1000000)");
+        assert_eq!(line.command(3, text.as_bytes()).await[0], 0, "{number}");
+    }
+    assert!(bytes_of(&shared, "user_variables") > 4_000_000);
+    let more = line.command(3, b"SET @v4 = REPEAT('x', 2000000)").await;
+    assert_eq!(number_of(&more), 4081);
+    assert_eq!(line.command(3, b"SET @v0 = NULL, @v1 = NULL").await[0], 0);
+    assert_eq!(line.command(3, b"SET @v4 = REPEAT('x', 2000000)").await[0], 0);
+    let mut prepared = 0;
+    let refused = loop {
+        let answer = line.command(22, format!("SET @x = {prepared}").as_bytes()).await;
+        match answer[0] {
+            0 => prepared += 1,
+            _ => break answer,
+        }
+    };
+    assert_eq!(number_of(&refused), 4081);
+    assert!((100..2_000).contains(&prepared), "{prepared}");
+    drop(line);
+}
+
+#[tokio::test]
+async fn answers_of_many_statements_wait_for_the_client() {
+    const STATEMENTS: usize = 100;
+    let (mut line, shared) = line_with_memory(64).await;
+    assert_eq!(line.command(3, b"CREATE TABLE t (id INT PRIMARY KEY)").await[0], 0);
+    let pair = |id| format!("INSERT INTO t VALUES ({id}); SELECT REPEAT('x', 500000);");
+    let text: String = (0..STATEMENTS).map(pair).collect();
+    line.send(0, &[&[3], text.as_bytes()].concat()).await;
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    // It has not run on ahead of its client.
+    let (mut other, _) = Line::open_with(shared, "root", "test").await;
+    assert_eq!(other.command(3, b"SELECT COUNT(*) FROM t WHERE id > 5").await, [1]);
+    assert_eq!(other.rows().await[2], [1, b'0']);
+    for _ in 0..STATEMENTS {
+        assert_eq!(line.packet().await.unwrap()[0], 0);
+        assert_eq!(line.packet().await.unwrap(), [1]);
+        assert!(line.rows().await[2].len() > 500_000);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_within_a_packet_is_left() {
+    let (mut line, _) = line_with_memory(64).await;
+    line.io.write_all(&[100, 0, 0, 0, 3, b'S']).await.unwrap();
+    assert_eq!(number_of(&line.packet().await.unwrap()), 1159);
+    assert!(line.packet().await.is_none());
+    // Between packets a client may rest.
+    let (mut line, _) = line_with_memory(64).await;
+    tokio::time::sleep(std::time::Duration::from_secs(100)).await;
+    assert_eq!(line.command(14, b"").await[0], 0);
 }

@@ -184,7 +184,7 @@ fn no_more_is_kept_of_an_order_than_is_asked_for() {
          INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
              SELECT i, i * 7919 % 40009 FROM n",
     );
-    desk.session.shared.memory().limit(3 << 20);
+    desk.session.shared.memory().limit(6 << 20);
     let all = desk.run("SELECT v FROM t ORDER BY v");
     assert!(all.starts_with("ERROR 1038"), "{}", &all[..100]);
     for (order, first) in [("v", "1;2;3;"), ("v + 1 DESC", "40008;40007;")] {

@@ -248,7 +248,7 @@ struct Tank {
 }
 
 impl Pool for Tank {
-    fn take(&self, bytes: usize) -> bool {
+    fn take(&self, bytes: usize, _: usize) -> bool {
         let mut left = self.left.lock().unwrap();
         let rest = left.checked_sub(bytes);
         *left = rest.unwrap_or(*left);
@@ -278,7 +278,7 @@ fn runs_share_what_there_is() {
         assert_eq!(*tank.left.lock().unwrap(), 4 * MIB);
     }
     // One that runs leaves less for the next.
-    assert!(tank.take(2 * MIB));
+    assert!(tank.take(2 * MIB, 2 * MIB));
     let ran = run_until(&plan, &[table(2_400, wide)], shared(), u64::MAX);
     assert_eq!(ran.error.as_deref(), Some("the tank is empty"));
     assert!(ran.peak > MIB && ran.peak <= 2 * MIB, "{} bytes", ran.peak);

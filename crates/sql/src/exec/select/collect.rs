@@ -432,7 +432,7 @@ pub(super) fn typed_value(
     context: &mut EvalContext,
 ) -> Result<Value, SqlError> {
     match expr {
-        Expr::Column(number) => Ok(lats_values::ColumnSource::column(source, *number)),
+        Expr::Column(number) => context.kept(lats_values::ColumnSource::column(source, *number)),
         other => Ok(lats_values::present(eval(other, source, context)?, kind)),
     }
 }
