@@ -24,7 +24,7 @@ pub mod view;
 pub use defined::{CheckOption, ViewAlgorithm, ViewDef, ViewSecurity};
 pub use relations::Relations;
 pub use spread::Spread;
-pub use update::{CatalogChanges, CatalogUpdate};
+pub use update::{CatalogChanges, CatalogUpdate, VERSIONS_BETWEEN_RESTARTS_BITS};
 pub use view::{AfterStop, ClusterConfig, ClusterMap, Group, Member, Replica, Roles, View};
 
 use alloc::{

@@ -90,7 +90,7 @@ impl<T: Relation> Relations<T> {
         let id = definition.id();
         self.take_out(id);
         if definition.place().is_some() {
-            self.by_name.insert(ByName(Arc::clone(&definition)));
+            self.by_name.replace(ByName(Arc::clone(&definition)));
         }
         self.by_id.insert(id, definition);
     }

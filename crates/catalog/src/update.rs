@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 /// A catalog remembers its last changes, so many definitions of them.
 const REMEMBERED: usize = 4_096;
 
+/// More definitions than are made between two restarts of a cluster.
+pub const VERSIONS_BETWEEN_RESTARTS_BITS: u32 = 32;
+
 /// What has changed since a version. It fits every version from that one on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CatalogChanges {
@@ -166,6 +169,12 @@ impl Catalog {
         }
     }
 
+    /// SCHEMA-6: the cluster restarts. Definitions may be void whose versions clients have heard of: no version is given twice.
+    pub fn begin_again(&mut self, restarts: u32) {
+        self.version = self.version.max(u64::from(restarts) << VERSIONS_BETWEEN_RESTARTS_BITS) + 1;
+        self.history = History::default();
+    }
+
     /// True if an update does not have all that has changed since this version.
     pub fn is_far_from(&self, update: &CatalogUpdate) -> bool {
         matches!(update, CatalogUpdate::Changes(changes) if changes.since > self.version)
@@ -178,7 +187,7 @@ impl Catalog {
             return;
         }
         match update {
-            CatalogUpdate::Whole(catalog) => *self = catalog,
+            CatalogUpdate::Whole(whole) => *self = whole,
             CatalogUpdate::Changes(changes) => self.take_changes(changes),
         }
     }

@@ -239,7 +239,6 @@ impl ClientCore {
     /// Tells how the rows of each table are spread.
     /// A node that is on its way back may tell of a catalog that is long gone.
     pub fn learn_catalog(&mut self, update: CatalogUpdate) {
-        // A gap is closed by the next question.
         if update.version() <= self.catalog.version || self.catalog.is_far_from(&update) {
             return;
         }
@@ -251,7 +250,10 @@ impl ClientCore {
                 self.routes.extend(changes.tables.iter().map(route));
             }
         }
-        Arc::make_mut(&mut self.catalog).update(update);
+        match update {
+            CatalogUpdate::Whole(whole) => self.catalog = Arc::new(whole),
+            changes => Arc::make_mut(&mut self.catalog).update(changes),
+        }
     }
 
     /// Whose death ends what this client is building: the node that it works through.

@@ -114,7 +114,8 @@ impl Ldm {
     }
 
     fn remove_tables(&mut self, gone: &[TableId]) {
-        for id in gone {
+        // Those behind a table move up when it goes.
+        for id in gone.iter().rev() {
             if let Some(table) = self.tables.remove(id) {
                 let bytes: usize = table.fragments.values().map(Fragment::bytes).sum();
                 self.memory_bytes -= bytes;

@@ -4,7 +4,7 @@ use crate::say::say;
 use crate::{cluster_file::ClusterFile, disks, random, secret, supervisor};
 use anyhow::Context;
 use lats_base::{NodeId, RefCode};
-use lats_catalog::Member;
+use lats_catalog::{Member, VERSIONS_BETWEEN_RESTARTS_BITS};
 use lats_client::{
     Secret,
     net::{Client, ClientOptions},
@@ -326,7 +326,8 @@ fn print_table(status: &Status, record: &Value, figures: &Figures) {
         status.view.number,
         status.epoch,
         status.leader.map_or("none".to_string(), |n| n.to_string()),
-        status.catalog_version,
+        // Since the last restart of the cluster; its number is left out.
+        status.catalog_version & ((1 << VERSIONS_BETWEEN_RESTARTS_BITS) - 1),
         record["refused_connections"]
     );
     print_memory(&record["memory"]);

@@ -65,7 +65,7 @@ impl Tc {
                     self.tables = catalog.tables.values().map(|t| route_of(t)).collect();
                 }
                 CatalogUpdate::Changes(changes) => {
-                    changes.gone.iter().for_each(|id| drop(self.tables.remove(id)));
+                    changes.gone.iter().rev().for_each(|id| drop(self.tables.remove(id)));
                     for (id, route) in changes.tables.iter().map(|t| route_of(t)) {
                         self.tables.insert(id, route);
                     }

@@ -146,6 +146,23 @@ fn what_was_long_ago_is_forgotten() {
 }
 
 #[test]
+fn after_a_restart_no_version_is_given_again() {
+    let mut kept = super::with_database();
+    let mut lived = kept.clone();
+    for number in 0..3 {
+        // It was heard of, and is void: the cluster restarts with the older catalog.
+        lived.apply(&table(&format!("void{number}"), 1, 0), 2).unwrap();
+    }
+    kept.begin_again(1);
+    for number in 0..3 {
+        kept.apply(&table(&format!("t{number}"), 1, 0), 2).unwrap();
+        let bytes = kept.update_since(lived.version);
+        lived.update(crate::decode(&bytes).unwrap());
+        assert_eq!(lived, kept);
+    }
+}
+
+#[test]
 fn an_update_with_a_gap_is_not_taken() {
     let mut catalog = super::with_database();
     for number in 0..3 {

@@ -223,8 +223,8 @@ impl ClientCore {
         let Ok(update) = lats_catalog::decode::<CatalogUpdate>(signal.payload()) else { return };
         let version = update.version();
         self.learn_catalog(update);
-        // Else another node knows better, or more is missing: the request is sent again.
-        if version >= self.catalog.version && self.requests.contains_key(&conf.request) {
+        // Else another node knows better, or more is missing than it tells: the request is sent again.
+        if version == self.catalog.version && self.requests.contains_key(&conf.request) {
             self.finish(conf.request, Answer::Catalog(self.catalog.clone()));
         }
     }

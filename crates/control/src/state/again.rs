@@ -47,6 +47,7 @@ impl ControlState {
             (member.stopping, member.declared_dead) = (None, false);
         }
         view.groups.iter_mut().for_each(|group| begin_again(group, participants));
+        state.catalog.begin_again(restarts);
         state
     }
 }
