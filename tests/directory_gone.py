@@ -159,6 +159,24 @@ def last_one_goes_on(cluster, clients):
     return wrong
 
 
+def all_are_gone(cluster, clients):
+    """The directory of the whole cluster is removed under both nodes: neither leaves for the sake of one that has nothing on a disk."""
+    pids, words = cluster.pids(), "data manager 0 has all its rows in a new redo log"
+    gone = [f"THE DIRECTORY {own(cluster, node)} IS GONE" for node in (1, 2)]
+    told, written = [cluster.log().count(text) for text in gone], cluster.log().count(words)
+    remove(cluster.directory)
+    wait_until("both nodes notice it", lambda: all(said(cluster, text, count) for text, count in zip(gone, told)), cluster.describe)
+    clients.go_on(cluster)
+    # One that has noticed it much later than the other, on a busy machine, may have sent the other away.
+    stay = wait_until("all rows are written anew", lambda: [n for n in (1, 2) if is_alive(pids[n])]
+                      if said(cluster, words, written) else None, cluster.describe)[0]
+    on_disk = clients.count_on_disk()
+    wait_until("clients that wait for disks get on again", lambda: clients.count_on_disk() > on_disk + 4, cluster.describe)
+    cluster.wait_whole()
+    print(f"directory gone: of the whole cluster, with both nodes: nodes {stay} went on, and have written all rows anew", flush=True)
+    return [] if stay else ["no node went on"]
+
+
 def others_files(cluster, clients):
     """Somebody puts a directory with files in the place of the last replica's: these are left alone until they are gone."""
     cluster.run("stop-node", "2")
@@ -338,6 +356,7 @@ def main():
             wrong += node_leaves(cluster, clients, node, what, do)
         wrong += last_one_goes_on(cluster, clients)
         wrong += others_files(cluster, clients)
+        wrong += all_are_gone(cluster, clients)
         failures, ledger, on_disk = clients.end()
         cluster.wait_whole()
         wrong += failures + check(ledger, ports)

@@ -216,15 +216,15 @@ fn choose_views(catalog: &Catalog, wanted: &Wanted) -> Vec<ViewDef> {
         all || wanted.databases.contains(&view.database)
             || wanted.tables.contains(&name_of_view(view))
     };
-    catalog.views.values().filter(is_wanted).cloned().collect()
+    catalog.views.definitions().filter(is_wanted).cloned().collect()
 }
 
 /// The tables that are wanted.
 fn choose(catalog: &Catalog, wanted: &Wanted) -> Result<Vec<TableDef>, BackupError> {
     let is_own = |def: &&TableDef| def.index_of.is_none() && def.owner().is_none();
-    let own = || catalog.tables.values().filter(is_own);
+    let own = || catalog.tables.definitions().filter(is_own);
     let user = || own().filter(|def| def.database != SYSTEM_DATABASE);
-    let views = || catalog.views.values().map(name_of_view);
+    let views = || catalog.views.definitions().map(name_of_view);
     for name in &wanted.tables {
         if !user().map(name_of).chain(views()).any(|known| known == *name) {
             let all: Vec<String> = user().map(name_of).chain(views()).collect();

@@ -175,7 +175,7 @@ async fn write_rows(
     client.fetch_catalog().await?;
     let catalog = client.catalog();
     let tables: Vec<TableDef> =
-        catalog.tables.values().filter(|def| is_kept(def)).cloned().collect();
+        catalog.tables.definitions().filter(|def| is_kept(def)).cloned().collect();
     for def in &tables {
         hold_versions(client, def).await?;
     }

@@ -39,7 +39,7 @@ fn table() -> TableDef {
 fn write(directory: &Path, epoch: Epoch) -> Manifest {
     let def = table();
     let mut catalog = Catalog::initial();
-    catalog.tables.insert(def.id, def.clone());
+    catalog.tables.insert(def.clone());
     let mut writer = Writer::new(&Place::from(directory), (CLUSTER, epoch)).unwrap();
     let mut entry = TableEntry { table: def.id, ..TableEntry::default() };
     for first in (0..ROWS).step_by(10) {
@@ -159,7 +159,7 @@ fn a_backup_may_be_in_an_object_store() {
     assert!(read::manifest(&place).unwrap_err().to_string().contains("is no backup"));
     let def = table();
     let mut catalog = Catalog::initial();
-    catalog.tables.insert(def.id, def.clone());
+    catalog.tables.insert(def.clone());
     // More than is sent or asked for at once.
     let mut random = lats_base::prng::Prng::new(5);
     let blocks: Vec<Vec<u8>> = (0..7)

@@ -34,7 +34,8 @@ pub fn verify(place: &Place, progress: &Progress) -> Result<Verified, BackupErro
     for entry in &manifest.tables {
         let found = check.found.get(&entry.table).copied().unwrap_or_default();
         if (found.rows, found.bytes) != (entry.rows, entry.bytes) {
-            let name = manifest.catalog.tables.get(&entry.table).map(crate::take::name_of);
+            let name =
+                manifest.catalog.tables.get(&entry.table).map(|def| crate::take::name_of(def));
             let name = name.unwrap_or_default();
             check
                 .faults

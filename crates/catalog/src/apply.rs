@@ -8,7 +8,6 @@ use crate::{
     SYSTEM_DATABASE, TableDef, Unique, unique,
 };
 use alloc::{
-    collections::BTreeMap,
     format,
     string::{String, ToString},
     vec,
@@ -36,9 +35,9 @@ pub(crate) fn initial() -> Catalog {
     Catalog {
         version: 1,
         databases: vec![SYSTEM_DATABASE.to_string(), "test".to_string()],
-        tables: BTreeMap::from([(SEQUENCES_TABLE, sequences)]),
+        tables: core::iter::once(sequences).collect(),
         next_table_id: SEQUENCES_TABLE.get() + 1,
-        views: BTreeMap::new(),
+        ..Catalog::default()
     }
 }
 
@@ -110,10 +109,10 @@ fn drop_database(catalog: &mut Catalog, name: &str, if_exists: bool) -> Result<(
     }
     if catalog.has_database(name) {
         catalog.databases.retain(|d| d != name);
-        // Hidden tables are in no database; they go with their tables.
-        catalog.tables.retain(|_, t| t.index_of.is_some() || t.database != name);
-        catalog.views.retain(|_, v| v.database != name);
-        drop_orphans(catalog);
+        let own = catalog.tables.values().filter(|t| t.index_of.is_none() && t.database == name);
+        let own: Vec<TableId> = own.map(|t| t.id).collect();
+        own.into_iter().for_each(|id| remove_table(catalog, id));
+        catalog.views.retain(|v| v.database != name);
         return Ok(());
     }
     if if_exists {
@@ -188,10 +187,9 @@ fn check_name(name: &str) -> Result<(), ChangeError> {
     refuse(ChangeErrorKind::NameTooLong, format!("Identifier name '{begin}' is too long"))
 }
 
-/// The whole catalog travels in one signal. A change that makes it smaller is always welcome.
-pub(crate) fn check_size(before: &Catalog, catalog: &Catalog) -> Result<(), ChangeError> {
-    let bytes = catalog.encode().len();
-    if bytes <= limits::CATALOG_BYTES_MAX || bytes <= before.encode().len() {
+/// The whole catalog travels in one signal to who has none. A change that makes it smaller is always welcome.
+pub(crate) fn check_size(before: usize, bytes: usize) -> Result<(), ChangeError> {
+    if bytes <= limits::CATALOG_BYTES_MAX || bytes <= before {
         return Ok(());
     }
     let message = format!(
@@ -220,10 +218,10 @@ fn insert_table(catalog: &mut Catalog, mut table: TableDef, fragments: u16) {
         if index.unique.is_some() {
             let entries = unique::table_def(next_id(catalog), (table.id, index.id), fragments);
             index.unique = Some(Unique { table: entries.id, builder: None });
-            catalog.tables.insert(entries.id, entries);
+            catalog.tables.insert(entries);
         }
     }
-    catalog.tables.insert(table.id, table);
+    catalog.tables.insert(table);
 }
 
 fn next_id(catalog: &mut Catalog) -> TableId {
@@ -231,11 +229,28 @@ fn next_id(catalog: &mut Catalog) -> TableId {
     TableId::new(catalog.next_table_id - 1)
 }
 
-/// Drops the hidden tables whose index is gone.
-fn drop_orphans(catalog: &mut Catalog) {
-    let used: Vec<TableId> =
-        catalog.tables.values().flat_map(TableDef::unique_indexes).map(|(_, u)| u.table).collect();
-    catalog.tables.retain(|id, t| t.index_of.is_none() || used.contains(id));
+/// Takes a table out, with the hidden tables of its indexes.
+fn remove_table(catalog: &mut Catalog, id: TableId) {
+    let Some(table) = catalog.tables.remove(id) else { return };
+    for (_, unique) in table.unique_indexes() {
+        catalog.tables.remove(unique.table);
+    }
+}
+
+/// Takes indexes of a table away, with their hidden tables; false if there are none of these.
+fn remove_indexes(catalog: &mut Catalog, id: TableId, gone: impl Fn(&IndexDef) -> bool) -> bool {
+    let Some(table) = catalog.tables.get(&id) else { return false };
+    let meant = table.indexes.iter().filter(|index| gone(index));
+    let entries: Vec<TableId> = meant.filter_map(|i| i.unique.map(|u| u.table)).collect();
+    if !table.indexes.iter().any(&gone) {
+        return false;
+    }
+    catalog.tables.change(id, |def| {
+        def.indexes.retain(|index| !gone(index));
+        def.schema_version += 1;
+    });
+    entries.into_iter().for_each(|id| drop(catalog.tables.remove(id)));
+    true
 }
 
 /// What is wrong with a definition that a client sent, if anything.
@@ -287,8 +302,7 @@ fn drop_table(
             format!("'{database}.{name}' belongs to the cluster and cannot be dropped"),
         ),
         Some(id) => {
-            catalog.tables.remove(&id);
-            drop_orphans(catalog);
+            remove_table(catalog, id);
             Ok(())
         }
         None if if_exists => Ok(()),
@@ -312,8 +326,7 @@ fn truncate(catalog: &mut Catalog, database: &str, name: &str) -> Result<(), Cha
         let message = format!("an index of '{database}.{name}' is being built; retry");
         return refuse(ChangeErrorKind::Temporary, message);
     }
-    catalog.tables.remove(&table.id);
-    drop_orphans(catalog);
+    remove_table(catalog, table.id);
     let fragments = table.fragment_count;
     insert_table(catalog, table, fragments);
     Ok(())
@@ -352,9 +365,9 @@ fn create_index(
         if let Some(index) = changed.indexes.last_mut() {
             index.unique = Some(Unique { table: entries.id, builder });
         }
-        catalog.tables.insert(entries.id, entries);
+        catalog.tables.insert(entries);
     }
-    catalog.tables.insert(changed.id, changed);
+    catalog.tables.insert(changed);
     Ok(())
 }
 
@@ -368,66 +381,55 @@ fn drop_index(
         return missing(database, table);
     };
     let named = |i: &IndexDef| i.name.eq_ignore_ascii_case(name);
-    let Some(def) = catalog.tables.get_mut(&found).filter(|t| t.indexes.iter().any(named)) else {
+    if !remove_indexes(catalog, found, named) {
         let message = format!("Can't DROP '{name}'; check that column/key exists");
         return refuse(ChangeErrorKind::IndexMissing, message);
-    };
-    def.indexes.retain(|i| !named(i));
-    def.schema_version += 1;
-    drop_orphans(catalog);
+    }
     Ok(())
 }
 
-/// The index that is being built, if it still is.
-fn build(
-    catalog: &mut Catalog,
-    table: TableId,
-    entries: TableId,
-) -> Result<(&mut TableDef, usize), ChangeError> {
-    let def = catalog.tables.get_mut(&table);
-    let found = def.and_then(|def| {
-        // The id of an index may be given again; that of its hidden table is not.
-        let meant = |u: &Unique| u.table == entries && u.builder.is_some();
-        let at = def.indexes.iter().position(|i| i.unique.as_ref().is_some_and(meant))?;
-        Some((def, at))
-    });
-    found.ok_or_else(|| ChangeError {
-        kind: ChangeErrorKind::IndexMissing,
-        message: "the index that was being built is gone".to_string(),
-    })
+/// True for the index that is being built. (The id of an index may be given again; that of its hidden table is not.)
+fn is_build(index: &IndexDef, entries: TableId) -> bool {
+    index.unique.is_some_and(|u| u.table == entries && u.builder.is_some())
+}
+
+fn build_is_gone<T>() -> Result<T, ChangeError> {
+    let message = "the index that was being built is gone".to_string();
+    refuse(ChangeErrorKind::IndexMissing, message)
 }
 
 fn index_ready(catalog: &mut Catalog, table: TableId, entries: TableId) -> Result<(), ChangeError> {
-    let (def, at) = build(catalog, table, entries)?;
-    if let Some(unique) = &mut def.indexes[at].unique {
-        unique.builder = None;
-    }
-    def.schema_version += 1;
+    let found = catalog.tables.get(&table);
+    let at = found.and_then(|def| def.indexes.iter().position(|i| is_build(i, entries)));
+    let Some(at) = at else { return build_is_gone() };
+    catalog.tables.change(table, |def| {
+        if let Some(unique) = &mut def.indexes[at].unique {
+            unique.builder = None;
+        }
+        def.schema_version += 1;
+    });
     Ok(())
 }
 
 fn drop_build(catalog: &mut Catalog, table: TableId, entries: TableId) -> Result<(), ChangeError> {
-    let (def, at) = build(catalog, table, entries)?;
-    def.indexes.remove(at);
-    def.schema_version += 1;
-    drop_orphans(catalog);
-    Ok(())
+    if remove_indexes(catalog, table, |index| is_build(index, entries)) {
+        return Ok(());
+    }
+    build_is_gone()
 }
 
 pub(crate) fn drop_builds_of(catalog: &mut Catalog, builder: Builder) {
-    let before = catalog.tables.len();
-    catalog.tables.retain(|_, def| def.owner() != Some(builder));
-    let mut changed = catalog.tables.len() < before;
-    for def in catalog.tables.values_mut() {
-        let before = def.indexes.len();
-        def.indexes.retain(|i| i.unique.is_none_or(|u| u.builder != Some(builder)));
-        if def.indexes.len() < before {
-            def.schema_version += 1;
-            changed = true;
-        }
+    let is_own = |i: &IndexDef| i.unique.is_some_and(|u| u.builder == Some(builder));
+    let own = catalog.tables.values().filter(|def| def.owner() == Some(builder));
+    let own: Vec<TableId> = own.map(|def| def.id).collect();
+    let building = catalog.tables.values().filter(|def| def.indexes.iter().any(is_own));
+    let building: Vec<TableId> = building.map(|def| def.id).collect();
+    let changed = !own.is_empty() || !building.is_empty();
+    own.into_iter().for_each(|id| remove_table(catalog, id));
+    for id in building {
+        remove_indexes(catalog, id, is_own);
     }
     if changed {
-        drop_orphans(catalog);
         catalog.version += 1;
     }
 }

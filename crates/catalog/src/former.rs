@@ -24,7 +24,8 @@ pub struct CatalogBeforeViews {
 impl From<CatalogBeforeViews> for Catalog {
     fn from(former: CatalogBeforeViews) -> Self {
         let CatalogBeforeViews { version, databases, tables, next_table_id } = former;
-        Self { version, databases, tables, next_table_id, views: BTreeMap::new() }
+        let tables = tables.into_values().collect();
+        Self { version, databases, tables, next_table_id, ..Self::default() }
     }
 }
 

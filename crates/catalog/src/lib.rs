@@ -11,21 +11,25 @@ extern crate std;
 mod apply;
 pub mod defined;
 pub mod former;
+pub mod relations;
 mod spread;
 pub mod statistics;
 pub mod temporary;
 #[cfg(test)]
 mod tests;
 pub mod unique;
+mod update;
 pub mod view;
 
 pub use defined::{CheckOption, ViewAlgorithm, ViewDef, ViewSecurity};
+pub use relations::Relations;
 pub use spread::Spread;
+pub use update::{CatalogChanges, CatalogUpdate};
 pub use view::{AfterStop, ClusterConfig, ClusterMap, Group, Member, Replica, Roles, View};
 
 use alloc::{
-    collections::BTreeMap,
     string::{String, ToString},
+    sync::Arc,
     vec::Vec,
 };
 use lats_base::{Incarnation, IndexId, NodeId, RefCode, TableId, limits};
@@ -43,11 +47,14 @@ pub struct Catalog {
     /// Names of the databases.
     pub databases: Vec<String>,
     /// The tables by id.
-    pub tables: BTreeMap<TableId, TableDef>,
+    pub tables: Relations<TableDef>,
     /// The id that the next table or view gets.
     pub next_table_id: u32,
     /// The views by id. No table has the name or the id of a view.
-    pub views: BTreeMap<TableId, ViewDef>,
+    pub views: Relations<ViewDef>,
+    /// What it remembers of its last changes.
+    #[serde(skip)]
+    history: update::History,
 }
 
 /// A table's definition.
@@ -384,13 +391,12 @@ impl Catalog {
 
     /// The table with this name. Database and table names are case-sensitive.
     pub fn table(&self, database: &str, name: &str) -> Option<&TableDef> {
-        let named = |t: &&TableDef| t.database == database && t.name == name;
-        self.tables.values().filter(|t| t.index_of.is_none()).find(named)
+        self.tables.named(database, name).map(Arc::as_ref)
     }
 
     /// The view with this name.
     pub fn view(&self, database: &str, name: &str) -> Option<&ViewDef> {
-        self.views.values().find(|v| v.database == database && v.name == name)
+        self.views.named(database, name).map(Arc::as_ref)
     }
 
     /// True if there is a table or a view with this name.
@@ -408,16 +414,41 @@ impl Catalog {
     /// # Errors
     /// Says why the change was refused.
     pub fn apply(&mut self, change: &Change, fragments: u16) -> Result<(), ChangeError> {
-        let mut changed = self.clone();
-        apply::apply(&mut changed, change, fragments)?;
-        apply::check_size(self, &changed)?;
-        *self = changed;
-        Ok(())
+        let (version, next_table_id) = (self.version, self.next_table_id);
+        let of_databases =
+            matches!(change, Change::CreateDatabase { .. } | Change::DropDatabase { .. });
+        let databases = of_databases.then(|| self.databases.clone());
+        let before = self.definition_bytes();
+        let applied = apply::apply(self, change, fragments);
+        let changes = self.take_note_of(databases);
+        let bytes = self.bytes_after(before, &changes);
+        let result = applied.and_then(|()| apply::check_size(before, bytes));
+        match result {
+            Ok(()) => self.remember(&changes, bytes),
+            Err(_) => {
+                (self.version, self.next_table_id) = (version, next_table_id);
+                self.tables.take_back(changes.tables);
+                self.views.take_back(changes.views);
+                self.databases = changes.databases.unwrap_or(core::mem::take(&mut self.databases));
+            }
+        }
+        result
+    }
+
+    fn take_note_of(&mut self, databases: Option<Vec<String>>) -> update::Changes {
+        let (tables, views) = (self.tables.changes(), self.views.changes());
+        update::Changes { tables, views, databases }
     }
 
     /// A node's life is over: the indexes that it was building go away, and its temporary tables.
     pub fn drop_builds_of(&mut self, builder: Builder) {
+        let (version, before) = (self.version, self.definition_bytes());
         apply::drop_builds_of(self, builder);
+        let changes = self.take_note_of(None);
+        if self.version > version {
+            let bytes = self.bytes_after(before, &changes);
+            self.remember(&changes, bytes);
+        }
     }
 
     /// Its encoding: the format version, then the catalog.

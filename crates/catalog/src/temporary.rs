@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(catalog.apply(&visible, 2).unwrap_err().kind, ChangeErrorKind::NotSupported);
         let gone = Change::DropDatabase { name: "test".into(), if_exists: false };
         catalog.apply(&gone, 2).unwrap();
-        let count = |catalog: &Catalog| catalog.tables.values().filter_map(TableDef::owner).count();
+        let count = |catalog: &Catalog| catalog.tables.values().filter_map(|t| t.owner()).count();
         assert_eq!(count(&catalog), 3);
         let version = catalog.version;
         catalog.drop_builds_of(one);

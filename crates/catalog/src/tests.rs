@@ -1,4 +1,6 @@
-//! Limits of definitions: the whole catalog travels in one signal.
+//! Limits of definitions, and what is told of changes.
+
+mod changes;
 
 use crate::{Catalog, Change, ChangeErrorKind, ColumnDef, TableDef};
 use lats_base::{TableId, limits};

@@ -23,14 +23,17 @@ use lats_base::limits::BATCH_BYTES_MAX;
 use lats_base::{
     ClientId, Duration, Epoch, Incarnation, Instant, NodeId, RefCode, TableId, TransactionId,
 };
-use lats_catalog::{Builder, Catalog, ChangeError, ClusterMap, Spread};
+use lats_catalog::{Builder, Catalog, CatalogUpdate, ChangeError, ClusterMap, Spread, TableDef};
 use lats_signals::{
     BlockRef, Body, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
     control::{DeclareDeadReq, LeaveOrd, RESTART, StopNodeReq},
     list::{self, Operation, OperationKind},
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 /// A request's number within its client.
 pub type Ticket = u64;
@@ -55,7 +58,7 @@ pub enum Answer {
         done: bool,
     },
     /// The catalog.
-    Catalog(Box<Catalog>),
+    Catalog(Arc<Catalog>),
     /// A change of the catalog was made, or refused.
     Changed(Result<u64, ChangeError>),
     /// The status record, encoded.
@@ -94,9 +97,9 @@ pub struct ClientCore {
     /// How far away the members are, by all that is known of places.
     distances: BTreeMap<NodeId, u8>,
     map: ClusterMap,
-    /// How the rows of each table are spread in the newest catalog that was heard of, and its version.
+    /// The newest catalog that was heard of, and how the rows of each of its tables are spread.
+    catalog: Arc<Catalog>,
     routes: BTreeMap<TableId, Spread>,
-    catalog_version: u64,
     links: BTreeSet<NodeId>,
     silence: silence::Silence,
     /// How long requests wait while the home is cut off, and those that were given up before their answer.
@@ -138,8 +141,8 @@ impl ClientCore {
             near: BTreeSet::new(),
             distances: BTreeMap::new(),
             map: ClusterMap::default(),
+            catalog: Arc::default(),
             routes: BTreeMap::new(),
-            catalog_version: 0,
             links: BTreeSet::new(),
             silence: silence::Silence::default(),
             cut_off_patience: cut_off::PATIENCE,
@@ -235,12 +238,20 @@ impl ClientCore {
 
     /// Tells how the rows of each table are spread.
     /// A node that is on its way back may tell of a catalog that is long gone.
-    pub fn learn_catalog(&mut self, catalog: &Catalog) {
-        if catalog.version < self.catalog_version {
+    pub fn learn_catalog(&mut self, update: CatalogUpdate) {
+        // A gap is closed by the next question.
+        if update.version() <= self.catalog.version || self.catalog.is_far_from(&update) {
             return;
         }
-        self.catalog_version = catalog.version;
-        self.routes = catalog.tables.values().map(|t| (t.id, Spread::of(t))).collect();
+        let route = |t: &Arc<TableDef>| (t.id, Spread::of(t));
+        match &update {
+            CatalogUpdate::Whole(whole) => self.routes = whole.tables.values().map(route).collect(),
+            CatalogUpdate::Changes(changes) => {
+                changes.gone.iter().for_each(|id| drop(self.routes.remove(id)));
+                self.routes.extend(changes.tables.iter().map(route));
+            }
+        }
+        Arc::make_mut(&mut self.catalog).update(update);
     }
 
     /// Whose death ends what this client is building: the node that it works through.

@@ -324,7 +324,7 @@ impl Client {
             Answer::Catalog(catalog) => {
                 let mut known = self.inner.catalog.write().unwrap_or_else(PoisonError::into_inner);
                 if catalog.version > known.version {
-                    *known = Arc::new(*catalog);
+                    *known = catalog;
                 }
                 Ok(())
             }

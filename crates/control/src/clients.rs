@@ -69,7 +69,7 @@ impl Control {
         let req = signal.body::<CatalogReq>();
         let catalog = &self.state.catalog;
         let body = CatalogConf { request: req.request, catalog_version: catalog.version };
-        ctx.send_with(signal.sender(), &body, &[&catalog.encode()]);
+        ctx.send_with(signal.sender(), &body, &[&catalog.update_since(req.known)]);
     }
 
     pub(crate) fn on_change_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {

@@ -17,7 +17,7 @@ use raft::{
     },
     storage::MemStorage,
 };
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The consensus id of one life of a node.
 pub(crate) fn raft_id(node: NodeId, incarnation: Incarnation) -> u64 {
@@ -51,7 +51,8 @@ struct Log {
     entries: MemStorage,
     applied: u64,
     members: ConfState,
-    state: Vec<u8>,
+    /// Encoded when a peer needs it. None while something is applied.
+    state: Option<Arc<ControlState>>,
 }
 
 /// Ticks without a word from the leader until an election; each node has its own. (Whoever is elected waits
@@ -66,7 +67,7 @@ const LOG_ENTRIES_KEPT: u64 = 1_024;
 
 impl Consensus {
     /// A founding member: the log starts behind a snapshot that all founders share.
-    pub(crate) fn found(id: u64, voters: Vec<u64>, state: &ControlState) -> Self {
+    pub(crate) fn found(id: u64, voters: Vec<u64>, state: &Arc<ControlState>) -> Self {
         let entries = MemStorage::new();
         let members = ConfState { voters, ..ConfState::default() };
         let mut snapshot = Snapshot::default();
@@ -76,7 +77,7 @@ impl Consensus {
         metadata.conf_state = Some(members.clone());
         // Into an empty log this cannot fail.
         let _ = entries.wl().apply_snapshot(snapshot);
-        Self::new(id, Log { entries, applied: 1, members, state: state.encode() })
+        Self::new(id, Log { entries, applied: 1, members, state: Some(Arc::clone(state)) })
     }
 
     /// A process that joins: everything comes from the leader.
@@ -85,7 +86,7 @@ impl Consensus {
             entries: MemStorage::new(),
             applied: 0,
             members: ConfState::default(),
-            state: Vec::new(),
+            state: None,
         };
         Self::new(id, log)
     }
@@ -349,7 +350,7 @@ impl Consensus {
     }
 
     /// Lets the library work off what has come in.
-    pub(crate) fn advance(&mut self, state: &mut ControlState) -> Output {
+    pub(crate) fn advance(&mut self, state: &mut Arc<ControlState>) -> Output {
         let mut output = Output::default();
         // Applying can lead to proposals, and these to more work; it ends when nothing new comes.
         while self.raft.has_ready() {
@@ -390,7 +391,7 @@ impl Consensus {
     fn take_snapshot(
         &mut self,
         snapshot: &Snapshot,
-        state: &mut ControlState,
+        state: &mut Arc<ControlState>,
         output: &mut Output,
     ) {
         if snapshot.data.is_empty() {
@@ -404,22 +405,19 @@ impl Consensus {
         }
         output.missed_views |= decoded.view.number.get() > state.view.number.get() + 1;
         output.views.push(decoded.view.clone());
-        *state = decoded;
+        *state = Arc::new(decoded);
         log.applied = metadata.index;
         log.members = metadata.conf_state.unwrap_or_default();
-        log.state = snapshot.data.to_vec();
+        log.state = Some(Arc::clone(state));
     }
 
-    fn apply(&mut self, entries: Vec<Entry>, state: &mut ControlState, output: &mut Output) {
-        let some = !entries.is_empty();
+    fn apply(&mut self, entries: Vec<Entry>, state: &mut Arc<ControlState>, output: &mut Output) {
         for entry in entries {
             let (index, before) = (entry.index, state.view.number);
             if entry.entry_type == EntryType::EntryConfChange as i32 {
-                // The library may ask for a snapshot.
-                self.raft.mut_store().state = state.encode();
                 self.apply_change_of_voters(&entry, state);
             } else if let Ok(command) = lats_catalog::decode::<Command>(&entry.data) {
-                state.apply(&command);
+                self.change(state, &command);
             }
             if state.view.number > before {
                 output.views.push(state.view.clone());
@@ -431,12 +429,16 @@ impl Consensus {
                 let _ = log.entries.wl().compact(keep_from);
             }
         }
-        if some {
-            self.raft.mut_store().state = state.encode();
-        }
     }
 
-    fn apply_change_of_voters(&mut self, entry: &Entry, state: &mut ControlState) {
+    /// Nobody else has the state meanwhile, so that it is not copied.
+    fn change(&mut self, state: &mut Arc<ControlState>, command: &Command) {
+        self.raft.mut_store().state = None;
+        Arc::make_mut(state).apply(command);
+        self.raft.mut_store().state = Some(Arc::clone(state));
+    }
+
+    fn apply_change_of_voters(&mut self, entry: &Entry, state: &mut Arc<ControlState>) {
         let Ok(change) = ConfChange::decode(&entry.data[..]) else { return };
         if let Ok(members) = self.raft.apply_conf_change(&change) {
             let log = self.raft.mut_store();
@@ -444,7 +446,7 @@ impl Consensus {
             log.members = members;
         }
         if let Ok(command) = lats_catalog::decode::<Command>(&change.context) {
-            state.apply(&command);
+            self.change(state, &command);
         }
     }
 }
@@ -493,7 +495,8 @@ impl Storage for Log {
     }
 
     fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
-        let mut snapshot = Snapshot { data: self.state.clone(), ..Snapshot::default() };
+        let data = self.state.as_ref().map(|state| state.encode()).unwrap_or_default();
+        let mut snapshot = Snapshot { data, ..Snapshot::default() };
         let metadata = snapshot.mut_metadata();
         metadata.index = self.applied;
         metadata.term = self.entries.term(self.applied)?;

@@ -47,7 +47,7 @@ impl Control {
         // The catalog goes first: a view makes replicas, and those are made of tables.
         if catalog > self.told.1 {
             self.catalog_told_at = ctx.now();
-            let bytes = self.state.catalog.encode();
+            let bytes = self.state.catalog.update_since(self.told.1);
             for block in self.blocks.keys() {
                 ctx.send_with(*block, &CatalogOrd { catalog_version: catalog }, &[&bytes]);
             }

@@ -35,7 +35,10 @@ use lats_files::control::Owner;
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{BlockKind, BlockRef, Signal, SignalNumber, control::RaftOrd};
 use restart::Phase;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// How a node comes into its cluster.
 #[derive(Clone, Debug)]
@@ -58,7 +61,7 @@ pub struct Control {
     start: Start,
     roles_data: bool,
     consensus: Consensus,
-    state: ControlState,
+    state: Arc<ControlState>,
     /// The blocks of this node that install views and catalogs, with what they have confirmed.
     blocks: BTreeMap<BlockRef, (ViewNumber, u64)>,
     installed: (ViewNumber, u64),
@@ -172,15 +175,13 @@ impl Control {
         let id = raft_id(node, incarnation);
         let (state, consensus, roles_data) = match &start {
             Start::Found(founding) => {
-                let state = ControlState::found(founding);
+                let state = Arc::new(ControlState::found(founding));
                 let voters = state.view.members.iter().map(|m| raft_id(m.node, m.incarnation));
                 let consensus = Consensus::found(id, voters.collect(), &state);
                 let data = state.view.member(node).is_some_and(|m| m.roles.data);
                 (state, consensus, data)
             }
-            Start::Join { member, .. } => {
-                (ControlState::default(), Consensus::join(id), member.roles.data)
-            }
+            Start::Join { member, .. } => (Arc::default(), Consensus::join(id), member.roles.data),
         };
         Self {
             joined: matches!(start, Start::Found(_)),

@@ -23,6 +23,7 @@ use lats_signals::{
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 use zerocopy::IntoBytes;
 
@@ -530,7 +531,7 @@ impl Control {
     fn begin_again(&mut self, ctx: &mut Ctx<'_>) {
         let Some(attempt) = self.restart.attempt.take() else { return };
         self.restart = Restart::is_over();
-        let state = *attempt.state;
+        let state = Arc::new(*attempt.state);
         let alive = state.view.members.iter().filter(|m| m.alive);
         let voters = alive.map(|m| raft_id(m.node, m.incarnation)).collect();
         let id = raft_id(ctx.node(), ctx.incarnation());

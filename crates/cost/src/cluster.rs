@@ -4,8 +4,8 @@ use crate::node::{Node, Peer};
 use anyhow::{Context, bail};
 use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, ViewNumber};
 use lats_catalog::{
-    Catalog, Change, ClusterConfig, ClusterMap, ColumnDef, Group, Member, Replica, Roles, TableDef,
-    View,
+    Catalog, CatalogUpdate, Change, ClusterConfig, ClusterMap, ColumnDef, Group, Member, Replica,
+    Roles, TableDef, View,
 };
 use lats_client::core::{Answer, ClientCore, Ticket};
 use lats_signals::{
@@ -66,7 +66,7 @@ impl Cluster {
             cluster.order(
                 id,
                 &CatalogOrd { catalog_version: catalog.version },
-                &catalog.encode(),
+                &catalog.update_since(0),
             )?;
             cluster.order(id, &ViewOrd { view: VIEW }, &lats_catalog::encode(&view))?;
             let (valid_until, epoch) = (u64::MAX, Epoch::new(5));
@@ -76,7 +76,7 @@ impl Cluster {
         while cluster.client.outgoing().pop().is_some() {}
         let map = ClusterMap { view, catalog_version: catalog.version, silent: Vec::new() };
         let conf = MapConf { request: 0, view: VIEW, catalog_version: catalog.version };
-        cluster.client.learn_catalog(&catalog);
+        cluster.client.learn_catalog(CatalogUpdate::Whole(catalog.clone()));
         let mut told = SignalBuffer::new();
         let nobody = BlockRef::default();
         let route = Route { sender: nobody, receiver: nobody, incarnation: 1 };

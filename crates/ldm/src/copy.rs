@@ -7,7 +7,7 @@
 
 use crate::{Fragment, Ldm};
 use alloc::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     vec::Vec,
 };
 use lats_base::{
@@ -53,7 +53,7 @@ pub(crate) struct CopyOut {
     pub(crate) waits_since: Option<Instant>,
     pub(crate) asked_at: Option<Instant>,
     /// Everything that was ever queued, so that a new table is queued once.
-    queued: Vec<(TableId, FragmentId)>,
+    queued: BTreeSet<(TableId, FragmentId)>,
 }
 
 const OUTCOMES_PER_SIGNAL: usize = 4_096;
@@ -86,8 +86,7 @@ impl Ldm {
                 for fragment in table.fragments.keys() {
                     let at = (table.def.id, *fragment);
                     let mine = view.primary(*fragment) == Some(ctx.node());
-                    if mine && !copy.queued.contains(&at) {
-                        copy.queued.push(at);
+                    if mine && copy.queued.insert(at) {
                         copy.left.push_back(at);
                     }
                 }
@@ -376,7 +375,7 @@ impl CopyOut {
             adopted: BTreeMap::new(),
             waits_since: None,
             asked_at: None,
-            queued: Vec::new(),
+            queued: BTreeSet::new(),
         }
     }
 }

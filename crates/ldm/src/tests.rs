@@ -108,7 +108,7 @@ fn catalog() -> (Catalog, TableId) {
 /// The table as a data manager holds it, with this version of its definition.
 pub(crate) fn table(schema_version: u32) -> Table {
     let (catalog, id) = catalog();
-    let def = TableDef { schema_version, ..catalog.tables[&id].clone() };
+    let def = TableDef { schema_version, ..TableDef::clone(&catalog.tables[&id]) };
     let layout = RowLayout::new(&[number(), number()]);
     Table { layout, spread: Spread::of(&def), fragments: SortedMap::new(), def }
 }
@@ -175,7 +175,7 @@ impl Bench {
     }
 
     fn send_catalog(&mut self) {
-        let bytes = self.catalog.encode();
+        let bytes = self.catalog.update_since(0);
         self.send(&CatalogOrd { catalog_version: self.catalog.version }, &bytes);
     }
 

@@ -1,9 +1,9 @@
 //! A new view or catalog: fragments, promotion, orphaned transactions (TAKEOVER-1, TAKEOVER-2).
 
-use crate::{Ldm, Table, decode_catalog, fragment::Fragment, lock::LockMode, transaction::Op};
-use alloc::vec::Vec;
+use crate::{Ldm, Table, fragment::Fragment, lock::LockMode, transaction::Op};
+use alloc::{sync::Arc, vec::Vec};
 use lats_base::{Epoch, FragmentId, NodeId, RefCode, SortedMap, TableId, TransactionId, require};
-use lats_catalog::{Member, Spread, View};
+use lats_catalog::{CatalogChanges, CatalogUpdate, Member, Spread, TableDef, View};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal, SignalBuffer,
@@ -60,10 +60,15 @@ impl Ldm {
     }
 
     pub(crate) fn on_catalog_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let Some(catalog) = decode_catalog(signal.payload()) else { return };
-        if catalog.version > self.catalog_version {
-            self.install_catalog(&catalog);
-            self.reconcile_fragments(ctx.node());
+        let Ok(update) = lats_catalog::decode::<CatalogUpdate>(signal.payload()) else { return };
+        if update.version() > self.catalog_version {
+            match &update {
+                CatalogUpdate::Whole(catalog) => {
+                    self.install_catalog(catalog);
+                    self.reconcile_fragments(ctx.node());
+                }
+                CatalogUpdate::Changes(changes) => self.install_changes(changes, ctx.node()),
+            }
             self.plan_copies(ctx);
             self.start_catalog_work(ctx);
         }
@@ -86,11 +91,31 @@ impl Ldm {
         self.next_table = TableId::new(catalog.next_table_id);
     }
 
+    /// SCHEMA-6: control tells what has changed since what it has told before.
+    fn install_changes(&mut self, changes: &CatalogChanges, node: NodeId) {
+        lats_base::require!(changes.since <= self.catalog_version, "changes that follow");
+        self.remove_tables(&changes.gone);
+        self.put_tables(changes.tables.iter());
+        self.catalog_version = changes.version;
+        self.next_table = TableId::new(changes.next_table_id);
+        let (view, instance, epoch) = (&self.view, self.instance, self.epoch);
+        for def in &changes.tables {
+            if let Some(table) = self.tables.get_mut(&def.id) {
+                reconcile(table, view, (node, instance), epoch);
+            }
+        }
+    }
+
     fn install_tables(&mut self, catalog: &lats_catalog::Catalog) {
         let gone: Vec<_> =
             self.tables.keys().filter(|id| !catalog.tables.contains_key(id)).copied().collect();
+        self.remove_tables(&gone);
+        self.put_tables(catalog.tables.values());
+    }
+
+    fn remove_tables(&mut self, gone: &[TableId]) {
         for id in gone {
-            if let Some(table) = self.tables.remove(&id) {
+            if let Some(table) = self.tables.remove(id) {
                 let bytes: usize = table.fragments.values().map(Fragment::bytes).sum();
                 self.memory_bytes -= bytes;
                 let rubble =
@@ -98,9 +123,12 @@ impl Ldm {
                 self.catalog_work.rubble.extend(rubble);
             }
         }
-        for (id, def) in &catalog.tables {
-            let table = self.tables.get_or_insert_with(*id, || Table {
-                def: def.clone(),
+    }
+
+    fn put_tables<'a>(&mut self, defs: impl Iterator<Item = &'a Arc<TableDef>>) {
+        for def in defs {
+            let table = self.tables.get_or_insert_with(def.id, || Table {
+                def: TableDef::clone(def),
                 layout: def.layout(),
                 spread: Spread::of(def),
                 fragments: SortedMap::new(),
@@ -108,7 +136,7 @@ impl Ldm {
             if table.def.schema_version == def.schema_version {
                 continue;
             }
-            table.def = def.clone();
+            table.def = TableDef::clone(def);
             table.layout = def.layout();
             for (at, fragment) in table.fragments.iter_mut() {
                 let before = fragment.bytes();
@@ -116,7 +144,7 @@ impl Ldm {
                 self.memory_bytes = self.memory_bytes + fragment.bytes() - before;
                 self.catalog_work.rubble.extend(rubble);
                 for index in unbuilt {
-                    self.catalog_work.build((*id, *at, index));
+                    self.catalog_work.build((def.id, *at, index));
                 }
             }
         }
@@ -124,31 +152,9 @@ impl Ldm {
 
     /// Creates the fragments of which this node is a replica in the view.
     fn reconcile_fragments(&mut self, node: NodeId) {
-        let in_sync = self.view.is_in_sync(node);
-        let now = self.epoch;
+        let (view, instance, epoch) = (&self.view, self.instance, self.epoch);
         for table in self.tables.values_mut() {
-            for id in 0..table.def.fragment_count {
-                let fragment = FragmentId::new(id);
-                let mine = self.view.ldm_instance(fragment) == self.instance
-                    && self.view.is_replica(node, fragment);
-                if !mine {
-                    continue;
-                }
-                let held = table.fragments.get_or_insert_with(fragment, || {
-                    let mut new = Fragment::new(&table.def);
-                    new.syncing = !in_sync;
-                    if self.view.primary(fragment) == Some(node) {
-                        // COMMIT-8: a former primary may have used the table before it was known here.
-                        new.hear_number(self.view.number.get() << NUMBERS_PER_VIEW_BITS);
-                    }
-                    new
-                });
-                if held.syncing && in_sync {
-                    held.end_sync();
-                    // SNAP-3: copies bring the newest versions only.
-                    held.snapshot_floor = now;
-                }
-            }
+            reconcile(table, view, (node, instance), epoch);
         }
     }
 
@@ -283,6 +289,32 @@ impl Ldm {
         let mut parked: SignalBuffer = core::mem::take(&mut self.parked);
         while let Some(signal) = parked.pop() {
             lats_kernel::Block::handle(self, &signal, ctx);
+        }
+    }
+}
+
+/// Creates the fragments of a table that a data manager is to have.
+fn reconcile(table: &mut Table, view: &View, (node, instance): (NodeId, u32), now: Epoch) {
+    let in_sync = view.is_in_sync(node);
+    for id in 0..table.def.fragment_count {
+        let fragment = FragmentId::new(id);
+        let mine = view.ldm_instance(fragment) == instance && view.is_replica(node, fragment);
+        if !mine {
+            continue;
+        }
+        let held = table.fragments.get_or_insert_with(fragment, || {
+            let mut new = Fragment::new(&table.def);
+            new.syncing = !in_sync;
+            if view.primary(fragment) == Some(node) {
+                // COMMIT-8: a former primary may have used the table before it was known here.
+                new.hear_number(view.number.get() << NUMBERS_PER_VIEW_BITS);
+            }
+            new
+        });
+        if held.syncing && in_sync {
+            held.end_sync();
+            // SNAP-3: copies bring the newest versions only.
+            held.snapshot_floor = now;
         }
     }
 }

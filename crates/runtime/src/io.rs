@@ -242,6 +242,11 @@ impl Served {
         let to = signal.sender();
         match signal.number() {
             Some(SignalNumber::IoWriteReq) => self.write(signal, answers),
+            // GONE-2: what has the directory's name now may be somebody's copy. Nobody waits for a file to be removed.
+            Some(SignalNumber::IoRemoveReq) if self.ground.settle().0 == Found::Gone => {
+                self.hear(answers);
+                answers.refuse_with(to, signal.body::<IoRemoveReq>().request, IO_GONE);
+            }
             Some(SignalNumber::IoReadReq) => {
                 let asked = signal.body::<IoReadReq>();
                 let request = asked.request;
@@ -317,6 +322,10 @@ impl Served {
     /// Writes, and does it again if the directory was not there for a moment. A disk that has failed is none any more (DURABLE-4).
     fn write_where_it_is(&mut self, asked: &IoWriteReq, bytes: &[u8]) -> Result<(), Error> {
         for _ in 0..WRITES_AGAIN {
+            // Files are opened by name, and what has the directory's name now may be somebody's copy.
+            if self.ground.settle().0 == Found::Gone {
+                return Ok(());
+            }
             let written = self.write_once(asked, bytes);
             let failed = written.as_ref().err().filter(|error| !is_full(error));
             if asked.flags & WRITE_SYNC == 0 && failed.is_none() {

@@ -190,10 +190,12 @@ body! {
     CatalogReq {
         /// Given back in the answer.
         request: u64,
+        /// The version that the client has; 0: none.
+        known: u64,
     }
 }
 body! {
-    /// Control → client: payload: the catalog.
+    /// Control → client: payload: what leads from the client's version of the catalog to the newest one (`CatalogUpdate`).
     CatalogConf {
         /// The request.
         request: u64,
@@ -294,7 +296,7 @@ body! {
     }
 }
 body! {
-    /// Control → blocks of the same node: install this catalog; payload: the catalog.
+    /// Control → blocks of the same node: install this catalog; payload: what leads to it from the last one (`CatalogUpdate`).
     CatalogOrd {
         /// Its version.
         catalog_version: u64,

@@ -33,7 +33,6 @@ use crate::syntax::{Context, name};
 use crate::table::Table;
 use collations::Strength;
 use lats_base::TableId;
-use lats_catalog::TableDef;
 use lats_engine::ir::{ApplyKind, ColumnId, Rel, SourceId, walk};
 use lats_engine::rewrite::JoinOrder;
 use lats_mysql_syntax::Tree;
@@ -541,7 +540,7 @@ impl<'a> Binder<'a> {
     fn check_temporaries(&self) -> Result<(), SqlError> {
         let base = self.context.base;
         let is_temporary = |source: &&Source| {
-            base.tables.get(&source.table.def.id).and_then(TableDef::owner).is_some()
+            base.tables.get(&source.table.def.id).and_then(|t| t.owner()).is_some()
         };
         let mut seen: BTreeMap<TableId, &str> = BTreeMap::new();
         for source in self.sources.iter().filter(is_temporary) {

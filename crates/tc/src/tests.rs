@@ -88,7 +88,7 @@ impl Bench {
         let control = BlockRef::control(node(1));
         let catalog = Catalog::initial();
         let order = CatalogOrd { catalog_version: catalog.version };
-        self.hear(control, &order, &catalog.encode());
+        self.hear(control, &order, &catalog.update_since(0));
         let sent = self.hear(control, &ViewOrd { view: view.number }, &lats_catalog::encode(view));
         self.grant(NodeSet::EMPTY);
         sent
@@ -236,7 +236,7 @@ fn an_open_transaction_that_was_rolled_back_without_the_silent_is_not_committed(
         catalog.tables.clear();
         catalog.version += 1;
         let order = CatalogOrd { catalog_version: catalog.version };
-        let sent = bench.hear(BlockRef::control(node(1)), &order, &catalog.encode());
+        let sent = bench.hear(BlockRef::control(node(1)), &order, &catalog.update_since(0));
         let abort: AbortReq = only(&sent, SignalNumber::AbortReq);
         if is_over {
             bench.grant(NodeSet::EMPTY);

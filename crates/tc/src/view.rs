@@ -5,8 +5,8 @@ use crate::{
     transaction::{State, Transaction},
 };
 use alloc::{collections::BTreeSet, vec::Vec};
-use lats_base::{NodeId, RefCode, TransactionId};
-use lats_catalog::{Catalog, Spread, View};
+use lats_base::{NodeId, RefCode, TableId, TransactionId};
+use lats_catalog::{CatalogUpdate, Spread, TableDef, View};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{BlockRef, Signal, control::InstallConf};
 
@@ -57,17 +57,20 @@ impl Tc {
     }
 
     pub(crate) fn on_catalog_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
-        let Ok(catalog) = Catalog::decode(signal.payload()) else { return };
-        if catalog.version > self.catalog_version {
-            self.catalog_version = catalog.version;
-            self.tables = catalog
-                .tables
-                .values()
-                .map(|t| {
-                    let is_index = t.index_of.is_some();
-                    (t.id, TableRoute { spread: Spread::of(t), is_index })
-                })
-                .collect();
+        let Ok(update) = lats_catalog::decode::<CatalogUpdate>(signal.payload()) else { return };
+        if update.version() > self.catalog_version {
+            self.catalog_version = update.version();
+            match &update {
+                CatalogUpdate::Whole(catalog) => {
+                    self.tables = catalog.tables.values().map(|t| route_of(t)).collect();
+                }
+                CatalogUpdate::Changes(changes) => {
+                    changes.gone.iter().for_each(|id| drop(self.tables.remove(id)));
+                    for (id, route) in changes.tables.iter().map(|t| route_of(t)) {
+                        self.tables.insert(id, route);
+                    }
+                }
+            }
             self.abort_on_dropped_tables(ctx);
         }
         self.confirm_install(ctx);
@@ -158,4 +161,8 @@ impl Tc {
             }
         }
     }
+}
+
+fn route_of(table: &TableDef) -> (TableId, TableRoute) {
+    (table.id, TableRoute { spread: Spread::of(table), is_index: table.index_of.is_some() })
 }

@@ -37,7 +37,11 @@ fn decode(content: &[u8]) -> Option<Kept> {
         restored: restored.into_iter().map(Epoch::new).collect(),
         groups: vec![vec![NodeId::new(1), NodeId::new(2)]],
         instances: 1,
-        catalog: Catalog { version, ..Catalog::default() },
+        catalog: {
+            let mut catalog = Catalog::default();
+            catalog.version = version;
+            catalog
+        },
     })
 }
 

@@ -76,7 +76,8 @@ impl Source {
         }
         let lacks = |t: &&TableEntry| found.get(&t.table).is_some_and(|count| *count != t.rows);
         let Some(entry) = manifest.tables.iter().find(lacks) else { return Ok(()) };
-        let name = manifest.catalog.tables.get(&entry.table).map(name_of).unwrap_or_default();
+        let name =
+            manifest.catalog.tables.get(&entry.table).map(|def| name_of(def)).unwrap_or_default();
         let count = found.get(&entry.table).copied().unwrap_or_default();
         let why = format!("it has {count} of the {} rows of table {name}", entry.rows);
         Err(BackupError::damaged(&place.path(""), why))

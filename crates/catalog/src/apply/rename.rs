@@ -27,13 +27,11 @@ fn rename_one(catalog: &mut Catalog, from: &Place, to: &Place) -> Result<(), Cha
         let message = format!("Changing schema from '{database}' to '{}' is not allowed.", to.0);
         return refuse(ChangeErrorKind::SchemaChange, message);
     }
-    let place = |at: (&str, &str)| at == (database.as_str(), name.as_str());
-    if let Some(view) = catalog.views.values_mut().find(|v| place((&v.database, &v.name))) {
-        view.name.clone_from(&to.1);
+    if let Some(id) = catalog.view(database, name).map(|view| view.id) {
+        catalog.views.change(id, |view| view.name.clone_from(&to.1));
     }
-    let own = catalog.tables.values_mut().filter(|t| t.index_of.is_none());
-    for table in own.filter(|t| place((&t.database, &t.name))) {
-        (table.database, table.name) = to.clone();
+    if let Some(id) = catalog.table(database, name).map(|table| table.id) {
+        catalog.tables.change(id, |table| (table.database, table.name) = to.clone());
     }
     Ok(())
 }

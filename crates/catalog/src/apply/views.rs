@@ -24,10 +24,10 @@ pub(super) fn put(catalog: &mut Catalog, view: &ViewDef, way: PutWay) -> Result<
         check_table_count(catalog, 1)?;
     }
     if let Some(id) = old {
-        catalog.views.remove(&id);
+        catalog.views.remove(id);
     }
     let id = next_id(catalog);
-    catalog.views.insert(id, ViewDef { id, ..view.clone() });
+    catalog.views.insert(ViewDef { id, ..view.clone() });
     Ok(())
 }
 
@@ -49,7 +49,7 @@ pub(super) fn drop(
 ) -> Result<(), ChangeError> {
     match catalog.view(database, name).map(|view| view.id) {
         Some(id) => {
-            catalog.views.remove(&id);
+            catalog.views.remove(id);
             Ok(())
         }
         None if catalog.table(database, name).is_some() => no_view(database, name),

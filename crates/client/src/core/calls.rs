@@ -3,7 +3,7 @@
 use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
 use crate::api::{Committed, RowResult, SessionCall};
 use lats_base::{Duration, Epoch, Instant, NodeId, RefCode};
-use lats_catalog::{Catalog, Change, ChangeError};
+use lats_catalog::{CatalogUpdate, Change, ChangeError};
 use lats_signals::{
     BlockRef, Signal,
     control::{
@@ -159,7 +159,10 @@ impl ClientCore {
         if let Some(node) = node {
             let to = BlockRef::control(node);
             match &call.kind {
-                Kind::Catalog => self.send(to, &CatalogReq { request: ticket }, &[]),
+                Kind::Catalog => {
+                    let known = self.catalog.version;
+                    self.send(to, &CatalogReq { request: ticket, known }, &[]);
+                }
                 Kind::Epochs(committed) | Kind::Disks(committed, _) => {
                     let Committed { epoch: durable, restarts } = *committed;
                     let body = EpochReq { request: ticket, durable, restarts, reserved: 0 };
@@ -217,15 +220,12 @@ impl ClientCore {
 
     pub(super) fn on_catalog_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<CatalogConf>();
-        if let Ok(catalog) = Catalog::decode(signal.payload()) {
-            self.learn_catalog(&catalog);
-            if catalog.version < self.catalog_version {
-                // Another node knows better: the request is sent again.
-                return;
-            }
-            if self.requests.contains_key(&conf.request) {
-                self.finish(conf.request, Answer::Catalog(Box::new(catalog)));
-            }
+        let Ok(update) = lats_catalog::decode::<CatalogUpdate>(signal.payload()) else { return };
+        let version = update.version();
+        self.learn_catalog(update);
+        // Else another node knows better, or more is missing: the request is sent again.
+        if version >= self.catalog.version && self.requests.contains_key(&conf.request) {
+            self.finish(conf.request, Answer::Catalog(self.catalog.clone()));
         }
     }
 

@@ -3,7 +3,10 @@
 use super::{Answer, ClientCore, Then};
 use crate::api::{LockWait, RowOp, RowOpKind};
 use lats_base::{ClientId, Duration, Incarnation, Instant, NodeId, RefCode, TableId, ViewNumber};
-use lats_catalog::{Catalog, ClusterMap, Group, Member, Replica, Roles, SEQUENCES_TABLE, View};
+use lats_catalog::{
+    Catalog, CatalogUpdate, ClusterMap, Group, Member, Replica, Roles, SEQUENCES_TABLE, TableDef,
+    View,
+};
 use lats_signals::{
     BlockRef, SignalBuffer, SignalNumber,
     buffer::Route,
@@ -121,20 +124,24 @@ fn a_request_without_a_coordinator_waits_for_so_long_and_can_be_interrupted() {
 #[test]
 fn an_older_catalog_is_not_believed() {
     let mut core = client();
-    let mut newer = Catalog { version: 9, ..Catalog::initial() };
-    newer.tables.values_mut().for_each(|t| t.fragment_count = 4);
+    let mut newer = Catalog::initial();
+    newer.version = 9;
+    let sequences = TableDef::clone(&newer.tables[&SEQUENCES_TABLE]);
+    newer.tables.insert(TableDef { fragment_count: 4, ..sequences });
     let count = |core: &ClientCore| core.fragment_count(SEQUENCES_TABLE);
-    core.learn_catalog(&newer);
+    core.learn_catalog(CatalogUpdate::Whole(newer.clone()));
     let fragments = count(&core);
     assert_eq!(fragments, 4);
     let ticket = core.fetch_catalog();
     // A node that has just started knows nothing yet.
     let body = CatalogConf { request: ticket, catalog_version: 0 };
-    receive(&mut core, &body, &Catalog { version: 0, ..Catalog::initial() }.encode());
+    let mut older = Catalog::initial();
+    older.version = 0;
+    receive(&mut core, &body, &older.update_since(0));
     assert_eq!(count(&core), fragments);
     assert!(core.next_answer().is_none(), "it asks again instead");
     let body = CatalogConf { request: ticket, catalog_version: 9 };
-    receive(&mut core, &body, &newer.encode());
+    receive(&mut core, &body, &newer.update_since(0));
     assert!(matches!(core.next_answer(), Some((t, Answer::Catalog(_))) if t == ticket));
 }
 

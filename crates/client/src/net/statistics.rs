@@ -154,7 +154,7 @@ impl Client {
     async fn look_since(&self, table: TableId, since: Instant) -> Option<Arc<TableStatistics>> {
         let look = async {
             let def = self.catalog().tables.get(&table).cloned();
-            self.look_at(&def?).await.ok()
+            self.look_at(&*def?).await.ok()
         };
         let clock = self.inner.clock;
         let exists = |table: TableId| self.catalog().tables.contains_key(&table);

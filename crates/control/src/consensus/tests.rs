@@ -3,10 +3,11 @@
 use super::*;
 use crate::state::Founding;
 use lats_catalog::{Member, Roles};
+use std::sync::Arc;
 
 /// A control group without a network: messages are passed by hand.
 struct Group {
-    nodes: Vec<(Consensus, ControlState)>,
+    nodes: Vec<(Consensus, Arc<ControlState>)>,
     gone: Vec<u64>,
 }
 
@@ -23,7 +24,7 @@ fn group(count: u16) -> Group {
     };
     let founding =
         Founding { config: Default::default(), members: (1..=count).map(member).collect() };
-    let state = ControlState::found(&founding);
+    let state = Arc::new(ControlState::found(&founding));
     let voters: Vec<u64> = (1..=count).map(life).collect();
     let node = |n: u16| (Consensus::found(life(n), voters.clone(), &state), state.clone());
     Group { nodes: (1..=count).map(node).collect(), gone: Vec::new() }

@@ -325,7 +325,7 @@ impl Bench {
         let ticket = self.run.clients[client].core.fetch_catalog();
         self.run.flush(client);
         match self.wait_for_answer(client, ticket)? {
-            Answer::Catalog(catalog) => Ok(*catalog),
+            Answer::Catalog(catalog) => Ok(Catalog::clone(&catalog)),
             other => Err(format!("the definitions: {other:?}")),
         }
     }

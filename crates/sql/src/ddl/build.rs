@@ -137,7 +137,7 @@ impl<S: Store> Build<S> {
         loop {
             let before = self.done.clone();
             let def = self.store.catalog().tables.get(&self.table).cloned();
-            let def = Table::new(&def.ok_or(StoreError::from(RefCode::TableUnknown))?);
+            let def = Table::new(&*def.ok_or(StoreError::from(RefCode::TableUnknown))?);
             match self.enter_all(&def).await {
                 Err(Failure::Store(error)) if is_passing(&error) => {
                     tries = if self.done == before { tries + 1 } else { 0 };

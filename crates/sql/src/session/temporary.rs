@@ -67,10 +67,10 @@ impl<S: Store> Temporaries<S> {
     fn beside(&self, base: &Catalog) -> Catalog {
         // One look at all tables finds those of the session, and one more what they hide.
         let is_temporary =
-            |table: &&TableDef| table.database.is_empty() && table.index_of.is_none();
-        let stored: BTreeMap<&str, &TableDef> =
+            |table: &&Arc<TableDef>| table.database.is_empty() && table.index_of.is_none();
+        let stored: BTreeMap<&str, &Arc<TableDef>> =
             base.tables.values().filter(is_temporary).map(|t| (t.name.as_str(), t)).collect();
-        let own: BTreeMap<(&str, &str), &TableDef> = self
+        let own: BTreeMap<(&str, &str), &Arc<TableDef>> = self
             .names
             .iter()
             .filter_map(|((database, name), at)| {
@@ -79,12 +79,13 @@ impl<S: Store> Temporaries<S> {
             .collect();
         let is_hidden = |database: &str, name: &str| own.contains_key(&(database, name));
         let mut catalog = base.clone();
-        catalog.tables.retain(|_, table| !is_hidden(&table.database, &table.name));
-        catalog.views.retain(|_, view| !is_hidden(&view.database, &view.name));
+        catalog.tables.retain(|table| !is_hidden(&table.database, &table.name));
+        catalog.views.retain(|view| !is_hidden(&view.database, &view.name));
         let mut databases: BTreeSet<&str> = base.databases.iter().map(String::as_str).collect();
         for ((database, name), def) in own {
-            let def = TableDef { database: database.into(), name: name.into(), ..def.clone() };
-            catalog.tables.insert(def.id, def);
+            let def =
+                TableDef { database: database.into(), name: name.into(), ..TableDef::clone(def) };
+            catalog.tables.insert(def);
             if databases.insert(database) {
                 catalog.databases.push(database.to_owned());
             }

@@ -3,7 +3,6 @@
 use crate::session::Session;
 use crate::store::Store;
 use crate::testing::{Desk, client};
-use lats_catalog::TableDef;
 use std::sync::Arc;
 
 fn desk() -> Desk {
@@ -17,7 +16,7 @@ fn desk() -> Desk {
 
 /// How many temporary tables the cluster has.
 fn count(desk: &Desk) -> usize {
-    desk.session.shared.store.catalog().tables.values().filter_map(TableDef::owner).count()
+    desk.session.shared.store.catalog().tables.values().filter_map(|t| t.owner()).count()
 }
 
 #[test]
