@@ -35,9 +35,16 @@ const LOOKS_AT_SPARE: lats_base::Duration = lats_base::Duration::from_millis(250
 
 /// Of a node's memory, what rows and their indexes may take: statements and clients always have a part.
 pub(crate) fn for_rows(bytes: usize) -> usize {
-    const LEAST: usize = 96 << 20;
-    bytes - (bytes / 8).max(LEAST.min(bytes / 2))
+    bytes - (bytes / 8).max(BESIDE_ROWS_BYTES.min(bytes / 2))
 }
+
+/// What the whole process may take: a small node that is full of rows still needs its buffers, its catalog, and the statement that
+/// deletes some.
+pub(crate) fn for_all(bytes: usize) -> usize {
+    bytes.max(for_rows(bytes) + BESIDE_ROWS_BYTES)
+}
+
+const BESIDE_ROWS_BYTES: usize = 96 << 20;
 
 /// What people see of a node that may have so many bytes.
 pub(crate) fn figures(bytes: usize) -> Vec<MemoryUse> {
@@ -47,7 +54,7 @@ pub(crate) fn figures(bytes: usize) -> Vec<MemoryUse> {
         ..MemoryUse::default()
     };
     let (now, most) = (lats_alloc::in_use() as u64, lats_alloc::most() as u64);
-    let all = MemoryUse { bytes: now, most_bytes: most, ..named("all", bytes) };
+    let all = MemoryUse { bytes: now, most_bytes: most, ..named("all", for_all(bytes)) };
     // The runtime knows what there is of them.
     vec![all, named(MemoryUse::ROWS, for_rows(bytes))]
 }
@@ -219,6 +226,17 @@ mod tests {
         assert!(!spare.is_due(1_150 * MIB, 1_120 * MIB, at(20)), "nothing to give");
         assert!(spare.is_due(1_150 * MIB, 1_000 * MIB, at(21)));
         assert!(resident_bytes() > MIB);
+    }
+
+    #[test]
+    fn small_nodes_have_room_beside_their_rows() {
+        const MIB: usize = 1 << 20;
+        for (mib, rows, all) in
+            [(64, 32, 128), (128, 64, 160), (192, 96, 192), (256, 160, 256), (1_024, 896, 1_024)]
+        {
+            assert_eq!(for_rows(mib * MIB), rows * MIB, "{mib}");
+            assert_eq!(for_all(mib * MIB), all * MIB, "{mib}");
+        }
     }
 
     #[test]

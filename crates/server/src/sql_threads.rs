@@ -193,7 +193,8 @@ impl SqlThreads {
         let clients: Arc<[Client]> = threads.iter().map(|(_, client)| client.clone()).collect();
         let handles = threads.iter().map(|(runtime, _)| runtime.handle().clone());
         let store = |client: &Client| ClusterStore::new(client.clone()).beside(clients.clone());
-        let (port, places, bytes) = (self.held.address().port(), self.places, self.memory_bytes);
+        let bytes = crate::memory::for_all(self.memory_bytes);
+        let (port, places) = (self.held.address().port(), self.places);
         let mut shared = None;
         let hosts: Vec<_> = handles
             .zip(clients.iter())
