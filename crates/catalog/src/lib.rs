@@ -10,6 +10,7 @@ extern crate std;
 
 mod apply;
 pub mod defined;
+mod encoded;
 pub mod former;
 pub mod relations;
 mod spread;
@@ -22,6 +23,7 @@ mod update;
 pub mod view;
 
 pub use defined::{CheckOption, ViewAlgorithm, ViewDef, ViewSecurity};
+pub use encoded::EncodedCatalog;
 pub use relations::Relations;
 pub use spread::Spread;
 pub use update::{CatalogChanges, CatalogUpdate, VERSIONS_BETWEEN_RESTARTS_BITS};

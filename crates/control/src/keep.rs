@@ -10,7 +10,7 @@ use crate::{
     state::{ControlState, StateBeforeViews},
 };
 use lats_base::{Epoch, RefCode};
-use lats_catalog::former::decode_before_views;
+use lats_catalog::{EncodedCatalog, former::decode_before_views};
 use lats_files::control::{self as file, Owner, Unreadable};
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -40,6 +40,8 @@ pub(crate) struct Keep {
     pub(crate) promised: u32,
     /// What a former life has known to be durable, or this one when it wrote last.
     pub(crate) durable: Epoch,
+    /// The catalog as it was written last.
+    encoded: EncodedCatalog,
 }
 
 /// What a control file says.
@@ -87,7 +89,7 @@ impl Keep {
         ctx: &mut Ctx<'_>,
     ) {
         let Some(owner) = self.owner else { return };
-        let content = lats_catalog::encode(&(promised, state, self.durable));
+        let content = state.encode_to_keep((promised, self.durable), &mut self.encoded);
         let bytes = file::encode(owner, &content);
         self.number += 1;
         self.requests += 1;

@@ -3,8 +3,8 @@
 
 use lats_base::{Epoch, Incarnation, NodeId, RefCode, ViewNumber};
 use lats_catalog::{
-    AfterStop, Builder, Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig, Group,
-    Member, Replica, View, former::CatalogBeforeViews,
+    AfterStop, Builder, Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig,
+    EncodedCatalog, Group, Member, Replica, View, former::CatalogBeforeViews,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -474,6 +474,21 @@ impl ControlState {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         lats_catalog::encode(self)
+    }
+
+    /// The same as the encoding of a promise, this state and the durable epoch, at the price of what has changed in the catalog.
+    pub(crate) fn encode_to_keep(
+        &self,
+        (promised, durable): (u32, Epoch),
+        encoded: &mut EncodedCatalog,
+    ) -> Vec<u8> {
+        let Self { view, catalog, recent_changes, epoch_ceiling, commands, restored } = self;
+        let mut out = lats_catalog::encode(&(promised, view));
+        encoded.append(catalog, &mut out);
+        let rest = (recent_changes, epoch_ceiling, commands, restored, durable);
+        // Without its format version.
+        out.extend_from_slice(&lats_catalog::encode(&rest)[1..]);
+        out
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, RefCode> {

@@ -1,7 +1,7 @@
 //! Changes that are told instead of the whole catalog (SCHEMA-6), and those that are refused.
 
 use super::table;
-use crate::{Builder, Catalog, CatalogUpdate, Change, PutWay, ViewDef, temporary};
+use crate::{Builder, Catalog, CatalogUpdate, Change, EncodedCatalog, PutWay, ViewDef, temporary};
 use lats_base::{Incarnation, NodeId, TableId, prng::Prng};
 use std::{format, string::String, vec, vec::Vec};
 
@@ -82,6 +82,7 @@ fn whoever_is_told_the_changes_has_the_same_catalog() {
         let mut catalog = Catalog::initial();
         // Readers that ask now and then, as clients do.
         let mut readers = vec![Catalog::default(); 4];
+        let mut encoded = EncodedCatalog::default();
         for _ in 0..400 {
             let (ids, before) = (all_ids(&catalog), catalog.clone());
             if catalog.apply(&some_change(&mut random, &ids), 2).is_err() {
@@ -92,6 +93,11 @@ fn whoever_is_told_the_changes_has_the_same_catalog() {
                 catalog.drop_builds_of(builder);
             }
             check_names(&catalog);
+            if random.below(2) == 0 {
+                let mut bytes = vec![crate::FORMAT];
+                encoded.append(&catalog, &mut bytes);
+                assert!(bytes == catalog.encode(), "what is kept up to date is the encoding");
+            }
             let reader = &mut readers[random.below(4) as usize];
             if random.below(3) == 0 {
                 let bytes = catalog.update_since(reader.version);

@@ -51,3 +51,18 @@ fn what_is_cut_off_or_newer_is_refused() {
     assert!(why(&former).contains("a newer version"));
     assert!(why(&[]).contains("its content is no control state"));
 }
+
+#[test]
+fn what_is_written_is_the_encoding() {
+    let mut state = decode(&bytes(BEFORE_VIEWS)).unwrap().state;
+    let mut encoded = lats_catalog::EncodedCatalog::default();
+    for number in 0..3 {
+        let durable = lats_base::Epoch::new(number);
+        let whole = lats_catalog::encode(&(7_u32, &state, durable));
+        assert_eq!(state.encode_to_keep((7, durable), &mut encoded), whole);
+        let table = state.catalog.table("test", "t").unwrap().clone();
+        let table = lats_catalog::TableDef { name: format!("t{number}"), ..table };
+        let change = lats_catalog::Change::CreateTable { table, if_not_exists: false };
+        state.catalog.apply(&change, 2).unwrap();
+    }
+}
