@@ -2,7 +2,7 @@
 
 use crate::{Ldm, TIMER_FILLING};
 use alloc::{format, vec::Vec};
-use lats_base::{Duration, Epoch, Instant, RowId, require};
+use lats_base::{Duration, Epoch, FragmentId, Instant, RowId, TableId, require};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -180,13 +180,27 @@ impl Ldm {
         self.report_if_synced(ctx);
     }
 
+    /// True if a fragment has not been filled. The last one is remembered: it is likely to be filled last.
+    fn lacks_fragments(&mut self) -> bool {
+        let known = self.uncopied.filter(|at| !self.copied.contains(at));
+        let is_there = |(table, fragment): &(TableId, FragmentId)| {
+            self.tables.get(table).is_some_and(|t| t.fragments.get(fragment).is_some())
+        };
+        if known.as_ref().is_some_and(is_there) {
+            return true;
+        }
+        let lacking = self.fragments().map(|(table, fragment, _)| (table, fragment));
+        self.uncopied = lacking.filter(|at| !self.copied.contains(at)).last();
+        self.uncopied.is_some()
+    }
+
     /// Tells control when every fragment of this LDM has been filled.
     pub(crate) fn report_if_synced(&mut self, ctx: &mut Ctx<'_>) {
         let waits = self.view.is_replica_of_own_group(ctx.node());
         if !waits || self.view.is_in_sync(ctx.node()) || self.tables.is_empty() {
             return;
         }
-        let all = self.fragments().all(|(t, f, _)| self.copied.contains(&(t, f)));
+        let all = !self.lacks_fragments();
         // REDO-2, REJOIN-8.
         let is_whole = self.redo.as_mut().is_none_or(|redo| redo.is_whole_with(all));
         if all && is_whole {

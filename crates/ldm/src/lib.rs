@@ -152,6 +152,8 @@ pub struct Ldm {
     pub(crate) is_shared: bool,
     pub(crate) copies: BTreeMap<NodeId, copy::CopyOut>,
     pub(crate) copied: BTreeSet<(TableId, FragmentId)>,
+    /// One that was not when this was looked for: of many fragments nobody looks at all after each.
+    pub(crate) uncopied: Option<(TableId, FragmentId)>,
     /// Batches that wait for a row lock, by when they give up.
     pub(crate) waits: BTreeSet<(Instant, TransactionId)>,
     /// When timers will go off for them.
@@ -245,6 +247,7 @@ impl Ldm {
             is_shared: false,
             copies: BTreeMap::new(),
             copied: BTreeSet::new(),
+            uncopied: None,
             waits: BTreeSet::new(),
             lock_timers: BTreeSet::new(),
             reports: BTreeSet::new(),
