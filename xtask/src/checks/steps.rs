@@ -125,6 +125,7 @@ const PROCESSES: &[Test] = &[
     ("placement: receive threads that do everything", 400, "bash tests/placement.sh {port} recv={count=3} 2"),
     ("placement: threads that read beside data managers", 400, "bash tests/placement.sh {port} recv+query={count=2},tc={count=1},ldm+query={count=2} 2"),
     ("all processes are killed, two replicas", 400, "python3 tests/blackout.py --rounds 10 --sql-port {port}"),
+    ("thousands of tables", 300, "python3 tests/many_tables.py --tables 2000 --sql-port {port}"),
     ("all processes are killed at once: what is lost", 300, "python3 tests/last_moments.py --sql-port {port}"),
     ("histories with three replicas", 400, "python3 tests/history.py --nodes 3 --replicas 3 --rounds 5 --sql-port {port}"),
     ("histories with two node groups", 400, "python3 tests/history.py --nodes 4 --replicas 2 --rounds 5 --sql-port {port}"),
