@@ -16,7 +16,8 @@ import sys
 import tempfile
 import time
 
-from cluster import PATIENCE_S, Durable, wait_until
+from cluster import LOST, PATIENCE_S, Durable, connect, wait_until
+from minimysql import MySQLError
 
 FAILED = []
 
@@ -249,6 +250,54 @@ def waits_aloud(cluster, shell):
     cluster.stop()
 
 
+def is_not_mounted(cluster):
+    """The directories of all nodes are empty, as mount points without their disks are: no empty cluster takes their place."""
+    with open(os.path.join(cluster.directory, "cluster.json"), encoding="utf8") as file:
+        before = file.read()
+    aside = {}
+    for node in (1, 2):
+        directory = os.path.join(cluster.directory, f"node-{node}")
+        aside[directory] = directory + ".aside"
+        os.rename(directory, aside[directory])
+        os.mkdir(directory)
+    _, errors = (starting := cluster.starting()).communicate(timeout=PATIENCE_S)
+    check("`start` founds nothing over disks that are not mounted", starting.returncode != 0, errors)
+    check("and says what is missing", "node-1" in errors and "mount" in errors, errors)
+    with open(os.path.join(cluster.directory, "cluster.json"), encoding="utf8") as file:
+        check("the cluster keeps its id", file.read() == before)
+    for directory, kept in aside.items():
+        os.rmdir(directory)
+        os.rename(kept, directory)
+
+
+def one_never_starts(cluster, port):
+    """A cluster that serves is not ended because one of its nodes cannot start, or because a file of the command is missing then."""
+    directory, described = (os.path.join(cluster.directory, name) for name in ("node-2", "cluster.json"))
+    os.rename(directory, directory + ".aside")
+    with open(directory, "w", encoding="utf8"):
+        pass
+    starting = cluster.starting("--partial")
+    wait_until("the other node serves", lambda: serves(port), cluster.describe)
+    os.rename(described, described + ".aside")
+    time.sleep(1.5)
+    check("a cluster that serves goes on", serves(port), cluster.log()[-400:])
+    os.rename(described + ".aside", described)
+    starting.kill()
+    starting.communicate()
+    cluster.run("stop", "--force")
+    wait_until("nothing runs any more", lambda: not cluster.processes()[0])
+    os.remove(directory)
+    os.rename(directory + ".aside", directory)
+
+
+def serves(port):
+    try:
+        connect(port, 10).close()
+        return True
+    except (MySQLError, *LOST):
+        return False
+
+
 def is_gone(cluster):
     """The directory goes while the cluster starts: it waits for node 1, whose lock somebody has."""
     with open(os.path.join(cluster.directory, "node-1", "lock"), "w", encoding="utf8") as held:
@@ -296,6 +345,8 @@ def main():
         says_why_it_waits(cluster, os.path.join(cluster.directory, "node-1"))
         waits_aloud(cluster, shell)
         gives_up(cluster, shell)
+        is_not_mounted(cluster)
+        one_never_starts(cluster, args.sql_port)
         is_gone(cluster)
         # There is nothing that could be there in part: a new cluster is founded.
         cluster.start("--partial")

@@ -173,12 +173,34 @@ fn check_directory(data_dir: &Path, args: &Options) -> anyhow::Result<()> {
         Some(_) => {
             say!("latsdb: {} has a cluster; it starts again with its rows", data_dir.display())
         }
-        None => say!(
+        None if former.keeps => refuse_lost_files(&former, data_dir)?,
+        None => {}
+    }
+    if kept(data_dir).is_none() {
+        say!(
             "latsdb: the cluster in {} has kept nothing: a new one starts empty",
             data_dir.display()
-        ),
+        );
     }
     Ok(())
+}
+
+/// Disks that are not mounted must not become those of a new, empty cluster: nodes that had all rows leave a mark beside their directories.
+fn refuse_lost_files(former: &ClusterFile, data_dir: &Path) -> anyhow::Result<()> {
+    let had_rows = |node: &&NodeEntry| supervisor::full_file(data_dir, node.node_id).exists();
+    let nodes = former.nodes.iter().filter(had_rows);
+    let directories: Vec<String> = nodes
+        .map(|n| crate::node::node_directory(data_dir, n.node_id).display().to_string())
+        .collect();
+    if directories.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "the cluster in {} has kept rows, and there are no files in {}: mount or put back what belongs there; for an empty \
+         cluster name a new directory with --data-dir, or remove this one",
+        data_dir.display(),
+        directories.join(", ")
+    )
 }
 
 /// Starts the supervisor in the background and waits until the cluster serves.

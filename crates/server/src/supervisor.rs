@@ -48,6 +48,8 @@ pub(crate) struct Supervisor {
     missing_since: Option<Time>,
     /// What is known of nodes that come up; none when the cluster serves.
     waiting: Option<Waiting>,
+    /// The cluster has served: nodes may still be on their way.
+    serves: bool,
     tokio: tokio::runtime::Runtime,
 }
 
@@ -59,6 +61,8 @@ const LOST_GRACE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(100);
 /// What nodes have said so long ago need not be true any more.
 const WORDS_LAST: Duration = Duration::from_secs(12);
+/// How long `start` waits for the last nodes of a cluster that serves.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(60);
 /// A directory that is not found for so long is gone.
 const MISSING: Duration = Duration::from_millis(500);
 /// Nodes that have ended so often in the same way are started again less often.
@@ -165,6 +169,7 @@ impl Supervisor {
             told_lost: BTreeSet::new(),
             missing_since: None,
             waiting: Some(Waiting::new(clock::now())),
+            serves: false,
             tokio,
         })
     }
@@ -261,33 +266,40 @@ impl Supervisor {
             }
             self.tend(restart, signals)?;
         }
+        // From here on clients commit: what becomes of one node or of the directory ends nothing.
+        self.serves = true;
         self.set_durability(&client);
         drop(client);
-        for node in self.cluster.nodes.clone() {
-            let Some(address) = node.sql_address else { continue };
-            while !self.greets(address) {
-                if clock::now() > end {
-                    self.kill_all();
-                    bail!("no MySQL server answers on {address}");
-                }
-                self.tend(restart, signals)?;
-                if !self.children.contains_key(&node.node_id)
-                    && !self.due.contains_key(&node.node_id)
-                {
-                    say!(
-                        "latsdb: node {} does not run; the cluster serves without it",
-                        node.node_id
-                    );
-                    break;
-                }
-            }
-        }
+        self.wait_for_greetings(restart, signals)?;
         // What was asked for this start does not hold for later lives of nodes.
         self.partial = false;
         self.waiting = None;
         let _ = std::fs::remove_file(starting_file(&self.data_dir));
         // Where there is no room for it now it is written later.
         self.stay_known();
+        Ok(())
+    }
+
+    /// The cluster serves: waits for the SQL ports of all its nodes, but not for ever.
+    fn wait_for_greetings(
+        &mut self,
+        restart: Option<Duration>,
+        signals: &mut Signals,
+    ) -> anyhow::Result<()> {
+        let end = clock::now().plus(span(OTHERS_PATIENCE));
+        for node in self.cluster.nodes.clone() {
+            let Some(address) = node.sql_address else { continue };
+            while !self.greets(address) {
+                self.tend(restart, signals)?;
+                let id = node.node_id;
+                let runs = self.children.contains_key(&id) || self.due.contains_key(&id);
+                if !runs || clock::now() > end {
+                    let what = if runs { "serve yet" } else { "run" };
+                    say!("latsdb: node {id} does not {what}; the cluster serves without it");
+                    break;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -325,6 +337,7 @@ impl Supervisor {
         let is_missing = matches!(ClusterFile::path(&self.data_dir).try_exists(), Ok(false));
         self.missing_since = if is_missing { self.missing_since.or(Some(now)) } else { None };
         let is_gone = self.missing_since.is_some_and(|at| now.since(at) >= span(MISSING));
+        let serves = self.serves;
         let ended =
             |n: &u16| states.get(n) == Some(&Process::Ended) && !self.told_to_end.contains_key(n);
         let Some(waiting) = &mut self.waiting else { return Ok(()) };
@@ -337,9 +350,8 @@ impl Supervisor {
                 self.data_dir.display()
             )
         });
-        if let Some(why) =
-            gone.or_else(|| waiting.hopeless(&data_nodes, &ended, &words, (now, &self.data_dir)))
-        {
+        let hopeless = || waiting.hopeless(&data_nodes, &ended, &words, (now, &self.data_dir));
+        if let Some(why) = gone.or_else(hopeless).filter(|_| !serves) {
             self.kill_all();
             bail!(why);
         }
