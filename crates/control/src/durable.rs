@@ -117,9 +117,7 @@ impl Control {
         let rep = signal.body::<EpochDurableRep>();
         let sender = signal.sender();
         if sender.kind() == Some(BlockKind::Control) {
-            if rep.durable == Epoch::default() {
-                self.note_lost(sender.node, ctx);
-            }
+            self.note_lost(sender.node, rep.durable);
             let disk = &mut self.epochs.disk;
             disk.nodes.insert(sender.node, (rep.view, rep.durable));
             return self.count_durable(ctx);
@@ -136,7 +134,7 @@ impl Control {
         let disk = &self.epochs.disk;
         let own = disk.own(self.state.view.number, self.blocks.keys());
         let Some(durable) = own else { return };
-        if !self.may_report(durable) {
+        if !self.may_report(durable, ctx) {
             return;
         }
         match self.leader() {

@@ -27,8 +27,6 @@ pub(crate) struct Lost {
 
 /// All are told so often: the leader may be a new one.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
-/// Who has said so within this time has nothing on its disk.
-const SAID_LATELY: Duration = Duration::from_millis(350);
 /// Directories that are gone at once are noticed within this time.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
@@ -109,9 +107,15 @@ impl Control {
         self.epochs.disk.note_node(me, view, durable);
     }
 
-    /// A node has nothing on its disk.
-    pub(crate) fn note_lost(&mut self, node: NodeId, ctx: &Ctx<'_>) {
-        self.lost_others.insert(node, ctx.now());
+    /// A node has nothing on its disk, or has all there again. That holds until it says something else, or its life ends: a node that is
+    /// late says nothing for a while.
+    pub(crate) fn note_lost(&mut self, node: NodeId, durable: Epoch) {
+        match self.state.view.incarnation(node) {
+            Some(life) if durable == Epoch::default() => {
+                self.lost_others.insert(node, life);
+            }
+            _ => drop(self.lost_others.remove(&node)),
+        }
     }
 
     /// True if the node has its directory, and all of its rows there, as far as is known.
@@ -119,8 +123,8 @@ impl Control {
         if node == ctx.node() {
             return self.lost.is_none();
         }
-        let said = self.lost_others.get(&node);
-        said.is_none_or(|at| ctx.now().since(*at) > SAID_LATELY)
+        let said = self.lost_others.get(&node).copied();
+        said.is_none() || said != self.state.view.incarnation(node)
     }
 
     /// GONE-3: true if another full replica stays that has its directory.
@@ -137,12 +141,16 @@ impl Control {
         self.lost.as_ref().is_some_and(|lost| lost.is_gone)
     }
 
-    /// GONE-5: true if what its data managers have on disk may be reported. The first time, all is on disk again.
-    pub(crate) fn may_report(&mut self, durable: Epoch) -> bool {
+    /// GONE-5: true if what its data managers have on disk may be reported. The first time, all is on disk again, and all hear it.
+    pub(crate) fn may_report(&mut self, durable: Epoch, ctx: &mut Ctx<'_>) -> bool {
         let Some(lost) = &self.lost else { return true };
         let is_back = !lost.is_gone && durable >= lost.floor;
         if is_back {
             self.lost = None;
+            let (me, view) = (ctx.node(), self.state.view.number);
+            for node in self.alive().iter().filter(|n| *n != me) {
+                ctx.send(BlockRef::control(node), &EpochDurableRep { durable, view });
+            }
         }
         is_back
     }

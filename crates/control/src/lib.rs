@@ -104,8 +104,8 @@ pub struct Control {
     synced_told_at: Instant,
     keep: keep::Keep,
     lost: Option<gone::Lost>,
-    /// When other nodes have said last that they have nothing on their disks.
-    lost_others: BTreeMap<NodeId, Instant>,
+    /// Lives of other nodes that have said that they have nothing on their disks.
+    lost_others: BTreeMap<NodeId, Incarnation>,
     restart: restart::Restart,
 }
 

@@ -283,6 +283,18 @@ impl NodeMemory {
         Err(error::out_of_node_memory(self.max()))
     }
 
+    /// The same of operations on rows: a statement that makes room goes on where rows have taken more than they should.
+    ///
+    /// # Errors
+    /// 4082.
+    pub(crate) fn admit_operations(&self, bytes: usize) -> Result<(), SqlError> {
+        if self.has_room_for_statement(bytes, bytes.min(SMALL_BYTES)) {
+            return Ok(());
+        }
+        self.refuse(Kind::Statements);
+        Err(error::out_of_node_memory(self.max()))
+    }
+
     /// The same, and nobody else gets them until what is returned is dropped.
     ///
     /// # Errors
@@ -292,16 +304,20 @@ impl NodeMemory {
         kind: Kind,
         bytes: usize,
     ) -> Result<Reserved, SqlError> {
-        self.reserved.fetch_add(bytes, Ordering::Relaxed);
-        // Two that ask at the same time see each other.
-        let reserved = Reserved { node: Arc::clone(self), bytes };
-        let is_large = bytes >= LARGE_BYTES;
-        let has_room = bytes <= SMALL_BYTES || self.has_room(0, bytes);
-        if !has_room || (is_large && !(self.meter.make_room)(bytes)) {
+        // Who is refused takes nothing from others, not even for a moment.
+        let with_it = |reserved: usize| {
+            let all = self.in_use().saturating_add(reserved).saturating_add(bytes);
+            (bytes <= SMALL_BYTES || all <= self.max()).then_some(reserved.saturating_add(bytes))
+        };
+        let fits = with_it(self.reserved.load(Ordering::Relaxed)).is_some()
+            && (bytes < LARGE_BYTES || (self.meter.make_room)(bytes));
+        if !fits
+            || self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_it).is_err()
+        {
             self.refuse(kind);
             return Err(error::out_of_node_memory(self.max()));
         }
-        Ok(reserved)
+        Ok(Reserved { node: Arc::clone(self), bytes })
     }
 
     /// The same for copies of values that a statement is about to make: until they are there, and no more than a statement may have.

@@ -2,7 +2,9 @@
 //! no client waits because another one's statement is long.
 
 use super::shared::PLANNERS_MAX;
-use super::{Kind, NodeMemory, Session, kill, limit, plans::reads_years};
+use super::{
+    Kind, NodeMemory, Session, kill, limit, plans::reads_years, user_variables::variable_bytes,
+};
 use crate::error;
 use crate::expr::External;
 use crate::literal_rows::LiteralRows;
@@ -209,7 +211,9 @@ impl<S: Store> Session<S> {
         // Nobody else gets what the tree may take, before it does.
         let prepare = || {
             let memory = self.shared.memory();
-            let reserved = memory.reserve(Kind::Plans, memory.planning_bytes(text.len()))?;
+            let copied: usize = values.iter().map(|value| variable_bytes("", value)).sum();
+            let bytes = memory.planning_bytes(text.len()).saturating_add(copied);
+            let reserved = memory.reserve(Kind::Plans, bytes)?;
             let (text, types, values) = (text.to_vec(), types.to_vec(), values.to_vec());
             Ok(move || {
                 let planned = planner.plan(&text, (&types, &values));

@@ -108,7 +108,7 @@ impl<S: Store> Session<S> {
         let handle = Arc::clone(&self.client.handle);
         handle.check()?;
         if operations.len() > FEW_OPERATIONS {
-            self.shared.memory().admit(Kind::Statements, operations.len() * OPERATION_BYTES)?;
+            self.shared.memory().admit_operations(operations.len() * OPERATION_BYTES)?;
         }
         let commit = last && !self.in_transaction();
         if commit && self.variables.wants_disk() {
