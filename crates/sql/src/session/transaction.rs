@@ -1,6 +1,6 @@
 //! Transactions of a session: when they begin, what they survive.
 
-use super::{Kind, Session};
+use super::Session;
 use crate::error::{self, Failure, store_error};
 use crate::sessions::Handle;
 use crate::store::{Store, StoreTransaction};
