@@ -1,7 +1,7 @@
 //! Coming into the cluster, becoming a full replica, and leaving (REJOIN-1, VIEW-4, VIEW-6).
 
 use crate::{Control, JOIN_RETRY, Start, TIMER_JOIN, state::Command};
-use lats_base::{Incarnation, NodeId, NodeSet, RefCode};
+use lats_base::{Incarnation, NodeId, RefCode};
 use lats_catalog::Member;
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -30,25 +30,31 @@ impl Control {
             // Members that know us already may have sent something that was lost.
             return self.leave("a link was lost while joining; a new process can join", ctx);
         }
-        let linked: NodeSet =
-            self.peers.iter().filter(|(_, p)| p.link.get() != 0).map(|(n, _)| *n).collect();
+        let linked: Vec<(NodeId, Incarnation)> = self
+            .peers
+            .iter()
+            .filter(|(_, p)| p.link.get() != 0)
+            .map(|(n, p)| (*n, p.link))
+            .collect();
         let token = u64::from(member.incarnation.get());
-        let bytes = lats_catalog::encode(member);
+        let bytes = lats_catalog::encode(&(member, linked));
         for seed in seeds {
-            ctx.send_with(BlockRef::control(*seed), &JoinReq { token, linked }, &[&bytes]);
+            ctx.send_with(BlockRef::control(*seed), &JoinReq { token }, &[&bytes]);
         }
         ctx.after(JOIN_RETRY, TIMER_JOIN);
     }
 
     /// The leader takes a process in when no earlier life of it is a member any more, and when it
-    /// has links to all data nodes (VIEW-7): from the view on that names it, they send to it.
+    /// has links to the lives of all data nodes (VIEW-7): from the view on that names it, they send to it. What it takes for a link
+    /// to a former life is none.
     pub(crate) fn on_join_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<JoinReq>();
         if !self.joined || !self.takes_in() {
             // It asks somebody who waits to be taken in itself.
             return;
         }
-        let Ok(member) = lats_catalog::decode::<Member>(signal.payload()) else { return };
+        let sent = lats_catalog::decode::<(Member, Vec<(NodeId, Incarnation)>)>(signal.payload());
+        let Ok((member, linked)) = sent else { return };
         let (node, life) = (member.node, member.incarnation);
         let Some(known) = self.state.view.member(node).map(|m| (m.incarnation, m.alive)) else {
             let code = u64::from(RefCode::WrongCluster.number());
@@ -71,7 +77,8 @@ impl Control {
             let body = JoinRef { token: u64::from(life.get()), code };
             return ctx.send(BlockRef::control(node), &body);
         }
-        let missing = self.data_nodes().into_iter().any(|n| !req.linked.contains(n));
+        let lacks = |m: &Member| !linked.contains(&(m.node, m.incarnation));
+        let missing = self.state.view.data_nodes().any(lacks);
         // The other end of our own link may know of it first.
         let is_linked = self.peers.get(&node).is_some_and(|p| p.link == life);
         if !missing && is_linked && self.consensus.may_change_voters() {

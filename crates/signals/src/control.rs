@@ -108,12 +108,10 @@ pub const GONE: u64 = 1;
 /// In [`SuspectRep`]: a link to it was lost, and signals with it.
 pub const LOST: u64 = 2;
 body! {
-    /// A new process → any control block: take me in; payload: its member record.
+    /// A new process → any control block: take me in; payload: its member record, and the lives of nodes that it has links to.
     JoinReq {
         /// Its life, so that the answer to a former life is not taken for ours.
         token: u64,
-        /// The nodes that it has links to.
-        linked: NodeSet,
     }
 }
 body! {

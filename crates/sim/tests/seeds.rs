@@ -51,6 +51,7 @@ once_failed! {
     a_new_life_of_a_log_has_cut_off_what_is_archived: 1651;
     a_damaged_log_is_sealed_for_longer_than_it_is_whole: 476, 309;
     not_yet_durable_while_a_group_is_lost_is_taken_for_never: 641;
+    a_process_that_hears_nothing_names_its_link_to_a_dead_life: 749197171;
 }
 
 /// Runs with two node groups, one of which falls silent or is lost in the end.
