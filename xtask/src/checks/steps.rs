@@ -93,8 +93,8 @@ pub(crate) fn phases(commit: usize) -> Vec<Phase> {
 fn simulator(commit: usize) -> Vec<Step> {
     vec![
         simulated("fixed seeds, each twice", 400, "--seed 1 --seeds 100 --twice"),
-        simulated("more fixed seeds", 600, "--seed 101 --seeds 400"),
-        simulated("fresh seeds", 600, "--seeds 400"),
+        simulated("more fixed seeds", 600, "--seed 101 --seeds 200"),
+        simulated("fresh seeds", 600, "--seeds 300"),
         simulated("fresh storms", 400, "--seeds 12 --storm"),
         simulated("a node group is lost or falls silent, fresh seeds", 300, "--seeds 120 --outage"),
         simulated("all nodes of two node groups die, fresh seeds", 300, "--seeds 120 --blackout"),
