@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 
-from cluster import Durable, connect, insist, repeated, rows
+from cluster import LOST, Durable, connect, insist, repeated, rows
+from minimysql import MySQLError
 
 SAMPLE = 500
 
@@ -24,8 +25,15 @@ class Neighbour(threading.Thread):
     def __init__(self, port):
         super().__init__(daemon=True)
         self.port, self.slowest_s, self.count, self.ends = port, 0.0, 0, threading.Event()
+        self.wrong = None
 
     def run(self):
+        try:
+            self.read()
+        except (MySQLError, *LOST) as error:
+            self.wrong = error
+
+    def read(self):
         connection = connect(self.port)
         while not self.ends.is_set():
             began = time.monotonic()
@@ -91,6 +99,9 @@ def once(args):
             took = make(ports[0], args.tables)
         neighbour.ends.set()
         neighbour.join()
+        if neighbour.wrong:
+            raise neighbour.wrong
+        assert neighbour.count > 0, "the neighbour has read nothing"
         sample = min(SAMPLE, args.tables // 2)
         print(f"many tables: {args.tables} in {sum(took):.1f} s; the first {sample}: {told(took[:sample])}; the last: "
               f"{told(took[-sample:])}; {neighbour.count} reads, the slowest {neighbour.slowest_s * 1_000:.1f} ms", flush=True)

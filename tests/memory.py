@@ -217,7 +217,7 @@ def catalogs(_, sizes):
     link = greeted(sizes.native, sizes.secret, CLIENT)
     try:
         for number in range(20):
-            link.send(b"".join(signal(CATALOG_REQ, sizes.node, bytes(8)) for _ in range(50)))
+            link.send(b"".join(signal(CATALOG_REQ, sizes.node, bytes(16)) for _ in range(50)))
             time.sleep(sizes.hold_s / 20)
     except Closed:
         # So much waited for clients that do not read.
@@ -434,6 +434,9 @@ def main():
     print(f"memory: {refused} refusals; counted before: {counted}; after: {after}", flush=True)
     if not is_as_before(counted, after):
         failures.append(f"what is counted for clients stays: {after}")
+    held = status(binary, args.data_dir)["memory"][str(node["node_id"])]["native_output"]["most_bytes"]
+    if catalogs in kinds and held < MIB:
+        failures.append(f"native clients that do not read have held {held} bytes only: they were not answered")
     if refused == 0 and args.only is None:
         failures.append("nobody was refused")
     for failure in failures[:20]:

@@ -96,7 +96,7 @@ codes! {
     EpochNotComplete = 65, Temporary, "the epoch is not complete yet; retry";
     CatalogLimit = 63, Permanent, "the catalog is full";
     RequestTooLarge = 69, Permanent, "the keys, rows, conditions and values of one request are larger together than a message may be (4 MiB); use shorter lists and values, or several requests";
-    DiskFull = 79, Temporary, "the disk of a node is full, and changes wait for room there: make room (`latsdb status` names the disk, and the bytes that are free); retry then";
+    DiskFull = 79, Temporary, "the disk of a node is full, and changes wait: make room (`latsdb status` names the disk and its free bytes), then retry";
     Interrupted = 66, Permanent, "the client has interrupted the request, which is taken back";
 }
 

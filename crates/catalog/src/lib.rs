@@ -431,7 +431,9 @@ impl Catalog {
                 (self.version, self.next_table_id) = (version, next_table_id);
                 self.tables.take_back(changes.tables);
                 self.views.take_back(changes.views);
-                self.databases = changes.databases.unwrap_or(core::mem::take(&mut self.databases));
+                if let Some(databases) = changes.databases {
+                    self.databases = databases;
+                }
             }
         }
         result

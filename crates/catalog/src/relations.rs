@@ -88,23 +88,18 @@ impl<T: Relation> Relations<T> {
     pub fn insert(&mut self, definition: impl Into<Arc<T>>) {
         let definition = definition.into();
         let id = definition.id();
-        self.take_out(id);
+        self.remove(id);
         if definition.place().is_some() {
             self.by_name.replace(ByName(Arc::clone(&definition)));
         }
         self.by_id.insert(id, definition);
     }
 
-    /// Takes one out.
-    pub fn remove(&mut self, id: TableId) -> Option<Arc<T>> {
-        self.take_out(id)
-    }
-
     /// Takes out all but those that are meant.
     pub fn retain(&mut self, mut is_meant: impl FnMut(&T) -> bool) {
         let gone: Vec<TableId> =
             self.by_id.values().filter(|def| !is_meant(def)).map(|def| def.id()).collect();
-        gone.into_iter().for_each(|id| drop(self.take_out(id)));
+        gone.into_iter().for_each(|id| drop(self.remove(id)));
     }
 
     /// Takes out all.
@@ -121,7 +116,8 @@ impl<T: Relation> Relations<T> {
         true
     }
 
-    fn take_out(&mut self, id: TableId) -> Option<Arc<T>> {
+    /// Takes one out.
+    pub fn remove(&mut self, id: TableId) -> Option<Arc<T>> {
         let found = self.by_id.remove(&id);
         self.former.push((id, found.clone()));
         if let Some(place) = found.as_ref().and_then(|found| found.place()) {
@@ -144,7 +140,7 @@ impl<T: Relation> Relations<T> {
         for (id, former) in changes.into_iter().rev() {
             match former {
                 Some(former) => self.insert(former),
-                None => drop(self.take_out(id)),
+                None => drop(self.remove(id)),
             }
         }
         self.former.clear();

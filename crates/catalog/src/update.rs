@@ -203,11 +203,9 @@ impl Catalog {
             self.views.remove(id);
         }
         // Names may have been exchanged: what has one now comes after what had it.
-        let ids: Vec<TableId> = changes.tables.iter().map(|def| def.id).collect();
-        ids.into_iter().for_each(|id| drop(self.tables.remove(id)));
+        changes.tables.iter().for_each(|def| drop(self.tables.remove(def.id)));
         changes.tables.into_iter().for_each(|def| self.tables.insert(def));
-        let ids: Vec<TableId> = changes.views.iter().map(|def| def.id).collect();
-        ids.into_iter().for_each(|id| drop(self.views.remove(id)));
+        changes.views.iter().for_each(|def| drop(self.views.remove(def.id)));
         changes.views.into_iter().for_each(|def| self.views.insert(def));
         // Who is told does not tell others.
         (self.history, _) = (History::default(), (self.tables.changes(), self.views.changes()));

@@ -51,7 +51,7 @@ struct Log {
     entries: MemStorage,
     applied: u64,
     members: ConfState,
-    /// Encoded when a peer needs it. None while something is applied.
+    /// Encoded when a peer needs it. None while something is applied, and until a process that joins has been told.
     state: Option<Arc<ControlState>>,
 }
 

@@ -93,7 +93,7 @@ impl Ldm {
 
     /// SCHEMA-6: control tells what has changed since what it has told before.
     fn install_changes(&mut self, changes: &CatalogChanges, node: NodeId) {
-        lats_base::require!(changes.since <= self.catalog_version, "changes that follow");
+        require!(changes.since <= self.catalog_version, "SCHEMA-6: changes that follow");
         self.remove_tables(&changes.gone);
         self.put_tables(changes.tables.iter());
         self.catalog_version = changes.version;

@@ -1,6 +1,7 @@
 //! The directory of a node's files: whether it is there (GONE-1), and how a new one is begun (GONE-4). Protocol: `docs/protocols/gone.md`.
 
 use lats_base::{Duration, Instant};
+use rustix::io::Errno;
 use std::{
     fs,
     io::{Error, ErrorKind, Result},
@@ -23,8 +24,6 @@ const TRIED_EVERY: Duration = Duration::from_millis(500);
 const DOUBT: Duration = Duration::from_millis(350);
 /// Who waits until there is no doubt looks so often.
 const DOUBT_LOOK: std::time::Duration = std::time::Duration::from_millis(10);
-/// Numbers of errors of a directory that is not there any more: its server has dropped it, its device is gone.
-const LOST_ERRORS: [i32; 3] = [116, 19, 6];
 
 /// Where the files of a node are, as all threads that write some see it.
 pub(crate) struct Ground {
@@ -208,9 +207,10 @@ fn identity(directory: &Path) -> Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// True if the name is nobody's, or there is no way to it.
-fn is_missing(error: &Error) -> bool {
-    let is_lost = error.raw_os_error().is_some_and(|number| LOST_ERRORS.contains(&number));
+/// True if the name is nobody's, or there is no way to it: its server has dropped it, its device is gone.
+pub(crate) fn is_missing(error: &Error) -> bool {
+    let number = Errno::from_io_error(error);
+    let is_lost = matches!(number, Some(Errno::STALE | Errno::NODEV | Errno::NXIO));
     is_lost || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 

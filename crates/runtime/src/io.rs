@@ -9,7 +9,7 @@ use crate::{
     disk::{Disk, DiskFigures},
     doorbell::Doorbell,
     files::{Files, FilesConfig},
-    ground::{Found, Ground, is_gone},
+    ground::{Found, Ground, is_gone, is_missing},
     thread::{Homes, News},
 };
 use lats_base::{Duration, Instant, NodeId};
@@ -408,9 +408,4 @@ impl Served {
             tracing::info!("there is room again on the disk of {}", self.files.directory.display());
         }
     }
-}
-
-/// True if the file, or its directory, was not found.
-fn is_missing(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

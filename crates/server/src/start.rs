@@ -173,14 +173,15 @@ fn check_directory(data_dir: &Path, args: &Options) -> anyhow::Result<()> {
         Some(_) => {
             say!("latsdb: {} has a cluster; it starts again with its rows", data_dir.display())
         }
-        None if former.keeps => refuse_lost_files(&former, data_dir)?,
-        None => {}
-    }
-    if kept(data_dir).is_none() {
-        say!(
-            "latsdb: the cluster in {} has kept nothing: a new one starts empty",
-            data_dir.display()
-        );
+        None => {
+            if former.keeps {
+                refuse_lost_files(&former, data_dir)?;
+            }
+            say!(
+                "latsdb: the cluster in {} has kept nothing: a new one starts empty",
+                data_dir.display()
+            );
+        }
     }
     Ok(())
 }

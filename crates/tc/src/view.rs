@@ -5,7 +5,7 @@ use crate::{
     transaction::{State, Transaction},
 };
 use alloc::{collections::BTreeSet, vec::Vec};
-use lats_base::{NodeId, RefCode, TableId, TransactionId};
+use lats_base::{NodeId, RefCode, TableId, TransactionId, require};
 use lats_catalog::{CatalogUpdate, Spread, TableDef, View};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{BlockRef, Signal, control::InstallConf};
@@ -59,18 +59,22 @@ impl Tc {
     pub(crate) fn on_catalog_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let Ok(update) = lats_catalog::decode::<CatalogUpdate>(signal.payload()) else { return };
         if update.version() > self.catalog_version {
-            self.catalog_version = update.version();
             match &update {
                 CatalogUpdate::Whole(catalog) => {
                     self.tables = catalog.tables.values().map(|t| route_of(t)).collect();
                 }
                 CatalogUpdate::Changes(changes) => {
+                    require!(
+                        changes.since <= self.catalog_version,
+                        "SCHEMA-6: changes that follow"
+                    );
                     changes.gone.iter().rev().for_each(|id| drop(self.tables.remove(id)));
                     for (id, route) in changes.tables.iter().map(|t| route_of(t)) {
                         self.tables.insert(id, route);
                     }
                 }
             }
+            self.catalog_version = update.version();
             self.abort_on_dropped_tables(ctx);
         }
         self.confirm_install(ctx);
