@@ -82,6 +82,51 @@ id!(
     u64
 );
 
+/// Tells processes apart that have the same node and number of a life: 128 random bits, drawn before the process says anything.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[repr(transparent)]
+pub struct Nonce([u64; 2]);
+
+impl Nonce {
+    /// The nonce with these bits.
+    pub const fn new(halves: [u64; 2]) -> Self {
+        Self(halves)
+    }
+
+    /// Its bits.
+    pub const fn halves(self) -> [u64; 2] {
+        self.0
+    }
+
+    /// That of the process which founds a cluster as this node; the number of the founding is random.
+    pub const fn of_founder(founding: u64, node: NodeId) -> Self {
+        Self([founding, node.get() as u64])
+    }
+}
+
+impl core::fmt::Display for Nonce {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let [high, low] = self.0;
+        write!(f, "{high:016x}{low:016x}")
+    }
+}
+
 /// A transaction: which client, and its how-manieth.
 #[derive(
     Clone,

@@ -21,13 +21,13 @@ use crate::api::{Committed, LockWait, RowOp, RowOpKind, RowResult, StoreError};
 use crate::batch::ScanBatch;
 use lats_base::limits::BATCH_BYTES_MAX;
 use lats_base::{
-    ClientId, Duration, Epoch, Incarnation, Instant, NodeId, RefCode, TableId, TransactionId,
+    ClientId, Duration, Epoch, Incarnation, Instant, NodeId, Nonce, RefCode, TableId, TransactionId,
 };
 use lats_catalog::{Builder, Catalog, CatalogUpdate, ChangeError, ClusterMap, Spread, TableDef};
 use lats_signals::{
     BlockRef, Body, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
-    control::{DeclareDeadReq, LeaveOrd, RESTART, StopNodeReq},
+    control::{CertificateOrd, DeclareDeadReq, LeaveOrd, RESTART, StopNodeReq},
     list::{self, Operation, OperationKind},
 };
 use std::{
@@ -411,6 +411,15 @@ impl ClientCore {
             give_up_rows: u64::from(give_up_rows),
         };
         if let Some(to) = self.any_node() {
+            self.send(BlockRef::control(to), &body, &[]);
+        }
+    }
+
+    /// Tells all nodes that a process has ended (DEATH-1).
+    pub fn certify(&mut self, node: NodeId, incarnation: Incarnation, nonce: Nonce) {
+        let (of, incarnation) = (u64::from(node.get()), u64::from(incarnation.get()));
+        let body = CertificateOrd { node: of, incarnation, nonce };
+        for to in self.links.iter().copied().filter(|to| *to != node).collect::<Vec<NodeId>>() {
             self.send(BlockRef::control(to), &body, &[]);
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     api::{Committed, RowOp, RowResult, Scan, SessionCall, StoreError},
     core::{Answer, ClientCore, Ticket},
 };
-use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, RefCode};
+use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, Nonce, RefCode};
 use lats_catalog::{Builder, Catalog, Change, ChangeError, ClusterMap};
 use lats_signals::{buffer::parse, proof::Secret};
 use std::{
@@ -70,6 +70,8 @@ pub struct ClientOptions {
     pub location: String,
     /// Is mixed into the client's id and its other random numbers.
     pub seed: u64,
+    /// It reads and writes no rows, and does not follow definitions.
+    pub without_catalog: bool,
     /// How long requests wait while the home is cut off from the majority; none: 5 seconds.
     pub cut_off_wait: Option<Duration>,
     /// What is known about tables, which clients of one process may share.
@@ -134,7 +136,9 @@ impl Client {
         let client = Self { inner: Arc::new(inner) };
         tokio::spawn(client.clone().keep_time());
         tokio::spawn(client.clone().keep_links());
-        tokio::spawn(client.clone().keep_catalog());
+        if !client.inner.options.without_catalog {
+            tokio::spawn(client.clone().keep_catalog());
+        }
         client
     }
 
@@ -390,6 +394,16 @@ impl Client {
     /// has them, or nothing is done then. Whether the cluster believes it is to be seen in the map or the status.
     pub fn declare_dead(&self, node: NodeId, incarnation: Incarnation, give_up_rows: bool) {
         self.tell(|core| core.declare_dead(node, incarnation, give_up_rows));
+    }
+
+    /// True if there is a link to any node.
+    pub fn has_links(&self) -> bool {
+        !self.state().wires.is_empty()
+    }
+
+    /// Tells all nodes that there are links to that a process has ended (DEATH-1).
+    pub fn certify(&self, node: NodeId, incarnation: Incarnation, nonce: Nonce) {
+        self.tell(|core| core.certify(node, incarnation, nonce));
     }
 
     /// Tells the own node, which is to stop, that nobody uses this client any more.

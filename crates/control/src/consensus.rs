@@ -58,6 +58,8 @@ struct Log {
 /// Ticks without a word from the leader until an election; each node has its own. (Whoever is elected waits
 /// until the former leader's leases have run out, LEASE-6: they do about then.)
 const ELECTION_TICKS: usize = 24;
+/// A group has fewer elections than this many bits have.
+const TERMS_PER_GROUP_BITS: u32 = 40;
 /// With every tick at rest (REST-1).
 const HEARTBEAT_TICKS: usize = 5;
 /// The rule for half of the voters is argued and tested for groups up to this size (VIEW-8).
@@ -73,7 +75,7 @@ impl Consensus {
         let mut snapshot = Snapshot::default();
         let metadata = snapshot.mut_metadata();
         metadata.index = 1;
-        metadata.term = 1;
+        metadata.term = (u64::from(state.restarts()) << TERMS_PER_GROUP_BITS) + 1;
         metadata.conf_state = Some(members.clone());
         // Into an empty log this cannot fail.
         let _ = entries.wl().apply_snapshot(snapshot);
@@ -317,10 +319,10 @@ impl Consensus {
     pub(crate) fn propose(&mut self, command: &Command) -> bool {
         let bytes = lats_catalog::encode(command);
         let change = match command {
-            Command::Join(member) => {
+            Command::Join { member, .. } => {
                 (ConfChangeType::AddNode, raft_id(member.node, member.incarnation))
             }
-            Command::Remove { node, incarnation } => {
+            Command::Remove { node, incarnation, .. } => {
                 (ConfChangeType::RemoveNode, raft_id(*node, *incarnation))
             }
             Command::Synced { .. }
@@ -347,6 +349,48 @@ impl Consensus {
     /// through.
     pub(crate) fn may_change_voters(&self) -> bool {
         self.is_leader() && !self.raft.raft.has_pending_conf()
+    }
+
+    /// Term and index of the newest entry of the log.
+    pub(crate) fn newest_entry(&self) -> (u64, u64) {
+        let log = &self.raft.raft.raft_log;
+        (log.last_term(), log.last_index())
+    }
+
+    /// What the log has that is not applied here; none of it if it cannot be read.
+    fn unapplied(&self) -> Vec<Command> {
+        let log = &self.raft.raft.raft_log;
+        let (from, to) = (log.applied + 1, log.last_index() + 1);
+        let entries = match from < to {
+            true => log.slice(from, to, None, GetEntriesContext::empty(false)).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        entries.iter().filter_map(command_of).collect()
+    }
+
+    /// How many commands a state knows with all that is in the log.
+    pub(crate) fn commands_with_log(&self, state: &ControlState) -> u64 {
+        state.commands + self.unapplied().len() as u64
+    }
+
+    /// REFORM-2: the state with all that is in the log, and the views that it comes to.
+    pub(crate) fn state_with_log(&self, state: &ControlState) -> (ControlState, Vec<View>) {
+        let (mut state, mut views) = (state.clone(), Vec::new());
+        for command in self.unapplied() {
+            let before = state.view.number;
+            state.apply(&command);
+            if state.view.number > before {
+                views.push(state.view.clone());
+            }
+        }
+        (state, views)
+    }
+
+    /// REFORM-3: another group, with the members of this state. Its terms are above those of all groups before it.
+    pub(crate) fn found_anew(&mut self, state: &Arc<ControlState>) {
+        let alive = state.view.members.iter().filter(|m| m.alive);
+        let voters = alive.map(|m| raft_id(m.node, m.incarnation)).collect();
+        *self = Self::found(self.id, voters, state);
     }
 
     /// Lets the library work off what has come in.
@@ -449,6 +493,15 @@ impl Consensus {
             self.change(state, &command);
         }
     }
+}
+
+/// What an entry says; none: it only marks the beginning of a term.
+fn command_of(entry: &Entry) -> Option<Command> {
+    if entry.entry_type == EntryType::EntryConfChange as i32 {
+        let change = ConfChange::decode(&entry.data[..]).ok()?;
+        return lats_catalog::decode(&change.context).ok();
+    }
+    lats_catalog::decode(&entry.data).ok()
 }
 
 impl Output {

@@ -21,6 +21,9 @@ pub(crate) struct Durable {
     /// The newest epoch known to be durable, and when that became known.
     pub(crate) durable: Epoch,
     pub(crate) grew_at: Instant,
+    /// A seal that is under way, and the commands that it needs; and how many the state on each disk knows at least.
+    sealing: (Epoch, u64),
+    pub(crate) kept_everywhere: u64,
     /// Leader: nothing was decided in a later epoch, as far as it was told.
     used: Epoch,
     /// Up to where the data managers of this node are, and in which view.
@@ -78,6 +81,16 @@ impl Durable {
         self.seal = self.seal.max(ord.seal);
         self.commands = self.commands.max(ord.commands);
         self.durable = self.durable.max(ord.durable);
+        self.note_kept();
+    }
+
+    /// DURABLE-5: when a seal's epoch is durable, the state on each disk knows the commands that it needs.
+    fn note_kept(&mut self) {
+        let (seal, commands) = self.sealing;
+        if self.durable >= seal {
+            self.kept_everywhere = self.kept_everywhere.max(commands);
+            self.sealing = (self.seal, self.commands);
+        }
     }
 }
 
@@ -163,6 +176,7 @@ impl Control {
         if durable > disk.durable {
             let was_wanted = disk.wanted > disk.durable;
             (disk.durable, disk.grew_at) = (durable, ctx.now());
+            disk.note_kept();
             if was_wanted && self.is_leader() {
                 self.tell_those_with_data(ctx);
             }

@@ -36,7 +36,7 @@ pub(crate) struct Epochs {
 }
 
 /// How many epochs the group agrees on at once: ten seconds of a busy cluster. Each time its state is written to disks.
-const WINDOW: u64 = 2_000;
+pub(crate) const WINDOW: u64 = 2_000;
 /// How long epochs follow each other with every tick after one was used, and what they last when none is (EPOCH-7).
 const BUSY: Duration = Duration::from_millis(200);
 const IDLE_EPOCH: Duration = Duration::from_millis(50);
@@ -239,7 +239,7 @@ impl Control {
 
     /// True until something has become durable since the last restart.
     fn is_just_restarted(&self) -> bool {
-        let restored = self.state.restored.last().copied().unwrap_or_default();
+        let restored = self.state.restored_at();
         self.state.view.config.keeps && self.epochs.disk.durable <= restored
     }
 

@@ -6,7 +6,7 @@ use crate::{
 };
 use lats_base::{Duration, Instant, ViewNumber};
 use lats_catalog::View;
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
     control::{AddressesOrd, CatalogOrd, EverywhereRep, InstallConf, InstalledRep, ViewOrd},
@@ -32,6 +32,11 @@ impl Control {
         } else if !self.me_alive(ctx) {
             return self.leave_when_told(ctx);
         }
+        if self.waits_for_fence(ctx) {
+            return self.unfenced.extend_from_slice(views);
+        }
+        let unfenced = std::mem::take(&mut self.unfenced);
+        let views: Vec<View> = unfenced.into_iter().chain(views.iter().cloned()).collect();
         let (view, catalog) = (self.state.view.number, self.state.catalog.version);
         if self.told.0 == ViewNumber::default() {
             let restored = &self.state.restored;
@@ -44,6 +49,7 @@ impl Control {
         if self.catalog_waits(ctx.now()) {
             return;
         }
+        let views = &views[..];
         // The catalog goes first: a view makes replicas, and those are made of tables.
         if catalog > self.told.1 {
             self.catalog_told_at = ctx.now();
@@ -61,7 +67,7 @@ impl Control {
                     ctx.send_with(*block, &ViewOrd { view: each.number }, &[&bytes]);
                 }
             }
-            let bytes = lats_catalog::encode(&self.state.view);
+            let bytes = lats_catalog::encode(&(&self.state.view, &self.state.nonces));
             self.note_view(ctx);
             self.forget_links(ctx);
             let shell = BlockRef::shell(ctx.node());
@@ -84,10 +90,19 @@ impl Control {
         installs && lately && view == self.state.view.number
     }
 
+    /// FENCE-1: what removes a data node that may still hold its rows is on this node's disk first: whoever finds the disks later must
+    /// not take that node's memory for the newest.
+    fn waits_for_fence(&self, ctx: &mut Ctx<'_>) -> bool {
+        let is_member = self.joined && self.told.0 > ViewNumber::default();
+        let is_new = self.told.0 < self.state.view.number && self.keep.lacks(self.state.fence);
+        is_member && is_new && !self.has_no_directory() && !ctx.fault(Fault::BugUnfencedView)
+    }
+
     /// With every tick, and when a catalog is installed: the newest one, if it has waited.
     pub(crate) fn install_what_waits(&mut self, ctx: &mut Ctx<'_>) {
         let (view, catalog) = self.told;
-        if view == self.state.view.number && catalog < self.state.catalog.version {
+        let waits = view == self.state.view.number && catalog < self.state.catalog.version;
+        if waits || !self.unfenced.is_empty() {
             self.install(&[], ctx);
         }
     }

@@ -1,7 +1,7 @@
 //! Coming into the cluster, becoming a full replica, and leaving (REJOIN-1, VIEW-4, VIEW-6).
 
-use crate::{Control, JOIN_RETRY, Start, TIMER_JOIN, state::Command};
-use lats_base::{Incarnation, NodeId, RefCode};
+use crate::{Control, JOIN_RETRY, Start, TIMER_JOIN, lives::Applicant, state::Command};
+use lats_base::{Incarnation, NodeId, Nonce, RefCode};
 use lats_catalog::Member;
 use lats_kernel::Ctx;
 use lats_signals::{
@@ -19,7 +19,7 @@ impl Control {
             return;
         }
         self.tell_presence(ctx);
-        let Start::Join { member, seeds, .. } = &self.start else { return };
+        let Start::Join { member, seeds, origin, .. } = &self.start else { return };
         if self.joined {
             return;
         }
@@ -30,14 +30,15 @@ impl Control {
             // Members that know us already may have sent something that was lost.
             return self.leave("a link was lost while joining; a new process can join", ctx);
         }
-        let linked: Vec<(NodeId, Incarnation)> = self
+        let linked: Vec<(NodeId, Incarnation, Nonce)> = self
             .peers
             .iter()
             .filter(|(_, p)| p.link.get() != 0)
-            .map(|(n, p)| (*n, p.link))
+            .map(|(n, p)| (*n, p.link, p.link_nonce))
             .collect();
         let token = u64::from(member.incarnation.get());
-        let bytes = lats_catalog::encode(&(member, linked));
+        let applicant = Applicant { member: member.clone(), origin: origin.clone(), linked };
+        let bytes = lats_catalog::encode(&applicant);
         for seed in seeds {
             ctx.send_with(BlockRef::control(*seed), &JoinReq { token }, &[&bytes]);
         }
@@ -53,51 +54,40 @@ impl Control {
             // It asks somebody who waits to be taken in itself.
             return;
         }
-        let sent = lats_catalog::decode::<(Member, Vec<(NodeId, Incarnation)>)>(signal.payload());
-        let Ok((member, linked)) = sent else { return };
+        let sent = lats_catalog::decode::<Applicant>(signal.payload());
+        let Ok(Applicant { member, origin, linked }) = sent else { return };
         let (node, life) = (member.node, member.incarnation);
         let Some(known) = self.state.view.member(node).map(|m| (m.incarnation, m.alive)) else {
             let code = u64::from(RefCode::WrongCluster.number());
-            return ctx.send(BlockRef::control(node), &JoinRef { token: req.token, code });
+            let body = JoinRef { token: req.token, code, known: 0 };
+            return ctx.send(BlockRef::control(node), &body);
         };
-        if self.is_over(node, life) {
+        let is_another = known.0 == life && self.nonce_of(node) != origin.nonce;
+        if self.is_over(node, life) || is_another {
             return self.tell_over(node, life, ctx);
         }
         if known == (life, true) {
             return;
         }
         if known.1 {
-            // Its own new life says so.
-            return self.is_gone(node, known.0, ctx);
+            // DEATH-4: a member that lives is not displaced. One that has ended without a certificate is waited out.
+            return self.hear_origin(node, &origin, ctx);
         }
         if member.had_kept && self.state.view.group_of_node(node).is_some_and(|(_, g)| g.is_lost())
         {
             // RESTART-8: its disk may have all that is left of these rows.
             let code = u64::from(RefCode::NodeGroupLost.number());
-            let body = JoinRef { token: u64::from(life.get()), code };
+            let body = JoinRef { token: u64::from(life.get()), code, known: 0 };
             return ctx.send(BlockRef::control(node), &body);
         }
-        let lacks = |m: &Member| !linked.contains(&(m.node, m.incarnation));
+        let lacks = |m: &Member| !linked.contains(&(m.node, m.incarnation, self.nonce_of(m.node)));
         let missing = self.state.view.data_nodes().any(lacks);
         // The other end of our own link may know of it first.
-        let is_linked = self.peers.get(&node).is_some_and(|p| p.link == life);
+        let is_linked =
+            self.peers.get(&node).is_some_and(|p| (p.link, p.link_nonce) == (life, origin.nonce));
         if !missing && is_linked && self.consensus.may_change_voters() {
-            self.propose(&Command::Join(member), ctx);
+            self.propose(&Command::Join { member, nonce: origin.nonce }, ctx);
         }
-    }
-
-    /// True if this life of a node is over: it was removed, or has a successor.
-    pub(crate) fn is_over(&self, node: NodeId, life: Incarnation) -> bool {
-        self.state
-            .view
-            .member(node)
-            .is_some_and(|m| m.incarnation > life || (m.incarnation == life && !m.alive))
-    }
-
-    pub(crate) fn tell_over(&self, node: NodeId, life: Incarnation, ctx: &mut Ctx<'_>) {
-        let code = u64::from(RefCode::StaleView.number());
-        let body = JoinRef { token: u64::from(life.get()), code };
-        ctx.send(BlockRef::control(node), &body);
     }
 
     /// We are not a member (any more): the process ends, and its next life joins.
@@ -113,6 +103,7 @@ impl Control {
         } else if self.joined {
             self.leave_when_told(ctx);
         } else {
+            self.note_known_life(body.known, ctx);
             self.leave(&format!("the cluster does not take this node in: {code}"), ctx);
         }
     }

@@ -7,7 +7,7 @@ mod tests;
 use crate::{
     Control, TIMER_KEEP,
     restart::Phase,
-    state::{ControlState, StateBeforeViews},
+    state::{ControlState, StateBeforeNonces, StateBeforeViews},
 };
 use lats_base::{Epoch, RefCode};
 use lats_catalog::{EncodedCatalog, former::decode_before_views};
@@ -105,6 +105,11 @@ impl Keep {
         ctx.ask_io(&body, &[&write.bytes]);
     }
 
+    /// FENCE-1: this command is not on disk, and will be. A full disk takes nothing: nobody waits for it.
+    pub(crate) fn lacks(&self, command: u64) -> bool {
+        self.owner.is_some() && self.kept < command && !self.stuck
+    }
+
     /// RESTART-4: the disk knows that this life is a member.
     pub(crate) fn knows_this_life(&self) -> bool {
         self.owner.is_none() || self.kept > 0
@@ -132,9 +137,16 @@ pub fn decode(content: &[u8]) -> Result<Kept, Unreadable> {
             "its checksums are right, but its content is no control state that this version of LatsDB knows"
         }
     };
-    let found = lats_catalog::decode(content).or_else(|_| before_views(content));
+    let found = lats_catalog::decode(content);
+    let found = found.or_else(|_| before_nonces(content)).or_else(|_| before_views(content));
     let (promised, state, durable) = found.map_err(|_| Unreadable::Wrong(why))?;
     Ok(Kept { promised, state, durable })
+}
+
+fn before_nonces(content: &[u8]) -> Result<(u32, ControlState, Epoch), RefCode> {
+    let (promised, state, durable) =
+        lats_catalog::decode::<(u32, StateBeforeNonces, Epoch)>(content)?;
+    Ok((promised, state.into(), durable))
 }
 
 fn before_views(content: &[u8]) -> Result<(u32, ControlState, Epoch), RefCode> {
@@ -163,7 +175,7 @@ impl Control {
     /// RESTART-2: since the last restart nothing was durable when the state was written down, and something is now: from then on
     /// logs that have nothing are known to have lost it.
     fn is_first_durable(&self) -> bool {
-        let restored = self.state.restored.last().copied().unwrap_or_default();
+        let restored = self.state.restored_at();
         self.keep.durable <= restored && self.epochs.disk.durable > restored
     }
 
@@ -192,6 +204,7 @@ impl Control {
             return self.confirm_promise(ctx);
         }
         self.keep_state(ctx);
+        self.install_what_waits(ctx);
         self.report_durable(ctx);
         self.tell_lease(ctx);
     }

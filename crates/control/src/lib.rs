@@ -17,7 +17,9 @@ mod join;
 mod keep;
 mod late;
 mod links;
+mod lives;
 mod membership;
+mod reform;
 mod rest;
 mod restart;
 mod silence;
@@ -25,12 +27,13 @@ mod state;
 mod stop;
 
 pub use keep::{Kept, decode as decode_kept};
+pub use lives::Origin;
 pub use restart::WAITS_FOR_NODE;
 pub use state::{Command, ControlState, Founding, LifeSign, Status};
 
 use consensus::{Consensus, raft_id};
-use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, ViewNumber};
-use lats_catalog::Member;
+use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, Nonce, ViewNumber};
+use lats_catalog::{Member, View};
 use lats_files::control::Owner;
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{BlockKind, BlockRef, Signal, SignalNumber, control::RaftOrd};
@@ -49,11 +52,23 @@ pub enum Start {
     Join {
         /// What this node is.
         member: Member,
+        /// Which process it is.
+        origin: Origin,
         /// Nodes that the shell tries to link to.
         seeds: Vec<NodeId>,
         /// In a restart of the whole cluster: a person does not want to wait for nodes that others can stand in for.
         partial: bool,
     },
+}
+
+impl Start {
+    /// Which process of this node this is.
+    pub fn nonce(&self, node: NodeId) -> Nonce {
+        match self {
+            Self::Found(founding) => Nonce::of_founder(founding.number, node),
+            Self::Join { origin, .. } => origin.nonce,
+        }
+    }
 }
 
 /// The control block.
@@ -66,6 +81,8 @@ pub struct Control {
     blocks: BTreeMap<BlockRef, (ViewNumber, u64)>,
     installed: (ViewNumber, u64),
     told: (ViewNumber, u64),
+    /// Views that are to be installed when the newest one is on disk (FENCE-1).
+    unfenced: Vec<View>,
     catalog_told_at: Instant,
     everywhere: u64,
     peers: BTreeMap<NodeId, Peer>,
@@ -80,10 +97,12 @@ pub struct Control {
     changes: BTreeMap<u64, clients::PendingChange>,
     changes_planned: bool,
     joined: bool,
+    /// The group that has begun to take this process in, by how many times it was formed anew.
+    joins_group: u64,
     started: bool,
     /// When this node began to take part.
     begun_at: Instant,
-    /// Lives whose process is gone for certain, until a view without them is here.
+    /// Lives whose end is certified, until a view without them is here (DEATH-1).
     gone: BTreeMap<NodeId, Incarnation>,
     /// Leader: links between data nodes that are broken.
     broken: Vec<links::Broken>,
@@ -107,6 +126,7 @@ pub struct Control {
     /// Lives of other nodes that have said that they have nothing on their disks.
     lost_others: BTreeMap<NodeId, Incarnation>,
     restart: restart::Restart,
+    survivor: reform::Survivor,
 }
 
 /// What is known of another node.
@@ -116,6 +136,8 @@ struct Peer {
     incarnation: Incarnation,
     /// The life that there is a link to; 0 for none.
     link: Incarnation,
+    /// Its process.
+    link_nonce: Nonce,
     /// The newest life that there ever was a link to.
     had_link: Incarnation,
     /// The newest life that signals were lost to, or from, because a link to it was closed.
@@ -192,6 +214,7 @@ impl Control {
             blocks: blocks.into_iter().map(|b| (b, Default::default())).collect(),
             installed: Default::default(),
             told: Default::default(),
+            unfenced: Vec::new(),
             catalog_told_at: Instant::ZERO,
             everywhere: 0,
             peers: BTreeMap::new(),
@@ -205,6 +228,7 @@ impl Control {
             subscribers: BTreeSet::new(),
             changes: BTreeMap::new(),
             changes_planned: false,
+            joins_group: 0,
             started: false,
             begun_at: Instant::ZERO,
             gone: BTreeMap::new(),
@@ -224,6 +248,7 @@ impl Control {
             lost: None,
             lost_others: BTreeMap::new(),
             restart: restart::Restart::default(),
+            survivor: reform::Survivor::default(),
         }
     }
 
@@ -326,7 +351,10 @@ impl Control {
             return self.plan_tick(ctx);
         }
         for _ in 0..self.ticks.passed(ctx.now()) {
-            self.consensus.tick();
+            // REFORM-3: who has promised to leave the group decides nothing in it any more.
+            if !self.leaves_the_group() {
+                self.consensus.tick();
+            }
         }
         self.membership_tick(ctx);
         self.repropose_changes(ctx);
@@ -343,7 +371,8 @@ impl Control {
         let output = self.consensus.advance(&mut self.state);
         for message in output.messages {
             let to = NodeId::new((message.to >> 32) as u16);
-            let body = RaftOrd { from: message.from, to: message.to };
+            let restarts = self.group();
+            let body = RaftOrd { from: message.from, to: message.to, restarts };
             ctx.send_with(BlockRef::control(to), &body, &[&message.bytes]);
         }
         if self.consensus.is_leader() != was_leader {
@@ -367,6 +396,7 @@ impl Control {
             return self
                 .leave("it has missed changes of the cluster's view; a new process can join", ctx);
         }
+        self.remember_views(&output.views);
         if before != (self.state.view.number, self.state.catalog.version) {
             self.install(&output.views, ctx);
         }
@@ -379,9 +409,23 @@ impl Control {
         }
     }
 
+    /// How many times the consensus group was formed anew that this node takes part in, or is about to.
+    fn group(&self) -> u64 {
+        if self.joined { u64::from(self.state.restarts()) } else { self.joins_group }
+    }
+
     fn on_raft_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<RaftOrd>();
         if body.to != self.consensus.id() || self.leave_if_left_behind(ctx) {
+            return;
+        }
+        if self.leaves_the_group() && self.has_been_formed(body.restarts) {
+            self.begin_reformed(ctx);
+        }
+        if !self.joined {
+            self.joins_group = body.restarts;
+        }
+        if body.restarts != self.group() || self.leaves_the_group() {
             return;
         }
         if !matches!(self.restart.phase, Phase::Reading | Phase::Surveying) {
@@ -437,6 +481,7 @@ impl Block for Control {
             SignalNumber::LeaderLeftOrd => self.on_leader_left_ord(signal, ctx),
             SignalNumber::JoinReq => self.on_join_req(signal, ctx),
             SignalNumber::JoinRef => self.on_join_ref(signal, ctx),
+            SignalNumber::CertificateOrd => self.on_certificate_ord(signal, ctx),
             SignalNumber::InstalledRep => self.on_installed_rep(signal, ctx),
             SignalNumber::TakeOverReadyRep => self.on_take_over_ready_rep(signal, ctx),
             SignalNumber::EverywhereRep => self.on_everywhere_rep(signal, ctx),

@@ -28,13 +28,13 @@ impl Control {
             (NodeId::new(body.node as u16), Incarnation::new(body.incarnation as u32));
         self.welcome_founder(node, life, ctx.now());
         let peer = self.peers.entry(node).or_default();
-        peer.link = life;
+        (peer.link, peer.link_nonce) = (life, body.nonce);
         peer.had_link = peer.had_link.max(life);
         self.tell_lease(ctx);
     }
 
-    /// A link is closed. That alone does not prove that the process is gone; a port that refuses
-    /// does.
+    /// A link is closed. That proves nothing, and neither does a port that refuses: networks do both in the name of processes that live
+    /// (DEATH-1).
     pub(crate) fn on_link_down_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<LinkDownRep>();
         let node = NodeId::new(body.node as u16);
@@ -44,15 +44,12 @@ impl Control {
         if peer.link == life {
             peer.link = Incarnation::default();
         }
-        if body.gone != 0 {
-            self.is_gone(node, life, ctx);
-        }
         if self.joined {
             self.watch_links(ctx);
         }
     }
 
-    /// The process of this life is gone for certain.
+    /// The end of this life is certified.
     pub(crate) fn is_gone(&mut self, node: NodeId, life: Incarnation, ctx: &mut Ctx<'_>) {
         if self.state.view.is_alive(node, life) {
             self.gone.insert(node, life);
@@ -79,7 +76,8 @@ impl Control {
     /// gone refuse, so it stands again soon.
     pub(crate) fn campaign(&mut self, ctx: &mut Ctx<'_>) {
         self.campaign_planned = false;
-        if self.leader().is_some() || !self.joined || !self.me_alive(ctx) {
+        let may = self.joined && self.me_alive(ctx) && !self.leaves_the_group();
+        if self.leader().is_some() || !may {
             return;
         }
         if self.gives_way_as_stuck(ctx.node()) {

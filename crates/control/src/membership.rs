@@ -86,6 +86,7 @@ impl Control {
             self.remove_the_silent(ctx);
         }
         self.pursue_the_gone(ctx);
+        self.survivor_tick(ctx);
         self.hand_over_tick(ctx);
         self.directory_tick(ctx);
         self.stop_tick(ctx);
@@ -474,7 +475,8 @@ impl Control {
         if self.consensus.may_change_voters() && !self.all_have_closed(ctx) {
             // Before it is proposed: it may be agreed on at once.
             self.peers.entry(node).or_default().removing = true;
-            if !self.propose(&Command::Remove { node, incarnation }, ctx)
+            let certified = self.gone.get(&node) == Some(&incarnation);
+            if !self.propose(&Command::Remove { node, incarnation, certified }, ctx)
                 && let Some(peer) = self.peers.get_mut(&node)
             {
                 peer.removing = false;

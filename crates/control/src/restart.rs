@@ -5,10 +5,11 @@ use crate::{
     Control, Start, TIMER_CAMPAIGN, TIMER_JOIN,
     consensus::{Consensus, raft_id},
     keep,
+    lives::Origin,
     state::{ControlState, again::Participant},
 };
 use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
-use lats_catalog::{Group, Member};
+use lats_catalog::{Group, Member, View};
 use lats_files::{control::Unreadable, redo::newest_step};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -20,6 +21,7 @@ use lats_signals::{
         SurveyReq,
     },
 };
+use serde::{Deserialize, Serialize};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -54,10 +56,8 @@ pub(crate) struct Restart {
     kept: Option<Box<ControlState>>,
     surveys: BTreeMap<u32, Surveyed>,
     /// Who else waits, and what it has; this node, too.
-    present: BTreeMap<NodeId, Present>,
-    attempt: Option<Attempt>,
-    /// While this node is a member: lives of others that wait for a restart, each with its disk (RESTART-7).
-    others_wait: BTreeMap<NodeId, Incarnation>,
+    pub(crate) present: BTreeMap<NodeId, Present>,
+    pub(crate) attempt: Option<Attempt>,
     waits_since: Option<Instant>,
     /// When somebody was told what it waits for.
     told_at: Option<Instant>,
@@ -73,22 +73,41 @@ struct Surveyed {
     steps: Vec<(u64, Epoch)>,
 }
 
+/// Who waits, and what it has.
 #[derive(Clone, Debug)]
-struct Present {
-    has: RestartRep,
-    member: Member,
+pub(crate) struct Present {
+    pub(crate) has: RestartRep,
+    pub(crate) said: Presence,
+}
+
+/// What a process tells others while the cluster is not up.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Presence {
+    /// What it would be, or is.
+    pub(crate) member: Member,
+    pub(crate) origin: Origin,
+    /// It is a member, and has its rows in memory (REFORM-1).
+    pub(crate) lives: bool,
+    /// The life of this node that has kept what is on its disk; 0: none is known.
+    pub(crate) continues: Incarnation,
+    /// The newest views, of one that lives (REFORM-4).
+    pub(crate) views: Vec<View>,
+    /// The state on its disk, if one that lives knows less.
+    pub(crate) state: Vec<u8>,
 }
 
 /// What was promised.
 #[derive(Debug)]
-struct Attempt {
-    state: Box<ControlState>,
-    asked_by: (NodeId, Incarnation),
+pub(crate) struct Attempt {
+    pub(crate) state: Box<ControlState>,
+    /// Views before the first one of that state, for those that have missed them (REFORM-4).
+    pub(crate) views: Vec<View>,
+    pub(crate) asked_by: (NodeId, Incarnation),
     /// Data managers of this node that have loaded their rows, and how many are to.
-    loaded: BTreeSet<u32>,
-    to_load: usize,
+    pub(crate) loaded: BTreeSet<u32>,
+    pub(crate) to_load: usize,
     /// Who asks: those that are ready.
-    ready: BTreeSet<NodeId>,
+    pub(crate) ready: BTreeSet<NodeId>,
 }
 
 const READ_BYTES: u32 = 256 << 10;
@@ -253,7 +272,8 @@ impl Control {
     }
 
     fn note_own_presence(&mut self, ctx: &mut Ctx<'_>) {
-        let (Some(kept), Start::Join { member, .. }) = (&self.restart.kept, &self.start) else {
+        let (Some(kept), Start::Join { member, origin, .. }) = (&self.restart.kept, &self.start)
+        else {
             return;
         };
         let surveys = || self.restart.surveys.values();
@@ -275,9 +295,18 @@ impl Control {
             durable: surveys().map(|s| s.durable).fold(self.keep.durable, Epoch::max),
             asked_by: self.restart.attempt.as_ref().map(|a| a.asked_by.1).unwrap_or_default(),
             asker: self.restart.attempt.as_ref().map_or(0, |a| u32::from(a.asked_by.0.get())),
+            term: 0,
+            index: 0,
         };
-        let member = member.clone();
-        self.restart.present.insert(ctx.node(), Present { has, member });
+        // REFORM-2: one that lives may know less than this disk.
+        let knows_less = |p: &Present| {
+            p.said.lives && (p.has.restarts, p.has.commands) < (kept.restarts(), kept.commands)
+        };
+        let state = if present.values().any(knows_less) { kept.encode() } else { Vec::new() };
+        let continues = kept.view.member(ctx.node()).map(|m| m.incarnation).unwrap_or_default();
+        let (member, origin, views) = (member.clone(), origin.clone(), Vec::new());
+        let said = Presence { member, origin, lives: false, continues, views, state };
+        self.restart.present.insert(ctx.node(), Present { has, said });
     }
 
     /// With every attempt to join: the others that wait hear what this node has.
@@ -292,7 +321,7 @@ impl Control {
         self.ask_again(ctx);
         self.note_own_presence(ctx);
         let Some(own) = self.restart.present.get(&ctx.node()) else { return };
-        let bytes = lats_catalog::encode(&own.member);
+        let bytes = lats_catalog::encode(&own.said);
         let linked = self.peers.iter().filter(|(_, p)| p.link.get() != 0);
         for (node, _) in linked {
             ctx.send_with(BlockRef::control(*node), &own.has, &[&bytes]);
@@ -349,28 +378,31 @@ impl Control {
 
     /// True if this life of a node waits as well: it has not taken us for a member.
     pub(crate) fn waits_too(&self, node: NodeId, life: Incarnation) -> bool {
-        self.restart.present.get(&node).is_some_and(|p| p.member.incarnation == life)
+        self.restart.present.get(&node).is_some_and(|p| p.said.member.incarnation == life)
     }
 
     pub(crate) fn on_restart_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let Ok(said) = lats_catalog::decode::<Presence>(signal.payload()) else { return };
+        let (has, node) = (signal.body::<RestartRep>(), signal.sender().node);
+        let life = said.member.incarnation;
         if self.joined {
-            let life = Incarnation::new(signal.header.incarnation);
-            self.restart.others_wait.insert(signal.sender().node, life);
+            if self.leader().is_some() && self.is_over(node, life) && said.lives {
+                // RESTART-11: the others have gone on without it.
+                return self.tell_over(node, life, ctx);
+            }
+            self.hear_origin(node, &said.origin, ctx);
         }
-        if !matches!(self.restart.phase, Phase::Waiting | Phase::Promised) {
-            return;
+        self.restart.present.insert(node, Present { has, said });
+        if matches!(self.restart.phase, Phase::Waiting | Phase::Promised) {
+            self.try_restart(ctx);
         }
-        let Ok(member) = lats_catalog::decode::<Member>(signal.payload()) else { return };
-        let has = signal.body::<RestartRep>();
-        self.restart.present.insert(signal.sender().node, Present { has, member });
-        self.try_restart(ctx);
     }
 
     /// Those that wait now.
-    fn present(&self, ctx: &Ctx<'_>) -> BTreeMap<NodeId, Present> {
+    pub(crate) fn present(&self, ctx: &Ctx<'_>) -> BTreeMap<NodeId, Present> {
         let waits = |node: NodeId, p: &Present| {
             node == ctx.node()
-                || self.peers.get(&node).is_some_and(|peer| peer.link == p.member.incarnation)
+                || self.peers.get(&node).is_some_and(|peer| peer.link == p.said.member.incarnation)
         };
         let all = self.restart.present.iter().filter(|(node, p)| waits(**node, p));
         all.map(|(node, p)| (*node, p.clone())).collect()
@@ -382,13 +414,23 @@ impl Control {
         let present = self.present(ctx);
         let age =
             |(node, p): &(&NodeId, &Present)| (p.has.restarts, p.has.commands, Reverse(node.get()));
-        let newest = present.iter().max_by_key(age).map(|(node, _)| *node);
+        let disks = present.iter().filter(|(_, p)| !p.said.lives);
+        let newest = disks.max_by_key(age).map(|(node, _)| *node);
         let asked = self.restart.attempt.as_ref().is_some_and(|a| {
             let (node, life) = a.asked_by;
-            present.get(&node).is_some_and(|p| p.member.incarnation == life)
+            present.get(&node).is_some_and(|p| p.said.member.incarnation == life)
         });
         if newest != Some(ctx.node()) || asked {
             return;
+        }
+        let may_go_on = |(node, p): (&NodeId, &Present)| {
+            p.said.lives && kept.view.is_alive(*node, p.said.member.incarnation)
+        };
+        if let Some((node, _)) = present.iter().find(|(n, p)| may_go_on((n, p))) {
+            // REFORM-1: it goes on with its memory, or gives way.
+            let why =
+                format!("node {node} lives and has its rows: the cluster goes on with what it has");
+            return self.tell_why_it_waits(&why, ctx);
         }
         if kept.commands == 0 {
             let why = "the control file of this node is damaged or gone, so it cannot know with whom the cluster can start again: it waits for \
@@ -397,6 +439,8 @@ impl Control {
         }
         let hasty = self.may_be_partial(ctx) || ctx.fault(Fault::BugRestartWithoutAll);
         let trusts = ctx.fault(Fault::BugTrustDamagedLog);
+        let present: BTreeMap<NodeId, Present> =
+            present.into_iter().filter(|(_, p)| !p.said.lives).collect();
         let (epoch, participants) = match participants(&kept, &present, (hasty, trusts)) {
             Ok(found) => found,
             Err(_) if self.is_group_lost(ctx) => return self.tell_why_it_waits(GROUP_IS_LOST, ctx),
@@ -420,7 +464,7 @@ impl Control {
         told.is_some_and(|ago| ago <= TOLD_EVERY)
     }
 
-    fn tell_why_it_waits(&mut self, why: &str, ctx: &mut Ctx<'_>) {
+    pub(crate) fn tell_why_it_waits(&mut self, why: &str, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         let at = self.restart.told_at.get_or_insert(now);
         if now.since(*at) >= TOLD_EVERY {
@@ -430,6 +474,9 @@ impl Control {
     }
 
     pub(crate) fn on_restart_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        if self.joined {
+            return self.hear_reform(signal, ctx);
+        }
         let Ok(state) = ControlState::decode(signal.payload()) else { return };
         let Some(kept) = &self.restart.kept else { return };
         let waits = matches!(self.restart.phase, Phase::Waiting | Phase::Promised);
@@ -463,9 +510,9 @@ impl Control {
                 to_load += 1;
             }
         }
-        let (loaded, ready) = (BTreeSet::new(), BTreeSet::new());
+        let (loaded, ready, views) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         let state = Box::new(state);
-        self.restart.attempt = Some(Attempt { state, asked_by, loaded, to_load, ready });
+        self.restart.attempt = Some(Attempt { state, views, asked_by, loaded, to_load, ready });
     }
 
     pub(crate) fn on_restored_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -501,7 +548,7 @@ impl Control {
         }
     }
 
-    fn note_ready(&mut self, node: NodeId, ctx: &mut Ctx<'_>) {
+    pub(crate) fn note_ready(&mut self, node: NodeId, ctx: &mut Ctx<'_>) {
         let Some(attempt) = &mut self.restart.attempt else { return };
         attempt.ready.insert(node);
         let all: BTreeSet<NodeId> = attempt.state.view.data_nodes().map(|m| m.node).collect();
@@ -529,6 +576,9 @@ impl Control {
 
     /// All have promised: the control group begins anew, with the new lives.
     fn begin_again(&mut self, ctx: &mut Ctx<'_>) {
+        if self.joined {
+            return self.begin_reformed(ctx);
+        }
         let Some(attempt) = self.restart.attempt.take() else { return };
         self.restart = Restart::is_over();
         let state = Arc::new(*attempt.state);
@@ -546,22 +596,12 @@ impl Control {
         self.keep_state(ctx);
     }
 
-    /// RESTART-7: nobody has any rows any more, or so many voters have died that nobody can lead this node, and those who
-    /// wait for a restart wait for its disk, too. Unless it serves as the only replica of all its data, and another group is not
-    /// all that waits for it, it ends. True if it does.
+    /// RESTART-7: nobody has any rows any more, and nothing is left to serve. True if it ends.
     pub(crate) fn gives_way_to_restart(&mut self, ctx: &mut Ctx<'_>) -> bool {
-        if self.is_told_to_end() {
-            // CLOSE-5: it has its own way to end.
-            return false;
-        }
-        let gone = |id: u64| crate::is_among(&self.gone, id) || self.has_newer_life(id);
-        let leaderless = self.leader().is_none() && self.consensus.nobody_can_lead(gone);
         let view = &self.state.view;
-        let lost = view.groups.iter().all(Group::is_lost);
-        let goes_on = leaderless
-            && self.serves_alone(ctx)
-            && (!self.all_others_wait(ctx) || ctx.fault(Fault::BugKeepAlone));
-        let ends = view.config.keeps && (lost || leaderless && !goes_on);
+        // CLOSE-5: who is told to end has its own way to do so.
+        let lost = !self.is_told_to_end() && view.groups.iter().all(Group::is_lost);
+        let ends = view.config.keeps && lost;
         if ends {
             let why = "the nodes that had the rows have died; a new process takes part in the restart of the cluster";
             self.leave(why, ctx);
@@ -569,25 +609,18 @@ impl Control {
         ends
     }
 
-    /// There are other node groups, and newer lives of all data nodes but this one wait with their disks: nothing but this life keeps
-    /// the cluster from its restart, and no rows of the other groups can be served before.
-    fn all_others_wait(&self, ctx: &Ctx<'_>) -> bool {
-        let view = &self.state.view;
-        let others = || view.data_nodes().filter(|m| m.node != ctx.node());
-        let in_another_group =
-            |m: &Member| view.group_of_node(m.node).is_some_and(|(_, g)| !g.had(ctx.node()));
+    /// REFORM-6: newer lives of all data nodes but those that live as members wait with their disks: nothing but these lives keeps the
+    /// cluster from its restart.
+    pub(crate) fn all_others_wait(&self, ctx: &Ctx<'_>) -> bool {
+        let present = self.present(ctx);
         let waits = |m: &Member| {
-            self.restart.others_wait.get(&m.node).is_some_and(|life| *life > m.incarnation)
+            let here = present.get(&m.node);
+            m.node == ctx.node()
+                || here.is_some_and(|p| p.said.lives || p.said.continues >= m.incarnation)
         };
-        others().any(in_another_group) && others().all(waits)
-    }
-
-    /// True if there was a link to a newer life of the same node.
-    fn has_newer_life(&self, voter: u64) -> bool {
-        self.peers.iter().any(|(node, peer)| {
-            let lives = raft_id(*node, Incarnation::new(0))..raft_id(*node, peer.had_link);
-            lives.contains(&voter)
-        })
+        let view = &self.state.view;
+        let is_here = |n: &NodeId| *n == ctx.node() || present.contains_key(n);
+        view.data_nodes().all(waits) && view.groups.iter().flat_map(|g| &g.last).all(is_here)
     }
 
     /// The consensus group works with this node already, which has not heard that the restart has begun: it cannot know what
@@ -599,6 +632,20 @@ impl Control {
         }
         behind
     }
+}
+
+/// DEATH-2: a node that is there, and cannot certify that the life has ended which the state names.
+fn not_proved_to_be_dead(
+    kept: &ControlState,
+    present: &BTreeMap<NodeId, Present>,
+) -> Option<NodeId> {
+    let is_proved = |m: &Member| {
+        let Some(here) = present.get(&m.node) else { return true };
+        // States of earlier versions name no processes.
+        let nonce = kept.nonces.get(&m.node);
+        nonce.is_none_or(|nonce| here.said.origin.ended.contains(&(m.incarnation, *nonce)))
+    };
+    kept.view.data_nodes().find(|m| !is_proved(m)).map(|m| m.node)
 }
 
 /// Who takes part in a restart, and with which epoch it begins; else what is missing.
@@ -618,7 +665,13 @@ fn participants(
             missing.join(", ")
         ));
     }
-    let restored = kept.restored.last().copied().unwrap_or_default();
+    if let Some(node) = not_proved_to_be_dead(kept, present).filter(|_| !hasty) {
+        return Err(format!(
+            "the directory of node {node} was on another machine, or is a copy: its former process may live and serve. If it is gone for certain, \
+             stop, and start with --partial"
+        ));
+    }
+    let restored = kept.restored_at();
     let had = |node: NodeId| view.groups.iter().any(|g| g.had(node));
     let unaware = |(node, p): &(&NodeId, &Present)| had(**node) && p.has.limit != kept.commands;
     if let Some((node, _)) = present.iter().find(unaware) {
@@ -642,12 +695,13 @@ fn participants(
             nodes.join(", ")
         ));
     }
-    // RESTART-2: the newest epoch that all of them can give back. Whose log is damaged is filled by the others.
-    let epoch = nodes().filter_map(|n| Some(full(n)?.has.restorable)).min().unwrap_or_default();
+    // RESTART-2: the newest epoch that a replica of each group can give back. Whose log has less, or is damaged, is filled by the others.
+    let best = |g: &Group| g.nodes.iter().filter_map(|n| Some(full(*n)?.has.restorable)).max();
+    let epoch = view.groups.iter().filter_map(best).min().unwrap_or_default();
     let here = nodes().filter_map(|n| Some((n, present.get(&n)?)));
     let participants = here.map(|(node, p)| {
-        let is_full = full(node).is_some();
-        (node, Participant { member: p.member.clone(), is_full })
+        let is_full = full(node).is_some_and(|p| p.has.restorable >= epoch);
+        (node, Participant { member: p.said.member.clone(), nonce: p.said.origin.nonce, is_full })
     });
     Ok((epoch, participants.collect()))
 }

@@ -44,8 +44,9 @@ impl Control {
         if !self.is_leader() {
             // Who asked looks at the view, and asks again.
             let leader = self.leader().filter(|leader| *leader != ctx.node());
-            if let Some(leader) = leader.filter(|_| signal.sender().node == ctx.node()) {
-                ctx.send(BlockRef::control(leader), &req);
+            match leader.filter(|_| signal.sender().node == ctx.node()) {
+                Some(leader) => ctx.send(BlockRef::control(leader), &req),
+                None => self.take_word(&req, ctx),
             }
         } else if node != ctx.node() && self.is_unheard(node, ctx) {
             let give_up_rows = req.give_up_rows != 0;

@@ -1,13 +1,13 @@
 //! The replicated control state, and the commands that change it. Applying is deterministic: every
 //! member computes the same state from the same log.
 
-use lats_base::{Epoch, Incarnation, NodeId, RefCode, ViewNumber};
+use lats_base::{Epoch, Incarnation, NodeId, Nonce, RefCode, ViewNumber};
 use lats_catalog::{
     AfterStop, Builder, Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig,
     EncodedCatalog, Group, Member, Replica, View, former::CatalogBeforeViews,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What founds a cluster: the same record on every founding member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,8 @@ pub struct Founding {
     pub config: ClusterConfig,
     /// The first members.
     pub members: Vec<Member>,
+    /// Random: no other cluster was founded with it.
+    pub number: u64,
 }
 
 impl Founding {
@@ -61,6 +63,30 @@ pub struct ControlState {
     pub commands: u64,
     /// The epochs that restarts of the whole cluster have begun with: what was later is void (RESTART-3).
     pub restored: Vec<Epoch>,
+    /// Which process the newest life of each node is (LIFE-1).
+    pub nonces: BTreeMap<NodeId, Nonce>,
+    /// The command that has last removed a data node whose end was not certified (FENCE-1).
+    pub fence: u64,
+}
+
+/// The state as it was before processes had nonces.
+#[derive(Deserialize)]
+pub(crate) struct StateBeforeNonces {
+    view: View,
+    catalog: Catalog,
+    recent_changes: VecDeque<(u64, Result<u64, ChangeError>)>,
+    epoch_ceiling: Epoch,
+    commands: u64,
+    restored: Vec<Epoch>,
+}
+
+impl From<StateBeforeNonces> for ControlState {
+    fn from(former: StateBeforeNonces) -> Self {
+        let StateBeforeNonces { view, catalog, recent_changes, epoch_ceiling, commands, restored } =
+            former;
+        let (nonces, fence) = (BTreeMap::new(), 0);
+        Self { view, catalog, recent_changes, epoch_ceiling, commands, restored, nonces, fence }
+    }
 }
 
 /// The state as it was before there were views.
@@ -83,6 +109,8 @@ impl From<StateBeforeViews> for ControlState {
             epoch_ceiling: former.epoch_ceiling,
             commands: former.commands,
             restored: former.restored,
+            nonces: BTreeMap::new(),
+            fence: 0,
         }
     }
 }
@@ -91,13 +119,20 @@ impl From<StateBeforeViews> for ControlState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// A process becomes a member; an earlier life of the node is removed.
-    Join(Member),
+    Join {
+        /// What it is.
+        member: Member,
+        /// Which process it is.
+        nonce: Nonce,
+    },
     /// A life of a node is over.
     Remove {
         /// The node.
         node: NodeId,
         /// The life.
         incarnation: Incarnation,
+        /// Its end is certified. Else it was waited out, and may still have what it holds (FENCE-1).
+        certified: bool,
     },
     /// A syncing replica holds every committed row.
     Synced {
@@ -212,16 +247,23 @@ impl ControlState {
         });
         let config = founding.config.clone();
         let view = View { number: ViewNumber::new(1), restarts: 0, config, members, groups };
-        Self { view, catalog: Catalog::initial(), ..Self::default() }
+        let number = founding.number;
+        let founders = view.members.iter().map(|m| m.node);
+        let nonces = founders.map(|node| (node, Nonce::of_founder(number, node))).collect();
+        Self { view, catalog: Catalog::initial(), nonces, ..Self::default() }
     }
 
     /// Does what was agreed. A command that does not fit (any more) changes nothing.
     pub(crate) fn apply(&mut self, command: &Command) {
         self.commands += 1;
         match command {
-            Command::Join(member) => self.join(member),
-            Command::Remove { node, incarnation } => {
+            Command::Join { member, nonce } => self.join(member, *nonce),
+            Command::Remove { node, incarnation, certified } => {
                 if self.view.is_alive(*node, *incarnation) {
+                    let holds_data = self.view.member(*node).is_some_and(|m| m.roles.data);
+                    if holds_data && !certified {
+                        self.fence = self.commands;
+                    }
                     self.remove(*node);
                     self.next_view();
                 }
@@ -252,7 +294,7 @@ impl ControlState {
         self.view.groups.iter_mut().for_each(|g| g.next.clear());
     }
 
-    fn join(&mut self, member: &Member) {
+    fn join(&mut self, member: &Member, nonce: Nonce) {
         let known = self.view.member(member.node).map(|m| (m.incarnation, m.alive));
         if known.is_some_and(|(life, _)| life >= member.incarnation) {
             return;
@@ -261,6 +303,7 @@ impl ControlState {
             self.remove(member.node);
         }
         self.next_view();
+        self.nonces.insert(member.node, nonce);
         let mut member = member.clone();
         member.alive = true;
         member.stopping = None;
@@ -278,7 +321,7 @@ impl ControlState {
     }
 
     /// VIEW-1: only an in-sync replica becomes primary; STOP-3: and none that is to stop.
-    fn remove(&mut self, node: NodeId) {
+    pub(crate) fn remove(&mut self, node: NodeId) {
         if let Some(member) = self.view.members.iter_mut().find(|m| m.node == node) {
             member.alive = false;
             // UNIQUE-7: nobody will complete the indexes that it was building.
@@ -482,10 +525,19 @@ impl ControlState {
         (promised, durable): (u32, Epoch),
         encoded: &mut EncodedCatalog,
     ) -> Vec<u8> {
-        let Self { view, catalog, recent_changes, epoch_ceiling, commands, restored } = self;
+        let Self {
+            view,
+            catalog,
+            recent_changes,
+            epoch_ceiling,
+            commands,
+            restored,
+            nonces,
+            fence,
+        } = self;
         let mut out = lats_catalog::encode(&(promised, view));
         encoded.append(catalog, &mut out);
-        let rest = (recent_changes, epoch_ceiling, commands, restored, durable);
+        let rest = (recent_changes, epoch_ceiling, commands, restored, nonces, fence, durable);
         // Without its format version.
         out.extend_from_slice(&lats_catalog::encode(&rest)[1..]);
         out

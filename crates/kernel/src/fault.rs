@@ -108,6 +108,10 @@ pub enum Fault {
     BugTellBeforeJoining,
     /// Planted bug: the only replica of a node group keeps serving while all others wait for it to take part in a restart.
     BugKeepAlone,
+    /// Planted bug: a survivor forms the group anew without asking what the disks of the others know.
+    BugReformWithoutAll,
+    /// Planted bug: a view without a silent node is in use before it is on disk.
+    BugUnfencedView,
     /// Planted bug: a replica that is being filled does not log that rows are gone which its log has.
     BugForgetGoneRows,
     /// Planted bug: it logs that they are gone as of an epoch in which they may have been there.

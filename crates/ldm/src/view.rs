@@ -24,7 +24,8 @@ impl Ldm {
             return;
         }
         let next = self.view.number.get() + 1;
-        require!(next == 1 || view.number.get() == next, "VIEW-10");
+        let is_of_new_group = view.restarts > self.view.restarts;
+        require!(next == 1 || view.number.get() == next || is_of_new_group, "VIEW-10");
         // What was copied in the former view is taken as it is there.
         while self.take_arrived(ctx) {}
         let before = core::mem::replace(&mut self.view, view);

@@ -238,6 +238,7 @@ impl Assembly {
             threads[reader].ports.push(port_input(end, next_slot, reader, &directory));
             next_slot += 1;
         }
+        let nonce = config.node.start.nonce(config.node.node);
         let mut links = Links::default();
         for (node, address) in &config.peers {
             links.peers.insert(node.get(), Peer::wanted_at(*address));
@@ -258,6 +259,8 @@ impl Assembly {
             next_slot,
             readers,
             on_view: config.on_view,
+            on_known_life: config.on_known_life,
+            nonce,
             told_late: false,
             said_late: None,
             resumed_at: Instant::ZERO,

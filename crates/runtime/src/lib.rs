@@ -49,10 +49,13 @@ pub use port::Port;
 pub use reads::ReadPlacement;
 pub use spin::SpinMethod;
 
+use lats_base::{NodeId, Nonce};
 use lats_catalog::View;
 use lats_node::NodeConfig;
 use lats_signals::proof::Secret;
+use links::Process;
 use std::{
+    collections::BTreeMap,
     net::{SocketAddr, TcpListener},
     sync::mpsc,
 };
@@ -85,6 +88,8 @@ pub struct RuntimeConfig {
     pub ports: Vec<port::NodeEnd>,
     /// Told of each new view, by the thread that serves the sockets: it must not take long.
     pub on_view: Box<dyn FnMut(&View) + Send>,
+    /// Told that a later life of this node is known than this one (LIFE-2), by the same thread.
+    pub on_known_life: Box<dyn FnMut(u32) + Send>,
     /// Lists or ends sessions of MySQL clients in this process. It takes a session's number and a call (SESSIONS_…), and
     /// gives whether there is such a session, and the list if it was asked for. Any thread calls it: it must not take long.
     pub sessions: SessionsCall,
@@ -130,9 +135,13 @@ impl Running {
 }
 
 /// The addresses in a view, for the links.
-fn addresses(view: &View) -> Vec<(lats_base::NodeId, u32, SocketAddr)> {
+fn addresses(view: &View, nonces: &BTreeMap<NodeId, Nonce>) -> Vec<(u16, Process, SocketAddr)> {
     let alive = view.members.iter().filter(|m| m.alive);
+    let nonce = |node| nonces.get(&node).copied().unwrap_or_default();
     alive
-        .filter_map(|m| Some((m.node, m.incarnation.get(), m.native_address.parse().ok()?)))
+        .filter_map(|m| {
+            let process = Process { life: m.incarnation.get(), nonce: nonce(m.node) };
+            Some((m.node.get(), process, m.native_address.parse().ok()?))
+        })
         .collect()
 }

@@ -1,8 +1,8 @@
-//! Links to the other nodes: who is linked, whom to connect to, whose process is gone.
+//! Links to the other nodes: who is linked, and whom to connect to.
 //!
 //! A link is two connections, one for each lane (THREAD-5). It is there while both are: when one ends, so does the other.
 
-use lats_base::{Duration, Instant};
+use lats_base::{Duration, Instant, Nonce};
 use lats_signals::Lane;
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -14,12 +14,19 @@ pub(crate) struct Peer {
     pub(crate) wanted: bool,
     /// The connections of the link, by the number of the lane.
     lanes: [LaneEnd; Lane::ALL.len()],
-    /// The life that the newest connection was to; 0 if there never was one.
-    pub(crate) last_life: u32,
-    /// That life is known to be gone, and control has been told.
-    pub(crate) told_gone: bool,
+    /// The process that the newest connection was to; life 0 if there never was one.
+    pub(crate) last: Process,
+    /// The process that is a member, if the node has one.
+    pub(crate) member: Option<Process>,
     /// When the log was told why there is no link.
     pub(crate) told_why: Option<Instant>,
+}
+
+/// Which process of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) life: u32,
+    pub(crate) nonce: Nonce,
 }
 
 /// One connection of a link, or the attempt to open it.
@@ -51,6 +58,26 @@ impl Peer {
         &self.lanes[lane as usize]
     }
 
+    /// LIFE-3: why a process gets no link. One that is a member gets it always, and is displaced by nobody while it is linked.
+    pub(crate) fn refuses(&self, process: Process) -> Option<&'static str> {
+        let is_linked = self.lanes.iter().any(|end| end.connection.is_some());
+        match self.member {
+            Some(member) if member == process => None,
+            Some(member) if member.life == process.life => {
+                Some("another process is the member with its life's number")
+            }
+            Some(member) if member.life > process.life => Some("an earlier life of the node"),
+            Some(member) if is_linked && self.last == member => {
+                Some("a former life of the node is a member, and is linked")
+            }
+            _ if process.life < self.last.life => Some("an earlier life of the node"),
+            _ if process.life == self.last.life && process != self.last && is_linked => {
+                Some("another process has its life's number")
+            }
+            _ => None,
+        }
+    }
+
     /// True if a connection that this life of the node has opened is one too many: ours is there, or on its way. Who does not
     /// answer at the address that we know may be somebody else.
     pub(crate) fn has_ours(&self, lane: Lane, life: u32, now: Instant) -> bool {
@@ -59,7 +86,7 @@ impl Peer {
             0 => now.since(attempt.begun) < ANSWER,
             answered => answered == life,
         };
-        (end.connection.is_some() && self.last_life == life) || end.attempt.is_some_and(is_coming)
+        (end.connection.is_some() && self.last.life == life) || end.attempt.is_some_and(is_coming)
     }
 
     /// True if this connection belongs to the link.
@@ -94,10 +121,15 @@ impl Peer {
 
     /// A connection with this life is in use from now on. Gives the connections that have to end: those of a former life, or
     /// of a link that its other end has lost already; and the attempt that is not needed any more.
-    pub(crate) fn take(&mut self, lane: Lane, id: u64, life: u32) -> (Vec<u64>, Option<u64>) {
-        let is_over = self.last_life != life || self.lane(lane).connection.is_some();
+    pub(crate) fn take(
+        &mut self,
+        lane: Lane,
+        id: u64,
+        process: Process,
+    ) -> (Vec<u64>, Option<u64>) {
+        let is_over = self.last != process || self.lane(lane).connection.is_some();
         let former = if is_over { self.end() } else { Vec::new() };
-        (self.last_life, self.told_gone) = (life, false);
+        self.last = process;
         let end = &mut self.lanes[lane as usize];
         end.connection = Some(id);
         let attempt = end.attempt.take().map(|attempt| attempt.id);
@@ -142,7 +174,7 @@ impl Links {
         due
     }
 
-    /// The link to a node is lost: whether its process is gone is to be found out at once. Gives its connections.
+    /// The link to a node is lost: it is opened again at once, if it can be. Gives its connections.
     pub(crate) fn lost(&mut self, node: u16, now: Instant) -> Vec<u64> {
         let Some(peer) = self.peers.get_mut(&node) else { return Vec::new() };
         for end in &mut peer.lanes {
@@ -208,6 +240,29 @@ mod tests {
         Instant::ZERO.plus(Duration::from_millis(ms))
     }
 
+    fn process(life: u32) -> Process {
+        Process { life, nonce: Nonce::new([u64::from(life), 1]) }
+    }
+
+    #[test]
+    fn a_member_is_displaced_by_nobody_while_it_is_linked() {
+        let mut peer = Peer::default();
+        let copy = Process { nonce: Nonce::new([9, 9]), ..process(7) };
+        assert_eq!(peer.refuses(process(7)), None);
+        peer.take(Lane::Data, 20, process(7));
+        assert!(peer.refuses(copy).is_some() && peer.refuses(process(6)).is_some());
+        assert_eq!(peer.refuses(process(8)), None, "neither is a member");
+        peer.member = Some(process(7));
+        assert_eq!(peer.refuses(process(7)), None);
+        assert!([process(8), copy, process(6)].iter().all(|p| peer.refuses(*p).is_some()));
+        peer.end();
+        assert_eq!(peer.refuses(process(8)), None, "it can say why it should become one");
+        peer.take(Lane::Data, 21, process(8));
+        assert_eq!(peer.refuses(process(7)), None, "the member was only cut off");
+        peer.member = None;
+        assert!(peer.refuses(process(7)).is_some());
+    }
+
     fn links() -> Links {
         let mut links = Links::default();
         links.peers.insert(2, Peer::wanted_at("127.0.0.1:1".parse().unwrap()));
@@ -242,23 +297,27 @@ mod tests {
         assert_eq!(due(&mut links, 1), both);
         let peer = links.peers.get_mut(&2).unwrap();
         peer.open(Lane::Data, 20, at(1));
-        assert_eq!(peer.take(Lane::Data, 20, 7), (vec![], None));
+        assert_eq!(peer.take(Lane::Data, 20, process(7)), (vec![], None));
         assert!(!peer.is_up());
-        assert_eq!(peer.take(Lane::Control, 21, 7), (vec![], None));
+        assert_eq!(peer.take(Lane::Control, 21, process(7)), (vec![], None));
         assert!(peer.is_up() && peer.is_linked_by(20) && peer.is_linked_by(21));
         assert_eq!(links.lost(2, at(30)), [20, 21], "when one ends so does the other");
-        assert_eq!(due(&mut links, 30), both, "whether its process is gone is found out at once");
+        assert_eq!(due(&mut links, 30), both, "it may have been lost for a moment");
     }
 
     #[test]
     fn connections_of_a_former_life_or_link_end_together() {
         let mut links = links();
         let peer = links.peers.get_mut(&2).unwrap();
-        peer.take(Lane::Data, 20, 7);
-        peer.take(Lane::Control, 21, 7);
-        assert_eq!(peer.take(Lane::Control, 22, 8), (vec![20, 21], None), "a later life");
-        assert_eq!(peer.take(Lane::Data, 23, 8), (vec![], None));
-        assert_eq!(peer.take(Lane::Data, 24, 8), (vec![23, 22], None), "its end was lost there");
+        peer.take(Lane::Data, 20, process(7));
+        peer.take(Lane::Control, 21, process(7));
+        assert_eq!(peer.take(Lane::Control, 22, process(8)), (vec![20, 21], None), "a later life");
+        assert_eq!(peer.take(Lane::Data, 23, process(8)), (vec![], None));
+        assert_eq!(
+            peer.take(Lane::Data, 24, process(8)),
+            (vec![23, 22], None),
+            "its end was lost there"
+        );
         assert!(!peer.is_up());
     }
 }

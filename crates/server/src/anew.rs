@@ -4,6 +4,7 @@
 
 use crate::{
     cluster_file::ClusterFile,
+    life::Life,
     node::node_directory,
     private,
     secret::{self, path as secret_path},
@@ -23,6 +24,8 @@ pub(crate) struct Anew {
     data_dir: PathBuf,
     node_id: u16,
     cluster: ClusterFile,
+    /// What the next process is to find (LIFE-1).
+    life: Option<Life>,
     secret: Secret,
     /// Devices of the cluster's directory, and of the one above.
     device: u64,
@@ -46,7 +49,7 @@ impl Anew {
     pub(crate) fn new(
         data_dir: &Path,
         node_id: u16,
-        cluster: ClusterFile,
+        (cluster, life): (ClusterFile, Option<Life>),
         secret: Secret,
     ) -> Result<Self> {
         let data_dir = std::path::absolute(data_dir)?;
@@ -55,6 +58,7 @@ impl Anew {
         Ok(Self {
             node_id,
             cluster,
+            life,
             secret,
             device: fs::metadata(&data_dir)?.dev(),
             device_above: fs::metadata(above)?.dev(),
@@ -78,6 +82,9 @@ impl Anew {
         let is_held = identity(&found) == own.identity && place.join("lock").exists();
         if !is_held || own.lock.is_some() {
             lock(&place, &mut own)?;
+        }
+        if let Some(life) = &self.life {
+            life.keep_in(&place).map_err(Error::other)?;
         }
         own.identity = identity(&found);
         let _ = fs::remove_file(self.consent());
@@ -220,7 +227,7 @@ mod tests {
         cluster.write(&data_dir).unwrap();
         let secret = Secret::new([7; 32]);
         secret::write(&secret, &data_dir).unwrap();
-        (above, Anew::new(&data_dir, 1, cluster, secret).unwrap())
+        (above, Anew::new(&data_dir, 1, (cluster, None), secret).unwrap())
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub(crate) struct ClusterFile {
     /// Data nodes archive their redo logs there.
     #[serde(default)]
     pub(crate) archive: Option<PathBuf>,
+    /// Drawn when the cluster was founded last: tells its founders from those of a cluster that was here before.
+    #[serde(default)]
+    pub(crate) founding: u64,
     pub(crate) nodes: Vec<NodeEntry>,
 }
 
@@ -74,6 +77,7 @@ impl ClusterFile {
             keeps: false,
             to_disk: false,
             archive: None,
+            founding: 0,
             nodes,
         }
     }
@@ -151,6 +155,7 @@ impl ClusterFile {
                 to_disk: self.to_disk,
             },
             members: self.nodes.iter().map(member).collect(),
+            number: self.founding,
         }
     }
 }

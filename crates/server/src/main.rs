@@ -8,9 +8,11 @@ mod close;
 mod cluster_file;
 mod declare_dead;
 mod disks;
+mod guardian;
 mod inspect;
 mod join;
 mod last_words;
+mod life;
 mod machine;
 mod memory;
 mod node;
@@ -70,6 +72,8 @@ enum Command {
     DeclareDead(declare_dead::DeclareDeadArgs),
     /// Run one node (what `start` does for each).
     Node(node::NodeArgs),
+    #[command(hide = true)]
+    Guardian(guardian::GuardianArgs),
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
     /// See what nodes have archived, and remove what is not needed any more.
@@ -128,6 +132,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::StartNode(args) => stop_node::start(&args),
         Command::DeclareDead(args) => declare_dead::run(&args),
         Command::Node(args) => node::run(&args),
+        Command::Guardian(args) => guardian::run(&args),
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
         Command::Archive(args) => archive::upkeep::run(&args),

@@ -4,13 +4,16 @@ use crate::{
     anew::Anew,
     archive, close,
     cluster_file::{ClusterFile, NodeEntry},
+    guardian,
     join::{self, NodeRoles},
-    last_words, machine, open_files, ports, private, random, secret, settings,
+    last_words,
+    life::{self, Life},
+    machine, open_files, ports, private, random, secret, settings,
     sql_threads::SqlThreads,
-    supervisor,
+    status, supervisor,
 };
 use anyhow::{Context, bail};
-use lats_base::{Incarnation, NodeId};
+use lats_base::{NodeId, Nonce};
 use lats_catalog::{Member, Roles, View};
 use lats_node::{NodeConfig, RedoFiles, control::Start};
 use lats_runtime::{
@@ -76,6 +79,10 @@ pub(crate) struct NodeArgs {
     /// How long statements wait while this node is cut off from the majority of the cluster, in ms.
     #[arg(long, default_value_t = CUT_OFF_WAIT_MS, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     cut_off_wait_ms: u64,
+    /// Which machine this is: with it the node's next process, after the machine has been started again, proves that this one has ended
+    /// [default: the machine's product UUID, if it can be read]. No two machines may have the same.
+    #[arg(long, value_name = "NAME", env = "LATSDB_HOST_ID")]
+    host_id: Option<String>,
     /// How many nodes share this machine's processors.
     #[arg(long, default_value_t = 1, hide = true, value_parser = clap::value_parser!(u16).range(1..))]
     nodes_here: u16,
@@ -145,7 +152,8 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let native = ports::bind(entry.native_address, "nodes and native clients")?;
     let sql = entry.sql_address.map(ports::hold).transpose()?;
     let clients = open_files::raise();
-    let mut runtime = runtime_config(args, &cluster, &entry, native)?;
+    let life = begin_life(args, &cluster, &entry)?;
+    let mut runtime = runtime_config(args, &cluster, &entry, (native, life))?;
     let memory_bytes = cluster.memory_mib << 20;
     let sql =
         sql.map(|port| SqlThreads::prepare(node_id, (port, clients), memory_bytes, &mut runtime));
@@ -188,16 +196,43 @@ fn described(args: &NodeArgs) -> anyhow::Result<(ClusterFile, NodeEntry)> {
     Ok((cluster, entry))
 }
 
+/// Nothing is said under the number of a life before that is on disk (LIFE-1).
+fn begin_life(args: &NodeArgs, cluster: &ClusterFile, entry: &NodeEntry) -> anyhow::Result<Life> {
+    let files = node_directory(&args.data_dir, entry.node_id);
+    lock(&files)?;
+    let place = life::Place::here(&files, args.host_id.as_deref())?;
+    let node = NodeId::new(entry.node_id);
+    let life = match args.found {
+        true => Life::found(&files, place, Nonce::of_founder(cluster.founding, node))?,
+        false => Life::begin(&files, place, || known_life(args, cluster, node))?,
+    };
+    guardian::begin(&args.data_dir, entry.node_id, &life, args.secret_file.as_deref())?;
+    Ok(life)
+}
+
+/// The newest life of this node that other nodes know; 0 if none answers. A node whose directory is empty begins above it.
+fn known_life(args: &NodeArgs, cluster: &ClusterFile, node: NodeId) -> u32 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let (Ok(runtime), Ok(secret)) = (runtime, args.secret()) else { return 0 };
+    let others = cluster.nodes.iter().filter(|n| n.node_id != node.get());
+    let mut known = others.filter_map(|other| {
+        let asked = status::ask(other.native_address, secret.clone());
+        let answer = runtime.block_on(async { tokio::time::timeout(ASKED_FOR, asked).await });
+        answer.ok()?.ok()?.view.member(node).map(|m| m.incarnation.get())
+    });
+    known.next().unwrap_or_default()
+}
+
 fn runtime_config(
     args: &NodeArgs,
     cluster: &ClusterFile,
     entry: &NodeEntry,
-    listener: std::net::TcpListener,
+    (listener, life): (std::net::TcpListener, Life),
 ) -> anyhow::Result<RuntimeConfig> {
     let node = NodeId::new(entry.node_id);
     let others = cluster.nodes.iter().filter(|n| n.node_id != entry.node_id);
     let peers: Vec<_> = others.map(|n| (NodeId::new(n.node_id), n.native_address)).collect();
-    let incarnation = if args.found { Incarnation::new(1) } else { fresh_incarnation() };
+    let incarnation = life.number;
     let start = if args.found {
         Start::Found(cluster.founding())
     } else {
@@ -212,7 +247,7 @@ fn runtime_config(
             ..Member::default()
         };
         let seeds = peers.iter().map(|(n, _)| *n).collect();
-        Start::Join { member, seeds, partial: args.partial }
+        Start::Join { member, origin: life.origin.clone(), seeds, partial: args.partial }
     };
     let (tc, ldm) = (cluster.tc_instances, cluster.ldm_instances);
     let threads = threads(args, entry)?;
@@ -221,7 +256,6 @@ fn runtime_config(
     let redo = redo_files(cluster, entry);
     let files = node_directory(&args.data_dir, entry.node_id);
     if redo.is_some() {
-        lock(&files)?;
         archive::begin(&files, cluster, entry.node_id)?;
     }
     note_threads(entry.node_id, &threads);
@@ -254,8 +288,15 @@ fn runtime_config(
         ports: Vec::new(),
         sessions: std::sync::Arc::new(|_, _, _| (false, Vec::new())),
         memory: std::sync::Arc::new(move || crate::memory::figures(memory_bytes)),
-        files: redo.map(|_| files_config(args, cluster, entry.node_id, files)).transpose()?,
+        files: redo
+            .map(|_| files_config(args, cluster, entry.node_id, (files.clone(), life.clone())))
+            .transpose()?,
         on_view: Box::new(mark_when_full(full, node)),
+        on_known_life: Box::new(move |known| {
+            if let Err(error) = life.note_known(&files, known) {
+                tracing::warn!("{error:#}");
+            }
+        }),
     })
 }
 
@@ -271,9 +312,9 @@ fn files_config(
     args: &NodeArgs,
     cluster: &ClusterFile,
     node_id: u16,
-    directory: PathBuf,
+    (directory, life): (PathBuf, Life),
 ) -> anyhow::Result<FilesConfig> {
-    let anew = Anew::new(&args.data_dir, node_id, cluster.clone(), args.secret()?)
+    let anew = Anew::new(&args.data_dir, node_id, (cluster.clone(), Some(life)), args.secret()?)
         .with_context(|| format!("{} is not there", directory.display()))?;
     let begins_anew = std::sync::Arc::new(move || anew.begin());
     Ok(FilesConfig { directory, archives: cluster.archive.is_some(), begins_anew })
@@ -321,6 +362,8 @@ fn lock(directory: &Path) -> anyhow::Result<()> {
 const SEGMENT_BYTES: u64 = 16 << 20;
 /// With so much that waits for the disk in one data manager changes are refused.
 const WAITING_BYTES_MAX: usize = 16 << 20;
+/// How long another node may take to say which lives it knows.
+const ASKED_FOR: std::time::Duration = std::time::Duration::from_millis(500);
 /// A former process of the node may still be ending.
 const LOCK_PATIENCE: lats_base::Duration = lats_base::Duration::from_millis(10_000);
 
@@ -354,11 +397,4 @@ fn mark_when_full(file: PathBuf, node: NodeId) -> impl FnMut(&View) + Send {
             }
         }
     }
-}
-
-/// A number larger than that of any earlier life: tenths of a second since 2025.
-fn fresh_incarnation() -> Incarnation {
-    const START_MICROS: i64 = 1_735_689_600_000_000;
-    let tenths = (clock::unix_micros() - START_MICROS) / 100_000;
-    Incarnation::new(u32::try_from(tenths.max(2)).unwrap_or(u32::MAX))
 }

@@ -12,10 +12,12 @@ use std::{
 /// A cluster's directory, a node's in it, and what that has aside.
 const DEPTH: u32 = 3;
 /// Names of LatsDB's own files.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     "cluster.json",
     "secret",
     "lock",
+    "life.json",
+    "life.new",
     "to-archive",
     "supervisor.pid",
     "serving.pid",

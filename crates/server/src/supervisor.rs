@@ -184,6 +184,10 @@ impl Supervisor {
     pub(crate) fn start_all(&mut self, partial: bool) -> anyhow::Result<bool> {
         let founds = !self.cluster.has_files(&self.data_dir);
         self.partial = partial;
+        if founds {
+            self.cluster.founding = crate::random::number()?;
+            self.cluster.write(&self.data_dir)?;
+        }
         for node in self.cluster.nodes.clone() {
             self.start(node.node_id, founds)?;
         }

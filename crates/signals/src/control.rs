@@ -4,7 +4,7 @@
 //! crate's versioned encoding.
 
 use crate::{NodeSet, body};
-use lats_base::{Epoch, ViewNumber};
+use lats_base::{Epoch, Nonce, ViewNumber};
 
 body! {
     /// Control → control: a message of the consensus library; payload: its encoding.
@@ -13,6 +13,8 @@ body! {
         from: u64,
         /// The receiver's consensus id.
         to: u64,
+        /// How many times the group was formed anew before this one (REFORM-3).
+        restarts: u64,
     }
 }
 body! {
@@ -103,12 +105,12 @@ body! {
         what: u64,
     }
 }
-/// In [`SuspectRep`]: its port refuses connections, so the process is gone for certain.
+/// In [`SuspectRep`]: its end is certified (DEATH-1).
 pub const GONE: u64 = 1;
 /// In [`SuspectRep`]: a link to it was lost, and signals with it.
 pub const LOST: u64 = 2;
 body! {
-    /// A new process → any control block: take me in; payload: its member record, and the lives of nodes that it has links to.
+    /// A new process → any control block: take me in; payload: an `Applicant`.
     JoinReq {
         /// Its life, so that the answer to a former life is not taken for ours.
         token: u64,
@@ -128,6 +130,26 @@ body! {
         token: u64,
         /// A `RefCode`.
         code: u64,
+        /// The newest life of the node that is known.
+        known: u64,
+    }
+}
+body! {
+    /// Guardian → control of every node: a process has ended (DEATH-1).
+    CertificateOrd {
+        /// The node.
+        node: u64,
+        /// The life.
+        incarnation: u64,
+        /// The process.
+        nonce: Nonce,
+    }
+}
+body! {
+    /// Control → shell: a later life of this node is known than this one; the next process begins above that.
+    LifeKnownOrd {
+        /// The newest.
+        known: u64,
     }
 }
 body! {
@@ -424,6 +446,8 @@ body! {
         node: u64,
         /// Its life.
         incarnation: u64,
+        /// Its process.
+        nonce: Nonce,
     }
 }
 body! {
@@ -434,9 +458,6 @@ body! {
         node: u64,
         /// The life that the link was to.
         incarnation: u64,
-        /// 1 if its port refuses connections, or a later life of it is there: that process is gone
-        /// for certain.
-        gone: u64,
     }
 }
 body! {
@@ -463,7 +484,7 @@ body! {
     }
 }
 body! {
-    /// Control → shell: these are the cluster's nodes; payload: the view. Keep links to them.
+    /// Control → shell: these are the cluster's nodes; payload: the view, and the nonces of lives. Keep links to them.
     AddressesOrd {
         /// The view.
         view: ViewNumber,

@@ -1,7 +1,7 @@
 //! The greeting on a new connection: who is there, and do we fit together?
 
 use crate::{Lane, PROTOCOL_VERSION};
-use lats_base::{RefCode, limits};
+use lats_base::{Nonce, RefCode, limits};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The first bytes of every connection, in both directions: 48 bytes. A challenge follows ([`crate::proof`]), unless it is a
@@ -23,10 +23,10 @@ pub struct Hello {
     lane: u32,
     /// The cluster; 0 from a client that does not mind.
     pub cluster_id: u64,
-    /// The client's id, or 0.
-    pub client_id: u64,
-    /// Not used yet; zero.
-    pub spare: u64,
+    /// The client's id; of a node, the first half of its nonce.
+    client_id: u64,
+    /// Of a node: the second half of its nonce; else zero.
+    spare: u64,
 }
 
 /// Who opens a connection, and so which signals may come over it (GREET-3).
@@ -51,8 +51,9 @@ pub const MAGIC: [u8; 8] = *b"LatsDB\r\n";
 
 impl Hello {
     /// A node's greeting.
-    pub fn node(node: u16, incarnation: u32, cluster_id: u64) -> Self {
-        Self::new(HelloKind::Node, node, incarnation, cluster_id, 0)
+    pub fn node(node: u16, (incarnation, nonce): (u32, Nonce), cluster_id: u64) -> Self {
+        let [first, spare] = nonce.halves();
+        Self { spare, ..Self::new(HelloKind::Node, node, incarnation, cluster_id, first) }
     }
 
     /// A client's greeting.
@@ -90,6 +91,11 @@ impl Hello {
     pub fn on(mut self, lane: Lane) -> Self {
         self.lane = lane.number();
         self
+    }
+
+    /// Of a node: which process it is (NODE-2).
+    pub fn nonce(&self) -> Nonce {
+        Nonce::new([self.client_id, self.spare])
     }
 
     /// Which of the connections between two nodes this is, if this version knows it.
@@ -157,14 +163,14 @@ mod tests {
     fn only_clients_leave_the_cluster_open() {
         assert_eq!(Hello::client(1, 0).misfit(7), None);
         assert_eq!(Hello::admin(1, 0).misfit(7), None);
-        assert_eq!(Hello::node(1, 1, 0).misfit(7), Some(RefCode::WrongCluster));
-        assert_eq!(Hello::node(1, 1, 7).misfit(7), None);
+        assert_eq!(Hello::node(1, (1, Nonce::default()), 0).misfit(7), Some(RefCode::WrongCluster));
+        assert_eq!(Hello::node(1, (1, Nonce::default()), 7).misfit(7), None);
         assert_eq!(Hello::client(1, 8).misfit(7), Some(RefCode::WrongCluster));
     }
 
     #[test]
     fn a_version_without_proofs_is_refused() {
-        let mut hello = Hello::node(1, 1, 7);
+        let mut hello = Hello::node(1, (1, Nonce::default()), 7);
         for version in [0, 1, PROVING_VERSION - 1, PROTOCOL_VERSION + 2, u16::MAX] {
             hello.version = version;
             assert_eq!(hello.misfit(7), Some(RefCode::VersionUnsupported), "{version}");
@@ -175,9 +181,12 @@ mod tests {
 
     #[test]
     fn lives_and_nodes_that_cannot_be() {
-        assert!(Hello::node(1, 1, 7).is_possible_node());
+        assert!(Hello::node(1, (1, Nonce::default()), 7).is_possible_node());
         for (node, life) in [(0, 1), (1, 0), (1, u32::MAX), (u16::MAX, 1)] {
-            assert!(!Hello::node(node, life, 7).is_possible_node(), "{node} {life}");
+            assert!(
+                !Hello::node(node, (life, Nonce::default()), 7).is_possible_node(),
+                "{node} {life}"
+            );
         }
     }
 }

@@ -173,6 +173,7 @@ impl Openings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lats_base::Nonce;
 
     fn secret(byte: u8) -> Secret {
         Secret::new([byte; BYTES])
@@ -181,12 +182,15 @@ mod tests {
     fn openings(kind: Hello) -> Openings {
         Openings {
             opener: Opening { hello: kind, challenge: [1; BYTES] },
-            acceptor: Opening { hello: Hello::node(1, 7, 99), challenge: [2; BYTES] },
+            acceptor: Opening {
+                hello: Hello::node(1, (7, Nonce::default()), 99),
+                challenge: [2; BYTES],
+            },
         }
     }
 
     fn kinds() -> [Hello; 3] {
-        [Hello::node(2, 5, 99), Hello::client(5, 99), Hello::admin(5, 99)]
+        [Hello::node(2, (5, Nonce::default()), 99), Hello::client(5, 99), Hello::admin(5, 99)]
     }
 
     #[test]
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_proof_sent_back_proves_nothing() {
-        let said = openings(Hello::node(2, 5, 99));
+        let said = openings(Hello::node(2, (5, Nonce::default()), 99));
         let proof = said.proof(&secret(3), End::Opener);
         assert!(!said.proves(&secret(3), End::Acceptor, &proof));
         // The opening sent back, too: the acceptor seems to have opened.
@@ -216,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_proof_is_about_every_bit_that_was_said() {
-        let said = openings(Hello::node(2, 5, 99));
+        let said = openings(Hello::node(2, (5, Nonce::default()), 99));
         let proof = said.proof(&secret(3), End::Opener);
         for bit in 0..8 * 2 * OPENING_BYTES {
             let mut bytes = [said.opener.to_bytes(), said.acceptor.to_bytes()].concat();
@@ -247,7 +251,7 @@ mod tests {
     /// The way never changes; tests/native.py computes the same. (The greetings name the version of the protocol.)
     #[test]
     fn proofs_are_frozen() {
-        let said = openings(Hello::node(2, 5, 99));
+        let said = openings(Hello::node(2, (5, Nonce::default()), 99));
         let proof = said.proof(&secret(3), End::Opener);
         assert_eq!(
             Secret::new(proof).text(),

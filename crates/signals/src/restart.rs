@@ -53,8 +53,8 @@ body! {
     }
 }
 body! {
-    /// Control → control of other nodes, again and again while the cluster is not up: this is on my disk. Payload: the member
-    /// that this node would be.
+    /// Control → control of other nodes, again and again while the cluster is not up: this is on my disk, or in my memory.
+    /// Payload: a `Presence`.
     RestartRep {
         /// How many times the cluster had been restarted when the state was kept that is on the disk.
         restarts: u32,
@@ -74,6 +74,10 @@ body! {
         asked_by: Incarnation,
         /// See `asked_by`.
         asker: u32,
+        /// Of a member that lives: the term of the newest entry of its consensus log, else 0.
+        term: u64,
+        /// The same: its index.
+        index: u64,
     }
 }
 body! {

@@ -155,6 +155,9 @@ signals! {
     111 HeartbeatOrd, control, Node;
     112 CatalogResumeOrd, control, Local;
     113 LeaderLeftOrd, control, Node;
+    // Ends of processes, and numbers of lives: docs/protocols/lives.md.
+    162 CertificateOrd, control, Admin;
+    163 LifeKnownOrd, control, Local;
     // Stopping a node: docs/protocols/hand-over.md.
     114 StopNodeReq, control, Admin;
     115 LeaveOrd, control, Admin;

@@ -173,7 +173,8 @@ impl Dark {
     /// Whoever has not heard that a restart has made its last epochs void takes part in the next one with these: nothing is in them,
     /// and the state is that of the epoch which the former restart began with.
     fn last_before(&self, epoch: Epoch) -> Epoch {
-        let began = self.restored.last().copied().filter(|began| *began < epoch);
+        let from_disks = self.restored.iter().rev().find(|epoch| epoch.get() < u64::MAX);
+        let began = from_disks.copied().filter(|began| *began < epoch);
         let is_void = |began: &Epoch| {
             let mut changes = self.logs.values().flat_map(|log| log.changes.values().flatten());
             !changes.any(|change| *began < change.epoch && change.epoch <= epoch)
@@ -186,10 +187,10 @@ impl Dark {
     pub fn check(&self, world: &World, ledger: &Ledger) -> Result<Option<Epoch>, String> {
         let control = checkers::newest_control(world, |_| true).ok_or("no node lives")?;
         let state = control.state();
-        let epoch = state.restored.last().copied().unwrap_or_default();
-        if state.restored.len() <= self.restored.len() {
-            return Ok(None);
-        }
+        let new = state.restored.get(self.restored.len()..).unwrap_or_default();
+        // Those who lived have lost nothing when they formed the group anew (REFORM-1).
+        let from_disks = new.iter().rev().find(|epoch| epoch.get() < u64::MAX);
+        let Some(epoch) = from_disks.copied() else { return Ok(None) };
         if epoch < self.durable {
             let durable = self.durable;
             return Err(format!("restarted at {epoch}, although {durable} was called durable"));

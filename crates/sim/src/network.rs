@@ -28,8 +28,8 @@ pub struct Link {
     pub lives: [Incarnation; 2],
     /// Each end knows that the newest connection is closed.
     pub noticed: [bool; 2],
-    /// Each end has found the other's process gone since.
-    pub refused: [bool; 2],
+    /// Each end was told since that the other's process has ended.
+    pub certified: [bool; 2],
     /// For each direction and lane.
     last_arrival: [[Instant; 2]; 2],
     /// What an end had sent when it closed the newest connection still arrives up to then, in each direction.
@@ -72,7 +72,7 @@ impl Network {
         link.held = Default::default();
         link.lives = if a.0 <= b.0 { [a.1, b.1] } else { [b.1, a.1] };
         link.noticed = [false; 2];
-        link.refused = [false; 2];
+        link.certified = [false; 2];
     }
 
     /// `by` ends the connection, or dies. Of what it has sent some still arrives, in order, or all; what is on the

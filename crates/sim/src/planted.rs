@@ -180,6 +180,18 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("rows-stand-still"), 20),
         ALWAYS,
     ),
+    bug(
+        "reform-without-all",
+        Fault::BugReformWithoutAll,
+        of_kind(Kind::Scenario("removed-survivor"), 20),
+        ALWAYS,
+    ),
+    bug(
+        "unfenced-view",
+        Fault::BugUnfencedView,
+        of_kind(Kind::Scenario("removed-survivor"), 20),
+        SOMETIMES,
+    ),
     bug("count-ranges-anew", Fault::BugCountRangesAnew, mixed(60), ALWAYS),
 ];
 

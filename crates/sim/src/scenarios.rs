@@ -17,6 +17,7 @@ mod restarts;
 mod scans;
 mod seals;
 mod silence;
+mod survivors;
 
 pub use bench::Bench;
 
@@ -138,6 +139,25 @@ pub const SCENARIOS: &[Scenario] = &[
         shape: two_replicas,
         clients: 2,
         play: last_moments::last_moments,
+    },
+    Scenario { name: "survivor-of-two", shape: two_replicas, clients: 2, play: survivors::of_two },
+    Scenario {
+        name: "survivor-of-three",
+        shape: three_replicas,
+        clients: 2,
+        play: survivors::of_three,
+    },
+    Scenario {
+        name: "survivor-of-slow-disks",
+        shape: two_replicas,
+        clients: 2,
+        play: survivors::of_slow_disks,
+    },
+    Scenario {
+        name: "removed-survivor",
+        shape: two_replicas,
+        clients: 2,
+        play: survivors::removed_survivor,
     },
 ];
 

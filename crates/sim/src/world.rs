@@ -10,24 +10,24 @@ use crate::{
     outcome::Tally,
 };
 pub use late::Busy;
-use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
+use lats_base::{Duration, Incarnation, Instant, NodeId, Nonce, prng::Prng};
 use lats_catalog::{ClusterConfig, Member, Roles};
 use lats_kernel::{Budget, Executor, Fault, Faults};
 use lats_node::{
     NodeConfig, Placement, RedoFiles, build,
-    control::{Founding, Start},
+    control::{Founding, Origin, Start},
     ldm::Slices,
 };
 use lats_signals::{
     BlockKind, BlockRef, Principal, Signal, SignalBuffer, SignalNumber,
     buffer::{Route, parse},
     control::{
-        ClientGoneRep, CloseLinkOrd, CloseOrd, LeaveOrd, LinkDownRep, LinkUpRep, RESTART,
-        STATUS_REMOVED, StopNodeReq, StopOrd,
+        CertificateOrd, ClientGoneRep, CloseLinkOrd, CloseOrd, LeaveOrd, LinkDownRep, LinkUpRep,
+        RESTART, STATUS_REMOVED, StopNodeReq, StopOrd,
     },
     io::{IoListReq, IoReadReq, IoRemoveReq, IoWriteReq},
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 pub use storage::DiskWays;
 use storage::Storage;
 
@@ -198,6 +198,10 @@ pub struct World {
     /// After a loss of all nodes a person lets the cluster begin without disks that are gone.
     pub partial: bool,
     storage: Storage,
+    /// All processes that there were.
+    processes: BTreeMap<NodeId, BTreeMap<Incarnation, Nonce>>,
+    /// Lives that end without a guardian: only their next ones certify it.
+    pub unguarded: BTreeSet<(NodeId, Incarnation)>,
     late: late::Late,
     /// Digest of everything that was delivered: equal for equal seeds.
     pub digest: u64,
@@ -270,6 +274,8 @@ impl World {
             changes_durability: Prng::new(seed.rotate_left(40)).chance(1, 8),
             partial: false,
             storage: Storage::new(seed),
+            processes: BTreeMap::new(),
+            unguarded: BTreeSet::new(),
             late: late::Late::new(seed),
             digest: 0,
             delivered: 0,
@@ -334,6 +340,8 @@ impl World {
         let executors = build(&config);
         let threads = executors.len();
         let node = config.node;
+        let nonce = config.start.nonce(node);
+        self.processes.entry(node).or_default().insert(config.incarnation, nonce);
         self.nodes.insert(
             node,
             SimNode {
@@ -681,8 +689,6 @@ impl World {
                 let former = self.network.link(a, b).generation;
                 self.on_notice(a, b, former);
                 self.on_notice(b, a, former);
-                self.find_replaced(a, b, life_b);
-                self.find_replaced(b, a, life_a);
                 self.network.open((a, life_a), (b, life_b));
                 self.note_up(a, b);
                 self.note_up(b, a);
@@ -693,32 +699,29 @@ impl World {
         }
     }
 
-    /// `end` has tried to connect to `other`, whose process is gone.
+    /// `end` has tried to connect to `other`, whose process has ended. That is when its guardian is heard, too, if it has one.
     fn on_refusal(&mut self, end: End, other: End) {
         let generation = self.network.link(end, other).generation;
         self.on_notice(end, other, generation);
-        self.find_gone(end, other);
-    }
-
-    /// A new life of `other` proves to `end` that the former one is gone.
-    fn find_replaced(&mut self, end: End, other: End, life: Incarnation) {
-        let side = ordered(end, other).1;
-        if self.network.link(end, other).lives[1 - side] != life {
-            self.find_gone(end, other);
-        }
-    }
-
-    fn find_gone(&mut self, end: End, other: End) {
         let side = ordered(end, other).1;
         let link = self.network.link(end, other);
         let (own, life) = (link.lives[side], link.lives[1 - side]);
-        let told = std::mem::replace(&mut link.refused[side], true);
+        let told = std::mem::replace(&mut link.certified[side], true);
         let same = self.life_of(end) == Some(own);
         if let (End::Node(node), End::Node(peer), false, true) = (end, other, told, same)
             && life.get() > 0
+            && !self.unguarded.contains(&(peer, life))
         {
-            self.tell_link_down(node, peer, life, true);
+            let nonce = self.nonce_of(peer, life);
+            let (of, incarnation) = (u64::from(peer.get()), u64::from(life.get()));
+            self.tell_control(node, &CertificateOrd { node: of, incarnation, nonce });
         }
+    }
+
+    /// Which process a life of a node was.
+    fn nonce_of(&self, node: NodeId, life: Incarnation) -> Nonce {
+        let known = self.processes.get(&node).and_then(|lives| lives.get(&life));
+        known.copied().unwrap_or_default()
     }
 
     fn note_up(&mut self, end: End, other: End) {
@@ -742,7 +745,8 @@ impl World {
         let is_current = link.open && link.generation == generation;
         if is_current {
             let (node_of, incarnation) = (u64::from(peer.get()), u64::from(life.get()));
-            self.tell_control(node, &LinkUpRep { node: node_of, incarnation });
+            let nonce = self.nonce_of(peer, life);
+            self.tell_control(node, &LinkUpRep { node: node_of, incarnation, nonce });
         }
     }
 
@@ -765,12 +769,8 @@ impl World {
         self.at(Duration::from_millis(5), Event::Connect(by, other));
     }
 
-    fn tell_link_down(&mut self, node: NodeId, peer: NodeId, life: Incarnation, gone: bool) {
-        let body = LinkDownRep {
-            node: u64::from(peer.get()),
-            incarnation: u64::from(life.get()),
-            gone: u64::from(gone),
-        };
+    fn tell_link_down(&mut self, node: NodeId, peer: NodeId, life: Incarnation) {
+        let body = LinkDownRep { node: u64::from(peer.get()), incarnation: u64::from(life.get()) };
         self.tell_all(node, &body);
     }
 
@@ -822,8 +822,8 @@ impl World {
         }
         match (end, other) {
             (End::Node(node), End::Node(peer)) => {
-                // It tries to connect again at once, and so finds out whether the process is gone.
-                self.tell_link_down(node, peer, life, false);
+                // It tries to connect again at once.
+                self.tell_link_down(node, peer, life);
                 let wait = Duration::from_micros(self.random.between(50, 500));
                 self.at(wait, Event::Connect(end, other));
             }
@@ -851,6 +851,9 @@ impl World {
             self.killed_at = Some(self.now);
         }
         n.next_wake.iter_mut().for_each(|w| *w = None);
+        if self.random.chance(1, 12) {
+            self.unguarded.insert((node, life));
+        }
         self.may_lose_power(node, life);
         let others: Vec<End> = self
             .nodes
@@ -914,7 +917,11 @@ impl World {
             sql_address: sql_address(node),
             ..Member::default()
         };
-        config.start = Start::Join { member, seeds, partial: self.partial };
+        let former = self.processes.get(&node).into_iter().flatten();
+        let ended = former.map(|(life, nonce)| (*life, *nonce)).collect();
+        let nonce = Nonce::new([self.random.next_u64(), self.random.next_u64()]);
+        let origin = Origin { nonce, ended };
+        config.start = Start::Join { member, origin, seeds, partial: self.partial };
         config.seed = self.random.next_u64();
         self.add_node(config);
         let others: Vec<End> = self
@@ -964,6 +971,7 @@ fn founding(shape: &Shape) -> Founding {
             to_disk: false,
         },
         members: data.map(|n| member(n, true)).chain(witness.map(|n| member(n, false))).collect(),
+        number: 1,
     }
 }
 

@@ -232,6 +232,7 @@ async fn write_to(mut writer: OwnedWriteHalf, wire: &TcpWire) -> std::io::Result
 mod tests {
     use super::*;
     use crate::net::{ClientOptions, clock};
+    use lats_base::Nonce;
     use lats_signals::proof::Secret;
     use tokio::net::TcpListener;
 
@@ -270,8 +271,12 @@ mod tests {
     #[test]
     fn only_who_claims_to_be_a_node_of_the_cluster_gets_a_proof() {
         block_on(async {
-            let node = Hello::node(1, 5, 42);
-            let others = [Hello::client(5, 42), Hello::node(0, 5, 42), Hello::node(1, 5, 43)];
+            let node = Hello::node(1, (5, Nonce::default()), 42);
+            let others = [
+                Hello::client(5, 42),
+                Hello::node(0, (5, Nonce::default()), 42),
+                Hello::node(1, (5, Nonce::default()), 43),
+            ];
             for (hello, proof) in
                 others.map(|hello| (hello, 0)).into_iter().chain([(node, PROOF_BYTES)])
             {
@@ -292,7 +297,7 @@ mod tests {
     #[test]
     fn a_refusal_of_one_address_ends_nothing() {
         block_on(async {
-            let refusal = Hello::node(1, 5, 42).refusing(RefCode::SecretWrong);
+            let refusal = Hello::node(1, (5, Nonce::default()), 42).refusing(RefCode::SecretWrong);
             let (refuses, first) = listener().await;
             let (silent, second) = listener().await;
             let refusing = async {

@@ -22,8 +22,11 @@ fn group(count: u16) -> Group {
         roles: Roles { data: true, sql: true },
         ..Member::default()
     };
-    let founding =
-        Founding { config: Default::default(), members: (1..=count).map(member).collect() };
+    let founding = Founding {
+        config: Default::default(),
+        members: (1..=count).map(member).collect(),
+        number: 1,
+    };
     let state = Arc::new(ControlState::found(&founding));
     let voters: Vec<u64> = (1..=count).map(life).collect();
     let node = |n: u16| (Consensus::found(life(n), voters.clone(), &state), state.clone());
@@ -65,7 +68,7 @@ impl Group {
 
     fn remove(&mut self, by: u16, node: u16) {
         let (node, incarnation) = (NodeId::new(node), Incarnation::new(1));
-        assert!(self.node(by).propose(&Command::Remove { node, incarnation }));
+        assert!(self.node(by).propose(&Command::Remove { node, incarnation, certified: true }));
     }
 }
 

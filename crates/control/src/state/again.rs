@@ -1,7 +1,8 @@
 //! The state that a cluster begins with again, after all its nodes have died (RESTART-3).
 
 use super::ControlState;
-use lats_base::{Epoch, NodeId, ViewNumber};
+use crate::epoch::WINDOW;
+use lats_base::{Epoch, NodeId, Nonce, ViewNumber};
 use lats_catalog::{Builder, Group, Member, Replica};
 use std::collections::BTreeMap;
 
@@ -10,6 +11,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Participant {
     /// As it is now: its new life, and its addresses.
     pub(crate) member: Member,
+    /// Which process it is.
+    pub(crate) nonce: Nonce,
     /// It can give back its rows as they were in the epoch.
     pub(crate) is_full: bool,
 }
@@ -29,13 +32,10 @@ impl ControlState {
         participants: &BTreeMap<NodeId, Participant>,
     ) -> Self {
         let mut state = self.clone();
-        state.commands += 1;
+        state.begin_anew(restarts, newest);
         // No restart that nobody has begun has left anything.
         state.restored.resize(restarts as usize, epoch);
-        state.epoch_ceiling = self.epoch_ceiling.max(newest);
         let view = &mut state.view;
-        view.number = ViewNumber::new(view.number.get() + 1);
-        view.restarts = restarts;
         for member in &mut view.members {
             let (node, incarnation) = (member.node, member.incarnation);
             // UNIQUE-7.
@@ -43,14 +43,35 @@ impl ControlState {
             member.alive = false;
             if let Some(now) = participants.get(&member.node) {
                 *member = Member { alive: true, joined_in: view.number, ..now.member.clone() };
+                state.nonces.insert(member.node, now.nonce);
             }
             (member.stopping, member.declared_dead) = (None, false);
         }
         view.groups.iter_mut().for_each(|group| begin_again(group, participants));
-        state.catalog.begin_again(restarts);
         state
     }
+
+    /// What a group begins with that is formed anew. RESTART-10: numbers of views and epochs are larger than those that only the dead
+    /// may have known.
+    pub(crate) fn begin_anew(&mut self, restarts: u32, newest: Epoch) {
+        self.commands += 1;
+        let ceiling = self.epoch_ceiling.max(newest).get().saturating_add(2 * WINDOW);
+        self.epoch_ceiling = Epoch::new(ceiling);
+        self.view.number = ViewNumber::new(self.view.number.get() + VIEWS_SKIPPED);
+        self.view.restarts = restarts;
+        self.view.groups.iter_mut().for_each(|group| group.next.clear());
+        self.catalog.begin_again(restarts);
+    }
+
+    /// The epoch that the last restart from disks has begun with.
+    pub(crate) fn restored_at(&self) -> Epoch {
+        let all = self.restored.iter().rev().copied();
+        all.into_iter().find(|epoch| epoch.get() < u64::MAX).unwrap_or_default()
+    }
 }
+
+/// More views than are agreed on while somebody lives who does not know them.
+const VIEWS_SKIPPED: u64 = 1_000;
 
 fn begin_again(group: &mut Group, participants: &BTreeMap<NodeId, Participant>) {
     let present = group.nodes.iter().filter_map(|n| Some((*n, participants.get(n)?)));

@@ -1,7 +1,7 @@
 //! What commands do to views.
 
 use super::{Command, ControlState, Founding};
-use lats_base::{FragmentId, Incarnation, NodeId, RefCode, ViewNumber};
+use lats_base::{FragmentId, Incarnation, NodeId, Nonce, RefCode, ViewNumber};
 use lats_catalog::{AfterStop, Change, ChangeErrorKind, ClusterConfig, Member, Roles};
 
 fn member(node: u16, life: u32, data: bool) -> Member {
@@ -17,6 +17,7 @@ fn two_and_a_witness() -> ControlState {
     ControlState::found(&Founding {
         config: ClusterConfig { replicas: 2, ldm_instances: 1, ..ClusterConfig::default() },
         members: vec![member(1, 1, true), member(2, 1, true), member(3, 1, false)],
+        number: 1,
     })
 }
 
@@ -29,14 +30,14 @@ fn the_survivor_is_promoted_and_the_lost_node_comes_back_by_syncing() {
     let mut state = two_and_a_witness();
     assert_eq!(primaries(&state), [1, 2]);
     let life = Incarnation::new(1);
-    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: life });
+    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: life, certified: true });
     assert_eq!(primaries(&state), [2, 2]);
     assert_eq!(state.view.number.get(), 2);
     // The same news again changes nothing.
-    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: life });
+    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: life, certified: true });
     assert_eq!(state.view.number.get(), 2);
 
-    state.apply(&Command::Join(member(1, 2, true)));
+    state.apply(&Command::Join { member: member(1, 2, true), nonce: Nonce::default() });
     assert!(!state.view.is_in_sync(NodeId::new(1)));
     let synced = Command::Synced {
         node: NodeId::new(1),
@@ -45,7 +46,7 @@ fn the_survivor_is_promoted_and_the_lost_node_comes_back_by_syncing() {
     };
     state.apply(&synced);
     assert!(state.view.is_in_sync(NodeId::new(1)));
-    state.apply(&Command::Remove { node: NodeId::new(2), incarnation: life });
+    state.apply(&Command::Remove { node: NodeId::new(2), incarnation: life, certified: true });
     assert_eq!(primaries(&state), [1, 1]);
 }
 
@@ -53,28 +54,32 @@ fn the_survivor_is_promoted_and_the_lost_node_comes_back_by_syncing() {
 fn a_syncing_replica_is_never_promoted() {
     let mut state = two_and_a_witness();
     let life = Incarnation::new(1);
-    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: life });
-    state.apply(&Command::Join(member(1, 2, true)));
-    state.apply(&Command::Remove { node: NodeId::new(2), incarnation: life });
+    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: life, certified: true });
+    state.apply(&Command::Join { member: member(1, 2, true), nonce: Nonce::default() });
+    state.apply(&Command::Remove { node: NodeId::new(2), incarnation: life, certified: true });
     assert_eq!(primaries(&state), [0, 0]);
 }
 
 #[test]
 fn a_new_life_removes_the_old_one() {
     let mut state = two_and_a_witness();
-    state.apply(&Command::Join(member(2, 5, true)));
+    state.apply(&Command::Join { member: member(2, 5, true), nonce: Nonce::default() });
     assert_eq!(primaries(&state), [1, 1]);
     assert!(!state.view.is_in_sync(NodeId::new(2)));
     // An older life does not come back.
-    state.apply(&Command::Join(member(2, 4, true)));
+    state.apply(&Command::Join { member: member(2, 4, true), nonce: Nonce::default() });
     assert!(state.view.is_alive(NodeId::new(2), Incarnation::new(5)));
 }
 
 /// Node 1 was lost and is back in sync; node 2 is primary of everything.
 fn one_sided() -> ControlState {
     let mut state = two_and_a_witness();
-    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: Incarnation::new(1) });
-    state.apply(&Command::Join(member(1, 2, true)));
+    state.apply(&Command::Remove {
+        node: NodeId::new(1),
+        incarnation: Incarnation::new(1),
+        certified: true,
+    });
+    state.apply(&Command::Join { member: member(1, 2, true), nonce: Nonce::default() });
     let catalog_version = state.catalog.version;
     let (node, incarnation) = (NodeId::new(1), Incarnation::new(2));
     state.apply(&Command::Synced { node, incarnation, catalog_version });
@@ -114,7 +119,11 @@ fn a_hand_over_ends_with_its_view() {
     state.apply(&Command::CancelHandOver { view });
     assert_eq!((primaries(&state), state.view.hands_over()), (vec![2, 2], false));
     let view = begin(&mut state);
-    state.apply(&Command::Remove { node: NodeId::new(3), incarnation: Incarnation::new(1) });
+    state.apply(&Command::Remove {
+        node: NodeId::new(3),
+        incarnation: Incarnation::new(1),
+        certified: true,
+    });
     assert!(!state.view.hands_over());
     state.apply(&Command::EndHandOver { view });
     assert_eq!(primaries(&state), [2, 2]);
@@ -123,8 +132,12 @@ fn a_hand_over_ends_with_its_view() {
 #[test]
 fn nothing_is_handed_to_a_replica_that_is_being_filled() {
     let mut state = two_and_a_witness();
-    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: Incarnation::new(1) });
-    state.apply(&Command::Join(member(1, 2, true)));
+    state.apply(&Command::Remove {
+        node: NodeId::new(1),
+        incarnation: Incarnation::new(1),
+        certified: true,
+    });
+    state.apply(&Command::Join { member: member(1, 2, true), nonce: Nonce::default() });
     let (view, next) = (state.view.number, vec![NodeId::new(1), NodeId::new(2)]);
     state.apply(&Command::BeginHandOver { view, group: 0, next });
     assert!(!state.view.hands_over());
@@ -162,7 +175,7 @@ fn a_declared_death_costs_no_rows_without_consent() {
     state.apply(&declare(1, false));
     assert!(!state.view.is_declared_dead(one), "node 2 is as good as gone");
     let mut state = two_and_a_witness();
-    state.apply(&Command::Remove { node: two, incarnation: Incarnation::new(1) });
+    state.apply(&Command::Remove { node: two, incarnation: Incarnation::new(1), certified: true });
     state.apply(&declare(1, false));
     assert!(!state.view.is_declared_dead(one));
     state.apply(&declare(1, true));
@@ -177,8 +190,11 @@ fn replicas_of_a_group_are_in_different_locations() {
             ..member(node, 1, true)
         };
         let members = (1u16..).zip(locations).map(place).collect();
-        let founding =
-            Founding { config: ClusterConfig { replicas, ..Default::default() }, members };
+        let founding = Founding {
+            config: ClusterConfig { replicas, ..Default::default() },
+            members,
+            number: 1,
+        };
         let number = |nodes: &Vec<NodeId>| nodes.iter().map(|n| n.get()).collect::<Vec<_>>();
         founding.groups().iter().map(number).collect::<Vec<_>>()
     };
@@ -197,7 +213,7 @@ fn a_node_that_was_to_stop_stays_when_it_is_the_last() {
     let (node, incarnation) = (NodeId::new(1), Incarnation::new(1));
     state.apply(&Command::Stop { node, incarnation, then: AfterStop::StayDown });
     assert!(state.view.is_stopping(node));
-    state.apply(&Command::Remove { node: NodeId::new(2), incarnation });
+    state.apply(&Command::Remove { node: NodeId::new(2), incarnation, certified: true });
     assert!(!state.view.is_stopping(node));
     assert_eq!(primaries(&state), [1, 1]);
 }
@@ -212,7 +228,7 @@ fn a_node_that_was_to_stop_stays_when_the_other_one_comes_back_empty() {
     let mut state = two_and_a_witness();
     state.apply(&stop(1, 1));
     // A newer life of node 2: the rows of the older one are gone.
-    state.apply(&Command::Join(member(2, 2, true)));
+    state.apply(&Command::Join { member: member(2, 2, true), nonce: Nonce::default() });
     assert!(!state.view.is_stopping(NodeId::new(1)));
     assert_eq!(primaries(&state), [1, 1]);
 }
@@ -222,9 +238,14 @@ fn a_node_that_is_to_stop_does_not_become_primary_again() {
     let mut state = ControlState::found(&Founding {
         config: ClusterConfig { replicas: 3, ldm_instances: 1, ..ClusterConfig::default() },
         members: vec![member(1, 1, true), member(2, 1, true), member(3, 1, true)],
+        number: 1,
     });
     state.apply(&stop(2, 1));
-    state.apply(&Command::Remove { node: NodeId::new(1), incarnation: Incarnation::new(1) });
+    state.apply(&Command::Remove {
+        node: NodeId::new(1),
+        incarnation: Incarnation::new(1),
+        certified: true,
+    });
     assert!(state.view.is_stopping(NodeId::new(2)));
     // What it is primary of it hands over; nothing is added.
     assert_eq!(state.view.groups[0].primaries, [NodeId::new(3), NodeId::new(2), NodeId::new(3)]);
@@ -237,12 +258,13 @@ fn a_lost_group_stays_lost_and_gets_no_new_definitions() {
     let remove = |node: u16, life: u32| Command::Remove {
         node: NodeId::new(node),
         incarnation: Incarnation::new(life),
+        certified: true,
     };
     let create = |name: &str| Change::CreateDatabase { name: name.into(), if_not_exists: false };
     state.apply(&Command::Change { request: 1, change: create("one") });
     assert_eq!(state.change_result(1), Some(&Ok(state.catalog.version)));
     state.apply(&remove(1, 1));
-    state.apply(&Command::Join(member(1, 2, true)));
+    state.apply(&Command::Join { member: member(1, 2, true), nonce: Nonce::default() });
     assert_eq!(state.view.lost_groups().count(), 0);
     state.apply(&remove(2, 1));
     assert_eq!(state.view.lost_groups().map(|(id, _)| id.get()).collect::<Vec<_>>(), [0]);

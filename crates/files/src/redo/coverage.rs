@@ -133,7 +133,9 @@ impl Coverage {
         // segment may be missing. Restarts in between have begun with what stands here, unless this log had to be filled.
         let between =
             self.restored.get(last.restarts as usize..here.restarts.max(last.restarts) as usize);
-        let mut all = between.into_iter().flatten().chain([&segment.before]);
+        // A group that was formed anew by nodes that lived has made nothing void.
+        let from_disks = between.into_iter().flatten().filter(|epoch| epoch.get() < u64::MAX);
+        let mut all = from_disks.chain([&segment.before]);
         between.is_some() && all.all(|epoch| self.has_reached(*epoch))
     }
 

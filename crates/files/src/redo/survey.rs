@@ -39,7 +39,8 @@ const STEPS_MAX: usize = 1_024;
 /// Changes of later epochs are void in segments that were written after so many restarts of the cluster; `restored`: the
 /// epoch that each restart has begun with.
 pub fn void_after(restored: &[Epoch], restarts: u32) -> Epoch {
-    restored.get(restarts as usize).copied().unwrap_or(Epoch::new(u64::MAX))
+    let later = restored.get(restarts as usize..).unwrap_or_default();
+    later.iter().copied().min().unwrap_or(Epoch::new(u64::MAX))
 }
 
 /// Of these steps the newest whose epoch can be given back together with a control state that knows so many commands.

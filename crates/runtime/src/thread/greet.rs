@@ -9,8 +9,7 @@ use crate::{
 };
 use lats_base::{Duration, Instant, RefCode, limits};
 use lats_signals::{
-    BlockRef, Lane, Malformed,
-    control::LinkDownRep,
+    Lane, Malformed,
     hello::{Hello, HelloKind},
     proof::{End, Opening, Openings},
 };
@@ -46,7 +45,7 @@ impl Thread {
     fn make_room(&mut self, who: impl FnOnce(&mut Strangers) -> Option<u64>) {
         if let Some(leaves) = self.shell.as_mut().and_then(|shell| who(&mut shell.strangers)) {
             self.note_closed(leaves, Malformed("it has proved nothing, and made room for others"));
-            self.close(leaves, false);
+            self.close(leaves);
         }
     }
 
@@ -56,10 +55,6 @@ impl Thread {
         for (node, lane, address) in due {
             let socket = match connecting(address) {
                 Ok(socket) => socket,
-                Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
-                    self.is_gone(node);
-                    continue;
-                }
                 Err(_) => continue,
             };
             let mut connection = Connection::new(socket, Stage::Connecting, now);
@@ -74,8 +69,10 @@ impl Thread {
     }
 
     fn own_hello(&self, lane: Lane) -> Hello {
-        let cluster_id = self.shell.as_ref().map_or(0, |shell| shell.cluster_id);
-        Hello::node(self.place.node.get(), self.place.life, cluster_id).on(lane)
+        let shell = self.shell.as_ref();
+        let (cluster_id, nonce) =
+            shell.map(|shell| (shell.cluster_id, shell.nonce)).unwrap_or_default();
+        Hello::node(self.place.node.get(), (self.place.life, nonce), cluster_id).on(lane)
     }
 
     fn own_opening(&self, lane: Lane) -> Result<Opening, Malformed> {
@@ -91,7 +88,7 @@ impl Thread {
             Ok(own) => own,
             Err(malformed) => {
                 self.note_closed(id, malformed);
-                return self.close(id, false);
+                return self.close(id);
             }
         };
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -104,28 +101,7 @@ impl Thread {
                 connection.say(&own.to_bytes());
                 connection.own = Some(Box::new(own));
             }
-            Ok(Err(rustix::io::Errno::CONNREFUSED)) => {
-                let node = connection.node;
-                self.close(id, true);
-                self.is_gone(node);
-            }
-            Ok(Err(_)) | Err(_) => self.close(id, false),
-        }
-    }
-
-    /// The port of a node refuses: the life that we had a link to is gone for certain.
-    fn is_gone(&mut self, node: u16) {
-        let peers = self.shell.as_mut().map(|shell| &mut shell.links.peers);
-        let Some(peer) = peers.and_then(|peers| peers.get_mut(&node)) else { return };
-        if peer.last_life != 0 && !peer.told_gone {
-            peer.told_gone = true;
-            tracing::info!(gone = node, life = peer.last_life, "the process of a node is gone");
-            let body = LinkDownRep {
-                node: u64::from(node),
-                incarnation: u64::from(peer.last_life),
-                gone: 1,
-            };
-            self.tell(BlockRef::control(self.place.node), &body);
+            Ok(Err(_)) | Err(_) => self.close(id),
         }
     }
 

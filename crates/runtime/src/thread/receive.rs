@@ -62,7 +62,7 @@ impl Thread {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if connection.sending().is_some_and(|s| s.is_closed()) {
             // We have closed it: what may still be in it has come too late.
-            return self.close(id, false);
+            return self.close(id);
         }
         let limit_bytes = match connection.is_new() {
             true => STRANGER_READ_BYTES,
@@ -79,7 +79,7 @@ impl Thread {
         };
         if let Err(malformed) = taken {
             self.note_closed(id, malformed);
-            return self.close(id, false);
+            return self.close(id);
         }
         match end {
             ReadEnd::Drained => {}
@@ -88,7 +88,7 @@ impl Thread {
                 self.hungry.insert(id);
             }
             ReadEnd::More => {}
-            ReadEnd::Closed => self.close(id, false),
+            ReadEnd::Closed => self.close(id),
         }
     }
 
@@ -181,7 +181,7 @@ impl Thread {
         let of_node = self.connections.iter().filter(|(_, c)| is_former(c));
         let former: Vec<u64> = of_node.map(|(id, _)| *id).collect();
         if connection.stage == Stage::Node {
-            former.into_iter().for_each(|id| self.close(id, false));
+            former.into_iter().for_each(|id| self.close(id));
         }
         if let Some(sending) = connection.sending() {
             sending.watch(&self.place.epoll, id, false);
@@ -190,12 +190,12 @@ impl Thread {
         // It may have come with more than its greeting.
         if let Err(malformed) = self.take_signals(id) {
             tracing::warn!(%malformed, "closing a connection");
-            self.close(id, false);
+            self.close(id);
         }
     }
 
     /// Closes a connection and tells whom it concerns.
-    pub(super) fn close(&mut self, id: u64, refused: bool) {
+    pub(super) fn close(&mut self, id: u64) {
         self.hungry.remove(&id);
         let Some(connection) = self.connections.remove(&id) else { return };
         if let Some(sending) = connection.sending() {
@@ -204,7 +204,7 @@ impl Thread {
         }
         self.tell_end(&connection);
         let Connection { stage, node, life, .. } = connection;
-        let closed = super::shell::Closed { id, stage, node, life, refused };
+        let closed = super::shell::Closed { id, stage, node, life };
         if self.shell.is_some() {
             self.on_closed(closed);
         } else {
@@ -227,7 +227,7 @@ impl Thread {
             // VIEW-5: what comes from this life from now on has gaps. Control is told by thread 0, which knows more.
             Stage::Node => {
                 let (node, incarnation) = (u64::from(*node), u64::from(*life));
-                let body = LinkDownRep { node, incarnation, gone: 0 };
+                let body = LinkDownRep { node, incarnation };
                 self.tell_blocks(&body, |kind| kind != BlockKind::Control);
             }
             Stage::Connecting | Stage::Greeting | Stage::Proving => {}

@@ -6,18 +6,18 @@ use crate::{
     connection::{Connection, Stage},
     directory::Directory,
     figures,
-    links::Links,
+    links::{Links, Process},
     pulse,
     strangers::Strangers,
 };
-use lats_base::{Duration, Instant, NodeId};
+use lats_base::{Duration, Instant, NodeId, Nonce};
 use lats_catalog::View;
 use lats_signals::{
     BlockRef, Body, Malformed, Signal, SignalBuffer, SignalNumber,
     buffer::Route,
     control::{
-        CloseLinkOrd, FiguresConf, FiguresReq, LateRep, LinkDownRep, NoteOrd, SessionsConf,
-        SessionsReq, StopOrd,
+        CloseLinkOrd, FiguresConf, FiguresReq, LateRep, LifeKnownOrd, LinkDownRep, NoteOrd,
+        SessionsConf, SessionsReq, StopOrd,
     },
     proof::Secret,
 };
@@ -48,6 +48,9 @@ pub(crate) struct Shell {
     /// The threads that read sockets.
     pub(crate) readers: Vec<usize>,
     pub(crate) on_view: Box<dyn FnMut(&View) + Send>,
+    pub(crate) on_known_life: Box<dyn FnMut(u32) + Send>,
+    /// Which process this is.
+    pub(crate) nonce: Nonce,
     /// Control knows that a thread is late; and when the log was told.
     pub(crate) told_late: bool,
     pub(crate) said_late: Option<Instant>,
@@ -99,8 +102,6 @@ pub(crate) struct Closed {
     pub(crate) stage: Stage,
     pub(crate) node: u16,
     pub(crate) life: u32,
-    /// Nobody listens there any more.
-    pub(crate) refused: bool,
 }
 
 /// What other threads have for one, beside signals.
@@ -188,11 +189,17 @@ impl Thread {
                 self.close_link(body.node as u16, body.incarnation as u32);
             }
             Some(SignalNumber::AddressesOrd) => {
-                if let Ok(view) = lats_catalog::decode::<View>(signal.payload()) {
-                    let lost = set_addresses(&mut shell.links, self.place.node, &addresses(&view));
+                let sent =
+                    lats_catalog::decode::<(View, BTreeMap<NodeId, Nonce>)>(signal.payload());
+                if let Ok((view, nonces)) = sent {
+                    let addresses = addresses(&view, &nonces);
+                    let lost = set_addresses(&mut shell.links, self.place.node, &addresses);
                     (shell.on_view)(&view);
-                    lost.into_iter().for_each(|id| self.close(id, false));
+                    lost.into_iter().for_each(|id| self.close(id));
                 }
+            }
+            Some(SignalNumber::LifeKnownOrd) => {
+                (shell.on_known_life)(signal.body::<LifeKnownOrd>().known as u32);
             }
             _ => {}
         }
@@ -268,7 +275,7 @@ impl Thread {
     /// Control has removed a life of a node: its link is closed.
     fn close_link(&mut self, node: u16, life: u32) {
         let Some(shell) = &mut self.shell else { return };
-        let Some(peer) = shell.links.peers.get(&node).filter(|p| p.last_life == life) else {
+        let Some(peer) = shell.links.peers.get(&node).filter(|p| p.last.life == life) else {
             return;
         };
         let connections: Vec<u64> = peer.connections().collect();
@@ -278,14 +285,14 @@ impl Thread {
             let Some(greeted) = greeted else { continue };
             greeted.output.close();
             if greeted.reader == self.place.number {
-                self.close(id, false);
+                self.close(id);
             }
         }
     }
 
     /// A connection is closed, wherever it was read.
     pub(super) fn on_closed(&mut self, closed: Closed) {
-        let Closed { id, stage, node, life, refused } = closed;
+        let Closed { id, stage, node, life } = closed;
         let now = clock::now();
         let Some(shell) = &mut self.shell else { return };
         shell.greeted.remove(&id);
@@ -303,8 +310,8 @@ impl Thread {
             let connections = shell.links.lost(node, now);
             shell.directory.forget_node(node);
             connections.into_iter().filter(|other| *other != id).for_each(|id| self.forget(id));
-            let (incarnation, gone) = (u64::from(life), u64::from(refused));
-            let body = LinkDownRep { node: u64::from(node), incarnation, gone };
+            let (node, incarnation) = (u64::from(node), u64::from(life));
+            let body = LinkDownRep { node, incarnation };
             self.tell(BlockRef::control(self.place.node), &body);
         }
     }
@@ -350,7 +357,7 @@ impl Thread {
         let silent = [silent, old.map(|attempt| attempt.id).collect()].concat();
         for id in silent {
             self.note_closed(id, Malformed("it has proved nothing in time"));
-            self.close(id, false);
+            self.close(id);
         }
     }
 }
@@ -359,17 +366,19 @@ impl Thread {
 fn set_addresses(
     links: &mut Links,
     own: NodeId,
-    addresses: &[(NodeId, u32, SocketAddr)],
+    addresses: &[(u16, Process, SocketAddr)],
 ) -> Vec<u64> {
     let mut lost = Vec::new();
     for (node, peer) in &mut links.peers {
-        peer.wanted = addresses.iter().any(|(n, _, _)| n.get() == *node);
+        let member = addresses.iter().find(|(n, _, _)| n == node).map(|(_, process, _)| *process);
+        (peer.wanted, peer.member) = (member.is_some(), member);
     }
-    for (node, _, address) in addresses {
-        if *node == own {
+    for (node, process, address) in addresses {
+        if *node == own.get() {
             continue;
         }
-        let peer = links.peers.entry(node.get()).or_default();
+        let peer = links.peers.entry(*node).or_default();
+        peer.member = Some(*process);
         if peer.address != Some(*address) {
             lost.extend(peer.attempts().map(|attempt| attempt.id));
         }

@@ -4,7 +4,7 @@ use super::{Thread, shell::Greeted};
 use crate::{
     clock,
     connection::{Connection, Stage},
-    links::Peer,
+    links::{Peer, Process},
     output::Output,
     sockets,
 };
@@ -53,17 +53,18 @@ impl Thread {
             return Ok(());
         };
         let (outgoing, life) = (connection.outgoing, hello.incarnation);
+        let process = Process { life, nonce: hello.nonce() };
         let lane = hello.lane().unwrap_or_default();
         let peer = shell.links.peers.entry(node).or_default();
-        if life < peer.last_life {
-            return Err(Malformed("an earlier life of the node"));
+        if let Some(why) = peer.refuses(process) {
+            return Err(Malformed(why));
         }
         // Both may open a connection at the same time: the larger node's stays. If the smaller one
         // has lost its end of it, we shall notice, and then its next attempt is welcome.
         let ours = peer.has_ours(lane, life, clock::now());
         if !outgoing && ours && me > node {
             tracing::debug!(node, "closing a connection: ours to this node is there or on its way");
-            self.close(id, false);
+            self.close(id);
             return Ok(());
         }
         shell.strangers.leaves(id);
@@ -71,8 +72,8 @@ impl Thread {
         if let Err(error) = sockets::wait_for_ever(&connection.socket) {
             tracing::warn!(node, %error, "the time limit of a link cannot be taken away");
         }
-        let last_life = peer.last_life;
-        let (former, attempt) = peer.take(lane, id, life);
+        let last_life = peer.last.life;
+        let (former, attempt) = peer.take(lane, id, process);
         (connection.node, connection.lane) = (node, lane);
         connection.becomes_link(life);
         connection.accept(accepted);
@@ -82,21 +83,22 @@ impl Thread {
             self.forget(attempt);
         }
         self.note_former(node, (former, last_life), life);
-        self.note_lane(node, (lane, output), life);
+        self.note_lane(node, (lane, output), process);
         Ok(())
     }
 
     /// THREAD-5: a link is up when it has a connection for each lane.
-    fn note_lane(&mut self, node: u16, (lane, output): (Lane, Arc<Output>), life: u32) {
+    fn note_lane(&mut self, node: u16, (lane, output): (Lane, Arc<Output>), process: Process) {
         let Some(shell) = &self.shell else { return };
         shell.directory.set_lane(node, lane, output);
         if shell.links.peers.get(&node).is_some_and(Peer::is_up) {
-            let body = LinkUpRep { node: u64::from(node), incarnation: u64::from(life) };
+            let (incarnation, nonce) = (u64::from(process.life), process.nonce);
+            let body = LinkUpRep { node: u64::from(node), incarnation, nonce };
             self.tell(BlockRef::control(self.place.node), &body);
         }
     }
 
-    /// A new link takes the place of a former one; a new life proves the former one gone.
+    /// A new link takes the place of a former one.
     fn note_former(&mut self, node: u16, former: (Vec<u64>, u32), life: u32) {
         let (link, last_life) = former;
         let was_linked = !link.is_empty();
@@ -106,11 +108,8 @@ impl Thread {
         link.into_iter().for_each(|id| self.forget(id));
         let replaced = last_life != 0 && last_life != life;
         if was_linked || replaced {
-            let body = LinkDownRep {
-                node: u64::from(node),
-                incarnation: u64::from(last_life),
-                gone: u64::from(replaced),
-            };
+            let (node, incarnation) = (u64::from(node), u64::from(last_life));
+            let body = LinkDownRep { node, incarnation };
             self.tell(BlockRef::control(self.place.node), &body);
         }
     }

@@ -247,6 +247,15 @@ impl Bench {
         found.ok_or(format!("node {node} is primary of all registers"))
     }
 
+    /// A register that has its primary at this node.
+    pub fn register_at(&self, node: NodeId) -> Result<i64, String> {
+        let view = checkers::newest_view(&self.run.world).ok_or("no node lives")?;
+        let (ledger, count) = (&self.run.ledger, view.fragments_per_table());
+        let is_there = |id: &i64| view.primary(ledger.registers.fragment(*id, count)) == Some(node);
+        let found = (0..ledger.register_count).find(is_there);
+        found.ok_or(format!("node {node} is primary of no register"))
+    }
+
     /// A client writes its next value to a register that nobody else writes to.
     pub fn write(&mut self, client: usize, register: i64) {
         let run = &mut self.run;
@@ -429,6 +438,12 @@ impl Bench {
     /// Lets all through.
     pub fn release(&mut self, from: NodeId, to: NodeId) {
         self.run.world.let_through(End::Node(from), End::Node(to), None);
+    }
+
+    /// Everything passes again.
+    pub fn release_all(&mut self) {
+        self.say("nobody is cut off any more");
+        self.run.heal();
     }
 
     /// A process gets no processor for a while.

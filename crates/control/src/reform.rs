@@ -1,0 +1,408 @@
+//! Full replicas that live without a majority form the control group anew, and lose nothing (REFORM-1 to REFORM-6;
+//! `docs/protocols/restart.md`).
+
+use crate::{
+    Control,
+    lives::Origin,
+    restart::{Attempt, Presence, Present, Restart},
+    state::ControlState,
+};
+use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
+use lats_catalog::{Group, Member, View};
+use lats_kernel::{Ctx, Fault};
+use lats_signals::{
+    BlockRef, Signal,
+    control::{DeclareDeadReq, NoteOrd},
+    restart::{RestartRep, RestartReq},
+};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// What a member does while it has no leader.
+#[derive(Debug, Default)]
+pub(crate) struct Survivor {
+    /// Since when it knows no leader.
+    leaderless_since: Option<Instant>,
+    told_at: Instant,
+    /// Lives of which a person has said that they are over (REFORM-5).
+    pub(crate) words: BTreeMap<NodeId, Incarnation>,
+    /// Views that not all survivors may have, in their order (REFORM-4).
+    views: Vec<View>,
+    /// Since when it writes down what it has, to end then (REFORM-6).
+    gives_way: Option<Instant>,
+}
+
+/// Elections take less than this.
+const LEADERLESS: Duration = Duration::from_millis(600);
+const TELL_EVERY: Duration = Duration::from_millis(50);
+/// So many of the newest views are remembered: more than are agreed on while somebody does not install them.
+const VIEWS_KEPT: usize = 32;
+/// After this a survivor gives way though its disk has not taken all.
+const FLUSH_MAX: Duration = Duration::from_millis(10_000);
+
+/// A disk knows more, and has not said what.
+struct Untold;
+
+/// Why no group can be formed anew.
+enum Unable {
+    /// These nodes, or their disks, may know of more.
+    Misses(Vec<NodeId>),
+    /// No full replica of this group lives: its rows are on disks only.
+    NeedsDisks,
+}
+
+impl Control {
+    /// A view was agreed on.
+    pub(crate) fn remember_views(&mut self, views: &[View]) {
+        let known = &mut self.survivor.views;
+        known.extend(views.iter().cloned());
+        let surplus = known.len().saturating_sub(VIEWS_KEPT);
+        known.drain(..surplus);
+    }
+
+    /// With every tick of a member.
+    pub(crate) fn survivor_tick(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        if self.leader().is_some() || !self.roles_data || self.is_told_to_end() {
+            (self.survivor.leaderless_since, self.survivor.gives_way) = (None, None);
+            return;
+        }
+        let since = *self.survivor.leaderless_since.get_or_insert(now);
+        let hopeless = self.consensus.nobody_can_lead(|id| self.is_over_for_certain(id));
+        if !(hopeless || now.since(since) >= LEADERLESS) {
+            return;
+        }
+        if now.since(self.survivor.told_at) >= TELL_EVERY {
+            self.survivor.told_at = now;
+            self.tell_that_it_lives(ctx);
+        }
+        self.try_to_reform(ctx);
+    }
+
+    fn is_over_for_certain(&self, voter: u64) -> bool {
+        crate::is_among(&self.gone, voter) || crate::is_among(&self.survivor.words, voter)
+    }
+
+    /// What this member has, as others are told.
+    fn survivors_presence(&self, ctx: &Ctx<'_>) -> Option<Present> {
+        let member = self.state.view.member(ctx.node()).filter(|m| m.alive)?.clone();
+        let (term, index) = self.consensus.newest_entry();
+        let asked = self.restart.attempt.as_ref().map(|a| a.asked_by);
+        let has = RestartRep {
+            restarts: self.state.restarts(),
+            promised: self.keep.promised.max(self.state.restarts()),
+            commands: self.consensus.commands_with_log(&self.state),
+            limit: self.state.commands,
+            restorable: Epoch::default(),
+            newest: self.epochs.current,
+            durable: self.epochs.disk.durable,
+            asked_by: asked.map(|a| a.1).unwrap_or_default(),
+            asker: asked.map_or(0, |a| u32::from(a.0.get())),
+            term,
+            index,
+        };
+        let origin = Origin { nonce: self.nonce_of(ctx.node()), ended: Vec::new() };
+        let continues = member.incarnation;
+        let views = self.survivor.views.clone();
+        let said = Presence { member, origin, lives: true, continues, views, state: Vec::new() };
+        Some(Present { has, said })
+    }
+
+    fn tell_that_it_lives(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(own) = self.survivors_presence(ctx) else { return };
+        let bytes = lats_catalog::encode(&own.said);
+        for (node, _) in self.peers.iter().filter(|(_, p)| p.link.get() != 0) {
+            ctx.send_with(BlockRef::control(*node), &own.has, &[&bytes]);
+        }
+        self.restart.present.insert(ctx.node(), own);
+        if let Some(attempt) = &self.restart.attempt
+            && attempt.asked_by == (ctx.node(), ctx.incarnation())
+        {
+            self.ask_survivors(ctx);
+        }
+    }
+
+    /// REFORM-2: the survivor with the newest log proposes, if everybody is accounted for.
+    fn try_to_reform(&mut self, ctx: &mut Ctx<'_>) {
+        let present = self.present(ctx);
+        let age = |(node, p): &(&NodeId, &Present)| {
+            (p.has.restarts, p.has.term, p.has.index, Reverse(node.get()))
+        };
+        let survivors = present.iter().filter(|(_, p)| p.said.lives);
+        let newest = survivors.max_by_key(age).map(|(node, _)| *node);
+        self.drop_lost_attempt(&present, ctx);
+        if newest != Some(ctx.node()) || self.has_promised(&present) {
+            return;
+        }
+        let (mut state, mut views) = self.consensus.state_with_log(&self.state);
+        views.splice(0..0, present.values().flat_map(|p| p.said.views.iter().cloned()));
+        match newer_on_a_disk(&state, &present) {
+            Ok(None) => {}
+            Ok(Some(newer)) => state = newer,
+            // It says more when it has heard that this node lives.
+            Err(Untold) => return,
+        }
+        let me = (ctx.node(), ctx.incarnation());
+        if !state.view.is_alive(me.0, me.1) {
+            let why = "the others had removed this node before they ended: it waits until they serve again, and is filled then";
+            return self.tell_why_it_waits(why, ctx);
+        }
+        match self.survivors(&state, &present, ctx) {
+            Ok(survivors) => self.reform((state, views), &survivors, &present, ctx),
+            Err(Unable::Misses(nodes)) => self.tell_who_is_missed(&nodes, ctx),
+            Err(Unable::NeedsDisks) => self.give_way(ctx),
+        }
+    }
+
+    /// What this node has asked for cannot come about any more if one of those that are to take part is gone.
+    fn drop_lost_attempt(&mut self, present: &BTreeMap<NodeId, Present>, ctx: &Ctx<'_>) {
+        let me = (ctx.node(), ctx.incarnation());
+        let Some(attempt) = self.restart.attempt.as_ref().filter(|a| a.asked_by == me) else {
+            return;
+        };
+        let is_here = |m: &Member| {
+            present.get(&m.node).is_some_and(|p| p.said.member.incarnation == m.incarnation)
+        };
+        if !attempt.state.view.data_nodes().all(is_here) {
+            self.restart.attempt = None;
+        }
+    }
+
+    /// True if this node, or somebody present, has promised to take part in what somebody asks who is there.
+    fn has_promised(&self, present: &BTreeMap<NodeId, Present>) -> bool {
+        let Some(attempt) = &self.restart.attempt else { return false };
+        let (node, life) = attempt.asked_by;
+        present.get(&node).is_some_and(|p| p.said.member.incarnation == life)
+    }
+
+    /// REFORM-1: everybody is accounted for, and each group has a full replica that lives. Who they are.
+    fn survivors(
+        &self,
+        state: &ControlState,
+        present: &BTreeMap<NodeId, Present>,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<BTreeSet<NodeId>, Unable> {
+        let mut survivors = BTreeSet::new();
+        let mut missing = Vec::new();
+        for member in state.view.data_nodes() {
+            let here = present.get(&member.node);
+            let lives = here
+                .is_some_and(|p| p.said.lives && p.said.member.incarnation == member.incarnation);
+            if lives {
+                survivors.insert(member.node);
+            } else if !self.is_accounted_for(state, member, here) {
+                missing.push(member.node);
+            }
+        }
+        if !missing.is_empty() && !ctx.fault(Fault::BugReformWithoutAll) {
+            return Err(Unable::Misses(missing));
+        }
+        // The rows of a group that was lost before are on disks only, too.
+        let lives = |g: &Group| g.replicas.iter().any(|r| r.in_sync && survivors.contains(&r.node));
+        match state.view.groups.iter().all(lives) {
+            true => Ok(survivors),
+            false => Err(Unable::NeedsDisks),
+        }
+    }
+
+    /// REFORM-1: its end is certified, and its disk is there and goes on where that life has ended; or a person has given the word.
+    fn is_accounted_for(
+        &self,
+        state: &ControlState,
+        member: &Member,
+        here: Option<&Present>,
+    ) -> bool {
+        let (node, life) = (member.node, member.incarnation);
+        if self.survivor.words.get(&node) == Some(&life) {
+            return true;
+        }
+        let nonce = state.nonces.get(&node).copied().unwrap_or_default();
+        let Some(here) = here.filter(|p| !p.said.lives) else { return false };
+        let is_certified =
+            self.gone.get(&node) == Some(&life) || here.said.origin.ended.contains(&(life, nonce));
+        let was_full = state.view.is_in_sync(node);
+        // A disk that knows less than all of them did once is not the one that the life had.
+        let is_whole = !was_full || here.has.commands >= self.epochs.disk.kept_everywhere;
+        // REDO-2: a replica is full only if its disk knows that its life is a member.
+        let goes_on = here.said.continues == life || !was_full;
+        is_certified && goes_on && is_whole
+    }
+
+    fn tell_who_is_missed(&mut self, nodes: &[NodeId], ctx: &mut Ctx<'_>) {
+        let list: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+        let list = list.join(", ");
+        let why = format!(
+            "THIS NODE HAS ITS ROWS AND WAITS: there is no majority, and node {list} may have gone on without it. It serves again when node {list} \
+             is back, or starts again with its disk. If that is gone for ever: `latsdb declare-dead` (what it has acknowledged alone is lost then). \
+             Do not end this process before"
+        );
+        self.tell_why_it_waits(&why, ctx);
+    }
+
+    /// REFORM-3: the survivors form the group anew; whoever asks has the newest state of all that are there.
+    fn reform(
+        &mut self,
+        (state, views): (ControlState, Vec<View>),
+        survivors: &BTreeSet<NodeId>,
+        present: &BTreeMap<NodeId, Present>,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let promised = present.values().map(|p| p.has.promised).max().unwrap_or_default();
+        let newest = present.values().map(|p| p.has.newest).max().unwrap_or_default();
+        let restarts = promised.max(state.restarts()) + 1;
+        let state = state.reformed((restarts, newest), survivors);
+        let views = in_order(views, &state.view);
+        let asked_by = (ctx.node(), ctx.incarnation());
+        self.promise_to_reform(state, views, asked_by);
+        self.ask_survivors(ctx);
+        self.note_ready(ctx.node(), ctx);
+    }
+
+    fn ask_survivors(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(attempt) = &self.restart.attempt else { return };
+        let restarts = attempt.state.restarts();
+        let body = RestartReq { restarts, reserved: 0 };
+        let bytes = lats_catalog::encode(&(&*attempt.state, &attempt.views));
+        let me = ctx.node();
+        let others = attempt.state.view.data_nodes().map(|m| m.node);
+        for node in others.filter(|n| *n != me && !attempt.ready.contains(n)) {
+            ctx.send_with(BlockRef::control(node), &body, &[&bytes]);
+        }
+    }
+
+    /// REFORM-3: from here on it takes no part in decisions of the former group. Nobody waits for a disk: the promise ends with this
+    /// process.
+    pub(crate) fn promise_to_reform(
+        &mut self,
+        state: ControlState,
+        views: Vec<View>,
+        asked_by: (NodeId, Incarnation),
+    ) {
+        self.keep.promised = self.keep.promised.max(state.restarts());
+        let (loaded, ready, to_load) = (BTreeSet::new(), BTreeSet::new(), 0);
+        let state = Box::new(state);
+        self.restart.attempt = Some(Attempt { state, views, asked_by, loaded, to_load, ready });
+    }
+
+    /// True while it has promised to leave the group for another one.
+    pub(crate) fn leaves_the_group(&self) -> bool {
+        self.joined && self.restart.attempt.is_some()
+    }
+
+    /// REFORM-6: the rows of another group are on disks only, and nobody has more of them: this node writes down what it has, and
+    /// takes part in the restart with its next life.
+    fn give_way(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.all_others_wait(ctx) || ctx.fault(Fault::BugKeepAlone) {
+            return;
+        }
+        let now = ctx.now();
+        let since = *self.survivor.gives_way.get_or_insert(now);
+        self.epochs.disk.seal = self.epochs.disk.seal.max(self.epochs.complete);
+        self.tell_lease(ctx);
+        let own = self.epochs.disk.own(self.state.view.number, self.blocks.keys());
+        let is_written = own.is_some_and(|own| own >= self.epochs.complete) && self.state_is_kept();
+        if is_written || now.since(since) >= FLUSH_MAX {
+            let why = "all nodes of another node group have died: a new process takes part in the restart of the cluster from its disks";
+            self.leave(why, ctx);
+        }
+    }
+
+    /// REFORM-5: a person says that a life is over which nobody can ask.
+    pub(crate) fn take_word(&mut self, req: &DeclareDeadReq, ctx: &mut Ctx<'_>) {
+        let node = NodeId::new(req.node as u16);
+        let Some(life) = self.state.view.incarnation(node) else { return };
+        let is_leaderless = self.survivor.leaderless_since.is_some();
+        let is_heard = self.heard_lately(ctx.now()).contains(node);
+        let may = req.give_up_rows != 0 || self.state.view.is_replaceable(node);
+        if is_leaderless && may && !is_heard && node != ctx.node() {
+            self.survivor.words.insert(node, life);
+            let text = format!("a person has declared that life {life} of node {node} is over");
+            let shell = BlockRef::shell(ctx.node());
+            ctx.send_with(shell, &NoteOrd { loud: 1 }, &[text.as_bytes()]);
+        }
+    }
+
+    /// The group works that this survivor has promised to take part in: it has begun without saying so, or that was lost.
+    pub(crate) fn has_been_formed(&self, restarts: u64) -> bool {
+        let attempt = self.restart.attempt.as_ref();
+        attempt.is_some_and(|a| u64::from(a.state.restarts()) == restarts)
+    }
+
+    /// A survivor asks this one to form the group anew.
+    pub(crate) fn hear_reform(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let sent = lats_catalog::decode::<(ControlState, Vec<View>)>(signal.payload());
+        let Ok((state, views)) = sent else { return };
+        let asker = (signal.sender().node, Incarnation::new(signal.header.incarnation));
+        let again = |a: &Attempt| a.asked_by == asker && a.state.restarts() == state.restarts();
+        if self.restart.attempt.as_ref().is_some_and(again) {
+            return self.confirm_promise(ctx);
+        }
+        let is_newer = state.restarts() > self.keep.promised.max(self.state.restarts())
+            && state.commands > self.state.commands;
+        let fits = state.view.is_alive(ctx.node(), ctx.incarnation()) && self.leader().is_none();
+        if is_newer && fits {
+            self.promise_to_reform(state, views, asker);
+            self.confirm_promise(ctx);
+        }
+    }
+
+    /// All have promised: the group begins anew, with the processes that live.
+    pub(crate) fn begin_reformed(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(attempt) = self.restart.attempt.take() else { return };
+        let Attempt { state, views, .. } = attempt;
+        let state = Arc::new(*state);
+        self.consensus.found_anew(&state);
+        self.survivor = Survivor::default();
+        self.restart = Restart::is_over();
+        self.state = state;
+        self.gone.retain(|node, life| self.state.view.is_alive(*node, *life));
+        let told = self.told.0;
+        let mut all: Vec<View> = views.into_iter().filter(|v| v.number > told).collect();
+        all.push(self.state.view.clone());
+        self.install(&all, ctx);
+        self.keep_state(ctx);
+        let first = self.state.view.data_nodes().map(|m| m.node).min();
+        if first == Some(ctx.node()) {
+            self.plan_campaign_soon(ctx);
+        }
+    }
+}
+
+/// REFORM-2: what a disk knows that is newer than what any survivor knows.
+fn newer_on_a_disk(
+    state: &ControlState,
+    present: &BTreeMap<NodeId, Present>,
+) -> Result<Option<ControlState>, Untold> {
+    let age = |p: &&Present| (p.has.restarts, p.has.commands);
+    let own = (state.restarts(), state.commands);
+    let newer = present.values().filter(|p| !p.said.lives && age(p) > own);
+    let Some(newest) = newer.max_by_key(age) else { return Ok(None) };
+    ControlState::decode(&newest.said.state).map(Some).map_err(|_| Untold)
+}
+
+/// Views of several nodes: each once, in their order, and older than the new one.
+fn in_order(views: Vec<View>, newest: &View) -> Vec<View> {
+    let by_number: BTreeMap<_, View> = views.into_iter().map(|v| (v.number, v)).collect();
+    by_number.into_values().filter(|v| v.number < newest.number).collect()
+}
+
+impl ControlState {
+    /// This state, for a group that these survivors form anew; there may be changes up to the epoch `newest`. Nothing is void.
+    pub(crate) fn reformed(
+        &self,
+        (restarts, newest): (u32, Epoch),
+        survivors: &BTreeSet<NodeId>,
+    ) -> Self {
+        let mut state = self.clone();
+        let dead = state.view.members.iter().filter(|m| m.alive && !survivors.contains(&m.node));
+        for node in dead.map(|m| m.node).collect::<Vec<NodeId>>() {
+            state.remove(node);
+        }
+        state.begin_anew(restarts, newest);
+        state.restored.resize(restarts as usize, Epoch::new(u64::MAX));
+        state
+    }
+}
