@@ -24,6 +24,11 @@ pub(crate) fn raft_id(node: NodeId, incarnation: Incarnation) -> u64 {
     u64::from(node.get()) << 32 | u64::from(incarnation.get())
 }
 
+/// The group that a term belongs to: how many times it was formed anew.
+pub(crate) fn group_of(term: u64) -> u64 {
+    term >> TERMS_PER_GROUP_BITS
+}
+
 /// A message of the library, encoded.
 pub(crate) struct Outgoing {
     pub(crate) from: u64,

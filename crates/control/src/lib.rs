@@ -290,7 +290,7 @@ impl Control {
         let life = |id: u64| format!("{}:{}", id >> 32, id as u32);
         let voters: Vec<String> = self.consensus.voters().into_iter().map(life).collect();
         format!(
-            "view {} ({} restarts), groups {:?}, leader {:?}, term {}, {}; voters {voters:?}, change under way: {}; gone {:?}; joined {}",
+            "view {} ({} restarts), groups {:?}, leader {:?}, term {}, {}; voters {voters:?}, change under way: {}; gone {:?}; joined {}; waits for {:?}",
             self.state.view.number,
             self.state.restarts(),
             self.state.view.groups,
@@ -300,6 +300,7 @@ impl Control {
             self.consensus.has_change_under_way(),
             self.gone,
             self.joined,
+            self.survivor.waits_for,
         )
     }
 

@@ -151,7 +151,9 @@ impl Control {
         let req = signal.body::<LeaseReq>();
         let node = signal.sender().node;
         let life = Incarnation::new(signal.header.incarnation);
-        if self.is_over(node, life) {
+        let is_of_former_group =
+            crate::consensus::group_of(req.term) < u64::from(self.state.restarts());
+        if self.is_over(node, life) || (is_of_former_group && self.joined) {
             return self.tell_over(node, life, ctx);
         }
         self.hear_epoch(req.epoch);

@@ -31,6 +31,8 @@ pub(crate) struct Survivor {
     pub(crate) words: BTreeMap<NodeId, Incarnation>,
     /// Views that not all survivors may have, in their order (REFORM-4).
     views: Vec<View>,
+    /// What it waits for, for a person.
+    pub(crate) waits_for: String,
     /// Since when it writes down what it has, to end then (REFORM-6).
     gives_way: Option<Instant>,
 }
@@ -143,7 +145,10 @@ impl Control {
             Ok(None) => {}
             Ok(Some(newer)) => state = newer,
             // It says more when it has heard that this node lives.
-            Err(Untold) => return,
+            Err(Untold) => {
+                self.survivor.waits_for = "what a newer disk knows".to_string();
+                return;
+            }
         }
         let me = (ctx.node(), ctx.incarnation());
         if !state.view.is_alive(me.0, me.1) {
@@ -197,14 +202,14 @@ impl Control {
                 missing.push(member.node);
             }
         }
-        if !missing.is_empty() && !ctx.fault(Fault::BugReformWithoutAll) {
-            return Err(Unable::Misses(missing));
-        }
         // The rows of a group that was lost before are on disks only, too.
         let lives = |g: &Group| g.replicas.iter().any(|r| r.in_sync && survivors.contains(&r.node));
-        match state.view.groups.iter().all(lives) {
+        if !state.view.groups.iter().all(lives) {
+            return Err(Unable::NeedsDisks);
+        }
+        match missing.is_empty() || ctx.fault(Fault::BugReformWithoutAll) {
             true => Ok(survivors),
-            false => Err(Unable::NeedsDisks),
+            false => Err(Unable::Misses(missing)),
         }
     }
 
@@ -234,6 +239,7 @@ impl Control {
     fn tell_who_is_missed(&mut self, nodes: &[NodeId], ctx: &mut Ctx<'_>) {
         let list: Vec<String> = nodes.iter().map(ToString::to_string).collect();
         let list = list.join(", ");
+        self.survivor.waits_for = format!("node {list}");
         let why = format!(
             "THIS NODE HAS ITS ROWS AND WAITS: there is no majority, and node {list} may have gone on without it. It serves again when node {list} \
              is back, or starts again with its disk. If that is gone for ever: `latsdb declare-dead` (what it has acknowledged alone is lost then). \
@@ -295,9 +301,13 @@ impl Control {
     /// REFORM-6: the rows of another group are on disks only, and nobody has more of them: this node writes down what it has, and
     /// takes part in the restart with its next life.
     fn give_way(&mut self, ctx: &mut Ctx<'_>) {
+        self.survivor.waits_for = "disks of all others".to_string();
         if !self.all_others_wait(ctx) || ctx.fault(Fault::BugKeepAlone) {
-            return;
+            let why = "THIS NODE HAS ITS ROWS AND WAITS: all full replicas of another node group have ended, and their rows are on disks only: all \
+                       nodes are to be started again with their disks. Do not end this process before";
+            return self.tell_why_it_waits(why, ctx);
         }
+        self.survivor.waits_for = "its own disk".to_string();
         let now = ctx.now();
         let since = *self.survivor.gives_way.get_or_insert(now);
         self.epochs.disk.seal = self.epochs.disk.seal.max(self.epochs.complete);

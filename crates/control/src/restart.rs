@@ -614,9 +614,13 @@ impl Control {
     pub(crate) fn all_others_wait(&self, ctx: &Ctx<'_>) -> bool {
         let present = self.present(ctx);
         let waits = |m: &Member| {
+            let is_proved = |p: &Present| {
+                let nonce = self.nonce_of(m.node);
+                self.gone.get(&m.node) == Some(&m.incarnation)
+                    || p.said.origin.ended.contains(&(m.incarnation, nonce))
+            };
             let here = present.get(&m.node);
-            m.node == ctx.node()
-                || here.is_some_and(|p| p.said.lives || p.said.continues >= m.incarnation)
+            m.node == ctx.node() || here.is_some_and(|p| p.said.lives || is_proved(p))
         };
         let view = &self.state.view;
         let is_here = |n: &NodeId| *n == ctx.node() || present.contains_key(n);

@@ -54,7 +54,11 @@ pub fn complete_epoch(world: &World) -> Epoch {
 
 /// In peace epochs become complete soon after they began (EPOCH-4).
 pub fn epochs_move(world: &World) -> Result<(), String> {
+    let view = newest_view(world);
     for (id, node) in &world.nodes {
+        if !view.is_some_and(|view| view.is_alive(*id, node.life())) {
+            continue;
+        }
         let Some((current, complete)) = control(node).map(Control::epochs) else { continue };
         if current.get() - complete.get().min(current.get()) > 20 {
             return Err(format!("node {id}: epoch {current}, complete only up to {complete}"));
@@ -229,9 +233,13 @@ pub fn left_over(world: &World) -> String {
     left.map(|(id, leak)| format!("\n    node {id}: {leak}")).collect()
 }
 
-/// No locks, transactions, waits or queued work are left.
+/// No locks, transactions, waits or queued work are left. What came for a process that is no member waits until it is one.
 pub fn nothing_left(world: &World) -> Result<(), String> {
-    for (id, node) in &world.nodes {
+    let view = newest_view(world);
+    let is_member = |(id, node): &(&NodeId, &SimNode)| {
+        view.is_some_and(|view| view.is_alive(**id, node.life()))
+    };
+    for (id, node) in world.nodes.iter().filter(is_member) {
         if let Some(leak) = node.executors.iter().find_map(|e| e.leaks()) {
             return Err(format!("node {id}: {leak}"));
         }
