@@ -144,7 +144,8 @@ class Postcard:
     def control_state(self):
         result = lambda: self.number() if self.number() == 0 else (self.number(), self.text())
         return {"view": self.view(), "catalog": self.catalog(), "recent": self.list(lambda: (self.number(), result())), "ceiling": self.number(),
-                "commands": self.number(), "restored": self.list(self.number)}
+                "commands": self.number(), "restored": self.list(self.number),
+                "nonces": self.list(lambda: (self.number(), self.number(), self.number())), "fence": self.number()}
 
 
 def read_control(path):

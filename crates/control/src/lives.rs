@@ -1,4 +1,4 @@
-//! Which process is which life of a node, and whose end is certain (LIFE-1 to LIFE-4, DEATH-1 to DEATH-4; `docs/protocols/lives.md`).
+//! Which process is which life of a node, and whose end is certain (LIFE-1 to LIFE-3, DEATH-1 to DEATH-4; `docs/protocols/lives.md`).
 
 use crate::Control;
 use lats_base::{Incarnation, NodeId, Nonce};

@@ -93,7 +93,7 @@ impl Hello {
         self
     }
 
-    /// Of a node: which process it is (NODE-2).
+    /// Of a node: which process it is (LIFE-3).
     pub fn nonce(&self) -> Nonce {
         Nonce::new([self.client_id, self.spare])
     }

@@ -93,8 +93,8 @@ pub(crate) fn phases(commit: usize) -> Vec<Phase> {
 fn simulator(commit: usize) -> Vec<Step> {
     vec![
         simulated("fixed seeds, each twice", 400, "--seed 1 --seeds 100 --twice"),
-        simulated("more fixed seeds", 600, "--seed 101 --seeds 200"),
-        simulated("fresh seeds", 600, "--seeds 300"),
+        simulated("more fixed seeds", 600, "--seed 101 --seeds 120"),
+        simulated("fresh seeds", 600, "--seeds 200"),
         simulated("fresh storms", 400, "--seeds 12 --storm"),
         simulated("a node group is lost or falls silent, fresh seeds", 300, "--seeds 120 --outage"),
         simulated("all nodes of two node groups die, fresh seeds", 300, "--seeds 120 --blackout"),
@@ -135,6 +135,7 @@ const PROCESSES: &[Test] = &[
     ("nodes that are told to stop", 300, "python3 tests/stop_node.py --sql-port {port}"),
     ("frozen nodes", 300, "python3 tests/kill.py --fault freeze --kills 4 --sql-port {port}"),
     ("a node group falls silent", 300, "python3 tests/silent_group.py"),
+    ("one full replica lives", 300, "python3 tests/survivors.py --rounds 1 --sql-port {port}"),
     ("backups", 400, "python3 tests/backup.py --sql-port {port}"),
     ("restoring as of a moment", 400, "python3 tests/archive.py --sql-port {port}"),
     ("all processes are killed, two node groups", 400, "python3 tests/blackout.py --nodes 4 --replicas 2 --rounds 4 --sql-port {port}"),
