@@ -166,7 +166,7 @@ def killed(cluster):
     while is_alive(victim["pid"]):
         time.sleep(0.0002)
     gone = time.time()
-    seen = r"^(\S+Z) .*the process of a node is gone.* gone=%d\b" % victim["node_id"]
+    seen = r"^(\S+Z) .*the process of node %d, its life \d+, has ended for certain" % victim["node_id"]
     found, _ = wait_until("somebody notices the end of a node", lambda: re.findall(seen, cluster.log()[known:], re.MULTILINE), cluster.describe)
     at = min(datetime.datetime.fromisoformat(when.replace("Z", "+00:00")).timestamp() for when in found)
     ended_ms, noticed_ms = (1000 * (when - begun) for when in (gone, at))

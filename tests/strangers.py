@@ -164,7 +164,7 @@ class Strangers:
         """Signals of who has proved to be a client."""
         stop = (2).to_bytes(8, "little") + (1).to_bytes(8, "little") + bytes(8)
         for name, number, body in (("stop a node", STOP_NODE_REQ, stop), ("declare a node dead", DECLARE_DEAD_REQ, stop), ("define", CHANGE_REQ, bytes(8)),
-                                   ("a view", VIEW_ORD, bytes(8)), ("consensus", RAFT_ORD, bytes(16))):
+                                   ("a view", VIEW_ORD, bytes(8)), ("consensus", RAFT_ORD, bytes(24))):
             link = greeted(self.port, self.secret, CLIENT)
             link.send(signal(number, 1, body))
             case(f"a client may not: {name}", link.is_closed())

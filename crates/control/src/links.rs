@@ -12,7 +12,9 @@ use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::{GONE, HeartbeatOrd, LOST, LaneProbeOrd, LinkDownRep, LinkUpRep, SuspectRep},
+    control::{
+        GONE, HeartbeatOrd, LOST, LaneProbeOrd, LinkDownRep, LinkUpRep, NoteOrd, SuspectRep,
+    },
 };
 
 /// How often the lane of rows is probed, and how late threads are that explain why it passes nothing (LATE-5).
@@ -51,8 +53,11 @@ impl Control {
 
     /// The end of this life is certified.
     pub(crate) fn is_gone(&mut self, node: NodeId, life: Incarnation, ctx: &mut Ctx<'_>) {
-        if self.state.view.is_alive(node, life) {
-            self.gone.insert(node, life);
+        if self.state.view.is_alive(node, life) && self.gone.insert(node, life) != Some(life) {
+            let text =
+                format!("the process of node {node}, its life {life}, has ended for certain");
+            let shell = BlockRef::shell(ctx.node());
+            ctx.send_with(shell, &NoteOrd { loud: 0 }, &[text.as_bytes()]);
         }
         if self.consensus.forget_leader(node, life) || self.leader().is_none() {
             self.plan_campaign_soon(ctx);

@@ -42,7 +42,7 @@ pub(crate) struct GuardianArgs {
 const TELL_EVERY: Duration = Duration::from_millis(20);
 const TELL_FOR: Duration = Duration::from_secs(10);
 /// Nobody is told for longer if no other node can be reached: they have ended, too, and the next process says what is to be said.
-const NOBODY_FOR: Duration = Duration::from_secs(1);
+const NOBODY_FOR: Duration = Duration::from_millis(300);
 /// How soon another guardian is started in the place of one that has ended.
 const AGAIN: Duration = Duration::from_secs(1);
 

@@ -48,6 +48,9 @@ pub(crate) struct Place {
     /// The node's directory.
     device: u64,
     inode: u64,
+    /// The process: its number where it counts its processes (a namespace), and when it began, in ticks since the kernel did.
+    #[serde(default)]
+    process: Option<(String, u32, u64)>,
 }
 
 const FORMAT: u32 = 1;
@@ -69,6 +72,7 @@ impl Place {
             host_id: named.or_else(|| line("/sys/class/dmi/id/product_uuid")),
             device: found.dev(),
             inode: found.ino(),
+            process: this_process(),
         })
     }
 
@@ -77,8 +81,34 @@ impl Place {
         let same_kernel = !self.boot_id.is_empty() && self.boot_id == former.boot_id;
         let same_machine = self.host_id.is_some() && self.host_id == former.host_id;
         let same_directory = (self.device, self.inode) == (former.device, former.inode);
-        same_directory && (same_kernel || same_machine)
+        // Its files may have come to another directory since: then it is looked for.
+        let has_ended = same_kernel && has_ended(former.process.as_ref());
+        same_directory && (same_kernel || same_machine) || has_ended
     }
+}
+
+/// Where this process is counted, its number there, and when it began.
+fn this_process() -> Option<(String, u32, u64)> {
+    let pid = std::process::id();
+    Some((namespace()?, pid, began(pid)?))
+}
+
+fn namespace() -> Option<String> {
+    Some(fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned())
+}
+
+/// When a process began, in ticks; none if there is none.
+fn began(pid: u32) -> Option<u64> {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in brackets, may have blanks in it; the state comes next, and the 20th word is meant.
+    line.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// True if a process that ran on this kernel, and is counted where this one is, has surely ended: its number is free, or another's.
+fn has_ended(process: Option<&(String, u32, u64)>) -> bool {
+    let Some((counted, pid, at)) = process else { return false };
+    let is_seen = began(std::process::id()).is_some() && namespace().as_ref() == Some(counted);
+    is_seen && began(*pid) != Some(*at)
 }
 
 impl Life {
@@ -227,7 +257,8 @@ mod tests {
         fs::copy(path(&here), path(&copy)).unwrap();
         let copied = next(&copy);
         assert_eq!((copied.number.get(), copied.origin.ended.len()), (42, 0));
-        let elsewhere = Place { boot_id: "another".into(), ..Place::here(&here, None).unwrap() };
+        let elsewhere =
+            Place { boot_id: "another".into(), process: None, ..Place::here(&here, None).unwrap() };
         let moved = Life::begin(&here, elsewhere.clone(), || 0).unwrap();
         assert!(moved.origin.ended.is_empty());
         // The same machine, started again.
@@ -243,6 +274,20 @@ mod tests {
         again.keep_in(&copy).unwrap();
         assert_eq!(next(&copy).number.get(), again.number.get() + 1);
         [here, copy].iter().for_each(|place| fs::remove_dir_all(place).unwrap());
+    }
+
+    #[test]
+    fn who_has_ended_on_this_kernel_is_looked_for() {
+        let (here, moved) = (directory("ended"), directory("moved"));
+        let first = next(&here);
+        let mut content = first.content.clone();
+        let other = Place::here(&moved, None).unwrap();
+        assert!(!other.follows(&content.place), "this process lives");
+        if let Some((_, _, at)) = &mut content.place.process {
+            *at += 1;
+        }
+        assert!(other.follows(&content.place), "its number is another's now");
+        [here, moved].iter().for_each(|place| fs::remove_dir_all(place).unwrap());
     }
 
     #[test]
