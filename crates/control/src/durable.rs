@@ -78,18 +78,20 @@ impl Durable {
         if ord.durable > self.durable {
             self.grew_at = now;
         }
+        let known_before = self.commands;
         self.seal = self.seal.max(ord.seal);
         self.commands = self.commands.max(ord.commands);
         self.durable = self.durable.max(ord.durable);
-        self.note_kept();
+        self.note_kept(known_before);
     }
 
-    /// DURABLE-5: when a seal's epoch is durable, the state on each disk knows the commands that it needs.
-    fn note_kept(&mut self) {
+    /// DURABLE-5: when a seal's epoch is durable, the state on each disk knows the commands that were known before that seal.
+    fn note_kept(&mut self, known_before: u64) {
         let (seal, commands) = self.sealing;
         if self.durable >= seal {
             self.kept_everywhere = self.kept_everywhere.max(commands);
-            self.sealing = (self.seal, self.commands);
+            let is_under_way = self.seal > self.durable;
+            self.sealing = if is_under_way { (self.seal, known_before) } else { (self.durable, 0) };
         }
     }
 }
@@ -176,7 +178,7 @@ impl Control {
         if durable > disk.durable {
             let was_wanted = disk.wanted > disk.durable;
             (disk.durable, disk.grew_at) = (durable, ctx.now());
-            disk.note_kept();
+            disk.note_kept(0);
             if was_wanted && self.is_leader() {
                 self.tell_those_with_data(ctx);
             }

@@ -117,6 +117,8 @@ fn a_death_at_rest_is_noticed_at_once() {
         let victim = NodeId::new(1 + (seed % 2) as u16);
         let survivor = NodeId::new(2 - (seed % 2) as u16);
         resting.world.kill(victim);
+        // Its guardian says so.
+        resting.world.unguarded.clear();
         resting.pass(Duration::from_millis(100));
         let view = &resting.control(survivor).state().view;
         let dead = view.member(victim).is_some_and(|m| !m.alive);
