@@ -17,11 +17,17 @@ use lats_client::{
     api::Committed,
     core::{Answer, ClientCore},
 };
-use lats_signals::io::{FILE_CONTROL, FILE_REDO};
+use lats_node::control::Control;
+use lats_signals::{
+    control::DeclareDeadReq,
+    io::{FILE_CONTROL, FILE_REDO},
+};
 use std::collections::BTreeSet;
 
 /// How long a cluster may take to be up again when all its nodes are started for good.
 const UP: Duration = Duration::from_millis(20_000);
+/// When a person looks after what does not come up by itself.
+const A_PERSON_LOOKS: Duration = Duration::from_millis(6_000);
 /// So long is waited for a change of definitions, in ms.
 const CHANGE_MS: u64 = 500;
 /// So long is waited for a node to be filled, in ms.
@@ -329,13 +335,39 @@ impl Run {
         self.world.nodes.iter().all(known)
     }
 
+    /// REFORM-5: a survivor waits for a node whose disk is damaged. A person sees that its process has ended, and says so.
+    fn give_word(&mut self) {
+        let mut words = Vec::new();
+        for (id, node) in &self.world.nodes {
+            let waits =
+                |c: &&Control| !c.knows_leader() && c.state().view.is_alive(*id, node.life());
+            let Some(control) = checkers::control(node).filter(waits) else { continue };
+            for member in control.state().view.data_nodes().filter(|m| m.node != *id) {
+                let other = &self.world.nodes[&member.node];
+                if !(other.is_alive() && other.life() == member.incarnation) {
+                    words.push((*id, member.node, member.incarnation));
+                }
+            }
+        }
+        for (to, node, life) in words {
+            let (node, incarnation) = (u64::from(node.get()), u64::from(life.get()));
+            let body = DeclareDeadReq { node, incarnation, give_up_rows: 1 };
+            self.world.tell_control(to, &body);
+        }
+    }
+
     /// Waits until the cluster is up; gives the epoch that it was restarted with, if it was.
     pub(crate) fn wait_for_restart(&mut self) -> Result<Option<Epoch>, String> {
         let end = self.world.now.plus(UP);
+        let mut asked_at = self.world.now.plus(A_PERSON_LOOKS);
         while self.dark.as_ref().is_some_and(|dark| !dark.is_over(&self.world))
             && self.world.now < end
         {
             self.run_for(Duration::from_millis(1))?;
+            if self.world.now >= asked_at {
+                asked_at = self.world.now.plus(Duration::from_millis(500));
+                self.give_word();
+            }
         }
         let dark = self.dark.take().ok_or("no blackout")?;
         if !dark.is_over(&self.world) {

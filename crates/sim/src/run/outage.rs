@@ -42,11 +42,14 @@ impl Run {
             self.world.kill(*node);
             self.world.tally.note("death of a group");
         }
+        // Half of the voters can go on only if the ends of the others are certain.
+        self.world.unguarded.clear();
         // The first may be whole again by now, or about to be called so.
         for _ in 0..3 {
             let view = checkers::newest_view(&self.world).ok_or("no node lives")?;
             let full: Vec<NodeId> = nodes.iter().copied().filter(|n| view.is_in_sync(*n)).collect();
             full.into_iter().for_each(|n| self.world.kill(n));
+            self.world.unguarded.clear();
             self.run_for(Duration::from_millis(20))?;
         }
         self.run_for(GO_ON)?;
