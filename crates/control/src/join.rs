@@ -57,6 +57,9 @@ impl Control {
         let sent = lats_catalog::decode::<Applicant>(signal.payload());
         let Ok(Applicant { member, origin, linked }) = sent else { return };
         let (node, life) = (member.node, member.incarnation);
+        if self.leader().is_none() {
+            self.survivor.ended.insert(node, origin.ended.clone());
+        }
         let Some(known) = self.state.view.member(node).map(|m| (m.incarnation, m.alive)) else {
             let code = u64::from(RefCode::WrongCluster.number());
             let body = JoinRef { token: req.token, code, known: 0 };

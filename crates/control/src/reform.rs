@@ -7,7 +7,7 @@ use crate::{
     restart::{Attempt, Presence, Present, Restart},
     state::ControlState,
 };
-use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
+use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId, Nonce};
 use lats_catalog::{Group, Member, View};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -31,6 +31,8 @@ pub(crate) struct Survivor {
     pub(crate) words: BTreeMap<NodeId, Incarnation>,
     /// Views that not all survivors may have, in their order (REFORM-4).
     views: Vec<View>,
+    /// What processes that want to join have said of the lives before them.
+    pub(crate) ended: BTreeMap<NodeId, Vec<(Incarnation, Nonce)>>,
     /// What it waits for, for a person.
     pub(crate) waits_for: String,
     /// Since when it writes down what it has, to end then (REFORM-6).
@@ -225,10 +227,19 @@ impl Control {
             return true;
         }
         let nonce = state.nonces.get(&node).copied().unwrap_or_default();
-        let Some(here) = here.filter(|p| !p.said.lives) else { return false };
-        let is_certified =
-            self.gone.get(&node) == Some(&life) || here.said.origin.ended.contains(&(life, nonce));
+        let here = here.filter(|p| !p.said.lives);
+        // It waits itself, and has never heard that it was taken in.
+        let is_itself =
+            |p: &&Present| p.said.member.incarnation == life && p.said.origin.nonce == nonce;
+        if here.is_some_and(|p| is_itself(&p)) {
+            return true;
+        }
+        let said = here.map(|p| &p.said.origin.ended).or(self.survivor.ended.get(&node));
+        let is_certified = self.gone.get(&node) == Some(&life)
+            || said.is_some_and(|ended| ended.contains(&(life, nonce)));
         let was_full = state.view.is_in_sync(node);
+        // Who never was a full replica has acknowledged nothing, whatever its disk is.
+        let Some(here) = here else { return is_certified && !was_full };
         // A disk that knows less than all of them did once is not the one that the life had.
         let is_whole = !was_full || here.has.commands >= self.epochs.disk.kept_everywhere;
         // REDO-2: a replica is full only if its disk knows that its life is a member.

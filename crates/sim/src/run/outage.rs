@@ -40,10 +40,10 @@ impl Run {
         for node in &nodes {
             self.run_for(Duration::from_millis(gap_ms))?;
             self.world.kill(*node);
+            // Half of the voters can go on only if the ends of the others are certain.
+            self.world.unguarded.clear();
             self.world.tally.note("death of a group");
         }
-        // Half of the voters can go on only if the ends of the others are certain.
-        self.world.unguarded.clear();
         // The first may be whole again by now, or about to be called so.
         for _ in 0..3 {
             let view = checkers::newest_view(&self.world).ok_or("no node lives")?;
