@@ -1,22 +1,27 @@
 //! Coming into the cluster, becoming a full replica, and leaving (REJOIN-1, VIEW-4, VIEW-6).
 
 use crate::{Control, JOIN_RETRY, Start, TIMER_JOIN, lives::Applicant, state::Command};
-use lats_base::{Incarnation, NodeId, Nonce, RefCode};
+use lats_base::{Duration, Incarnation, NodeId, Nonce, RefCode};
 use lats_catalog::Member;
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
-    control::{JoinRef, JoinReq, StopOrd},
+    control::{JoinRef, JoinReq, NeverJoinedRep, StopOrd},
     copy::FragmentsSyncedRep,
 };
 
 /// Three heartbeats of the consensus group, which tell what is agreed on.
 const FAREWELL_TICKS: u32 = 10;
+/// A last word is sent within this time.
+const WORDS_TRAVEL: Duration = Duration::from_millis(5);
 
 impl Control {
     pub(crate) fn ask_to_join(&mut self, ctx: &mut Ctx<'_>) {
         if self.joined {
             return;
+        }
+        if let Some(code) = self.never_joins {
+            return self.leave(&format!("the cluster does not take this node in: {code}"), ctx);
         }
         self.tell_presence(ctx);
         let Start::Join { member, seeds, origin, .. } = &self.start else { return };
@@ -57,9 +62,7 @@ impl Control {
         let sent = lats_catalog::decode::<Applicant>(signal.payload());
         let Ok(Applicant { member, origin, linked }) = sent else { return };
         let (node, life) = (member.node, member.incarnation);
-        if self.leader().is_none() {
-            self.survivor.ended.insert(node, origin.ended.clone());
-        }
+        self.end_if_missed(node, life, ctx);
         let Some(known) = self.state.view.member(node).map(|m| (m.incarnation, m.alive)) else {
             let code = u64::from(RefCode::WrongCluster.number());
             let body = JoinRef { token: req.token, code, known: 0 };
@@ -107,7 +110,17 @@ impl Control {
             self.leave_when_told(ctx);
         } else {
             self.note_known_life(body.known, ctx);
-            self.leave(&format!("the cluster does not take this node in: {code}"), ctx);
+            self.never_join(signal.sender(), code, ctx);
+        }
+    }
+
+    /// REFORM-1: whoever does not take it in may count on that it never was a member. It ends when that was sent.
+    fn never_join(&mut self, teller: BlockRef, code: RefCode, ctx: &mut Ctx<'_>) {
+        let Start::Join { origin, .. } = &self.start else { return };
+        ctx.send(teller, &NeverJoinedRep { nonce: origin.nonce });
+        if self.never_joins.is_none() {
+            self.never_joins = Some(code);
+            ctx.after(WORDS_TRAVEL, TIMER_JOIN);
         }
     }
 

@@ -32,7 +32,7 @@ pub use restart::WAITS_FOR_NODE;
 pub use state::{Command, ControlState, Founding, LifeSign, Status};
 
 use consensus::{Consensus, raft_id};
-use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, Nonce, ViewNumber};
+use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet, Nonce, RefCode, ViewNumber};
 use lats_catalog::{Member, View};
 use lats_files::control::Owner;
 use lats_kernel::{Block, Ctx, TimerToken};
@@ -108,6 +108,8 @@ pub struct Control {
     broken: Vec<links::Broken>,
     campaign_planned: bool,
     farewell_ticks: u32,
+    /// It has said that it will never be a member, and why (REFORM-1).
+    never_joins: Option<RefCode>,
     /// The shell was told to end the process.
     leaving: bool,
     /// Data nodes that cannot be asked (SILENT-1).
@@ -235,6 +237,7 @@ impl Control {
             broken: Vec::new(),
             campaign_planned: false,
             farewell_ticks: 0,
+            never_joins: None,
             leaving: false,
             silent: NodeSet::EMPTY,
             silent_told: NodeSet::EMPTY,
@@ -307,6 +310,11 @@ impl Control {
     /// The data nodes that it has not heard for long (SILENT-1).
     pub fn silent(&self) -> NodeSet {
         self.silent
+    }
+
+    /// Lives that a survivor without a leader waits for: it cannot know whether they have gone on without it (REFORM-1).
+    pub fn misses(&self) -> &[(NodeId, Incarnation)] {
+        &self.survivor.misses
     }
 
     /// True if it knows who leads.
@@ -417,7 +425,7 @@ impl Control {
 
     fn on_raft_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<RaftOrd>();
-        if body.to != self.consensus.id() || self.leave_if_left_behind(ctx) {
+        if body.to != self.consensus.id() || self.leave_if_left_behind(ctx) || self.gives_up() {
             return;
         }
         if self.leaves_the_group() && self.has_been_formed(body.restarts) {
@@ -433,6 +441,11 @@ impl Control {
             self.consensus.step(signal.payload());
             self.run_consensus(ctx);
         }
+    }
+
+    /// REFORM-1: it has said that it will never be a member.
+    fn gives_up(&self) -> bool {
+        self.never_joins.is_some()
     }
 
     /// The gone voter that counts as agreeing, if there is one (VIEW-8).
@@ -505,6 +518,7 @@ impl Block for Control {
             SignalNumber::RestartReq => self.on_restart_req(signal, ctx),
             SignalNumber::RestartConf => self.on_restart_conf(signal, ctx),
             SignalNumber::RestartOrd => self.on_restart_ord(signal, ctx),
+            SignalNumber::NeverJoinedRep => self.on_never_joined_rep(signal),
             SignalNumber::LinkUpRep => self.on_link_up_rep(signal, ctx),
             SignalNumber::LinkDownRep => self.on_link_down_rep(signal, ctx),
             SignalNumber::MapReq => self.on_map_req(signal, ctx),

@@ -12,7 +12,7 @@ use lats_catalog::{Group, Member, View};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::{DeclareDeadReq, NoteOrd},
+    control::{DeclareDeadReq, NeverJoinedRep, NoteOrd},
     restart::{RestartRep, RestartReq},
 };
 use std::{
@@ -31,8 +31,10 @@ pub(crate) struct Survivor {
     pub(crate) words: BTreeMap<NodeId, Incarnation>,
     /// Views that not all survivors may have, in their order (REFORM-4).
     views: Vec<View>,
-    /// What processes that want to join have said of the lives before them.
-    pub(crate) ended: BTreeMap<NodeId, Vec<(Incarnation, Nonce)>>,
+    /// Lives that are not accounted for.
+    pub(crate) misses: Vec<(NodeId, Incarnation)>,
+    /// Processes that have said that they were never members, and end (REFORM-1).
+    pub(crate) never_joined: BTreeSet<(NodeId, Incarnation, Nonce)>,
     /// What it waits for, for a person.
     pub(crate) waits_for: String,
     /// Since when it writes down what it has, to end then (REFORM-6).
@@ -53,7 +55,7 @@ struct Untold;
 /// Why no group can be formed anew.
 enum Unable {
     /// These nodes, or their disks, may know of more.
-    Misses(Vec<NodeId>),
+    Misses(Vec<(NodeId, Incarnation)>),
     /// No full replica of this group lives: its rows are on disks only.
     NeedsDisks,
 }
@@ -70,8 +72,10 @@ impl Control {
     /// With every tick of a member.
     pub(crate) fn survivor_tick(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
+        self.survivor.misses.clear();
         if self.leader().is_some() || !self.roles_data || self.is_told_to_end() {
             (self.survivor.leaderless_since, self.survivor.gives_way) = (None, None);
+            self.survivor.never_joined.clear();
             return;
         }
         let since = *self.survivor.leaderless_since.get_or_insert(now);
@@ -201,7 +205,7 @@ impl Control {
             if lives {
                 survivors.insert(member.node);
             } else if !self.is_accounted_for(state, member, here) {
-                missing.push(member.node);
+                missing.push((member.node, member.incarnation));
             }
         }
         // The rows of a group that was lost before are on disks only, too.
@@ -228,18 +232,13 @@ impl Control {
         }
         let nonce = state.nonces.get(&node).copied().unwrap_or_default();
         let here = here.filter(|p| !p.said.lives);
-        // It waits itself, and has never heard that it was taken in.
-        let is_itself =
-            |p: &&Present| p.said.member.incarnation == life && p.said.origin.nonce == nonce;
-        if here.is_some_and(|p| is_itself(&p)) {
+        if self.survivor.never_joined.contains(&(node, life, nonce)) {
             return true;
         }
-        let said = here.map(|p| &p.said.origin.ended).or(self.survivor.ended.get(&node));
-        let is_certified = self.gone.get(&node) == Some(&life)
-            || said.is_some_and(|ended| ended.contains(&(life, nonce)));
+        let Some(here) = here else { return false };
+        let is_certified =
+            self.gone.get(&node) == Some(&life) || here.said.origin.ended.contains(&(life, nonce));
         let was_full = state.view.is_in_sync(node);
-        // Who never was a full replica has acknowledged nothing, whatever its disk is.
-        let Some(here) = here else { return is_certified && !was_full };
         // A disk that knows less than all of them did once is not the one that the life had.
         let is_whole = !was_full || here.has.commands >= self.epochs.disk.kept_everywhere;
         // REDO-2: a replica is full only if its disk knows that its life is a member.
@@ -247,8 +246,9 @@ impl Control {
         is_certified && goes_on && is_whole
     }
 
-    fn tell_who_is_missed(&mut self, nodes: &[NodeId], ctx: &mut Ctx<'_>) {
-        let list: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    fn tell_who_is_missed(&mut self, lives: &[(NodeId, Incarnation)], ctx: &mut Ctx<'_>) {
+        let list: Vec<String> = lives.iter().map(|(node, _)| node.to_string()).collect();
+        self.survivor.misses = lives.to_vec();
         let list = list.join(", ");
         self.survivor.waits_for = format!("node {list}");
         let why = format!(
@@ -333,16 +333,33 @@ impl Control {
 
     /// REFORM-5: a person says that a life is over which nobody can ask.
     pub(crate) fn take_word(&mut self, req: &DeclareDeadReq, ctx: &mut Ctx<'_>) {
-        let node = NodeId::new(req.node as u16);
-        let Some(life) = self.state.view.incarnation(node) else { return };
+        let (node, life) =
+            (NodeId::new(req.node as u16), Incarnation::new(req.incarnation as u32));
+        let is_meant = self.survivor.misses.contains(&(node, life));
         let is_leaderless = self.survivor.leaderless_since.is_some();
         let is_heard = self.heard_lately(ctx.now()).contains(node);
         let may = req.give_up_rows != 0 || self.state.view.is_replaceable(node);
-        if is_leaderless && may && !is_heard && node != ctx.node() {
+        if is_leaderless && is_meant && may && !is_heard && node != ctx.node() {
             self.survivor.words.insert(node, life);
             let text = format!("a person has declared that life {life} of node {node} is over");
             let shell = BlockRef::shell(ctx.node());
             ctx.send_with(shell, &NoteOrd { loud: 1 }, &[text.as_bytes()]);
+        }
+    }
+
+    /// REFORM-1: a survivor waits for a life that has never been told that it was taken in: it is asked to end.
+    pub(crate) fn end_if_missed(&self, node: NodeId, life: Incarnation, ctx: &mut Ctx<'_>) {
+        if self.survivor.misses.contains(&(node, life)) {
+            self.tell_over(node, life, ctx);
+        }
+    }
+
+    /// A process that ends says that it was never a member, and will not be one.
+    pub(crate) fn on_never_joined_rep(&mut self, signal: &Signal<'_>) {
+        let NeverJoinedRep { nonce } = signal.body();
+        let (node, life) = (signal.sender().node, Incarnation::new(signal.header.incarnation));
+        if self.survivor.misses.contains(&(node, life)) {
+            self.survivor.never_joined.insert((node, life, nonce));
         }
     }
 

@@ -477,6 +477,9 @@ impl Control {
         if self.joined {
             return self.hear_reform(signal, ctx);
         }
+        if self.gives_up() {
+            return;
+        }
         let Ok(state) = ControlState::decode(signal.payload()) else { return };
         let Some(kept) = &self.restart.kept else { return };
         let waits = matches!(self.restart.phase, Phase::Waiting | Phase::Promised);

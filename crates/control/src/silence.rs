@@ -37,20 +37,23 @@ impl Control {
     pub(crate) fn on_declare_dead_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<DeclareDeadReq>();
         let node = NodeId::new(req.node as u16);
+        // Who asked looks at the view, and asks again, if this life is not the one that is a member.
         let life = self.state.view.incarnation(node);
-        let Some(incarnation) = life.filter(|l| u64::from(l.get()) == req.incarnation) else {
-            return;
-        };
-        if !self.is_leader() {
-            // Who asked looks at the view, and asks again.
-            let leader = self.leader().filter(|leader| *leader != ctx.node());
-            match leader.filter(|_| signal.sender().node == ctx.node()) {
-                Some(leader) => ctx.send(BlockRef::control(leader), &req),
-                None => self.take_word(&req, ctx),
+        let life = life.filter(|l| u64::from(l.get()) == req.incarnation);
+        match (self.leader(), life) {
+            (None, _) => self.take_word(&req, ctx),
+            (Some(_), Some(incarnation)) if self.is_leader() => {
+                if node != ctx.node() && self.is_unheard(node, ctx) {
+                    let give_up_rows = req.give_up_rows != 0;
+                    self.propose(&Command::DeclareDead { node, incarnation, give_up_rows }, ctx);
+                }
             }
-        } else if node != ctx.node() && self.is_unheard(node, ctx) {
-            let give_up_rows = req.give_up_rows != 0;
-            self.propose(&Command::DeclareDead { node, incarnation, give_up_rows }, ctx);
+            (Some(leader), Some(_)) if leader != ctx.node() => {
+                if signal.sender().node == ctx.node() {
+                    ctx.send(BlockRef::control(leader), &req);
+                }
+            }
+            _ => {}
         }
     }
 

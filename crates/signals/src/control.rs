@@ -146,6 +146,13 @@ body! {
     }
 }
 body! {
+    /// Control → control of a survivor: this process was never a member, and ends (REFORM-1).
+    NeverJoinedRep {
+        /// The process.
+        nonce: Nonce,
+    }
+}
+body! {
     /// Control → shell: a later life of this node is known than this one; the next process begins above that.
     LifeKnownOrd {
         /// The newest.

@@ -158,6 +158,7 @@ signals! {
     // Ends of processes, and numbers of lives: docs/protocols/lives.md.
     162 CertificateOrd, control, Admin;
     163 LifeKnownOrd, control, Local;
+    164 NeverJoinedRep, control, Node;
     // Stopping a node: docs/protocols/hand-over.md.
     114 StopNodeReq, control, Admin;
     115 LeaveOrd, control, Admin;

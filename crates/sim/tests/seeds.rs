@@ -52,6 +52,8 @@ once_failed! {
     a_damaged_log_is_sealed_for_longer_than_it_is_whole: 476, 309;
     not_yet_durable_while_a_group_is_lost_is_taken_for_never: 641;
     a_process_that_hears_nothing_names_its_link_to_a_dead_life: 749197171;
+    survivors_go_on_without_one_that_was_filled_meanwhile: 548580499, 157909709, 548580765;
+    a_survivor_waits_for_a_life_that_only_its_log_takes_in: 11270540;
 }
 
 /// Runs with two node groups, one of which falls silent or is lost in the end.

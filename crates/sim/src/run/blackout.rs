@@ -17,7 +17,6 @@ use lats_client::{
     api::Committed,
     core::{Answer, ClientCore},
 };
-use lats_node::control::Control;
 use lats_signals::{
     control::DeclareDeadReq,
     io::{FILE_CONTROL, FILE_REDO},
@@ -335,21 +334,22 @@ impl Run {
         self.world.nodes.iter().all(known)
     }
 
-    /// REFORM-5: a survivor waits for a node whose disk is damaged. A person sees that its process has ended, and says so.
+    /// REFORM-5: a survivor waits for a life that nobody can ask, as its disk is damaged or belongs to another life. A person
+    /// sees that its process has ended, or ends it, and says so.
     fn give_word(&mut self) {
         let mut words = Vec::new();
         for (id, node) in &self.world.nodes {
-            let waits =
-                |c: &&Control| !c.knows_leader() && c.state().view.is_alive(*id, node.life());
-            let Some(control) = checkers::control(node).filter(waits) else { continue };
-            for member in control.state().view.data_nodes().filter(|m| m.node != *id) {
-                let other = &self.world.nodes[&member.node];
-                if !(other.is_alive() && other.life() == member.incarnation) {
-                    words.push((*id, member.node, member.incarnation));
-                }
-            }
+            let Some(control) = checkers::control(node).filter(|c| !c.knows_leader()) else {
+                continue;
+            };
+            words.extend(control.misses().iter().map(|missed| (*id, *missed)));
         }
-        for (to, node, life) in words {
+        for (to, (node, life)) in words {
+            let other = &self.world.nodes[&node];
+            if other.is_alive() && other.life() == life {
+                self.world.kill(node);
+                continue;
+            }
             let (node, incarnation) = (u64::from(node.get()), u64::from(life.get()));
             let body = DeclareDeadReq { node, incarnation, give_up_rows: 1 };
             self.world.tell_control(to, &body);
