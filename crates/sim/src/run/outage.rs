@@ -75,7 +75,8 @@ impl Run {
             return Err(format!("group {lost} is lost, and view {} says {known:?}", view.number));
         }
         if self.ledger.refused_as_lost == 0 {
-            return Err("nobody was told that a node group is lost".to_string());
+            let clients: Vec<String> = self.clients.iter().map(|c| c.describe()).collect();
+            return Err(format!("nobody was told that a node group is lost: {clients:?}"));
         }
         checkers::nothing_left(&self.world)?;
         checkers::epochs_move(&self.world)?;

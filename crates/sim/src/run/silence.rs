@@ -77,6 +77,8 @@ impl Run {
             return Ok(false);
         }
         self.ledger.outage = true;
+        // The end of one that nobody guarded is certain when its next process has said so (DEATH-2).
+        self.run_while(&nodes, |control| !control.state().view.groups[at].is_lost())?;
         self.run_for(SERVED)?;
         self.clients.iter_mut().for_each(|c| c.stopped = true);
         self.run_for(ANSWERED)?;
