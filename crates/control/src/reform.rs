@@ -333,8 +333,7 @@ impl Control {
 
     /// REFORM-5: a person says that a life is over which nobody can ask.
     pub(crate) fn take_word(&mut self, req: &DeclareDeadReq, ctx: &mut Ctx<'_>) {
-        let (node, life) =
-            (NodeId::new(req.node as u16), Incarnation::new(req.incarnation as u32));
+        let (node, life) = (NodeId::new(req.node as u16), Incarnation::new(req.incarnation as u32));
         let is_meant = self.survivor.misses.contains(&(node, life));
         let is_leaderless = self.survivor.leaderless_since.is_some();
         let is_heard = self.heard_lately(ctx.now()).contains(node);

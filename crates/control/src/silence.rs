@@ -40,20 +40,15 @@ impl Control {
         // Who asked looks at the view, and asks again, if this life is not the one that is a member.
         let life = self.state.view.incarnation(node);
         let life = life.filter(|l| u64::from(l.get()) == req.incarnation);
-        match (self.leader(), life) {
-            (None, _) => self.take_word(&req, ctx),
-            (Some(_), Some(incarnation)) if self.is_leader() => {
-                if node != ctx.node() && self.is_unheard(node, ctx) {
-                    let give_up_rows = req.give_up_rows != 0;
-                    self.propose(&Command::DeclareDead { node, incarnation, give_up_rows }, ctx);
-                }
+        let Some(leader) = self.leader() else { return self.take_word(&req, ctx) };
+        let Some(incarnation) = life else { return };
+        if self.is_leader() {
+            if node != ctx.node() && self.is_unheard(node, ctx) {
+                let give_up_rows = req.give_up_rows != 0;
+                self.propose(&Command::DeclareDead { node, incarnation, give_up_rows }, ctx);
             }
-            (Some(leader), Some(_)) if leader != ctx.node() => {
-                if signal.sender().node == ctx.node() {
-                    ctx.send(BlockRef::control(leader), &req);
-                }
-            }
-            _ => {}
+        } else if leader != ctx.node() && signal.sender().node == ctx.node() {
+            ctx.send(BlockRef::control(leader), &req);
         }
     }
 
