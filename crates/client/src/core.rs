@@ -410,7 +410,8 @@ impl ClientCore {
             incarnation: u64::from(incarnation.get()),
             give_up_rows: u64::from(give_up_rows),
         };
-        if let Some(to) = self.any_node() {
+        // Without a leader each decides for itself (REFORM-5).
+        for to in self.links.iter().copied().filter(|to| *to != node).collect::<Vec<NodeId>>() {
             self.send(BlockRef::control(to), &body, &[]);
         }
     }

@@ -252,6 +252,8 @@ impl Control {
             node: ctx.node(),
             silent: self.silent.iter().collect(),
             life_signs: self.life_signs(ctx),
+            waits_for: self.survivor.waits_for.clone(),
+            misses: self.survivor.misses.clone(),
         };
         let body = StatusConf { request: req.request };
         ctx.send_with(signal.sender(), &body, &[&lats_catalog::encode(&status)]);

@@ -378,9 +378,9 @@ impl Control {
         }
         let me = ctx.node();
         for node in self.alive().iter().filter(|n| *n != me) {
-            // A witness serves nothing that somebody could take over, and keeps its vote.
+            // A witness serves nothing that somebody could take over, and keeps its vote until a person says that it is over.
             let declared = self.state.view.is_declared_dead(node);
-            if !self.holds_data(node) || (self.is_last_in_sync(node) && !declared) {
+            if (!self.holds_data(node) || self.is_last_in_sync(node)) && !declared {
                 continue;
             }
             if !declared && self.awaits_founder(node, leader_since, now) {

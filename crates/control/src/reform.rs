@@ -76,6 +76,7 @@ impl Control {
         if self.leader().is_some() || !self.roles_data || self.is_told_to_end() {
             (self.survivor.leaderless_since, self.survivor.gives_way) = (None, None);
             self.survivor.never_joined.clear();
+            self.survivor.waits_for.clear();
             return;
         }
         let since = *self.survivor.leaderless_since.get_or_insert(now);

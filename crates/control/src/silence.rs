@@ -59,7 +59,8 @@ impl Control {
         let heard = self.peers.get(&node).and_then(|p| p.heard_at).unwrap_or(since);
         self.may_judge(now)
             && now.since(heard) > self.silence_patience()
-            && self.is_unheard_by_all(node, ctx)
+            // Nobody but the leader asks witnesses.
+            && (!self.holds_data(node) || self.is_unheard_by_all(node, ctx))
     }
 
     /// SILENT-4: one that lives after all ends itself: the others go on without its rows.

@@ -219,6 +219,10 @@ pub struct Status {
     pub undurable_ms: u64,
     /// When it has heard the live members, and how late they are.
     pub life_signs: Vec<LifeSign>,
+    /// What a full replica without a leader waits for, in words (REFORM-1).
+    pub waits_for: String,
+    /// Lives among that which a person may say are over (REFORM-5).
+    pub misses: Vec<(NodeId, Incarnation)>,
 }
 
 /// What a node knows of a member that lives.

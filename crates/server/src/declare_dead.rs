@@ -1,6 +1,7 @@
 //! `latsdb declare-dead`: a person says what the cluster cannot see (SILENT-4; `docs/protocols/membership.md`).
 
 use crate::{
+    outlook,
     say::say,
     status::{Target, state_from},
 };
@@ -36,12 +37,16 @@ pub(crate) fn run(args: &DeclareDeadArgs) -> anyhow::Result<ExitCode> {
     tokio.block_on(async {
         let client = args.target.connect().await?;
         let node = NodeId::new(args.node_id);
-        let life = life_to_end(&state_from(&client).await?, node, args.give_up_rows)?;
+        let first = outlook::of_leader(&client, state_from(&client).await?).await;
+        let life = match first.leader {
+            Some(_) => life_to_end(&first, node, args.give_up_rows)?,
+            None => life_that_is_missed(&client, &first, node, args.give_up_rows).await?,
+        };
         let patience = Duration::from_secs(args.wait_s);
         tokio::time::timeout(patience, end(&client, (node, life), args.give_up_rows)).await.with_context(|| {
             format!(
-                "the cluster has not removed node {node} within {patience:?}: either its leader hears the node, or \
-                 there is no majority to decide it (`latsdb status` shows who is there)"
+                "the cluster has not removed node {node} within {patience:?}: a node hears it after all, or others are missing, too \
+                 (`latsdb status` says who was heard when, and what is waited for)"
             )
         })??;
         say!("latsdb: node {node} is removed");
@@ -54,22 +59,62 @@ pub(crate) fn run(args: &DeclareDeadArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The node's life, if it can be declared dead.
+/// The node's life, if it can be declared dead while there is a leader.
 fn life_to_end(status: &Status, node: NodeId, give_up: bool) -> anyhow::Result<Incarnation> {
+    let view = &status.view;
+    check_is_known(status, node)?;
+    let life = view.incarnation(node).with_context(|| format!("node {node} is down already"))?;
+    if !is_silent(status, node) {
+        let heard = status.life_signs.iter().find(|s| s.node == node).and_then(|s| s.heard_ms);
+        let heard = heard.map_or("it is not known when it was heard".to_string(), |ms| {
+            format!("it was heard {ms} ms ago")
+        });
+        bail!(
+            "node {node} is not called silent by node {}: {heard}. `latsdb stop-node {node}` stops it; a process that ends is noticed by itself",
+            status.node
+        );
+    }
+    check_consent(view, node, give_up)?;
+    Ok(life)
+}
+
+fn check_is_known(status: &Status, node: NodeId) -> anyhow::Result<()> {
     let view = &status.view;
     if view.member(node).is_none() {
         let known: Vec<String> = view.members.iter().map(|m| m.node.to_string()).collect();
         bail!("the cluster has no node {node}; it has {}", known.join(", "));
     }
-    let life = view.incarnation(node).with_context(|| format!("node {node} is down already"))?;
-    if !status.silent.contains(&node) {
+    Ok(())
+}
+
+/// A data node that cannot be replaced, or a voter that nobody has heard for long.
+fn is_silent(status: &Status, node: NodeId) -> bool {
+    status.silent.contains(&node) || outlook::is_heard(status, node) == Some(false)
+}
+
+/// REFORM-5: the life that full replicas without a leader wait for.
+async fn life_that_is_missed(
+    client: &Client,
+    first: &Status,
+    node: NodeId,
+    give_up: bool,
+) -> anyhow::Result<Incarnation> {
+    check_is_known(first, node)?;
+    let all = outlook::of_all(client, first).await;
+    let Some(life) = outlook::missed_life(&all, node) else {
+        let waits = all.iter().filter(|s| !s.waits_for.is_empty());
+        let waits: Vec<String> =
+            waits.map(|s| format!("node {} waits for {}", s.node, s.waits_for)).collect();
+        let waits =
+            if waits.is_empty() { "they look for one".to_string() } else { waits.join("; ") };
+        bail!("the nodes have no leader, and do not wait for node {node}: {waits}");
+    };
+    if !give_up {
         bail!(
-            "node {node} is not called silent by node {}: it lives, or has not been silent for a second. `latsdb stop-node {node}` stops it; a process that ends is \
-             noticed by itself",
-            status.node
+            "without a leader nobody knows whether node {node} has gone on alone. If it can be started again with its disk, do that: nothing is \
+             lost then. Else make sure that it is off, and add --give-up-rows: what it has acknowledged since the others could not hear it is lost"
         );
     }
-    check_consent(view, node, give_up)?;
     Ok(life)
 }
 
@@ -92,11 +137,13 @@ async fn end(
     give_up_rows: bool,
 ) -> anyhow::Result<()> {
     loop {
-        if let Ok(status) = state_from(client).await {
-            if !status.view.is_alive(node, life) {
+        if let Ok(first) = state_from(client).await {
+            let status = outlook::of_leader(client, first).await;
+            let has_leader = status.leader.is_some();
+            if has_leader && !status.view.is_alive(node, life) {
                 return Ok(());
             }
-            if !status.silent.contains(&node) && !status.view.is_declared_dead(node) {
+            if has_leader && !is_silent(&status, node) && !status.view.is_declared_dead(node) {
                 bail!("node {node} is heard again by node {}, and was not removed", status.node);
             }
             // Another replica may have died meanwhile.

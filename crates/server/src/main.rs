@@ -19,6 +19,7 @@ mod node;
 mod numa;
 mod open_files;
 mod options;
+mod outlook;
 #[cfg(feature = "planted")]
 mod planted;
 mod ports;

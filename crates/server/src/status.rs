@@ -1,7 +1,12 @@
 //! `latsdb status`.
 
 use crate::say::say;
-use crate::{cluster_file::ClusterFile, disks, random, secret, supervisor};
+use crate::{
+    cluster_file::ClusterFile,
+    disks,
+    outlook::{self, MayFail},
+    random, secret, supervisor,
+};
 use anyhow::Context;
 use lats_base::{NodeId, RefCode};
 use lats_catalog::{Member, VERSIONS_BETWEEN_RESTARTS_BITS};
@@ -133,15 +138,17 @@ pub(crate) async fn state_from(client: &Client) -> anyhow::Result<Status> {
 
 /// What a node has answered. One of an earlier version does not say what came last.
 pub(crate) fn decoded(bytes: &[u8]) -> Result<Status, RefCode> {
-    let earlier = |_| lats_catalog::decode::<Status>(&[bytes, &[0, 0, 0]].concat());
-    lats_catalog::decode::<Status>(bytes).or_else(earlier)
+    let missing: [&[u8]; 3] = [&[], &[0; 2], &[0; 5]];
+    let decoded = |missing: &&[u8]| lats_catalog::decode::<Status>(&[bytes, missing].concat());
+    let first = decoded(&missing[0]);
+    first.or_else(|code| missing[1..].iter().find_map(|m| decoded(m).ok()).ok_or(code))
 }
 
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (status, figures) = tokio.block_on(async {
         let client = args.target.connect().await?;
-        let status = state_from(&client).await?;
+        let status = outlook::of_leader(&client, state_from(&client).await?).await;
         let figures = figures(&client, &status).await;
         anyhow::Ok((status, figures))
     })?;
@@ -236,6 +243,8 @@ fn as_json(status: &Status, figures: &Figures) -> Value {
         "leader": status.leader.map(|n| n.get()),
         "catalog_version": status.catalog_version,
         "insecure": insecure(status),
+        "may_fail": MayFail::of(status).as_json(),
+        "waits_for": (!status.waits_for.is_empty()).then_some(&status.waits_for),
         "lost_node_groups": status.view.lost_groups().map(|(id, _)| id.get()).collect::<Vec<_>>(),
         "refused_connections": figures.values().map(|f| f.refused).sum::<u64>(),
         "nodes": nodes,
@@ -265,6 +274,7 @@ fn node_json(status: &Status, member: &Member, disk: Option<&DiskFigures>) -> Va
     let state = match (member.alive, member.roles.data, in_sync) {
         (false, _, _) => "down",
         _ if status.silent.contains(&member.node) => "silent",
+        _ if outlook::is_heard(status, member.node) == Some(false) => "unheard",
         _ if view.is_stopping(member.node) => "stopping",
         (true, true, true) => disk.and_then(disks::state_of_node).unwrap_or("serving"),
         (true, false, _) => "serving",
@@ -331,6 +341,8 @@ fn print_table(status: &Status, record: &Value, figures: &Figures) {
         record["refused_connections"]
     );
     print_memory(&record["memory"]);
+    say!("{}", MayFail::of(status).words());
+    outlook::print_waits(status);
     let open = insecure(status);
     if !open.is_empty() {
         say!(
@@ -357,9 +369,10 @@ fn print_table(status: &Status, record: &Value, figures: &Figures) {
     }
     print_the_late(status);
     say!(
-        "{:>4}  {:<9} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
+        "{:>4}  {:<9} {:>8} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
         "node",
         "state",
+        "heard",
         "roles",
         "group",
         "primaries",
@@ -370,9 +383,10 @@ fn print_table(status: &Status, record: &Value, figures: &Figures) {
         let roles: Vec<&str> =
             node["roles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         say!(
-            "{:>4}  {:<9} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
+            "{:>4}  {:<9} {:>8} {:<12} {:>5}  {:>9}  {:<21} {:<21}",
             node["node_id"].as_u64().unwrap_or_default(),
             node["state"].as_str().unwrap_or_default(),
+            node["heard_ms"].as_u64().map_or("-".to_string(), |ms| format!("{ms} ms")),
             roles.join("+"),
             node["node_group"].as_u64().map_or("-".to_string(), |g| g.to_string()),
             node["primary_slots"].as_u64().unwrap_or_default(),
