@@ -86,7 +86,7 @@ impl Ldm {
                     count += 1;
                 }
                 Ok(Found::Entry(kind, holders)) => {
-                    push_outcome(outcomes, head.index, kind, holders.as_deref());
+                    push_outcome(outcomes, (head.index, 0), kind, holders.as_deref());
                     count += 1;
                 }
                 Ok(Found::Ask(node)) => {
