@@ -265,6 +265,9 @@ impl Ldm {
             return;
         }
         self.forget_if_empty(run.transaction);
+        if run.change_count == 0 {
+            ctx.rests_on_lease(self.lease_until);
+        }
         let conf = PrepareConf {
             transaction: run.transaction,
             epoch: self.epoch,
@@ -275,7 +278,7 @@ impl Ldm {
             holds: u32::from(self.transactions.contains_key(&run.transaction)),
             carried: u32::from(carried),
             index_change_count: run.index_change_count,
-            reserved: 0,
+            change_count: run.change_count,
         };
         ctx.send_with(run.coordinator, &conf, &[&run.outcomes, &run.index_changes]);
         self.keep_lists(run);

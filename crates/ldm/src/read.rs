@@ -116,6 +116,7 @@ impl Ldm {
     /// Sends results: a part of them, if there are many.
     fn answer_read(&self, req: &ReadReq, result_count: u32, outcomes: &[u8], ctx: &mut Ctx<'_>) {
         let body = ReadConf { request: req.request, epoch: self.epoch, result_count, reserved: 0 };
+        ctx.rests_on_lease(self.lease_until);
         ctx.send_with(req.reply_to, &body, &[outcomes]);
     }
 

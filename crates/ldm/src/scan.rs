@@ -266,6 +266,7 @@ impl Ldm {
                     row_count: scan.batch_rows,
                     done: u32::from(done),
                 };
+                ctx.rests_on_lease(self.lease_until);
                 ctx.send_with(reply_to, &body, &[&scan.batch]);
                 scan.batch.clear();
                 scan.batch_rows = 0;
@@ -348,7 +349,6 @@ impl Ldm {
         Ok(Slice::Send(true))
     }
 
-    pub(crate) fn on_scan_next_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
     /// The image of a row that a scan sees.
     fn seen<'r>(&self, scan: &Scan, row: &'r Row) -> Result<Option<&'r [u8]>, RefCode> {
         match scan.as_of {
@@ -359,6 +359,7 @@ impl Ldm {
         }
     }
 
+    pub(crate) fn on_scan_next_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let req = signal.body::<ScanNextReq>();
         if self.scans.contains_key(&(req.reply_to, req.scan)) {
             self.run_scan(req.reply_to, req.scan, ctx);
@@ -407,7 +408,6 @@ fn take(
     Ok(())
 }
 
-/// Adds a row to the batch; `write` appends its projection by the scan's program.
 /// LOCK-7: others have changed it, and have not committed yet, as far as is known here.
 fn is_changed_by_others(row: &Row, transaction: TransactionId) -> bool {
     row.pending().iter().any(|version| version.transaction != transaction)
@@ -433,6 +433,7 @@ fn take_any(scan: &mut Scan, (table, range): (&crate::Table, u32), entry: &[u8],
     add(scan, range, (entry, &row.key), write);
 }
 
+/// Adds a row to the batch; `write` appends its projection by the scan's program.
 fn add(
     scan: &mut Scan,
     range: u32,
