@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Locks, refused statements and deadlocks, with sessions of the `mariadb` client on both nodes. How long deadlocks last is printed.
+"""Locks, refused statements, waits and deadlocks, with sessions of the `mariadb` client on both nodes. How long deadlocks last is printed.
 
 locks.py PORT    the cluster's first SQL port; the second node is on the next
 
@@ -18,6 +18,8 @@ from cluster import PATIENCE_S, concluded
 from minimysql import Connection, MySQLError
 
 JOBS = 300
+# Statements that wait for a transaction of two rows.
+WAITS = 180
 # The `mariadb` client cannot connect, or its connection is gone; temporary errors that no other client is the reason of: the node
 # does not serve, another node has failed, or the coordinator.
 DISTURBED = r"ERROR (2002|2003|2006|2013|1297|1040|1053) |\(LDB-(12|28)\)"
@@ -188,6 +190,64 @@ def jobs(port):
         raise Wrong(f"locks: {len(done)} of {JOBS} jobs done")
 
 
+# LOCK-7: conditions that cover a row and its neighbour.
+COVERED = ("BETWEEN {0} AND {1}", "IN ({0}, {1})", ">= {0} AND id < {1} + 1")
+
+
+def whole_transactions(port):
+    """A statement that has waited for a transaction sees all of it, at any node, in a transaction or alone."""
+    writer, readers = Connection(port, "lats_locks"), [Connection(port + node, "lats_locks") for node in (0, 1)]
+    writer.query("CREATE TABLE pairs (id INT PRIMARY KEY, k INT, v INT, KEY (k))")
+    for reader in readers:
+        reader.query(LONG_WAIT)
+    halves, waited = [], 0
+    for number in range(WAITS):
+        row, reader = 10 * number, readers[number % 2]
+        condition = COVERED[number % 3].format(row, row + 1)
+        verb, alone = ("SELECT", "UPDATE", "DELETE")[number // 6 % 3], number // 2 % 2
+        # The insert comes while the other waits, or before: then the other finds nothing to wait for but the changed row.
+        late, above = number % 5 < 3, number % 4 < 2
+        old, new = (row, row + 1) if above else (row + 1, row)
+        statement = {"SELECT": f"SELECT id FROM pairs WHERE id {condition} FOR UPDATE",
+                     "UPDATE": f"UPDATE pairs SET v = v + 1 WHERE id {condition}",
+                     "DELETE": f"DELETE FROM pairs WHERE id {condition}"}[verb]
+        writer.query(f"INSERT INTO pairs VALUES ({old}, 0, 0)")
+        writer.query("BEGIN")
+        writer.query(f"UPDATE pairs SET v = 10 WHERE id = {old}")
+        if not late:
+            writer.query(f"INSERT INTO pairs VALUES ({new}, 0, 10)")
+        found, failures = [], []
+
+        def wait(found=found, failures=failures, statement=statement, reader=reader, alone=alone):
+            try:
+                if not alone:
+                    reader.query("BEGIN")
+                answer = reader.query(statement)
+                found.extend(answer if isinstance(answer, list) else [])
+                if not alone:
+                    reader.query("COMMIT")
+            except (MySQLError, OSError) as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        time.sleep(0.004)
+        waited += thread.is_alive()
+        if late:
+            writer.query(f"INSERT INTO pairs VALUES ({new}, 0, 10)")
+        writer.query("COMMIT")
+        thread.join(PATIENCE_S)
+        if failures:
+            raise failures[0]
+        left = writer.query(f"SELECT v FROM pairs WHERE id IN ({row}, {row + 1})")
+        met = {"SELECT": len(found), "UPDATE": left.count(["11"]), "DELETE": 2 - len(left)}[verb]
+        if met != 2:
+            halves.append(f"{statement}: {met} of 2")
+    if halves:
+        raise Wrong(f"locks: {len(halves)} of {WAITS} statements met half of a transaction, such as {halves[0]}")
+    return waited
+
+
 def test(port):
     first = Connection(port)
     for statement in ("DROP DATABASE IF EXISTS lats_locks", "CREATE DATABASE lats_locks",
@@ -207,11 +267,12 @@ def test(port):
                              ("UPDATE t SET v = 1 WHERE id = 1", "UPDATE t SET v = 1 WHERE id = 1")))
     took.sort()
     jobs(port)
+    waited = whole_transactions(port)
     for session in (a, b):
         session.close()
     first.query("DROP DATABASE lats_locks")
     print(f"locks: {len(took)} deadlocks ended within {took[-1]:.0f} ms (median {took[len(took) // 2]:.0f} ms); "
-          f"{JOBS} jobs done once each")
+          f"{JOBS} jobs done once each; {waited} of {WAITS} statements waited for a transaction, and met all of it")
 
 
 if __name__ == "__main__":

@@ -86,7 +86,54 @@ class Scanner(Guest):
                 self.away()
 
 
+class Alone(Guest):
+    """Inserts rows that commit by themselves, without pause, so that a statement is often on its way when its node is to stop. What
+    it is told of each must be true: after 1053 the row is not there, and no outcome is unknown."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.made, self.refused, self.unknown = set(), set(), []
+
+    def work(self):
+        while not self.stop.is_set():
+            self.next += 1
+            try:
+                self.arrive()
+            except (OSError, MySQLError):
+                self.away()
+                continue
+            try:
+                self.connection.query(f"INSERT INTO alone VALUES ({self.next})")
+                self.made.add(self.next)
+            except MySQLError as error:
+                if error.number == 1053 and "was not run" in str(error):
+                    self.moved += 1
+                    self.refused.add(self.next)
+                elif error.number == 1053:
+                    self.unknown.append(f"an INSERT through port {self.port}: {error}")
+                else:
+                    self.failures.append(f"an INSERT through port {self.port}: {error}")
+                self.away()
+            except OSError as error:
+                self.unknown.append(f"an INSERT through port {self.port}: {error}")
+                self.away()
+
+
+def check_alone(port, workers):
+    """Who was told that nothing was done, and who was not told anything."""
+    there = {int(row[0]) for row in rows(port, "SELECT n FROM alone")}
+    wrong = []
+    for worker in workers:
+        wrong += [f"{text}: its outcome is unknown" for text in worker.unknown]
+        if done := worker.refused & there:
+            wrong.append(f"rows are there although their INSERTs were answered with 1053: {sorted(done)}")
+        if lost := worker.made - there:
+            wrong.append(f"rows are not there although they were committed: {sorted(lost)[:9]}")
+    return wrong
+
+
 def fill_big(connection):
+    connection.query("CREATE TABLE IF NOT EXISTS alone (n INT PRIMARY KEY)")
     connection.query("CREATE TABLE IF NOT EXISTS big (id INT PRIMARY KEY, pad CHAR(100))")
     for at in range(0, BIG, 2000):
         connection.query("REPLACE INTO big VALUES " + ",".join(f"({at + i}, 'x{i}')" for i in range(2000)))
@@ -261,7 +308,8 @@ def once(args):
     ports = [args.sql_port, args.sql_port + 1]
     workers = [Guest(i + 1, ports, ledger, stop) for i in range(args.threads)]
     scanners = [Scanner(50 + i, ports, ledger, stop) for i in range(2)]
-    workers += scanners
+    singles = [Alone(70 + i, ports, ledger, stop) for i in range(2)]
+    workers += scanners + singles
     with Cluster(args.binary, args.sql_port) as cluster:
         prepare(ports[0])
         insist(lambda: fill_big(connect(ports[0])))
@@ -280,11 +328,12 @@ def once(args):
             assert not worker.is_alive(), "a client hangs"
         wrong = [f"a client has ended: {worker.failure}" for worker in workers if worker.failure]
         wrong += [text for scanner in scanners for text in scanner.wrong] + check(ledger, ports)
+        wrong += check_alone(ports[0], singles)
         with cluster.undisturbed():
             cluster.at_last("stop-node", lambda: a_node_is_killed(cluster))
             cluster.at_last("stop-node", lambda: the_last_one_stays(cluster, ports))
     print(f"stop-node: {len(ledger.committed)} committed, {sum(s.scans for s in scanners)} scans, "
-          f"{sum(w.moved for w in workers)} times sent elsewhere, {len(ledger.refused)} refused, {len(ledger.unknown)} cut off; "
+          f"{sum(w.moved for w in workers)} times sent elsewhere ({sum(len(w.refused) for w in singles)} statements on their way, none done), {len(ledger.refused)} refused, {len(ledger.unknown)} cut off; "
           f"{len(watch.waits.starved)} times a node waited long for a processor")
     for what in wrong:
         print(f"stop-node: WRONG: {what}")

@@ -245,6 +245,7 @@ fn whole_table(def: &TableDef, as_of: AsOf) -> Scan {
         program: Vec::new(),
         limit: None,
         pending: false,
+        to_lock: false,
         few: false,
         as_of,
     }

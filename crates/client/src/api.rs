@@ -135,6 +135,9 @@ pub struct RowResult {
     /// The (projected) row image: of reads that are `Done`, and of changes whose program asks for
     /// it.
     pub row: Option<Vec<u8>>,
+    /// Some lock was waited for before this was done: what was looked at before that, without a lock, may have
+    /// changed (LOCK-7).
+    pub waited: bool,
 }
 
 impl RowResult {
@@ -183,6 +186,9 @@ pub struct Scan {
     /// Only the primary keys of the rows, and of those too that others have inserted or deleted but
     /// not yet committed: for filling a new index.
     pub pending: bool,
+    /// The rows will be locked: those come, too, of which others are changing a version that passes the filter, and
+    /// what comes of them may be of such a version (LOCK-7).
+    pub to_lock: bool,
     /// Which rows.
     pub as_of: AsOf,
 }

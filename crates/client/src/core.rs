@@ -518,7 +518,7 @@ fn error_of(code: u32, errno: u32, text: &[u8]) -> StoreError {
 /// Puts an outcome list into its places.
 fn place_results(payload: &[u8], results: &mut [Option<RowResult>]) {
     use crate::api::RowOutcome;
-    use lats_signals::list::{Outcome, OutcomeKind};
+    use lats_signals::list::{OUTCOME_HAS_ROW, OUTCOME_WAITED, Outcome, OutcomeKind};
     for (head, [row, _, _]) in list::items::<Outcome>(payload) {
         let outcome = match OutcomeKind::from_number(head.kind) {
             Some(OutcomeKind::Done) => RowOutcome::Done,
@@ -530,9 +530,10 @@ fn place_results(payload: &[u8], results: &mut [Option<RowResult>]) {
             Some(OutcomeKind::Undone) => RowOutcome::Undone,
             Some(OutcomeKind::Missing) | None => RowOutcome::Missing,
         };
-        let row = (head.has_row != 0).then(|| row.to_vec());
+        let row = (head.flags & OUTCOME_HAS_ROW != 0).then(|| row.to_vec());
+        let waited = head.flags & OUTCOME_WAITED != 0;
         if let Some(place) = results.get_mut(head.index as usize) {
-            *place = Some(RowResult { outcome, row });
+            *place = Some(RowResult { outcome, row, waited });
         }
     }
 }

@@ -129,6 +129,7 @@ mod tests {
             program: Vec::new(),
             limit: None,
             pending: false,
+            to_lock: false,
             few: false,
             as_of: AsOf::Newest,
         };

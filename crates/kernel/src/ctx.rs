@@ -19,6 +19,8 @@ pub struct Outbox {
     pub timers: Vec<(Instant, TimerToken)>,
     /// The node has met an armed crash point: the shell ends it at once.
     pub crashed: bool,
+    /// Answers of this round are right only if a lease still holds when the round has ended: the first end of these leases.
+    pub lease_until: Option<Instant>,
 }
 
 /// The identity of the node that a block runs in.
@@ -103,6 +105,13 @@ impl<'a> Ctx<'a> {
     /// Has [`crate::Block::on_timer`] called with `token` when `span` has passed.
     pub fn after(&mut self, span: Duration, token: TimerToken) {
         self.outbox.timers.push((self.now.plus(span), token));
+    }
+
+    /// What it sends now tells of rows, and is right only if the lease that ends then still holds when the round has ended
+    /// (LEASE-7): else [`crate::Block::withdraw`] is called with it.
+    pub fn rests_on_lease(&mut self, until: Instant) {
+        let first = self.outbox.lease_until.map_or(until, |first| first.min(until));
+        self.outbox.lease_until = Some(first);
     }
 
     /// Random numbers that the seed decides.

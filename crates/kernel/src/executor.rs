@@ -156,8 +156,10 @@ impl Executor {
         !self.mailbox.is_empty() || !self.urgent.is_empty()
     }
 
-    /// Delivers due timers and at most `budget` signals. The same code runs under both shells.
+    /// Delivers due timers and at most `budget` signals. The same code runs under both shells, which tell the time once more
+    /// before they take what is to leave: [`Self::end_round`].
     pub fn step(&mut self, now: Instant, budget: Budget) -> Progress {
+        self.end_round(now);
         let mut handled = self.run_timers(now);
         if !self.urgent.is_empty() && !self.outbox.crashed {
             core::mem::swap(&mut self.urgent, &mut self.working);
@@ -175,6 +177,42 @@ impl Executor {
             self.run_idle(now);
         }
         Progress { handled, more: !self.mailbox.is_empty(), crashed: self.outbox.crashed }
+    }
+
+    /// LEASE-7: all that was sent so far has read its rows by now. What rests on a lease that is over does not leave, and does
+    /// not reach blocks here either.
+    pub fn end_round(&mut self, now: Instant) {
+        if self.outbox.lease_until.take().is_some_and(|until| until <= now) {
+            self.withdraw(now);
+        }
+    }
+
+    /// Shows the blocks what they have sent, so that they can send something else.
+    fn withdraw(&mut self, now: Instant) {
+        let mut sent = core::mem::take(&mut self.outgoing);
+        while let Some(signal) = sent.pop() {
+            if !self.is_withdrawn(&signal, now) {
+                self.outgoing.push_signal(&signal);
+            }
+        }
+        let mut waiting = core::mem::take(&mut self.mailbox);
+        while let Some(signal) = waiting.pop() {
+            if !self.is_withdrawn(&signal, now) {
+                self.mailbox.push_signal(&signal);
+            }
+        }
+        // What goes in its place rests on nothing.
+        self.outbox.lease_until = None;
+    }
+
+    fn is_withdrawn(&mut self, signal: &Signal<'_>, now: Instant) -> bool {
+        let sender = signal.header.sender;
+        let own = sender.node == self.identity.node;
+        let slot = sender.kind().filter(|_| own).and_then(|k| self.slot_of(k, sender.instance));
+        let Some(at) = slot else { return false };
+        let mut withdrawn = false;
+        self.call(at, now, |block, ctx| withdrawn = block.withdraw(signal, ctx));
+        withdrawn
     }
 
     fn run_working(&mut self, now: Instant) -> usize {

@@ -68,6 +68,8 @@ pub enum Fault {
     BugForgetOlderVersion,
     /// Planted bug: a node serves although its lease has run out.
     BugIgnoreLease,
+    /// Planted bug: a lease that held before the rows were read is not looked at again before the answers leave.
+    BugCheckBeforeRead,
     /// Planted bug: a refused request's changes stay although its transaction lives on.
     BugKeepRefusedStatement,
     /// Planted bug: a read with a shared lock takes none.

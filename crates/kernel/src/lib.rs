@@ -34,6 +34,12 @@ pub trait Block: Send {
     /// Called when the executor has run out of signals: the moment to flush lazy batches.
     fn on_idle(&mut self, ctx: &mut Ctx<'_>);
 
+    /// A signal that it has sent is still here, and a lease that it rests on has ended ([`Ctx::rests_on_lease`]): true if the
+    /// block has sent another one in its place.
+    fn withdraw(&mut self, _signal: &Signal<'_>, _ctx: &mut Ctx<'_>) -> bool {
+        false
+    }
+
     /// Signals that will be handled soon, some of them by others: the moment to fetch the memory that they will need,
     /// all of it at once. It changes nothing.
     fn look_ahead(&self, _upcoming: Upcoming<'_>) {}

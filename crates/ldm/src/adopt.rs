@@ -77,7 +77,8 @@ impl Ldm {
             holds: 1,
             carried: 0,
             index_change_count: 0,
-            reserved: 0,
+            // What is adopted are changes.
+            change_count: 1,
         };
         ctx.send(signal.sender(), &conf);
     }

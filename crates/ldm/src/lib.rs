@@ -28,6 +28,7 @@ mod hand_over;
 mod index;
 mod key;
 mod key_index;
+pub mod lease;
 mod lock;
 mod ordered;
 mod outcomes;
@@ -284,6 +285,11 @@ impl Ldm {
             .flat_map(|t| t.fragments.iter().map(|(id, fragment)| (t.def.id, *id, fragment)))
     }
 
+    /// It may answer until then.
+    pub fn lease_until(&self) -> Instant {
+        self.lease_until
+    }
+
     /// Bytes of rows and indexes in use.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
@@ -384,6 +390,10 @@ impl Ldm {
 }
 
 impl Block for Ldm {
+    fn withdraw(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) -> bool {
+        lease::withdraw(signal, ctx)
+    }
+
     fn handle(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         if self.is_from_the_dead(signal, ctx) {
             return;

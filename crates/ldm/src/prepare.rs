@@ -22,8 +22,8 @@ use lats_signals::{
     },
     control::CLOSE_ALL,
     list::{
-        self, Change, LOCK_NOWAIT, LOCK_SKIP, LOCK_WAIT_SHIFT, Operation, OperationKind, Outcome,
-        OutcomeKind,
+        self, Change, LOCK_NOWAIT, LOCK_SKIP, LOCK_WAIT_SHIFT, OUTCOME_HAS_ROW, OUTCOME_WAITED,
+        Operation, OperationKind, Outcome, OutcomeKind,
     },
 };
 use lats_values::Program;
@@ -49,6 +49,8 @@ pub(crate) struct Run {
     view: ViewNumber,
     /// What its programs may still do (PROGRAM-3).
     work_left: u64,
+    /// `OUTCOME_WAITED` once it has waited for a lock.
+    waited: u32,
 }
 
 enum Step {
@@ -139,6 +141,7 @@ impl Ldm {
             carry_parts: req.carry_parts,
             view: req.view,
             work_left: limits::PROGRAM_WORK_MAX,
+            waited: 0,
         }
     }
 
@@ -262,6 +265,9 @@ impl Ldm {
             return;
         }
         self.forget_if_empty(run.transaction);
+        if run.change_count == 0 {
+            ctx.rests_on_lease(self.lease_until);
+        }
         let conf = PrepareConf {
             transaction: run.transaction,
             epoch: self.epoch,
@@ -272,7 +278,7 @@ impl Ldm {
             holds: u32::from(self.transactions.contains_key(&run.transaction)),
             carried: u32::from(carried),
             index_change_count: run.index_change_count,
-            reserved: 0,
+            change_count: run.change_count,
         };
         ctx.send_with(run.coordinator, &conf, &[&run.outcomes, &run.index_changes]);
         self.keep_lists(run);
@@ -616,7 +622,8 @@ impl Ldm {
 
     /// The lock that a batch waited for is granted: go on.
     pub(crate) fn resume_batch(&mut self, transaction: TransactionId, ctx: &mut Ctx<'_>) {
-        let Some(waiting) = self.take_waiting(transaction) else { return };
+        let Some(mut waiting) = self.take_waiting(transaction) else { return };
+        waiting.run.waited = OUTCOME_WAITED;
         let (table, fragment, _) = waiting.row;
         let of_index = self.fragment(table, fragment).is_some_and(|f| f.of_index);
         self.note_op(&waiting.run, waiting.row, of_index, 0);
@@ -700,20 +707,22 @@ impl Run {
     }
 
     fn add_outcome(&mut self, index: u32, kind: OutcomeKind, image: Option<Vec<u8>>) {
-        push_outcome(&mut self.outcomes, index, kind, image.as_deref());
+        push_outcome(&mut self.outcomes, (index, self.waited), kind, image.as_deref());
         self.outcome_count += 1;
     }
 }
 
 /// Appends an operation's outcome to an answer.
-pub(crate) fn push_outcome(out: &mut Vec<u8>, index: u32, kind: OutcomeKind, image: Option<&[u8]>) {
+pub(crate) fn push_outcome(
+    out: &mut Vec<u8>,
+    (index, waited): (u32, u32),
+    kind: OutcomeKind,
+    image: Option<&[u8]>,
+) {
     let row = image.unwrap_or_default();
-    let outcome = Outcome {
-        index,
-        kind: kind as u32,
-        has_row: u32::from(image.is_some()),
-        row_bytes: row.len() as u32,
-    };
+    let has_row = if image.is_some() { OUTCOME_HAS_ROW } else { 0 };
+    let outcome =
+        Outcome { index, kind: kind as u32, flags: has_row | waited, row_bytes: row.len() as u32 };
     list::push(out, &outcome, [row, &[], &[]]);
 }
 
@@ -859,7 +868,7 @@ impl Reading {
                 }
             }
         };
-        push_outcome(out, index, kind, image);
+        push_outcome(out, (index, 0), kind, image);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use lats_base::{Duration, Epoch, Instant};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal, SignalNumber,
-    query::{SCAN_PENDING, ScanReq},
+    query::{SCAN_PENDING, SCAN_TO_LOCK, ScanReq},
 };
 
 /// What of a request is left to the owner.
@@ -54,7 +54,8 @@ impl Ldm {
             // The owner keeps what snapshots need, and knows of rows that are only pending.
             Some(SignalNumber::ScanReq) => {
                 let req = signal.body::<ScanReq>();
-                req.as_of == Epoch::default() && req.flags & SCAN_PENDING == 0
+                let by_owner = SCAN_PENDING | SCAN_TO_LOCK;
+                req.as_of == Epoch::default() && req.flags & by_owner == 0
             }
             _ => false,
         }

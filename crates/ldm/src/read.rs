@@ -86,7 +86,7 @@ impl Ldm {
                     count += 1;
                 }
                 Ok(Found::Entry(kind, holders)) => {
-                    push_outcome(outcomes, head.index, kind, holders.as_deref());
+                    push_outcome(outcomes, (head.index, 0), kind, holders.as_deref());
                     count += 1;
                 }
                 Ok(Found::Ask(node)) => {
@@ -116,6 +116,7 @@ impl Ldm {
     /// Sends results: a part of them, if there are many.
     fn answer_read(&self, req: &ReadReq, result_count: u32, outcomes: &[u8], ctx: &mut Ctx<'_>) {
         let body = ReadConf { request: req.request, epoch: self.epoch, result_count, reserved: 0 };
+        ctx.rests_on_lease(self.lease_until);
         ctx.send_with(req.reply_to, &body, &[outcomes]);
     }
 

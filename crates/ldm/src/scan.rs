@@ -1,6 +1,6 @@
 //! Scans of one fragment by an ordered index: batches by credit, slices that give way (READ-3).
 
-use crate::{Ldm, Left, Refusal};
+use crate::{Ldm, Left, Refusal, row::Row};
 use alloc::{boxed::Box, vec::Vec};
 use lats_base::{
     Duration, Epoch, FragmentId, IndexId, Instant, RefCode, TableId, TransactionId, limits,
@@ -12,7 +12,8 @@ use lats_signals::{
     list::{self, FoundRow, Range},
     query::{
         SCAN_ANY_REPLICA, SCAN_FEW, SCAN_INDEX_KEYS, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE,
-        SCAN_SAMPLE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq, ScanResumeOrd,
+        SCAN_SAMPLE, SCAN_TO_LOCK, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq,
+        ScanResumeOrd,
     },
 };
 use lats_values::Program;
@@ -32,6 +33,8 @@ pub(crate) struct Scan {
     sends_primary_keys: bool,
     /// Only keys, and those of rows too that are not committed.
     pending: bool,
+    /// Its rows will be locked (LOCK-7).
+    to_lock: bool,
     /// Only what the index is like.
     samples: bool,
     /// What is still to be read, in the order in which it will be.
@@ -149,7 +152,8 @@ impl Ldm {
             return Err(RefCode::Overloaded);
         }
         let anywhere = req.flags & SCAN_ANY_REPLICA != 0;
-        if anywhere && (req.as_of != Epoch::default() || req.flags & SCAN_PENDING != 0) {
+        let at_primary = SCAN_PENDING | SCAN_TO_LOCK;
+        if anywhere && (req.as_of != Epoch::default() || req.flags & at_primary != 0) {
             return Err(RefCode::RequestMalformed);
         }
         // Who has only just begun knows no table.
@@ -192,6 +196,7 @@ impl Ldm {
             sends_primary_keys: req.flags & SCAN_PRIMARY_KEYS != 0,
             samples: req.flags & SCAN_SAMPLE != 0,
             pending: req.flags & SCAN_PENDING != 0 && !ctx.fault(Fault::BugBuildWithoutPending),
+            to_lock: req.flags & SCAN_TO_LOCK != 0,
             anywhere: anywhere.then(|| ranges.clone()),
             ranges,
             program,
@@ -261,6 +266,7 @@ impl Ldm {
                     row_count: scan.batch_rows,
                     done: u32::from(done),
                 };
+                ctx.rests_on_lease(self.lease_until);
                 ctx.send_with(reply_to, &body, &[&scan.batch]);
                 scan.batch.clear();
                 scan.batch_rows = 0;
@@ -312,17 +318,11 @@ impl Ldm {
                 if scan.at_backup && !row.pending().is_empty() {
                     return Ok(Slice::AskPrimary);
                 }
-                let image = match scan.as_of {
-                    _ if scan.pending => None,
-                    Some(epoch) => self.as_of(row, epoch)?,
-                    // What is pending here came after the scan: the fragment was drained.
-                    None if scan.left_behind => row.seen_by(scan.transaction),
-                    None => self.visible(row, scan.fragment, scan.transaction)?,
-                };
                 if scan.pending {
                     add(scan, range.number, (entry, &row.key), |_, _| ());
-                }
-                if let Some(image) = image {
+                } else if scan.to_lock && is_changed_by_others(row, scan.transaction) {
+                    take_any(scan, (table, range.number), entry, row);
+                } else if let Some(image) = self.seen(scan, row)? {
                     // There are entries of all versions of a row. At rest it has one, and its primary key is always the same.
                     let is_sure = scan.index == PRIMARY_INDEX || row.busy.is_none();
                     let mut is_own = || {
@@ -347,6 +347,16 @@ impl Ldm {
             }
         }
         Ok(Slice::Send(true))
+    }
+
+    /// The image of a row that a scan sees.
+    fn seen<'r>(&self, scan: &Scan, row: &'r Row) -> Result<Option<&'r [u8]>, RefCode> {
+        match scan.as_of {
+            Some(epoch) => self.as_of(row, epoch),
+            // What is pending here came after the scan: the fragment was drained.
+            None if scan.left_behind => Ok(row.seen_by(scan.transaction)),
+            None => self.visible(row, scan.fragment, scan.transaction),
+        }
     }
 
     pub(crate) fn on_scan_next_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -396,6 +406,31 @@ fn take(
     };
     add(scan, range, (entry, key), write);
     Ok(())
+}
+
+/// LOCK-7: others have changed it, and have not committed yet, as far as is known here.
+fn is_changed_by_others(row: &Row, transaction: TransactionId) -> bool {
+    row.pending().iter().any(|version| version.transaction != transaction)
+}
+
+/// LOCK-7: adds a row to the batch if the filter holds for any of its versions, or cannot be computed of one. Whoever locks
+/// the row looks at the version that it has then.
+fn take_any(scan: &mut Scan, (table, range): (&crate::Table, u32), entry: &[u8], row: &Row) {
+    let mut work_left = limits::PROGRAM_WORK_MAX;
+    let passes = |image: &&[u8]| match &scan.program {
+        Some(program) => {
+            program.matches_within(&table.layout, image, &mut work_left).unwrap_or(true)
+        }
+        None => true,
+    };
+    let image = row.images().find(passes);
+    scan.work += limits::PROGRAM_WORK_MAX - work_left;
+    let Some(image) = image else { return };
+    let write = |out: &mut Vec<u8>, program: Option<&Program>| match program {
+        Some(program) => program.project(&table.layout, image, out),
+        None => out.extend_from_slice(image),
+    };
+    add(scan, range, (entry, &row.key), write);
 }
 
 /// Adds a row to the batch; `write` appends its projection by the scan's program.

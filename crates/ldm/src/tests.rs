@@ -16,12 +16,14 @@ use lats_signals::{
     commit::{
         ABORT_AS_PRIMARY, AbortReq, CANCEL_WAIT, Carry, CommitReq, CompleteEntry, CompleteOrd,
         OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeFindConf, OutcomeFindReq,
-        PrepareReq, ReplicateReq, TAKE_OVER_DECIDED, TAKE_OVER_PREPARED, TakeOverRep,
+        PrepareConf, PrepareReq, ReplicateReq, TAKE_OVER_DECIDED, TAKE_OVER_PREPARED, TakeOverRep,
     },
     control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
     copy::{AdoptOrd, CopySinceReq},
     list::{self, Operation, OperationKind, Range},
-    query::{ReadConf, ReadRef, ReadReq, SCAN_FEW, ScanConf, ScanNextReq, ScanRef, ScanReq},
+    query::{
+        ReadConf, ReadRef, ReadReq, SCAN_FEW, SCAN_TO_LOCK, ScanConf, ScanNextReq, ScanRef, ScanReq,
+    },
 };
 use lats_values::{ColumnType, RowLayout, TypeKind, Value, encode_key_value};
 use std::{string::ToString, vec, vec::Vec};
@@ -759,4 +761,76 @@ fn batches_are_small_at_first_where_few_rows_may_be_enough() {
         bench.run();
         assert_eq!(batches, wanted);
     }
+}
+
+#[test]
+fn who_will_lock_finds_what_others_are_changing_and_hears_that_it_has_waited() {
+    let mut bench = Bench::new(None);
+    let writer = bench.prepare(1);
+    for (flags, wanted) in [(0, 0), (SCAN_TO_LOCK, ROWS as u32)] {
+        bench.scan_with(PRIMARY_INDEX, flags);
+        assert_eq!(rows_found(&bench.run()), wanted);
+    }
+    let read = |bench: &mut Bench, id: i64| {
+        let key = key(id);
+        let head = bench.operation(OperationKind::ReadExclusive, &key, &[]);
+        let mut operations = Vec::new();
+        list::push(&mut operations, &head, [&key, &[], &[]]);
+        let transaction = bench.next_transaction();
+        bench.send(&batch(transaction, 1, 1), &operations);
+        bench.run()
+    };
+    assert_eq!(read(&mut bench, 0), [], "it waits");
+    bench.commit(writer);
+    for flags in [list::OUTCOME_HAS_ROW | list::OUTCOME_WAITED, list::OUTCOME_HAS_ROW] {
+        let sent = if flags == list::OUTCOME_HAS_ROW { read(&mut bench, 1) } else { bench.run() };
+        let conf = sent.iter().find(|(_, n, _)| *n == SignalNumber::PrepareConf).unwrap();
+        let signal: Signal<'_> = lats_signals::buffer::parse(&conf.2).unwrap().unwrap();
+        assert_eq!(signal.body::<PrepareConf>().result_count, 1);
+        let (outcome, _) = list::items::<list::Outcome>(signal.payload()).next().unwrap();
+        assert_eq!(outcome.flags, flags);
+    }
+}
+
+/// What leaves when a round in which rows are read and written ends after the lease.
+fn left_after_the_lease(bug: Option<Fault>) -> Vec<SignalNumber> {
+    let mut bench = Bench::new(bug);
+    let writer = bench.prepare(1);
+    bench.commit(writer);
+    bench.run();
+    let (valid_until, epoch) = (1_000, Epoch::new(1));
+    bench.send(&LeaseOrd { valid_until, epoch, ..LeaseOrd::default() }, &[]);
+    bench.run();
+    bench.ask(1);
+    bench.scan(PRIMARY_INDEX);
+    for kind in [OperationKind::ReadExclusive, OperationKind::Delete] {
+        let key = key(kind as i64);
+        let mut operations = Vec::new();
+        list::push(&mut operations, &bench.operation(kind, &key, &[]), [&key, &[], &[]]);
+        let transaction = bench.next_transaction();
+        bench.send(&batch(transaction, 1, 1), &operations);
+    }
+    while bench.executor.has_work() {
+        bench.executor.step(bench.now, Budget { signals: 1 });
+    }
+    bench.executor.end_round(Instant::from_nanos(1_001));
+    let mut left = Vec::new();
+    while let Some(signal) = bench.executor.outgoing().pop() {
+        left.push(signal.number().unwrap());
+    }
+    left.sort_by_key(|number| *number as u16);
+    left
+}
+
+#[test]
+fn what_was_read_leaves_only_under_a_lease_that_still_holds() {
+    use SignalNumber::{PrepareConf, PrepareRef, ReadConf, ReadRef, ScanConf, ScanRef};
+    let sorted = |mut all: Vec<SignalNumber>| {
+        all.sort_by_key(|number| *number as u16);
+        all
+    };
+    let refused = sorted(vec![ReadRef, ScanRef, PrepareRef, PrepareConf]);
+    assert_eq!(left_after_the_lease(None), refused, "a batch with changes needs no lease");
+    let answered = sorted(vec![ReadConf, ScanConf, PrepareConf, PrepareConf]);
+    assert_eq!(left_after_the_lease(Some(Fault::BugCheckBeforeRead)), answered);
 }

@@ -149,6 +149,10 @@ impl Query {
 }
 
 impl Block for Owner {
+    fn withdraw(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) -> bool {
+        lats_ldm::lease::withdraw(signal, ctx)
+    }
+
     fn handle(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         // By key others may read at the same time.
         if signal.number() == Some(SignalNumber::ReadReq) {
@@ -180,6 +184,10 @@ impl Block for Owner {
 }
 
 impl Block for Query {
+    fn withdraw(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) -> bool {
+        lats_ldm::lease::withdraw(signal, ctx)
+    }
+
     fn handle(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         // What a client that is gone had begun here is with the owner by now (QUERY-2).
         let gone = signal.number() == Some(SignalNumber::ClientGoneRep);

@@ -4,13 +4,20 @@
 use lats_base::Instant;
 use std::{sync::OnceLock, time};
 
-static START: OnceLock<time::Instant> = OnceLock::new();
+static START_NS: OnceLock<u64> = OnceLock::new();
 
-/// This process's monotonic clock.
+/// This process's monotonic clock. LEASE-8: it goes on while the machine is suspended, and others take over.
 pub fn now() -> Instant {
-    let start = START.get_or_init(time::Instant::now);
+    let now = nanos();
+    let start = *START_NS.get_or_init(|| now);
     // One second ahead, so that "never" (zero) is always in the past.
-    Instant::from_nanos(start.elapsed().as_nanos() as u64 + 1_000_000_000)
+    Instant::from_nanos(now.saturating_sub(start) + 1_000_000_000)
+}
+
+/// The kernel's clock that counts suspends: what it is ahead of `CLOCK_MONOTONIC` is the time that the machine was suspended.
+fn nanos() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Microseconds since 1970, for SQL's NOW() and for numbers of lives.

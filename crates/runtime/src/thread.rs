@@ -192,6 +192,8 @@ impl Thread {
                 break;
             }
         }
+        // LEASE-7: rows were read by now, and nothing has left.
+        self.executor.end_round(now);
         now
     }
 

@@ -85,7 +85,7 @@ impl ClusterStore {
         let mut transaction = self.client.begin_replicated();
         let (results, _) = transaction.execute(&operations, true).await?;
         match &results[..] {
-            [RowResult { outcome: RowOutcome::Done, row: Some(row) }] => {
+            [RowResult { outcome: RowOutcome::Done, row: Some(row), .. }] => {
                 Ok(Some(sequences.next_value(row)))
             }
             _ => Ok(None),

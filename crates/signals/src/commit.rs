@@ -164,8 +164,8 @@ body! {
         carried: u32,
         /// Number of changes of unique indexes.
         index_change_count: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// Number of rows that the batch has changed: without any it only tells of rows (LEASE-7).
+        change_count: u32,
     }
 }
 body! {

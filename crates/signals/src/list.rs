@@ -113,13 +113,18 @@ item!(
         index: u32,
         /// An [`OutcomeKind`] as number.
         kind: u32,
-        /// 1 if a row image follows (it may be empty).
-        has_row: u32,
+        /// OUTCOME_…
+        flags: u32,
         /// Bytes of the row image.
         row_bytes: u32,
     },
     row_bytes
 );
+
+/// A row image follows (it may be empty).
+pub const OUTCOME_HAS_ROW: u32 = 1;
+/// Its batch has waited for a lock, of this operation's row or of an earlier one's (LOCK-7).
+pub const OUTCOME_WAITED: u32 = 2;
 
 item!(
     /// A row that a scan found: index key and primary key, if they were asked for, and projected row.

@@ -63,6 +63,8 @@ pub const SCAN_FEW: u32 = 128;
 /// No rows are wanted, but what the index is like: a row for each of some places, with the entry's key there and a sample
 /// (`lats_catalog::statistics`). The limit says how many places there may be.
 pub const SCAN_SAMPLE: u32 = 64;
+/// The rows will be locked: those count, too, of which others are changing a version that passes the filter (LOCK-7).
+pub const SCAN_TO_LOCK: u32 = 256;
 body! {
     /// Client → LDM of a primary, or of any replica: open a scan of one fragment; payload: [`crate::list::Range`]s,
     /// then the program.

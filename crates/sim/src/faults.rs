@@ -429,7 +429,11 @@ impl World {
             Disturbance::Pause(node, ms) => {
                 let until = self.now.plus(Duration::from_millis(ms));
                 if let Some(n) = self.nodes.get_mut(&node) {
-                    n.paused_until = until;
+                    // Every other time inside rounds: what was read then leaves when others may have taken over (LEASE-7).
+                    match ms % 2 {
+                        0 => n.paused_until = until,
+                        _ => n.stuck_until = until,
+                    }
                 }
             }
             Disturbance::Slow(node, ms) => {

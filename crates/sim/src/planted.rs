@@ -142,6 +142,12 @@ pub const PLANTED: &[Planted] = &[
     bug("keep-alone", Fault::BugKeepAlone, of_kind(Kind::Blackout, 400), ALWAYS),
     bug("ignore-lease", Fault::BugIgnoreLease, of_kind(Kind::Storm, 100), ALWAYS),
     bug(
+        "check-before-read",
+        Fault::BugCheckBeforeRead,
+        of_kind(Kind::Scenario("paused-inside-a-round"), 20),
+        ALWAYS,
+    ),
+    bug(
         "forget-earlier-leases",
         Fault::BugForgetEarlierLeases,
         of_kind(Kind::Scenario("leader-cut-off"), 20),

@@ -406,7 +406,7 @@ impl Run {
             // What has stood until now: a circle may come about in one event and be found in the next.
             self.watch.look(&self.world)?;
             self.happen(event);
-            self.world.check_spared()?;
+            self.world.check_late()?;
             while let Some((node, why)) = self.world.stops.pop() {
                 if why == CRASH_POINT {
                     self.world.tally.note("crash point");
@@ -523,6 +523,7 @@ impl Run {
         let ids: Vec<NodeId> = self.world.nodes.keys().copied().collect();
         for node in self.world.nodes.values_mut() {
             node.paused_until = Instant::ZERO;
+            node.stuck_until = Instant::ZERO;
             node.slow_until = Instant::ZERO;
             node.busy.end(self.world.now);
         }

@@ -87,6 +87,12 @@ pub const SCENARIOS: &[Scenario] = &[
         play: leases::leader_cut_off,
     },
     Scenario {
+        name: "paused-inside-a-round",
+        shape: late::control_apart,
+        clients: 2,
+        play: leases::paused_inside_a_round,
+    },
+    Scenario {
         name: "late-complaint",
         shape: two_groups,
         clients: 4,

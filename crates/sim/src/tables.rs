@@ -200,6 +200,7 @@ impl Numbers {
             limit: None,
             as_of: AsOf::Newest,
             pending: false,
+            to_lock: false,
             few: false,
         }
     }

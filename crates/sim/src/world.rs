@@ -111,6 +111,12 @@ pub struct SimNode {
     pub executors: Vec<Executor>,
     /// It does nothing before this.
     pub paused_until: Instant,
+    /// Its threads stand still inside a round, each from its next one on, before this.
+    pub stuck_until: Instant,
+    /// Its threads but the first stand still only with such a signal in the mailbox.
+    pub sticks_at: Option<SignalNumber>,
+    /// When the round that each thread has begun last has ended.
+    rounds_end: Vec<Instant>,
     /// It gets little processor time before this.
     pub slow_until: Instant,
     /// Its threads but control's do nothing.
@@ -127,7 +133,8 @@ impl SimNode {
 
     /// True if it gets all the processor time it wants.
     pub fn is_awake(&self, now: Instant) -> bool {
-        self.paused_until.max(self.slow_until).max(self.busy.until) <= now
+        let stands_still = self.paused_until.max(self.stuck_until);
+        stands_still.max(self.slow_until).max(self.busy.until) <= now
     }
 
     /// This life of it.
@@ -348,6 +355,9 @@ impl World {
                 config,
                 executors,
                 paused_until: Instant::ZERO,
+                stuck_until: Instant::ZERO,
+                sticks_at: None,
+                rounds_end: vec![Instant::ZERO; threads],
                 slow_until: Instant::ZERO,
                 busy: Busy::default(),
                 next_wake: vec![None; threads],
@@ -431,18 +441,18 @@ impl World {
         if thread == 0 {
             self.tell_late(node);
         }
+        // What the last round has sent, if the thread has stood still in it.
+        self.let_out(node, thread);
         let Some(n) = self.nodes.get_mut(&node) else { return };
+        let ends = n.begin_round(thread, now);
         let Some(executor) = n.executors.get_mut(thread) else { return };
         let progress = executor.step(now, budget);
-        let mut outgoing = std::mem::take(executor.outgoing());
+        executor.end_round(ends);
         let timer = executor.next_timer();
-        let mut for_io = std::mem::take(executor.for_io());
-        while let Some(signal) = outgoing.pop() {
-            self.route(node, thread, &signal);
+        if ends > now && !progress.crashed {
+            return self.stick(node, thread, ends);
         }
-        while let Some(signal) = for_io.pop() {
-            self.on_io_signal(node, &signal);
-        }
+        self.let_out(node, thread);
         if progress.crashed {
             self.stops.push((node, CRASH_POINT.to_string()));
             self.note_unrest();
@@ -851,6 +861,8 @@ impl World {
             self.killed_at = Some(self.now);
         }
         n.next_wake.iter_mut().for_each(|w| *w = None);
+        n.rounds_end.iter_mut().for_each(|end| *end = Instant::ZERO);
+        n.stuck_until = Instant::ZERO;
         if self.random.chance(1, 12) {
             self.unguarded.insert((node, life));
         }

@@ -9,6 +9,7 @@ mod sink;
 pub mod statements;
 mod wire;
 
+use crate::error;
 use crate::session::{Client, Kept, Kind, Session, Shared};
 use crate::sessions::Why;
 use crate::store::Store;
@@ -31,7 +32,7 @@ use wire::{Received, Wire};
 
 /// How long a client may take to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client that has killed its own session may take to hear of it.
+/// How long a client that has killed its own session, or is sent elsewhere, may take to hear of it.
 const GOODBYE: Duration = Duration::from_millis(100);
 /// The one account there is; it has no password, and listeners are on loopback only.
 const ACCOUNT: &str = "root";
@@ -320,9 +321,7 @@ where
                     break;
                 }
                 true = stops(&mut stopping), if free => {
-                    self.wire.writer.start_reply(0);
-                    self.wire.writer.err(1053, b"08S01", "Server shutdown in progress");
-                    self.wire.send().await?;
+                    self.send_elsewhere().await?;
                     break;
                 }
             };
@@ -364,6 +363,18 @@ where
         if let Some(bound) = self.statements.get_mut(statement_id) {
             bound.fail(refusal);
         }
+    }
+
+    /// STOP-2: the node is to stop. A statement that is on its way by now is answered by this, and nobody runs it. The client
+    /// can read it whatever it sends meanwhile.
+    async fn send_elsewhere(&mut self) -> io::Result<()> {
+        let error = error::sent_elsewhere();
+        self.wire.writer.start_reply(0);
+        self.err(&error);
+        self.wire.send().await?;
+        self.wire.output.shutdown().await?;
+        let _ = tokio::time::timeout(GOODBYE, self.wire.input.pass_over()).await;
+        Ok(())
     }
 
     /// Who has asked nothing for too long is told so, as in MySQL.

@@ -286,6 +286,23 @@ pub fn cut_off(node: NodeId) -> SqlError {
     make(1297, "HY000", &text)
 }
 
+/// 1053: what a client is told between two transactions when its node is to stop (STOP-2).
+pub fn sent_elsewhere() -> SqlError {
+    let text = "Server shutdown in progress: this node is to stop. A statement that has come meanwhile was not run: connect again, to \
+                another node, and run it there";
+    make(1053, "08S01", text)
+}
+
+/// 1205: rows that a statement covers have changed each time that it looked (LOCK-7).
+pub fn looked_too_often(looks: u32) -> SqlError {
+    let text = format!(
+        "Lock wait timeout exceeded; try restarting transaction: the statement has waited for locks in {looks} looks one after the \
+         other, and each time other transactions may have changed what its conditions cover; run it again, with narrower conditions \
+         if this goes on"
+    );
+    make(1205, "HY000", &text)
+}
+
 /// The client's view of a refusal of the cluster.
 pub fn store_error(error: &StoreError) -> SqlError {
     if let Some(sql) = &error.sql {

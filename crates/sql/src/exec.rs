@@ -3,6 +3,7 @@
 mod change;
 mod check;
 pub mod insert;
+mod look;
 mod query;
 pub mod select;
 pub mod sequence;

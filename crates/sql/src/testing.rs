@@ -21,6 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 type Undo = (TableId, Vec<u8>, Option<Vec<u8>>);
+/// A key, and its new row; none: it is gone.
+pub type Changed = (Vec<u8>, Option<Vec<u8>>);
 
 #[derive(Default)]
 pub struct Inner {
@@ -30,6 +32,9 @@ pub struct Inner {
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
     /// Keys of rows that somebody else has locked.
     pub locked: Vec<Vec<u8>>,
+    /// What others commit while one waits for the lock of a row: rows of its table.
+    pub waits: BTreeMap<Vec<u8>, Vec<Changed>>,
+    has_waited: bool,
     /// Scans wait once for each batch of rows, and who has changed the catalog is told later.
     pub is_slow: bool,
     /// Errors that the next requests get.
@@ -111,7 +116,11 @@ impl Inner {
             if let Some((other, _)) = other {
                 let mut holder = index.id.get().to_le_bytes().to_vec();
                 holder.extend(unique::row(&own, other).unwrap());
-                return Some(RowResult { outcome: RowOutcome::Duplicate, row: Some(holder) });
+                return Some(RowResult {
+                    outcome: RowOutcome::Duplicate,
+                    row: Some(holder),
+                    waited: false,
+                });
             }
         }
         None
@@ -132,7 +141,7 @@ impl Inner {
             }
         }
         let outcome = if holders.is_empty() { RowOutcome::Missing } else { RowOutcome::Done };
-        RowResult { outcome, row: Some(holders) }
+        RowResult { outcome, row: Some(holders), waited: false }
     }
 
     fn run(&mut self, op: &RowOp, undo: &mut Vec<Undo>) -> Result<RowResult, StoreError> {
@@ -148,13 +157,8 @@ impl Inner {
         let program = decode(&op.program, &layout)?;
         let old = self.tables.entry(op.table).or_default().get(&op.key).cloned();
         let failed = |sql: SqlError| StoreError { code: RefCode::ProgramFailed, sql: Some(sql) };
-        let just = |outcome| Ok(RowResult { outcome, row: None });
-        if !op.row.is_empty() {
-            layout.validate(&op.row).map_err(StoreError::from)?;
-            let mut key = Vec::new();
-            layout.key_of(&op.row, &def.primary_key, &mut key);
-            assert_eq!(key, op.key, "the key of the row");
-        }
+        let just = |outcome| Ok(RowResult { outcome, row: None, waited: false });
+        check_row(op, def, &layout)?;
         let locks = op.kind != RowOpKind::Read(LockMode::Committed);
         if locks && old.is_some() && self.locked.contains(&op.key) {
             return match op.wait {
@@ -162,6 +166,9 @@ impl Inner {
                 LockWait::Refuse => Err(RefCode::LockNotFree.into()),
                 LockWait::Skip => just(RowOutcome::Skipped),
             };
+        }
+        if locks && self.waits.contains_key(&op.key) {
+            return self.wait(op, undo);
         }
         match (op.kind, old) {
             (RowOpKind::Insert, Some(_)) => just(RowOutcome::Exists),
@@ -182,7 +189,7 @@ impl Inner {
                     return just(RowOutcome::NotMatched);
                 }
                 let row = Some(projected(&program, &layout, &row));
-                Ok(RowResult { outcome: RowOutcome::Done, row })
+                Ok(RowResult { outcome: RowOutcome::Done, row, waited: false })
             }
             (RowOpKind::Update, Some(row)) => {
                 let Some(new) = program.updated(&layout, &row).map_err(failed)? else {
@@ -203,9 +210,21 @@ impl Inner {
                 }
                 self.put(op.table, &op.key, None, undo);
                 let row = program.projection.is_some().then(|| projected(&program, &layout, &row));
-                Ok(RowResult { outcome: RowOutcome::Done, row })
+                Ok(RowResult { outcome: RowOutcome::Done, row, waited: false })
             }
         }
+    }
+
+    /// Somebody else has locked the row, and commits meanwhile.
+    fn wait(&mut self, op: &RowOp, undo: &mut Vec<Undo>) -> Result<RowResult, StoreError> {
+        if op.wait == LockWait::Refuse {
+            return Err(RefCode::LockNotFree.into());
+        }
+        for (key, row) in self.waits.remove(&op.key).unwrap_or_default() {
+            self.put(op.table, &key, row, &mut Vec::new());
+        }
+        self.has_waited = true;
+        self.run(op, undo)
     }
 
     fn scan(&mut self, scan: &Scan) -> Result<VecDeque<Found>, StoreError> {
@@ -247,6 +266,21 @@ impl Inner {
         }
         Ok(found.into())
     }
+}
+
+/// The row of a change must fit the table, and have the key that it came with.
+fn check_row(
+    op: &RowOp,
+    def: &TableDef,
+    layout: &lats_values::RowLayout,
+) -> Result<(), StoreError> {
+    if !op.row.is_empty() {
+        layout.validate(&op.row).map_err(StoreError::from)?;
+        let mut key = Vec::new();
+        layout.key_of(&op.row, &def.primary_key, &mut key);
+        assert_eq!(key, op.key, "the key of the row");
+    }
+    Ok(())
 }
 
 fn projected(program: &Program, layout: &lats_values::RowLayout, row: &[u8]) -> Vec<u8> {
@@ -375,13 +409,15 @@ impl StoreTransaction for MemoryTransaction {
         };
         let mut failure = refused.err();
         let mark = self.undo.len();
+        self.store.inner().has_waited = false;
         for op in &operations {
             if failure.is_some() {
                 break;
             }
             let outcome = self.store.inner().run(op, &mut self.undo);
+            let waited = self.store.inner().has_waited;
             match outcome {
-                Ok(result) => results.push(result),
+                Ok(result) => results.push(RowResult { waited, ..result }),
                 Err(error) => failure = Some(error),
             }
         }

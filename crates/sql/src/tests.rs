@@ -10,6 +10,7 @@ mod ends;
 mod explain;
 mod found;
 mod functions;
+mod looks;
 mod modes;
 mod named;
 mod plans;

@@ -13,7 +13,10 @@ use lats_catalog::unique;
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     commit::{FLAG_ROLLBACK, PART_OF_MANY},
-    list::{self, IndexChange, LOCK_SKIP, Operation, OperationKind, Outcome, OutcomeKind},
+    list::{
+        self, IndexChange, LOCK_SKIP, OUTCOME_HAS_ROW, OUTCOME_WAITED, Operation, OperationKind,
+        Outcome, OutcomeKind,
+    },
 };
 
 /// What a request does to unique indexes.
@@ -78,8 +81,9 @@ impl IndexWork {
                 (None, kind) if kind == OutcomeKind::Done as u32 => OutcomeKind::Undone as u32,
                 (None, kind) => kind,
             };
-            let has_row = u32::from(!row.is_empty());
-            let outcome = Outcome { kind, has_row, row_bytes: row.len() as u32, ..outcome };
+            let has_row = if row.is_empty() { 0 } else { OUTCOME_HAS_ROW };
+            let flags = outcome.flags & OUTCOME_WAITED | has_row;
+            let outcome = Outcome { kind, flags, row_bytes: row.len() as u32, ..outcome };
             list::push(&mut out, &outcome, [&row, &[], &[]]);
         }
         out

@@ -12,8 +12,8 @@ use lats_kernel::Ctx;
 use lats_signals::{
     BlockKind, BlockRef, Signal,
     commit::{
-        CANCEL_WAIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PART_OF_MANY, PrepareReq,
-        TcKeyConf, TcKeyReq,
+        CANCEL_WAIT, FLAG_COMMIT, FLAG_COMMITTED, FLAG_ROLLBACK, FLAG_ROLLBACK_TO, PART_OF_MANY,
+        PrepareReq, TcKeyConf, TcKeyReq,
     },
     control::ClientGoneRep,
     list::{self, Operation, OperationKind},
@@ -29,6 +29,11 @@ pub(crate) struct Part {
 
 /// Operations by the local data manager of their rows' primary.
 pub(crate) type Parts = SortedMap<BlockRef, Part, 2>;
+
+/// True of requests that end a transaction, or take back a part of it.
+fn ends_or_commits(flags: u32) -> bool {
+    flags & (FLAG_COMMIT | FLAG_ROLLBACK | FLAG_ROLLBACK_TO) != 0
+}
 
 impl Tc {
     pub(crate) fn on_tc_key_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -102,7 +107,10 @@ impl Tc {
         {
             return Err(RefCode::RequestMalformed);
         }
-        if !self.may_serve(ctx) || (self.quiet && self.closing == 0 && known.is_none()) {
+        // STOP-4: what has begun needs no lease here. Data managers compare theirs when rows are read (LEASE-7), and whether a
+        // change is committed its backups say, who confirm nothing to a coordinator that was removed.
+        let begins = known.is_none() && (operations > 0 || !ends_or_commits(req.flags));
+        if begins && (!self.may_serve(ctx) || (self.quiet && self.closing == 0)) {
             return Err(RefCode::NotServing);
         }
         let Some(t) = known else {

@@ -249,6 +249,7 @@ impl Native {
             program: Vec::new(),
             limit: Some(count),
             pending: false,
+            to_lock: false,
             few: false,
             as_of: AsOf::Newest,
         };

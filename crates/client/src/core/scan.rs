@@ -16,7 +16,8 @@ use lats_signals::{
     list::{self, Range},
     query::{
         SCAN_ANY_REPLICA, SCAN_FEW, SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PENDING, SCAN_PRIMARY_KEYS,
-        SCAN_REVERSE, SCAN_SAMPLE, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq,
+        SCAN_REVERSE, SCAN_SAMPLE, SCAN_TO_LOCK, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef,
+        ScanReq,
     },
 };
 
@@ -84,7 +85,7 @@ impl ClientCore {
         }
         // Its own changes are at primaries.
         let has_changes = transaction.is_some_and(|s| self.is_started(s));
-        let anywhere = as_of.is_none() && !scan.pending && !has_changes;
+        let anywhere = as_of.is_none() && !scan.pending && !scan.to_lock && !has_changes;
         let node = self.scan_place(fragment, anywhere)?;
         let at_backup = self.map.view.primary(fragment) != Some(node);
         let mut payload = Vec::new();
@@ -109,6 +110,7 @@ impl ClientCore {
             (merges, SCAN_INDEX_KEYS),
             (scan.primary_keys, SCAN_PRIMARY_KEYS),
             (scan.pending, SCAN_PENDING),
+            (scan.to_lock, SCAN_TO_LOCK),
             (at_backup, SCAN_ANY_REPLICA),
             (scan.few, SCAN_FEW),
         ];

@@ -206,6 +206,7 @@ impl Client {
             limit: Some(PLACES),
             as_of: AsOf::Newest,
             pending: false,
+            to_lock: false,
             few: false,
         };
         let mut opened = Err(RefCode::NotServing);

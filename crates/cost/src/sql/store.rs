@@ -46,11 +46,11 @@ impl Rows {
         };
         let found = self.0.rows.get(&read.table).and_then(|rows| rows.get(&read.key));
         let Some(image) = found else {
-            return Ok(RowResult { outcome: RowOutcome::Missing, row: None });
+            return Ok(RowResult { outcome: RowOutcome::Missing, row: None, waited: false });
         };
         let mut row = Vec::new();
         program.project(&layout, image, &mut row);
-        Ok(RowResult { outcome: RowOutcome::Done, row: Some(row) })
+        Ok(RowResult { outcome: RowOutcome::Done, row: Some(row), waited: false })
     }
 }
 

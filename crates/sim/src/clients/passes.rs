@@ -237,6 +237,7 @@ impl SimClient {
             program: Vec::new(),
             limit: None,
             pending: true,
+            to_lock: false,
             few: false,
             as_of: AsOf::Newest,
         };

@@ -456,6 +456,18 @@ impl Bench {
         }
     }
 
+    /// The threads of a process stand still for a while, each inside its next round; all but the first one inside the round in
+    /// which they handle such a signal.
+    pub fn stick(&mut self, node: NodeId, span: Duration, number: SignalNumber) {
+        self.say(&format!("node {node} stands still for {span:?}, with a {number:?}"));
+        self.run.world.tally.note("pause");
+        self.run.world.note_unrest();
+        let until = self.run.world.now.plus(span);
+        if let Some(n) = self.run.world.nodes.get_mut(&node) {
+            (n.stuck_until, n.sticks_at) = (until, Some(number));
+        }
+    }
+
     /// A process ends at once; the supervisor starts it again a second later. What is held on its links is lost.
     pub fn kill(&mut self, node: NodeId) {
         self.say(&format!("node {node} dies"));

@@ -3,9 +3,32 @@
 use super::Bench;
 use crate::network::End;
 use lats_base::Duration;
+use lats_signals::SignalNumber;
 
 /// Longer than a signal is on its way there and back.
 const ON_THE_WAY: Duration = Duration::from_millis(20);
+
+/// Longer than a lease, and until all is well again.
+const STUCK: Duration = Duration::from_millis(900);
+const WELL: Duration = Duration::from_millis(6_000);
+
+/// A process stands still after it has read a row, and before the answer leaves: its lease is over when it goes on (LEASE-7).
+pub fn paused_inside_a_round(bench: &mut Bench) -> Result<(), String> {
+    let leader = bench.leader()?;
+    let others = bench.lives().into_iter().map(|(node, _)| node);
+    let node = others.filter(|n| *n != leader && n.get() <= 2).min().ok_or("no other data node")?;
+    let (reader, writer) = (usize::from(node.get()) - 1, 2 - usize::from(node.get()));
+    let register = bench.register_beside(node)?;
+    bench.write(writer, register);
+    bench.wait_for(writer)?;
+    bench.stick(node, STUCK, SignalNumber::ReadReq);
+    bench.read(reader, register);
+    bench.pass(STUCK)?;
+    bench.write(writer, register);
+    bench.pass(WELL)?;
+    bench.wait_for(reader)?;
+    bench.wait_for(writer)
+}
 
 /// The leader is cut off together with a client that reads there. The others elect another one, and a client commits a value there as
 /// soon as that can be done; then the first client reads.

@@ -3,8 +3,9 @@
 use super::{Event, LOST_POWER, SimNode, World};
 use crate::{faults::Disturbance, network::End};
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
+use lats_kernel::Executor;
 use lats_node::Placement;
-use lats_signals::{BlockKind, Lane, buffer::parse, control::LateRep};
+use lats_signals::{BlockKind, Lane, SignalNumber, buffer::parse, control::LateRep};
 
 /// What is late in a world, and what must not come of it.
 pub(super) struct Late {
@@ -14,6 +15,8 @@ pub(super) struct Late {
     unrest: u64,
     unrest_at: Option<Instant>,
     spared: Vec<Spared>,
+    /// An answer that rests on a lease that is over.
+    wrong: Option<String>,
 }
 
 /// These lives are members at the end of a time in which nothing happened but that somebody was late.
@@ -56,6 +59,7 @@ impl Late {
             unrest: 0,
             unrest_at: None,
             spared: Vec::new(),
+            wrong: None,
         }
     }
 }
@@ -141,11 +145,14 @@ impl World {
         self.late.spared.push(Spared { lives, unrest, until });
     }
 
-    /// Looks whether somebody was removed for being late.
+    /// Looks whether somebody was removed for being late, or answers too late.
     ///
     /// # Errors
     /// Says who.
-    pub fn check_spared(&mut self) -> Result<(), String> {
+    pub fn check_late(&mut self) -> Result<(), String> {
+        if let Some(wrong) = self.late.wrong.take() {
+            return Err(wrong);
+        }
         let now = self.now;
         let over = self.late.spared.extract_if(.., |s| s.until <= now).collect::<Vec<_>>();
         let Some(view) = crate::checkers::newest_view(self).filter(|_| !over.is_empty()) else {
@@ -158,6 +165,31 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// What a thread has sent leaves.
+    pub(super) fn let_out(&mut self, node: NodeId, thread: usize) {
+        let Some(n) = self.nodes.get_mut(&node) else { return };
+        let Some(executor) = n.executors.get_mut(thread) else { return };
+        let mut outgoing = std::mem::take(executor.outgoing());
+        let mut for_io = std::mem::take(executor.for_io());
+        while let Some(signal) = outgoing.pop() {
+            self.route(node, thread, &signal);
+        }
+        while let Some(signal) = for_io.pop() {
+            self.on_io_signal(node, &signal);
+        }
+    }
+
+    /// A thread stands still in a round, which ends then, and what it has sent stays. LEASE-7: no answer is among it that rests on
+    /// a lease that is over when it leaves.
+    pub(super) fn stick(&mut self, node: NodeId, thread: usize, ends: Instant) {
+        self.tally.note("round that lasts long");
+        let wrong = self.nodes.get_mut(&node).and_then(|n| n.late_answer(thread, ends));
+        if let Some(what) = wrong {
+            self.late.wrong = Some(format!("node {node}: {what}"));
+        }
+        self.wake(node, thread, ends.since(self.now));
     }
 
     /// A process has ended itself.
@@ -189,6 +221,36 @@ impl SimNode {
     /// Until when this thread does nothing.
     pub(super) fn idle_until(&self, thread: usize) -> Instant {
         let busy = if thread > 0 { self.busy.until } else { Instant::ZERO };
-        self.paused_until.max(busy)
+        let round = self.rounds_end.get(thread).copied().unwrap_or(Instant::ZERO);
+        self.paused_until.max(busy).max(round)
+    }
+
+    /// What a thread has read and is about to send, although the lease of the data manager is over by then.
+    fn late_answer(&mut self, thread: usize, leaves: Instant) -> Option<String> {
+        let sent = self.executors.get_mut(thread)?.outgoing();
+        let reads = [Some(SignalNumber::ReadConf), Some(SignalNumber::ScanConf)];
+        let told = sent.upcoming(usize::MAX).filter(|signal| reads.contains(&signal.number()));
+        let told: Vec<_> =
+            told.filter_map(|s| Some((s.number()?, s.header.sender.instance))).collect();
+        told.into_iter().find_map(|(number, instance)| {
+            let ldm = self.executors.iter().find_map(|e| lats_node::ldm_in(e, instance))?;
+            let is_over = ldm.lease_until() <= leaves;
+            is_over.then(|| format!("{number:?} leaves when the lease is over (LEASE-7)"))
+        })
+    }
+
+    /// A thread begins a round: when that has ended.
+    pub(super) fn begin_round(&mut self, thread: usize, now: Instant) -> Instant {
+        let number = self.sticks_at.filter(|_| thread > 0);
+        let waits = |number: SignalNumber| {
+            let mailbox = self.executors.get_mut(thread).map(Executor::mailbox);
+            mailbox.is_some_and(|m| m.upcoming(usize::MAX).any(|s| s.number() == Some(number)))
+        };
+        let sticks = number.is_none_or(waits);
+        let ends = if sticks { self.stuck_until.max(now) } else { now };
+        if let Some(round) = self.rounds_end.get_mut(thread) {
+            *round = ends;
+        }
+        ends
     }
 }

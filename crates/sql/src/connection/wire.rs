@@ -62,6 +62,12 @@ impl<T: AsyncRead> Input<T> {
         Ok(true)
     }
 
+    /// Reads until the client has closed, and drops what comes: a socket that is closed with input that nobody has read takes its
+    /// last output with it.
+    pub(super) async fn pass_over(&mut self) {
+        while matches!(self.io.read(&mut self.buffer).await, Ok(count) if count > 0) {}
+    }
+
     /// Asks for memory for a large packet that has begun, and forgets the packet if there is none. Before its bytes come it is
     /// asked whether there is room for all that is announced; what is counted is what has come.
     fn hold_packet(&mut self) {

@@ -164,6 +164,7 @@ impl<S: Store> Build<S> {
             program: Vec::new(),
             limit: None,
             pending: true,
+            to_lock: false,
             few: false,
             as_of: AsOf::Newest,
         });

@@ -1,13 +1,13 @@
 //! UPDATE and DELETE of rows that a query has found.
 
+use super::query::Kept;
 use super::write::Images;
 use crate::error::{self, Failure};
 use crate::exec::operation;
 use crate::expr::with_externals;
-use crate::plan::Columns;
 use crate::plan::change::{ChangePlan, NewValue, Target};
 use crate::plan::query::TableSource;
-use crate::session::{Done, Outcome, Session, Share, Sink};
+use crate::session::{Done, Outcome, Session};
 use crate::store::Store;
 use lats_client::api::{LockMode, RowOpKind};
 use lats_values::{Expr, Program, SqlError, Value, encode_key_value};
@@ -63,7 +63,7 @@ impl<S: Store> Session<S> {
         plan: &ChangePlan,
         externals: &[Value],
     ) -> Result<(u64, u64), Failure> {
-        let mut rows = Found::new(self.share());
+        let mut rows = Kept::new(self.share());
         self.produce(&plan.query, externals, &mut rows, false).await?;
         let (mut matched, mut changed) = (0, 0);
         for target in &plan.targets {
@@ -135,40 +135,5 @@ fn program(plan: &ChangePlan, target: &Target, row: &[Value], externals: &[Value
         assignments: assignments.collect(),
         projection: None,
         strict: plan.strict,
-    }
-}
-
-/// Keeps the rows of the query.
-struct Found {
-    begun: bool,
-    rows: Vec<Vec<Value>>,
-    bytes: usize,
-    share: Share,
-}
-
-impl Found {
-    fn new(share: Share) -> Self {
-        Self { begun: false, rows: Vec::new(), bytes: 0, share }
-    }
-}
-
-impl Sink for Found {
-    fn begin(&mut self, _: &Columns) {
-        self.begun = true;
-    }
-
-    fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
-        self.bytes += super::select::row_bytes(values);
-        self.share.cover(self.bytes)?;
-        self.rows.push(values.to_vec());
-        Ok(())
-    }
-
-    async fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    fn has_begun(&self) -> bool {
-        self.begun
     }
 }

@@ -5,17 +5,21 @@ mod fetch;
 mod together;
 
 use super::limits;
+use super::look::LOOKS_MAX;
 use crate::error::{self, Failure};
 use crate::plan::Columns;
 use crate::plan::explain::actual::Read;
 use crate::plan::query::QueryPlan;
-use crate::session::{Done, Outcome, Session, Sink};
+use crate::session::{Done, Outcome, Session, Share, Sink};
 use crate::store::Store;
 use fetch::Fetcher;
 use lats_client::api::LockMode;
 use lats_engine::run::{Machine, Poll, Profile, Run};
 use lats_values::{SqlError, Value};
 use std::sync::Arc;
+
+/// Rows that were kept and are sent at once.
+const ROWS_PER_FLUSH: usize = 1_024;
 
 impl<S: Store> Session<S> {
     /// Runs a query, and sends its rows to the client or to variables.
@@ -65,14 +69,50 @@ impl<S: Store> Session<S> {
         self.produce_some(plan, externals, sink, Terms { ends, ..Terms::default() }).await
     }
 
-    /// The same, on terms.
+    /// The same, on terms. LOCK-7: a query that has waited for a lock runs again, with the locks that it has, until it waits
+    /// for none; nobody sees the rows of the runs before.
     async fn produce_some<K: Sink>(
         &mut self,
         plan: &QueryPlan,
         externals: &[Value],
         sink: &mut K,
-        terms: Terms<'_>,
+        mut terms: Terms<'_>,
     ) -> Result<u64, Failure> {
+        let is_locking = plan.sources.iter().any(|source| source.lock.0 != LockMode::Committed);
+        if !is_locking && !self.reads_repeatably() {
+            let terms = Terms { most: terms.most, ends: terms.ends, watch: terms.watch };
+            return Ok(self.produce_once(plan, externals, sink, terms, true).await?.0);
+        }
+        for look in 0..LOOKS_MAX {
+            let mut kept = Kept::new(self.share());
+            let watch = terms.watch.as_deref_mut();
+            let once = Terms { ends: terms.ends, most: terms.most, watch };
+            let (count, waited) =
+                self.produce_once(plan, externals, &mut kept, once, look == 0).await?;
+            if waited {
+                continue;
+            }
+            for rows in kept.rows.chunks(ROWS_PER_FLUSH) {
+                if !sink.has_begun() {
+                    sink.begin(&plan.columns);
+                }
+                rows.iter().try_for_each(|row| sink.row(row))?;
+                sink.flush().await?;
+            }
+            return Ok(count);
+        }
+        Err(error::looked_too_often(LOOKS_MAX).into())
+    }
+
+    /// Runs a query once; how many rows there were, and whether it has waited for a lock and has to run again.
+    async fn produce_once<K: Sink>(
+        &mut self,
+        plan: &QueryPlan,
+        externals: &[Value],
+        sink: &mut K,
+        terms: Terms<'_>,
+        is_first: bool,
+    ) -> Result<(u64, bool), Failure> {
         let (budget, steps) = (self.shared.memory().budget(), self.recursion_max());
         let mut run = Run::new(externals, self.computing(plan.strict), budget, steps);
         // Who locks what is read does not read more than is asked for, and := has an order.
@@ -80,13 +120,17 @@ impl<S: Store> Session<S> {
         run.switches = !locks && !self.reads_repeatably() && !plan.uses_variables;
         run.one_by_one = plan.uses_variables;
         let mut machine = Machine::new(&plan.plan);
-        let mut fetcher = Fetcher::<S>::new(plan, externals);
+        let mut fetcher = Fetcher::<S>::new(plan, externals, is_first);
         if terms.watch.is_some() {
             run.profile = Some(Profile::new(&plan.plan, self.shared.clock));
             fetcher.count_reads(self.shared.clock);
         }
         let most = terms.most.unwrap_or(u64::MAX);
         let sent = self.send(plan, (&mut machine, &mut run, &mut fetcher), sink, most).await;
+        if sent.is_ok() && fetcher.has_waited() {
+            machine.close(&mut run);
+            return Ok((0, true));
+        }
         // What was assigned stays, whatever becomes of the statement.
         let mut kept = Ok(());
         for (name, value) in run.context.take_assigned() {
@@ -106,7 +150,7 @@ impl<S: Store> Session<S> {
             fetcher.finish(self).await?;
         }
         self.add_warnings(warnings);
-        Ok(count)
+        Ok((count, false))
     }
 
     /// Steps a machine until it has no more rows, or so many are there; how many there were.
@@ -183,6 +227,41 @@ struct Terms<'w> {
 struct Watch {
     profile: Option<Profile>,
     reads: Vec<Read>,
+}
+
+/// Keeps the rows of a query.
+pub(super) struct Kept {
+    begun: bool,
+    pub(super) rows: Vec<Vec<Value>>,
+    bytes: usize,
+    share: Share,
+}
+
+impl Kept {
+    pub(super) fn new(share: Share) -> Self {
+        Self { begun: false, rows: Vec::new(), bytes: 0, share }
+    }
+}
+
+impl Sink for Kept {
+    fn begin(&mut self, _: &Columns) {
+        self.begun = true;
+    }
+
+    fn row(&mut self, values: &[Value]) -> Result<(), SqlError> {
+        self.bytes += super::select::row_bytes(values);
+        self.share.cover(self.bytes)?;
+        self.rows.push(values.to_vec());
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun
+    }
 }
 
 /// Keeps the one row of SELECT … INTO.

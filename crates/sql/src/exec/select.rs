@@ -1,9 +1,9 @@
 //! SELECT.
 
 mod collect;
+mod lock;
 mod order;
 
-use super::unique::Pursuit;
 use super::{Chunks, limits, operation};
 use crate::access::{Outside, Target};
 use crate::error::Failure;
@@ -14,13 +14,11 @@ use crate::store::Store;
 use crate::table::Table;
 use collect::Collector;
 pub(crate) use collect::row_bytes;
-use lats_base::{IndexId, limits::OPERATIONS_PER_REQUEST_MAX};
-use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, RowOutcome, Scan, StoreError};
+use lats_base::IndexId;
+use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, Scan, StoreError};
 use lats_values::{Expr, Program, SqlError, Value};
+use lock::{InOrder, Locking};
 pub(crate) use order::compare_rows;
-
-/// Rows that a scan with locks asks for at once.
-const LOCKS_PER_REQUEST_MAX: usize = 1_024;
 
 impl<S: Store> Session<S> {
     pub(crate) async fn select<K: Sink>(
@@ -104,7 +102,11 @@ impl<S: Store> Session<S> {
             }
             Target::UniqueKeys(keys) => {
                 let program = self.program(plan, plan.access.filter.as_ref(), collector);
-                return self.lock_unique((plan, table), lock, keys, &program, collector).await;
+                let filter = filter.map(|f| with_externals(f, collector.externals()));
+                let ranges = crate::access::key_ranges(&keys);
+                let scan = found_by(plan, table, ranges, filter);
+                let mut locking = Locking::new(plan, table, (lock, program), self.share());
+                return self.lock_unique(&mut locking, keys, scan, collector, sink).await;
             }
             Target::Ranges(ranges) if lock == LockMode::Committed => {
                 let program = self.program(plan, filter, collector);
@@ -114,123 +116,25 @@ impl<S: Store> Session<S> {
             }
             Target::Ranges(ranges) => {
                 let filter = filter.map(|f| with_externals(f, collector.externals()));
-                let program = encode_program(filter, Some(Vec::new()));
-                let scan = Scan { primary_keys: true, ..scan(plan, table, ranges, program) };
-                return self.lock_scan(plan, table, (scan, lock), collector, sink).await;
+                let scan = found_by(plan, table, ranges, filter);
+                // A row may have changed since it was found: the whole condition is checked again.
+                let program = self.program(plan, plan.access.filter.as_ref(), collector);
+                let mut locking = Locking::new(plan, table, (lock, program), self.share());
+                if plan.ordered_scan && !collector.buffers() {
+                    locking.in_order = Some(InOrder::default());
+                }
+                self.lock_ranges(&mut locking, scan, collector, sink).await?;
+                return self.finish_statement().await;
             }
         };
         let program = self.program(plan, filter, collector);
-        let reads = reads(plan, table, lock, &program, keys);
         match lock {
-            LockMode::Committed => self.read_keys(reads, collector, sink).await,
-            _ => self.lock_keys(reads, table, collector, sink).await,
-        }
-    }
-
-    /// Locks and reads the rows that a scan finds, as many as are wanted.
-    async fn lock_scan<K: Sink>(
-        &mut self,
-        plan: &SelectPlan,
-        table: &Table,
-        (scan, lock): (Scan, LockMode),
-        collector: &mut Collector<'_>,
-        sink: &mut K,
-    ) -> Result<(), Failure> {
-        // A row may have changed since it was found: the whole condition is checked again.
-        let program = self.program(plan, plan.access.filter.as_ref(), collector);
-        if scan.ranges.is_empty() {
-            return Ok(());
-        }
-        let mut running = self.start_scan(scan);
-        let mut enough = false;
-        while !enough && let Some(rows) = running.next().await? {
-            self.note_trip();
-            let keys = rows.iter().map(|row| row.primary_key.to_vec()).collect();
-            let reads = reads(plan, table, lock, &program, keys);
-            enough = self.lock_rows(reads, table, collector, sink).await?;
-        }
-        self.finish_statement().await
-    }
-
-    /// Locks and reads the rows with these keys of a unique index, whichever rows have them by then.
-    async fn lock_unique(
-        &mut self,
-        (plan, table): (&SelectPlan, &Table),
-        lock: LockMode,
-        keys: Vec<Vec<u8>>,
-        program: &[u8],
-        collector: &mut Collector<'_>,
-    ) -> Result<(), Failure> {
-        let mut pursuit = Pursuit::new(plan.access.index, keys);
-        loop {
-            let keys = pursuit.next(self, table).await?;
-            if keys.is_empty() {
-                return self.finish_statement().await;
+            LockMode::Committed => {
+                let reads = reads(plan, table, lock, &program, keys);
+                self.read_keys(reads, collector, sink).await
             }
-            let mut matched = Vec::new();
-            let mut chunks = Chunks::changing(reads(plan, table, lock, program, keys), table);
-            while let Some((chunk, _)) = chunks.next_chunk() {
-                for result in self.run_operations(chunk, false).await? {
-                    // What was left out, because it is locked, is not pursued.
-                    matched.push(result.row.is_some() || result.outcome == RowOutcome::Skipped);
-                    if let Some(row) = result.row
-                        && collector.push(&row)?
-                    {
-                        return self.finish_statement().await;
-                    }
-                }
-            }
-            pursuit.keep_missed(matched.into_iter());
+            _ => self.lock_keys((plan, table), (lock, program), keys, collector, sink).await,
         }
-    }
-
-    async fn lock_keys<K: Sink>(
-        &mut self,
-        reads: Vec<RowOp>,
-        table: &Table,
-        collector: &mut Collector<'_>,
-        sink: &mut K,
-    ) -> Result<(), Failure> {
-        if collector.scan_limit().is_none() && reads.len() <= OPERATIONS_PER_REQUEST_MAX {
-            // The usual case: one request that also ends what commits by itself.
-            let mut chunks = Chunks::changing(reads, table);
-            while let Some((chunk, last)) = chunks.next_chunk() {
-                let results = self.run_operations(chunk, last).await?;
-                for row in results.into_iter().filter_map(|r| r.row) {
-                    collector.push(&row)?;
-                }
-            }
-            return Ok(());
-        }
-        self.lock_rows(reads, table, collector, sink).await?;
-        self.finish_statement().await
-    }
-
-    /// Locks and reads rows, no more than LIMIT wants; true if no more are wanted.
-    async fn lock_rows<K: Sink>(
-        &mut self,
-        mut reads: Vec<RowOp>,
-        table: &Table,
-        collector: &mut Collector<'_>,
-        sink: &mut K,
-    ) -> Result<bool, Failure> {
-        let at_once = Chunks::changing(Vec::new(), table).rows_max().min(LOCKS_PER_REQUEST_MAX);
-        while !reads.is_empty() {
-            let wanted = collector.scan_limit().map_or(usize::MAX, |n| n as usize);
-            let rest = reads.split_off(reads.len().min(wanted.clamp(1, at_once)));
-            let results = self.run_operations(std::mem::replace(&mut reads, rest), false).await?;
-            for row in results.into_iter().filter_map(|r| r.row) {
-                if collector.push(&row)? {
-                    return Ok(true);
-                }
-                if collector.is_tired() {
-                    self.let_others_work().await?;
-                }
-            }
-            send(collector, sink)?;
-            sink.flush().await?;
-        }
-        Ok(false)
     }
 
     fn program(
@@ -346,6 +250,12 @@ fn reads(
         .collect()
 }
 
+/// A scan for the keys of rows that are to be locked.
+fn found_by(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, filter: Option<Expr>) -> Scan {
+    let program = encode_program(filter, Some(Vec::new()));
+    Scan { primary_keys: true, ..scan(plan, table, ranges, program) }
+}
+
 fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Vec<u8>) -> Scan {
     Scan {
         table: table.def.id,
@@ -359,6 +269,7 @@ fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Vec<u8
         limit: None,
         as_of: AsOf::Newest,
         pending: false,
+        to_lock: false,
         few: false,
     }
 }

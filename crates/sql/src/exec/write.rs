@@ -1,5 +1,6 @@
 //! UPDATE and DELETE.
 
+use super::look::{Looks, is_not_free};
 use super::unique::Pursuit;
 use super::{Chunks, limits, operation};
 use crate::access::{Outside, Target};
@@ -8,9 +9,9 @@ use crate::expr::{RowSource, with_externals};
 use crate::plan::check::Check;
 use crate::plan::write::WritePlan;
 use crate::session::{Done, Outcome, Session};
-use crate::store::Store;
+use crate::store::{Store, StoreTransaction};
 use crate::table::Table;
-use lats_client::api::{AsOf, LockMode, RowOp, RowOpKind, RowOutcome, Scan};
+use lats_client::api::{AsOf, KeyRange, LockMode, LockWait, RowOp, RowOpKind, RowOutcome, Scan};
 use lats_values::{EvalContext, Expr, Program, Value};
 
 /// What an UPDATE of a table with unique indexes has sent: the text of 1062 is made from it.
@@ -47,6 +48,41 @@ struct Counts {
     changed: u64,
 }
 
+/// What the conditions of a statement cover.
+enum Cover<'p> {
+    /// Some keys.
+    Keys,
+    /// Ranges of an index, in its order or not, and the condition that rows in them meet.
+    Ranges(Vec<KeyRange>, bool, Option<&'p Expr>),
+}
+
+/// An UPDATE or DELETE in progress.
+struct Writing<'p> {
+    plan: &'p WritePlan,
+    externals: &'p [Value],
+    limit: u64,
+    cover: Cover<'p>,
+    /// What each row must meet when it is locked.
+    filter: Option<&'p Expr>,
+    looks: Looks,
+    counts: Counts,
+    /// The new rows, if they are computed here.
+    images: Option<(Program, NewImages)>,
+    /// Its changes commit with themselves.
+    ends: bool,
+}
+
+/// New rows that were computed, and are to be written when all of them are known.
+#[derive(Default)]
+struct NewImages {
+    counts: Counts,
+    deletes: Vec<RowOp>,
+    inserts: Vec<RowOp>,
+    /// The highest value of an AUTO_INCREMENT column.
+    highest: u64,
+    bytes: usize,
+}
+
 impl<S: Store> Session<S> {
     pub(crate) async fn write(
         &mut self,
@@ -58,7 +94,14 @@ impl<S: Store> Session<S> {
             return Err(crate::error::unsafe_update().into());
         }
         let mark = self.statement_mark();
-        match self.write_rows(plan, externals).await {
+        // Who commits by itself does so with the changes, if there is nothing to wait for.
+        let hurries = !self.in_transaction();
+        let mut written = self.write_rows(plan, externals, hurries).await;
+        if hurries && is_not_free(&written) {
+            self.begin_anew().await;
+            written = self.write_rows(plan, externals, false).await;
+        }
+        match written {
             Ok(counts) => Ok(self.write_outcome(plan, &counts)),
             Err(failure) => {
                 self.undo_statement(mark).await;
@@ -85,56 +128,138 @@ impl<S: Store> Session<S> {
         &mut self,
         plan: &WritePlan,
         externals: &[Value],
+        hurries: bool,
     ) -> Result<Counts, Failure> {
         let (_, limit) = limits(&plan.limit, externals)?;
         let resolved = plan.access.resolve(&plan.table, Outside::constants(externals))?;
         let filter = resolved.filter;
         // Columns that were planned to be fixed may not be: then the scan gives no order.
         let ordered = plan.ordered_scan && (resolved.exact || plan.access.fixed == 0);
-        let (keys, filter) = match resolved.target {
-            Target::Keys(keys) if limit >= keys.len() as u64 => (keys, filter),
-            Target::UniqueKeys(keys) if limit >= keys.len() as u64 && !plan.by_image => {
-                return self.write_by_unique(plan, keys, externals).await;
+        let mut writing = Writing {
+            plan,
+            externals,
+            limit,
+            cover: Cover::Keys,
+            filter: plan.access.filter.as_ref(),
+            looks: Looks::new(self.share()),
+            counts: Counts::default(),
+            images: plan.by_image.then(|| (image_program(plan, externals), NewImages::default())),
+            ends: false,
+        };
+        let keys = match resolved.target {
+            Target::Keys(keys) if limit >= keys.len() as u64 => {
+                writing.filter = filter;
+                keys
             }
             Target::UniqueKeys(keys) if limit >= keys.len() as u64 => {
-                let keys = self.find_keys(&plan.table, plan.access.index, &keys).await?;
-                (keys, plan.access.filter.as_ref())
+                writing.cover = Cover::Ranges(crate::access::key_ranges(&keys), false, filter);
+                if !plan.by_image {
+                    return self.write_by_unique(writing, keys).await;
+                }
+                self.find_keys(&plan.table, plan.access.index, &keys).await?
             }
-            Target::Keys(keys) | Target::UniqueKeys(keys) => {
-                let ranges = crate::access::key_ranges(&keys);
-                let keys = self.collect_keys(plan, (ranges, ordered), filter, externals).await?;
-                (keys, plan.access.filter.as_ref())
-            }
-            Target::Ranges(ranges) => {
-                let keys = self.collect_keys(plan, (ranges, ordered), filter, externals).await?;
-                (keys, plan.access.filter.as_ref())
+            target => {
+                let ranges = match target {
+                    Target::Keys(keys) | Target::UniqueKeys(keys) => {
+                        crate::access::key_ranges(&keys)
+                    }
+                    Target::Ranges(ranges) => ranges,
+                };
+                writing.cover = Cover::Ranges(ranges, ordered, filter);
+                self.collect_keys(&writing).await?
             }
         };
-        if plan.by_image {
-            return self.write_images(plan, keys, filter, externals).await;
+        let is_single = matches!(writing.cover, Cover::Keys) && keys.len() == 1;
+        let at_once = || Chunks::changing(Vec::new(), &plan.table).rows_max();
+        let fits = !plan.by_image && (is_single || keys.len() <= at_once());
+        writing.ends = fits && (is_single || hurries);
+        let wait = if writing.ends && !is_single { LockWait::Refuse } else { LockWait::Wait };
+        self.write_found(&mut writing, keys, wait).await?;
+        if is_single && !plan.by_image {
+            return Ok(writing.counts);
+        }
+        self.look_again(&mut writing).await?;
+        self.finish_writing(writing).await
+    }
+
+    /// LOCK-7: changes the rows that the conditions cover by now, as long as locks are waited for.
+    async fn look_again(&mut self, writing: &mut Writing<'_>) -> Result<(), Failure> {
+        while writing.counts.matched < writing.limit && writing.looks.again()? {
+            writing.ends = false;
+            let keys = match writing.cover {
+                Cover::Keys => writing.looks.take_missing(),
+                Cover::Ranges(..) => self.collect_keys(writing).await?,
+            };
+            self.write_found(writing, keys, LockWait::Wait).await?;
+        }
+        Ok(())
+    }
+
+    async fn finish_writing(&mut self, writing: Writing<'_>) -> Result<Counts, Failure> {
+        let Writing { plan, counts, images, ends, .. } = writing;
+        if let Some((_, images)) = images {
+            self.write_new_images(&plan.table, images).await?;
+        }
+        if !ends {
+            self.finish_statement().await?;
+        }
+        Ok(counts)
+    }
+
+    /// What a statement that commits by itself has done is taken back, and it begins once more.
+    pub(super) async fn begin_anew(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            transaction.rollback().await;
+        }
+    }
+
+    /// Changes rows that were found, or computes the new ones.
+    async fn write_found(
+        &mut self,
+        writing: &mut Writing<'_>,
+        keys: Vec<Vec<u8>>,
+        wait: LockWait,
+    ) -> Result<(), Failure> {
+        let (plan, externals) = (writing.plan, writing.externals);
+        if let Some((program, new)) = &mut writing.images {
+            let program = &*program;
+            let assigned: Vec<u16> = plan.assignments.iter().flatten().map(|(at, _)| *at).collect();
+            let images = Images { table: &plan.table, assigned: &assigned, check: None };
+            let looks = Some(&mut writing.looks);
+            self.compute_images(&images, keys, &mut |_| program, (new, looks)).await?;
+            writing.counts.matched = new.counts.matched;
+            writing.counts.changed = new.counts.changed;
+            return Ok(());
         }
         let program = match &plan.program {
-            Some(program) if filter == plan.access.residual.as_ref() => program.clone(),
-            _ => plan.row_program(filter.cloned(), externals),
+            Some(program) if writing.filter == plan.access.residual.as_ref() => program.clone(),
+            _ => plan.row_program(writing.filter.cloned(), externals),
         };
         let kind = match plan.assignments {
             Some(_) => RowOpKind::Update,
             None => RowOpKind::Delete,
         };
-        let operations = keys
-            .into_iter()
-            .map(|key| RowOp { program: program.clone(), ..operation(&plan.table, kind, key) })
-            .collect();
-        self.write_operations(operations, &plan.table).await
+        let operation = |key| {
+            let program = program.clone();
+            RowOp { program, wait, ..operation(&plan.table, kind, key) }
+        };
+        let operations = keys.into_iter().map(operation).collect();
+        let looks = Some(&mut writing.looks);
+        let some = self
+            .write_some((operations, &plan.table), writing.ends, (looks, &mut Vec::new()))
+            .await?;
+        writing.counts.matched += some.matched;
+        writing.counts.changed += some.changed;
+        Ok(())
     }
 
     /// Changes the rows with these keys of a unique index, whichever rows have them by then.
     async fn write_by_unique(
         &mut self,
-        plan: &WritePlan,
+        mut writing: Writing<'_>,
         keys: Vec<Vec<u8>>,
-        externals: &[Value],
     ) -> Result<Counts, Failure> {
+        let (plan, externals) = (writing.plan, writing.externals);
         let kind = match plan.assignments {
             Some(_) => RowOpKind::Update,
             None => RowOpKind::Delete,
@@ -142,47 +267,50 @@ impl<S: Store> Session<S> {
         let program = plan.row_program(plan.access.filter.clone(), externals);
         let mut pursuit = Pursuit::new(plan.access.index, keys);
         let ends = pursuit.is_single();
-        let mut counts = Counts::default();
         loop {
             let keys = pursuit.next(self, &plan.table).await?;
             if keys.is_empty() {
-                self.finish_statement().await?;
-                return Ok(counts);
+                break;
             }
             let operations = keys
                 .into_iter()
                 .map(|key| RowOp { program: program.clone(), ..operation(&plan.table, kind, key) })
                 .collect();
             let mut matched = Vec::new();
-            let some = self.write_some((operations, &plan.table), ends, &mut matched).await?;
-            counts.matched += some.matched;
-            counts.changed += some.changed;
+            let looks = Some(&mut writing.looks);
+            let some =
+                self.write_some((operations, &plan.table), ends, (looks, &mut matched)).await?;
+            writing.counts.matched += some.matched;
+            writing.counts.changed += some.changed;
             pursuit.keep_missed(matched.into_iter());
         }
+        if !ends {
+            self.look_again(&mut writing).await?;
+        }
+        self.finish_statement().await?;
+        Ok(writing.counts)
     }
 
-    async fn write_operations(
-        &mut self,
-        operations: Vec<RowOp>,
-        table: &Table,
-    ) -> Result<Counts, Failure> {
-        self.write_some((operations, table), true, &mut Vec::new()).await
-    }
-
-    /// Notes which operations met a row that matched. With `ends` the last ones commit, if the session
+    /// Notes what was locked, and which operations met a row that matched. With `ends` the last ones commit, if the session
     /// commits by itself.
     async fn write_some(
         &mut self,
         (operations, table): (Vec<RowOp>, &Table),
         ends: bool,
-        matched: &mut Vec<bool>,
+        (mut looks, matched): (Option<&mut Looks>, &mut Vec<bool>),
     ) -> Result<Counts, Failure> {
         let mut counts = Counts::default();
         let mut chunks = Chunks::changing(operations, table);
         while let Some((chunk, last)) = chunks.next_chunk() {
             let last = last && ends;
             let update = Update::of(&chunk, table);
+            if let Some(looks) = &mut looks {
+                looks.ask(&chunk);
+            }
             let results = self.run_operations(chunk, last).await?;
+            if let Some(looks) = &mut looks {
+                looks.hear(&results)?;
+            }
             let mut both = update.keys.iter().zip(&results);
             if let Some((key, taken)) = both.find(|(_, r)| r.outcome == RowOutcome::Duplicate) {
                 let (key, program) = (key.clone(), &update.program);
@@ -203,40 +331,39 @@ impl<S: Store> Session<S> {
         Ok(counts)
     }
 
-    /// The primary keys of the rows that a condition holds for, at most LIMIT of them.
-    async fn collect_keys(
-        &mut self,
-        plan: &WritePlan,
-        (ranges, ordered): (Vec<lats_client::api::KeyRange>, bool),
-        filter: Option<&Expr>,
-        externals: &[Value],
-    ) -> Result<Vec<Vec<u8>>, Failure> {
-        let (_, limit) = limits(&plan.limit, externals)?;
+    /// The primary keys of the rows that a condition holds for and that no earlier look has locked, at most as many as LIMIT
+    /// leaves.
+    async fn collect_keys(&mut self, writing: &Writing<'_>) -> Result<Vec<Vec<u8>>, Failure> {
+        let (plan, externals, looks) = (writing.plan, writing.externals, &writing.looks);
+        let limit = writing.limit.saturating_sub(writing.counts.matched);
+        let Cover::Ranges(ranges, ordered, filter) = &writing.cover else { return Ok(Vec::new()) };
         if ranges.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        let sorts = !plan.order.is_empty() && !ordered && limit != u64::MAX;
+        let sorts = !plan.order.is_empty() && !ordered && writing.limit != u64::MAX;
         let filter = filter.map(|f| with_externals(f, externals));
         let projection = if sorts { None } else { Some(Vec::new()) };
+        let is_first = looks.is_first();
         let scan = Scan {
             table: plan.table.def.id,
             schema_version: plan.table.def.schema_version,
             index: plan.access.index,
-            ranges,
-            ordered,
-            reverse: ordered && plan.order.first().is_some_and(|(_, desc)| *desc),
+            ranges: ranges.clone(),
+            ordered: *ordered,
+            reverse: *ordered && plan.order.first().is_some_and(|(_, desc)| *desc),
             primary_keys: true,
             program: plan.find_program(filter, projection),
-            limit: (limit != u64::MAX && !sorts).then_some(limit),
+            limit: (limit != u64::MAX && !sorts && is_first).then_some(limit),
             as_of: AsOf::Newest,
             pending: false,
+            to_lock: !is_first,
             few: false,
         };
         let mut running = self.start_scan(scan);
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
         let (mut bytes, mut share) = (0usize, self.share());
         while let Some(rows) = running.next().await? {
-            for row in rows.iter() {
+            for row in rows.iter().filter(|row| looks.is_new(row.primary_key)) {
                 bytes += row.primary_key.len() + 64;
                 let order = if sorts { order_values(plan, row.row, externals)? } else { vec![] };
                 found.push((order, row.primary_key.to_vec()));
@@ -254,31 +381,6 @@ impl<S: Store> Session<S> {
         Ok(found.into_iter().map(|(_, key)| key).collect())
     }
 
-    /// Updates whose new rows are computed here: rows are locked and read, then written.
-    async fn write_images(
-        &mut self,
-        plan: &WritePlan,
-        keys: Vec<Vec<u8>>,
-        filter: Option<&Expr>,
-        externals: &[Value],
-    ) -> Result<Counts, Failure> {
-        let filter = filter.map(|f| with_externals(f, externals));
-        let assigned: Vec<u16> = plan.assignments.iter().flatten().map(|(at, _)| *at).collect();
-        let assignments = plan.assignments.iter().flatten();
-        let program = Program {
-            filter,
-            assignments: assignments
-                .map(|(column, expr)| (*column, with_externals(expr, externals)))
-                .collect(),
-            projection: None,
-            strict: plan.strict,
-        };
-        let images = Images { table: &plan.table, assigned: &assigned, check: None };
-        let counts = self.change_images(images, keys, &mut |_| &program).await?;
-        self.finish_statement().await?;
-        Ok(counts)
-    }
-
     /// Updates of rows with a program each; how many there were, and how many have changed.
     pub(super) async fn write_changed_images(
         &mut self,
@@ -286,8 +388,11 @@ impl<S: Store> Session<S> {
         changes: Vec<(Vec<u8>, Program)>,
     ) -> Result<(u64, u64), Failure> {
         let (keys, programs): (Vec<Vec<u8>>, Vec<Program>) = changes.into_iter().unzip();
-        let counts = self.change_images(images, keys, &mut |at| &programs[at]).await?;
-        Ok((counts.matched, counts.changed))
+        let mut new = NewImages::default();
+        self.compute_images(&images, keys, &mut |at| &programs[at], (&mut new, None)).await?;
+        let counts = (new.counts.matched, new.counts.changed);
+        self.write_new_images(images.table, new).await?;
+        Ok(counts)
     }
 
     /// Deletes rows; how many there were.
@@ -296,17 +401,18 @@ impl<S: Store> Session<S> {
         deletes: Vec<RowOp>,
         table: &Table,
     ) -> Result<u64, Failure> {
-        let counts = self.write_some((deletes, table), false, &mut Vec::new()).await?;
+        let counts = self.write_some((deletes, table), false, (None, &mut Vec::new())).await?;
         Ok(counts.changed)
     }
 
-    /// Locks and reads rows, computes the new ones, and writes them.
-    async fn change_images<'p>(
+    /// Locks and reads rows, and computes the new ones.
+    async fn compute_images<'p>(
         &mut self,
-        images: Images<'_>,
+        images: &Images<'_>,
         keys: Vec<Vec<u8>>,
         program: &mut (dyn FnMut(usize) -> &'p Program + Send),
-    ) -> Result<Counts, Failure> {
+        (new, mut looks): (&mut NewImages, Option<&mut Looks>),
+    ) -> Result<(), Failure> {
         let table = images.table;
         let reads = keys.into_iter().enumerate();
         let reads: Vec<RowOp> = reads
@@ -315,52 +421,54 @@ impl<S: Store> Session<S> {
                 ..operation(table, RowOpKind::Read(LockMode::Exclusive), key)
             })
             .collect();
-        let mut counts = Counts::default();
         let is_sequenced = |column: &&u16| table.def.columns[usize::from(**column)].auto_increment;
         let sequenced = images.assigned.iter().find(is_sequenced).copied();
-        let mut highest = 0;
-        let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
         let mut chunks = Chunks::changing(reads, table);
-        let (mut bytes, mut at, mut share) = (0, 0, self.share());
+        let (mut at, mut share) = (0, self.share());
         while let Some((chunk, _)) = chunks.next_chunk() {
-            for result in self.run_operations(chunk, false).await? {
+            if let Some(looks) = &mut looks {
+                looks.ask(&chunk);
+            }
+            let results = self.run_operations(chunk, false).await?;
+            if let Some(looks) = &mut looks {
+                looks.hear(&results)?;
+            }
+            for result in results {
                 let program = program(at);
                 at += 1;
                 let Some(old) = result.row else { continue };
-                counts.matched += 1;
-                let Some(new) = program.updated(&table.layout, &old)? else { continue };
-                if new == old {
+                new.counts.matched += 1;
+                let Some(row) = program.updated(&table.layout, &old)? else { continue };
+                if row == old {
                     continue;
                 }
-                counts.changed += 1;
-                let new = self.touch(&images, new)?;
+                new.counts.changed += 1;
+                let row = self.touch(images, row)?;
                 if let Some((check, others)) = images.check {
                     let others = others.get(at - 1).map_or(&[][..], Vec::as_slice);
-                    let row = table.layout.decode(&new);
-                    if !self.passes(check, &row, others).await? {
+                    if !self.passes(check, &table.layout.decode(&row), others).await? {
                         return Err(check.failed().into());
                     }
                 }
-                bytes += new.len() * 2;
-                share.cover(bytes)?;
+                new.bytes += row.len() * 2;
+                share.cover(new.bytes)?;
                 if let Some(column) = sequenced {
-                    highest = highest.max(table.positive(&new, column));
+                    new.highest = new.highest.max(table.positive(&row, column));
                 }
-                let (before, after) = (table.key_of(&old), table.key_of(&new));
-                let moved = before != after;
-                let kind = if moved { RowOpKind::Insert } else { RowOpKind::Write };
-                if moved {
-                    deletes.push(operation(table, RowOpKind::Delete, before));
-                }
-                inserts.push(RowOp { row: new, ..operation(table, kind, after) });
+                new.add(table, &old, row);
             }
         }
-        if highest > 0 {
-            self.observe(table.def.id, highest).await?;
+        Ok(())
+    }
+
+    /// Writes the new rows.
+    async fn write_new_images(&mut self, table: &Table, new: NewImages) -> Result<(), Failure> {
+        if new.highest > 0 {
+            self.observe(table.def.id, new.highest).await?;
         }
-        deletes.extend(inserts);
-        self.replace_rows(table, deletes).await?;
-        Ok(counts)
+        let mut operations = new.deletes;
+        operations.extend(new.inserts);
+        self.replace_rows(table, operations).await
     }
 
     /// Sets the columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
@@ -399,6 +507,33 @@ impl<S: Store> Session<S> {
             }
         }
         Ok(())
+    }
+}
+
+impl NewImages {
+    /// A row is to take the place of another one.
+    fn add(&mut self, table: &Table, old: &[u8], new: Vec<u8>) {
+        let (before, after) = (table.key_of(old), table.key_of(&new));
+        let moved = before != after;
+        let kind = if moved { RowOpKind::Insert } else { RowOpKind::Write };
+        if moved {
+            self.deletes.push(operation(table, RowOpKind::Delete, before));
+        }
+        self.inserts.push(RowOp { row: new, ..operation(table, kind, after) });
+    }
+}
+
+/// The filter and assignments of an update whose new rows are computed here. A row may have changed since it was found: the whole
+/// condition is checked.
+fn image_program(plan: &WritePlan, externals: &[Value]) -> Program {
+    let assignments = plan.assignments.iter().flatten();
+    Program {
+        filter: plan.access.filter.as_ref().map(|f| with_externals(f, externals)),
+        assignments: assignments
+            .map(|(column, expr)| (*column, with_externals(expr, externals)))
+            .collect(),
+        projection: None,
+        strict: plan.strict,
     }
 }
 

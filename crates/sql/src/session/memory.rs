@@ -475,6 +475,11 @@ impl Share {
         Self { pool: Arc::clone(pool), taken: 0 }
     }
 
+    /// Another one of the same statement.
+    pub(crate) fn beside(&self) -> Self {
+        Self::of(&self.pool)
+    }
+
     /// Makes sure that so many bytes may be held.
     ///
     /// # Errors

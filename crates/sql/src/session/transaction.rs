@@ -219,6 +219,11 @@ impl<S: Store> Session<S> {
             _ => store_error(error),
         };
         let lives = self.transaction.as_ref().is_none_or(StoreTransaction::is_open);
+        // LOCK-6: 1205 says that the transaction lives on. This one was lost, or could not take its statement back.
+        if sql.errno == 1205 && self.in_transaction() && (!lives || self.doomed) {
+            self.end();
+            return error::transaction_lost();
+        }
         if lives || !self.in_transaction() {
             return sql;
         }
@@ -233,10 +238,11 @@ impl<S: Store> Session<S> {
     }
 
     /// True if a statement that was refused in a transaction can be run again there: only its plan
-    /// was old, and it has been taken back.
+    /// was old, or a node had no lease for a moment, and it has been taken back.
     pub(super) fn may_repeat(&self, failure: &Failure) -> bool {
         let lives = self.transaction.as_ref().is_some_and(StoreTransaction::is_open);
-        failure.is_outdated() && self.in_transaction() && lives && !self.doomed
+        let passes = failure.is_outdated() || failure.is_not_serving();
+        passes && self.in_transaction() && lives && !self.doomed
     }
 
     pub(super) fn end(&mut self) {

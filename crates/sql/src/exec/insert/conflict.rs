@@ -164,7 +164,7 @@ impl<S: Store> Session<S> {
 
     async fn run_one(&mut self, operation: RowOp) -> Result<RowResult, Failure> {
         let results = self.run_operations(vec![operation], false).await?;
-        let missing = RowResult { outcome: RowOutcome::Missing, row: None };
+        let missing = RowResult { outcome: RowOutcome::Missing, row: None, waited: false };
         Ok(results.into_iter().next().unwrap_or(missing))
     }
 }

@@ -69,6 +69,9 @@ pub(super) struct Fetcher<'p, S: Store> {
     open: BTreeMap<AskId, Open<S>>,
     together: Together<S>,
     locked: bool,
+    /// False if the query has run before, and has waited for a lock (LOCK-7).
+    is_first: bool,
+    waited: bool,
     /// What was read of each table, if somebody wants to know, and the clock.
     reads: Option<Counted>,
 }
@@ -84,9 +87,15 @@ struct Since {
 }
 
 impl<'p, S: Store> Fetcher<'p, S> {
-    pub(super) fn new(plan: &'p QueryPlan, externals: &'p [Value]) -> Self {
+    pub(super) fn new(plan: &'p QueryPlan, externals: &'p [Value], is_first: bool) -> Self {
         let (open, together) = (BTreeMap::new(), Together::new());
-        Self { plan, externals, open, together, locked: false, reads: None }
+        let (locked, waited) = (false, false);
+        Self { plan, externals, open, together, locked, is_first, waited, reads: None }
+    }
+
+    /// True if a lock was waited for.
+    pub(super) fn has_waited(&self) -> bool {
+        self.waited
     }
 
     /// Counts what is read from now on.
@@ -186,6 +195,18 @@ impl<'p, S: Store> Fetcher<'p, S> {
         }
     }
 
+    /// A scan for rows, which are locked if the query locks what it reads.
+    fn scan(
+        &self,
+        source: &TableSource,
+        ranges: Vec<KeyRange>,
+        program: Vec<u8>,
+        lock: LockMode,
+    ) -> Scan {
+        let to_lock = lock != LockMode::Committed && !self.is_first;
+        Scan { to_lock, ..scan(source, ranges, program, lock) }
+    }
+
     fn lock(&self, session: &Session<S>, source: usize) -> LockMode {
         match self.plan.sources[source].lock.0 {
             LockMode::Committed if session.reads_repeatably() => LockMode::Shared,
@@ -270,7 +291,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     let whole = self.program(source, filter, &outside);
                     open.programs.insert(request, whole);
                     let ranges = crate::access::key_ranges(&keys);
-                    open.scans.push_back((request, scan(source, ranges, Vec::new(), lock)));
+                    open.scans.push_back((request, self.scan(source, ranges, Vec::new(), lock)));
                 }
                 Target::Ranges(ranges) if ranges.is_empty() => {}
                 Target::Ranges(ranges) if by_index && has_params => {
@@ -289,7 +310,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                             encode_strict_program(filter, Some(Vec::new()), self.plan.strict)
                         }
                     };
-                    open.scans.push_back((request, scan(source, ranges, program, lock)));
+                    open.scans.push_back((request, self.scan(source, ranges, program, lock)));
                 }
             }
         }
@@ -354,6 +375,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     session.run_operations(operations, false).await?
                 }
             };
+            self.waited |= results.iter().any(|result| result.waited);
             let found: usize = results.iter().filter_map(|r| r.row.as_ref()).map(Vec::len).sum();
             at_once = keys_at_once(results.len(), found);
             self.end_key_reads(session, &places, &results, since);
@@ -472,6 +494,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
             let mut chunks = Chunks::changing(reads, &source.table);
             while let Some((chunk, _)) = chunks.next_chunk() {
                 let results = session.run_operations(chunk, false).await?;
+                self.waited |= results.iter().any(|result| result.waited);
                 let rows = results.into_iter().filter_map(|result| result.row);
                 answer.rows.extend(rows.map(|row| (request, decode(source, &row))));
             }
@@ -562,6 +585,7 @@ pub(super) fn scan(
         limit: None,
         as_of: AsOf::Newest,
         pending: false,
+        to_lock: false,
         few: false,
     }
 }
