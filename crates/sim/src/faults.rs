@@ -426,16 +426,7 @@ impl World {
                 self.at(Duration::from_millis(ms), Event::Disturb(Disturbance::Restart(node)));
             }
             Disturbance::Restart(node) => self.restart(node),
-            Disturbance::Pause(node, ms) => {
-                let until = self.now.plus(Duration::from_millis(ms));
-                if let Some(n) = self.nodes.get_mut(&node) {
-                    // Every other time inside rounds: what was read then leaves when others may have taken over (LEASE-7).
-                    match ms % 2 {
-                        0 => n.paused_until = until,
-                        _ => n.stuck_until = until,
-                    }
-                }
-            }
+            Disturbance::Pause(node, ms) => self.pause(node, Duration::from_millis(ms)),
             Disturbance::Slow(node, ms) => {
                 let until = self.now.plus(Duration::from_millis(ms));
                 if let Some(n) = self.nodes.get_mut(&node) {

@@ -523,7 +523,7 @@ impl Run {
         let ids: Vec<NodeId> = self.world.nodes.keys().copied().collect();
         for node in self.world.nodes.values_mut() {
             node.paused_until = Instant::ZERO;
-            node.stuck_until = Instant::ZERO;
+            node.stuck.until = Instant::ZERO;
             node.slow_until = Instant::ZERO;
             node.busy.end(self.world.now);
         }

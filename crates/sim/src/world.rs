@@ -9,7 +9,7 @@ use crate::{
     network::{End, Fate, Network, ordered},
     outcome::Tally,
 };
-pub use late::Busy;
+pub use late::{Busy, Stuck};
 use lats_base::{Duration, Incarnation, Instant, NodeId, Nonce, prng::Prng};
 use lats_catalog::{ClusterConfig, Member, Roles};
 use lats_kernel::{Budget, Executor, Fault, Faults};
@@ -111,12 +111,8 @@ pub struct SimNode {
     pub executors: Vec<Executor>,
     /// It does nothing before this.
     pub paused_until: Instant,
-    /// Its threads stand still inside a round, each from its next one on, before this.
-    pub stuck_until: Instant,
-    /// Its threads but the first stand still only with such a signal in the mailbox.
-    pub sticks_at: Option<SignalNumber>,
-    /// When the round that each thread has begun last has ended.
-    rounds_end: Vec<Instant>,
+    /// Its threads stand still inside rounds.
+    pub stuck: Stuck,
     /// It gets little processor time before this.
     pub slow_until: Instant,
     /// Its threads but control's do nothing.
@@ -129,12 +125,6 @@ impl SimNode {
     /// True while its process runs.
     pub fn is_alive(&self) -> bool {
         !self.executors.is_empty()
-    }
-
-    /// True if it gets all the processor time it wants.
-    pub fn is_awake(&self, now: Instant) -> bool {
-        let stands_still = self.paused_until.max(self.stuck_until);
-        stands_still.max(self.slow_until).max(self.busy.until) <= now
     }
 
     /// This life of it.
@@ -355,9 +345,7 @@ impl World {
                 config,
                 executors,
                 paused_until: Instant::ZERO,
-                stuck_until: Instant::ZERO,
-                sticks_at: None,
-                rounds_end: vec![Instant::ZERO; threads],
+                stuck: Stuck::default(),
                 slow_until: Instant::ZERO,
                 busy: Busy::default(),
                 next_wake: vec![None; threads],
@@ -861,8 +849,7 @@ impl World {
             self.killed_at = Some(self.now);
         }
         n.next_wake.iter_mut().for_each(|w| *w = None);
-        n.rounds_end.iter_mut().for_each(|end| *end = Instant::ZERO);
-        n.stuck_until = Instant::ZERO;
+        n.stuck = Stuck::default();
         if self.random.chance(1, 12) {
             self.unguarded.insert((node, life));
         }

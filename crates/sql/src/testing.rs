@@ -451,6 +451,12 @@ impl StoreTransaction for MemoryTransaction {
         if self.over {
             return Err(RefCode::TransactionAborted.into());
         }
+        let refused = self.store.inner().refused();
+        if let Err(error) = refused {
+            self.over = true;
+            self.undo_to(0);
+            return Err(error);
+        }
         self.undo_to(savepoint as usize);
         Ok(())
     }

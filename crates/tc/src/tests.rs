@@ -12,9 +12,9 @@ use lats_signals::{
     BlockKind, BlockRef, Body, SignalNumber,
     buffer::{Route, parse},
     commit::{
-        AbortConf, AbortReq, CommitConf, CommitReq, FLAG_COMMIT, PrepareConf, PrepareReq,
-        ReplicateConf, TAKE_OVER_PREPARED, TakeOverEndRep, TakeOverRep, TcKeyConf, TcKeyRef,
-        TcKeyReq,
+        AbortConf, AbortReq, CommitConf, CommitReq, DecideReq, FLAG_COMMIT, PrepareConf,
+        PrepareReq, ReplicateConf, TAKE_OVER_PREPARED, TakeOverEndRep, TakeOverRep, TcKeyConf,
+        TcKeyRef, TcKeyReq,
     },
     control::{CLOSE_ALL, CLOSE_BEGUN, CatalogOrd, LeaseOrd, QuietRep, ViewOrd},
     copy::{AdoptOrd, AdoptReq},
@@ -285,4 +285,31 @@ fn a_coordinator_that_ends_begins_nothing_and_rolls_back_what_is_open() {
     let sent = closes(&mut bench, CLOSE_ALL);
     assert!(sent.iter().any(|(n, _)| *n == SignalNumber::AbortReq), "it is rolled back: {sent:?}");
     assert!(sent.iter().all(|(n, _)| *n != SignalNumber::QuietRep), "that is under way");
+}
+
+/// STOP-4: what has begun needs no lease to be committed, and nothing begins without one.
+#[test]
+fn a_coordinator_without_a_lease_commits_what_has_begun() {
+    let mut bench = Bench::new();
+    let asked: PrepareReq = only(&bench.ask_with(0), SignalNumber::PrepareReq);
+    bench.hear(ldm(1), &prepared(asked.batch, 5, 2), &[]);
+    let confirmed = ReplicateConf { transaction: TRANSACTION, batch: asked.batch, reserved: 0 };
+    bench.hear(ldm(2), &confirmed, &[]);
+    let lease = LeaseOrd { valid_until: 0, epoch: Epoch::new(5), ..LeaseOrd::default() };
+    bench.hear(BlockRef::control(node(1)), &lease, &[]);
+    let request = |sequence: u64, statement: u32, flags: u32| TcKeyReq {
+        transaction: TransactionId { sequence, ..TRANSACTION },
+        request: 8,
+        statement,
+        flags,
+        ..TcKeyReq::new_zeroed()
+    };
+    let client = BlockRef::new(node(1), BlockKind::Client, 1);
+    let later = TRANSACTION.sequence + 1;
+    let refused: TcKeyRef =
+        only(&bench.hear(client, &request(later, 1, 0), &[]), SignalNumber::TcKeyRef);
+    assert_eq!(refused.code, u32::from(RefCode::NotServing.number()));
+    let sent = bench.hear(client, &request(TRANSACTION.sequence, 2, FLAG_COMMIT), &[]);
+    let decide: DecideReq = only(&sent, SignalNumber::DecideReq);
+    assert_eq!(decide.transaction, TRANSACTION);
 }

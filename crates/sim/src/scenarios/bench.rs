@@ -464,7 +464,7 @@ impl Bench {
         self.run.world.note_unrest();
         let until = self.run.world.now.plus(span);
         if let Some(n) = self.run.world.nodes.get_mut(&node) {
-            (n.stuck_until, n.sticks_at) = (until, Some(number));
+            (n.stuck.until, n.stuck.at) = (until, Some(number));
         }
     }
 

@@ -6,6 +6,7 @@ use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use lats_kernel::Executor;
 use lats_node::Placement;
 use lats_signals::{BlockKind, Lane, SignalNumber, buffer::parse, control::LateRep};
+use std::collections::BTreeMap;
 
 /// What is late in a world, and what must not come of it.
 pub(super) struct Late {
@@ -35,6 +36,17 @@ pub struct Busy {
     pub(super) until: Instant,
     /// When control was told.
     told_at: Instant,
+}
+
+/// How a node's threads stand still inside rounds.
+#[derive(Clone, Debug, Default)]
+pub struct Stuck {
+    /// Each from its next round on, before this.
+    pub until: Instant,
+    /// All but the first one only with such a signal in the mailbox.
+    pub at: Option<SignalNumber>,
+    /// When the round that a thread has begun last has ended.
+    ends: BTreeMap<usize, Instant>,
 }
 
 /// The shell looks so often whether threads are late, and tells control of threads that are so late.
@@ -167,6 +179,18 @@ impl World {
         Ok(())
     }
 
+    /// A process does nothing for a while: every other time from the middle of rounds on, so that what was read then leaves when
+    /// others may have taken over (LEASE-7).
+    pub(crate) fn pause(&mut self, node: NodeId, span: Duration) {
+        let until = self.now.plus(span);
+        if let Some(n) = self.nodes.get_mut(&node) {
+            match span.as_millis() % 2 {
+                0 => n.paused_until = until,
+                _ => n.stuck.until = until,
+            }
+        }
+    }
+
     /// What a thread has sent leaves.
     pub(super) fn let_out(&mut self, node: NodeId, thread: usize) {
         let Some(n) = self.nodes.get_mut(&node) else { return };
@@ -218,10 +242,16 @@ impl World {
 }
 
 impl SimNode {
+    /// True if it gets all the processor time it wants.
+    pub fn is_awake(&self, now: Instant) -> bool {
+        let stands_still = self.paused_until.max(self.stuck.until);
+        stands_still.max(self.slow_until).max(self.busy.until) <= now
+    }
+
     /// Until when this thread does nothing.
     pub(super) fn idle_until(&self, thread: usize) -> Instant {
         let busy = if thread > 0 { self.busy.until } else { Instant::ZERO };
-        let round = self.rounds_end.get(thread).copied().unwrap_or(Instant::ZERO);
+        let round = self.stuck.ends.get(&thread).copied().unwrap_or(Instant::ZERO);
         self.paused_until.max(busy).max(round)
     }
 
@@ -241,16 +271,14 @@ impl SimNode {
 
     /// A thread begins a round: when that has ended.
     pub(super) fn begin_round(&mut self, thread: usize, now: Instant) -> Instant {
-        let number = self.sticks_at.filter(|_| thread > 0);
+        let number = self.stuck.at.filter(|_| thread > 0);
         let waits = |number: SignalNumber| {
             let mailbox = self.executors.get_mut(thread).map(Executor::mailbox);
             mailbox.is_some_and(|m| m.upcoming(usize::MAX).any(|s| s.number() == Some(number)))
         };
         let sticks = number.is_none_or(waits);
-        let ends = if sticks { self.stuck_until.max(now) } else { now };
-        if let Some(round) = self.rounds_end.get_mut(thread) {
-            *round = ends;
-        }
+        let ends = if sticks { self.stuck.until.max(now) } else { now };
+        self.stuck.ends.insert(thread, ends);
         ends
     }
 }

@@ -238,11 +238,10 @@ impl<S: Store> Session<S> {
     }
 
     /// True if a statement that was refused in a transaction can be run again there: only its plan
-    /// was old, or a node had no lease for a moment, and it has been taken back.
+    /// was old, and it has been taken back.
     pub(super) fn may_repeat(&self, failure: &Failure) -> bool {
         let lives = self.transaction.as_ref().is_some_and(StoreTransaction::is_open);
-        let passes = failure.is_outdated() || failure.is_not_serving();
-        passes && self.in_transaction() && lives && !self.doomed
+        failure.is_outdated() && self.in_transaction() && lives && !self.doomed
     }
 
     pub(super) fn end(&mut self) {

@@ -299,3 +299,17 @@ fn a_locking_read_locks_no_more_rows_than_it_gives() {
     assert_eq!(desk.run("SELECT id FROM t ORDER BY k LIMIT 1 FOR UPDATE"), "1");
     assert!(requests(&desk).iter().map(|l| &l[..9]).all(|l| l == "execute 3" || l == "execute 1"));
 }
+
+#[test]
+fn a_lock_timeout_says_that_the_transaction_lives_on_only_if_it_does() {
+    let mut desk = desk();
+    desk.run("BEGIN; UPDATE t SET k = 5 WHERE id = 1");
+    desk.store.inner().refuse.push_back(RefCode::LockTimeout);
+    assert!(desk.run("UPDATE t SET k = 6 WHERE id = 2").starts_with("ERROR 1205 "));
+    assert_eq!(desk.run("COMMIT; SELECT k FROM t WHERE id = 1"), "5");
+    desk.run("BEGIN; UPDATE t SET k = 7 WHERE id = 1");
+    // The statement cannot be taken back.
+    desk.store.inner().refuse.extend([RefCode::LockTimeout, RefCode::NodeFailed]);
+    assert!(desk.run("UPDATE t SET k = 8 WHERE id = 2").starts_with("ERROR 1213 "));
+    assert_eq!(desk.run("SELECT k FROM t WHERE id = 1"), "5", "that was said, and is over");
+}
