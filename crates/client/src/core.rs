@@ -110,6 +110,9 @@ pub struct ClientCore {
     next_ticket: Ticket,
     active: BTreeSet<u64>,
     epoch_seen: Epoch,
+    /// All that was read without locks is durable with this, and the newest epoch that is known to be (READ-7).
+    shown: Committed,
+    durable_seen: Epoch,
     transactions: BTreeMap<u64, transaction::Open>,
     requests: BTreeMap<Ticket, Request>,
     backup_scans: BTreeMap<Ticket, scan::BackupScan>,
@@ -152,6 +155,8 @@ impl ClientCore {
             next_ticket: 1,
             active: BTreeSet::new(),
             epoch_seen: Epoch::default(),
+            shown: Committed::default(),
+            durable_seen: Epoch::default(),
             transactions: BTreeMap::new(),
             requests: BTreeMap::new(),
             backup_scans: BTreeMap::new(),

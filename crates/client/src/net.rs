@@ -265,11 +265,27 @@ impl Client {
         answer_of(self.request(work)).await
     }
 
-    /// Committed reads outside any transaction, at the nearest replicas.
+    /// Committed reads outside any transaction, at the nearest replicas. If commits wait for disks by the cluster's default
+    /// ([`Self::commits_to_disk`]), so does the answer, until all that it shows is there (READ-7).
+    ///
+    /// # Errors
+    /// As the data nodes or the routing refuse; as [`Self::reads_durable`].
+    pub async fn read(&self, operations: Vec<RowOp>) -> Result<Vec<RowResult>, StoreError> {
+        let results = self.read_replicated(operations).await?;
+        if self.commits_to_disk() {
+            self.reads_durable().await?;
+        }
+        Ok(results)
+    }
+
+    /// As [`Self::read`]; but it shows what is in the memory of all replicas, and waits for no disk.
     ///
     /// # Errors
     /// As the data nodes or the routing refuse.
-    pub async fn read(&self, operations: Vec<RowOp>) -> Result<Vec<RowResult>, StoreError> {
+    pub async fn read_replicated(
+        &self,
+        operations: Vec<RowOp>,
+    ) -> Result<Vec<RowResult>, StoreError> {
         match self.ask(|core| core.read(operations)).await {
             Answer::Rows { results, .. } => Ok(results),
             other => Err(unexpected(other)),
@@ -298,9 +314,28 @@ impl Client {
         self.state().core.map().view.config.to_disk
     }
 
-    /// A scan outside any transaction.
+    /// A scan outside any transaction; it waits for disks as [`Self::read`] does.
     pub fn scan(&self, scan: Scan) -> ScanStream {
-        ScanStream::new(self.clone(), scan, None)
+        ScanStream::new(self.clone(), scan, None, self.commits_to_disk())
+    }
+
+    /// As [`Self::scan`]; but it shows what is in the memory of all replicas, and waits for no disk.
+    pub fn scan_replicated(&self, scan: Scan) -> ScanStream {
+        ScanStream::new(self.clone(), scan, None, false)
+    }
+
+    /// Waits until all that this client has read by now without locks, in whatever transaction or outside, is on the disks of all
+    /// replicas (READ-7).
+    ///
+    /// # Errors
+    /// [`RefCode::ReadNotOnDisk`] if that takes very long, if nothing is kept there, or if it was lost with all replicas.
+    pub async fn reads_durable(&self) -> Result<(), StoreError> {
+        let Some(shown) = self.state().core.shown() else { return Ok(()) };
+        let lost = [RefCode::NotOnDisk, RefCode::NothingKept, RefCode::MadeVoid];
+        match self.durable(shown).await {
+            Err(error) if lost.contains(&error.code) => Err(RefCode::ReadNotOnDisk.into()),
+            ended => ended,
+        }
     }
 
     /// Changes the catalog; done when every serving node has the change, and this client too.

@@ -112,6 +112,8 @@ pub enum Fault {
     BugKeepAlone,
     /// Planted bug: a survivor forms the group anew without asking what the disks of the others know.
     BugReformWithoutAll,
+    /// Planted bug: a read does not say what it has to wait for.
+    BugShowUndurable,
     /// Planted bug: a view without a silent node is in use before it is on disk.
     BugUnfencedView,
     /// Planted bug: a replica that is being filled does not log that rows are gone which its log has.

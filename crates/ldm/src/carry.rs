@@ -150,6 +150,7 @@ impl Ldm {
         for op in ops {
             if let Some(fragment) = self.fragment_mut(op.table, op.fragment) {
                 fragment.snapshot_floor = fragment.snapshot_floor.max(epoch);
+                fragment.changed = fragment.changed.max(epoch);
             }
         }
     }

@@ -109,6 +109,8 @@ pub struct Fragment {
     deletion_marks: BTreeSet<RowId>,
     /// Older versions are missing here for snapshots of epochs before this one (SNAP-3).
     pub(crate) snapshot_floor: Epoch,
+    /// No change that can be seen here is of a later epoch (READ-7), but for versions that are decided and not committed.
+    pub(crate) changed: Epoch,
     spare: Spare,
     /// Memory for entries that are to be compared.
     entry_room: [Vec<u8>; 2],
@@ -146,6 +148,7 @@ impl Fragment {
             syncing: false,
             deletion_marks: BTreeSet::new(),
             snapshot_floor: Epoch::default(),
+            changed: Epoch::default(),
             spare: Spare::default(),
             entry_room: Default::default(),
             of_index: def.index_of.is_some(),
@@ -451,6 +454,7 @@ impl Fragment {
         layout: &RowLayout,
         keep: bool,
     ) -> bool {
+        self.changed = self.changed.max(epoch);
         if !keep
             && let Some(old) = self.rows.get_mut(id.get()).and_then(|r| r.settle(number, epoch))
         {

@@ -577,7 +577,8 @@ impl Ldm {
             return Ok(Step::Done(kind, holders));
         }
         let fragment = asked.head.fragment;
-        let image = self.committed_read(table, fragment, (asked.key, hash), run.transaction)?;
+        let seen = self.committed_read(table, fragment, (asked.key, hash), run.transaction)?;
+        let image = seen.image;
         let (kind, image) = project(table, program, image, &mut run.work_left)?;
         Ok(Step::Done(kind, image))
     }

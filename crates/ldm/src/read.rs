@@ -19,17 +19,26 @@ const HOPS_MAX: u32 = 3;
 
 enum Found<'r> {
     /// The row that may be shown, if there is one.
-    Row(&'r Table, Option<&'r [u8]>),
-    /// Whose an entry of a unique index is.
-    Entry(OutcomeKind, Option<Vec<u8>>),
+    Row(&'r Table, Seen<'r>),
+    /// Whose an entry of a unique index is, and when that fragment was changed last.
+    Entry(OutcomeKind, Option<Vec<u8>>, Epoch),
     /// Another replica must answer: this one cannot know the newest version.
     Ask(NodeId),
+}
+
+/// What a committed read sees of a row: its image, if there is one, and an epoch with which that is durable (READ-7).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen<'r> {
+    pub(crate) image: Option<&'r [u8]>,
+    pub(crate) changed: Epoch,
 }
 
 /// What one who reads keeps from one request to the next.
 #[derive(Debug, Default)]
 pub struct Reader {
     answer: Vec<u8>,
+    /// What the answer shows is durable with this epoch (READ-7).
+    changed: Epoch,
     /// None before the first one is read: a reader goes from hand to hand.
     programs: Option<Box<Programs>>,
     /// Rows read without locks.
@@ -59,6 +68,7 @@ impl Ldm {
         if req.as_of != Epoch::default() {
             return refuse(&req, &RefCode::SnapshotTooOld.into(), ctx);
         }
+        reader.changed = Epoch::default();
         self.read_rows(&req, signal.payload(), reader, ctx);
         reader.answer.clear();
     }
@@ -71,7 +81,8 @@ impl Ldm {
         for (head, strings) in list::items::<Operation>(payload) {
             reader.reads += 1;
             match self.read_one(&head, strings[0], req.transaction, ctx) {
-                Ok(Found::Row(table, image)) => {
+                Ok(Found::Row(table, Seen { image, changed })) => {
+                    reader.changed = reader.changed.max(changed);
                     let program = reader
                         .programs
                         .get_or_insert_default()
@@ -85,7 +96,8 @@ impl Ldm {
                     }
                     count += 1;
                 }
-                Ok(Found::Entry(kind, holders)) => {
+                Ok(Found::Entry(kind, holders, changed)) => {
+                    reader.changed = reader.changed.max(changed);
                     push_outcome(outcomes, (head.index, 0), kind, holders.as_deref());
                     count += 1;
                 }
@@ -97,7 +109,8 @@ impl Ldm {
                 Err(code) => return refuse(req, &code.into(), ctx),
             }
             if outcomes.len() > limits::SCAN_BATCH_BYTES {
-                self.answer_read(req, core::mem::take(&mut count), outcomes, ctx);
+                let count = core::mem::take(&mut count);
+                self.answer_read(req, (count, reader.changed), outcomes, ctx);
                 outcomes.clear();
             }
         }
@@ -109,13 +122,21 @@ impl Ldm {
             ctx.send_with(BlockRef::ldm(node, self.instance), &body, &[&operations]);
         }
         if count > 0 || req.operation_count == 0 {
-            self.answer_read(req, count, outcomes, ctx);
+            self.answer_read(req, (count, reader.changed), outcomes, ctx);
         }
     }
 
     /// Sends results: a part of them, if there are many.
-    fn answer_read(&self, req: &ReadReq, result_count: u32, outcomes: &[u8], ctx: &mut Ctx<'_>) {
-        let body = ReadConf { request: req.request, epoch: self.epoch, result_count, reserved: 0 };
+    fn answer_read(
+        &self,
+        req: &ReadReq,
+        (result_count, changed): (u32, Epoch),
+        outcomes: &[u8],
+        ctx: &mut Ctx<'_>,
+    ) {
+        let (request, epoch) = (req.request, self.epoch);
+        let changed = if ctx.fault(Fault::BugShowUndurable) { Epoch::default() } else { changed };
+        let body = ReadConf { request, epoch, changed, result_count, reserved: 0 };
         ctx.rests_on_lease(self.lease_until);
         ctx.send_with(req.reply_to, &body, &[outcomes]);
     }
@@ -145,21 +166,24 @@ impl Ldm {
                 return Ok(Found::Ask(primary));
             }
             let (kind, holders) = self.read_holders(head, key)?;
-            return Ok(Found::Entry(kind, holders));
+            let fragment = table.fragments.get(&head.fragment);
+            let changed = fragment.map(|f| f.changed).unwrap_or_default();
+            return Ok(Found::Entry(kind, holders, changed));
         }
         let mine = primary == ctx.node();
         let stale = !mine && ctx.fault(Fault::BugReadStaleBackup);
         if !mine && !stale && !self.knows_newest(head, key, ctx) {
             return Ok(Found::Ask(primary));
         }
-        let image = if stale {
+        let seen = if stale {
             let fragment = table.fragments.get(&head.fragment).ok_or(RefCode::StaleView)?;
             let row = fragment.find(key).and_then(|id| fragment.row(id));
-            row.and_then(|r| r.committed.as_ref()).map(|i| &*i.bytes)
+            let image = row.and_then(|r| r.committed.as_ref()).map(|i| &*i.bytes);
+            Seen { image, changed: fragment.changed }
         } else {
             self.committed_read(table, head.fragment, (key, hash), transaction)?
         };
-        Ok(Found::Row(table, image))
+        Ok(Found::Row(table, seen))
     }
 
     /// READ-1: a backup knows the newest version that anyone can have seen if it is in sync and
@@ -181,12 +205,20 @@ impl Ldm {
         fragment: FragmentId,
         (key, hash): (&[u8], u64),
         transaction: TransactionId,
-    ) -> Result<Option<&'r [u8]>, RefCode> {
+    ) -> Result<Seen<'r>, RefCode> {
         let rows = table.fragments.get(&fragment).ok_or(RefCode::StaleView)?;
-        match rows.find_hashed(key, hash).and_then(|id| rows.row(id)) {
-            Some(row) => self.visible(row, fragment, transaction),
-            None => Ok(None),
+        let mut seen = Seen { image: None, changed: rows.changed };
+        if let Some(row) = rows.find_hashed(key, hash).and_then(|id| rows.row(id)) {
+            seen.image = self.visible(row, fragment, transaction)?;
+            seen.changed = seen.changed.max(self.decided_in(row));
         }
+        Ok(seen)
+    }
+
+    /// The epoch of a row's newest version, if that is decided and not committed here: [`Self::visible`] may show it.
+    pub(crate) fn decided_in(&self, row: &crate::row::Row) -> Epoch {
+        let Some(top) = row.pending().last() else { return Epoch::default() };
+        self.transactions.get(&top.transaction).and_then(|t| t.decided).unwrap_or_default()
     }
 
     /// What the transaction sees of a row: its own change, else the committed image.

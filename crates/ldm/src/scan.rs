@@ -53,6 +53,8 @@ pub(crate) struct Scan {
     at_backup: bool,
     /// Work done by the program in this slice.
     work: u64,
+    /// What it has shown so far is durable with this epoch (READ-7).
+    changed: Epoch,
     used: Instant,
 }
 
@@ -207,6 +209,7 @@ impl Ldm {
             left_behind: false,
             at_backup: false,
             work: 0,
+            changed: Epoch::default(),
             used: ctx.now(),
         })
     }
@@ -260,9 +263,12 @@ impl Ldm {
             }
             Ok(Slice::AskPrimary) => ask_primary(reply_to, id, &scan, ctx),
             Ok(Slice::Send(done)) => {
+                let shows_all = ctx.fault(Fault::BugShowUndurable);
+                let changed = scan.as_of.unwrap_or(scan.changed);
                 let body = ScanConf {
                     scan: id,
                     epoch: self.epoch,
+                    changed: if shows_all { Epoch::default() } else { changed },
                     row_count: scan.batch_rows,
                     done: u32::from(done),
                 };
@@ -300,6 +306,7 @@ impl Ldm {
         let mut looked_at = 0;
         let mut own = Vec::new();
         scan.work = 0;
+        scan.changed = scan.changed.max(fragment.changed);
         while let Some(range) = scan.ranges.pop() {
             // An empty range takes its time, too.
             looked_at += 1;
@@ -318,6 +325,7 @@ impl Ldm {
                 if scan.at_backup && !row.pending().is_empty() {
                     return Ok(Slice::AskPrimary);
                 }
+                scan.changed = scan.changed.max(self.decided_in(row));
                 if scan.pending {
                     add(scan, range.number, (entry, &row.key), |_, _| ());
                 } else if scan.to_lock && is_changed_by_others(row, scan.transaction) {

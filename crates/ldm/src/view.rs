@@ -172,11 +172,16 @@ impl Ldm {
         }
         // COMMIT-8: the former primary may have given numbers that this replica has not heard of.
         let above = self.view.number.get() << NUMBERS_PER_VIEW_BITS;
+        // READ-7: what is held here may be shown before its epoch is known. Other nodes may have heard of the next epoch.
+        let held_up_to = Epoch::new(self.epoch.get() + 2);
         for table in self.tables.values_mut() {
             let own = table.fragments.iter_mut().filter(|(id, _)| {
                 self.view.primary(**id) == Some(node) && before.primary(**id) != Some(node)
             });
-            own.for_each(|(_, fragment)| fragment.hear_number(above));
+            own.for_each(|(_, fragment)| {
+                fragment.hear_number(above);
+                fragment.changed = fragment.changed.max(held_up_to);
+            });
         }
         let handed_over = |op: &Op| {
             before.next_primary(op.fragment) == Some(node)

@@ -178,6 +178,10 @@ impl Store for ClusterStore {
         self.client.all_durable().await
     }
 
+    async fn reads_durable(&self) -> Result<(), StoreError> {
+        self.client.reads_durable().await
+    }
+
     fn builder(&self) -> Builder {
         self.client.builder()
     }
@@ -187,11 +191,11 @@ impl Store for ClusterStore {
     }
 
     async fn read(&self, reads: Vec<RowOp>) -> Result<Vec<RowResult>, StoreError> {
-        self.client.read(reads).await
+        self.client.read_replicated(reads).await
     }
 
     fn scan(&self, scan: Scan) -> Self::Scan {
-        ClusterScan { stream: self.client.scan(scan) }
+        ClusterScan { stream: self.client.scan_replicated(scan) }
     }
 
     fn nodes(&self) -> Vec<NodeId> {

@@ -29,6 +29,8 @@ body! {
         request: u64,
         /// What was read belongs to this epoch or an earlier one.
         epoch: Epoch,
+        /// What it shows is durable when this epoch is (READ-7).
+        changed: Epoch,
         /// Number of results. May be a part of the request's: the indexes tell which.
         result_count: u32,
         /// Not used yet; zero.
@@ -120,6 +122,8 @@ body! {
         scan: u64,
         /// What was read belongs to this epoch or an earlier one.
         epoch: Epoch,
+        /// What it shows is durable when this epoch is (READ-7).
+        changed: Epoch,
         /// Number of rows.
         row_count: u32,
         /// 1 if this is the end.

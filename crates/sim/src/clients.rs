@@ -6,6 +6,7 @@ mod badges;
 mod lists;
 mod locks;
 mod passes;
+mod shown;
 mod snapshots;
 mod surveys;
 mod sweep;
@@ -67,6 +68,8 @@ pub struct Ledger {
     pub heard: Vec<(i64, bool)>,
     /// So many transfers were on disk when their clients went on.
     pub waits: u64,
+    /// Values of registers that were shown as durable, and what was durable then (READ-7).
+    shown: BTreeMap<(i64, i64), Epoch>,
     /// Epochs of acknowledged writes, by register and value.
     pub value_epochs: BTreeMap<(i64, i64), Epoch>,
     /// What clients had read (register, value) before they committed in an epoch.
@@ -149,6 +152,7 @@ type Asked = (Committed, Option<i64>);
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
+    Showing(shown::Showing),
     Badge(badges::Step),
     List(lists::Step),
     Pass(passes::Step),
@@ -242,6 +246,7 @@ impl Doing {
             Self::Badge(step) => step.ticket(),
             Self::List(step) => Some(step.ticket()),
             Self::Pass(step) => step.ticket(),
+            Self::Showing(showing) => Some(showing.ticket),
             Self::Nothing | Self::Scanning(_) | Self::Surveying(_) => None,
             Self::Locking { ticket, .. }
             | Self::Halfway { ticket, .. }
@@ -294,6 +299,7 @@ impl Ledger {
             attempted: vec![0; registers],
             refused: vec![Vec::new(); registers],
             seen: vec![0; registers],
+            shown: BTreeMap::new(),
             transfer_epochs: BTreeMap::new(),
             receipts: BTreeMap::new(),
             on_disk: Epoch::default(),
@@ -641,6 +647,7 @@ impl SimClient {
                 }
             }
             Doing::Waiting { asked, .. } => self.after_waiting(asked, &answer, ledger),
+            Doing::Showing(showing) => Self::after_showing(&showing, &answer, ledger),
             Doing::ChangingIndex { .. } => {
                 ledger.index_changes += u64::from(matches!(answer, Answer::Changed(Ok(_))));
                 self.doing = Doing::Rereading { ticket: self.core.fetch_catalog() };
@@ -678,6 +685,9 @@ impl SimClient {
                     let value = results[0].row.as_deref().map(|r| ledger.registers.numbers(r)[1]);
                     ledger.check_read(register, value.unwrap_or(0), floor);
                     self.reads.push((register, value.unwrap_or(0)));
+                    if self.waits_for_disks && self.random.chance(1, 2) {
+                        self.show(register, value.unwrap_or(0), ledger);
+                    }
                 }
             }
         }
@@ -936,6 +946,7 @@ impl SimClient {
             Answer::Rows { committed: Some(receipt), .. } => {
                 ledger.commits += 1;
                 ledger.value_epochs.insert((register, value), receipt.epoch);
+                ledger.check_shown((register, value));
                 ledger.acknowledged[at] = ledger.acknowledged[at].max(value);
             }
             Answer::Failed(e) if e.class() == ErrorClass::UnknownOutcome => {}

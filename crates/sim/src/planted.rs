@@ -198,6 +198,7 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("removed-survivor"), 20),
         SOMETIMES,
     ),
+    bug("show-undurable", Fault::BugShowUndurable, mixed(60), SOMETIMES),
     bug("count-ranges-anew", Fault::BugCountRangesAnew, mixed(60), ALWAYS),
 ];
 

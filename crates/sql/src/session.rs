@@ -69,6 +69,10 @@ pub trait Sink: Send {
     fn flush(&mut self) -> impl Future<Output = std::io::Result<()>> + Send;
     /// True once the client may have seen something of the result.
     fn has_begun(&self) -> bool;
+    /// True if so much was gathered that the client sees it soon, before the statement ends.
+    fn is_full(&self) -> bool {
+        false
+    }
 }
 
 /// What a statement did.
@@ -201,6 +205,8 @@ pub struct Session<S: Store> {
     began: tokio::time::Instant,
     /// It has killed itself.
     ends_itself: bool,
+    /// What it has read in a transaction since it has waited for disks last, by key and perhaps under locks (READ-7).
+    has_read_locked: bool,
     pub(crate) trips: Trips,
     pub(crate) temporaries: Temporaries<S>,
     /// A plan that takes long to drop.
@@ -247,6 +253,7 @@ impl<S: Store> Session<S> {
             error_count: 0,
             began: tokio::time::Instant::now(),
             ends_itself: false,
+            has_read_locked: false,
             trips: Trips::default(),
             temporaries,
             long_plan: None,
@@ -315,7 +322,7 @@ impl<S: Store> Session<S> {
         self.begin_statement(Doing::Queries, text);
         let outcome = self.run(text, None, &[], sink).await;
         self.drop_long_plan();
-        outcome
+        self.when_durable(outcome).await
     }
 
     fn begin_statement(&mut self, doing: Doing, text: &[u8]) {
@@ -398,7 +405,7 @@ impl<S: Store> Session<S> {
         }
         let outcome = self.execute_known(id, parameters, sink).await;
         self.drop_long_plan();
-        outcome
+        self.when_durable(outcome).await
     }
 
     async fn execute_known<K: Sink>(

@@ -37,6 +37,12 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Waits until all that was committed and defined by now is on the disks of all replicas.
     fn all_durable(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
+    /// Waits until all that this process has read by now without locks is on the disks of all replicas (READ-7).
+    ///
+    /// # Errors
+    /// [`lats_base::RefCode::ReadNotOnDisk`] if that takes very long.
+    fn reads_durable(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
     /// Whose death ends the index builds of this process (UNIQUE-7).
     fn builder(&self) -> Builder;
 

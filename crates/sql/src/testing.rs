@@ -504,6 +504,11 @@ impl Store for Memory {
         self.inner().to_disk
     }
 
+    async fn reads_durable(&self) -> Result<(), StoreError> {
+        self.inner().log.push("reads to disk".to_string());
+        Ok(())
+    }
+
     async fn all_durable(&self) -> Result<(), StoreError> {
         self.inner().log.push("all to disk".to_owned());
         Ok(())

@@ -257,6 +257,7 @@ impl ClientCore {
     pub(super) fn on_epoch_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<EpochConf>();
         let EpochConf { request, current, complete, durable, restarts, is_void } = conf;
+        self.note_durable(durable, restarts);
         // Nothing becomes durable then, until all nodes are started again.
         let is_lost = self.map.view.lost_groups().next().is_some();
         let Some(Request::Call(call)) = self.requests.get_mut(&request) else { return };

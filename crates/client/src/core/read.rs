@@ -4,7 +4,7 @@ use super::{
     Answer, ClientCore, RESEND, Request, Ticket, all_results, error_of, place_results,
     push_operation,
 };
-use crate::api::{RowOp, RowResult};
+use crate::api::{Committed, RowOp, RowResult};
 use lats_base::{Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, TransactionId};
 use lats_signals::{
     BlockRef, Signal,
@@ -125,9 +125,40 @@ impl ClientCore {
         let Some(Request::Read(read)) = self.requests.get_mut(&conf.request) else { return };
         place_results(signal.payload(), &mut read.results);
         self.epoch_seen = self.epoch_seen.max(conf.epoch);
+        self.note_shown(conf.changed);
+        let Some(Request::Read(read)) = self.requests.get_mut(&conf.request) else { return };
         if let Some(results) = all_results(&mut read.results) {
             self.finish(conf.request, Answer::Rows { results, committed: None });
         }
+    }
+
+    /// READ-7: something was read that is durable with this epoch.
+    pub(super) fn note_shown(&mut self, changed: Epoch) {
+        let restarts = self.map.view.restarts;
+        if restarts != self.shown.restarts {
+            // Epochs of before say nothing of what is durable since.
+            self.shown = Committed { epoch: Epoch::default(), restarts };
+            self.durable_seen = Epoch::default();
+        }
+        self.shown.epoch = self.shown.epoch.max(changed);
+    }
+
+    /// READ-7: an epoch of this number of restarts is durable.
+    pub(super) fn note_durable(&mut self, durable: Epoch, restarts: u32) {
+        if restarts == self.shown.restarts {
+            self.durable_seen = self.durable_seen.max(durable);
+        }
+    }
+
+    /// All that this client has read by now without locks, in whatever session, is durable when this is; none: it is known to be
+    /// (READ-7).
+    pub fn shown(&self) -> Option<Committed> {
+        Some(self.shown).filter(|shown| shown.epoch > self.durable_seen)
+    }
+
+    /// The newest epoch that this client knows to be durable.
+    pub fn durable_seen(&self) -> Epoch {
+        self.durable_seen
     }
 
     pub(super) fn on_read_ref(&mut self, signal: &Signal<'_>) {

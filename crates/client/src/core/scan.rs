@@ -193,6 +193,7 @@ impl ClientCore {
         }
         let rows = ScanBatch::from_payload(signal.payload(), conf.row_count);
         self.epoch_seen = self.epoch_seen.max(conf.epoch);
+        self.note_shown(conf.changed);
         let done = conf.done != 0;
         if done {
             self.backup_scans.remove(&conf.scan);

@@ -69,6 +69,12 @@ impl ClientCore {
         self.active.remove(&sequence);
     }
 
+    /// True if the transaction's commit waits for disks.
+    pub fn waits_for_disks(&self, sequence: u64) -> bool {
+        let said = self.transactions.get(&sequence).and_then(|open| open.to_disk);
+        said.unwrap_or(self.map.view.config.to_disk)
+    }
+
     /// The transaction's commit is to be answered when it is durable, or when it is in the memory of all replicas.
     pub fn commit_to_disk(&mut self, sequence: u64, to_disk: bool) {
         if let Some(open) = self.transactions.get_mut(&sequence) {

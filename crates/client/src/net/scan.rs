@@ -19,6 +19,8 @@ pub struct ScanStream {
     cursors: Vec<Cursor>,
     opened: bool,
     left: u64,
+    /// Rows are handed out when they are on disk (READ-7).
+    to_disk: bool,
 }
 
 /// The scan of one fragment.
@@ -38,9 +40,9 @@ const OPEN_PAUSE: Duration = Duration::from_millis(10);
 const MERGED_ROWS: usize = 1_024;
 
 impl ScanStream {
-    pub(super) fn new(client: Client, scan: Scan, transaction: Option<u64>) -> Self {
+    pub(super) fn new(client: Client, scan: Scan, transaction: Option<u64>, to_disk: bool) -> Self {
         let left = scan.limit.unwrap_or(u64::MAX);
-        Self { client, scan, transaction, cursors: Vec::new(), opened: false, left }
+        Self { client, scan, transaction, cursors: Vec::new(), opened: false, left, to_disk }
     }
 
     /// The next rows; `None` at the end.
@@ -58,6 +60,9 @@ impl ScanStream {
         let mut rows = if self.scan.ordered { self.merged().await? } else { self.any().await? };
         rows.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= rows.len() as u64;
+        if self.to_disk {
+            self.client.reads_durable().await?;
+        }
         Ok((!rows.is_empty()).then_some(rows))
     }
 

@@ -129,7 +129,9 @@ impl Transaction {
     /// A scan that sees this transaction's own writes.
     pub fn scan(&mut self, scan: Scan) -> ScanStream {
         let own = self.is_started().then_some(self.sequence);
-        ScanStream::new(self.client.clone(), scan, own)
+        let sequence = self.sequence;
+        let to_disk = self.client.with(|core| core.waits_for_disks(sequence));
+        ScanStream::new(self.client.clone(), scan, own, to_disk)
     }
 
     /// A mark to come back to.

@@ -72,8 +72,12 @@ impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
         Ok(())
     }
 
+    fn is_full(&self) -> bool {
+        self.writer.bytes().len() >= SEND_BYTES
+    }
+
     async fn flush(&mut self) -> io::Result<()> {
-        if self.writer.bytes().len() < SEND_BYTES {
+        if !self.is_full() {
             return Ok(());
         }
         // What was not sent goes before whatever comes next: no packet is cut.

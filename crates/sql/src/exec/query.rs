@@ -97,7 +97,7 @@ impl<S: Store> Session<S> {
                     sink.begin(&plan.columns);
                 }
                 rows.iter().try_for_each(|row| sink.row(row))?;
-                sink.flush().await?;
+                self.let_out(sink).await?;
             }
             return Ok(count);
         }
@@ -188,7 +188,7 @@ impl<S: Store> Session<S> {
                         }
                     }
                     left = left.saturating_sub(rows.len() as u64);
-                    sink.flush().await?;
+                    self.let_out(sink).await?;
                     // A sink that keeps rows never waits.
                     match run.is_tired() {
                         true => tokio::task::yield_now().await,

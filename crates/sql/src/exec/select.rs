@@ -56,7 +56,7 @@ impl<S: Store> Session<S> {
             if is_over {
                 break;
             }
-            sink.flush().await?;
+            self.let_out(sink).await?;
             self.let_others_work().await?;
         }
         begin(&collector, sink);
@@ -198,7 +198,7 @@ impl<S: Store> Session<S> {
             }
             if !last {
                 send(collector, sink)?;
-                sink.flush().await?;
+                self.let_out(sink).await?;
             }
         }
         Ok(())
@@ -226,7 +226,7 @@ impl<S: Store> Session<S> {
             }
             if !collector.buffers() {
                 send(collector, sink)?;
-                sink.flush().await?;
+                self.let_out(sink).await?;
             }
         }
         Ok(())

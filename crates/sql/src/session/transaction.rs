@@ -1,12 +1,12 @@
 //! Transactions of a session: when they begin, what they survive.
 
-use super::Session;
+use super::{Outcome, Session, Sink};
 use crate::error::{self, Failure, store_error};
 use crate::sessions::Handle;
 use crate::store::{Store, StoreTransaction};
-use lats_base::RefCode;
+use lats_base::{Epoch, RefCode};
 use lats_catalog::TableDef;
-use lats_client::api::{LockWait, RowOp, RowResult, Scan, StoreError};
+use lats_client::api::{LockWait, RowOp, RowOpKind, RowResult, Scan, StoreError};
 use lats_values::{SqlError, Value};
 use std::sync::Arc;
 
@@ -114,11 +114,13 @@ impl<S: Store> Session<S> {
         if commit && self.variables.wants_disk() {
             self.open().commit_to_disk();
         }
+        self.has_read_locked |= operations.iter().any(|op| matches!(op.kind, RowOpKind::Read(_)));
         let results = self.open().execute(operations, commit, &handle).await;
         self.note_trip();
         if commit {
             // Committed, or rolled back by the error.
             self.transaction = None;
+            self.has_read_locked &= results.is_err();
         }
         Ok(results?)
     }
@@ -139,14 +141,54 @@ impl<S: Store> Session<S> {
         if self.in_transaction() {
             return Ok(());
         }
-        if let Some(mut transaction) = self.transaction.take() {
-            if self.variables.wants_disk() {
-                transaction.commit_to_disk();
-            }
-            transaction.commit().await?;
+        if let Some(transaction) = self.transaction.take() {
+            self.commit_store(transaction).await?;
         }
         self.drop_dropped().await;
         Ok(())
+    }
+
+    async fn commit_store(&mut self, mut transaction: S::Transaction) -> Result<(), Failure> {
+        let to_disk = self.variables.wants_disk();
+        if to_disk {
+            transaction.commit_to_disk();
+        }
+        let has_changed = transaction.commit().await?.epoch > Epoch::default();
+        // What it has read is older than what it has changed.
+        self.has_read_locked &= !(to_disk && has_changed);
+        Ok(())
+    }
+
+    /// Gives rows a chance to leave: what the client sees is durable, where commits wait for disks (READ-7).
+    pub(crate) async fn let_out<K: Sink>(&mut self, sink: &mut K) -> Result<(), Failure> {
+        if sink.is_full() {
+            self.wait_for_what_is_seen().await?;
+        }
+        Ok(sink.flush().await?)
+    }
+
+    /// READ-7: what a statement is about to show is durable.
+    pub(super) async fn when_durable(
+        &mut self,
+        outcome: Result<Outcome, Failure>,
+    ) -> Result<Outcome, Failure> {
+        let Ok(Outcome::Rows) = outcome else { return outcome };
+        match self.wait_for_what_is_seen().await {
+            Ok(()) => outcome,
+            Err(failure) => Err(self.fail(failure).await),
+        }
+    }
+
+    async fn wait_for_what_is_seen(&mut self) -> Result<(), Failure> {
+        if !self.variables.wants_disk() {
+            return Ok(());
+        }
+        let handle = Arc::clone(&self.client.handle);
+        if std::mem::take(&mut self.has_read_locked) {
+            // Nobody says of which epochs that was.
+            return Ok(handle.unless_ended(self.shared.store.all_durable()).await??);
+        }
+        Ok(handle.unless_ended(self.shared.store.reads_durable()).await??)
     }
 
     /// Committed reads: in the open transaction if it has something of its own to see.
@@ -158,6 +200,7 @@ impl<S: Store> Session<S> {
         let results = match &mut self.transaction {
             Some(transaction) if transaction.is_started() => {
                 handle.check()?;
+                self.has_read_locked = true;
                 transaction.execute(operations, false, &handle).await?
             }
             _ => handle.unless_ended(self.shared.store.read(operations)).await??,
@@ -275,11 +318,8 @@ impl<S: Store> Session<S> {
         if doomed {
             return Err(error::transaction_lost().into());
         }
-        if let Some(mut transaction) = transaction {
-            if self.variables.wants_disk() {
-                transaction.commit_to_disk();
-            }
-            transaction.commit().await?;
+        if let Some(transaction) = transaction {
+            self.commit_store(transaction).await?;
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ impl<S: Store> Session<S> {
                 let keys = locking.new_keys(rows.iter().map(|row| row.primary_key));
                 enough = self.lock_rows(locking, keys, collector, sink).await?;
                 send(collector, sink)?;
-                sink.flush().await?;
+                self.let_out(sink).await?;
             }
             if enough || !locking.looks.again()? {
                 break;
@@ -65,7 +65,7 @@ impl<S: Store> Session<S> {
             }
             if given % ROWS_PER_FLUSH == ROWS_PER_FLUSH - 1 {
                 send(collector, sink)?;
-                sink.flush().await?;
+                self.let_out(sink).await?;
                 self.let_others_work().await?;
             }
         }
@@ -191,7 +191,7 @@ impl<S: Store> Session<S> {
             }
             if !keys.is_empty() {
                 send(collector, sink)?;
-                sink.flush().await?;
+                self.let_out(sink).await?;
             }
         }
         Ok(locking.in_order.is_some() && locking.wanted(collector) == 0)
