@@ -641,16 +641,21 @@ impl Control {
     }
 }
 
-/// DEATH-2: a node that is there, and cannot certify that the life has ended which the state names.
+/// DEATH-2: a node that is there, and cannot certify that the life has ended which the state names. One that lives as a member is
+/// not among those that are present here.
 fn not_proved_to_be_dead(
     kept: &ControlState,
     present: &BTreeMap<NodeId, Present>,
 ) -> Option<NodeId> {
     let is_proved = |m: &Member| {
         let Some(here) = present.get(&m.node) else { return true };
+        let Origin { nonce: own, ended } = &here.said.origin;
+        let life = here.said.member.incarnation;
+        // It may be that very process, which has not heard that it was taken in: it promises not to be.
+        let is_dead = |nonce| ended.contains(&(m.incarnation, nonce));
+        let is_itself = |nonce| (m.incarnation, nonce) == (life, *own);
         // States of earlier versions name no processes.
-        let nonce = kept.nonces.get(&m.node);
-        nonce.is_none_or(|nonce| here.said.origin.ended.contains(&(m.incarnation, *nonce)))
+        kept.nonces.get(&m.node).is_none_or(|nonce| is_dead(*nonce) || is_itself(*nonce))
     };
     kept.view.data_nodes().find(|m| !is_proved(m)).map(|m| m.node)
 }

@@ -110,6 +110,12 @@ impl Disk {
         }
     }
 
+    /// The power goes, and nothing is there that was not synced.
+    pub fn lose_power_and_all_unsynced(&mut self, random: &mut Prng) {
+        self.files.values_mut().for_each(|file| file.unsynced.clear());
+        self.lose_power(random);
+    }
+
     /// ARCHIVE-2: what was written is archived, it may be before it is safe here.
     fn archive_what_is_not_safe(&mut self, random: &mut Prng) {
         if !self.archives {

@@ -465,7 +465,7 @@ impl Run {
                 self.moving = Some((number, group, next));
                 return;
             }
-            match view.groups[group].primaries == next {
+            match view.groups.get(group).is_some_and(|g| g.primaries == next) {
                 true => self.hand_overs.0 += 1,
                 false => self.hand_overs.1 += 1,
             }

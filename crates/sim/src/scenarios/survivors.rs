@@ -89,7 +89,7 @@ pub(super) fn removed_survivor(bench: &mut Bench) -> Result<(), String> {
     bench.world_mut().stays_down = false;
     // What was not synced is gone.
     let mut random = Prng::new(bench.world().digest);
-    bench.world_mut().lose_power(one, &mut random);
+    bench.world_mut().lose_power_and_all_unsynced(one, &mut random);
     bench.release_all();
     bench.pass(Duration::from_millis(2_000))?;
     if bench.leader().is_ok() {

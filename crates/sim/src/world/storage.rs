@@ -109,6 +109,12 @@ impl World {
         self.disk(node).lose_power(random);
     }
 
+    /// The same, and nothing is there that was not synced.
+    pub fn lose_power_and_all_unsynced(&mut self, node: NodeId, random: &mut Prng) {
+        self.disk(node).lose_power_and_all_unsynced(random);
+        self.lose_power(node, random);
+    }
+
     /// There is no room on a node's disk for so long, unless all is calm before.
     pub fn fill_disk(&mut self, node: NodeId, span: Duration) {
         self.tally.note("full disk");
