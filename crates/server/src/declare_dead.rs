@@ -1,7 +1,7 @@
 //! `latsdb declare-dead`: a person says what the cluster cannot see (SILENT-4; `docs/protocols/membership.md`).
 
 use crate::{
-    outlook,
+    outlook::{self, Outlook},
     say::say,
     status::{Target, state_from},
 };
@@ -37,10 +37,10 @@ pub(crate) fn run(args: &DeclareDeadArgs) -> anyhow::Result<ExitCode> {
     tokio.block_on(async {
         let client = args.target.connect().await?;
         let node = NodeId::new(args.node_id);
-        let first = outlook::of_leader(&client, state_from(&client).await?).await;
-        let life = match first.leader {
-            Some(_) => life_to_end(&first, node, args.give_up_rows)?,
-            None => life_that_is_missed(&client, &first, node, args.give_up_rows).await?,
+        let outlook = Outlook::of(&client, state_from(&client).await?).await;
+        let life = match outlook.status.leader {
+            Some(_) => life_to_end(&outlook.status, node, args.give_up_rows)?,
+            None => life_that_is_missed(&outlook, node, args.give_up_rows)?,
         };
         let patience = Duration::from_secs(args.wait_s);
         tokio::time::timeout(patience, end(&client, (node, life), args.give_up_rows)).await.with_context(|| {
@@ -93,21 +93,14 @@ fn is_silent(status: &Status, node: NodeId) -> bool {
 }
 
 /// REFORM-5: the life that full replicas without a leader wait for.
-async fn life_that_is_missed(
-    client: &Client,
-    first: &Status,
+fn life_that_is_missed(
+    outlook: &Outlook,
     node: NodeId,
     give_up: bool,
 ) -> anyhow::Result<Incarnation> {
-    check_is_known(first, node)?;
-    let all = outlook::of_all(client, first).await;
-    let Some(life) = outlook::missed_life(&all, node) else {
-        let waits = all.iter().filter(|s| !s.waits_for.is_empty());
-        let waits: Vec<String> =
-            waits.map(|s| format!("node {} waits for {}", s.node, s.waits_for)).collect();
-        let waits =
-            if waits.is_empty() { "they look for one".to_string() } else { waits.join("; ") };
-        bail!("the nodes have no leader, and do not wait for node {node}: {waits}");
+    check_is_known(&outlook.status, node)?;
+    let Some(life) = outlook.missed_life(node) else {
+        bail!("the nodes have no leader, and do not wait for node {node}: {}", outlook.waits());
     };
     if !give_up {
         bail!(
@@ -138,7 +131,7 @@ async fn end(
 ) -> anyhow::Result<()> {
     loop {
         if let Ok(first) = state_from(client).await {
-            let status = outlook::of_leader(client, first).await;
+            let status = Outlook::of(client, first).await.status;
             let has_leader = status.leader.is_some();
             if has_leader && !status.view.is_alive(node, life) {
                 return Ok(());

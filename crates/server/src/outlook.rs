@@ -5,7 +5,7 @@ use lats_base::{Incarnation, NodeId};
 use lats_client::net::Client;
 use lats_node::control::Status;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 /// How long a node may take to say what it knows.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -83,8 +83,69 @@ pub(crate) fn is_heard(status: &Status, node: NodeId) -> Option<bool> {
     sign.heard_ms.map(|ms| ms <= limit)
 }
 
-/// The status as the leader knows it: only that one asks all voters. If it does not answer, as the first one has said.
-pub(crate) async fn of_leader(client: &Client, first: Status) -> Status {
+/// What is known of the cluster.
+pub(crate) struct Outlook {
+    /// The status as the leader knows it, for only that one asks all voters; without one, as the first one has said.
+    pub(crate) status: Status,
+    /// Without a leader: what all data nodes have said that can be reached.
+    pub(crate) without_leader: Vec<Status>,
+}
+
+impl Outlook {
+    /// Asks on: a node has said this.
+    pub(crate) async fn of(client: &Client, first: Status) -> Self {
+        if first.leader.is_some() {
+            let status = of_leader(client, first).await;
+            return Self { status, without_leader: Vec::new() };
+        }
+        let all = of_all(client, &first).await;
+        match all.iter().find(|status| status.leader.is_some()) {
+            Some(other) => {
+                let status = of_leader(client, other.clone()).await;
+                Self { status, without_leader: Vec::new() }
+            }
+            None => Self { status: first, without_leader: all },
+        }
+    }
+
+    /// Without a leader: who waits, and for what.
+    pub(crate) fn waits_json(&self) -> Value {
+        let waiting = self.without_leader.iter().filter(|status| !status.waits_for.is_empty());
+        let waits = waiting.map(|s| (s.node.to_string(), Value::from(s.waits_for.clone())));
+        Value::Object(waits.collect())
+    }
+
+    /// Without a leader: the life of this node that somebody waits for.
+    pub(crate) fn missed_life(&self, node: NodeId) -> Option<Incarnation> {
+        let missed = self.without_leader.iter().flat_map(|status| &status.misses);
+        missed.filter(|(of, _)| *of == node).map(|(_, life)| *life).max()
+    }
+
+    /// What nodes without a leader wait for, in a sentence.
+    pub(crate) fn waits(&self) -> String {
+        let waiting = self.without_leader.iter().filter(|status| !status.waits_for.is_empty());
+        let waits = waiting.map(|s| format!("node {} waits for {}", s.node, s.waits_for));
+        let waits: Vec<String> = waits.collect();
+        if waits.is_empty() { "they look for one".to_string() } else { waits.join("; ") }
+    }
+
+    /// The same, for a person who has to do something.
+    pub(crate) fn print_waits(&self) {
+        if self.status.leader.is_some() {
+            return;
+        }
+        say!("THERE IS NO LEADER: {}", self.waits());
+        let missed = self.without_leader.iter().flat_map(|status| &status.misses);
+        for node in missed.map(|(node, _)| *node).collect::<BTreeSet<NodeId>>() {
+            say!(
+                "node {node} may have gone on without those that wait. If it can be started again with its disk, do that: nothing is lost then. \
+                 If it is gone for ever: latsdb declare-dead {node} --give-up-rows (what it has acknowledged alone is lost)"
+            );
+        }
+    }
+}
+
+async fn of_leader(client: &Client, first: Status) -> Status {
     let Some(leader) = first.leader.filter(|leader| *leader != first.node) else { return first };
     status_of(client, leader).await.unwrap_or(first)
 }
@@ -94,39 +155,12 @@ async fn status_of(client: &Client, node: NodeId) -> Option<Status> {
     decoded(&bytes).ok()
 }
 
-/// What all data nodes that answer know.
-pub(crate) async fn of_all(client: &Client, first: &Status) -> Vec<Status> {
+async fn of_all(client: &Client, first: &Status) -> Vec<Status> {
     let mut all = vec![first.clone()];
     for member in first.view.data_nodes().filter(|m| m.node != first.node) {
         all.extend(status_of(client, member.node).await);
     }
     all
-}
-
-/// Without a leader: the life of this node that somebody waits for.
-pub(crate) fn missed_life(all: &[Status], node: NodeId) -> Option<Incarnation> {
-    let missed = all.iter().flat_map(|status| &status.misses);
-    missed.filter(|(of, _)| *of == node).map(|(_, life)| *life).max()
-}
-
-/// What nodes without a leader wait for, for a person.
-pub(crate) fn print_waits(status: &Status) {
-    if status.leader.is_some() {
-        return;
-    }
-    let me = status.node;
-    match status.waits_for.as_str() {
-        "" => say!("THERE IS NO LEADER: node {me} looks for one"),
-        what => say!(
-            "THERE IS NO LEADER: node {me} has its rows, answers nothing, and waits for {what}"
-        ),
-    }
-    for (node, _) in &status.misses {
-        say!(
-            "node {node} may have gone on without node {me}. If it can be started again with its disk, do that: nothing is lost then. If it is \
-             gone for ever: latsdb declare-dead {node} --give-up-rows (what it has acknowledged alone is lost)"
-        );
-    }
 }
 
 #[cfg(test)]

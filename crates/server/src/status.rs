@@ -4,7 +4,7 @@ use crate::say::say;
 use crate::{
     cluster_file::ClusterFile,
     disks,
-    outlook::{self, MayFail},
+    outlook::{self, MayFail, Outlook},
     random, secret, supervisor,
 };
 use anyhow::Context;
@@ -146,13 +146,15 @@ pub(crate) fn decoded(bytes: &[u8]) -> Result<Status, RefCode> {
 
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (status, figures) = tokio.block_on(async {
+    let (outlook, figures) = tokio.block_on(async {
         let client = args.target.connect().await?;
-        let status = outlook::of_leader(&client, state_from(&client).await?).await;
-        let figures = figures(&client, &status).await;
-        anyhow::Ok((status, figures))
+        let outlook = Outlook::of(&client, state_from(&client).await?).await;
+        let figures = figures(&client, &outlook.status).await;
+        anyhow::Ok((outlook, figures))
     })?;
-    let mut record = as_json(&status, &figures);
+    let status = &outlook.status;
+    let mut record = as_json(status, &figures);
+    record["waits_for"] = outlook.waits_json();
     for node in record["nodes"].as_array_mut().into_iter().flatten() {
         let number = node["node_id"].as_u64().unwrap_or_default();
         let threads = figures.get(&NodeId::new(number as u16)).map(|f| &f.threads);
@@ -163,7 +165,7 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         say!("{record:#}");
     } else {
-        print_table(&status, &record, &figures);
+        print_table(&outlook, &record, &figures);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -244,7 +246,6 @@ fn as_json(status: &Status, figures: &Figures) -> Value {
         "catalog_version": status.catalog_version,
         "insecure": insecure(status),
         "may_fail": MayFail::of(status).as_json(),
-        "waits_for": (!status.waits_for.is_empty()).then_some(&status.waits_for),
         "lost_node_groups": status.view.lost_groups().map(|(id, _)| id.get()).collect::<Vec<_>>(),
         "refused_connections": figures.values().map(|f| f.refused).sum::<u64>(),
         "nodes": nodes,
@@ -330,7 +331,8 @@ fn listens_for(command_line: &str, port: u16) -> bool {
     cluster.is_some_and(|c| c.nodes.iter().any(|n| n.native_address.port() == port))
 }
 
-fn print_table(status: &Status, record: &Value, figures: &Figures) {
+fn print_table(outlook: &Outlook, record: &Value, figures: &Figures) {
+    let status = &outlook.status;
     say!(
         "view {}  epoch {}  leader {}  catalog {}  refused connections {}",
         status.view.number,
@@ -342,7 +344,7 @@ fn print_table(status: &Status, record: &Value, figures: &Figures) {
     );
     print_memory(&record["memory"]);
     say!("{}", MayFail::of(status).words());
-    outlook::print_waits(status);
+    outlook.print_waits();
     let open = insecure(status);
     if !open.is_empty() {
         say!(

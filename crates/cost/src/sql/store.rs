@@ -74,6 +74,10 @@ impl Store for Rows {
         false
     }
 
+    async fn reads_durable(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn all_durable(&self) -> Result<(), StoreError> {
         refused()
     }
