@@ -207,6 +207,34 @@ fn what_waits_for_disks_is_said_by_the_session_at_the_end() {
 }
 
 #[test]
+fn what_is_shown_waits_for_disks_as_commits_do() {
+    let mut desk = desk();
+    let waited = |desk: &Desk| -> Vec<String> {
+        let mut inner = desk.store.inner();
+        inner.log.drain(..).filter(|l| l.ends_with("to disk")).collect()
+    };
+    desk.run("SELECT * FROM t; SELECT k FROM t WHERE id = 1");
+    assert_eq!(waited(&desk), [""; 0]);
+    desk.run("SET durability = 'disk'");
+    desk.run("SELECT * FROM t");
+    assert_eq!(waited(&desk), ["reads to disk"]);
+    desk.run("SELECT k FROM t WHERE id = 1 UNION SELECT 7");
+    assert_eq!(waited(&desk), ["reads to disk"], "once, at the end");
+    desk.run("BEGIN; SELECT k FROM t WHERE id = 1 FOR UPDATE");
+    assert_eq!(waited(&desk), ["all to disk"], "nobody says of which epoch that was");
+    desk.run("UPDATE t SET k = 9 WHERE id = 1");
+    assert_eq!(waited(&desk), [""; 0], "its commit waits");
+    desk.run("COMMIT");
+    assert_eq!(waited(&desk), ["to disk"]);
+    desk.run("SELECT k INTO @k FROM t WHERE id = 1");
+    assert_eq!(waited(&desk), [""; 0], "nobody has seen it");
+    desk.run("SELECT @k");
+    assert_eq!(waited(&desk), ["reads to disk"]);
+    desk.run("SET durability = 'replicated'; SELECT * FROM t");
+    assert_eq!(waited(&desk), [""; 0]);
+}
+
+#[test]
 fn what_waits_for_disks_is_said_by_the_cluster_at_the_beginning() {
     let mut desk = desk();
     desk.check(
