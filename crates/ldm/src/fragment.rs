@@ -312,6 +312,7 @@ impl Fragment {
     /// Puts a row with its committed image where there is none, and no other with its key. It is not looked at once it is there: a
     /// processor that reads what it has just written waits for memory.
     pub(crate) fn put_whole_row(&mut self, id: RowId, row: Row, hash: u64, layout: &RowLayout) {
+        self.changed = self.changed.max(row.epoch);
         self.bytes += enter_whole(&mut self.indexes, &row, id, layout);
         self.by_key.insert(hash, id.get());
         self.rows.put(id.get(), row);
@@ -334,6 +335,7 @@ impl Fragment {
             self.rows.take(id.get());
             return false;
         }
+        self.changed = self.changed.max(row.epoch);
         self.bytes += enter_whole(&mut self.indexes, row, id, layout);
         self.by_key.insert(hash, id.get());
         true
@@ -544,6 +546,7 @@ impl Fragment {
         if self.row(id).is_none_or(|row| row.number >= number) {
             return false;
         }
+        self.changed = self.changed.max(epoch);
         self.bytes += bytes.len();
         self.enter(id, &bytes, layout);
         let Some(row) = self.row_mut(id) else { return false };

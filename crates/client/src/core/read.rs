@@ -137,7 +137,7 @@ impl ClientCore {
         let restarts = self.map.view.restarts;
         if restarts != self.shown.restarts {
             // Epochs of before say nothing of what is durable since.
-            self.shown = Committed { epoch: Epoch::default(), restarts };
+            self.shown = Committed { restarts, ..Committed::default() };
             self.durable_seen = Epoch::default();
         }
         self.shown.epoch = self.shown.epoch.max(changed);
