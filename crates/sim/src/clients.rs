@@ -681,15 +681,19 @@ impl SimClient {
                 Self::after_write(register, value, &answer, ledger);
             }
             Doing::Reading { register, floor, .. } => {
-                if let Answer::Rows { results, .. } = &answer {
-                    let value = results[0].row.as_deref().map(|r| ledger.registers.numbers(r)[1]);
-                    ledger.check_read(register, value.unwrap_or(0), floor);
-                    self.reads.push((register, value.unwrap_or(0)));
-                    if self.waits_for_disks && self.random.chance(1, 2) {
-                        self.show(register, value.unwrap_or(0), ledger);
-                    }
-                }
+                self.after_reading(register, floor, &answer, ledger);
             }
+        }
+    }
+
+    fn after_reading(&mut self, register: i64, floor: i64, answer: &Answer, ledger: &mut Ledger) {
+        let Answer::Rows { results, .. } = answer else { return };
+        let value = results[0].row.as_deref().map(|r| ledger.registers.numbers(r)[1]);
+        let value = value.unwrap_or(0);
+        ledger.check_read(register, value, floor);
+        self.reads.push((register, value));
+        if self.waits_for_disks && self.random.chance(1, 2) {
+            self.show(register, value, ledger);
         }
     }
 
