@@ -91,7 +91,8 @@ def nobody_hears_anybody(cluster, net):
     time.sleep(STAYS_S)
     check({n: cluster.processes[n].pid for n in DATA} == before, f"both live after {STAYS_S} s")
     net.heal()
-    cluster.wait_whole()
+    # One of two that have not heard each other is removed, perhaps a moment later.
+    cluster.settle()
     now = {n: cluster.processes[n].pid for n in DATA}
     check(any(now[n] == before[n] for n in DATA), "one of them at least has gone on with its memory")
     check(insist(lambda: connect(1).query("SELECT COUNT(*) FROM t")) == [["1"]], "its rows are there")

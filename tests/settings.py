@@ -311,6 +311,8 @@ def is_gone(cluster):
     check("`start` ends when its directory is gone", starting.returncode != 0, errors)
     check("and says so", "is gone" in errors or "cannot" in errors, errors)
     wait_until("nothing runs any more", lambda: not cluster.processes()[0])
+    # A node that was just starting may have made its own once more.
+    shutil.rmtree(cluster.directory, ignore_errors=True)
 
 
 def main():

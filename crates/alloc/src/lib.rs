@@ -207,11 +207,20 @@ unsafe impl GlobalAlloc for Allocator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// All tests take megabytes, and one of them looks at what the whole process has.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn alone() -> MutexGuard<'static, ()> {
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     /// Memory of every small size and alignment, and some large ones, is aligned before and after it grows, and keeps what is
     /// in it.
     #[test]
     fn memory_is_aligned_and_keeps_its_bytes() {
+        let _alone = alone();
         let sizes = (1..300).chain([1_000, 4_096, 70_000, 3 << 20]);
         for size in sizes {
             for alignment in [1, 2, 4, 8, 16, 32, 64, 4_096] {
@@ -228,6 +237,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "counts of threads are what is tested")]
     fn what_is_taken_and_given_back_is_counted() {
         const BYTES: i64 = 8 << 20;
+        let _alone = alone();
         let taken = std::thread::spawn(|| {
             let before = (of_thread(), in_use());
             let layout = Layout::from_size_align(BYTES as usize / 2, 8).unwrap();
@@ -236,7 +246,7 @@ mod tests {
                 let memory = Allocator.alloc(layout);
                 let memory = Allocator.realloc(memory, layout, BYTES as usize);
                 assert_eq!(of_thread() - before.0, BYTES);
-                // Nothing else in these tests takes megabytes.
+                // Nothing else takes megabytes meanwhile.
                 assert!(in_use() + (1 << 20) >= before.1 + BYTES as usize);
                 memory.expose_provenance()
             }

@@ -577,8 +577,9 @@ impl Ldm {
             return Ok(Step::Done(kind, holders));
         }
         let fragment = asked.head.fragment;
-        let seen = self.committed_read(table, fragment, (asked.key, hash), run.transaction)?;
-        let image = seen.image;
+        // The transaction's answer says nothing of that (READ-7).
+        let (of, mut changed) = ((asked.key, hash), Epoch::default());
+        let image = self.committed_read(table, fragment, of, run.transaction, &mut changed)?;
         let (kind, image) = project(table, program, image, &mut run.work_left)?;
         Ok(Step::Done(kind, image))
     }

@@ -19,18 +19,11 @@ const HOPS_MAX: u32 = 3;
 
 enum Found<'r> {
     /// The row that may be shown, if there is one.
-    Row(&'r Table, Seen<'r>),
-    /// Whose an entry of a unique index is, and when that fragment was changed last.
-    Entry(OutcomeKind, Option<Vec<u8>>, Epoch),
+    Row(&'r Table, Option<&'r [u8]>),
+    /// Whose an entry of a unique index is.
+    Entry(OutcomeKind, Option<Vec<u8>>),
     /// Another replica must answer: this one cannot know the newest version.
     Ask(NodeId),
-}
-
-/// What a committed read sees of a row: its image, if there is one, and an epoch with which that is durable (READ-7).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen<'r> {
-    pub(crate) image: Option<&'r [u8]>,
-    pub(crate) changed: Epoch,
 }
 
 /// What one who reads keeps from one request to the next.
@@ -80,9 +73,8 @@ impl Ldm {
         let mut passed: BTreeMap<NodeId, (u32, Vec<u8>)> = BTreeMap::new();
         for (head, strings) in list::items::<Operation>(payload) {
             reader.reads += 1;
-            match self.read_one(&head, strings[0], req.transaction, ctx) {
-                Ok(Found::Row(table, Seen { image, changed })) => {
-                    reader.changed = reader.changed.max(changed);
+            match self.read_one(&head, strings[0], req.transaction, &mut reader.changed, ctx) {
+                Ok(Found::Row(table, image)) => {
                     let program = reader
                         .programs
                         .get_or_insert_default()
@@ -96,8 +88,7 @@ impl Ldm {
                     }
                     count += 1;
                 }
-                Ok(Found::Entry(kind, holders, changed)) => {
-                    reader.changed = reader.changed.max(changed);
+                Ok(Found::Entry(kind, holders)) => {
                     push_outcome(outcomes, (head.index, 0), kind, holders.as_deref());
                     count += 1;
                 }
@@ -146,6 +137,7 @@ impl Ldm {
         head: &Operation,
         key: &[u8],
         transaction: TransactionId,
+        changed: &mut Epoch,
         ctx: &mut Ctx<'_>,
     ) -> Result<Found<'_>, RefCode> {
         if OperationKind::from_number(head.kind) != Some(OperationKind::Read) {
@@ -167,23 +159,22 @@ impl Ldm {
             }
             let (kind, holders) = self.read_holders(head, key)?;
             let fragment = table.fragments.get(&head.fragment);
-            let changed = fragment.map(|f| f.changed).unwrap_or_default();
-            return Ok(Found::Entry(kind, holders, changed));
+            *changed = fragment.map_or(*changed, |f| f.changed.max(*changed));
+            return Ok(Found::Entry(kind, holders));
         }
         let mine = primary == ctx.node();
         let stale = !mine && ctx.fault(Fault::BugReadStaleBackup);
         if !mine && !stale && !self.knows_newest(head, key, ctx) {
             return Ok(Found::Ask(primary));
         }
-        let seen = if stale {
+        let image = if stale {
             let fragment = table.fragments.get(&head.fragment).ok_or(RefCode::StaleView)?;
             let row = fragment.find(key).and_then(|id| fragment.row(id));
-            let image = row.and_then(|r| r.committed.as_ref()).map(|i| &*i.bytes);
-            Seen { image, changed: fragment.changed }
+            row.and_then(|r| r.committed.as_ref()).map(|i| &*i.bytes)
         } else {
-            self.committed_read(table, head.fragment, (key, hash), transaction)?
+            self.committed_read(table, head.fragment, (key, hash), transaction, changed)?
         };
-        Ok(Found::Row(table, seen))
+        Ok(Found::Row(table, image))
     }
 
     /// READ-1: a backup knows the newest version that anyone can have seen if it is in sync and
@@ -198,21 +189,27 @@ impl Ldm {
         in_sync && !pending
     }
 
-    /// The image that a committed read sees, at the primary or where [`Self::knows_newest`].
+    /// The image that a committed read sees, at the primary or where [`Self::knows_newest`]. It is durable with the epoch
+    /// `changed` (READ-7).
     pub(crate) fn committed_read<'r>(
         &'r self,
         table: &'r Table,
         fragment: FragmentId,
         (key, hash): (&[u8], u64),
         transaction: TransactionId,
-    ) -> Result<Seen<'r>, RefCode> {
+        changed: &mut Epoch,
+    ) -> Result<Option<&'r [u8]>, RefCode> {
         let rows = table.fragments.get(&fragment).ok_or(RefCode::StaleView)?;
-        let mut seen = Seen { image: None, changed: rows.changed };
-        if let Some(row) = rows.find_hashed(key, hash).and_then(|id| rows.row(id)) {
-            seen.image = self.visible(row, fragment, transaction)?;
-            seen.changed = seen.changed.max(self.decided_in(row));
+        *changed = rows.changed.max(*changed);
+        match rows.find_hashed(key, hash).and_then(|id| rows.row(id)) {
+            Some(row) => {
+                if row.busy.is_some() {
+                    *changed = self.decided_in(row).max(*changed);
+                }
+                self.visible(row, fragment, transaction)
+            }
+            None => Ok(None),
         }
-        Ok(seen)
     }
 
     /// The epoch of a row's newest version, if that is decided and not committed here: [`Self::visible`] may show it.

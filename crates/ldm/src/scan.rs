@@ -325,7 +325,9 @@ impl Ldm {
                 if scan.at_backup && !row.pending().is_empty() {
                     return Ok(Slice::AskPrimary);
                 }
-                scan.changed = scan.changed.max(self.decided_in(row));
+                if row.busy.is_some() {
+                    scan.changed = scan.changed.max(self.decided_in(row));
+                }
                 if scan.pending {
                     add(scan, range.number, (entry, &row.key), |_, _| ());
                 } else if scan.to_lock && is_changed_by_others(row, scan.transaction) {

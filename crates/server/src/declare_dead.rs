@@ -67,7 +67,7 @@ fn life_to_end(status: &Status, node: NodeId, give_up: bool) -> anyhow::Result<I
     if !is_silent(status, node) {
         let heard = status.life_signs.iter().find(|s| s.node == node).and_then(|s| s.heard_ms);
         let heard = heard.map_or("it is not known when it was heard".to_string(), |ms| {
-            format!("it was heard {ms} ms ago")
+            format!("it lives, and was heard {ms} ms ago")
         });
         bail!(
             "node {node} is not called silent by node {}: {heard}. `latsdb stop-node {node}` stops it; a process that ends is noticed by itself",
