@@ -179,7 +179,8 @@ mod tests {
             ..Member::default()
         };
         let replica = |number| Replica { node: NodeId::new(number), in_sync: true };
-        let group = Group { replicas: vec![replica(1), replica(2)], ..Group::default() };
+        let (replicas, primaries) = (vec![replica(1), replica(2)], vec![NodeId::new(1)]);
+        let group = Group { replicas, primaries, ..Group::default() };
         let config = ClusterConfig { lease_ms: 300, ..ClusterConfig::default() };
         let members = (1..=3).map(member).collect();
         let signs = heard_ms.iter().zip(1..).map(|(heard_ms, node)| LifeSign {

@@ -199,7 +199,7 @@ pub const PLANTED: &[Planted] = &[
         SOMETIMES,
     ),
     bug("show-undurable", Fault::BugShowUndurable, mixed(60), SOMETIMES),
-    bug("count-ranges-anew", Fault::BugCountRangesAnew, mixed(60), ALWAYS),
+    bug("count-ranges-anew", Fault::BugCountRangesAnew, mixed(400), ALWAYS),
 ];
 
 /// Planted bugs that tests of one data manager find, and the file with the test.
