@@ -712,7 +712,7 @@ fn participants(
     let epoch = view.groups.iter().filter_map(best).min().unwrap_or_default();
     let here = nodes().filter_map(|n| Some((n, present.get(&n)?)));
     let participants = here.map(|(node, p)| {
-        let is_full = full(node).is_some_and(|p| p.has.restorable >= epoch);
+        let is_full = full(node).is_some_and(|p| p.has.restorable >= epoch || trusts);
         (node, Participant { member: p.said.member.clone(), nonce: p.said.origin.nonce, is_full })
     });
     Ok((epoch, participants.collect()))
