@@ -72,7 +72,7 @@ codes! {
     NotOnDisk = 35, UnknownOutcome, "the transaction is committed in all replicas, but it is not known to be on their disks yet (see `latsdb status`: epoch.durable)";
     NothingKept = 36, UnknownOutcome, "the transaction is committed in all replicas, but this cluster keeps nothing on disk (--ephemeral); SET durability = 'replicated'";
     MadeVoid = 37, Temporary, "all replicas died before the transaction was on their disks, and the cluster was restarted without it: it has not taken effect; run it again";
-    ReadNotOnDisk = 44, Temporary, "what was read is not known to be on the disks of all replicas, and durability = 'disk' shows nothing else; retry (see `latsdb status`: epoch.durable), or SET durability = 'replicated'";
+    ReadNotOnDisk = 44, Temporary, "what was read is not on all disks yet (`latsdb status`: epoch.durable); retry, or SET durability = 'replicated'";
     Deadlock = 31, Temporary, "the transaction waited in a circle with others for row locks, and was chosen to give way; run it again";
     BatchTooLarge = 33, Permanent, "the rows of one request are larger together than a message may be (4 MiB); ask for fewer at once";
     KeyExists = 40, Constraint, "a row with this key exists already";

@@ -148,26 +148,21 @@ impl Control {
         }
         let (mut state, mut views) = self.consensus.state_with_log(&self.state);
         views.splice(0..0, present.values().flat_map(|p| p.said.views.iter().cloned()));
-        // What a log takes out, and nobody may have agreed on, counts as in.
-        let mut known = Arc::clone(&self.state);
-        match newer_on_a_disk(&state, &present) {
-            Ok(None) => {}
-            Ok(Some(newer)) => {
-                known = Arc::new(newer.clone());
-                state = newer;
-            }
+        let Ok(newer) = newer_on_a_disk(&state, &present) else {
             // It says more when it has heard that this node lives.
-            Err(Untold) => {
-                self.survivor.waits_for = "what a newer disk knows".to_string();
-                return;
-            }
-        }
+            self.survivor.waits_for = "what a newer disk knows".to_string();
+            return;
+        };
+        let is_agreed = newer.is_some();
+        state = newer.unwrap_or(state);
         let me = (ctx.node(), ctx.incarnation());
         if !state.view.is_alive(me.0, me.1) {
             let why = "the others had removed this node before they ended: it waits until they serve again, and is filled then";
             return self.tell_why_it_waits(why, ctx);
         }
-        match self.survivors((&state, &known), &present, ctx) {
+        // What a log takes out, and nobody may have agreed on, counts as in.
+        let agreed = if is_agreed { &state } else { &*self.state };
+        match self.survivors((&state, agreed), &present, ctx) {
             Ok(survivors) => self.reform((state, views), &survivors, &present, ctx),
             Err(Unable::Misses(nodes)) => self.tell_who_is_missed(&nodes, ctx),
             Err(Unable::NeedsDisks) => self.give_way(ctx),
@@ -198,15 +193,15 @@ impl Control {
     /// REFORM-1: everybody is accounted for, and each group has a full replica that lives. Who they are.
     fn survivors(
         &self,
-        (state, known): (&ControlState, &ControlState),
+        (state, agreed): (&ControlState, &ControlState),
         present: &BTreeMap<NodeId, Present>,
         ctx: &mut Ctx<'_>,
     ) -> Result<BTreeSet<NodeId>, Unable> {
         let mut survivors = BTreeSet::new();
         let mut missing = Vec::new();
         let is_out = |m: &&Member| !state.view.is_alive(m.node, m.incarnation);
-        for member in known.view.data_nodes().filter(is_out) {
-            if !self.is_accounted_for(known, member, present.get(&member.node)) {
+        for member in agreed.view.data_nodes().filter(is_out) {
+            if !self.is_accounted_for(agreed, member, present.get(&member.node)) {
                 missing.push((member.node, member.incarnation));
             }
         }

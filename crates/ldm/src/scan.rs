@@ -263,12 +263,12 @@ impl Ldm {
             }
             Ok(Slice::AskPrimary) => ask_primary(reply_to, id, &scan, ctx),
             Ok(Slice::Send(done)) => {
-                let shows_all = ctx.fault(Fault::BugShowUndurable);
+                let hides = ctx.fault(Fault::BugShowUndurable);
                 let changed = scan.as_of.unwrap_or(scan.changed);
                 let body = ScanConf {
                     scan: id,
                     epoch: self.epoch,
-                    changed: if shows_all { Epoch::default() } else { changed },
+                    changed: if hides { Epoch::default() } else { changed },
                     row_count: scan.batch_rows,
                     done: u32::from(done),
                 };

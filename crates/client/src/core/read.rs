@@ -122,11 +122,10 @@ impl ClientCore {
 
     pub(super) fn on_read_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<ReadConf>();
+        self.note_shown(conf.changed);
         let Some(Request::Read(read)) = self.requests.get_mut(&conf.request) else { return };
         place_results(signal.payload(), &mut read.results);
         self.epoch_seen = self.epoch_seen.max(conf.epoch);
-        self.note_shown(conf.changed);
-        let Some(Request::Read(read)) = self.requests.get_mut(&conf.request) else { return };
         if let Some(results) = all_results(&mut read.results) {
             self.finish(conf.request, Answer::Rows { results, committed: None });
         }
