@@ -18,7 +18,7 @@ import time
 import cluster as clusters
 from cluster import PATIENCE_S, insist
 from minimysql import MySQLError
-from partition import SKIPPED, Cluster, Net, address, apart
+from partition import Cluster, Net, address, apart, in_namespaces
 
 DATA, NODES, WITNESS = (1, 2), (1, 2, 3), 3
 # Nobody ends within this time.
@@ -151,20 +151,7 @@ def main():
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
     parser.add_argument("--net", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.net:
-        return inside(args)
-    net = Net(f"lats{os.getpid()}", NODES)
-    try:
-        try:
-            net.build()
-        except (subprocess.CalledProcessError, FileNotFoundError) as error:
-            print(f"outlook: skipped, namespaces cannot be made here: {error}")
-            return SKIPPED
-        line = ["ip", "netns", "exec", net.of("hub"), sys.executable, os.path.abspath(__file__), "--net", net.name,
-                "--binary", os.path.abspath(args.binary)]
-        return subprocess.run(line, check=False).returncode
-    finally:
-        net.remove()
+    return inside(args) if args.net else in_namespaces(NODES, args.binary)
 
 
 if __name__ == "__main__":

@@ -309,21 +309,26 @@ def inside(args):
     return 1 if wrong else 0
 
 
-def outside(args):
-    net = Net(f"lats{os.getpid()}", members(args)[1])
+def in_namespaces(nodes, binary, *more):
+    """Runs this script again in the hub of namespaces made for these nodes; gives its exit status, or SKIPPED."""
+    script = os.path.abspath(sys.argv[0])
+    net = Net(f"lats{os.getpid()}", nodes)
     try:
         try:
             net.build()
         except (subprocess.CalledProcessError, FileNotFoundError) as error:
-            print(f"partition: skipped, namespaces cannot be made here: {error}")
+            print(f"{os.path.basename(script)}: skipped, namespaces cannot be made here: {error}")
             return SKIPPED
-        line = ["ip", "netns", "exec", net.of("hub"), sys.executable, os.path.abspath(__file__), "--net", net.name,
-                "--binary", os.path.abspath(args.binary), "--rounds", str(args.rounds), "--threads", str(args.threads),
-                "--seed", str(args.seed), "--only", args.only, "--nodes", str(args.nodes),
-                "--replicas", str(args.replicas), "--checker", os.path.abspath(args.checker)]
+        line = ["ip", "netns", "exec", net.of("hub"), sys.executable, script, "--net", net.name, "--binary", os.path.abspath(binary), *more]
         return subprocess.run(line, check=False).returncode
     finally:
         net.remove()
+
+
+def outside(args):
+    return in_namespaces(members(args)[1], args.binary, "--rounds", str(args.rounds), "--threads", str(args.threads),
+                         "--seed", str(args.seed), "--only", args.only, "--nodes", str(args.nodes),
+                         "--replicas", str(args.replicas), "--checker", os.path.abspath(args.checker))
 
 
 def main():

@@ -25,7 +25,7 @@ import time
 import cluster as clusters
 from cluster import LOST as LOST_CONNECTION, PATIENCE_S, Disturbed, repeated
 from minimysql import MySQLError
-from partition import SKIPPED, Cluster, Net, address, apart
+from partition import Cluster, Net, address, apart, in_namespaces
 
 NODES, LEFT, SILENT = (1, 2, 3, 4), (1, 2), (4, 3)
 ROWS = 200
@@ -315,27 +315,12 @@ def inside(args):
     return repeated("silent-group", lambda: once(args, net))
 
 
-def outside(args):
-    net = Net(f"lats{os.getpid()}", NODES)
-    try:
-        try:
-            net.build()
-        except (subprocess.CalledProcessError, FileNotFoundError) as error:
-            print(f"silent-group: skipped, namespaces cannot be made here: {error}")
-            return SKIPPED
-        line = ["ip", "netns", "exec", net.of("hub"), sys.executable, os.path.abspath(__file__), "--net", net.name,
-                "--binary", os.path.abspath(args.binary)]
-        return subprocess.run(line, check=False).returncode
-    finally:
-        net.remove()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
     parser.add_argument("--net", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    return inside(args) if args.net else outside(args)
+    return inside(args) if args.net else in_namespaces(NODES, args.binary)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import time
 
 from cluster import PATIENCE_S, connect, insist
 from minimysql import MySQLError
-from partition import SKIPPED, Cluster, Net, address, apart
+from partition import Cluster, Net, address, apart, in_namespaces
 
 SUSPENDED_S = 1.5
 # What the others have sent comes so much later: TCP waits longer each time before it sends again.
@@ -92,7 +92,7 @@ class Reader(threading.Thread):
         self.connection, self.row = connect(place), row
         # Plans and rows are known.
         self.read()
-        self.stale, self.reads = [], 0
+        self.stale, self.reads, self.refusal = [], 0, None
 
     def read(self):
         self.row = (self.row + 1) % ROWS
@@ -106,9 +106,9 @@ class Reader(threading.Thread):
                 self.reads += 1
                 if value != "new":
                     self.stale.append(f"row {self.row} was {value}")
-        except (MySQLError, OSError):
+        except (MySQLError, OSError) as error:
             # The node has noticed that it serves nothing, or has ended.
-            pass
+            self.refusal = str(error)
 
 
 def suspend(cluster, directory, places):
@@ -130,6 +130,11 @@ def suspend(cluster, directory, places):
     cluster.net.heal()
     for reader in readers:
         reader.join(PATIENCE_S)
+    # What was asked while the machine was suspended was answered somehow: with a row, or a refusal.
+    unanswered = [reader.row for reader in readers if not (reader.reads or reader.refusal)]
+    assert not unanswered, f"readers of rows {unanswered} were not answered at all"
+    print(f"suspend: {sum(reader.refusal is not None for reader in readers)} of {READERS} readers were refused, one of them with: "
+          f"{next((reader.refusal for reader in readers if reader.refusal), 'nothing')}", flush=True)
     return [text for reader in readers for text in reader.stale], sum(reader.reads for reader in readers)
 
 
@@ -155,27 +160,12 @@ def inside(args):
     return 1 if stale else 0
 
 
-def outside(args):
-    net = Net(f"lats{os.getpid()}", NODES)
-    try:
-        try:
-            net.build()
-        except (subprocess.CalledProcessError, FileNotFoundError) as error:
-            print(f"suspend: skipped, namespaces cannot be made here: {error}")
-            return SKIPPED
-        line = ["ip", "netns", "exec", net.of("hub"), sys.executable, os.path.abspath(__file__), "--net", net.name,
-                "--binary", os.path.abspath(args.binary)]
-        return subprocess.run(line, check=False).returncode
-    finally:
-        net.remove()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
     parser.add_argument("--net", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    return inside(args) if args.net else outside(args)
+    return inside(args) if args.net else in_namespaces(NODES, args.binary)
 
 
 if __name__ == "__main__":
