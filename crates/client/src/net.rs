@@ -328,12 +328,13 @@ impl Client {
     /// replicas (READ-7).
     ///
     /// # Errors
-    /// [`RefCode::ReadNotOnDisk`] if that takes very long, if nothing is kept there, or if it was lost with all replicas.
+    /// [`RefCode::ReadNotOnDisk`] if that takes very long, or if it was lost with all replicas; [`RefCode::NothingKept`].
     pub async fn reads_durable(&self) -> Result<(), StoreError> {
         let Some(shown) = self.state().core.shown() else { return Ok(()) };
-        let lost = [RefCode::NotOnDisk, RefCode::NothingKept, RefCode::MadeVoid];
         match self.durable(shown).await {
-            Err(error) if lost.contains(&error.code) => Err(RefCode::ReadNotOnDisk.into()),
+            Err(error) if matches!(error.code, RefCode::NotOnDisk | RefCode::MadeVoid) => {
+                Err(RefCode::ReadNotOnDisk.into())
+            }
             ended => ended,
         }
     }

@@ -17,11 +17,15 @@ const WORDS_TRAVEL: Duration = Duration::from_millis(5);
 
 impl Control {
     pub(crate) fn ask_to_join(&mut self, ctx: &mut Ctx<'_>) {
-        if self.joined {
+        if let Some((code, at)) = self.never_joins {
+            // The timer may be one from before.
+            if ctx.now() >= at {
+                self.leave(&format!("the cluster does not take this node in: {code}"), ctx);
+            }
             return;
         }
-        if let Some(code) = self.never_joins {
-            return self.leave(&format!("the cluster does not take this node in: {code}"), ctx);
+        if self.joined {
+            return;
         }
         self.tell_presence(ctx);
         let Start::Join { member, seeds, origin, .. } = &self.start else { return };
@@ -119,7 +123,8 @@ impl Control {
         let Start::Join { origin, .. } = &self.start else { return };
         ctx.send(teller, &NeverJoinedRep { nonce: origin.nonce });
         if self.never_joins.is_none() {
-            self.never_joins = Some(code);
+            self.never_joins = Some((code, ctx.now().plus(WORDS_TRAVEL)));
+            self.restart.attempt = None;
             ctx.after(WORDS_TRAVEL, TIMER_JOIN);
         }
     }

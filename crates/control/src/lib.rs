@@ -108,8 +108,8 @@ pub struct Control {
     broken: Vec<links::Broken>,
     campaign_planned: bool,
     farewell_ticks: u32,
-    /// It has said that it will never be a member, and why (REFORM-1).
-    never_joins: Option<RefCode>,
+    /// It has said that it will never be a member, and why; then it ends (REFORM-1).
+    never_joins: Option<(RefCode, Instant)>,
     /// The shell was told to end the process.
     leaving: bool,
     /// Data nodes that cannot be asked (SILENT-1).

@@ -72,11 +72,10 @@ impl Control {
     /// With every tick of a member.
     pub(crate) fn survivor_tick(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        self.survivor.misses.clear();
         if self.leader().is_some() || !self.roles_data || self.is_told_to_end() {
             (self.survivor.leaderless_since, self.survivor.gives_way) = (None, None);
             self.survivor.never_joined.clear();
-            self.survivor.waits_for.clear();
+            self.wait_for_nobody();
             return;
         }
         let since = *self.survivor.leaderless_since.get_or_insert(now);
@@ -143,6 +142,7 @@ impl Control {
         let survivors = present.iter().filter(|(_, p)| p.said.lives);
         let newest = survivors.max_by_key(age).map(|(node, _)| *node);
         self.drop_lost_attempt(&present, ctx);
+        self.wait_for_nobody();
         if newest != Some(ctx.node()) || self.has_promised(&present) {
             return;
         }
@@ -157,6 +157,7 @@ impl Control {
         state = newer.unwrap_or(state);
         let me = (ctx.node(), ctx.incarnation());
         if !state.view.is_alive(me.0, me.1) {
+            self.survivor.waits_for = "those who had removed it".to_string();
             let why = "the others had removed this node before they ended: it waits until they serve again, and is filled then";
             return self.tell_why_it_waits(why, ctx);
         }
@@ -167,6 +168,11 @@ impl Control {
             Err(Unable::Misses(nodes)) => self.tell_who_is_missed(&nodes, ctx),
             Err(Unable::NeedsDisks) => self.give_way(ctx),
         }
+    }
+
+    fn wait_for_nobody(&mut self) {
+        self.survivor.misses.clear();
+        self.survivor.waits_for.clear();
     }
 
     /// What this node has asked for cannot come about any more if one of those that are to take part is gone.
@@ -260,7 +266,8 @@ impl Control {
         self.survivor.waits_for = format!("node {list}");
         let why = format!(
             "THIS NODE HAS ITS ROWS AND WAITS: there is no majority, and node {list} may have gone on without it. It serves again when node {list} \
-             is back, or starts again with its disk. If that is gone for ever: `latsdb declare-dead` (what it has acknowledged alone is lost then). \
+             is back, or starts again with its disk. If that is gone for ever: `latsdb declare-dead NODE --give-up-rows` (what it has acknowledged \
+             alone is lost then). \
              Do not end this process before"
         );
         self.tell_why_it_waits(&why, ctx);
@@ -344,7 +351,8 @@ impl Control {
         let is_meant = self.survivor.misses.contains(&(node, life));
         let is_leaderless = self.survivor.leaderless_since.is_some();
         let is_heard = self.heard_lately(ctx.now()).contains(node);
-        let may = req.give_up_rows != 0 || self.state.view.is_replaceable(node);
+        // Nobody knows whether it has gone on alone: what it has acknowledged then is given up.
+        let may = req.give_up_rows != 0;
         if is_leaderless && is_meant && may && !is_heard && node != ctx.node() {
             self.survivor.words.insert(node, life);
             let text = format!("a person has declared that life {life} of node {node} is over");

@@ -582,7 +582,9 @@ impl Control {
         if self.joined {
             return self.begin_reformed(ctx);
         }
-        let Some(attempt) = self.restart.attempt.take() else { return };
+        let Some(attempt) = self.restart.attempt.take().filter(|_| !self.gives_up()) else {
+            return;
+        };
         self.restart = Restart::is_over();
         let state = Arc::new(*attempt.state);
         let alive = state.view.members.iter().filter(|m| m.alive);

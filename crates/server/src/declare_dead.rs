@@ -16,16 +16,20 @@ use std::{process::ExitCode, time::Duration};
 /// the only full replica of its rows, the others keep its place: statements that need these rows, and changes of
 /// definitions, are refused with a temporary error, and locks of its transactions stay. When its
 /// machine is back, or its process is started again, all of that ends. If neither can be done, this ends it.
+///
+/// A witness that is gone for ever does not count as a voter any more then. Nodes that have no leader, and wait for this one
+/// with their rows, go on without it.
 #[derive(clap::Args)]
 pub(crate) struct DeclareDeadArgs {
     /// The node, as `latsdb status` shows it.
     node_id: u16,
     #[command(flatten)]
     target: Target,
-    /// The node has the only full replica of its rows: give them up, what was committed in them too.
+    /// Give up what was committed at that node only: the node has the only full replica of its rows, or nobody knows whether it
+    /// has gone on alone.
     #[arg(long)]
     give_up_rows: bool,
-    /// How long to wait until the others have removed it, in seconds.
+    /// How long to wait until the others have removed it, or go on without it, in seconds.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait_s: u64,
 }

@@ -31,7 +31,7 @@ impl MayFail {
         let voters = voters.count();
         let full = |group: &lats_catalog::Group| {
             let replicas = group.replicas.iter().filter(|r| r.in_sync);
-            replicas.filter(|r| is_heard(status, r.node) != Some(false)).count()
+            replicas.filter(|r| is_heard(status, r.node) == Some(true)).count()
         };
         let has_rows = view.groups.iter().filter(|g| !g.is_lost());
         Self {

@@ -205,7 +205,8 @@ pub struct Session<S: Store> {
     began: tokio::time::Instant,
     /// It has killed itself.
     ends_itself: bool,
-    /// What it has read in a transaction since it has waited for disks last, by key and perhaps under locks (READ-7).
+    /// It has read rows since it has waited for disks last, and in a transaction by key, perhaps under locks (READ-7).
+    has_read: bool,
     has_read_locked: bool,
     pub(crate) trips: Trips,
     pub(crate) temporaries: Temporaries<S>,
@@ -253,6 +254,7 @@ impl<S: Store> Session<S> {
             error_count: 0,
             began: tokio::time::Instant::now(),
             ends_itself: false,
+            has_read: false,
             has_read_locked: false,
             trips: Trips::default(),
             temporaries,

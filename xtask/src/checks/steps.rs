@@ -137,7 +137,7 @@ const PROCESSES: &[Test] = &[
     ("frozen nodes", 300, "python3 tests/kill.py --fault freeze --kills 4 --sql-port {port}"),
     ("a node group falls silent", 300, "python3 tests/silent_group.py"),
     ("one full replica lives", 300, "python3 tests/survivors.py --rounds 1 --sql-port {port}"),
-    ("what was seen is on disk", 200, "python3 tests/shown.py --rounds 2 --sql-port {port}"),
+    ("what was seen is on disk", 200, "python3 tests/shown.py --sql-port {port}"),
     ("what may fail, and what is waited for", 200, "python3 tests/outlook.py"),
     ("backups", 400, "python3 tests/backup.py --sql-port {port}"),
     ("restoring as of a moment", 400, "python3 tests/archive.py --sql-port {port}"),

@@ -120,7 +120,7 @@ impl<S: Store> Session<S> {
         if commit {
             // Committed, or rolled back by the error.
             self.transaction = None;
-            self.has_read_locked &= results.is_err();
+            self.has_read_locked &= results.is_err() || !self.variables.wants_disk();
         }
         Ok(results?)
     }
@@ -153,9 +153,9 @@ impl<S: Store> Session<S> {
         if to_disk {
             transaction.commit_to_disk();
         }
-        let has_changed = transaction.commit().await?.epoch > Epoch::default();
-        // What it has read is older than what it has changed.
-        self.has_read_locked &= !(to_disk && has_changed);
+        let has_run = transaction.commit().await?.epoch > Epoch::default();
+        // Its epoch is not older than those of what it has read.
+        self.has_read_locked &= !(to_disk && has_run);
         Ok(())
     }
 
@@ -184,9 +184,13 @@ impl<S: Store> Session<S> {
             return Ok(());
         }
         let handle = Arc::clone(&self.client.handle);
+        let has_read = std::mem::take(&mut self.has_read);
         if std::mem::take(&mut self.has_read_locked) {
             // Nobody says of which epochs that was.
             return Ok(handle.unless_ended(self.shared.store.all_durable()).await??);
+        }
+        if !has_read {
+            return Ok(());
         }
         Ok(handle.unless_ended(self.shared.store.reads_durable()).await??)
     }
@@ -196,6 +200,7 @@ impl<S: Store> Session<S> {
         &mut self,
         operations: Vec<RowOp>,
     ) -> Result<Vec<RowResult>, Failure> {
+        self.has_read = true;
         let handle = Arc::clone(&self.client.handle);
         let results = match &mut self.transaction {
             Some(transaction) if transaction.is_started() => {
@@ -211,6 +216,7 @@ impl<S: Store> Session<S> {
 
     /// Starts a scan where [`Session::read_rows`] would read.
     pub(crate) fn start_scan(&mut self, scan: Scan) -> Running<S> {
+        self.has_read = true;
         let handle = Arc::clone(&self.client.handle);
         if let Some(transaction) = &mut self.transaction
             && transaction.is_started()

@@ -230,6 +230,12 @@ fn what_is_shown_waits_for_disks_as_commits_do() {
     assert_eq!(waited(&desk), [""; 0], "nobody has seen it");
     desk.run("SELECT @k");
     assert_eq!(waited(&desk), ["reads to disk"]);
+    desk.run("SELECT @@version; SHOW VARIABLES LIKE 'durability'");
+    assert_eq!(waited(&desk), [""; 0], "no rows are shown");
+    desk.run("SET durability = 'replicated'; SELECT k INTO @k FROM t WHERE id = 1 FOR UPDATE");
+    assert_eq!(waited(&desk), [""; 0]);
+    desk.run("SET durability = 'disk'; SELECT @k");
+    assert_eq!(waited(&desk), ["all to disk"]);
     desk.run("SET durability = 'replicated'; SELECT * FROM t");
     assert_eq!(waited(&desk), [""; 0]);
 }
