@@ -31,6 +31,8 @@ LEASE_S = 0.3
 SETTLED_S = 0.5
 # Lock wait timeout, transaction rolled back, temporary error; too many connections, shutdown; a full disk.
 TEMPORARY = {1205, 1213, 1297, 1040, 1053, 1021}
+# Nobody knows what became of a commit; or how many rows it has changed.
+UNKNOWN = {50029, 50038}
 # What a client of a node whose process has ended gets.
 LOST = (ConnectionError, TimeoutError)
 # The status of a test that has met temporary errors only: with_cluster.py looks whether the machine was to blame.
@@ -55,7 +57,7 @@ def is_temporary(error):
 
 def is_unknown(error):
     """True if the server does not know what became of a commit, or whether it is on disk."""
-    return "(LDB-29)" in str(error) or "(LDB-35)" in str(error)
+    return getattr(error, "number", None) in UNKNOWN or "(LDB-35)" in str(error)
 
 
 def connect(place, timeout=PATIENCE_S):

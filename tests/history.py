@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-from cluster import PATIENCE_S, TEMPORARY, Cluster, CommandFailed, Disturbed, connect, insist, is_unknown, repeated, wait_until
+from cluster import PATIENCE_S, TEMPORARY, UNKNOWN, Cluster, CommandFailed, Disturbed, connect, insist, is_unknown, repeated, wait_until
 from minimysql import MySQLError
 
 PLACES, PER_PLACE, LENGTH_MAX = 6, 900, 40
@@ -57,7 +57,7 @@ class ListClient(threading.Thread):
                 except OSError:
                     self.away()
                 except MySQLError as error:
-                    if error.number not in TEMPORARY:
+                    if error.number not in TEMPORARY | UNKNOWN:
                         raise
                     if error.number in (1040, 1053):
                         self.away()

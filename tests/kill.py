@@ -5,7 +5,8 @@ Threads move money between accounts through both nodes and note what was acknowl
 node is killed at a random moment; the time until the first commit after the kill is measured; when
 the node is a full replica again, the next one is killed. At the end every acknowledged transfer must
 be there on both nodes, no refused one, the balances must follow from the transfers, and both nodes
-must give the same rows. Rows are compared by scans, which primaries answer, and by key, which each node
+must give the same rows. Other threads count up with statements that commit by themselves: each is counted once, and while a
+replica lives no server says that it does not know what became of one (OUTCOME-8). Rows are compared by scans, which primaries answer, and by key, which each node
 answers from its own replica. Clients may get temporary errors and no others. After each fault commits must
 go on at the other node; how soon is printed.
 
@@ -23,11 +24,12 @@ import sys
 import threading
 import time
 
-from cluster import (ATTEMPTS, PATIENCE_S, TEMPORARY, Cluster, Disturbed, connect, insist, is_alive, is_unknown, port_of,
+from cluster import (ATTEMPTS, PATIENCE_S, TEMPORARY, UNKNOWN, Cluster, Disturbed, connect, insist, is_alive, is_unknown, port_of,
                      rows, wait_until)
 from minimysql import MySQLError
 
 ACCOUNTS = 50
+COUNTERS = 8
 KEYS_PER_READ = 500
 # What is measured is what happens for so long after a fault.
 MEASURED_S = 1.0
@@ -40,6 +42,8 @@ class Ledger:
         self.lock = threading.Lock()
         # Lists: a set that outgrows its table is built anew, and no client gets on for tens of milliseconds.
         self.committed, self.refused, self.unknown = [], [], []
+        # By counter: how many answers, and how many were lost with a connection; and what servers did not know.
+        self.counted, self.cut_off, self.not_told = {}, {}, []
         self.commits = []  # (time, port, time of BEGIN)
         self.errors = {}
 
@@ -58,6 +62,7 @@ class Ledger:
         self.committed += other.committed
         self.refused += other.refused
         self.unknown += other.unknown
+        self.not_told += other.not_told
         for what, count in other.errors.items():
             self.error(what, count)
 
@@ -141,12 +146,33 @@ class Pinned(Worker):
         time.sleep(0.02)
 
 
+class Counter(Worker):
+    """Counts up a row of its own, through one node or the other."""
+
+    def transfer(self):
+        ledger = self.ledger
+        try:
+            changed = self.connection.query(f"UPDATE counter SET n = n + 1 WHERE id = {self.index}")
+            if changed != 1:
+                ledger.not_told.append((self.index, f"told of {changed} rows"))
+            ledger.counted[self.index] = ledger.counted.get(self.index, 0) + 1
+        except OSError:
+            ledger.cut_off[self.index] = ledger.cut_off.get(self.index, 0) + 1
+            raise
+        except MySQLError as error:
+            if is_unknown(error) or "(LDB-29)" in str(error):
+                ledger.not_told.append((self.index, str(error)))
+            raise
+
+
 def prepare(place):
-    """The tables of the transfers."""
+    """The tables of the transfers, and the counters."""
     def ask():
         connection = connect(place)
         connection.query("CREATE TABLE IF NOT EXISTS account (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
         connection.query("CREATE TABLE IF NOT EXISTS transfer (id BIGINT PRIMARY KEY, source INT, target INT, amount INT)")
+        connection.query("CREATE TABLE IF NOT EXISTS counter (id INT PRIMARY KEY, n BIGINT NOT NULL)")
+        connection.query("REPLACE INTO counter VALUES " + ",".join(f"({i}, 0)" for i in range(COUNTERS)))
         connection.query("REPLACE INTO account VALUES " + ",".join(f"({i}, 0)" for i in range(ACCOUNTS)))
         connection.close()
     insist(ask)
@@ -237,7 +263,12 @@ def check(ledger, ports):
                 odd = {tuple(r) for r in own} ^ {tuple(r) for r in scanned}
                 wrong.append(f"the replica behind port {port} has other rows in {table} than the primaries: "
                              f"{len(odd)} differ, e.g. {min(odd, key=lambda row: int(row[0]))}")
-    if others := set(ledger.errors) - TEMPORARY:
+    for index, n in rows(ports[0], "SELECT id, n FROM counter"):
+        told, cut_off = ledger.counted.get(int(index), 0), ledger.cut_off.get(int(index), 0)
+        unsure = cut_off + sum(at == int(index) for at, _ in ledger.not_told)
+        if not told <= int(n) <= told + unsure:
+            wrong.append(f"counter {index} is at {n}: {told} answers, {unsure} without one")
+    if others := set(ledger.errors) - TEMPORARY - UNKNOWN:
         wrong.append(f"clients got errors that are not temporary: {sorted(others)}")
     there = {int(r[0]) for r in transfers[0]}
     if lost := committed - there:
@@ -260,6 +291,7 @@ def under_load(args, cluster, chooser, seen):
     prepare(ports[0])
     kind = Worker if args.fault == "kill" else Pinned
     workers = [kind(i + 1, ports, ledger, stop) for i in range(args.threads)]
+    workers += [Counter(i, ports, ledger, stop) for i in range(COUNTERS)]
     try:
         for worker in workers:
             worker.start()
@@ -280,6 +312,8 @@ def under_load(args, cluster, chooser, seen):
     stuck = [w.index for w in workers if w.is_alive()]
     cluster.wait_whole(gone)
     wrong = check(ledger, ports)
+    if args.fault == "kill" and ledger.not_told:
+        wrong.append(f"{len(ledger.not_told)} statements whose outcome could be known were not told it, e.g. {ledger.not_told[0][1]}")
     if dead or stuck:
         wrong.append(f"the test's own threads: {dead} ended early, {stuck} never ended")
     return ledger, wrong
@@ -324,6 +358,8 @@ def main():
     within = sum(f <= 50 for f in first)
     print(f"kill: {len(ledger.committed)} committed, {len(ledger.refused)} refused, "
           f"{len(ledger.unknown)} cut off while committing; errors {ledger.errors}")
+    print(f"kill: counted {sum(ledger.counted.values())} times, {sum(ledger.cut_off.values())} answers lost with connections, "
+          f"{len(ledger.not_told)} outcomes not told")
     print(f"kill: first commit after {first[len(first) // 2]:.1f} ms median, {first[-1]:.1f} ms worst, "
           f"{within} of {len(first)} within 50 ms; first that began after the kill "
           f"{begun[len(begun) // 2]:.1f} ms median, {begun[-1]:.1f} ms worst")

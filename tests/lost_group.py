@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 
-from cluster import PATIENCE_S, TEMPORARY, Cluster, Disturbed, connect, port_of, repeated, wait_until
+from cluster import PATIENCE_S, TEMPORARY, UNKNOWN, Cluster, Disturbed, connect, port_of, repeated, wait_until
 from minimysql import MySQLError
 
 ROWS = 200
@@ -51,7 +51,7 @@ class Client(threading.Thread):
             return True
         except MySQLError as error:
             self.answers.append((asked, time.monotonic(), error.number))
-            if not is_lost(error) and error.number not in TEMPORARY:
+            if not is_lost(error) and error.number not in TEMPORARY | UNKNOWN:
                 self.failures.append(f"{text}: {error}")
             return False
 

@@ -29,7 +29,7 @@ from partition import Cluster, Net, address, apart, in_namespaces
 
 NODES, LEFT, SILENT = (1, 2, 3, 4), (1, 2), (4, 3)
 ROWS = 200
-LOST, TEMPORARY = 1296, {1205, 1213, 1297}
+LOST, TEMPORARY, UNKNOWN = 1296, {1205, 1213, 1297}, {50029, 50038}
 # So many statements are done, and so many are refused, while a group is silent, or lost.
 SERVED, TOLD = 100, 20
 # Each client has begun anew since it was told: what was under way is over.
@@ -66,9 +66,9 @@ class Client(threading.Thread):
             self.connection.query(text)
         except MySQLError as got:
             error = got
-            if got.number != LOST and got.number not in TEMPORARY:
+            if got.number != LOST and got.number not in TEMPORARY | UNKNOWN:
                 self.failures.append(f"{text}: {got}")
-            if "outcome" in str(got):
+            if got.number in UNKNOWN:
                 self.unsure.update(rows)
         self.answers.append((asked, time.monotonic(), error))
         if time.monotonic() - asked > SLOW_S:

@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from decimal import Decimal
 
-from cluster import PATIENCE_S, TEMPORARY, Cluster, connect, insist, is_unknown, repeated, rows, wait_until
+from cluster import PATIENCE_S, TEMPORARY, UNKNOWN, Cluster, connect, insist, is_unknown, repeated, rows, wait_until
 from history import disturb
 from minimysql import MySQLError
 from tpcc_schema import CONDITIONS, DISTRICTS, LINES_MAX, Scale, broken, last_name, load, overlooked
@@ -56,7 +56,7 @@ class Terminal(threading.Thread):
                 except OSError:
                     self.away()
                 except MySQLError as error:
-                    if error.number not in TEMPORARY:
+                    if error.number not in TEMPORARY | UNKNOWN:
                         raise
                     self.refused[error.number] += 1
                     if error.number in (1040, 1053):

@@ -157,7 +157,7 @@ async fn fill(
     let counts = reader.await.map_err(|error| BackupError::died(&error))??;
     // Of rows that were written before a restart of the cluster some may be gone.
     let epoch = client.committed_by_now().await?.epoch;
-    match client.durable(Committed { epoch, restarts: before }).await {
+    match client.durable(Committed { epoch, restarts: before, changes: None }).await {
         Err(error) if error.code == RefCode::MadeVoid => Err(BackupError::Refused(
             "all nodes have died meanwhile, and the cluster was restarted: some of the rows may be missing".to_string(),
         )),

@@ -128,7 +128,7 @@ async fn try_take(
         return Err(BackupError::Refused("the cluster does not tell its state".to_string()));
     };
     let (writer, mut manifest) = write_rows(client, of, place, progress).await?;
-    let rows = Committed { epoch: manifest.epoch, restarts: before };
+    let rows = Committed { epoch: manifest.epoch, restarts: before, changes: None };
     manifest.is_durable = is_durable(client, rows).await?;
     blocking(move || writer.finish(manifest)).await
 }

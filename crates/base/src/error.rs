@@ -67,7 +67,8 @@ codes! {
     TransactionAborted = 26, Temporary, "the transaction was aborted before; begin it again";
     TransactionUnknown = 27, Temporary, "no such transaction at this coordinator; begin it again";
     CoordinatorFailed = 28, Temporary, "the transaction's coordinator failed and the transaction was rolled back; retry it";
-    OutcomeUnknown = 29, UnknownOutcome, "the connection was lost while the transaction was committing; check whether it took effect";
+    OutcomeUnknown = 29, UnknownOutcome, "nobody who can be reached knows whether the transaction has committed; look whether it took effect before you run it again";
+    ResultsLost = 38, UnknownOutcome, "the transaction is committed, but its answer was lost with a node: how many rows it has changed is not known; do not run it again";
     LockNotFree = 30, Temporary, "another transaction has locked the row, and the request said not to wait for it";
     NotOnDisk = 35, UnknownOutcome, "the transaction is committed in all replicas, but it is not known to be on their disks yet (see `latsdb status`: epoch.durable)";
     NothingKept = 36, UnknownOutcome, "the transaction is committed in all replicas, but this cluster keeps nothing on disk (--ephemeral); SET durability = 'replicated'";
@@ -117,6 +118,7 @@ impl RefCode {
                 | Self::TransactionUnknown
                 | Self::CoordinatorFailed
                 | Self::OutcomeUnknown
+                | Self::ResultsLost
                 | Self::TableDropped
                 | Self::RequestMalformed
         )

@@ -22,6 +22,8 @@ pub const CATALOG_BYTES_MAX: usize = SIGNAL_BYTES_MAX - (1 << 20);
 /// Encoded bytes of a change of the catalog, such as a table's definition: some of them fit into one signal of
 /// the consensus group.
 pub const CHANGE_BYTES_MAX: usize = 256 << 10;
+/// Changes of the catalog that a node admits at once. The cluster remembers as many for each node (CHANGE-3).
+pub const CHANGES_PER_NODE_MAX: usize = 1_024;
 /// Characters of a name, as in MySQL.
 pub const NAME_CHARS_MAX: usize = 64;
 /// Characters of a table's comment, as in MySQL.

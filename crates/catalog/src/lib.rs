@@ -334,6 +334,15 @@ pub enum ChangeErrorKind {
     WrongObject,
     /// A view into another database (MySQL 1450).
     SchemaChange,
+    /// Nobody knows whether it was made (50029): it is not simply asked for again.
+    OutcomeUnknown,
+}
+
+impl ChangeErrorKind {
+    /// True if asking again may help, and does no harm where it does not matter whether the change was made before.
+    pub fn may_pass(self) -> bool {
+        matches!(self, Self::Temporary | Self::OutcomeUnknown)
+    }
 }
 
 impl TableDef {

@@ -215,6 +215,9 @@ pub struct Committed {
     /// How many times the cluster had been restarted then: a later restart may have made the transaction void, if it was not
     /// durable.
     pub restarts: u32,
+    /// If the results were lost with the coordinator: so many rows the transaction has changed, if that could be found out
+    /// (OUTCOME-9).
+    pub changes: Option<u32>,
 }
 
 /// A refusal.

@@ -119,6 +119,7 @@ pub struct ClientCore {
     outgoing: SignalBuffer,
     answers: VecDeque<(Ticket, Answer)>,
     now: Instant,
+    suspended: Duration,
 }
 
 enum Request {
@@ -163,6 +164,7 @@ impl ClientCore {
             outgoing: SignalBuffer::new(),
             answers: VecDeque::new(),
             now: Instant::ZERO,
+            suspended: Duration::ZERO,
         }
     }
 

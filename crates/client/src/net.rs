@@ -16,7 +16,7 @@ use crate::{
 };
 use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, Nonce, RefCode};
 use lats_catalog::{Builder, Catalog, Change, ChangeError, ClusterMap};
-use lats_signals::{buffer::parse, proof::Secret};
+use lats_signals::{SignalNumber, buffer::parse, proof::Secret};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -113,6 +113,7 @@ impl Client {
         let id = ClientId::new(random.next_u64() | 1);
         let mut core = ClientCore::new(id, options.home);
         core.set_location(&options.location);
+        core.set_suspended(clock::suspended());
         if let Some(wait) = options.cut_off_wait {
             core.wait_when_cut_off(lats_base::Duration::from_nanos(wait.as_nanos() as u64));
         }
@@ -347,7 +348,8 @@ impl Client {
         let number = self.random();
         match self.ask(|core| core.change(number, change)).await {
             Answer::Changed(Ok(_)) => {
-                self.fetch_catalog().await?;
+                // It is made, whether or not the catalog can be read now: an error would have it made again.
+                let _ = self.fetch_catalog().await;
                 Ok(Ok(()))
             }
             Answer::Changed(Err(error)) => Ok(Err(error)),
@@ -484,7 +486,8 @@ impl Client {
         match self.ask(ClientCore::fetch_epochs).await {
             // Other nodes may have heard of the next one.
             Answer::Epochs { current, restarts, .. } => {
-                Ok(Committed { epoch: Epoch::new(current.get() + 1), restarts })
+                let epoch = Epoch::new(current.get() + 1);
+                Ok(Committed { epoch, restarts, changes: None })
             }
             other => Err(unexpected(other)),
         }
@@ -524,6 +527,7 @@ impl Client {
         let mut state = self.state();
         if state.wires.get(&node).is_some_and(|outlet| Arc::ptr_eq(&outlet.wire, wire)) {
             state.wires.remove(&node);
+            state.core.set_suspended(clock::suspended());
             state.core.link_down(node);
             state.pump();
             self.time(&mut state);
@@ -557,6 +561,9 @@ impl Client {
         loop {
             match parse(&bytes[used..]) {
                 Ok(Some(signal)) => {
+                    if signal.number() == Some(SignalNumber::OutcomeConf) {
+                        state.core.set_suspended(clock::suspended());
+                    }
                     state.core.receive(&signal);
                     used += signal.bytes().len();
                 }
@@ -584,6 +591,7 @@ impl Client {
                     break;
                 }
                 let now = (self.inner.clock)();
+                state.core.set_suspended(clock::suspended());
                 state.core.tick(now);
                 state.pump();
                 let dead = core::iter::from_fn(|| state.core.next_to_close()).collect::<Vec<_>>();

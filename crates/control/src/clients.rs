@@ -2,18 +2,19 @@
 
 use crate::{
     Control, TIMER_CHANGES,
-    state::{Command, Status, temporary},
+    state::{Command, Status, temporary, unknown},
 };
 use lats_base::{Duration, Epoch, Instant, RefCode, limits};
 use lats_catalog::{Change, ChangeError, ChangeErrorKind};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
     control::{
-        CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, MapConf, MapReq, StatusConf,
-        StatusReq,
+        CatalogConf, CatalogReq, ChangeConf, ChangeHeardOrd, ChangeRef, ChangeReq, MapConf, MapReq,
+        StatusConf, StatusReq,
     },
 };
+use std::collections::VecDeque;
 
 /// A change of the catalog that a client of this node waits for.
 #[derive(Clone, Debug)]
@@ -27,7 +28,12 @@ pub(crate) struct PendingChange {
     waits_for: Epoch,
 }
 
-const CHANGES_MAX: usize = 1_024;
+const CHANGES_MAX: usize = limits::CHANGES_PER_NODE_MAX;
+/// So long a change is remembered after its client has read the answer: proposals of it may still be on their way between members.
+const HEARD_KEPT: Duration = Duration::from_millis(60_000);
+/// So many are forgotten together; and they are proposed to be, when there is no other change, from this number on.
+const FORGOTTEN_AT_ONCE: usize = 256;
+const FORGOTTEN_ALONE_MIN: usize = 64;
 /// So many are proposed at a time: each group of them is installed together, and the others wait for it (LATE-3).
 const CHANGES_AT_ONCE: usize = 16;
 const CHANGE_RETRY: Duration = Duration::from_millis(200);
@@ -35,6 +41,40 @@ const CHANGE_RETRY: Duration = Duration::from_millis(200);
 const CHANGE_PATIENCE: Duration = Duration::from_millis(300_000);
 /// The same on a node that is cut off from the others.
 const CHANGE_PATIENCE_ALONE: Duration = Duration::from_millis(10_000);
+
+/// Changes whose clients have read the answer, and when they said so, until the cluster has forgotten them (CHANGE-2).
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    requests: VecDeque<(Instant, u64)>,
+    proposed_at: Instant,
+}
+
+impl Heard {
+    fn note(&mut self, request: u64, now: Instant) {
+        if self.requests.len() < CHANGES_MAX {
+            self.requests.push_back((now, request));
+        }
+    }
+
+    /// Those that may be forgotten now, if it is worth a proposal. What has been forgotten is none of them any more.
+    fn due(
+        &mut self,
+        now: Instant,
+        with_others: bool,
+        is_known: impl Fn(u64) -> bool,
+    ) -> Option<Vec<u64>> {
+        let is_old = |(at, _): &&(Instant, u64)| now.since(*at) >= HEARD_KEPT;
+        let old = self.requests.iter().filter(is_old).count();
+        let least = if with_others { 1 } else { FORGOTTEN_ALONE_MIN };
+        if old < least || now.since(self.proposed_at) < CHANGE_RETRY {
+            return None;
+        }
+        self.requests.retain(|(_, request)| is_known(*request));
+        self.proposed_at = now;
+        let due = self.requests.iter().filter(is_old).map(|(_, request)| *request);
+        Some(due.take(FORGOTTEN_AT_ONCE).collect()).filter(|due: &Vec<u64>| !due.is_empty())
+    }
+}
 
 impl Control {
     pub(crate) fn on_map_req(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -98,7 +138,9 @@ impl Control {
         if self.changes.len() >= CHANGES_MAX || !self.is_member() {
             return refuse(RefCode::Overloaded, ctx);
         }
-        if !self.changes.contains_key(&req.request) && !self.silent_told.is_empty() {
+        let is_known = self.changes.contains_key(&req.request)
+            || self.state.change_result(req.request).is_some();
+        if !is_known && !self.silent_told.is_empty() {
             return self.refuse_for_the_silent(client, req.request, ctx);
         }
         // Who asks again has waited since it asked first.
@@ -115,6 +157,14 @@ impl Control {
         self.changes.insert(req.request, pending);
         self.answer_changes(ctx);
         self.plan_changes(ctx);
+    }
+
+    /// CHANGE-2: its client has the answer, and has asked no other node.
+    pub(crate) fn on_change_heard_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let request = signal.body::<ChangeHeardOrd>().request;
+        if self.state.change_result(request).is_some() {
+            self.heard.note(request, ctx.now());
+        }
     }
 
     /// RESTART-6: the epoch that must be durable before the change is made: the catalog is restored as it was last, and rows as
@@ -179,6 +229,7 @@ impl Control {
             }
         }
         due.sort_unstable();
+        self.forget_heard_changes(!due.is_empty(), now);
         let mut room = CHANGES_AT_ONCE.saturating_sub(proposed);
         for (_, request) in due {
             let Some(pending) = self.changes.get_mut(&request) else { continue };
@@ -195,6 +246,15 @@ impl Control {
         self.run_consensus(ctx);
     }
 
+    /// CHANGE-2: the cluster forgets what nobody will ask for any more, mostly together with another change.
+    fn forget_heard_changes(&mut self, with_others: bool, now: Instant) {
+        let state = &self.state;
+        let is_known = |request| state.change_result(request).is_some();
+        if let Some(requests) = self.heard.due(now, with_others, is_known) {
+            self.consensus.propose(&Command::ForgetChanges { requests });
+        }
+    }
+
     fn give_up_changes(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         let hopeless = !self.silent_told.is_empty();
@@ -205,9 +265,14 @@ impl Control {
                 || (hopeless && waits >= CHANGE_RETRY)
                 || (alone && waits >= CHANGE_PATIENCE_ALONE)
         };
-        let error = temporary("the change has not reached all nodes yet; look whether it did");
         for (request, pending) in self.changes.extract_if(.., |_, p| late(p)) {
             let code = u64::from(RefCode::NotServing.number());
+            let error = match pending.proposed_at > Instant::ZERO {
+                true => unknown(
+                    "it has not reached all nodes yet, and may have been made; look whether it was",
+                ),
+                false => temporary("the cluster could not work on it; try again"),
+            };
             let body = ChangeRef { request, code };
             ctx.send_with(pending.client, &body, &[&lats_catalog::encode(&error)]);
         }
@@ -216,6 +281,7 @@ impl Control {
     /// Answers the changes that are refused, or made and installed everywhere.
     pub(crate) fn answer_changes(&mut self, ctx: &mut Ctx<'_>) {
         let mut answered = Vec::new();
+        let forgets = ctx.fault(Fault::BugForgetAnswered);
         for (request, pending) in &self.changes {
             match self.state.change_result(*request) {
                 Some(Ok(version)) if self.everywhere >= *version => {
@@ -234,6 +300,9 @@ impl Control {
         }
         if !answered.is_empty() {
             answered.iter().for_each(|request| drop(self.changes.remove(request)));
+            if forgets {
+                self.consensus.propose(&Command::ForgetChanges { requests: answered });
+            }
             self.plan_changes(ctx);
         }
     }

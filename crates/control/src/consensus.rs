@@ -337,7 +337,8 @@ impl Consensus {
             | Command::EndHandOver { .. }
             | Command::CancelHandOver { .. }
             | Command::Stop { .. }
-            | Command::DeclareDead { .. } => {
+            | Command::DeclareDead { .. }
+            | Command::ForgetChanges { .. } => {
                 return self.raft.propose(Vec::new(), bytes).is_ok();
             }
         };

@@ -96,6 +96,7 @@ pub struct Control {
     subscribers: BTreeSet<BlockRef>,
     changes: BTreeMap<u64, clients::PendingChange>,
     changes_planned: bool,
+    heard: clients::Heard,
     joined: bool,
     /// The group that has begun to take this process in, by how many times it was formed anew.
     joins_group: u64,
@@ -231,6 +232,7 @@ impl Control {
             changes: BTreeMap::new(),
             changes_planned: false,
             joins_group: 0,
+            heard: clients::Heard::default(),
             started: false,
             begun_at: Instant::ZERO,
             gone: BTreeMap::new(),
@@ -524,6 +526,7 @@ impl Block for Control {
             SignalNumber::MapReq => self.on_map_req(signal, ctx),
             SignalNumber::CatalogReq => self.on_catalog_req(signal, ctx),
             SignalNumber::ChangeReq => self.on_change_req(signal, ctx),
+            SignalNumber::ChangeHeardOrd => self.on_change_heard_ord(signal, ctx),
             SignalNumber::StatusReq => self.on_status_req(signal, ctx),
             SignalNumber::StopNodeReq => self.on_stop_node_req(signal, ctx),
             SignalNumber::DeclareDeadReq => self.on_declare_dead_req(signal, ctx),

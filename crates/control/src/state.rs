@@ -1,7 +1,7 @@
 //! The replicated control state, and the commands that change it. Applying is deterministic: every
 //! member computes the same state from the same log.
 
-use lats_base::{Epoch, Incarnation, NodeId, Nonce, RefCode, ViewNumber};
+use lats_base::{Epoch, Incarnation, NodeId, Nonce, RefCode, ViewNumber, limits};
 use lats_catalog::{
     AfterStop, Builder, Catalog, Change, ChangeError, ChangeErrorKind, ClusterConfig,
     EncodedCatalog, Group, Member, Replica, View, former::CatalogBeforeViews,
@@ -192,6 +192,11 @@ pub enum Command {
         /// The last of them.
         ceiling: Epoch,
     },
+    /// Nobody will ask for these changes any more (CHANGE-2).
+    ForgetChanges {
+        /// Their requests.
+        requests: Vec<u64>,
+    },
 }
 
 /// The cluster's state, for a person.
@@ -238,7 +243,9 @@ pub struct LifeSign {
     pub largest_ms: Option<u64>,
 }
 
-const RECENT_CHANGES_MAX: usize = 256;
+/// So many changes are remembered for each member, and for a few nodes more (CHANGE-3): as many as a node admits at once.
+const CHANGES_PER_MEMBER: usize = limits::CHANGES_PER_NODE_MAX;
+const MEMBERS_MORE: usize = 2;
 
 impl ControlState {
     /// The state of a new cluster.
@@ -288,6 +295,9 @@ impl ControlState {
             }
             Command::EpochCeiling { ceiling } => {
                 self.epoch_ceiling = self.epoch_ceiling.max(*ceiling);
+            }
+            Command::ForgetChanges { requests } => {
+                self.recent_changes.retain(|(request, _)| !requests.contains(request));
             }
         }
     }
@@ -445,7 +455,9 @@ impl ControlState {
         }
         let result = self.apply_change(change).map(|()| self.catalog.version);
         self.recent_changes.push_back((request, result));
-        if self.recent_changes.len() > RECENT_CHANGES_MAX {
+        // CHANGE-3.
+        let most = (self.view.members.len() + MEMBERS_MORE) * CHANGES_PER_MEMBER;
+        while self.recent_changes.len() > most {
             self.recent_changes.pop_front();
         }
     }
@@ -555,6 +567,11 @@ impl ControlState {
 /// The error of a change that the cluster could not work on.
 pub(crate) fn temporary(message: &str) -> ChangeError {
     ChangeError { kind: ChangeErrorKind::Temporary, message: message.to_string() }
+}
+
+/// The error of a change of which nobody knows whether it was made.
+pub(crate) fn unknown(message: &str) -> ChangeError {
+    ChangeError { kind: ChangeErrorKind::OutcomeUnknown, message: message.to_string() }
 }
 
 fn first_group(nodes: &[NodeId]) -> Group {

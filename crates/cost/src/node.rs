@@ -2,7 +2,7 @@
 
 use lats_base::{Incarnation, Instant, NodeId};
 use lats_kernel::{Executor, Faults, ctx::Identity, executor::Budget};
-use lats_ldm::{Ldm, LdmConfig, RedoConfig, Slices};
+use lats_ldm::{Ldm, LdmConfig, OUTCOME_KEPT, RedoConfig, Slices};
 use lats_signals::{
     BlockKind, BlockRef, Principal, SignalBuffer, SignalNumber, admit,
     buffer::{Route, parse},
@@ -47,7 +47,12 @@ impl Node {
             segment_bytes: SEGMENT_BYTES,
             waiting_bytes_max: WAITING_BYTES_MAX,
         });
-        let config = LdmConfig { memory_bytes: MEMORY_BYTES, slices: Slices::default(), redo };
+        let config = LdmConfig {
+            memory_bytes: MEMORY_BYTES,
+            slices: Slices::default(),
+            redo,
+            outcome_kept: OUTCOME_KEPT,
+        };
         for instance in 0..ldm_instances {
             executor.add(BlockKind::Ldm, instance, Box::new(Ldm::new(instance, config)));
         }

@@ -42,6 +42,10 @@ pub enum Fault {
     /// Planted bug: a backup answers reads from its committed image although a tentative one is
     /// there.
     BugReadStaleBackup,
+    /// Planted bug: a replica that has forgotten an outcome says that the transaction never was, however old it is.
+    BugForgetAge,
+    /// Planted bug: the cluster forgets a change of definitions as soon as its client was answered, though the answer may be lost.
+    BugForgetAnswered,
     /// Planted bug: a coordinator answers the client before the backups have confirmed.
     BugAnswerEarly,
     /// Planted bug: take-over aborts what one replica has decided.

@@ -5,7 +5,7 @@
 //! has not been sent (REJOIN-2). Of rows that its log has already they say so only (REJOIN-9).
 //! What the replica does with them: `copy_in.rs`.
 
-use crate::{Fragment, Ldm};
+use crate::{Fragment, Ldm, OUTCOMES_MAX};
 use alloc::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     vec::Vec,
@@ -16,7 +16,7 @@ use lats_base::{
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    commit::CompleteEntry,
+    commit::{CHANGES_UNKNOWN, KnownOutcome},
     copy::{
         COPY_WHOLE, CopyEndOrd, CopyResumeOrd, CopyRowsConf, CopyRowsOrd, CopySinceReq, OutcomesOrd,
     },
@@ -200,23 +200,40 @@ impl Ldm {
 
     /// REJOIN-4, OUTCOME-3: what a client may ask about a transaction that is older than the replica.
     fn send_outcomes(&self, to: BlockRef, ctx: &mut Ctx<'_>) {
+        let known = |(transaction, epoch, changes)| {
+            let (epoch, refused): (Epoch, u32) = (epoch, 0);
+            KnownOutcome { transaction, epoch, changes, refused }
+        };
         let held = self.transactions.iter().filter(|(_, t)| t.committed);
-        let held = held.map(|(id, t)| (id, t.decided.unwrap_or_default()));
+        let held = held.map(|(id, t)| {
+            (id, t.decided.unwrap_or_default(), t.changes.unwrap_or(CHANGES_UNKNOWN))
+        });
         let ended = self.outcomes.iter();
-        let all: Vec<CompleteEntry> = held
-            .chain(ended)
-            .map(|(transaction, epoch)| CompleteEntry { transaction, epoch, answered_below: 0 })
-            .collect();
-        for part in all.chunks(OUTCOMES_PER_SIGNAL) {
-            ctx.send_with(to, &OutcomesOrd { reserved: 0 }, &[part.as_bytes()]);
+        let mut all: Vec<KnownOutcome> = held.chain(ended).map(known).collect();
+        let refused = |id| KnownOutcome { transaction: id, refused: 1, ..Default::default() };
+        all.extend(self.outcomes.refused().map(refused));
+        let remembered = self.outcomes.remembered(ctx.now(), self.config.outcome_kept);
+        let body = OutcomesOrd { remembered_ms: remembered.as_millis() };
+        let parts = all.len().div_ceil(OUTCOMES_PER_SIGNAL).max(1);
+        for part in 0..parts {
+            let some = all.iter().skip(part * OUTCOMES_PER_SIGNAL).take(OUTCOMES_PER_SIGNAL);
+            let some: Vec<KnownOutcome> = some.copied().collect();
+            ctx.send_with(to, &body, &[some.as_bytes()]);
         }
     }
 
     pub(crate) fn on_outcomes_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
+        let now = ctx.now();
+        let remembered = Duration::from_millis(signal.body::<OutcomesOrd>().remembered_ms);
+        self.outcomes.inherit(now, remembered.min(self.config.outcome_kept));
         let mut rest = signal.payload();
-        while let Ok((entry, behind)) = CompleteEntry::read_from_prefix(rest) {
-            if self.outcomes.epoch_of(entry.transaction).is_none() {
-                self.outcomes.note(entry.transaction, entry.epoch, ctx.now());
+        while let Ok((entry, behind)) = KnownOutcome::read_from_prefix(rest) {
+            let id = entry.transaction;
+            if entry.refused != 0 {
+                // Those who have told the client keep it in mind.
+                self.outcomes.refuse(id, now, OUTCOMES_MAX);
+            } else if self.outcomes.find(id).is_none_or(|known| known.1 == CHANGES_UNKNOWN) {
+                self.outcomes.note(id, (entry.epoch, entry.changes), now);
             }
             rest = behind;
         }

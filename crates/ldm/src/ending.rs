@@ -11,7 +11,9 @@ use lats_base::{Epoch, NodeId, TransactionId, ViewNumber};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    commit::{ABORT_AS_BACKUP, ABORT_AS_PRIMARY, AbortConf, CommitConf, EndingResumeOrd},
+    commit::{
+        ABORT_AS_BACKUP, ABORT_AS_PRIMARY, AbortConf, CHANGES_UNKNOWN, CommitConf, EndingResumeOrd,
+    },
 };
 
 /// Who gave the order, and in which view.
@@ -98,6 +100,11 @@ impl Ldm {
             // Its next slice is on its way.
             ending.goal = goal;
             return;
+        }
+        if !takes_back(goal) && t.changes.is_none() {
+            // Who is being filled has had some of them only.
+            let is_full = self.view.is_in_sync(ctx.node());
+            t.changes = Some(if is_full { count_changes(&t.ops) } else { CHANGES_UNKNOWN });
         }
         t.ending = Some(Ending { goal, step: Step::Versions(0) });
         self.end_slice(id, ctx);
@@ -281,8 +288,10 @@ impl Ldm {
                 ctx.send(answer.to, &CommitConf { transaction: id, view: answer.view });
             }
             Goal::Complete => {
-                let epoch = self.forget_transaction(id);
-                self.outcomes.note(id, epoch.unwrap_or_default(), ctx.now());
+                let changes = self.transactions.get(&id).and_then(|t| t.changes);
+                let epoch = self.forget_transaction(id).unwrap_or_default();
+                let known = (epoch, changes.unwrap_or(CHANGES_UNKNOWN));
+                self.outcomes.note(id, known, ctx.now());
             }
             Goal::TakeBack { answer, from, as_backup } => {
                 let is_over = |t: &Transaction| from == 0 && (!as_backup || t.ops.is_empty());
@@ -293,6 +302,11 @@ impl Ldm {
             }
         }
     }
+}
+
+/// OUTCOME-9: how many changes of rows a transaction has made here.
+fn count_changes(ops: &VecDeque<Op>) -> u32 {
+    ops.iter().filter(|op| op.version != 0 && !op.of_index).count() as u32
 }
 
 /// The answer to an order to take something back.

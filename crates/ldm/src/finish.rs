@@ -2,18 +2,19 @@
 //! told, and what it answers. The work itself is in `ending.rs`.
 
 use crate::{
-    Ldm, OUTCOME_KEPT, OUTCOMES_MAX,
+    Ldm, OUTCOMES_MAX,
     ending::{Answer, Goal, taken_back},
     transaction::{Op, Transaction},
 };
 use lats_base::{Epoch, Incarnation, NodeId, RefCode, require};
-use lats_kernel::Ctx;
+use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     Signal,
     commit::{
-        ABORT_AS_BACKUP, AbortReq, CANCEL_WAIT, CommitConf, CommitReq, CompleteConf, CompleteEntry,
-        CompleteOrd, DecideConf, DecideReq, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_HIDDEN,
-        OUTCOME_PENDING, OutcomeFindConf, OutcomeFindReq,
+        ABORT_AS_BACKUP, AbortReq, CANCEL_WAIT, CHANGES_UNKNOWN, CommitConf, CommitReq,
+        CompleteConf, CompleteEntry, CompleteOrd, DecideConf, DecideReq, OUTCOME_ABORTED,
+        OUTCOME_COMMITTED, OUTCOME_FORGOTTEN, OUTCOME_HIDDEN, OUTCOME_PENDING, OutcomeFindConf,
+        OutcomeFindReq, is_remembered,
     },
 };
 use zerocopy::FromBytes;
@@ -113,21 +114,17 @@ impl Ldm {
         if self.park_newer(req.view, signal) {
             return;
         }
-        let (outcome, epoch) = match self.transactions.get(&req.transaction) {
-            Some(t) if self.hides_rows_of(t, ctx.node()) => (OUTCOME_HIDDEN, Epoch::default()),
-            Some(Transaction { committed: true, decided: Some(epoch), .. }) => {
-                (OUTCOME_COMMITTED, *epoch)
+        let remembered_ms = self.remembered_ms(ctx);
+        let none = (Epoch::default(), CHANGES_UNKNOWN);
+        let (outcome, (epoch, changes)) = match self.transactions.get(&req.transaction) {
+            Some(t) if self.hides_rows_of(t, ctx.node()) => (OUTCOME_HIDDEN, none),
+            Some(Transaction { committed: true, decided: Some(epoch), changes, .. }) => {
+                (OUTCOME_COMMITTED, (*epoch, changes.unwrap_or(CHANGES_UNKNOWN)))
             }
-            Some(_) => (OUTCOME_PENDING, Epoch::default()),
-            None => match self.outcomes.epoch_of(req.transaction) {
-                Some(epoch) => (OUTCOME_COMMITTED, epoch),
-                // OUTCOME-7.
-                None if self.may_have_forgotten(ctx) => (OUTCOME_PENDING, Epoch::default()),
-                None => {
-                    // OUTCOME-2: it must stay that way.
-                    self.refused.insert(req.transaction, ctx.now());
-                    (OUTCOME_ABORTED, Epoch::default())
-                }
+            Some(_) => (OUTCOME_PENDING, none),
+            None => match self.outcomes.find(req.transaction) {
+                Some(known) => (OUTCOME_COMMITTED, known),
+                None => (self.say_that_it_never_was(&req, remembered_ms, ctx), none),
             },
         };
         let conf = OutcomeFindConf {
@@ -135,15 +132,36 @@ impl Ldm {
             request: req.request,
             epoch,
             outcome,
+            remembered_ms: u32::try_from(remembered_ms).unwrap_or(u32::MAX),
+            changes,
             reserved: 0,
         };
         ctx.send(signal.sender(), &conf);
     }
 
-    /// OUTCOME-7: true if "nothing known" could be wrong, or could not be kept true.
-    fn may_have_forgotten(&self, ctx: &Ctx<'_>) -> bool {
-        let lately = self.forgot_at.is_some_and(|at| ctx.now().since(at) < OUTCOME_KEPT);
-        lately || self.refused.len() >= OUTCOMES_MAX
+    /// OUTCOME-8: how far back it knows all outcomes.
+    fn remembered_ms(&self, ctx: &mut Ctx<'_>) -> u64 {
+        if ctx.fault(Fault::BugForgetAge) {
+            return u64::from(u32::MAX);
+        }
+        self.outcomes.remembered(ctx.now(), self.config.outcome_kept).as_millis()
+    }
+
+    /// OUTCOME-8: nothing is known of the transaction, which proves nothing if it is too old. Who is being filled does not count:
+    /// others of its group know more.
+    fn say_that_it_never_was(
+        &mut self,
+        req: &OutcomeFindReq,
+        remembered_ms: u64,
+        ctx: &Ctx<'_>,
+    ) -> u32 {
+        let counts = self.view.is_in_sync(ctx.node());
+        let is_old = counts && !is_remembered(req.age_ms, remembered_ms);
+        // OUTCOME-2: it must stay that way (OUTCOME-7).
+        if is_old || !self.outcomes.refuse(req.transaction, ctx.now(), OUTCOMES_MAX) {
+            return OUTCOME_FORGOTTEN;
+        }
+        OUTCOME_ABORTED
     }
 
     /// OUTCOME-5: true if this node is primary of changes that nobody else sees yet.

@@ -95,6 +95,8 @@ pub struct LdmConfig {
     pub slices: Slices,
     /// Its redo log; none: nothing is written to disk.
     pub redo: Option<RedoConfig>,
+    /// How long outcomes are kept for clients that do not say that they have heard them (OUTCOME-8).
+    pub outcome_kept: Duration,
 }
 
 /// How much a data manager does before it gives way to other work (SLICE-1).
@@ -135,8 +137,6 @@ pub struct Ldm {
     pub(crate) transactions: IdMap<TransactionId, Transaction>,
     /// Outcomes of completed transactions, until their clients have surely heard them.
     pub(crate) outcomes: outcomes::Outcomes,
-    /// When some were last forgotten for want of room (OUTCOME-7).
-    pub(crate) forgot_at: Option<Instant>,
     /// Those that may still be open elsewhere (CARRY-5).
     pub(crate) ended: carry::Ended,
     /// When this epoch is complete, transactions of nodes that died before the newest view have ended (EPOCH-4).
@@ -145,8 +145,6 @@ pub struct Ldm {
     pub(crate) shown_early: BTreeSet<TransactionId>,
     /// Transactions that have lost images since they were reported as held (FAIL-5).
     pub(crate) lost_parts: Vec<TransactionId>,
-    /// Transactions whose outcome was asked for and is "never was": refused from then on.
-    pub(crate) refused: BTreeMap<TransactionId, Instant>,
     pub(crate) scans: BTreeMap<(BlockRef, u64), scan::Scan>,
     pub(crate) closed: query::Closed,
     /// Others read beside its owner.
@@ -218,8 +216,8 @@ const TIMER_RESTORE: TimerToken = 5;
 const TIMER_CHECKPOINT: TimerToken = 6;
 const TIMER_FILLING: TimerToken = 7;
 const TIMER_BACKLOG: TimerToken = 8;
-/// How long an outcome is kept for a client that does not say it has heard it.
-pub(crate) const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
+/// How long an outcome is kept in production.
+pub const OUTCOME_KEPT: Duration = Duration::from_millis(60_000);
 /// OUTCOME-7.
 pub(crate) const OUTCOMES_MAX: usize = if cfg!(test) { 8 } else { 1 << 20 };
 
@@ -237,12 +235,10 @@ impl Ldm {
             tables: SortedMap::new(),
             transactions: IdMap::new(),
             outcomes: outcomes::Outcomes::default(),
-            forgot_at: None,
             ended: carry::Ended::default(),
             inherited_when: Epoch::default(),
             shown_early: BTreeSet::new(),
             lost_parts: Vec::new(),
-            refused: BTreeMap::new(),
             scans: BTreeMap::new(),
             closed: query::Closed::default(),
             is_shared: false,
@@ -371,10 +367,7 @@ impl Ldm {
 
     fn housekeep(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
-        if self.outcomes.forget(|since| now.since(since) < OUTCOME_KEPT, OUTCOMES_MAX) {
-            self.forgot_at = Some(now);
-        }
-        self.refused.retain(|_, since| now.since(*since) < OUTCOME_KEPT);
+        self.outcomes.forget(now, self.config.outcome_kept, OUTCOMES_MAX);
         self.drop_idle_scans(now);
         self.closed.forget(now);
         self.note_durable(ctx);

@@ -103,7 +103,7 @@ impl Ldm {
         if let Some(code) = self.redo.as_ref().and_then(|redo| redo.backlog.refuses(ctx.now())) {
             return self.turn_down(run, code, ctx);
         }
-        if self.refused.contains_key(&req.transaction) {
+        if self.outcomes.refuses(req.transaction) {
             return self.turn_down(run, RefCode::TransactionAborted, ctx);
         }
         let spare_ops = &mut self.spare_ops;

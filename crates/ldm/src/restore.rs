@@ -16,6 +16,7 @@ use lats_files::redo::{Record, Survey, void_after};
 use lats_kernel::Ctx;
 use lats_signals::{
     BlockRef, Signal,
+    commit::CHANGES_UNKNOWN,
     control::{NoteOrd, STATUS_WRONG_FILES, StopOrd},
     io::{IoListConf, IoReadConf, IoRef},
     restart::{RestoreReq, RestoredOrd, RestoredRep, SurveyRep, SurveyReq},
@@ -168,7 +169,7 @@ impl Ldm {
         };
         let read = restore.files.take((signal.payload(), body.file_bytes), show, ctx);
         for transaction in ended {
-            self.outcomes.note(transaction, epoch, ctx.now());
+            self.outcomes.note(transaction, (epoch, CHANGES_UNKNOWN), ctx.now());
         }
         match (read, step) {
             (Err(why), _) => self.refuse_file(why, ctx),
@@ -268,7 +269,8 @@ impl Ldm {
         if reads {
             restore.begin(Step::Reading);
         }
-        self.outcomes = Outcomes::default();
+        // Checkpoints have replaced what was committed long ago, and refusals were never logged.
+        self.outcomes = Outcomes::begun_at(ctx.now(), false);
         self.hear_epoch(epoch);
         self.forget_catalog();
         self.install_catalog(&catalog);
@@ -301,7 +303,7 @@ impl Ldm {
     /// REJOIN-8: the node is taken in as a replica that is to be filled; it may have been about to take part in a restart
     /// that came to nothing. Its log goes on, and what it has of rows is read meanwhile.
     pub(crate) fn begin_to_be_filled(&mut self, ctx: &mut Ctx<'_>) {
-        self.outcomes = Outcomes::default();
+        self.outcomes = Outcomes::begun_at(ctx.now(), true);
         let Some(restore) = &mut self.restore else { return };
         let (restarts, whole) = restore.found.whole;
         restore.epoch = whole.min(void_after(&restore.files.restored, restarts));
@@ -371,7 +373,7 @@ impl Ldm {
             let recent = Epoch::new(upto.get().saturating_sub(OUTCOME_EPOCHS));
             let some = restore.ended.drain(..restore.ended.len().min(ENDED_AT_ONCE));
             for (_, transaction) in some.filter(|(at, _)| (recent..=upto).contains(at)) {
-                self.outcomes.note(transaction, upto, now);
+                self.outcomes.note(transaction, (upto, CHANGES_UNKNOWN), now);
             }
             return ctx.after(lats_base::Duration::ZERO, TIMER_RESTORE);
         }

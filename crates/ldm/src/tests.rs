@@ -1,6 +1,6 @@
 //! One data manager alone with an executor: what it does between two slices of long work.
 
-use crate::{Ldm, LdmConfig, OUTCOME_KEPT, OUTCOMES_MAX, Slices, Table};
+use crate::{Ldm, LdmConfig, OUTCOME_KEPT, OUTCOMES_MAX, Slices, Table, outcomes::REFUSED_KEPT};
 use lats_base::{
     ClientId, Duration, Epoch, FragmentId, Incarnation, IndexId, Instant, NodeId, RefCode, RowId,
     SortedMap, TableId, TransactionId, ViewNumber,
@@ -15,7 +15,7 @@ use lats_signals::{
     buffer::Route,
     commit::{
         ABORT_AS_PRIMARY, AbortReq, CANCEL_WAIT, Carry, CommitReq, CompleteEntry, CompleteOrd,
-        OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_PENDING, OutcomeFindConf, OutcomeFindReq,
+        OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_FORGOTTEN, OutcomeFindConf, OutcomeFindReq,
         PrepareConf, PrepareReq, ReplicateReq, TAKE_OVER_DECIDED, TAKE_OVER_PREPARED, TakeOverRep,
     },
     control::{CatalogOrd, InstallConf, LeaseOrd, ViewOrd},
@@ -160,6 +160,7 @@ impl Bench {
             memory_bytes: 1 << 20,
             slices: Slices { rows: SLICE, ..Slices::default() },
             redo: None,
+            outcome_kept: OUTCOME_KEPT,
         };
         executor.add(BlockKind::Ldm, 0, std::boxed::Box::new(Ldm::new(0, config)));
         let (catalog, table) = catalog();
@@ -257,8 +258,13 @@ impl Bench {
 
     /// What it says became of a transaction.
     fn outcome(&mut self, transaction: TransactionId) -> u32 {
+        self.outcome_of(transaction, 1)
+    }
+
+    /// The same of one that is so old.
+    fn outcome_of(&mut self, transaction: TransactionId, age_ms: u64) -> u32 {
         let view = ViewNumber::new(1);
-        self.send(&OutcomeFindReq { transaction, request: 1, view }, &[]);
+        self.send(&OutcomeFindReq { transaction, request: 1, view, age_ms }, &[]);
         let sent = self.run();
         let [(_, SignalNumber::OutcomeFindConf, bytes)] = &sent[..] else { panic!("{sent:?}") };
         lats_signals::buffer::parse(bytes).unwrap().unwrap().body::<OutcomeFindConf>().outcome
@@ -713,9 +719,19 @@ fn a_forgotten_outcome_is_not_called_rolled_back() {
     let (oldest, newest) = (committed[0], committed[OUTCOMES_MAX]);
     assert_eq!(bench.outcome(oldest), OUTCOME_COMMITTED);
     bench.wait(Duration::from_millis(1_000));
-    assert_eq!(bench.outcome(oldest), OUTCOME_PENDING);
+    // It has just forgotten some: nothing that is known of no more was rolled back for certain, unless it is younger.
+    assert_eq!(bench.outcome(oldest), OUTCOME_FORGOTTEN);
     assert_eq!(bench.outcome(newest), OUTCOME_COMMITTED);
+    bench.wait(Duration::from_millis(1_000));
+    let young = bench.next_transaction();
+    assert_eq!(bench.outcome_of(young, 700), OUTCOME_ABORTED);
+    assert_eq!(bench.outcome_of(oldest, 900), OUTCOME_FORGOTTEN);
     bench.wait(OUTCOME_KEPT);
+    bench.wait(Duration::from_millis(1_000));
+    assert_eq!(bench.outcome_of(newest, 60_000), OUTCOME_FORGOTTEN);
+    // Refusals are kept for longer.
+    assert_eq!(bench.outcome_of(young, 48_000), OUTCOME_ABORTED);
+    bench.wait(REFUSED_KEPT);
     bench.wait(Duration::from_millis(1_000));
     let unknown = (0..=OUTCOMES_MAX).map(|_| bench.next_transaction());
     let unknown: Vec<TransactionId> = unknown.collect();
@@ -723,7 +739,7 @@ fn a_forgotten_outcome_is_not_called_rolled_back() {
     // What it has refused stays refused, so there is an end to that, too (OUTCOME-2).
     let (last, refused) = answers.split_last().unwrap();
     assert!(refused.iter().all(|answer| *answer == OUTCOME_ABORTED), "{answers:?}");
-    assert_eq!(*last, OUTCOME_PENDING);
+    assert_eq!(*last, OUTCOME_FORGOTTEN);
 }
 
 /// A client that begins again with an id that it has used is refused; what it had committed stays.

@@ -22,6 +22,8 @@ pub(crate) struct Transaction {
     pub(crate) executed: bool,
     /// In the order in which they were done.
     pub(crate) ops: VecDeque<Op>,
+    /// How many changes of rows were among them when it began to be committed (OUTCOME-9).
+    pub(crate) changes: Option<u32>,
     /// Its end, if that is under way.
     pub(crate) ending: Option<Ending>,
     /// A batch that waits for a row lock.
@@ -85,6 +87,7 @@ impl Transaction {
             committed: false,
             executed: false,
             ops,
+            changes: None,
             ending: None,
             waiting: None,
             paused: None,

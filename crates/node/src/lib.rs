@@ -3,7 +3,7 @@
 //! The only crate that knows all blocks. Both shells run what it builds.
 #![forbid(unsafe_code)]
 
-use lats_base::{Incarnation, NodeId};
+use lats_base::{Duration, Incarnation, NodeId};
 use lats_control::{Control, Start};
 use lats_kernel::{Block, Executor, Fault, Faults, ctx::Identity};
 use lats_ldm::{Ldm, LdmConfig, Reader, RedoConfig, Slices};
@@ -52,6 +52,8 @@ pub struct NodeConfig {
     pub seed: u64,
     /// The files of its redo logs; none: it keeps nothing on disk.
     pub redo: Option<RedoFiles>,
+    /// How long outcomes of transactions are kept (OUTCOME-8).
+    pub outcome_kept: Duration,
     /// Faults to meet; none in production.
     pub faults: Faults,
 }
@@ -160,6 +162,7 @@ pub fn build(config: &NodeConfig) -> Vec<Executor> {
             segment_bytes: files.segment_bytes,
             waiting_bytes_max: files.waiting_bytes_max,
         }),
+        outcome_kept: config.outcome_kept,
     };
     // Only what is read by others pays for it.
     let shared: BTreeMap<u32, (Shared<Ldm>, Inbox)> = config

@@ -15,7 +15,7 @@ use crate::{
 use anyhow::{Context, bail};
 use lats_base::{NodeId, Nonce};
 use lats_catalog::{Member, Roles, View};
-use lats_node::{NodeConfig, RedoFiles, control::Start};
+use lats_node::{NodeConfig, RedoFiles, control::Start, ldm::OUTCOME_KEPT};
 use lats_runtime::{
     ReadPlacement, RuntimeConfig, SpinMethod, ThreadPlan, clock, files::FilesConfig, plan,
 };
@@ -277,6 +277,7 @@ fn runtime_config(
             tc_instances: tc,
             memory_bytes: crate::memory::for_rows(memory_bytes),
             slices: Default::default(),
+            outcome_kept: OUTCOME_KEPT,
             placement,
             seed: random::number()?,
             faults: Default::default(),

@@ -275,9 +275,8 @@ impl StoreTransaction for ClusterTransaction {
         let ended = handle.ended(Why::Query);
         let (results, _) = self.transaction.execute_until(&operations, commit, ended).await?;
         if results.len() < count {
-            // Committed, but the answer was lost with the coordinator. A session's coordinator is
-            // its own node, so this session is about to end as well.
-            return Err(RefCode::OutcomeUnknown.into());
+            // OUTCOME-9: committed, and some of its operations may have found nothing to do.
+            return Err(RefCode::ResultsLost.into());
         }
         Ok(results)
     }

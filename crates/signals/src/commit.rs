@@ -89,6 +89,8 @@ body! {
         transaction: TransactionId,
         /// Given back in the answer.
         request: u64,
+        /// So long ago the client asked for its commit, on the client's clock (OUTCOME-8).
+        age_ms: u64,
     }
 }
 /// The outcome of a transaction is committed.
@@ -101,6 +103,16 @@ pub const OUTCOME_PENDING: u32 = 3;
 pub const OUTCOME_HIDDEN: u32 = 4;
 /// Nobody who lives knows of it; but a node group is lost, which may have committed it (LOST-4).
 pub const OUTCOME_LOST: u32 = 5;
+/// Nobody knows of it; but it is older than what is remembered (OUTCOME-8).
+pub const OUTCOME_FORGOTTEN: u32 = 6;
+/// How many rows a transaction has changed is not known.
+pub const CHANGES_UNKNOWN: u32 = u32::MAX;
+
+/// OUTCOME-8: true if whoever remembers all that happened in the last `remembered_ms` of its own clock would know of what happened
+/// `age_ms` ago on another one's. Two clocks may differ in their rates by a quarter.
+pub const fn is_remembered(age_ms: u64, remembered_ms: u64) -> bool {
+    age_ms.saturating_add(age_ms / 4) <= remembered_ms
+}
 body! {
     /// TC → client: the outcome.
     OutcomeConf {
@@ -114,6 +126,10 @@ body! {
         outcome: u32,
         /// How many times the cluster had been restarted.
         restarts: u32,
+        /// All that ended in the last so many ms is remembered (OUTCOME-8).
+        remembered_ms: u32,
+        /// If committed: so many rows it has changed (OUTCOME-9), or [`CHANGES_UNKNOWN`].
+        changes: u32,
     }
 }
 body! {
@@ -392,6 +408,8 @@ body! {
         request: u64,
         /// The coordinator's view: wait until it is installed (OUTCOME-4).
         view: ViewNumber,
+        /// As the client has said.
+        age_ms: u64,
     }
 }
 body! {
@@ -405,9 +423,28 @@ body! {
         epoch: Epoch,
         /// OUTCOME_…; `OUTCOME_ABORTED` means "nothing known here".
         outcome: u32,
+        /// All that ended here in the last so many ms is remembered (OUTCOME-8).
+        remembered_ms: u32,
+        /// If committed: so many rows it has changed here, or [`CHANGES_UNKNOWN`].
+        changes: u32,
         /// Not used yet; zero.
         reserved: u32,
     }
+}
+/// What a replica tells another of a transaction (OUTCOME-3).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct KnownOutcome {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// Its commit epoch; 0 if it is refused.
+    pub epoch: Epoch,
+    /// So many rows it has changed, or [`CHANGES_UNKNOWN`].
+    pub changes: u32,
+    /// 1 if it is refused: its client was told that it never was (OUTCOME-2).
+    pub refused: u32,
 }
 body! {
     /// LDM of a former primary → TC: nothing was done, another node is primary now (HANDOVER-3);

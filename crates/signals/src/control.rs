@@ -238,6 +238,13 @@ body! {
     }
 }
 body! {
+    /// Client → control: it has read the answer, and has asked nobody else: the change need not be remembered for it (CHANGE-2).
+    ChangeHeardOrd {
+        /// The request.
+        request: u64,
+    }
+}
+body! {
     /// Control → client: the change is made, and every serving node has it.
     ChangeConf {
         /// The request.

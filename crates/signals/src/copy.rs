@@ -62,10 +62,10 @@ body! {
 }
 body! {
     /// LDM of a primary → LDM of a syncing replica: outcomes that clients may still ask for;
-    /// payload: [`crate::commit::CompleteEntry`]s.
+    /// payload: [`crate::commit::KnownOutcome`]s.
     OutcomesOrd {
-        /// Not used yet; zero.
-        reserved: u64,
+        /// All that ended in the last so many ms is among them (OUTCOME-8).
+        remembered_ms: u64,
     }
 }
 body! {

@@ -139,6 +139,7 @@ signals! {
     94 ChangeReq, control, Admin;
     95 ChangeConf, control, Node;
     96 ChangeRef, control, Node;
+    170 ChangeHeardOrd, control, Admin;
     97 StatusReq, control, Client;
     98 StatusConf, control, Node;
     100 ViewOrd, control, Local;
@@ -274,9 +275,12 @@ pub fn check(signal: &Signal<'_>) -> Result<(), Malformed> {
         Some(SignalNumber::ScanReq) => query::check_scan(signal),
         Some(SignalNumber::LockWaitRep) => deadlock::check_wait(signal),
         Some(SignalNumber::ProbeOrd) => deadlock::check_probe(signal),
-        Some(
-            SignalNumber::CompleteOrd | SignalNumber::OutcomesOrd | SignalNumber::TakeOverEndedRep,
-        ) => payload.len().is_multiple_of(size_of::<commit::CompleteEntry>()),
+        Some(SignalNumber::CompleteOrd | SignalNumber::TakeOverEndedRep) => {
+            payload.len().is_multiple_of(size_of::<commit::CompleteEntry>())
+        }
+        Some(SignalNumber::OutcomesOrd) => {
+            payload.len().is_multiple_of(size_of::<commit::KnownOutcome>())
+        }
         Some(_) => true,
         None => false,
     };

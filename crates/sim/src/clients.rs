@@ -883,6 +883,11 @@ impl SimClient {
                 if balance.is_some() && !results.is_empty() && after != balance {
                     ledger.violate(format!("transfer {row}: {after:?} instead of {balance:?}"));
                 }
+                // OUTCOME-9: both accounts, and the row of the history.
+                if receipt.changes.is_some_and(|changes| changes != 3) {
+                    ledger
+                        .violate(format!("transfer {row}: told of {:?} changes", receipt.changes));
+                }
                 let done = |r: &RowResult| r.outcome == RowOutcome::Done;
                 if !results.iter().all(done) {
                     ledger
@@ -949,6 +954,9 @@ impl SimClient {
         match answer {
             Answer::Rows { committed: Some(receipt), .. } => {
                 ledger.commits += 1;
+                if receipt.changes.is_some_and(|changes| changes != 1) {
+                    ledger.violate(format!("register {register}: {:?} changes", receipt.changes));
+                }
                 ledger.value_epochs.insert((register, value), receipt.epoch);
                 ledger.check_shown((register, value));
                 ledger.acknowledged[at] = ledger.acknowledged[at].max(value);

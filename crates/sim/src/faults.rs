@@ -6,7 +6,7 @@ use crate::{
 };
 use lats_base::{Duration, Incarnation, NodeId, prng::Prng};
 use lats_catalog::View;
-use lats_node::NodeConfig;
+use lats_node::{NodeConfig, ldm::OUTCOME_KEPT};
 use lats_signals::Lane;
 
 /// Something that goes wrong, or comes right again.
@@ -28,6 +28,8 @@ pub enum Disturbance {
     Reset(NodeId, NodeId),
     /// A connection of a client breaks.
     ClientReset(u32, NodeId),
+    /// The process of a client does nothing for so many ms.
+    Sleep(u32, u64),
     /// Packets between two nodes stay away for so many ms, in one or both directions.
     Cut(NodeId, NodeId, bool, u64),
     /// A node and a client are alone with each other for so many ms.
@@ -58,6 +60,7 @@ impl Disturbance {
             Self::Stall(_, _, Lane::Control, ..) => "stalled heartbeats",
             Self::Reset(..) => "broken link",
             Self::ClientReset(..) => "broken client link",
+            Self::Sleep(..) => "sleeping client",
             Self::Cut(_, _, true, _) => "cut",
             Self::Cut(_, _, false, _) => "cut in one direction",
             Self::Isolate(..) => "isolated node",
@@ -75,7 +78,7 @@ impl Disturbance {
     /// True if somebody may be removed for it. That control's connection stalls counts when it happens.
     fn may_remove(self) -> bool {
         let is_late = matches!(self, Self::Busy(..) | Self::Stall(..));
-        !is_late && !self.is_good() && !matches!(self, Self::ClientReset(..))
+        !is_late && !self.is_good() && !matches!(self, Self::ClientReset(..) | Self::Sleep(..))
     }
 
     /// True if something comes right again, or is noticed that has happened already.
@@ -192,6 +195,7 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
     if menu.directories {
         plan_directories(world, at_ms, &mut random.clone());
     }
+    plan_sleeps(world, &kills_ms);
     // Half of the deaths are followed by another one before the cluster is whole again.
     for kill_ms in kills_ms {
         if random.chance(1, 2) {
@@ -216,6 +220,25 @@ fn plan_directories(world: &mut World, until_ms: u64, random: &mut Prng) {
         let node = NodeId::new(random.between(1, all) as u16);
         let lost = Disturbance::LoseDirectory(node, random.between(0, 1_000));
         world.at(Duration::from_millis(at_ms), Event::Disturb(lost));
+    }
+}
+
+/// Where outcomes are kept for a short time only, each death has a client that falls asleep before, and sleeps for longer or not
+/// (OUTCOME-8).
+fn plan_sleeps(world: &mut World, kills_ms: &[u64]) {
+    let kept_ms = world.outcome_kept.as_millis();
+    if kept_ms >= OUTCOME_KEPT.as_millis() {
+        return;
+    }
+    let clients = u64::from(world.client_count);
+    for kill_ms in kills_ms {
+        let random = world.lateness();
+        let client = random.between(1, clients) as u32;
+        let at_us = (kill_ms * 1_000).saturating_sub(random.below(2_000));
+        // Replicas that are filled remember for as long once more.
+        let sleep_ms = random.between(kept_ms / 4, 3 * kept_ms + 4_000);
+        let sleep = Disturbance::Sleep(client, sleep_ms);
+        world.at(Duration::from_micros(at_us), Event::Disturb(sleep));
     }
 }
 
@@ -396,7 +419,8 @@ impl World {
             | Disturbance::Heal(..)
             | Disturbance::SessionsGone(..)
             | Disturbance::Directory(..)
-            | Disturbance::ClientReset(..) => true,
+            | Disturbance::ClientReset(..)
+            | Disturbance::Sleep(..) => true,
         }
     }
 
@@ -445,6 +469,9 @@ impl World {
             Disturbance::Reset(a, b) => self.disconnect(End::Node(a), End::Node(b)),
             Disturbance::ClientReset(client, node) => {
                 self.disconnect(End::Client(client), End::Node(node));
+            }
+            Disturbance::Sleep(client, ms) => {
+                self.asleep.insert(client, self.now.plus(Duration::from_millis(ms)));
             }
             Disturbance::Cut(a, b, both, ms) => {
                 self.cut(End::Node(a), End::Node(b), both, ms);

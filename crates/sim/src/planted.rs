@@ -163,6 +163,13 @@ pub const PLANTED: &[Planted] = &[
         ALWAYS,
     ),
     bug(
+        "forget-answered",
+        Fault::BugForgetAnswered,
+        of_kind(Kind::Scenario("lost-answer-to-drop"), 20),
+        ALWAYS,
+    ),
+    bug("forget-age", Fault::BugForgetAge, of_kind(Kind::Scenario("long-sleep"), 20), ALWAYS),
+    bug(
         "interrupt-decided",
         Fault::BugInterruptDecided,
         of_kind(Kind::Scenario("late-interrupt"), 20),

@@ -79,6 +79,10 @@ pub(crate) struct Run {
     /// The hand-over that is under way: its view, its group, and who is to be primary of its slots.
     moving: Option<(ViewNumber, usize, Vec<NodeId>)>,
     hand_overs: (u64, u64),
+    /// What sleeping clients have not read.
+    unread: Vec<ForClient>,
+    /// Ends of connections that clients have not read yet.
+    ended_asleep: Vec<(u32, NodeId)>,
     /// All nodes are dead.
     dark: Option<durability::Dark>,
     /// The newest backup, and how often what archives tell on top of it was all that there was.
@@ -155,6 +159,8 @@ impl Run {
             watch: Watch::default(),
             moving: None,
             hand_overs: (0, 0),
+            unread: Vec::new(),
+            ended_asleep: Vec::new(),
             dark: None,
             backup: None,
             restores: 0,
@@ -443,6 +449,9 @@ impl Run {
     fn let_client_act(&mut self, number: u32) {
         let index = number as usize - 1;
         self.note_complete();
+        if let Some(until) = self.world.asleep.get(&number).filter(|_| self.world.sleeps(number)) {
+            return self.world.at(until.since(self.world.now), Event::Client(number));
+        }
         let Some(client) = self.clients.get_mut(index) else { return };
         client.act(self.world.now, &mut self.ledger);
         let pause = client.pause();
@@ -478,8 +487,12 @@ impl Run {
         let number = self.clients[index].number;
         let mut outgoing = std::mem::take(self.clients[index].core.outgoing());
         while let Some(signal) = outgoing.pop() {
-            let to = End::Node(signal.header.receiver.node);
-            self.world.transmit(End::Client(number), to, signal.bytes());
+            let to = signal.header.receiver.node;
+            // It writes into a connection that has ended while it slept: only when it has read so does it make another one.
+            if self.ended_asleep.contains(&(number, to)) {
+                continue;
+            }
+            self.world.transmit(End::Client(number), End::Node(to), signal.bytes());
         }
         // The client has heard nothing from there for long.
         while let Some(node) = self.clients[index].core.next_to_close() {
@@ -492,16 +505,33 @@ impl Run {
         if !self.world.for_clients.is_empty() {
             self.note_complete();
         }
-        for news in std::mem::take(&mut self.world.for_clients) {
+        // What a sleeping client has not read comes before what is new.
+        let mut all = std::mem::take(&mut self.unread);
+        all.append(&mut self.world.for_clients);
+        let downs = all.iter().filter_map(|news| match news {
+            ForClient::Down(client, node) => Some((*client, *node)),
+            _ => None,
+        });
+        self.ended_asleep = downs.collect();
+        for news in all {
             let number = match &news {
                 ForClient::Packet(n, _) | ForClient::Up(n, _) | ForClient::Down(n, _) => *n,
             };
+            if self.world.sleeps(number) {
+                self.keep_unread(news);
+                continue;
+            }
             let index = number as usize - 1;
             let Some(client) = self.clients.get_mut(index) else { continue };
             let core = &mut client.core;
+            core.set_time(self.world.now);
             match news {
                 ForClient::Up(_, node) => core.link_up(node),
-                ForClient::Down(_, node) => core.link_down(node),
+                ForClient::Down(_, node) => {
+                    core.link_down(node);
+                    let read = self.ended_asleep.iter().position(|end| *end == (number, node));
+                    read.map(|at| self.ended_asleep.swap_remove(at));
+                }
                 ForClient::Packet(_, packet) => {
                     if let Ok(Some(signal)) = lats_signals::buffer::parse(&packet) {
                         core.receive(&signal);
@@ -514,6 +544,23 @@ impl Run {
             }
             self.flush(index);
         }
+    }
+
+    /// What a sleeping client will read when it is awake. A connection that is reset may take with it what was not read.
+    fn keep_unread(&mut self, news: ForClient) {
+        if let ForClient::Down(client, node) = news
+            && self.world.digest.is_multiple_of(2)
+        {
+            let is_lost = |unread: &ForClient| match unread {
+                ForClient::Packet(of, packet) if *of == client => {
+                    lats_signals::buffer::parse(packet)
+                        .is_ok_and(|signal| signal.is_some_and(|s| s.sender().node == node))
+                }
+                _ => false,
+            };
+            self.unread.retain(|unread| !is_lost(unread));
+        }
+        self.unread.push(news);
     }
 
     /// The end of all faults: dead nodes start again, links are whole, nothing more is armed.
@@ -565,6 +612,7 @@ impl Run {
                 state = Err(busy.describe());
             }
             if state.is_ok() {
+                self.world.asleep.clear();
                 // Long enough for versions that were kept for snapshots to be let go.
                 self.run_for(Duration::from_millis(3_000))?;
                 return self.let_a_view_end();

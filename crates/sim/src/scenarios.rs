@@ -7,6 +7,7 @@ mod backlogs;
 mod bench;
 mod carry;
 mod closing;
+mod definitions;
 mod deletions;
 mod directories;
 mod interrupts;
@@ -17,11 +18,14 @@ mod restarts;
 mod scans;
 mod seals;
 mod silence;
+mod sleep;
 mod survivors;
 
 pub use bench::Bench;
 
 use crate::{Options, Outcome, world::Shape};
+use lats_base::Duration;
+use lats_node::ldm::OUTCOME_KEPT;
 
 /// A situation that is written down.
 #[derive(Clone, Copy)]
@@ -140,6 +144,13 @@ pub const SCENARIOS: &[Scenario] = &[
         clients: 2,
         play: closing::all_told_to_end,
     },
+    Scenario { name: "long-sleep", shape: short_memory, clients: 1, play: sleep::long_sleep },
+    Scenario {
+        name: "lost-answer-to-drop",
+        shape: two_replicas,
+        clients: 2,
+        play: definitions::lost_answer_to_drop,
+    },
     Scenario {
         name: "last-moments",
         shape: two_replicas,
@@ -180,12 +191,18 @@ pub fn two_replicas() -> Shape {
         lease_ms: 300,
         placement: None,
         waiting_bytes_max: None,
+        outcome_kept: OUTCOME_KEPT,
     }
 }
 
 /// The same with two data managers on each node.
 pub fn two_data_managers() -> Shape {
     Shape { ldm_instances: 2, ..two_replicas() }
+}
+
+/// The same, where outcomes are forgotten soon.
+pub fn short_memory() -> Shape {
+    Shape { outcome_kept: Duration::from_millis(2_000), ..two_replicas() }
 }
 
 /// Three replicas of all rows.

@@ -152,6 +152,8 @@ pub struct Shape {
     pub signals_per_turn: u64,
     /// How long leases last.
     pub lease_ms: u64,
+    /// How long outcomes of transactions are kept.
+    pub outcome_kept: Duration,
     /// Where the blocks of data nodes live; drawn if this does not say it.
     pub placement: Option<Placement>,
     /// With so many bytes that wait for a disk changes are refused; drawn if this does not say it.
@@ -170,6 +172,10 @@ pub struct World {
     pub network: Network,
     /// Packets for clients: taken by their owner.
     pub for_clients: Vec<ForClient>,
+    /// Clients whose processes do nothing, and until when.
+    pub asleep: BTreeMap<u32, Instant>,
+    /// How long outcomes of transactions are kept.
+    pub outcome_kept: Duration,
     /// How many clients there are.
     pub client_count: u32,
     /// Clients that only read, and that prefer a node.
@@ -256,6 +262,8 @@ impl World {
             nodes: BTreeMap::new(),
             network: Network::default(),
             for_clients: Vec::new(),
+            asleep: BTreeMap::new(),
+            outcome_kept: shape.outcome_kept,
             client_count: 0,
             readers: Vec::new(),
             events: BTreeMap::new(),
@@ -327,6 +335,7 @@ impl World {
             tc_instances: shape.tc_instances,
             memory_bytes: 64 << 20,
             slices: shape.slices,
+            outcome_kept: shape.outcome_kept,
             placement,
             seed: self.random.next_u64(),
             faults: self.faults.clone(),
@@ -353,6 +362,11 @@ impl World {
             },
         );
         (0..threads).for_each(|t| self.wake(node, t, Duration::ZERO));
+    }
+
+    /// True if the process of a client does nothing now.
+    pub fn sleeps(&self, client: u32) -> bool {
+        self.asleep.get(&client).is_some_and(|until| self.now < *until)
     }
 
     /// Plans an event.

@@ -2,7 +2,7 @@
 
 use lats_base::{Duration, NodeId};
 use lats_kernel::Faults;
-use lats_node::control::Control;
+use lats_node::{control::Control, ldm::OUTCOME_KEPT};
 use lats_signals::{BlockKind, control::EpochUsedRep};
 use lats_sim::world::{Event, Shape, World};
 use std::collections::BTreeMap;
@@ -27,6 +27,7 @@ impl Resting {
             lease_ms: 300,
             placement: None,
             waiting_bytes_max: None,
+            outcome_kept: OUTCOME_KEPT,
         };
         let world = World::new(&shape, seed, Faults::default());
         let mut resting = Self { world, wakes: BTreeMap::new() };

@@ -69,8 +69,11 @@ impl<S: Store> Session<S> {
 
     async fn change(&mut self, change: Change, dropping: bool) -> Result<Outcome, Failure> {
         match self.shared.store.change(change).await? {
-            Ok(()) => Ok(Done::nothing()),
-            // It may have been made all the same: it is not simply done again.
+            Ok(()) => {
+                self.has_defined = true;
+                Ok(Done::nothing())
+            }
+            // It was waited for: it is not simply done again.
             Err(refused) if refused.kind == ChangeErrorKind::Temporary => {
                 let sql = Some(change_error(&refused, dropping));
                 Err(StoreError { code: RefCode::NodeSilent, sql }.into())

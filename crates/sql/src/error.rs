@@ -276,6 +276,17 @@ pub fn transaction_lost() -> SqlError {
     )
 }
 
+/// Nobody knows whether a transaction or a definition has taken effect. MySQL leaves the numbers from 50,000 to 51,999 to others; no
+/// driver takes this one for a reason to run the statement again.
+pub const OUTCOME_UNKNOWN: u16 = 50_029;
+/// A statement has taken effect, and nobody knows on how many rows.
+pub const RESULTS_LOST: u16 = 50_038;
+
+/// 50029, with the standard's state "transaction resolution unknown".
+fn unknown_outcome(why: &str) -> SqlError {
+    make(OUTCOME_UNKNOWN, "08007", &format!("It is not known whether this took effect: {why}"))
+}
+
 /// The session's node does not hear the majority of the cluster.
 pub fn cut_off(node: NodeId) -> SqlError {
     let text = format!(
@@ -334,8 +345,9 @@ pub fn store_error(error: &StoreError) -> SqlError {
         | RefCode::CoordinatorFailed => {
             make(1213, "40001", &format!("Transaction rolled back, try restarting it: {text}"))
         }
-        RefCode::OutcomeUnknown => {
-            make(1297, "HY000", &format!("The outcome of the transaction is not known: {text}"))
+        RefCode::OutcomeUnknown => unknown_outcome(&text),
+        RefCode::ResultsLost => {
+            make(RESULTS_LOST, "HY000", &format!("The result of the statement is lost: {text}"))
         }
         RefCode::Interrupted => interrupted(),
         RefCode::ShuttingDown => {
@@ -364,6 +376,7 @@ pub fn change_error(error: &ChangeError, dropping: bool) -> SqlError {
         ChangeErrorKind::IndexMissing => (1091, "42000"),
         ChangeErrorKind::NotSupported => (1235, "42000"),
         ChangeErrorKind::Temporary => (1297, "HY000"),
+        ChangeErrorKind::OutcomeUnknown => return unknown_outcome(&error.message),
         ChangeErrorKind::NameTooLong => (1059, "42000"),
         ChangeErrorKind::CommentTooLong => (1628, "HY000"),
         ChangeErrorKind::NodeGroupLost => (1296, "HY000"),

@@ -203,6 +203,8 @@ pub struct Session<S: Store> {
     error_count: u16,
     /// When the statement began.
     began: tokio::time::Instant,
+    /// The statement has changed definitions: what fails then is not run again as a whole (CHANGE-1).
+    pub(crate) has_defined: bool,
     /// It has killed itself.
     ends_itself: bool,
     /// It has read rows since it has waited for disks last, and in a transaction by key, perhaps under locks (READ-7).
@@ -253,6 +255,7 @@ impl<S: Store> Session<S> {
             found_rows: 0,
             error_count: 0,
             began: tokio::time::Instant::now(),
+            has_defined: false,
             ends_itself: false,
             has_read: false,
             has_read_locked: false,
@@ -332,6 +335,7 @@ impl<S: Store> Session<S> {
         self.statement_micros = self.variables.fixed_micros().unwrap_or(now);
         self.statement_count = self.statement_count.wrapping_add(1);
         self.began = tokio::time::Instant::now();
+        self.has_defined = false;
         self.client.handle.begin(doing, text, now);
     }
 
@@ -692,7 +696,7 @@ impl<S: Store> Session<S> {
             };
             let is_over = self.is_repeated_enough(&failure, begun, &mut repeats_since);
             let again = (failure.is_temporary() && alone) || self.may_repeat(&failure);
-            if !again || is_over || sink.has_begun() {
+            if !again || is_over || self.has_defined || sink.has_begun() {
                 self.former_variables = None;
                 return Err(self.fail(failure).await);
             }

@@ -63,6 +63,11 @@ impl Program {
         wire::decode(bytes, columns).ok_or(RefCode::ProgramMalformed)
     }
 
+    /// True if a change with this program answers with a row (PROGRAM-2), or if it is none that can be read.
+    pub fn wants_row(bytes: &[u8]) -> bool {
+        !bytes.is_empty() && wire::wants_row(bytes)
+    }
+
     /// Whether the row passes the filter.
     pub fn matches(&self, layout: &RowLayout, row: &[u8]) -> Result<bool, SqlError> {
         self.matches_within(layout, row, &mut { u64::MAX })

@@ -1,14 +1,16 @@
 //! Calls to control: map, catalog, changes, status; and what scans share with them.
 
-use super::{Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, error_of};
+use super::{
+    Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, cut_off::unknown_change, error_of,
+};
 use crate::api::{Committed, RowResult, SessionCall};
 use lats_base::{Duration, Epoch, Instant, NodeId, RefCode};
-use lats_catalog::{CatalogUpdate, Change, ChangeError};
+use lats_catalog::{CatalogUpdate, Change, ChangeError, ChangeErrorKind};
 use lats_signals::{
     BlockRef, Signal,
     control::{
-        CatalogConf, CatalogReq, ChangeConf, ChangeRef, ChangeReq, EpochConf, EpochReq,
-        FiguresConf, FiguresReq, SessionsConf, SessionsReq, StatusConf, StatusReq,
+        CatalogConf, CatalogReq, ChangeConf, ChangeHeardOrd, ChangeRef, ChangeReq, EpochConf,
+        EpochReq, FiguresConf, FiguresReq, SessionsConf, SessionsReq, StatusConf, StatusReq,
     },
 };
 
@@ -18,12 +20,14 @@ pub(super) struct Call {
     pub(super) node: NodeId,
     since: Instant,
     sent_at: Instant,
+    /// It has been sent over a link that was lost, and may still arrive.
+    strayed: bool,
     pub(super) kind: Kind,
 }
 
 impl Call {
     pub(super) fn new(node: NodeId, now: Instant, kind: Kind) -> Self {
-        Self { node, since: now, sent_at: now, kind }
+        Self { node, since: now, sent_at: now, strayed: false, kind }
     }
 
     /// When it was asked first.
@@ -154,6 +158,8 @@ impl ClientCore {
             }
             _ => self.any_node(),
         };
+        // A link that is not chosen any more may bring it later.
+        call.strayed |= call.node != NodeId::default() && Some(call.node) != node;
         call.node = node.unwrap_or_default();
         call.sent_at = now;
         if let Some(node) = node {
@@ -164,7 +170,7 @@ impl ClientCore {
                     self.send(to, &CatalogReq { request: ticket, known }, &[]);
                 }
                 Kind::Epochs(committed) | Kind::Disks(committed, _) => {
-                    let Committed { epoch: durable, restarts } = *committed;
+                    let Committed { epoch: durable, restarts, .. } = *committed;
                     let body = EpochReq { request: ticket, durable, restarts, reserved: 0 };
                     self.send(to, &body, &[]);
                 }
@@ -203,7 +209,9 @@ impl ClientCore {
             self.fail(ticket, RefCode::NotOnDisk);
         } else if scan && waits > PATIENCE {
             self.give_up_scan(ticket, RefCode::NotServing);
-        } else if !disk && waits > if change { CHANGE_PATIENCE } else { PATIENCE } {
+        } else if change && waits > CHANGE_PATIENCE {
+            self.finish(ticket, Answer::Changed(Err(unknown_change())));
+        } else if !disk && !change && waits > PATIENCE {
             self.fail(ticket, RefCode::NotServing);
         } else if !scan && now.since(call.sent_at) > RESEND {
             self.send_call(ticket);
@@ -211,9 +219,14 @@ impl ClientCore {
     }
 
     pub(super) fn lose_call(&mut self, ticket: Ticket) {
-        let Some(Request::Call(call)) = self.requests.get(&ticket) else { return };
+        let Some(Request::Call(call)) = self.requests.get_mut(&ticket) else { return };
+        call.strayed = true;
         if matches!(call.kind, Kind::Scan) {
             return self.fail(ticket, RefCode::NodeFailed);
+        }
+        if matches!(call.kind, Kind::Change(..)) && self.now.since(call.since) > CHANGE_PATIENCE {
+            // It comes too late to ask again: nobody may remember that it was made (CHANGE-2).
+            return self.finish(ticket, Answer::Changed(Err(unknown_change())));
         }
         self.send_call(ticket);
     }
@@ -241,6 +254,7 @@ impl ClientCore {
     pub(super) fn on_change_conf(&mut self, signal: &Signal<'_>) {
         let conf = signal.body::<ChangeConf>();
         if let Some(ticket) = self.change_ticket(conf.request) {
+            self.confirm_change(ticket, conf.request, signal.sender().node);
             self.finish(ticket, Answer::Changed(Ok(conf.catalog_version)));
         }
     }
@@ -248,9 +262,29 @@ impl ClientCore {
     pub(super) fn on_change_ref(&mut self, signal: &Signal<'_>) {
         let body = signal.body::<ChangeRef>();
         let Some(ticket) = self.change_ticket(body.request) else { return };
-        match lats_catalog::decode::<ChangeError>(signal.payload()) {
+        let strayed = self.has_strayed(ticket);
+        self.confirm_change(ticket, body.request, signal.sender().node);
+        let code = error_of(body.code as u32, 0, &[]);
+        let error = lats_catalog::decode::<ChangeError>(signal.payload());
+        // This node has not made it; but another one may have been asked, too (CHANGE-1).
+        match error {
+            Ok(error) if strayed && error.kind == ChangeErrorKind::Temporary => {
+                self.finish(ticket, Answer::Changed(Err(unknown_change())));
+            }
             Ok(error) => self.finish(ticket, Answer::Changed(Err(error))),
-            Err(_) => self.fail(ticket, error_of(body.code as u32, 0, &[])),
+            Err(_) if strayed => self.finish(ticket, Answer::Changed(Err(unknown_change()))),
+            Err(_) => self.fail(ticket, code),
+        }
+    }
+
+    fn has_strayed(&self, ticket: Ticket) -> bool {
+        matches!(self.requests.get(&ticket), Some(Request::Call(call)) if call.strayed)
+    }
+
+    /// CHANGE-2: nobody will ask for this change any more, unless a request for it is still on its way over another link.
+    fn confirm_change(&mut self, ticket: Ticket, request: u64, node: NodeId) {
+        if !self.has_strayed(ticket) {
+            self.send(BlockRef::control(node), &ChangeHeardOrd { request }, &[]);
         }
     }
 

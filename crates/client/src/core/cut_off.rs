@@ -160,12 +160,13 @@ impl ClientCore {
 }
 
 /// A change of the catalog that was given up may come about when the network is whole again.
-fn unknown_change() -> ChangeError {
+pub(super) fn unknown_change() -> ChangeError {
     ChangeError {
-        kind: ChangeErrorKind::Temporary,
-        message:
-            "this node is cut off, and the change may reach the others yet; look whether it did"
-                .into(),
+        kind: ChangeErrorKind::OutcomeUnknown,
+        message: format!(
+            "it has not been confirmed, and may come about yet; look whether it did before you run it again (LDB-{})",
+            RefCode::OutcomeUnknown.number()
+        ),
     }
 }
 

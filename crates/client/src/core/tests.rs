@@ -10,7 +10,10 @@ use lats_catalog::{
 use lats_signals::{
     BlockRef, SignalBuffer, SignalNumber,
     buffer::Route,
-    commit::TcKeyReq,
+    commit::{
+        CHANGES_UNKNOWN, OUTCOME_ABORTED, OUTCOME_COMMITTED, OUTCOME_FORGOTTEN, OutcomeConf,
+        OutcomeReq, TcKeyReq,
+    },
     control::{CatalogConf, MapConf},
 };
 
@@ -232,4 +235,112 @@ fn what_is_larger_than_a_message_is_refused_and_harms_nothing() {
     core.step(sequence, &[op(RowOpKind::Insert, 8, 1_000, 0)], Then::Commit);
     let sent = core.outgoing().pop().and_then(|signal| signal.number());
     assert_eq!(sent, Some(SignalNumber::TcKeyReq));
+}
+
+/// A client whose whole transaction commits at node 1, which it loses 10 ms later; node 1 is there again then. The questions that it
+/// asks, and how to answer them.
+struct Lost {
+    core: ClientCore,
+    ticket: super::Ticket,
+    sequence: u64,
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO.plus(Duration::from_millis(ms))
+}
+
+impl Lost {
+    fn new() -> Self {
+        let mut core = client();
+        core.set_time(at(1_000));
+        core.link_up(NodeId::new(1));
+        let op = RowOp {
+            table: TableId::new(7),
+            schema_version: 1,
+            kind: RowOpKind::Delete,
+            key: vec![1],
+            row: Vec::new(),
+            program: Vec::new(),
+            wait: LockWait::Wait,
+        };
+        let sequence = core.begin();
+        let ticket = core.step(sequence, &[op], Then::Commit);
+        core.set_time(at(1_010));
+        core.link_down(NodeId::new(1));
+        core.link_up(NodeId::new(1));
+        Self { core, ticket, sequence }
+    }
+
+    /// The age in the newest question.
+    fn age_ms(&mut self) -> Option<u64> {
+        let mut age = None;
+        while let Some(signal) = self.core.outgoing().pop() {
+            if signal.number() == Some(SignalNumber::OutcomeReq) {
+                age = Some(signal.body::<OutcomeReq>().age_ms);
+            }
+        }
+        age
+    }
+
+    fn hear(&mut self, outcome: u32, remembered_ms: u32, changes: u32) -> Option<Answer> {
+        let transaction = self.core.transaction_id(self.sequence);
+        let (request, epoch, restarts) = (self.ticket, lats_base::Epoch::new(9), 0);
+        let body =
+            OutcomeConf { transaction, request, epoch, outcome, restarts, remembered_ms, changes };
+        receive(&mut self.core, &body, &[]);
+        self.core.next_answer().map(|(_, answer)| answer)
+    }
+}
+
+fn code(answer: Option<Answer>) -> Option<RefCode> {
+    match answer {
+        Some(Answer::Failed(error)) => Some(error.code),
+        None => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// OUTCOME-8.
+#[test]
+fn what_is_older_than_the_memory_of_others_is_unknown() {
+    let told = |asked_ms: u64, outcome, remembered_ms| {
+        let mut lost = Lost::new();
+        assert_eq!(lost.age_ms(), Some(11));
+        lost.core.set_time(at(1_000 + asked_ms));
+        code(lost.hear(outcome, remembered_ms, CHANGES_UNKNOWN))
+    };
+    let (unknown, rolled_back) = (RefCode::OutcomeUnknown, RefCode::CoordinatorFailed);
+    assert_eq!(told(20, OUTCOME_ABORTED, 60_000), Some(rolled_back));
+    assert_eq!(told(47_000, OUTCOME_ABORTED, 60_000), Some(rolled_back));
+    assert_eq!(told(49_000, OUTCOME_ABORTED, 60_000), Some(unknown), "clocks may differ");
+    assert_eq!(told(66_000, OUTCOME_ABORTED, 60_000), Some(unknown));
+    assert_eq!(told(20, OUTCOME_ABORTED, 21), Some(unknown), "they have just begun");
+    assert_eq!(told(20, OUTCOME_FORGOTTEN, 60_000), Some(unknown));
+    // The clock has not counted it.
+    let mut lost = Lost::new();
+    lost.core.set_suspended(Duration::from_millis(70_000));
+    assert_eq!(code(lost.hear(OUTCOME_ABORTED, 60_000, CHANGES_UNKNOWN)), Some(unknown));
+}
+
+/// OUTCOME-9.
+#[test]
+fn whoever_has_committed_asks_for_its_changes_for_a_while() {
+    let told = |answer: Option<Answer>| match answer {
+        Some(Answer::Rows { results, committed: Some(receipt) }) if results.is_empty() => {
+            Some(receipt.changes)
+        }
+        None => None,
+        other => panic!("{other:?}"),
+    };
+    let mut lost = Lost::new();
+    assert_eq!(told(lost.hear(OUTCOME_COMMITTED, 60_000, CHANGES_UNKNOWN)), None);
+    assert_eq!(told(lost.hear(OUTCOME_COMMITTED, 60_000, 1)), Some(Some(1)));
+    let mut lost = Lost::new();
+    lost.core.set_time(at(1_600));
+    assert_eq!(told(lost.hear(OUTCOME_COMMITTED, 60_000, CHANGES_UNKNOWN)), Some(None));
+    // Those who know of changes may have forgotten it.
+    let mut lost = Lost::new();
+    lost.core.set_time(at(1_900));
+    assert_eq!(told(lost.hear(OUTCOME_COMMITTED, 1_000, 0)), Some(None));
+    assert_eq!(told(Lost::new().hear(OUTCOME_COMMITTED, 1_000, 0)), Some(Some(0)));
 }

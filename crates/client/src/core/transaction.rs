@@ -1,7 +1,9 @@
 //! Transactions: begin, operations, commit, rollback.
 
 use super::{
-    Answer, ClientCore, Request, Ticket, all_results, error_of, place_results, push_operation,
+    Answer, ClientCore, Request, Ticket, all_results, error_of,
+    outcome::{Lost, Moment},
+    place_results, push_operation,
 };
 use crate::api::{Committed, RowOp, RowResult};
 use lats_base::{Instant, NodeId, RefCode};
@@ -37,6 +39,9 @@ pub(super) struct Step {
     pub(super) given_up: bool,
     /// It commits, and is answered when that is durable (DURABLE-6).
     pub(super) to_disk: bool,
+    sent: Moment,
+    /// The whole transaction is in this request.
+    is_whole: bool,
     results: Vec<Option<RowResult>>,
 }
 
@@ -171,6 +176,8 @@ impl ClientCore {
             ends: matches!(then, Then::Commit | Then::RollBack),
             given_up: false,
             to_disk,
+            sent: self.moment(),
+            is_whole: whole && statement == 1 && !operations.is_empty(),
             results: vec![None; operations.len()],
         };
         self.requests.insert(ticket, Request::Step(step));
@@ -231,7 +238,11 @@ impl ClientCore {
         let (sequence, ends, to_disk) = (step.sequence, step.ends, step.to_disk);
         let results = all_results(&mut step.results);
         let TcKeyConf { epoch, restarts, .. } = conf;
-        let committed = (conf.flags & FLAG_COMMITTED != 0).then_some(Committed { epoch, restarts });
+        let committed = (conf.flags & FLAG_COMMITTED != 0).then_some(Committed {
+            epoch,
+            restarts,
+            changes: None,
+        });
         if ends {
             self.end(sequence);
         }
@@ -272,24 +283,20 @@ impl ClientCore {
     pub(super) fn lose_step(&mut self, ticket: Ticket) {
         let Some(Request::Step(step)) = self.requests.remove(&ticket) else { return };
         if step.commits {
-            return self.ask_outcome(ticket, step.sequence, step.to_disk);
+            let Step { sequence, to_disk, sent, is_whole: wants_changes, .. } = step;
+            return self.ask_outcome(ticket, Lost { sequence, to_disk, sent, wants_changes });
         }
         self.end(step.sequence);
         self.fail(ticket, RefCode::CoordinatorFailed);
     }
 
     /// The transaction's outcome is known.
-    pub(super) fn settle(
-        &mut self,
-        ticket: Ticket,
-        (sequence, to_disk): (u64, bool),
-        committed: Option<Committed>,
-    ) {
-        self.end(sequence);
+    pub(super) fn settle(&mut self, ticket: Ticket, of: Lost, committed: Option<Committed>) {
+        self.end(of.sequence);
         match committed {
             Some(receipt) => {
                 self.epoch_seen = self.epoch_seen.max(receipt.epoch);
-                if to_disk {
+                if of.to_disk {
                     return self.wait_for_disks(ticket, Vec::new(), receipt);
                 }
                 let answer = Answer::Rows { results: Vec::new(), committed: Some(receipt) };

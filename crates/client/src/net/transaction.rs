@@ -2,10 +2,11 @@
 
 use super::{Client, ScanStream, answer_of, unexpected};
 use crate::{
-    api::{Committed, RowOp, RowResult, Scan, StoreError},
+    api::{Committed, RowOp, RowOpKind, RowOutcome, RowResult, Scan, StoreError},
     core::{Answer, ClientCore, Then, Ticket},
 };
 use lats_base::RefCode;
+use lats_values::Program;
 use std::time::Duration;
 
 /// A request that was to end and is not answered is told so again.
@@ -89,7 +90,12 @@ impl Transaction {
         match answered {
             Answer::Rows { results, committed } => {
                 self.ended = matches!(then, Then::Commit | Then::RollBack);
-                Ok((results, committed))
+                match committed {
+                    Some(receipt) if results.len() < operations.len() => {
+                        Ok((results_of_lost(operations, receipt)?, committed))
+                    }
+                    _ => Ok((results, committed)),
+                }
             }
             other => {
                 self.ended = !self.client.with(|core| core.is_open(sequence));
@@ -187,5 +193,56 @@ impl Drop for Transaction {
         } else if !self.ended {
             self.client.with(|core| core.forget(sequence));
         }
+    }
+}
+
+/// The results of operations that are committed and whose answer was lost with the coordinator, as far as the number of changed
+/// rows tells them; else none (OUTCOME-9).
+fn results_of_lost(operations: &[RowOp], receipt: Committed) -> Result<Vec<RowResult>, StoreError> {
+    let changes = match receipt.changes {
+        // Nothing has happened: it is as if it had been rolled back.
+        Some(0) => return Err(RefCode::CoordinatorFailed.into()),
+        changes => changes.map(|n| n as usize),
+    };
+    let is_told = |op: &RowOp| {
+        let kinds = [RowOpKind::Insert, RowOpKind::Update, RowOpKind::Write, RowOpKind::Delete];
+        kinds.contains(&op.kind) && !Program::wants_row(&op.program)
+    };
+    if changes != Some(operations.len()) || !operations.iter().all(is_told) {
+        return Ok(Vec::new());
+    }
+    let done = RowResult { outcome: RowOutcome::Done, row: None, waited: false };
+    Ok(vec![done; operations.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::LockWait;
+    use lats_base::TableId;
+
+    fn op(kind: RowOpKind, projection: Option<Vec<u16>>) -> RowOp {
+        let program = Program { projection, ..Program::default() }.encode();
+        let (key, row) = (vec![1], Vec::new());
+        let (table, wait) = (TableId::new(1), LockWait::Wait);
+        RowOp { table, schema_version: 1, kind, key, row, program, wait }
+    }
+
+    #[test]
+    fn lost_results_are_told_only_if_every_operation_has_changed_its_row() {
+        let told = |operations: &[RowOp], changes| {
+            let receipt = Committed { changes, ..Committed::default() };
+            results_of_lost(operations, receipt).map(|results| results.len())
+        };
+        let (update, insert) = (op(RowOpKind::Update, None), op(RowOpKind::Insert, None));
+        let reads = op(RowOpKind::Update, Some(vec![0]));
+        let both = [update.clone(), insert];
+        assert_eq!(told(&both, Some(2)), Ok(2));
+        assert_eq!(told(&both, Some(1)), Ok(0), "one of them has done nothing");
+        assert_eq!(told(&both, None), Ok(0), "nobody has counted");
+        assert_eq!(told(&both, Some(0)), Err(RefCode::CoordinatorFailed.into()));
+        assert_eq!(told(&[reads], Some(1)), Ok(0), "it wants to see the row");
+        let locks = op(RowOpKind::Read(crate::api::LockMode::Exclusive), None);
+        assert_eq!(told(&[update, locks], Some(2)), Ok(0), "a read changes nothing");
     }
 }

@@ -1,7 +1,7 @@
 //! What commands do to views.
 
 use super::{Command, ControlState, Founding};
-use lats_base::{FragmentId, Incarnation, NodeId, Nonce, RefCode, ViewNumber};
+use lats_base::{FragmentId, Incarnation, NodeId, Nonce, RefCode, ViewNumber, limits};
 use lats_catalog::{AfterStop, Change, ChangeErrorKind, ClusterConfig, Member, Roles};
 
 fn member(node: u16, life: u32, data: bool) -> Member {
@@ -280,4 +280,45 @@ fn a_lost_group_stays_lost_and_gets_no_new_definitions() {
     let drop = Change::DropDatabase { name: "one".into(), if_exists: false };
     state.apply(&Command::Change { request: 3, change: drop });
     assert!(state.change_result(3).is_some_and(Result::is_ok));
+}
+
+fn database(request: u64) -> Command {
+    let name = format!("db{request}");
+    Command::Change { request, change: Change::CreateDatabase { name, if_not_exists: false } }
+}
+
+/// CHANGE-1 to CHANGE-3.
+#[test]
+fn a_change_is_remembered_until_its_client_has_the_answer_however_many_others_come() {
+    let mut state = two_and_a_witness();
+    let drop = Change::DropDatabase { name: "db1".to_string(), if_exists: false };
+    let drop = Command::Change { request: 2, change: drop };
+    state.apply(&database(1));
+    state.apply(&drop);
+    let Command::Change { change, .. } = database(1) else { return };
+    state.apply(&Command::Change { request: 3, change });
+    // As many as one node admits, and more, whose clients have their answers.
+    for request in 10..10 + 6 * limits::CHANGES_PER_NODE_MAX as u64 {
+        state.apply(&database(request));
+        state.apply(&Command::Change {
+            request: request + (1 << 32),
+            change: Change::DropDatabase { name: format!("db{request}"), if_exists: false },
+        });
+        let requests = vec![request, request + (1 << 32)];
+        state.apply(&Command::ForgetChanges { requests });
+    }
+    // The client of the second one asks again: it must not meet the newer database.
+    state.apply(&drop);
+    assert!(state.catalog.has_database("db1"));
+    assert_eq!(state.recent_changes.len(), 3);
+    // When the client has its answer, the number means nothing any more.
+    state.apply(&Command::ForgetChanges { requests: vec![2] });
+    assert!(state.change_result(2).is_none());
+    // Clients that are gone leave no more than this.
+    for request in 10..10 + 6 * limits::CHANGES_PER_NODE_MAX as u64 {
+        let name = format!("db{request}");
+        let change = Change::DropDatabase { name, if_exists: true };
+        state.apply(&Command::Change { request, change });
+    }
+    assert_eq!(state.recent_changes.len(), 5 * limits::CHANGES_PER_NODE_MAX);
 }

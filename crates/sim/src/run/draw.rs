@@ -4,9 +4,9 @@ use crate::{
     clients::SimClient,
     world::{DiskWays, Shape, World},
 };
-use lats_base::{NodeId, prng::Prng};
+use lats_base::{Duration, NodeId, prng::Prng};
 use lats_kernel::{Fault, Faults};
-use lats_node::ldm::Slices;
+use lats_node::ldm::{OUTCOME_KEPT, Slices};
 
 pub(super) fn clients(
     world: &mut World,
@@ -47,6 +47,11 @@ pub(super) fn shape(random: &mut Prng) -> Shape {
     let log_bytes = [2_000, 20_000, 1 << 18][random.clone().below(3) as usize];
     let slices = if rows < 64 { scans } else { Slices::default() };
     let slices = Slices { rows, log_bytes, ..slices };
+    // Some clients sleep for longer than that.
+    let outcome_kept = match random.clone().below(24) {
+        short @ 0..8 => Duration::from_millis(600 + 300 * short),
+        _ => OUTCOME_KEPT,
+    };
     // Long ones outlast the election of another leader.
     let lease_ms = [300, 300, 900][random.below(3) as usize];
     Shape {
@@ -60,6 +65,7 @@ pub(super) fn shape(random: &mut Prng) -> Shape {
         lease_ms,
         placement: None,
         waiting_bytes_max: None,
+        outcome_kept,
     }
 }
 

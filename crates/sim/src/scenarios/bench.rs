@@ -170,6 +170,9 @@ impl Bench {
         let now: Instant = self.run.world.now;
         for index in 0..self.run.clients.len() {
             let client = &mut self.run.clients[index];
+            if self.run.world.sleeps(client.number) {
+                continue;
+            }
             if client.is_scripted() {
                 client.core.tick(now);
                 while let Some((ticket, answer)) = client.core.next_answer() {
@@ -324,13 +327,27 @@ impl Bench {
 
     /// A client changes definitions, and reads them then.
     pub fn change(&mut self, client: usize, change: Change) -> Result<Catalog, String> {
-        self.changes += 1;
-        let ticket = self.run.clients[client].core.change(self.changes, change);
-        self.run.flush(client);
+        let ticket = self.ask_for_change(client, change);
         match self.wait_for_answer(client, ticket)? {
             Answer::Changed(Ok(_)) => {}
             other => return Err(format!("a change of definitions: {other:?}")),
         }
+        self.definitions(client)
+    }
+
+    /// A client asks for a change of definitions.
+    pub fn ask_for_change(&mut self, client: usize, change: Change) -> Ticket {
+        self.changes += 1;
+        let now = self.run.world.now;
+        let core = &mut self.run.clients[client].core;
+        core.set_time(now);
+        let ticket = core.change(self.changes, change);
+        self.run.flush(client);
+        ticket
+    }
+
+    /// What a client reads of the definitions.
+    pub fn definitions(&mut self, client: usize) -> Result<Catalog, String> {
         let ticket = self.run.clients[client].core.fetch_catalog();
         self.run.flush(client);
         match self.wait_for_answer(client, ticket)? {
@@ -446,6 +463,12 @@ impl Bench {
         self.run.heal();
     }
 
+    /// What is held on a link is lost, and the link holds nothing any more; for a sender that dies at this moment.
+    pub fn lose(&mut self, from: End, to: End) {
+        self.run.world.traps.retain(|trap| (trap.from, trap.to) != (from, to));
+        self.run.world.network.let_through(from, to, None);
+    }
+
     /// A process gets no processor for a while.
     pub fn pause(&mut self, node: NodeId, span: Duration) {
         self.say(&format!("node {node} stands still for {span:?}"));
@@ -454,6 +477,19 @@ impl Bench {
         if let Some(n) = self.run.world.nodes.get_mut(&node) {
             n.paused_until = until;
         }
+    }
+
+    /// The process of a client does nothing for a while.
+    pub fn put_to_sleep(&mut self, client: usize, span: Duration) {
+        let number = self.run.clients[client].number;
+        self.say(&format!("client {number} sleeps for {span:?}"));
+        let until = self.run.world.now.plus(span);
+        self.run.world.asleep.insert(number, until);
+    }
+
+    /// True if it does.
+    pub fn sleeps(&self, client: usize) -> bool {
+        self.run.world.sleeps(self.run.clients[client].number)
     }
 
     /// The threads of a process stand still for a while, each inside its next round; all but the first one inside the round in

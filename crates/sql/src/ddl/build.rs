@@ -7,7 +7,7 @@ use crate::sessions::Handle;
 use crate::store::{Store, StoreScan, StoreTransaction};
 use crate::table::Table;
 use lats_base::{IndexId, RefCode, TableId};
-use lats_catalog::{Builder, Change, ChangeErrorKind, TableDef};
+use lats_catalog::{Builder, Change, TableDef};
 use lats_client::api::{
     AsOf, KeyRange, LockMode, PRIMARY_INDEX, RowOpKind, RowOutcome, RowResult, Scan, StoreError,
 };
@@ -95,7 +95,7 @@ async fn end<S: Store>(store: &S, change: Change) -> Result<(), Failure> {
     for _ in 0..TRIES {
         match store.change(change.clone()).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(refused)) if refused.kind != ChangeErrorKind::Temporary => {
+            Ok(Err(refused)) if !refused.kind.may_pass() => {
                 return Err(change_error(&refused, true).into());
             }
             Ok(Err(_)) | Err(_) => tokio::time::sleep(PAUSE).await,
@@ -109,7 +109,7 @@ async fn clean_up<S: Store>(store: S, change: Change) {
         match store.change(change.clone()).await {
             // Done, or somebody else has done it.
             Ok(Ok(())) => return,
-            Ok(Err(refused)) if refused.kind != ChangeErrorKind::Temporary => return,
+            Ok(Err(refused)) if !refused.kind.may_pass() => return,
             Ok(Err(_)) | Err(_) => tokio::time::sleep(CLEAN_UP_PAUSE).await,
         }
     }

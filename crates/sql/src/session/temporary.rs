@@ -7,7 +7,7 @@
 use super::Session;
 use crate::error;
 use crate::store::Store;
-use lats_catalog::{Catalog, Change, ChangeErrorKind, TableDef, temporary};
+use lats_catalog::{Catalog, Change, TableDef, temporary};
 use lats_values::SqlError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -121,7 +121,7 @@ async fn drop_all<S: Store>(store: S, mut names: Vec<String>) {
         let mut left = Vec::new();
         for name in names {
             match store.change(drop_of(&name)).await {
-                Ok(Err(refused)) if refused.kind == ChangeErrorKind::Temporary => left.push(name),
+                Ok(Err(refused)) if refused.kind.may_pass() => left.push(name),
                 Err(_) => left.push(name),
                 Ok(_) => {}
             }

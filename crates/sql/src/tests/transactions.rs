@@ -90,8 +90,12 @@ fn temporary_errors_outside_transactions_are_retried() {
     assert_eq!(desk.run("SELECT k FROM t WHERE id = 1"), "2");
     desk.store.inner().refuse.extend([RefCode::SchemaVersionOld]);
     assert_eq!(desk.run("SELECT COUNT(*) FROM t"), "2");
+    // What may have happened, or has, is never run again.
     desk.store.inner().refuse.extend([RefCode::OutcomeUnknown]);
-    assert!(desk.run("DELETE FROM t WHERE id = 1").starts_with("ERROR 1297 The outcome"));
+    assert!(desk.run("DELETE FROM t WHERE id = 1").starts_with("ERROR 50029 It is not known"));
+    desk.store.inner().refuse.extend([RefCode::ResultsLost]);
+    assert!(desk.run("DELETE FROM t WHERE id = 1").starts_with("ERROR 50038 The result"));
+    assert_eq!(desk.run("SELECT COUNT(*) FROM t"), "2");
     desk.store.inner().refuse.extend([RefCode::LockTimeout]);
     assert!(desk.run("DELETE FROM t WHERE id = 1").starts_with("ERROR 1205"));
     desk.store.inner().refuse.extend([RefCode::MemoryFull]);

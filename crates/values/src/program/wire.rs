@@ -188,6 +188,13 @@ pub(super) fn decode(bytes: &[u8], columns: &[ColumnType]) -> Option<Program> {
     Some(Program { filter, assignments, projection: wire.projection, strict: wire.strict })
 }
 
+/// True if the program asks for columns, or cannot be read.
+pub(super) fn wants_row(bytes: &[u8]) -> bool {
+    let body = bytes.strip_prefix(&[FORMAT]);
+    let wire = body.and_then(|body| postcard::take_from_bytes::<Wire>(body).ok());
+    wire.is_none_or(|(wire, _)| wire.projection.is_some())
+}
+
 /// Finished subtrees and their depths.
 struct Stack {
     trees: Vec<(Expr, usize)>,

@@ -85,8 +85,8 @@ public class JdbcClient extends DB {
           System.err.println("YCSB: " + e.getErrorCode() + " (" + e.getSQLState() + ") " + e.getMessage());
           return Status.ERROR;
         }
-        // 1297 may be said of a commit whose outcome nobody knows.
-        unsure |= lost || e.getErrorCode() == 1297;
+        // 50029 is said of a commit whose outcome nobody knows, with the state 08007; 50038 of one whose answer is lost.
+        unsure |= lost || e.getErrorCode() == 50038;
         if (lost) {
           forget();
         }
@@ -100,7 +100,7 @@ public class JdbcClient extends DB {
 
   private static boolean isTemporary(SQLException e) {
     int number = e.getErrorCode();
-    return number == 1205 || number == 1213 || number == 1297 || "40001".equals(e.getSQLState());
+    return number == 1205 || number == 1213 || number == 1297 || number == 50038 || "40001".equals(e.getSQLState());
   }
 
   /** Waits before the next attempt, longer each time; false if the thread shall end. */
