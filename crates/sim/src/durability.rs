@@ -325,7 +325,10 @@ impl Left {
             return None;
         }
         // GONE-5: who has no log claims nothing.
-        let has_log = |r: &lats_catalog::Replica| r.in_sync && !has_no_log(world, r.node);
+        let has_lost = |n| view.incarnation(n).is_some_and(|life| world.has_lost_log(n, life));
+        let has_log = |r: &lats_catalog::Replica| {
+            r.in_sync && !has_no_log(world, r.node) && !has_lost(r.node)
+        };
         if view.groups.iter().any(|g| !g.replicas.iter().any(has_log)) {
             return None;
         }

@@ -853,12 +853,11 @@ impl World {
 
     /// Ends a process at once.
     pub fn kill(&mut self, node: NodeId) {
-        let Some(n) = self.nodes.get_mut(&node) else { return };
-        if !n.is_alive() {
-            return;
-        }
-        n.executors.clear();
+        let Some(n) = self.nodes.get(&node).filter(|n| n.is_alive()) else { return };
         let life = n.life();
+        self.note_lost_log(node, life);
+        let Some(n) = self.nodes.get_mut(&node) else { return };
+        n.executors.clear();
         if n.config.holds_data {
             self.killed_at = Some(self.now);
         }

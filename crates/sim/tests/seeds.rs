@@ -54,6 +54,9 @@ once_failed! {
     a_process_that_hears_nothing_names_its_link_to_a_dead_life: 749197171;
     survivors_go_on_without_one_that_was_filled_meanwhile: 548580499, 157909709, 548580765;
     a_survivor_waits_for_a_life_that_only_its_log_takes_in: 11270540;
+    a_client_that_slept_writes_into_a_connection_made_meanwhile: 77, 301, 71270357, 71270447;
+    what_a_lost_group_has_changed_is_counted_as_nothing: 91270215;
+    a_life_dies_that_has_lost_its_directory: 1795814601;
 }
 
 /// Runs with two node groups, one of which falls silent or is lost in the end.

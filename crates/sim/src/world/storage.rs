@@ -1,7 +1,7 @@
 //! What nodes' disks do, and what becomes of them: they are slow, full or broken, and lose their power.
 
 use super::{Asked, Event, LOST_POWER, SimNode, World};
-use crate::{disk::Disk, faults::Disturbance};
+use crate::{disk::Disk, durability::has_no_log, faults::Disturbance};
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use lats_signals::{
     BlockKind, BlockRef, Signal, SignalNumber,
@@ -49,6 +49,8 @@ pub(super) struct Storage {
     /// How often each node has had a new directory, and which of them are gone: what was asked of a former one is not done.
     directories: BTreeMap<NodeId, u64>,
     gone: BTreeMap<NodeId, Gone>,
+    /// The last life of each node that has died with nothing of its log on its disk.
+    logless: BTreeMap<NodeId, Incarnation>,
 }
 
 /// A directory that was removed under a process.
@@ -82,6 +84,7 @@ impl Storage {
             reads_to_fail: READS_TO_FAIL,
             directories: BTreeMap::new(),
             gone: BTreeMap::new(),
+            logless: BTreeMap::new(),
         }
     }
 
@@ -168,6 +171,18 @@ impl World {
     /// True if what a node has on disk cannot be found again.
     pub fn has_no_directory(&self, node: NodeId) -> bool {
         self.storage.gone.contains_key(&node)
+    }
+
+    /// A process dies: if it has no log, the next process of its node does not find one (GONE-5).
+    pub(super) fn note_lost_log(&mut self, node: NodeId, life: Incarnation) {
+        if has_no_log(self, node) {
+            self.storage.logless.insert(node, life);
+        }
+    }
+
+    /// True if this life has died with nothing of its log on its disk.
+    pub(crate) fn has_lost_log(&self, node: NodeId, life: Incarnation) -> bool {
+        self.storage.logless.get(&node) == Some(&life)
     }
 
     /// How many directories the node has lost, and how many were made in their place.
