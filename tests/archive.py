@@ -241,7 +241,7 @@ def restored(args, cluster, other, archive, folder, ledger, moments, deleter):
 
     for wall, at, before in moments.taken:
         until = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(wall)) + f".{int(wall * 1000) % 1000:03}"
-        restore("--archive", archive, "--until", until, words=r"restored [45] tables")
+        restore("--archive", archive, "--until", until, words=r"restored [56] tables")
         there = connect(args.sql_port + 22)
         check_moment(there, ledger, moments, at, before)
         deleter.check(there, moments, at, before)
@@ -249,7 +249,7 @@ def restored(args, cluster, other, archive, folder, ledger, moments, deleter):
         if last:
             assert there.query("SELECT name, n FROM late ORDER BY n") == [["c", "1"], ["b", "2"], ["a", "3"]]
             restore("--archive", archive, "--until", until, code=1, words="test.*already")
-        for table in ("transfer", "account", "token", "mark") + (("late",) if last else ()):
+        for table in ("transfer", "account", "counter", "token", "mark") + (("late",) if last else ()):
             there.query(f"DROP TABLE {table}")
     # In the end nothing was left but marks.
     restore("--archive", archive, words=r"restored 1 tables")
@@ -280,7 +280,7 @@ def once(args, chooser):
         fill_late(connect(ports[0]))
         moments.take()
         # The mistake that all this is there for.
-        for table in ("transfer", "account", "token", "late"):
+        for table in ("transfer", "account", "counter", "token", "late"):
             rows(ports[0], f"DROP TABLE IF EXISTS {table}")
         moments.nothing_is_left()
         with Cluster(args.binary, args.sql_port + 20, "--nodes", "4") as other, other.undisturbed():

@@ -147,7 +147,7 @@ def into_fewer_nodes(args, cluster, folder, expected):
     """Four nodes in two groups, then one that is alone: nobody removes it."""
     expect(run(args.binary, "backup", "--data-dir", cluster.directory, "--to", folder), 0, "epoch")
     with Cluster(args.binary, args.sql_port + 60, "--nodes", "1", "--replicas", "1") as alone:
-        expect(run(args.binary, "restore", "--data-dir", alone.directory, "--from", folder), 0, "restored 5 tables")
+        expect(run(args.binary, "restore", "--data-dir", alone.directory, "--from", folder), 0, "restored 6 tables")
         assert content(args.sql_port + 60) == expected, "the rows are others"
 
 
@@ -164,7 +164,7 @@ def with_two(args, cluster, folder, chooser):
     refused(args, cluster, folder)
     damage(args, folder, chooser)
     with Cluster(args.binary, args.sql_port + 50, "--nodes", "4") as other, other.undisturbed():
-        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder), 0, "restored 5 tables and 1 views")
+        expect(run(args.binary, "restore", "--data-dir", other.directory, "--from", folder), 0, "restored 6 tables and 1 views")
         there = connect(args.sql_port + 52)
         assert there.query("SHOW CREATE VIEW later") == shown and there.query("SELECT name FROM later"), "the view is another one"
         assert content(args.sql_port + 52) == expected, "the rows are others"

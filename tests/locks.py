@@ -133,6 +133,55 @@ def modes(a, b):
     a.run("UPDATE t SET v = 0")
 
 
+# What one has not committed, what another does beside it, and what is there when it has waited: (changes, how they end, statement, its
+# answer, the rows then).
+NOT_COMMITTED = [
+    (["INSERT INTO late VALUES (5, 2, 0)"], "COMMIT", "SELECT id FROM late WHERE id BETWEEN 4 AND 6 FOR UPDATE", ["5"], "1:1:0 2:9:0 5:2:0"),
+    (["INSERT INTO late VALUES (5, 2, 0)"], "ROLLBACK", "SELECT id FROM late WHERE id BETWEEN 4 AND 6 FOR UPDATE", [], "1:1:0 2:9:0"),
+    (["INSERT INTO late VALUES (5, 2, 0)"], "COMMIT", "DELETE FROM late WHERE id >= 2", [], "1:1:0"),
+    (["UPDATE late SET k = 3 WHERE id = 2"], "COMMIT", "UPDATE late SET v = v + 1 WHERE k < 5", [], "1:1:1 2:3:1"),
+    # A row with two entries of an index in what is looked at is one row.
+    (["UPDATE late SET k = 3 WHERE id = 1"], "COMMIT", "UPDATE late SET v = v + 1 WHERE k < 5", [], "1:3:1 2:9:0"),
+    (["UPDATE late SET k = 3 WHERE id = 1"], "COMMIT", "SELECT id FROM late WHERE k < 5 FOR UPDATE", ["1"], "1:3:0 2:9:0"),
+    (["UPDATE late SET k = 3 WHERE id = 1"], "COMMIT",
+     "SELECT l.id FROM late l JOIN t ON t.id = l.id WHERE l.k < 5 FOR UPDATE", ["1"], "1:3:0 2:9:0"),
+    (["UPDATE late SET k = 3 WHERE id = 1"], "COMMIT", "UPDATE late l JOIN t ON t.id = l.id SET l.v = l.v + 1 WHERE l.k < 5", [],
+     "1:3:1 2:9:0"),
+    # A row that comes to nothing takes no place of a LIMIT.
+    (["INSERT INTO late VALUES (0, 0, 0)"], "ROLLBACK", "DELETE FROM late ORDER BY id LIMIT 1", [], "2:9:0"),
+    (["INSERT INTO late VALUES (0, 0, 0)"], "ROLLBACK", "UPDATE late SET v = 1 ORDER BY k LIMIT 1", [], "1:1:1 2:9:0"),
+    (["INSERT INTO late VALUES (0, 0, 0)"], "ROLLBACK", "SELECT id FROM late ORDER BY id LIMIT 1 FOR UPDATE", ["1"], "1:1:0 2:9:0"),
+]
+
+
+def not_committed(a, b):
+    """What others have not committed is waited for, also if nothing else is (LOCK-7)."""
+    a.run("CREATE TABLE late (id INT PRIMARY KEY, k INT, v INT, KEY (k))")
+    b.run(LONG_WAIT)
+    for changes, end, statement, answer, left in NOT_COMMITTED:
+        for alone in (True, False):
+            a.run("DELETE FROM late")
+            a.run("INSERT INTO late VALUES (1, 1, 0), (2, 9, 0)")
+            a.run("BEGIN")
+            for change in changes:
+                must(change, a.run(change), [])
+            if not alone:
+                b.run("BEGIN")
+            b.start(statement)
+            time.sleep(0.05)
+            must(end, a.run(end), [])
+            must(f"{statement} beside {changes}", b.finish(), answer)
+            if not alone:
+                must("its commit", b.run("COMMIT"), [])
+            rows = a.run("SELECT CONCAT_WS(':', id, k, v) FROM late ORDER BY id")
+            must(f"rows after {statement} beside {changes}", rows, left.split())
+    a.run("BEGIN")
+    a.run("INSERT INTO late VALUES (5, 2, 0)")
+    must("no row of others", b.run("SELECT id FROM late WHERE id > 4 FOR UPDATE NOWAIT"), "ERROR 3572")
+    must("one left out", b.run("SELECT id FROM late WHERE id > 1 ORDER BY id FOR UPDATE SKIP LOCKED"), ["2"])
+    a.run("ROLLBACK")
+
+
 def deadlock(a, b, before, last):
     """Both lock something, then each wants what the other has: one gives way at once."""
     for session, statement in zip((a, b), before):
@@ -258,6 +307,7 @@ def test(port):
     a, b = Session(port), Session(port + 1)
     refused_statements(a, b)
     modes(a, b)
+    not_committed(a, b)
     took = []
     a.run(LONG_WAIT)
     for _ in range(10):

@@ -13,6 +13,8 @@ same is done once more.
 """
 
 import argparse
+import contextlib
+import glob
 import json
 import os
 import random
@@ -136,6 +138,15 @@ class ListClient(history.ListClient):
         time.sleep(REST_S)
 
 
+def guardians(directory):
+    """The command lines of the guardians of nodes whose files are there."""
+    lines = []
+    for name in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError), open(name, "rb") as file:
+            lines.append(file.read().split(b"\0"))
+    return [line for line in lines if b"guardian" in line[1:2] and os.fsencode(directory) in line]
+
+
 class Cluster:
     """Processes, started again when they end."""
 
@@ -173,6 +184,8 @@ class Cluster:
         for process in self.processes.values():
             process.send_signal(signal.SIGKILL)
             process.wait()
+        # They notice that all nodes are gone only while the network is there.
+        wait_until("the guardians end", lambda: not guardians(self.directory), lambda: guardians(self.directory))
 
     def status(self, node):
         line = [self.binary, "status", "--json", "--address", f"{address(node)}:4406",

@@ -3,8 +3,8 @@
 
 use crate::error;
 use crate::session::Share;
-use lats_base::RefCode;
-use lats_client::api::{RowOp, RowOutcome, RowResult};
+use lats_base::{IndexId, RefCode};
+use lats_client::api::{PRIMARY_INDEX, RowOp, RowOutcome, RowResult};
 use lats_values::SqlError;
 use std::collections::BTreeSet;
 
@@ -25,9 +25,47 @@ pub(super) struct Looks {
     locked: BTreeSet<Vec<u8>>,
     locked_bytes: usize,
     missing: Vec<Vec<u8>>,
+    /// What this look has found by an index.
+    found: Found,
     waited: bool,
+    /// The statement wants so many rows and no more: another row takes the place of one that is gone.
+    is_limited: bool,
     count: u32,
     share: Share,
+}
+
+/// Rows that a scan of a secondary index has found: it finds a row once for each version that has an entry in its ranges, and once more
+/// if the row comes to another place meanwhile.
+pub(super) struct Found {
+    keys: BTreeSet<Vec<u8>>,
+    bytes: usize,
+    share: Share,
+}
+
+impl Found {
+    pub(super) fn new(share: Share) -> Self {
+        Self { keys: BTreeSet::new(), bytes: 0, share }
+    }
+
+    /// True for rows that were not found before.
+    ///
+    /// # Errors
+    /// The node's memory for statements is full.
+    pub(super) fn is_new(&mut self, key: &[u8]) -> Result<bool, SqlError> {
+        if self.keys.contains(key) {
+            return Ok(false);
+        }
+        self.bytes += key.len() + 64;
+        self.share.cover(self.bytes)?;
+        self.keys.insert(key.to_vec());
+        Ok(true)
+    }
+
+    /// Another scan begins.
+    pub(super) fn clear(&mut self) {
+        self.keys.clear();
+        self.bytes = 0;
+    }
 }
 
 impl Looks {
@@ -38,10 +76,21 @@ impl Looks {
             locked: BTreeSet::new(),
             locked_bytes: 0,
             missing: Vec::new(),
+            found: Found::new(share.beside()),
             waited: false,
+            is_limited: false,
             count: 0,
             share,
         }
+    }
+
+    /// The statement wants so many rows and no more.
+    pub(super) fn limit(&mut self) {
+        self.is_limited = true;
+    }
+
+    pub(super) fn is_limited(&self) -> bool {
+        self.is_limited
     }
 
     /// True until the statement looks again.
@@ -49,9 +98,12 @@ impl Looks {
         self.count == 0
     }
 
-    /// True for rows that no earlier look has locked.
-    pub(super) fn is_new(&self, key: &[u8]) -> bool {
-        !self.locked.contains(key)
+    /// True for rows that no earlier look has locked, and that this one has not found yet.
+    ///
+    /// # Errors
+    /// The node's memory for statements is full.
+    pub(super) fn is_new(&mut self, key: &[u8], index: IndexId) -> Result<bool, SqlError> {
+        Ok(!self.locked.contains(key) && (index == PRIMARY_INDEX || self.found.is_new(key)?))
     }
 
     /// These operations are sent.
@@ -70,7 +122,8 @@ impl Looks {
             let is_locked = !matches!(result.outcome, RowOutcome::Missing | RowOutcome::Skipped);
             self.asked[flag] = u8::from(is_locked);
             self.unheard = next;
-            self.waited |= result.waited;
+            let is_gone = self.is_limited && result.outcome == RowOutcome::Missing;
+            self.waited |= result.waited || is_gone;
         }
         match self.asked.len() + self.locked_bytes {
             bytes if bytes > FREE_BYTES => self.share.cover(bytes),
@@ -78,7 +131,7 @@ impl Looks {
         }
     }
 
-    /// The look is over: true if a lock was waited for, so that another one must follow.
+    /// The look is over: true if a lock was waited for, or a row is gone that LIMIT has counted, so that another one must follow.
     ///
     /// # Errors
     /// 1205 if that goes on for too long.
@@ -93,6 +146,7 @@ impl Looks {
         let asked = std::mem::take(&mut self.asked);
         self.unheard = 0;
         self.missing.clear();
+        self.found.clear();
         let mut at = 0;
         while let Some((flag, next)) = entry_at(&asked, at) {
             let key = asked[flag + 1..next].to_vec();

@@ -81,14 +81,13 @@ impl<S: Store> Session<S> {
         let is_locking = plan.sources.iter().any(|source| source.lock.0 != LockMode::Committed);
         if !is_locking && !self.reads_repeatably() {
             let terms = Terms { most: terms.most, ends: terms.ends, watch: terms.watch };
-            return Ok(self.produce_once(plan, externals, sink, terms, true).await?.0);
+            return Ok(self.produce_once(plan, externals, sink, terms).await?.0);
         }
-        for look in 0..LOOKS_MAX {
+        for _ in 0..LOOKS_MAX {
             let mut kept = Kept::new(self.share());
             let watch = terms.watch.as_deref_mut();
             let once = Terms { ends: terms.ends, most: terms.most, watch };
-            let (count, waited) =
-                self.produce_once(plan, externals, &mut kept, once, look == 0).await?;
+            let (count, waited) = self.produce_once(plan, externals, &mut kept, once).await?;
             if waited {
                 continue;
             }
@@ -111,7 +110,6 @@ impl<S: Store> Session<S> {
         externals: &[Value],
         sink: &mut K,
         terms: Terms<'_>,
-        is_first: bool,
     ) -> Result<(u64, bool), Failure> {
         let (budget, steps) = (self.shared.memory().budget(), self.recursion_max());
         let mut run = Run::new(externals, self.computing(plan.strict), budget, steps);
@@ -120,7 +118,7 @@ impl<S: Store> Session<S> {
         run.switches = !locks && !self.reads_repeatably() && !plan.uses_variables;
         run.one_by_one = plan.uses_variables;
         let mut machine = Machine::new(&plan.plan);
-        let mut fetcher = Fetcher::<S>::new(plan, externals, is_first);
+        let mut fetcher = Fetcher::<S>::new(plan, externals);
         if terms.watch.is_some() {
             run.profile = Some(Profile::new(&plan.plan, self.shared.clock));
             fetcher.count_reads(self.shared.clock);

@@ -166,13 +166,16 @@ impl<S: Store> Session<S> {
                     Target::Ranges(ranges) => ranges,
                 };
                 writing.cover = Cover::Ranges(ranges, ordered, filter);
-                self.collect_keys(&writing).await?
+                if limit != u64::MAX {
+                    writing.looks.limit();
+                }
+                self.collect_keys(&mut writing).await?
             }
         };
         let is_single = matches!(writing.cover, Cover::Keys) && keys.len() == 1;
         let at_once = || Chunks::changing(Vec::new(), &plan.table).rows_max();
         let fits = !plan.by_image && (is_single || keys.len() <= at_once());
-        writing.ends = fits && (is_single || hurries);
+        writing.ends = fits && (is_single || hurries && !writing.looks.is_limited());
         let wait = if writing.ends && !is_single { LockWait::Refuse } else { LockWait::Wait };
         self.write_found(&mut writing, keys, wait).await?;
         if is_single && !plan.by_image {
@@ -333,8 +336,8 @@ impl<S: Store> Session<S> {
 
     /// The primary keys of the rows that a condition holds for and that no earlier look has locked, at most as many as LIMIT
     /// leaves.
-    async fn collect_keys(&mut self, writing: &Writing<'_>) -> Result<Vec<Vec<u8>>, Failure> {
-        let (plan, externals, looks) = (writing.plan, writing.externals, &writing.looks);
+    async fn collect_keys(&mut self, writing: &mut Writing<'_>) -> Result<Vec<Vec<u8>>, Failure> {
+        let (plan, externals, looks) = (writing.plan, writing.externals, &mut writing.looks);
         let limit = writing.limit.saturating_sub(writing.counts.matched);
         let Cover::Ranges(ranges, ordered, filter) = &writing.cover else { return Ok(Vec::new()) };
         if ranges.is_empty() || limit == 0 {
@@ -356,14 +359,17 @@ impl<S: Store> Session<S> {
             limit: (limit != u64::MAX && !sorts && is_first).then_some(limit),
             as_of: AsOf::Newest,
             pending: false,
-            to_lock: !is_first,
+            to_lock: true,
             few: false,
         };
         let mut running = self.start_scan(scan);
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
         let (mut bytes, mut share) = (0usize, self.share());
         while let Some(rows) = running.next().await? {
-            for row in rows.iter().filter(|row| looks.is_new(row.primary_key)) {
+            for row in rows.iter() {
+                if !looks.is_new(row.primary_key, plan.access.index)? {
+                    continue;
+                }
                 bytes += row.primary_key.len() + 64;
                 let order = if sorts { order_values(plan, row.row, externals)? } else { vec![] };
                 found.push((order, row.primary_key.to_vec()));

@@ -3,7 +3,7 @@
 use super::together::{Together, Wanted};
 use crate::access::{Outside, Target};
 use crate::error::Failure;
-use crate::exec::{Chunks, REQUEST_BYTES_MAX, operation, unique::LOOKUPS_MAX};
+use crate::exec::{Chunks, REQUEST_BYTES_MAX, look::Found, operation, unique::LOOKUPS_MAX};
 use crate::expr::with_outside;
 use crate::plan::explain::actual::Read;
 use crate::plan::query::{QueryPlan, TableSource};
@@ -11,7 +11,9 @@ use crate::plan::select::encode_strict_program;
 use crate::session::{Running, Session};
 use crate::store::Store;
 use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
-use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, RowResult, Scan, StoreError};
+use lats_client::api::{
+    AsOf, KeyRange, LockMode, PRIMARY_INDEX, RowOp, RowOpKind, RowResult, Scan, StoreError,
+};
 use lats_engine::run::{Answer, Ask, AskId, Row, Run};
 use lats_values::{Expr, Program, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,6 +27,8 @@ struct Open<S: Store> {
     running: Option<(u32, Running<S>)>,
     /// For locking reads: the program of reads by key.
     programs: BTreeMap<u32, Vec<u8>>,
+    /// And what the running scan has found.
+    found: Found,
 }
 
 /// A read by key, and where its row goes.
@@ -69,8 +73,6 @@ pub(super) struct Fetcher<'p, S: Store> {
     open: BTreeMap<AskId, Open<S>>,
     together: Together<S>,
     locked: bool,
-    /// False if the query has run before, and has waited for a lock (LOCK-7).
-    is_first: bool,
     waited: bool,
     /// What was read of each table, if somebody wants to know, and the clock.
     reads: Option<Counted>,
@@ -87,10 +89,10 @@ struct Since {
 }
 
 impl<'p, S: Store> Fetcher<'p, S> {
-    pub(super) fn new(plan: &'p QueryPlan, externals: &'p [Value], is_first: bool) -> Self {
+    pub(super) fn new(plan: &'p QueryPlan, externals: &'p [Value]) -> Self {
         let (open, together) = (BTreeMap::new(), Together::new());
         let (locked, waited) = (false, false);
-        Self { plan, externals, open, together, locked, is_first, waited, reads: None }
+        Self { plan, externals, open, together, locked, waited, reads: None }
     }
 
     /// True if a lock was waited for.
@@ -203,7 +205,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
         program: Vec<u8>,
         lock: LockMode,
     ) -> Scan {
-        let to_lock = lock != LockMode::Committed && !self.is_first;
+        let to_lock = lock != LockMode::Committed;
         Scan { to_lock, ..scan(source, ranges, program, lock) }
     }
 
@@ -262,6 +264,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
             scans: VecDeque::new(),
             running: None,
             programs: BTreeMap::new(),
+            found: Found::new(session.share()),
         };
         let by_index = !source.access.columns.is_empty() && lock == LockMode::Committed;
         let before = wanted.len();
@@ -473,7 +476,10 @@ impl<'p, S: Store> Fetcher<'p, S> {
             let (request, mut running) = match open.running.take() {
                 Some(running) => running,
                 None => match open.scans.pop_front() {
-                    Some((request, scan)) => (request, session.start_scan(scan)),
+                    Some((request, scan)) => {
+                        open.found.clear();
+                        (request, session.start_scan(scan))
+                    }
                     None => break,
                 },
             };
@@ -482,14 +488,16 @@ impl<'p, S: Store> Fetcher<'p, S> {
             let Some(batch) = batch else { continue };
             // A row may have changed since it was found: the whole condition is looked at again.
             let program = open.programs.get(&request).cloned().unwrap_or_default();
-            let reads: Vec<RowOp> = batch
-                .iter()
-                .map(|row| RowOp {
-                    program: program.clone(),
-                    wait: source.lock.1,
-                    ..operation(&source.table, RowOpKind::Read(lock), row.primary_key.to_vec())
-                })
-                .collect();
+            let mut reads = Vec::new();
+            for key in batch.iter().map(|row| row.primary_key) {
+                if source.access.index == PRIMARY_INDEX || open.found.is_new(key)? {
+                    reads.push(RowOp {
+                        program: program.clone(),
+                        wait: source.lock.1,
+                        ..operation(&source.table, RowOpKind::Read(lock), key.to_vec())
+                    });
+                }
+            }
             self.locked = true;
             let mut chunks = Chunks::changing(reads, &source.table);
             while let Some((chunk, _)) = chunks.next_chunk() {

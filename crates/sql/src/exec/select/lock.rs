@@ -33,12 +33,11 @@ impl<S: Store> Session<S> {
         }
         let mut enough = false;
         loop {
-            let to_lock = !locking.looks.is_first();
-            let mut running = self.start_scan(Scan { to_lock, ..scan.clone() });
+            let mut running = self.start_scan(Scan { to_lock: true, ..scan.clone() });
             locking.begin_look();
             while !enough && let Some(rows) = running.next().await? {
                 self.note_trip();
-                let keys = locking.new_keys(rows.iter().map(|row| row.primary_key));
+                let keys = locking.new_keys(rows.iter().map(|row| row.primary_key))?;
                 enough = self.lock_rows(locking, keys, collector, sink).await?;
                 send(collector, sink)?;
                 self.let_out(sink).await?;
@@ -249,18 +248,21 @@ impl<'p> Locking<'p> {
     }
 
     /// The keys of rows that were found and that no earlier look has locked.
-    fn new_keys<'k>(&mut self, found: impl Iterator<Item = &'k [u8]>) -> Vec<Vec<u8>> {
+    fn new_keys<'k>(
+        &mut self,
+        found: impl Iterator<Item = &'k [u8]>,
+    ) -> Result<Vec<Vec<u8>>, SqlError> {
         let mut new = Vec::new();
         for key in found {
             if let Some(in_order) = &mut self.in_order {
                 in_order.count += u64::from(in_order.rows.contains_key(key));
                 in_order.order.push(key.to_vec());
             }
-            if self.looks.is_new(key) {
+            if self.looks.is_new(key, self.plan.access.index)? {
                 new.push(key.to_vec());
             }
         }
-        new
+        Ok(new)
     }
 
     /// How many more rows are wanted.
