@@ -8,7 +8,7 @@ use crate::expr::with_outside;
 use crate::plan::explain::actual::Read;
 use crate::plan::query::{QueryPlan, TableSource};
 use crate::plan::select::encode_strict_program;
-use crate::session::{Running, Session};
+use crate::session::{Running, Session, Share};
 use crate::store::Store;
 use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
 use lats_client::api::{
@@ -29,6 +29,13 @@ struct Open<S: Store> {
     programs: BTreeMap<u32, Vec<u8>>,
     /// And what the running scan has found.
     found: Found,
+}
+
+impl<S: Store> Open<S> {
+    fn new(source: usize, share: Share) -> Self {
+        let (scans, programs, found) = (VecDeque::new(), BTreeMap::new(), Found::new(share));
+        Self { source, scans, running: None, programs, found }
+    }
 }
 
 /// A read by key, and where its row goes.
@@ -259,13 +266,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
         if let Some((_, counted)) = &mut self.reads {
             counted[number].requests += requests.len() as u64;
         }
-        let mut open = Open {
-            source: number,
-            scans: VecDeque::new(),
-            running: None,
-            programs: BTreeMap::new(),
-            found: Found::new(session.share()),
-        };
+        let mut open = Open::new(number, session.share());
         let by_index = !source.access.columns.is_empty() && lock == LockMode::Committed;
         let before = wanted.len();
         for (request, params) in (0u32..).zip(requests) {
