@@ -1,13 +1,13 @@
 //! One socket, and the thread that reads it: bytes in, whole signals out of them.
 
 use crate::{
-    output::{Output, SocketOutput},
+    output::{Output, SocketOutput, link::LinkOutput},
     report,
 };
 use lats_signals::{
     Lane, Malformed, Principal, Signal,
     buffer::parse,
-    hello::{HELLO_BYTES, Hello, MAGIC},
+    hello::{HELLO_BYTES, Hello, MAGIC, RESUME_BYTES, Resume},
     proof::{OPENING_BYTES, Opening, Openings, PROOF_BYTES},
 };
 use rustix::{fd::OwnedFd, io::Errno};
@@ -46,6 +46,14 @@ pub(crate) struct Connection {
     /// What this end has said first, and then what both have, until the greeting is over.
     pub(crate) own: Option<Box<Opening>>,
     pub(crate) said: Option<Box<Openings>>,
+    /// Of a node: the link that it belongs to, which is written to in the place of `output`.
+    pub(crate) link: Option<Arc<Output>>,
+    /// The links that this one takes the place of, and that are over.
+    pub(crate) former: Option<Arc<Output>>,
+    /// The number of the link that the other end has begun, if it is another one.
+    pub(crate) next_number: u32,
+    /// The other end has said what has come to it (LINK-2).
+    is_resumed: bool,
     input: Vec<u8>,
 }
 
@@ -70,7 +78,7 @@ pub(crate) enum Said {
 
 /// THREAD-4: output that waits for a client that does not read, and for a node.
 pub(crate) const CLIENT_OUTPUT_MAX: usize = 128 << 20;
-const NODE_OUTPUT_MAX: usize = 1 << 30;
+pub(crate) const NODE_OUTPUT_MAX: usize = 1 << 30;
 
 impl Connection {
     pub(crate) fn new(socket: OwnedFd, stage: Stage, now: lats_base::Instant) -> Self {
@@ -89,6 +97,10 @@ impl Connection {
             principal: Principal::Client,
             own: None,
             said: None,
+            link: None,
+            former: None,
+            next_number: 0,
+            is_resumed: false,
             input: Vec::new(),
         }
     }
@@ -97,17 +109,36 @@ impl Connection {
     pub(crate) fn sending(&self) -> Option<&SocketOutput> {
         match &*self.output {
             Output::Socket(socket) => Some(socket),
-            Output::Port(_) => None,
+            Output::Link(_) | Output::Port(_) => None,
         }
     }
 
-    /// It is the link to a node from now on: more may wait in it.
-    pub(crate) fn becomes_link(&mut self, life: u32) {
+    /// The lane of a link that it belongs to, if it leads to a node.
+    pub(crate) fn link(&self) -> Option<&LinkOutput> {
+        self.link.as_deref()?.as_link()
+    }
+
+    /// It belongs to the link to a node from now on.
+    pub(crate) fn becomes_link(&mut self, life: u32, link: Arc<Output>) {
         self.stage = Stage::Node;
         self.life = life;
-        if let Some(sending) = self.sending() {
-            sending.leads_to_node(NODE_OUTPUT_MAX);
+        self.link = Some(link);
+    }
+
+    /// LINK-2: what the other end says first, once it is here.
+    pub(crate) fn take_resume(&mut self) -> Option<Resume> {
+        if self.is_resumed {
+            return None;
         }
+        let resume = Resume::read(self.input.first_chunk::<RESUME_BYTES>()?);
+        self.input.drain(..RESUME_BYTES);
+        self.is_resumed = true;
+        Some(resume)
+    }
+
+    /// True if signals may come now.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.is_resumed
     }
 
     /// Says something at once: nobody else knows this connection yet.

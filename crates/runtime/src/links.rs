@@ -1,19 +1,28 @@
 //! Links to the other nodes: who is linked, and whom to connect to.
 //!
-//! A link is two connections, one for each lane (THREAD-5). It is there while both are: when one ends, so does the other.
+//! A link is two connections, one for each lane (THREAD-5). It is up while both are there, and outlives them (LINK-1).
 
+use crate::{
+    connection::NODE_OUTPUT_MAX,
+    output::{Output, link::LinkOutput},
+};
 use lats_base::{Duration, Instant, Nonce};
 use lats_signals::Lane;
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 /// What is known of another node.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Peer {
     pub(crate) address: Option<SocketAddr>,
     /// It is a live member, or one that we join through.
     pub(crate) wanted: bool,
     /// The connections of the link, by the number of the lane.
     lanes: [LaneEnd; Lane::ALL.len()],
+    /// What belongs to the link to the process of `last`, by the number of the lane; and which link to it that is (LINK-4).
+    outputs: Option<[Arc<Output>; Lane::ALL.len()]>,
+    number: u32,
+    /// The lane of rows of the link before, which is over: blocks are told before anything comes by another one.
+    ended: Option<Arc<Output>>,
     /// The process that the newest connection was to; life 0 if there never was one.
     pub(crate) last: Process,
     /// The process that is a member, if the node has one.
@@ -119,31 +128,68 @@ impl Peer {
         self.lanes[lane as usize].attempt = Some(Attempt { id, begun: now, life: 0 });
     }
 
-    /// A connection with this life is in use from now on. Gives the connections that have to end: those of a former life, or
-    /// of a link that its other end has lost already; and the attempt that is not needed any more.
-    pub(crate) fn take(
-        &mut self,
-        lane: Lane,
-        id: u64,
-        process: Process,
-    ) -> (Vec<u64>, Option<u64>) {
-        let is_over = self.last != process || self.lane(lane).connection.is_some();
-        let former = if is_over { self.end() } else { Vec::new() };
-        self.last = process;
+    /// A connection with the process of this node is in use from now on.
+    pub(crate) fn take(&mut self, node: u16, lane: Lane, id: u64, process: Process) -> Taken {
+        let (mut former, mut ended_life) = (Vec::new(), None);
+        if self.last != process || self.is_over() {
+            ended_life = Some(self.last.life).filter(|life| *life != 0);
+            former = self.end(0);
+        }
+        if self.last != process {
+            (self.last, self.number) = (process, 0);
+        }
+        self.number += u32::from(self.outputs.is_none());
+        let number = self.number;
+        let outputs = self.outputs.get_or_insert_with(|| {
+            Lane::ALL.map(|lane| {
+                let process = (node, process.life);
+                let link = LinkOutput::new(process, lane, number, NODE_OUTPUT_MAX);
+                Arc::new(Output::Link(link))
+            })
+        });
+        let output = outputs[lane as usize].clone();
         let end = &mut self.lanes[lane as usize];
-        end.connection = Some(id);
+        former.extend(end.connection.replace(id));
         let attempt = end.attempt.take().map(|attempt| attempt.id);
-        (former, attempt.filter(|attempt| *attempt != id))
+        let attempt = attempt.filter(|attempt| *attempt != id);
+        let ended = if lane == Lane::Data { self.ended.take() } else { None };
+        Taken { former, attempt, output, ended, ended_life }
     }
 
-    /// The link is over: gives its connections.
-    fn end(&mut self) -> Vec<u64> {
+    /// LINK-4: something of the link to this process was lost.
+    pub(crate) fn is_over(&self) -> bool {
+        let mut links = self.outputs.iter().flatten().filter_map(|output| output.as_link());
+        links.any(LinkOutput::is_over)
+    }
+
+    /// The link is over; the next one to the same process has a greater number than this. Gives its connections.
+    pub(crate) fn end(&mut self, number: u32) -> Vec<u64> {
+        self.number = self.number.max(number);
+        if let Some(outputs) = self.outputs.take() {
+            outputs.iter().for_each(|output| output.close());
+            let [data, ..] = outputs;
+            self.ended = Some(data);
+        }
         self.lanes.iter_mut().filter_map(|end| end.connection.take()).collect()
     }
 }
 
+/// What a new connection means for the connections before it.
+pub(crate) struct Taken {
+    /// Connections that have to end: those of a former life, or the one that the other end has lost already.
+    pub(crate) former: Vec<u64>,
+    /// The attempt that is not needed any more.
+    pub(crate) attempt: Option<u64>,
+    /// The lane of the link that the connection belongs to.
+    pub(crate) output: Arc<Output>,
+    /// The lane of rows of the link before, if it is over: whose end the blocks must know first.
+    pub(crate) ended: Option<Arc<Output>>,
+    /// The link to this life has ended just now.
+    pub(crate) ended_life: Option<u32>,
+}
+
 /// All other nodes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Links {
     pub(crate) peers: BTreeMap<u16, Peer>,
 }
@@ -174,13 +220,22 @@ impl Links {
         due
     }
 
-    /// The link to a node is lost: it is opened again at once, if it can be. Gives its connections.
-    pub(crate) fn lost(&mut self, node: u16, now: Instant) -> Vec<u64> {
+    /// A connection of the link to a node has ended: another one is opened at once, if it can be.
+    pub(crate) fn lost(&mut self, node: u16, id: u64, now: Instant) {
+        let Some(peer) = self.peers.get_mut(&node) else { return };
+        for end in peer.lanes.iter_mut().filter(|end| end.connection == Some(id)) {
+            (end.retry_at, end.dropped) = (now, 0);
+            end.connection = None;
+        }
+    }
+
+    /// LINK-4: the link to a node is over, and another one is made. Gives the connections of it that there are.
+    pub(crate) fn over(&mut self, node: u16, number: u32, now: Instant) -> Vec<u64> {
         let Some(peer) = self.peers.get_mut(&node) else { return Vec::new() };
         for end in &mut peer.lanes {
             (end.retry_at, end.dropped) = (now, 0);
         }
-        peer.end()
+        peer.end(number)
     }
 
     /// An attempt has ended in nothing.
@@ -249,15 +304,15 @@ mod tests {
         let mut peer = Peer::default();
         let copy = Process { nonce: Nonce::new([9, 9]), ..process(7) };
         assert_eq!(peer.refuses(process(7)), None);
-        peer.take(Lane::Data, 20, process(7));
+        peer.take(2, Lane::Data, 20, process(7));
         assert!(peer.refuses(copy).is_some() && peer.refuses(process(6)).is_some());
         assert_eq!(peer.refuses(process(8)), None, "neither is a member");
         peer.member = Some(process(7));
         assert_eq!(peer.refuses(process(7)), None);
         assert!([process(8), copy, process(6)].iter().all(|p| peer.refuses(*p).is_some()));
-        peer.end();
+        peer.end(0);
         assert_eq!(peer.refuses(process(8)), None, "it can say why it should become one");
-        peer.take(Lane::Data, 21, process(8));
+        peer.take(2, Lane::Data, 21, process(8));
         assert_eq!(peer.refuses(process(7)), None, "the member was only cut off");
         peer.member = None;
         assert!(peer.refuses(process(7)).is_some());
@@ -287,8 +342,16 @@ mod tests {
         assert!(!has_ours(&links, 8, 1_300), "a later life has come");
     }
 
+    fn take(peer: &mut Peer, lane: Lane, id: u64, life: u32) -> Taken {
+        peer.take(2, lane, id, process(life))
+    }
+
+    fn number(taken: &Taken) -> u32 {
+        taken.output.as_link().unwrap().number
+    }
+
     #[test]
-    fn a_link_is_up_while_it_has_both_connections() {
+    fn a_link_outlives_its_connections() {
         let mut links = links();
         let both = [(2, Lane::Data), (2, Lane::Control)];
         let due = |links: &mut Links, ms| -> Vec<_> {
@@ -297,27 +360,40 @@ mod tests {
         assert_eq!(due(&mut links, 1), both);
         let peer = links.peers.get_mut(&2).unwrap();
         peer.open(Lane::Data, 20, at(1));
-        assert_eq!(peer.take(Lane::Data, 20, process(7)), (vec![], None));
-        assert!(!peer.is_up());
-        assert_eq!(peer.take(Lane::Control, 21, process(7)), (vec![], None));
+        let first = take(peer, Lane::Data, 20, 7);
+        assert!(first.former.is_empty() && first.attempt.is_none() && !peer.is_up());
+        take(peer, Lane::Control, 21, 7);
         assert!(peer.is_up() && peer.is_linked_by(20) && peer.is_linked_by(21));
-        assert_eq!(links.lost(2, at(30)), [20, 21], "when one ends so does the other");
-        assert_eq!(due(&mut links, 30), both, "it may have been lost for a moment");
+        links.lost(2, 20, at(30));
+        assert_eq!(due(&mut links, 30), both[..1], "the other lane has its connection");
+        let peer = links.peers.get_mut(&2).unwrap();
+        let again = take(peer, Lane::Data, 22, 7);
+        assert!(Arc::ptr_eq(&first.output, &again.output) && peer.is_up());
+        let displaces = take(peer, Lane::Data, 23, 7);
+        assert_eq!((displaces.former, displaces.ended_life), (vec![22], None));
+        assert!(Arc::ptr_eq(&first.output, &displaces.output) && number(&again) == 1);
     }
 
     #[test]
-    fn connections_of_a_former_life_or_link_end_together() {
+    fn a_link_ends_with_its_process_or_when_something_is_lost() {
         let mut links = links();
         let peer = links.peers.get_mut(&2).unwrap();
-        peer.take(Lane::Data, 20, process(7));
-        peer.take(Lane::Control, 21, process(7));
-        assert_eq!(peer.take(Lane::Control, 22, process(8)), (vec![20, 21], None), "a later life");
-        assert_eq!(peer.take(Lane::Data, 23, process(8)), (vec![], None));
-        assert_eq!(
-            peer.take(Lane::Data, 24, process(8)),
-            (vec![23, 22], None),
-            "its end was lost there"
-        );
-        assert!(!peer.is_up());
+        let first = take(peer, Lane::Data, 20, 7);
+        take(peer, Lane::Control, 21, 7);
+        let later = take(peer, Lane::Control, 22, 8);
+        assert_eq!((later.former, later.ended_life), (vec![20, 21], Some(7)), "a later life");
+        assert!(later.ended.is_none() && first.output.as_link().unwrap().is_over());
+        let rows = take(peer, Lane::Data, 23, 8);
+        assert!(rows.ended.is_some_and(|ended| Arc::ptr_eq(&ended, &first.output)));
+        assert_eq!((rows.ended_life, rows.output.as_link().unwrap().number), (None, 1));
+        rows.output.close();
+        assert!(peer.is_over());
+        let third = take(peer, Lane::Data, 24, 8);
+        assert_eq!((&third.former, third.ended_life), (&vec![23, 22], Some(8)));
+        assert_eq!(number(&third), 2, "too much waited in it");
+        assert!(third.ended.is_some());
+        assert_eq!(links.over(2, 6, at(40)), [24], "the other end has begun the seventh");
+        let peer = links.peers.get_mut(&2).unwrap();
+        assert_eq!(number(&take(peer, Lane::Control, 25, 8)), 7);
     }
 }

@@ -3,6 +3,9 @@
 //! Whoever has something for another node puts it into that node's output itself; no thread passes it on. Each thread
 //! flushes what it has filled at the end of its turn; one of them at a time writes to the socket.
 
+pub(crate) mod link;
+
+use self::link::LinkOutput;
 use crate::{connection::CLIENT_OUTPUT_MAX, figures::MemoryUse, ring::Producer};
 use rustix::{event::epoll, fd::OwnedFd, io::Errno, net::SendFlags, net::Shutdown};
 use std::sync::{
@@ -13,6 +16,7 @@ use std::sync::{
 /// One way out.
 pub(crate) enum Output {
     Socket(SocketOutput),
+    Link(LinkOutput),
     Port(PortOutput),
 }
 
@@ -21,6 +25,7 @@ impl Output {
     pub(crate) fn queue(&self, bytes: &[u8]) -> bool {
         match self {
             Self::Socket(socket) => socket.queue(bytes),
+            Self::Link(link) => link.queue(bytes),
             Self::Port(port) => port.queue(bytes),
         }
     }
@@ -30,14 +35,25 @@ impl Output {
     pub(crate) fn flush(&self) -> Flushed {
         match self {
             Self::Socket(socket) => socket.flush(),
+            Self::Link(link) => link.flush(),
             Self::Port(port) => port.flush(),
         }
     }
 
     /// Ends it: the thread that reads from the other side notices.
     pub(crate) fn close(&self) {
-        if let Self::Socket(socket) = self {
-            socket.close();
+        match self {
+            Self::Socket(socket) => socket.close(),
+            Self::Link(link) => link.end(),
+            Self::Port(_) => {}
+        }
+    }
+
+    /// The way to another node, if it is one.
+    pub(crate) fn as_link(&self) -> Option<&LinkOutput> {
+        match self {
+            Self::Link(link) => Some(link),
+            Self::Socket(_) | Self::Port(_) => None,
         }
     }
 }
@@ -70,7 +86,6 @@ struct Sending {
     is_written: bool,
     /// The kernel's buffer is full; the reading thread hears when there is room.
     blocked: bool,
-    is_client: bool,
     limit_bytes: usize,
     /// What of it all clients together are counted for.
     counted: Counted,
@@ -198,7 +213,6 @@ impl SocketOutput {
             written: 0,
             is_written: false,
             blocked: false,
-            is_client: true,
             limit_bytes,
             counted: Counted::default(),
             watched: None,
@@ -206,12 +220,10 @@ impl SocketOutput {
         Self { socket, state: Mutex::new(state), closed: AtomicBool::new(false) }
     }
 
-    /// It leads to a node: so much may wait in it, which is not counted with that of clients.
-    pub(crate) fn leads_to_node(&self, bytes: usize) {
-        let mut state = lock(&self.state);
-        state.limit_bytes = bytes;
-        state.is_client = false;
-        state.counted.clear(&CLIENTS_OUTPUT);
+    /// True if nothing waits in it.
+    pub(crate) fn is_drained(&self) -> bool {
+        let state = lock(&self.state);
+        state.filling.is_empty() && state.leaving.is_empty() && !state.is_written
     }
 
     /// Tells `epoll` of the socket under this name; also about room to write, while it is wanted.
@@ -254,7 +266,7 @@ impl SocketOutput {
         if waits > state.limit_bytes {
             return false;
         }
-        if state.is_client && !state.counted.becomes(waits, &CLIENTS_OUTPUT) {
+        if !state.counted.becomes(waits, &CLIENTS_OUTPUT) {
             return false;
         }
         state.filling.extend_from_slice(bytes);

@@ -214,7 +214,9 @@ impl Thread {
         }
         for output in self.outputs.take_filled() {
             match &**output {
-                Output::Socket(_) if passes_on => crate::sender::pass_on(&senders.threads, output),
+                Output::Socket(_) | Output::Link(_) if passes_on => {
+                    crate::sender::pass_on(&senders.threads, output)
+                }
                 _ => flush(output, unsent, news_for),
             }
         }

@@ -86,6 +86,13 @@ body! {
     }
 }
 body! {
+    /// Thread of a node → the other end of a connection: how much has come by this lane since the link began (LINK-3). No block hears of it.
+    ReceivedOrd {
+        /// Bytes of whole signals.
+        bytes: u64,
+    }
+}
+body! {
     /// Shell → control: how long the thread of this node that is most behind has not come on (LATE-1).
     LateRep {
         /// In ms; 0: all are on time.

@@ -40,12 +40,43 @@ pub enum HelloKind {
     Admin,
 }
 
+/// What both ends of a connection between nodes say first when the greeting is over (LINK-2): 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Resume {
+    /// Which link between the two processes it is.
+    pub number: u32,
+    reserved: u32,
+    /// Bytes of whole signals that have come by this lane of the link.
+    pub received: u64,
+}
+
+/// Bytes of it.
+pub const RESUME_BYTES: usize = core::mem::size_of::<Resume>();
+
+impl Resume {
+    /// What is to be said.
+    pub fn new(number: u32, received: u64) -> Self {
+        Self { number, reserved: 0, received }
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(&self) -> &[u8] {
+        self.as_bytes()
+    }
+
+    /// Reads it.
+    pub fn read(bytes: &[u8; RESUME_BYTES]) -> Self {
+        zerocopy::transmute!(*bytes)
+    }
+}
+
 /// Bytes of a greeting.
 pub const HELLO_BYTES: usize = core::mem::size_of::<Hello>();
 /// From this version on each end proves that it knows the cluster's secret.
 const PROVING_VERSION: u16 = 2;
-/// From this version on two nodes have two connections (THREAD-5).
-const LANES_VERSION: u16 = 3;
+/// From this version on links between nodes outlive connections (LINK-1).
+const LINKS_VERSION: u16 = 4;
 /// What every greeting begins with.
 pub const MAGIC: [u8; 8] = *b"LatsDB\r\n";
 
@@ -135,7 +166,7 @@ impl Hello {
     /// (GREET-4).
     pub fn misfit(&self, cluster_id: u64) -> Option<RefCode> {
         let least = match self.kind() {
-            Some(HelloKind::Node) => LANES_VERSION,
+            Some(HelloKind::Node) => LINKS_VERSION,
             _ => PROVING_VERSION,
         };
         if self.version.abs_diff(PROTOCOL_VERSION) > 1 || self.version < least {

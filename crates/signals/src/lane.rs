@@ -26,6 +26,22 @@ impl Lane {
         Self::ALL.into_iter().find(|lane| lane.number() == number)
     }
 
+    /// True if senders say the same again and again, and a later one makes up for it: it is not kept for a connection that is not there
+    /// (LINK-3). The log of the control group is sent again, too.
+    pub fn is_repeated(signal: &Signal<'_>) -> bool {
+        matches!(
+            signal.number(),
+            Some(
+                SignalNumber::HeartbeatOrd
+                    | SignalNumber::LaneProbeOrd
+                    | SignalNumber::LeaseReq
+                    | SignalNumber::LeaseConf
+                    | SignalNumber::SuspectRep
+                    | SignalNumber::RaftOrd
+            )
+        )
+    }
+
     /// The lane of a signal from one node to another. All signals of one block to another one take the same, and stay in order, but for
     /// the probe of the lane of rows.
     pub fn of(signal: &Signal<'_>) -> Self {

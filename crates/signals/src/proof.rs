@@ -255,7 +255,7 @@ mod tests {
         let proof = said.proof(&secret(3), End::Opener);
         assert_eq!(
             Secret::new(proof).text(),
-            "8e4a2b1a466a2944d89fb78d63dc8a4b59e88ded39a1d27b685c15287c80c46e"
+            "639a476f73901402d48be1a469297d999b88555e5d125577d5cd397dad6d7528"
         );
     }
 

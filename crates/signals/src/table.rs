@@ -187,6 +187,7 @@ signals! {
     151 SessionsConf, control, Node;
     155 LateRep, control, Local;
     156 LaneProbeOrd, control, Node;
+    171 ReceivedOrd, control, Node;
     // Files: docs/protocols/durability.md.
     129 IoWriteReq, io, Local;
     130 IoConf, io, Local;

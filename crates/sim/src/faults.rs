@@ -24,8 +24,10 @@ pub enum Disturbance {
     Busy(NodeId, u64),
     /// What one lane of a link brings stays away for so many ms, in one or both directions.
     Stall(NodeId, NodeId, Lane, bool, u64),
-    /// A connection between nodes breaks; what was under way on it is lost.
+    /// A connection between nodes breaks; what was under way on it is sent again (LINK-1).
     Reset(NodeId, NodeId),
+    /// A link between nodes is lost, with what was under way on it (LINK-4).
+    LoseLink(NodeId, NodeId),
     /// A connection of a client breaks.
     ClientReset(u32, NodeId),
     /// The process of a client does nothing for so many ms.
@@ -58,7 +60,8 @@ impl Disturbance {
             Self::Busy(..) => "busy threads",
             Self::Stall(_, _, Lane::Data, ..) => "stalled rows",
             Self::Stall(_, _, Lane::Control, ..) => "stalled heartbeats",
-            Self::Reset(..) => "broken link",
+            Self::Reset(..) => "broken connection",
+            Self::LoseLink(..) => "lost link",
             Self::ClientReset(..) => "broken client link",
             Self::Sleep(..) => "sleeping client",
             Self::Cut(_, _, true, _) => "cut",
@@ -78,7 +81,8 @@ impl Disturbance {
     /// True if somebody may be removed for it. That control's connection stalls counts when it happens.
     fn may_remove(self) -> bool {
         let is_late = matches!(self, Self::Busy(..) | Self::Stall(..));
-        !is_late && !self.is_good() && !matches!(self, Self::ClientReset(..) | Self::Sleep(..))
+        let is_small = matches!(self, Self::Reset(..) | Self::ClientReset(..) | Self::Sleep(..));
+        !is_late && !is_small && !self.is_good()
     }
 
     /// True if something comes right again, or is noticed that has happened already.
@@ -163,7 +167,10 @@ pub fn plan(world: &mut World, menu: Menu, count: u64, random: &mut Prng) -> u64
         let disturbance = match random.below(8) {
             0 if menu.kills => Disturbance::Kill(victim, restart_ms(random)),
             1 if menu.pauses => Disturbance::Pause(victim, random.between(20, 900)),
-            2 if menu.resets && other != victim => Disturbance::Reset(victim, other),
+            2 if menu.resets && other != victim && random.chance(1, 2) => {
+                Disturbance::Reset(victim, other)
+            }
+            2 if menu.resets && other != victim => Disturbance::LoseLink(victim, other),
             3 if menu.cuts && other != victim => {
                 let both = random.chance(2, 3);
                 Disturbance::Cut(victim, other, both, random.between(50, 1_200))
@@ -412,10 +419,11 @@ impl World {
             | Disturbance::Isolate(node, ..)
             | Disturbance::OneWay(node, ..) => self.can_lose(&[node]),
             // One of both will have to go; which one, the cluster decides.
-            Disturbance::Reset(a, b)
+            Disturbance::LoseLink(a, b)
             | Disturbance::Cut(a, b, _, _)
             | Disturbance::Stall(a, b, ..) => self.can_lose(&[a]) && self.can_lose(&[b]),
-            Disturbance::Restart(_)
+            Disturbance::Reset(..)
+            | Disturbance::Restart(_)
             | Disturbance::Heal(..)
             | Disturbance::SessionsGone(..)
             | Disturbance::Directory(..)
@@ -467,6 +475,7 @@ impl World {
             Disturbance::Directory(node, life, gone) => self.hear_of_directory(node, life, gone),
             Disturbance::SessionsGone(node, life, looks) => self.end_sessions(node, life, looks),
             Disturbance::Reset(a, b) => self.disconnect(End::Node(a), End::Node(b)),
+            Disturbance::LoseLink(a, b) => self.lose_link(End::Node(a), End::Node(b)),
             Disturbance::ClientReset(client, node) => {
                 self.disconnect(End::Client(client), End::Node(node));
             }
@@ -494,13 +503,13 @@ impl World {
             }
             Disturbance::Heal(a, b) => {
                 let held = self.network.heal(a, b);
-                held.into_iter().for_each(|(from, to, packet)| self.transmit(from, to, &packet));
+                held.into_iter().for_each(|(from, to, packet)| self.go_on(from, to, &packet));
             }
         }
         true
     }
 
-    fn cut(&mut self, a: End, b: End, both: bool, ms: u64) {
+    pub(crate) fn cut(&mut self, a: End, b: End, both: bool, ms: u64) {
         self.network.cut(a, b, both);
         self.at(Duration::from_millis(ms), Event::Disturb(Disturbance::Heal(a, b)));
     }

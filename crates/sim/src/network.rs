@@ -2,7 +2,7 @@
 
 use lats_base::{Duration, Incarnation, Instant, NodeId, prng::Prng};
 use lats_signals::Lane;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// One end of a link: a node, or a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,11 @@ pub struct Link {
     /// What an end had sent when it closed the newest connection still arrives up to then, in each direction.
     pub last_words: [Instant; 2],
     held: [Vec<Vec<u8>>; 2],
+    /// Both ends are nodes, and nothing was lost between these lives: what has not arrived is sent again over the next connection
+    /// (LINK-1).
+    pub lasts: bool,
+    /// What has not arrived yet, for each direction and lane.
+    unheard: [[VecDeque<Vec<u8>>; 2]; 2],
 }
 
 /// All links.
@@ -73,17 +78,55 @@ impl Network {
         link.lives = if a.0 <= b.0 { [a.1, b.1] } else { [b.1, a.1] };
         link.noticed = [false; 2];
         link.certified = [false; 2];
+        link.lasts = matches!((a.0, b.0), (End::Node(_), End::Node(_)));
+        link.unheard = Default::default();
+    }
+
+    /// LINK-2: a new connection between the lives of the former one. What has not arrived is to be sent again: sender, receiver, packet.
+    pub fn resume(&mut self, a: End, b: End) -> Vec<(End, End, Vec<u8>)> {
+        let ((first, second), _) = ordered(a, b);
+        let link = self.link(a, b);
+        link.generation += 1;
+        link.open = true;
+        link.noticed = [false; 2];
+        link.certified = [false; 2];
+        let [there, back] = std::mem::take(&mut link.unheard);
+        let there = there.into_iter().flatten().map(|p| (first, second, p));
+        there.chain(back.into_iter().flatten().map(|p| (second, first, p))).collect()
+    }
+
+    /// True if a new connection between these lives goes on where the former one has ended.
+    pub fn resumes(&mut self, a: (End, Incarnation), b: (End, Incarnation)) -> bool {
+        let lives = if a.0 <= b.0 { [a.1, b.1] } else { [b.1, a.1] };
+        let link = self.link(a.0, b.0);
+        link.lasts && link.lives == lives
+    }
+
+    /// A packet between nodes has arrived.
+    pub fn heard(&mut self, from: End, to: End, lane: Lane) {
+        let direction = ordered(from, to).1;
+        self.link(from, to).unheard[direction][lane as usize].pop_front();
     }
 
     /// `by` ends the connection, or dies. Of what it has sent some still arrives, in order, or all; what is on the
-    /// way to it is lost. True if there was a connection.
-    pub fn close(&mut self, by: End, other: End, now: Instant, random: &mut Prng) -> bool {
+    /// way to it is lost, unless the link `lasts`. True if there was a connection.
+    pub fn close(
+        &mut self,
+        (by, other): (End, End),
+        lasts: bool,
+        now: Instant,
+        random: &mut Prng,
+    ) -> bool {
         let direction = ordered(by, other).1;
         let link = self.link(by, other);
         let was = link.open;
         link.open = false;
         link.generation += 1;
+        link.lasts &= lasts;
         link.held = Default::default();
+        if !link.lasts {
+            link.unheard = Default::default();
+        }
         link.last_words = [Instant::ZERO; 2];
         let last = link.last_arrival[direction].into_iter().max().unwrap_or_default();
         if was && last > now {
@@ -103,20 +146,24 @@ impl Network {
         link.generation == generation || (closed_since && now <= link.last_words[direction])
     }
 
-    /// Sends a packet.
+    /// Sends a packet, or sends one `again` that was held.
     pub fn send(
         &mut self,
         (from, to, lane): (End, End, Lane),
+        again: bool,
         now: Instant,
         random: &mut Prng,
         packet: &[u8],
     ) -> Fate {
         let (key, direction) = ordered(from, to);
         let link = self.links.entry(key).or_default();
+        let lane = lane as usize;
+        if link.lasts && !again {
+            link.unheard[direction][lane].push_back(packet.to_vec());
+        }
         if !link.open {
             return Fate::Held;
         }
-        let lane = lane as usize;
         if link.cut[direction] || link.stalled[direction][lane] {
             link.held[direction].push(packet.to_vec());
             return Fate::Held;

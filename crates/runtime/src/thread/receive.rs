@@ -4,14 +4,16 @@ use super::{Thread, shell::Waiting};
 use crate::{
     clock,
     connection::{Connection, ReadEnd, Stage},
-    output::Flushed,
+    output::{Flushed, Output, link::LinkOutput},
 };
+use lats_base::NodeId;
 use lats_signals::{
-    BlockKind, BlockRef, Body, Lane, Malformed, Principal, Scope,
-    buffer::{Route, parse},
-    control::{ClientGoneRep, LinkDownRep},
+    BlockKind, BlockRef, Body, Lane, Malformed, Principal, Scope, SignalNumber,
+    buffer::{Route, SignalBuffer, parse},
+    control::{ClientGoneRep, LinkDownRep, ReceivedOrd},
 };
 use rustix::event::epoll;
+use std::sync::Arc;
 
 pub(crate) const TOKEN_BELL: u64 = 0;
 pub(crate) const TOKEN_LISTENER: u64 = 1;
@@ -42,9 +44,12 @@ impl Thread {
         if flags.contains(epoll::EventFlags::OUT)
             && let Some(sending) = connection.sending()
         {
-            match sending.on_room() {
-                Flushed::More => self.unsent.push(connection.output.clone()),
-                Flushed::Done | Flushed::Waits(_) => {}
+            let (output, flushed) = match &connection.link {
+                Some(link) => (link, link.as_link().map(|link| link.on_room(id))),
+                None => (&connection.output, Some(sending.on_room())),
+            };
+            if flushed == Some(Flushed::More) {
+                self.unsent.push(output.clone());
             }
         }
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
@@ -60,7 +65,9 @@ impl Thread {
 
     fn on_readable(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        if connection.sending().is_some_and(|s| s.is_closed()) {
+        if connection.sending().is_some_and(|s| s.is_closed())
+            || connection.link().is_some_and(LinkOutput::is_over)
+        {
             // We have closed it: what may still be in it has come too late.
             return self.close(id);
         }
@@ -73,7 +80,7 @@ impl Thread {
         let taken = match connection.stage {
             Stage::Greeting | Stage::Proving => self.greet(id).and_then(|()| {
                 // Whoever reads it takes all its signals: they stay in order.
-                if self.move_home(id) { Ok(()) } else { self.take_signals(id) }
+                if self.move_home(id) { Ok(()) } else { self.begin_reading(id) }
             }),
             _ => self.take_signals(id),
         };
@@ -107,6 +114,10 @@ impl Thread {
     /// Moves whole signals from a connection into the node.
     pub(super) fn take_signals(&mut self, id: u64) -> Result<(), Malformed> {
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        if connection.stage == Stage::Node && !self.resume(id)? {
+            return Ok(());
+        }
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
         let kept = KEPT_READS * self.place.pace.read_bytes;
         let before = self.entering.count();
         let entering = &mut self.entering;
@@ -120,15 +131,24 @@ impl Thread {
                 })?;
             }
             Stage::Node => {
-                let node = connection.node;
-                connection.take_signals(kept, |signal| {
+                let (node, link) = (connection.node, connection.link.clone());
+                let Some(own) = link.as_deref().and_then(Output::as_link) else { return Ok(()) };
+                let mut bytes = 0;
+                let taken = connection.take_signals(kept, |signal| {
+                    bytes += signal.bytes().len() as u64;
+                    if signal.number() == Some(SignalNumber::ReceivedOrd) {
+                        return own.acknowledge(signal.body::<ReceivedOrd>().bytes);
+                    }
                     let local = signal.number().is_none_or(|n| n.scope() == Scope::Local);
                     if local || signal.header.sender.node.get() != node {
                         return Err(Malformed("not a node's signal"));
                     }
                     entering.push_signal(signal);
                     Ok(())
-                })?;
+                });
+                let told = own.receive(bytes);
+                taken?;
+                self.acknowledge(link, told);
             }
         }
         self.figures.from_sockets += (self.entering.count() - before) as u64;
@@ -175,22 +195,91 @@ impl Thread {
 
     /// A connection whose other side has said who it is: from now on we read it.
     fn adopt(&mut self, id: u64, connection: Connection) {
-        // A link that this one takes the place of ends before anything comes by this one.
-        let same = (connection.node, connection.lane);
-        let is_former = |c: &Connection| c.stage == Stage::Node && (c.node, c.lane) == same;
-        let of_node = self.connections.iter().filter(|(_, c)| is_former(c));
-        let former: Vec<u64> = of_node.map(|(id, _)| *id).collect();
-        if connection.stage == Stage::Node {
-            former.into_iter().for_each(|id| self.close(id));
-        }
         if let Some(sending) = connection.sending() {
             sending.watch(&self.place.epoll, id, false);
         }
         self.connections.insert(id, connection);
-        // It may have come with more than its greeting.
-        if let Err(malformed) = self.take_signals(id) {
+        if let Err(malformed) = self.begin_reading(id) {
             tracing::warn!(%malformed, "closing a connection");
             self.close(id);
+        }
+    }
+
+    /// Reads a connection from now on whose other side has proved who it is.
+    fn begin_reading(&mut self, id: u64) -> Result<(), Malformed> {
+        let Some(connection) = self.connections.get(&id) else { return Ok(()) };
+        if connection.stage == Stage::Node {
+            // A connection that this one takes the place of ends before anything comes by this one.
+            let same = (connection.node, connection.lane);
+            let is_former = |c: &Connection| c.stage == Stage::Node && (c.node, c.lane) == same;
+            let of_node = self.connections.iter().filter(|(at, c)| **at != id && is_former(c));
+            let former: Vec<u64> = of_node.map(|(id, _)| *id).collect();
+            former.into_iter().for_each(|id| self.close(id));
+            self.say_resume(id)?;
+        }
+        // It may have come with more than its greeting.
+        self.take_signals(id)
+    }
+
+    /// LINK-2: tells the other end what has come by the connections before this one.
+    fn say_resume(&mut self, id: u64) -> Result<(), Malformed> {
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        let ended = connection.former.take();
+        let Some(connection) = self.connections.get(&id) else { return Ok(()) };
+        if let Some(link) = connection.link() {
+            connection.say(link.resume().to_bytes());
+        }
+        if connection.sending().is_some_and(|sending| !sending.is_drained()) {
+            return Err(Malformed("it takes not even a greeting"));
+        }
+        if let Some(ended) = ended.as_deref().and_then(Output::as_link) {
+            self.tell_link_end(ended);
+        }
+        Ok(())
+    }
+
+    /// LINK-2: what the other end has is known; the rest is sent from now on. False if it is not here yet.
+    fn resume(&mut self, id: u64) -> Result<bool, Malformed> {
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(false) };
+        let Some(resume) = connection.take_resume() else { return Ok(connection.is_resumed()) };
+        let Some(output) = connection.link.clone() else { return Ok(false) };
+        let Some(link) = output.as_link() else { return Ok(false) };
+        if resume.number > link.number {
+            // LINK-4: the other end has lost something.
+            connection.next_number = resume.number;
+            link.end();
+            return Err(Malformed("the other end has begun another link"));
+        }
+        if resume.number < link.number {
+            return Err(Malformed("the other end has to begin another link"));
+        }
+        let attached = link.attach(&connection.socket, (&self.place.epoll, id), resume.received);
+        if attached.is_err() {
+            link.end();
+        }
+        attached?;
+        self.unsent.push(output);
+        Ok(true)
+    }
+
+    /// LINK-3: tells the other end how much has come.
+    fn acknowledge(&mut self, link: Option<Arc<Output>>, told: Option<u64>) {
+        let (Some(link), Some(bytes)) = (link, told) else { return };
+        let (sender, receiver) = match link.as_link() {
+            Some(to) => (self.place.node, NodeId::new(to.node)),
+            None => return,
+        };
+        let route = Route {
+            sender: BlockRef::shell(sender),
+            receiver: BlockRef::shell(receiver),
+            incarnation: self.place.life,
+        };
+        let mut says = SignalBuffer::new();
+        says.push(route, &ReceivedOrd { bytes }, &[]);
+        if let Some(signal) = says.pop()
+            && link.queue(signal.bytes())
+        {
+            self.unsent.push(link);
         }
     }
 
@@ -198,13 +287,10 @@ impl Thread {
     pub(super) fn close(&mut self, id: u64) {
         self.hungry.remove(&id);
         let Some(connection) = self.connections.remove(&id) else { return };
-        if let Some(sending) = connection.sending() {
-            sending.unwatch();
-            sending.close();
-        }
-        self.tell_end(&connection);
-        let Connection { stage, node, life, .. } = connection;
-        let closed = super::shell::Closed { id, stage, node, life };
+        self.leave(id, &connection);
+        let is_over = connection.link().is_some_and(LinkOutput::is_over);
+        let Connection { stage, node, life, next_number, .. } = connection;
+        let closed = super::shell::Closed { id, stage, node, life, is_over, next_number };
         if self.shell.is_some() {
             self.on_closed(closed);
         } else {
@@ -213,25 +299,45 @@ impl Thread {
         }
     }
 
+    /// Nothing is read from this connection any more, nor written to it.
+    pub(super) fn leave(&mut self, id: u64, connection: &Connection) {
+        if let Some(sending) = connection.sending() {
+            sending.unwatch();
+            sending.close();
+        }
+        if let Some(link) = connection.link() {
+            link.detach(id);
+        }
+        self.tell_end(connection);
+    }
+
     /// THREAD-3: the end of a client or of a link is told by the thread that has brought in what came from there.
     pub(super) fn tell_end(&mut self, connection: &Connection) {
-        let Connection { stage, node, life, lane, .. } = connection;
-        match *stage {
+        match connection.stage {
             Stage::Client(slot) => {
                 let body = ClientGoneRep { slot: u64::from(slot) };
                 self.tell_blocks(&body, |_| true);
                 self.tell_readers(&body);
             }
-            // Nobody but control has heard anything by this one.
-            Stage::Node if *lane == Lane::Control => {}
-            // VIEW-5: what comes from this life from now on has gaps. Control is told by thread 0, which knows more.
             Stage::Node => {
-                let (node, incarnation) = (u64::from(*node), u64::from(*life));
-                let body = LinkDownRep { node, incarnation };
-                self.tell_blocks(&body, |kind| kind != BlockKind::Control);
+                if let Some(link) = connection.link.clone()
+                    && let Some(link) = link.as_link().filter(|link| link.is_over())
+                {
+                    self.tell_link_end(link);
+                }
             }
             Stage::Connecting | Stage::Greeting | Stage::Proving => {}
         }
+    }
+
+    /// VIEW-5: what comes from this life from now on has gaps. Control is told by thread 0, which knows more. Nobody but control has heard
+    /// anything by control's lane.
+    fn tell_link_end(&mut self, link: &LinkOutput) {
+        if link.lane == Lane::Control || !link.tells_end() {
+            return;
+        }
+        let body = LinkDownRep { node: u64::from(link.node), incarnation: u64::from(link.life) };
+        self.tell_blocks(&body, |kind| kind != BlockKind::Control);
     }
 
     /// QUERY-2: they have got all that the client had asked for before.

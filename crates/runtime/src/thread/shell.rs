@@ -90,7 +90,8 @@ const LOG_PAUSE: Duration = Duration::from_millis(1_000);
 
 /// A connection that is in use.
 pub(crate) struct Greeted {
-    pub(crate) output: Arc<crate::output::Output>,
+    /// Its socket: whoever shuts it tells the thread that reads.
+    pub(crate) socket: Arc<rustix::fd::OwnedFd>,
     /// The thread that reads it.
     pub(crate) reader: usize,
 }
@@ -102,6 +103,9 @@ pub(crate) struct Closed {
     pub(crate) stage: Stage,
     pub(crate) node: u16,
     pub(crate) life: u32,
+    /// Of a node: the link is over (LINK-4), and the number that the other end has given the next one, or 0.
+    pub(crate) is_over: bool,
+    pub(crate) next_number: u32,
 }
 
 /// What other threads have for one, beside signals.
@@ -278,21 +282,25 @@ impl Thread {
         let Some(peer) = shell.links.peers.get(&node).filter(|p| p.last.life == life) else {
             return;
         };
-        let connections: Vec<u64> = peer.connections().collect();
+        let had_link = peer.connections().next().is_some();
+        let connections = shell.links.over(node, 0, clock::now());
         shell.directory.forget_node(node);
-        for id in connections {
-            let greeted = self.shell.as_ref().and_then(|shell| shell.greeted.get(&id));
-            let Some(greeted) = greeted else { continue };
-            greeted.output.close();
-            if greeted.reader == self.place.number {
-                self.close(id);
-            }
+        // Other threads notice what they read: the sockets are shut.
+        connections.into_iter().for_each(|id| self.close(id));
+        if had_link {
+            self.tell_control_of_end(node, life);
         }
+    }
+
+    /// LINK-4: signals to or from this life were lost, or it is gone.
+    pub(super) fn tell_control_of_end(&mut self, node: u16, life: u32) {
+        let body = LinkDownRep { node: u64::from(node), incarnation: u64::from(life) };
+        self.tell(BlockRef::control(self.place.node), &body);
     }
 
     /// A connection is closed, wherever it was read.
     pub(super) fn on_closed(&mut self, closed: Closed) {
-        let Closed { id, stage, node, life } = closed;
+        let Closed { id, stage, node, life, is_over, next_number } = closed;
         let now = clock::now();
         let Some(shell) = &mut self.shell else { return };
         shell.greeted.remove(&id);
@@ -306,13 +314,14 @@ impl Thread {
         if is_attempt {
             shell.links.failed(node, id, now);
         }
-        if is_link {
-            let connections = shell.links.lost(node, now);
+        if is_link && is_over {
+            let connections = shell.links.over(node, next_number.saturating_sub(1), now);
             shell.directory.forget_node(node);
             connections.into_iter().filter(|other| *other != id).for_each(|id| self.forget(id));
-            let (node, incarnation) = (u64::from(node), u64::from(life));
-            let body = LinkDownRep { node, incarnation };
-            self.tell(BlockRef::control(self.place.node), &body);
+            self.tell_control_of_end(node, life);
+        } else if is_link {
+            // LINK-1: that is no end of the link.
+            shell.links.lost(node, id, now);
         }
     }
 

@@ -4,13 +4,13 @@ use super::{Thread, shell::Greeted};
 use crate::{
     clock,
     connection::{Connection, Stage},
-    links::{Peer, Process},
+    links::{Peer, Process, Taken},
     output::Output,
     sockets,
 };
 use lats_signals::{
     BlockRef, Lane, Malformed, Principal,
-    control::{LinkDownRep, LinkUpRep},
+    control::LinkUpRep,
     hello::{Hello, HelloKind},
     proof::PROOF_BYTES,
 };
@@ -72,17 +72,20 @@ impl Thread {
         if let Err(error) = sockets::wait_for_ever(&connection.socket) {
             tracing::warn!(node, %error, "the time limit of a link cannot be taken away");
         }
-        let last_life = peer.last.life;
-        let (former, attempt) = peer.take(lane, id, process);
+        let taken = peer.take(node, lane, id, process);
+        let Taken { former, attempt, output, ended, ended_life } = taken;
         (connection.node, connection.lane) = (node, lane);
-        connection.becomes_link(life);
+        connection.becomes_link(life, output.clone());
+        connection.former = ended;
         connection.accept(accepted);
-        let output = connection.output.clone();
         shell.use_connection(id, connection);
-        if let Some(attempt) = attempt {
-            self.forget(attempt);
+        if ended_life.is_some() {
+            shell.directory.forget_node(node);
         }
-        self.note_former(node, (former, last_life), life);
+        former.into_iter().chain(attempt).for_each(|id| self.forget(id));
+        if let Some(life) = ended_life {
+            self.tell_control_of_end(node, life);
+        }
         self.note_lane(node, (lane, output), process);
         Ok(())
     }
@@ -98,22 +101,6 @@ impl Thread {
         }
     }
 
-    /// A new link takes the place of a former one.
-    fn note_former(&mut self, node: u16, former: (Vec<u64>, u32), life: u32) {
-        let (link, last_life) = former;
-        let was_linked = !link.is_empty();
-        if let Some(shell) = self.shell.as_ref().filter(|_| was_linked) {
-            shell.directory.forget_node(node);
-        }
-        link.into_iter().for_each(|id| self.forget(id));
-        let replaced = last_life != 0 && last_life != life;
-        if was_linked || replaced {
-            let (node, incarnation) = (u64::from(node), u64::from(last_life));
-            let body = LinkDownRep { node, incarnation };
-            self.tell(BlockRef::control(self.place.node), &body);
-        }
-    }
-
     /// Closes a connection that another one has taken the place of: control is told of that one.
     pub(super) fn forget(&mut self, id: u64) {
         let greeted = self.shell.as_mut().and_then(|shell| {
@@ -122,15 +109,11 @@ impl Thread {
         });
         if let Some(greeted) = greeted {
             // The thread that reads it notices.
-            greeted.output.close();
+            let _ = rustix::net::shutdown(&*greeted.socket, rustix::net::Shutdown::Both);
         }
         self.hungry.remove(&id);
         let Some(connection) = self.connections.remove(&id) else { return };
-        if let Some(sending) = connection.sending() {
-            sending.unwatch();
-            sending.close();
-        }
-        self.tell_end(&connection);
+        self.leave(id, &connection);
     }
 }
 
@@ -148,7 +131,7 @@ impl super::Shell {
             _ => self.readers.get(number % self.readers.len().max(1)),
         };
         let greeted =
-            Greeted { output: connection.output.clone(), reader: reader.copied().unwrap_or(0) };
+            Greeted { socket: connection.socket.clone(), reader: reader.copied().unwrap_or(0) };
         self.greeted.insert(id, greeted);
     }
 }
