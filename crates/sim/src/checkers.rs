@@ -29,6 +29,13 @@ pub fn newest_control(world: &World, among: impl Fn(NodeId) -> bool) -> Option<&
     known.max_by_key(|c| c.state().view.number)
 }
 
+/// How often rows were taken from disks. Where survivors have gone on nothing was (REFORM-1): such an entry is the last of all epochs.
+pub fn restarts(world: &World) -> usize {
+    let from_disks = |epoch: &&Epoch| epoch.get() != u64::MAX;
+    let restored = newest_control(world, |_| true).map(|control| &control.state().restored);
+    restored.map_or(0, |restored| restored.iter().filter(from_disks).count())
+}
+
 /// The local data managers of a node, if it lives.
 pub fn ldms(world: &World, node: NodeId) -> Vec<LdmView<'_>> {
     let Some(n) = world.nodes.get(&node) else { return Vec::new() };

@@ -22,6 +22,7 @@ mod closing;
 mod draw;
 mod outage;
 mod silence;
+mod strikes;
 
 /// What to run.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +51,8 @@ pub enum Kind {
     Blackout,
     /// All nodes are told to end soon.
     Closing,
+    /// Any set of nodes fails at any instant, but for one full replica of each group.
+    AnySet,
     /// A scenario: what happens is written down, only delays are drawn.
     Scenario(&'static str),
 }
@@ -63,6 +66,7 @@ impl Kind {
             Self::Outage => " --outage".to_string(),
             Self::Blackout => " --blackout".to_string(),
             Self::Closing => " --closing".to_string(),
+            Self::AnySet => " --any-set".to_string(),
             Self::Scenario(name) => format!(" --scenario {name}"),
         }
     }
@@ -109,6 +113,10 @@ pub fn run(options: &Options) -> Outcome {
         (shape.data_nodes, shape.replicas) = (4, 2);
     }
     let mut crash_points = draw::crash_points(&mut random);
+    if options.kind == Kind::AnySet {
+        // Nobody dies but those that are struck: a full replica of each group lives.
+        crash_points = Faults::default();
+    }
     let mut bugs = Faults::default();
     if let Some(Planted { fault, once_in, death, .. }) = options.bug {
         // Nodes must die at the right moment for some planted bugs to show.
@@ -207,11 +215,17 @@ impl Run {
             self.world.at(Duration::from_millis(1), Event::Client(number));
         }
         self.clients.iter_mut().for_each(|c| c.stopped = false);
+        if self.kind == Kind::AnySet {
+            self.strike(random)?;
+            self.heal();
+            self.come_to_rest()?;
+            return self.check_all();
+        }
         let menu = Menu::draw(random);
         let count = match self.kind {
             Kind::Mixed => faults::draw_count(random),
             Kind::Storm => STORM,
-            Kind::Outage | Kind::Blackout | Kind::Closing | Kind::Scenario(_) => 1,
+            Kind::Outage | Kind::Blackout | Kind::Closing | Kind::AnySet | Kind::Scenario(_) => 1,
         };
         let length_ms = faults::plan(&mut self.world, menu, count, random);
         self.run_and_check_disks(Duration::from_millis(length_ms + 300), &mut random.clone())?;
@@ -229,7 +243,7 @@ impl Run {
         let loses_one = match self.kind {
             Kind::Mixed | Kind::Storm | Kind::Scenario(_) => random.clone().chance(1, 2),
             Kind::Outage => true,
-            Kind::Blackout | Kind::Closing => false,
+            Kind::Blackout | Kind::Closing | Kind::AnySet => false,
         };
         match has_several && loses_one {
             true => self.lose_a_group(random),
@@ -413,6 +427,9 @@ impl Run {
             self.watch.look(&self.world)?;
             self.happen(event);
             self.world.check_late()?;
+            for (node, text) in std::mem::take(&mut self.world.notes) {
+                self.say(&format!("node {node}: {text}"));
+            }
             while let Some((node, why)) = self.world.stops.pop() {
                 if why == CRASH_POINT {
                     self.world.tally.note("crash point");

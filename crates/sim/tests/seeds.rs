@@ -74,6 +74,20 @@ fn outages_that_once_failed() {
     }
 }
 
+/// Any set of nodes fails.
+#[test]
+fn any_sets_that_once_failed() {
+    // A connection between the last full replicas of two groups ends: while links ended with their connections (LINK-1), neither could
+    // be removed, and both waited for ever.
+    for seed in [17, 69] {
+        let outcome = run_caught(&Options { seed, kind: Kind::AnySet, ..Options::default() });
+        assert_eq!(
+            outcome.failure, None,
+            "seed {seed}; repeat: cargo xtask sim --seeds 1 --seed {seed} --any-set -v"
+        );
+    }
+}
+
 /// Runs with two node groups, all nodes of which die in the end.
 #[test]
 fn blackouts_that_once_failed() {

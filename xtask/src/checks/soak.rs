@@ -75,6 +75,7 @@ fn parts() -> Vec<Part> {
         simulated("blackouts", "--minutes 4 --blackout"),
         simulated("nodes that are told to end", "--minutes 2 --closing"),
         simulated("outages", "--minutes 4 --outage"),
+        simulated("any set of nodes", "--minutes 6 --any-set"),
         simulated("scenarios", "--scenario all --seeds 1000"),
         real("planted bugs", 3_600, &format!("{sim} --planted")),
         real("kills", 1_200, "python3 tests/kill.py --kills 100 --sql-port {port}"),

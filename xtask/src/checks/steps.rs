@@ -98,6 +98,7 @@ fn simulator(commit: usize) -> Vec<Step> {
         simulated("fresh storms", 400, "--seeds 12 --storm"),
         simulated("a node group is lost or falls silent, fresh seeds", 300, "--seeds 120 --outage"),
         simulated("all nodes of two node groups die, fresh seeds", 300, "--seeds 120 --blackout"),
+        simulated("any set of nodes fails, fresh seeds", 300, "--seeds 40 --any-set"),
         simulated("all nodes are told to end, fresh seeds", 300, "--seeds 120 --closing"),
         simulated("scenarios, each with fresh delays", 300, "--scenario all --seeds 100"),
         simulated("planted bugs that have their turn", 600, &format!("--planted {commit}")),

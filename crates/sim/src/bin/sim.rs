@@ -46,12 +46,16 @@ struct Args {
     /// Short runs in which all nodes are told to end, and start again.
     #[arg(long, conflicts_with_all = ["storm", "outage", "blackout"])]
     closing: bool,
-    /// A scenario, with the delays of each seed; `all` for each of them.
+    /// Any set of nodes fails at any instant, but for one full replica of each group.
     #[arg(long, conflicts_with_all = ["storm", "outage", "blackout", "closing"])]
+    any_set: bool,
+    /// A scenario, with the delays of each seed; `all` for each of them.
+    #[arg(long, conflicts_with_all = ["storm", "outage", "blackout", "closing", "any_set"])]
     scenario: Option<String>,
     /// Look for planted bugs, each as it is written down: all of them, or every fifth from the one that a number chooses.
     #[arg(long, num_args = 0..=1, default_missing_value = "all", value_name = "NUMBER",
-          conflicts_with_all = ["bug", "twice", "storm", "outage", "blackout", "closing", "scenario", "minutes"])]
+          conflicts_with_all = ["bug", "twice", "storm", "outage", "blackout", "closing", "any_set", "scenario",
+          "minutes"])]
     planted: Option<String>,
     /// Write what was counted and found into a file, as JSON.
     #[arg(long, value_name = "FILE")]
@@ -77,6 +81,7 @@ impl Args {
             (_, true, _) => Kind::Outage,
             (_, _, true) => Kind::Blackout,
             _ if self.closing => Kind::Closing,
+            _ if self.any_set => Kind::AnySet,
             _ => Kind::Mixed,
         })
     }
