@@ -14,7 +14,7 @@ mod show;
 mod table;
 
 use crate::{Place, mysql::Server, native, report};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use course::Course;
 use figures::{Event, Figures, Measured, What};
@@ -247,7 +247,7 @@ fn measure(
     writeln!(out, "{}", args.words(seed))?;
     let place = scene.place();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (client, table) = tokio.block_on(prepare(args, &place, out))?;
+    let (client, table) = tokio.block_on(prepare(args, (&place, scene), out))?;
     let load = begin_load(args, &place, &table, seed)?;
     let clock = place.clock;
     let millis = Duration::from_millis;
@@ -262,12 +262,24 @@ fn measure(
         begun: load.begun,
         whole_at: load.begun,
     };
-    let events = tokio.block_on(happen(args, &mut course, &load, out))?;
+    let happened = tokio.block_on(async {
+        tokio::select! {
+            events = happen(args, &mut course, &load, out) => events,
+            _ = tokio::signal::ctrl_c() => bail!("interrupted; its cluster is ended, and nothing was written"),
+        }
+    });
+    let events = match happened {
+        Ok(events) => events,
+        Err(error) => {
+            let _ = load.end();
+            return Err(error);
+        }
+    };
     let (begun, until) = (load.begun, clock());
     let (shared, records, errors) = load.end()?;
     // Every row is looked at when all replicas are there: what one of them lacks shows.
     let rows = tokio.block_on(async {
-        course.wait_whole().await?;
+        course::wait_whole(&client, course.scene, clock).await?;
         let patience = std::time::Duration::from_secs(120);
         let rows = tokio::time::timeout(patience, table.all(&client)).await;
         anyhow::Ok(rows.context("the rows cannot be read within two minutes")??)
@@ -321,11 +333,12 @@ fn hand_out(result: &show::Result<'_>, out: &mut dyn Write) -> anyhow::Result<()
 /// The table, with its rows.
 async fn prepare(
     args: &LatsArgs,
-    place: &Place,
+    (place, scene): (&Place, &dyn Scene),
     out: &mut dyn Write,
 ) -> anyhow::Result<(Client, Arc<Table>)> {
     const SAY_AGAIN: Duration = Duration::from_millis(2_000);
     let client = native::connect(place, 0).await?;
+    course::wait_whole(&client, scene, place.clock).await?;
     let table = Table::create(&client, args).await?;
     let mut said_at = (place.clock)();
     for first in (0..args.rows).step_by(table::LOADED_AT_ONCE as usize) {
@@ -373,7 +386,7 @@ async fn happen(
     let mut events = Vec::new();
     for (number, (what, planned_s)) in plan.into_iter().enumerate() {
         for event in course.next(what, planned_s).await? {
-            let figures = Figures::of(&event, load.begun, &load.shared.since(event.at));
+            let figures = Figures::of(&event, load.begun, &load.shared.of(&event));
             let line = show::event_line(&(event.clone(), figures));
             writeln!(out, "{} of {count}: {line}", number + 1)?;
             out.flush()?;

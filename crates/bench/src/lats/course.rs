@@ -84,6 +84,7 @@ impl Course<'_> {
             What::Silent => (Blow::Cut, Some(Blow::Heal)),
         };
         let node = victim.0;
+        self.scene.aim(node)?;
         let (wall_us, at) = (self.scene.wall_us(), (self.clock)());
         self.scene.strike(node, blow)?;
         let mut said = Said::default();
@@ -191,28 +192,12 @@ impl Course<'_> {
         self.scene.read(&bytes)
     }
 
-    /// Waits until all nodes serve; gives the state.
-    pub(super) async fn wait_whole(&self) -> anyhow::Result<Seen> {
-        let since = (self.clock)();
-        loop {
-            let status = tokio::time::timeout(ANSWER, self.client.status()).await;
-            let seen = status.ok().and_then(Result::ok).and_then(|bytes| self.scene.read(&bytes));
-            if let Some(seen) = seen.filter(Seen::is_whole) {
-                return Ok(seen);
-            }
-            self.fail_if_over(since, "not all nodes serve")?;
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
+    async fn wait_whole(&self) -> anyhow::Result<Seen> {
+        wait_whole(&self.client, self.scene, self.clock).await
     }
 
     fn fail_if_over(&self, since: Instant, what: &str) -> anyhow::Result<()> {
-        if (self.clock)().since(since) > PATIENCE {
-            let (seconds, log) = (PATIENCE.as_millis() / 1_000, self.scene.log_path());
-            bail!(
-                "{what} after {seconds} s: {log} says why; on a busy machine, try a lower --rate"
-            );
-        }
-        Ok(())
+        fail_if_over((since, (self.clock)()), what, self.scene)
     }
 
     async fn wait_for(&self, at: Instant) {
@@ -221,6 +206,36 @@ impl Course<'_> {
             tokio::time::sleep(std::time::Duration::from_nanos(left.as_nanos())).await;
         }
     }
+}
+
+/// Waits until all nodes serve; gives the state.
+pub(super) async fn wait_whole(
+    client: &Client,
+    scene: &dyn Scene,
+    clock: fn() -> Instant,
+) -> anyhow::Result<Seen> {
+    let since = clock();
+    loop {
+        let status = tokio::time::timeout(ANSWER, client.status()).await;
+        let seen = status.ok().and_then(Result::ok).and_then(|bytes| scene.read(&bytes));
+        if let Some(seen) = seen.filter(Seen::is_whole) {
+            return Ok(seen);
+        }
+        fail_if_over((since, clock()), "not all nodes serve", scene)?;
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+fn fail_if_over(
+    (since, now): (Instant, Instant),
+    what: &str,
+    scene: &dyn Scene,
+) -> anyhow::Result<()> {
+    if now.since(since) > PATIENCE {
+        let (seconds, log) = (PATIENCE.as_millis() / 1_000, scene.log_path());
+        bail!("{what} after {seconds} s: {log} says why; on a busy machine, try a lower --rate");
+    }
+    Ok(())
 }
 
 fn ms(span: Duration) -> f64 {

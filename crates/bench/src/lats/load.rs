@@ -2,6 +2,7 @@
 //! does them. What would be more than may be outstanding is not sent, and counts as an error.
 
 use super::{
+    figures::Event,
     ledger::Ledger,
     schedule::{Arrival, Schedule},
     table::{Access, Outcome},
@@ -226,9 +227,10 @@ impl Shared {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Copies of what has ended since a second before a moment.
-    pub(super) fn since(&self, at: Instant) -> Vec<Record> {
-        let from = Instant::from_nanos(at.as_nanos().saturating_sub(BEFORE.as_nanos()));
+    /// Copies of what figures of an event need: what has ended since then, and in as long a time before.
+    pub(super) fn of(&self, event: &Event) -> Vec<Record> {
+        let before = event.until.since(event.at).max(BEFORE);
+        let from = Instant::from_nanos(event.at.as_nanos().saturating_sub(before.as_nanos()));
         let records = self.records();
         records.iter().rev().take_while(|r| r.ended >= from).copied().collect()
     }

@@ -68,7 +68,13 @@ pub trait Scene {
     /// Reads a status record of a node.
     fn read(&self, status: &[u8]) -> Option<Seen>;
 
-    /// Does something to a node.
+    /// Finds a node's process, so that what is done to it next takes no time.
+    ///
+    /// # Errors
+    /// It has none.
+    fn aim(&mut self, node: u16) -> anyhow::Result<()>;
+
+    /// Does something to the node that was aimed at.
     ///
     /// # Errors
     /// It cannot be done here.

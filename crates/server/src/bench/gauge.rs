@@ -72,6 +72,7 @@ impl Directory {
 struct Supervised {
     directory: Directory,
     place: Place,
+    aim: Option<Pid>,
 }
 
 impl Supervised {
@@ -88,7 +89,7 @@ impl Supervised {
             return Err(error.context("no cluster can be started (--sql-port names other ports)"));
         }
         let options = Target::of_directory(directory.data()).client_options()?;
-        Ok(Self { directory, place: Place { options, clock: clock::now } })
+        Ok(Self { directory, place: Place { options, clock: clock::now }, aim: None })
     }
 }
 
@@ -101,6 +102,11 @@ impl Scene for Supervised {
         seen(status)
     }
 
+    fn aim(&mut self, node: u16) -> anyhow::Result<()> {
+        self.aim = Some(process_of(&self.directory.data(), node)?);
+        Ok(())
+    }
+
     fn strike(&mut self, node: u16, blow: Blow) -> anyhow::Result<()> {
         let signal = match blow {
             Blow::Kill => Signal::KILL,
@@ -110,7 +116,7 @@ impl Scene for Supervised {
                 bail!("the nodes of this cluster are on one machine, and none can be cut off")
             }
         };
-        send(process_of(&self.directory.data(), node)?, signal)
+        send(self.aim.with_context(|| format!("node {node} was not aimed at"))?, signal)
     }
 
     fn start_node(&mut self, node: u16) -> anyhow::Result<()> {

@@ -24,6 +24,7 @@ use std::{
     process::{Child, Command, Stdio},
     time::Duration,
 };
+use tokio::signal::unix;
 
 const BRIDGE: &str = "br0";
 const SQL_PORT: u16 = 4_306;
@@ -108,6 +109,9 @@ pub(super) fn run_inside(args: &LatsArgs) -> anyhow::Result<u64> {
         "a silent machine is a network namespace that is cut off, and none can be made here (that needs root, `ip`, and a kernel \
          with bridges); run this as root, or leave `silent` out of --kind",
     )?;
+    // An interrupt is for the command inside; the namespaces go when it has ended.
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _heard = tokio.block_on(async { unix::signal(unix::SignalKind::interrupt()) })?;
     let mut inside = Command::new("ip");
     inside.args(["netns", "exec", &hub(&net.name)]).arg(std::env::current_exe()?);
     let status = inside.args(std::env::args_os().skip(1)).args(["--net", &net.name]).status()?;
@@ -186,6 +190,10 @@ impl Scene for Spread {
 
     fn read(&self, status: &[u8]) -> Option<Seen> {
         seen(status)
+    }
+
+    fn aim(&mut self, node: u16) -> anyhow::Result<()> {
+        self.process_of(node).map(drop)
     }
 
     fn strike(&mut self, node: u16, blow: Blow) -> anyhow::Result<()> {
