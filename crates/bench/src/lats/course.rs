@@ -85,8 +85,12 @@ impl Course<'_> {
         };
         let node = victim.0;
         self.scene.aim(node)?;
-        let (wall_us, at) = (self.scene.wall_us(), (self.clock)());
+        let (mut wall_us, mut at) = (self.scene.wall_us(), (self.clock)());
         self.scene.strike(node, blow)?;
+        if blow == Blow::Cut {
+            // It takes some ms, in which clients still get on.
+            (wall_us, at) = (self.scene.wall_us(), (self.clock)());
+        }
         let mut said = Said::default();
         let mut lasted_ms = None;
         if let Some(mend) = mend {

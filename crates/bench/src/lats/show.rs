@@ -36,7 +36,7 @@ const SOURCES: [(&str, &str); 6] = [
     ),
     (
         "first_commit",
-        "the load: the first acknowledgement of an update that was sent after the event",
+        "the load: the first acknowledgement of an update that was sent after the event; with several node groups the others go on, and it may be theirs",
     ),
     (
         "longest_gap",
@@ -95,7 +95,13 @@ impl Result<'_> {
         for (what, events) in self.by_kind() {
             let head = format!("{}, {} times", what.name(), events.len());
             writeln!(out, "\n{head:<40} {:>9} {:>9} {:>9}", "median", "99 %", "worst")?;
-            for (name, figures) in summary(&events) {
+            let updates = events.iter().any(|(_, figures)| figures.first_commit_ms.is_some());
+            let shown = |name: &str| match name {
+                "first_commit_ms" => updates && what != What::Rejoin,
+                "first_answer_ms" => !updates && what != What::Rejoin,
+                _ => true,
+            };
+            for (name, figures) in summary(&events).into_iter().filter(|(name, _)| shown(name)) {
                 let Some(figures) = figures else {
                     writeln!(out, "{:<40} {:>29}", words(what, name), "not seen each time")?;
                     continue;
@@ -186,6 +192,7 @@ fn words(what: What, name: &str) -> &'static str {
         ("view_agreed_ms", What::Rejoin) => "  start to a full replica, ms",
         ("view_agreed_ms", _) => "  event to a view without it, ms",
         ("first_commit_ms", _) => "  event to the first commit, ms",
+        ("first_answer_ms", _) => "  event to the first answer, ms",
         ("longest_gap_ms", _) => "  longest gap, ms",
         ("bins_under_70_percent", _) => "  bins under 70 % of the median",
         _ => "  99 % of latencies meanwhile, ms",
