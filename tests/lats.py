@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The gauge, `latsdb bench lats`: a short load with one kill, whose JSON and picture must have the event and its times, and whose ledger must
-be right. Then a load whose counters somebody sets back: the ledger must notice. No time decides anything.
+"""The gauge, `latsdb bench lats`: a short load with one kill, whose JSON and picture must have the event and its times, and whose ledger
+must be right. Then a load whose counters somebody sets back: the ledger must notice. No time decides anything.
 
 If a node was removed besides, because it got no processor time for a lease, all begins once more.
 

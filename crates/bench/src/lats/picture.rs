@@ -32,8 +32,9 @@ struct Column {
     /// Answers a second: fewest, mean, most.
     answers: [f64; 3],
     errors: u64,
-    /// The middle one of the medians, and the worst of 99 % and of all, in ms.
-    latency_ms: [f64; 3],
+    bins: usize,
+    /// The middle one of the medians, and the worst of 99 %, in ms.
+    latency_ms: [f64; 2],
 }
 
 /// Draws it.
@@ -103,7 +104,7 @@ fn columns(bins: &[Bin], (from, until): (usize, usize)) -> Vec<Column> {
     let rate = |answers: u64| answers as f64 / seconds(WIDTH);
     let column = |(number, some): (usize, &[Bin])| {
         let all = || some.iter().map(|b| b.answers);
-        let worst = |at: usize| some.iter().map(|b| b.latency_us[at]).max().unwrap_or_default();
+        let worst = some.iter().map(|b| b.latency_us[1]).max().unwrap_or_default();
         let mut medians: Vec<u64> = some.iter().map(|b| b.latency_us[0]).collect();
         medians.sort_unstable();
         let median = medians[medians.len() / 2];
@@ -115,7 +116,8 @@ fn columns(bins: &[Bin], (from, until): (usize, usize)) -> Vec<Column> {
                 rate(all().max().unwrap_or_default()),
             ],
             errors: some.iter().map(|b| b.errors + b.unsent).sum(),
-            latency_ms: [median, worst(1), worst(2)].map(|us| us as f64 / 1_000.0),
+            bins: some.len(),
+            latency_ms: [median, worst].map(|us| us as f64 / 1_000.0),
         }
     };
     bins[from..until].chunks(together).enumerate().map(column).collect()
@@ -139,12 +141,18 @@ fn answers(
         .x_label_area_size(26)
         .y_label_area_size(64)
         .build_cartesian_2d(from..until, 0.0..top)?;
-    chart.configure_mesh().light_line_style(WHITE).label_style(("sans-serif", 14)).draw()?;
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .label_style(("sans-serif", 14))
+        .x_label_formatter(&|at| format!("{at:.1} s"))
+        .y_label_formatter(&|rate| format!("{rate:.0}"))
+        .draw()?;
     let half = columns.windows(2).next().map_or(0.005, |pair| (pair[1].at - pair[0].at) / 2.0);
     let bars = columns.iter().map(|c| {
         let (low, high) = (c.answers[0].min(top), c.answers[2].min(top));
-        // Where there is one bin it is a bar from the ground; of several, it shows how far they are apart.
-        let low = if c.answers[0] < c.answers[2] { low } else { 0.0 };
+        // One bin is a bar from the ground; of several, it is shown how far they are apart.
+        let low = if c.bins == 1 { 0.0 } else { low };
         Rectangle::new([(c.at - half, low), (c.at + half, high)], BLUE_LIGHT.filled())
     });
     chart.draw_series(bars)?;
@@ -165,7 +173,7 @@ fn latencies(
     marks: &[Mark],
 ) -> anyhow::Result<()> {
     const LEAST_MS: f64 = 0.05;
-    let worst = columns.iter().map(|c| c.latency_ms[2]).fold(10.0, f64::max);
+    let worst = columns.iter().map(|c| c.latency_ms[1]).fold(10.0, f64::max);
     let top = worst * 3.0;
     let mut chart = ChartBuilder::on(area)
         .caption(caption, ("sans-serif", 17))
@@ -178,11 +186,12 @@ fn latencies(
         .configure_mesh()
         .light_line_style(WHITE)
         .label_style(("sans-serif", 14))
+        .x_label_formatter(&|at| format!("{at:.1} s"))
         .y_label_formatter(&label)
         .draw()?;
-    for (at, colour) in [(2, RED_DARK), (1, ORANGE), (0, BLUE_DARK)] {
+    for (at, colour) in [(1, ORANGE), (0, BLUE_DARK)] {
         // A bin in which nothing was due that was answered has no latency.
-        let some = columns.iter().filter(|c| c.latency_ms[2] > 0.0);
+        let some = columns.iter().filter(|c| c.latency_ms[1] > 0.0);
         let points = some.map(|c| (c.at, c.latency_ms[at].max(LEAST_MS)));
         chart.draw_series(LineSeries::new(points, colour.stroke_width(1)))?;
     }
