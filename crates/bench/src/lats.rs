@@ -84,7 +84,7 @@ fn measure(
     // Also if something has failed.
     let (begun, ended) = (load.begun, load.end());
     let (events, (shared, records, errors)) = (happened?, ended?);
-    // Every row is looked at when all replicas are there: what one of them lacks shows.
+    // All nodes are to be there: the rows are read wherever their primaries are then.
     let rows = tokio.block_on(async {
         course::wait_whole(&client, course.scene, clock).await?;
         let patience = std::time::Duration::from_secs(120);
