@@ -203,7 +203,7 @@ pub(super) fn event_json((event, figures): &Measured, begun: Instant) -> Value {
 
 /// What several events of a kind have in common: name of a figure, and its median, 99 % and worst.
 pub(super) fn summary(of: &[&Measured]) -> Vec<(&'static str, Option<[f64; 3]>)> {
-    let figures: [(&'static str, fn(&Measured) -> Option<f64>); 7] = [
+    let figures: [(&'static str, fn(&Measured) -> Option<f64>); 8] = [
         ("detected_ms", |(e, _)| e.detected.as_ref().map(|s| s.ms)),
         ("view_agreed_ms", |(e, _)| e.agreed.as_ref().map(|s| s.ms)),
         ("first_commit_ms", |(_, f)| f.first_commit_ms),
@@ -211,6 +211,7 @@ pub(super) fn summary(of: &[&Measured]) -> Vec<(&'static str, Option<[f64; 3]>)>
         ("longest_gap_ms", |(_, f)| Some(f.longest_gap_ms)),
         ("bins_under_70_percent", |(_, f)| Some(f.few_bins as f64)),
         ("p99_ms", |(_, f)| Some(f.latency[1])),
+        ("max_ms", |(_, f)| Some(f.latency[2])),
     ];
     let over_all = |figure: fn(&Measured) -> Option<f64>| {
         let mut all: Vec<f64> = of.iter().filter_map(|one| figure(one)).collect();

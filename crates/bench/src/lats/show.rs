@@ -195,6 +195,7 @@ fn words(what: What, name: &str) -> &'static str {
         ("first_answer_ms", _) => "  event to the first answer, ms",
         ("longest_gap_ms", _) => "  longest gap, ms",
         ("bins_under_70_percent", _) => "  bins under 70 % of the median",
+        ("max_ms", _) => "  worst latency meanwhile, ms",
         _ => "  99 % of latencies meanwhile, ms",
     }
 }
