@@ -23,8 +23,8 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     let years: i64 = (1970..year).map(|y| if is_leap(y) { 366 } else { 365 }).sum();
     let mut lengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     lengths[1] += i64::from(is_leap(year));
-    let before = lengths.get(..usize::try_from(month - 1).ok()?)?;
-    Some(years + before.iter().sum::<i64>() + day - 1)
+    let month = usize::try_from(month - 1).ok().filter(|month| *month < lengths.len())?;
+    Some(years + lengths[..month].iter().sum::<i64>() + day - 1)
 }
 
 /// When a node has logged that this one's process has ended for certain, in us since 1970.

@@ -162,7 +162,7 @@ fn answers(
         Rectangle::new([(c.at - half, 0.0), (c.at + half, top / 20.0)], RED_DARK.filled())
     });
     chart.draw_series(failed)?;
-    draw_marks(&mut chart, marks, (from, until), (0.0, top))
+    draw_marks(&mut chart, marks, (from, until), [0.0, top * 0.88, top])
 }
 
 fn latencies(
@@ -195,27 +195,30 @@ fn latencies(
         let points = some.map(|c| (c.at, c.latency_ms[at].max(LEAST_MS)));
         chart.draw_series(LineSeries::new(points, colour.stroke_width(1)))?;
     }
-    draw_marks(&mut chart, marks, (from, until), (LEAST_MS, top))
+    let second = LEAST_MS * (top / LEAST_MS).powf(0.88);
+    draw_marks(&mut chart, marks, (from, until), [LEAST_MS, second, top])
 }
 
-/// A line where each event is, with its name as long as there is room for names.
+/// A line where each event is, with its name where there is room: rejoins in a row below the others.
 fn draw_marks<Y: Ranged<ValueType = f64>>(
     chart: &mut ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedCoordf64, Y>>,
     marks: &[Mark],
     (from, until): (f64, f64),
-    (low, high): (f64, f64),
+    [ground, second_row, first_row]: [f64; 3],
 ) -> anyhow::Result<()> {
-    let within: Vec<&Mark> = marks.iter().filter(|m| m.at >= from && m.at <= until).collect();
-    let mut free_from = from;
-    for mark in &within {
-        let colour = if mark.what == What::Rejoin { GREEN_DARK } else { RED_DARK };
-        let line = PathElement::new(vec![(mark.at, low), (mark.at, high)], colour.stroke_width(1));
+    let mut free_from = [from; 2];
+    for mark in marks.iter().filter(|m| m.at >= from && m.at <= until) {
+        let is_rejoin = mark.what == What::Rejoin;
+        let (colour, row) =
+            if is_rejoin { (GREEN_DARK, second_row) } else { (RED_DARK, first_row) };
+        let line =
+            PathElement::new(vec![(mark.at, ground), (mark.at, first_row)], colour.stroke_width(1));
         chart.draw_series([line])?;
-        let width = (until - from) * 0.075;
-        if mark.at >= free_from {
+        let free = &mut free_from[usize::from(is_rejoin)];
+        if mark.at >= *free {
             let font = ("sans-serif", 14).into_font().color(&colour);
-            chart.draw_series([Text::new(format!(" {}", mark.words), (mark.at, high), font)])?;
-            free_from = mark.at + width;
+            chart.draw_series([Text::new(format!(" {}", mark.words), (mark.at, row), font)])?;
+            *free = mark.at + (until - from) * 0.075;
         }
     }
     Ok(())
