@@ -203,7 +203,8 @@ pub(super) fn event_json((event, figures): &Measured, begun: Instant) -> Value {
 
 /// What several events of a kind have in common: name of a figure, and its median, 99 % and worst.
 pub(super) fn summary(of: &[&Measured]) -> Vec<(&'static str, Option<[f64; 3]>)> {
-    let figures: [(&'static str, fn(&Measured) -> Option<f64>); 8] = [
+    type Figure = fn(&Measured) -> Option<f64>;
+    let figures: [(&'static str, Figure); 8] = [
         ("detected_ms", |(e, _)| e.detected.as_ref().map(|s| s.ms)),
         ("view_agreed_ms", |(e, _)| e.agreed.as_ref().map(|s| s.ms)),
         ("first_commit_ms", |(_, f)| f.first_commit_ms),
@@ -213,7 +214,7 @@ pub(super) fn summary(of: &[&Measured]) -> Vec<(&'static str, Option<[f64; 3]>)>
         ("p99_ms", |(_, f)| Some(f.latency[1])),
         ("max_ms", |(_, f)| Some(f.latency[2])),
     ];
-    let over_all = |figure: fn(&Measured) -> Option<f64>| {
+    let over_all = |figure: Figure| {
         let mut all: Vec<f64> = of.iter().filter_map(|one| figure(one)).collect();
         all.sort_by(f64::total_cmp);
         // One that was never seen is worse than all others.
