@@ -4,6 +4,7 @@
 mod draw;
 pub mod flex;
 pub mod keys;
+pub mod lats;
 pub mod layouts;
 mod measure;
 mod mysql;

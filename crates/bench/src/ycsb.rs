@@ -5,6 +5,8 @@ mod choose;
 mod db;
 mod work;
 
+pub(crate) use choose::Zipfian;
+
 use crate::{
     Place,
     mysql::Server,

@@ -1,10 +1,13 @@
 //! `latsdb bench`.
 
+mod gauge;
+mod namespaces;
+
 use crate::status::Target;
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use lats_bench::{
-    Place, flex, keys,
+    Place, flex, keys, lats,
     layouts::{self, Layout, Started},
     ycsb,
 };
@@ -43,6 +46,8 @@ enum Which {
         #[command(flatten)]
         args: ycsb::YcsbArgs,
     },
+    // Its help is that of its arguments.
+    Lats(lats::LatsArgs),
     /// Compare placements of a node's modules on threads.
     Layouts {
         #[command(flatten)]
@@ -51,7 +56,7 @@ enum Which {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let out = &mut std::io::stdout().lock();
+    let out = &mut std::io::stdout();
     let place = |target: &Target| {
         let options = target.client_options()?;
         anyhow::Ok(Place { options, clock: lats_runtime::clock::now })
@@ -61,14 +66,20 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Which::Keys { args, .. } => args.output.check(),
         Which::Ycsb { args, .. } => args.output.check(),
         Which::Layouts { args } => args.output.check(),
+        Which::Lats(args) => args.check(),
     }?;
     let errors = match &args.which {
         Which::Flex { target, args } => flex::run(args, &place(target)?, out)?,
         Which::Keys { target, args } => keys::run(args, &place(target)?, out)?,
         Which::Ycsb { target, args } => ycsb::run(args, &place(target)?, out)?,
         Which::Layouts { args } => layouts::run(args, &|layout| start(layout, args.sql_port), out)?,
+        Which::Lats(args) => gauge::run(args)?,
     };
-    Ok(if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(status(errors))
+}
+
+fn status(errors: u64) -> ExitCode {
+    if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// A cluster of one data node, in a directory of its own that goes with it.

@@ -146,6 +146,7 @@ const PROCESSES: &[Test] = &[
     ("a restarting node is killed again and again", 400, "python3 tests/restart_kills.py --kills 8 --rows 30000 --sql-port {port}"),
     ("a disk that is slow, and fails to sync", 400, "python3 tests/broken_disk.py --sql-port {port}"),
     ("directories of nodes that run are gone", 300, "python3 tests/directory_gone.py --sql-port {port}"),
+    ("the gauge, with one kill", 200, "python3 tests/lats.py --sql-port {port}"),
     ("wrong settings, and what start waits for", 200, "python3 tests/settings.py --sql-port {port}"),
     ("a node group is lost", 200, "python3 tests/lost_group.py --sql-port {port}"),
     ("open transactions over a rejoin", 300, "python3 tests/rejoin.py --sql-port {port}"),

@@ -13,7 +13,7 @@ const THETA: f64 = 0.99;
 /// Numbers by Zipf's law, 0 the most likely one. After J. Gray and others: "Quickly Generating Billion-Record Synthetic
 /// Databases", 1994.
 #[derive(Clone, Debug)]
-pub(super) struct Zipfian {
+pub(crate) struct Zipfian {
     items: u64,
     zeta: f64,
     eta: f64,
@@ -21,14 +21,14 @@ pub(super) struct Zipfian {
 
 impl Zipfian {
     /// Of so many numbers, at least one.
-    pub(super) fn new(items: u64) -> Self {
+    pub(crate) fn new(items: u64) -> Self {
         let items = items.max(1);
         let zeta = zeta(items);
         let eta = (1.0 - (2.0 / items as f64).powf(1.0 - THETA)) / (1.0 - zeta_of_two() / zeta);
         Self { items, zeta, eta }
     }
 
-    pub(super) fn draw(&self, random: &mut Prng) -> u64 {
+    pub(crate) fn draw(&self, random: &mut Prng) -> u64 {
         let part = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let place = part * self.zeta;
         if place < 1.0 {
