@@ -86,6 +86,11 @@ class Net:
         which = "" if share == 100 else f"numgen random mod 100 < {share} "
         self.nft(target, f"add rule inet fault in ip saddr {address(source)} {which}drop")
 
+    def reset(self, source, target):
+        """What `source` sends to `target` is answered with RST, as routers do it; what is no TCP is lost."""
+        self.nft(target, f"add rule inet fault in ip saddr {address(source)} meta l4proto tcp reject with tcp reset")
+        self.drop(source, target)
+
     def heal(self):
         for node in self.nodes:
             self.nft(node, "flush chain inet fault in")
@@ -150,12 +155,12 @@ def guardians(directory):
 class Cluster:
     """Processes, started again when they end."""
 
-    def __init__(self, binary, net, directory, data_nodes, replicas):
+    def __init__(self, binary, net, directory, data_nodes, replicas, keeps=False):
         self.binary, self.net, self.directory, self.data_nodes = binary, net, directory, data_nodes
         nodes = [{"node_id": n, "data": n in data_nodes, "native_address": f"{address(n)}:4406",
                   "sql_address": f"{address(n)}:4306" if n in data_nodes else None} for n in net.nodes]
         record = {"format": 1, "cluster_id": random.getrandbits(60) | 1, "replicas": replicas, "ldm_instances": 1,
-                  "tc_instances": 1, "memory_mib": 512, "nodes": nodes}
+                  "tc_instances": 1, "memory_mib": 512, "keeps": keeps, "nodes": nodes}
         with open(os.path.join(directory, "cluster.json"), "w", encoding="utf8") as file:
             json.dump(record, file)
         with open(os.open(os.path.join(directory, "secret"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf8") as file:

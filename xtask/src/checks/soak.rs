@@ -84,6 +84,7 @@ fn parts() -> Vec<Part> {
             1_200,
             "python3 tests/kill.py --fault freeze --kills 40 --sql-port {port}",
         ),
+        real("routers that answer with RST", 1_200, "python3 tests/reset.py --rounds 6"),
         real(
             "all processes killed",
             1_200,
