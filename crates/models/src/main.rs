@@ -1,0 +1,130 @@
+//! Looks at the models' states, as far as it is told to: `models --model a --scenario 2 --bound 5000000`.
+#![forbid(unsafe_code)]
+
+use clap::{Parser, ValueEnum};
+use lats_models::{
+    check::{Limits, Report, run},
+    membership::{Membership, Planted, SCENARIOS, Scenario, Stage, planted_runs},
+};
+use std::io::Write;
+
+/// Looks at all states of a model, and tells how it comes to one that must not be.
+#[derive(Parser)]
+struct Args {
+    /// Which model.
+    #[arg(long, default_value = "a")]
+    model: Which,
+    /// Only scenarios whose names begin so.
+    #[arg(long, default_value = "")]
+    scenario: String,
+    /// Give up after so many different states; 0: look at all.
+    #[arg(long, default_value_t = 2_000_000)]
+    bound: usize,
+    /// How many threads look.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
+    threads: u8,
+    /// Only these rules of model A.
+    #[arg(long)]
+    stage: Option<StageOf>,
+    /// A mistake that is to be found, in all scenarios of that name; `all`: each where it is looked for.
+    #[arg(long)]
+    planted: Option<String>,
+    /// More deaths than the scenario has.
+    #[arg(long, default_value_t = 0)]
+    more_deaths: u8,
+    /// More cuts of the network.
+    #[arg(long, default_value_t = 0)]
+    more_cuts: u8,
+    /// Longer logs, and more terms.
+    #[arg(long, default_value_t = 0)]
+    longer: u8,
+    /// The margin of leases is this part of one.
+    #[arg(long)]
+    margin: Option<u16>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Which {
+    /// Membership.
+    A,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum StageOf {
+    /// As the code is.
+    Built,
+    /// The design with testaments.
+    Testaments,
+}
+
+impl StageOf {
+    fn stage(self) -> Stage {
+        match self {
+            Self::Built => Stage::Built,
+            Self::Testaments => Stage::Testaments,
+        }
+    }
+}
+
+impl Args {
+    fn limits(&self) -> Limits {
+        Limits { threads: usize::from(self.threads), states: self.bound }
+    }
+
+    fn widened(&self, scenario: &Scenario) -> Scenario {
+        let mut scenario = scenario.clone();
+        scenario.deaths += self.more_deaths;
+        scenario.cuts += self.more_cuts;
+        scenario.log += self.longer;
+        scenario.terms = (scenario.terms + self.longer).min(15);
+        scenario.margin = self.margin.unwrap_or(scenario.margin);
+        scenario
+    }
+
+    fn memberships(&self) -> anyhow::Result<Vec<Membership>> {
+        let planted = match self.planted.as_deref() {
+            None => None,
+            Some("all") => return Ok(planted_runs()),
+            Some(name) => {
+                let found = Planted::ALL.into_iter().find(|p| p.name() == name);
+                Some(found.ok_or_else(|| anyhow::anyhow!("no planted error is called {name:?}"))?)
+            }
+        };
+        let meant = SCENARIOS.iter().filter(|s| s.name.starts_with(&self.scenario));
+        let all = meant.flat_map(|s| s.stages.iter().map(move |stage| (s, *stage)));
+        let all = all.filter(|(_, stage)| self.stage.is_none_or(|s| s.stage() == *stage));
+        let runs = all.map(|(s, stage)| Membership { scenario: self.widened(s), stage, planted });
+        Ok(runs.collect())
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let mut violations = 0;
+    match args.model {
+        Which::A => {
+            for model in args.memberships()? {
+                let planted = model.planted.map_or("", Planted::name);
+                let name = format!("{} {:?} {planted}", model.scenario.name, model.stage);
+                violations += u32::from(told(&name, &run(model, args.limits()))?);
+            }
+        }
+    }
+    anyhow::ensure!(violations == 0, "{violations} runs came to a state that must not be");
+    Ok(())
+}
+
+/// Prints what was seen; true if something must not be.
+fn told(name: &str, report: &Report) -> anyhow::Result<bool> {
+    let mut out = std::io::stdout();
+    let how = if report.complete { "all" } else { "not all" };
+    let (states, depth, took) = (report.states, report.depth, report.took.as_secs_f64());
+    writeln!(out, "{name}: {states} states ({how}), {depth} steps deep, {took:.1} s")?;
+    if let Some((property, steps)) = &report.violation {
+        writeln!(out, "  does not hold: {property}")?;
+        for step in steps {
+            writeln!(out, "  - {step}")?;
+        }
+    }
+    Ok(report.violation.is_some())
+}
