@@ -5,6 +5,7 @@ use clap::{Parser, ValueEnum};
 use lats_models::{
     check::{Limits, Report, run},
     membership::{Membership, Planted, SCENARIOS, Scenario, Stage, planted_runs},
+    restart::{self, Restarts},
 };
 use std::io::Write;
 
@@ -47,6 +48,8 @@ struct Args {
 enum Which {
     /// Membership.
     A,
+    /// Restarts.
+    B,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -85,10 +88,7 @@ impl Args {
         let planted = match self.planted.as_deref() {
             None => None,
             Some("all") => return Ok(planted_runs()),
-            Some(name) => {
-                let found = Planted::ALL.into_iter().find(|p| p.name() == name);
-                Some(found.ok_or_else(|| anyhow::anyhow!("no planted error is called {name:?}"))?)
-            }
+            Some(name) => Some(named(name, &Planted::ALL, Planted::name)?),
         };
         let meant = SCENARIOS.iter().filter(|s| s.name.starts_with(&self.scenario));
         let all = meant.flat_map(|s| s.stages.iter().map(move |stage| (s, *stage)));
@@ -96,6 +96,31 @@ impl Args {
         let runs = all.map(|(s, stage)| Membership { scenario: self.widened(s), stage, planted });
         Ok(runs.collect())
     }
+
+    fn restarts(&self) -> anyhow::Result<Vec<Restarts>> {
+        let planted = match self.planted.as_deref() {
+            None => None,
+            Some("all") => return Ok(restart::planted_runs()),
+            Some(name) => {
+                Some(named(name, &restart::Planted::ALL, restart::Planted::name)?)
+            }
+        };
+        let meant = restart::SCENARIOS.iter().filter(|s| s.name.starts_with(&self.scenario));
+        let widened = meant.map(|s| {
+            let mut scenario = s.clone();
+            scenario.deaths += self.more_deaths;
+            scenario.events[0] += self.more_cuts;
+            scenario.epochs += self.longer;
+            scenario
+        });
+        Ok(widened.map(|scenario| Restarts { scenario, planted }).collect())
+    }
+}
+
+/// A planted error by its name.
+fn named<P: Copy>(name: &str, all: &[P], of: fn(P) -> &'static str) -> anyhow::Result<P> {
+    let found = all.iter().copied().find(|p| of(*p) == name);
+    found.ok_or_else(|| anyhow::anyhow!("no planted error of this model is called {name:?}"))
 }
 
 fn main() -> anyhow::Result<()> {
@@ -106,6 +131,13 @@ fn main() -> anyhow::Result<()> {
             for model in args.memberships()? {
                 let planted = model.planted.map_or("", Planted::name);
                 let name = format!("{} {:?} {planted}", model.scenario.name, model.stage);
+                violations += u32::from(told(&name, &run(model, args.limits()))?);
+            }
+        }
+        Which::B => {
+            for model in args.restarts()? {
+                let planted = model.planted.map_or("", restart::Planted::name);
+                let name = format!("{} {planted}", model.scenario.name);
                 violations += u32::from(told(&name, &run(model, args.limits()))?);
             }
         }

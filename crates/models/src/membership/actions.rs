@@ -9,8 +9,6 @@ use super::{
 
 /// A lease, in steps of a right clock; a short one is a third.
 const LEASE: u16 = 320;
-/// Nothing but a deadline is nearer than this.
-const STEP: u16 = LEASE / 2;
 /// The rule for half of the voters holds up to this size (VIEW-8).
 const STAND_IN_VOTERS_MAX: u32 = 4;
 
@@ -545,12 +543,15 @@ impl Membership {
             life.term = leader.term;
             life.voted = Some(from as u8);
         }
+        let had = usize::from(life.agreed);
+        s.overwritten |= !is_new_group && !leader.log.starts_with(&life.log[..had]);
         life.log = leader.log;
         life.agreed =
             if is_new_group { leader.agreed } else { life.agreed.max(leader.agreed) };
-        if life.continues.is_some() && is_new_group {
-            life.installed = life.installed.min(life.agreed);
-        }
+        let all = life.log.len() as u8;
+        life.agreed = life.agreed.min(all);
+        life.installed = life.installed.min(life.agreed);
+        life.disk = life.disk.min(life.agreed);
         let set = 1 << to;
         let unconfirmed = &mut s.lives[from].unconfirmed;
         *unconfirmed = if confirmed { *unconfirmed & !set } else { *unconfirmed | set };
@@ -583,9 +584,10 @@ impl Membership {
         s.lives[life].heard = heard;
     }
 
-    fn tick(s: &mut State) {
+    fn tick(&self, s: &mut State) {
         let next = s.lives.iter().filter_map(super::Life::next_deadline).min();
-        let step = next.unwrap_or(STEP).min(STEP);
+        let most = if self.scenario.half_leases { LEASE / 2 } else { LEASE };
+        let step = next.unwrap_or(most).min(most);
         for life in &mut s.lives {
             life.pass(step);
         }
@@ -596,7 +598,7 @@ impl Membership {
         let mut s = state.clone();
         let n = usize::from;
         match action {
-            Action::Tick => Self::tick(&mut s),
+            Action::Tick => self.tick(&mut s),
             Action::Campaign(life) => self.campaign(&mut s, n(life)),
             Action::Vote { by, to, arrives } => self.vote(&mut s, (n(by), n(to)), arrives),
             Action::LateVote { by, to } => s.lives[n(to)].votes |= 1 << by,

@@ -151,17 +151,12 @@ impl Membership {
         (free.scenario.terms, free.scenario.log, free.scenario.joins) = (15, 40, false);
         (free.scenario.late, free.scenario.acks, free.scenario.returns) = (false, 0, 0);
         free.scenario.shorter = false;
-        for _ in 0..24 {
-            if (0..s.lives.len()).any(|x| free.may_acknowledge(&s, x)) {
-                return true;
-            }
-            free.turn(&mut s);
-        }
-        false
+        (0..24).any(|_| free.turn(&mut s))
     }
 
     /// Everything that can happen happens once: certificates, disks, votes, logs, removals, leases; then time passes.
-    fn turn(&self, s: &mut State) {
+    /// True if somebody serves on the way.
+    fn turn(&self, s: &mut State) -> bool {
         let kinds: [fn(&Action) -> bool; 8] = [
             |a| matches!(a, Action::Hear { .. } | Action::Keep(_) | Action::GiveUp(_)),
             |a| matches!(a, Action::Sync { .. }),
@@ -181,7 +176,11 @@ impl Membership {
                     *s = after;
                 }
             }
+            if (0..s.lives.len()).any(|x| self.may_acknowledge(s, x)) {
+                return true;
+            }
         }
+        false
     }
 
     fn next_of_kind(

@@ -31,12 +31,13 @@ impl Membership {
             let (mine, theirs) = (s.lives[life].newest(), s.lives[other].newest());
             (mine, life) >= (theirs, life) && (mine > theirs || life <= other)
         };
-        let proposes = has(survivors & !witness, life) && each(survivors & !witness).all(is_newest);
-        if !proposes || era(s.lives[life].term) >= self.scenario.eras {
+        if !has(survivors & !witness, life) || era(s.lives[life].term) >= self.scenario.eras {
             return None;
         }
-        let with_all = self.with_everybody(s, life, survivors);
-        with_all.or_else(|| self.has_testaments().then(|| self.by_testaments(s, life, survivors))?)
+        let is_newest = each(survivors & !witness).all(is_newest);
+        let with_all = is_newest.then(|| self.with_everybody(s, life, survivors)).flatten();
+        let by_testaments = || self.by_testaments(s, life, survivors);
+        with_all.or_else(|| self.has_testaments().then(by_testaments).flatten())
     }
 
     /// Lives that wait with their memory, and that this one reaches.
@@ -96,11 +97,13 @@ impl Membership {
             config.voters |= config.announced;
             self.is_enough(&config, survivors, ends, told)
         });
-        let state = s.lives[life].with_log(founded);
+        // The newest log of those who live, a witness's too.
+        let base = each(survivors).max_by_key(|x| s.lives[*x].newest())?;
+        let state = s.lives[base].with_log(founded);
         let takes_part = survivors & state.members;
         let is_full = state.full & takes_part != 0 && has(state.members, life);
         let gone = state.members & ends;
-        let log = s.lives[life].log.clone();
+        let log = s.lives[base].log.clone();
         (may && is_full && gone != 0).then_some(NewGroup { log, takes_part, gone, disks: 0 })
     }
 

@@ -47,6 +47,8 @@ pub struct Scenario {
     pub late: bool,
     /// Leases may become shorter.
     pub shorter: bool,
+    /// Time stops between deadlines, too.
+    pub half_leases: bool,
     /// The margin is this part of a lease.
     pub margin: u16,
     /// Rates of clocks in thousandths, one list for each first state.
@@ -85,12 +87,13 @@ const BASE: Scenario = Scenario {
     pausable: 0,
     guardians: 0,
     returns: 0,
-    acks: 2,
-    terms: 3,
+    acks: 1,
+    terms: 2,
     eras: 2,
     log: 3,
     late: false,
     shorter: false,
+    half_leases: false,
     margin: 32,
     rates: RIGHT,
     judges_service: false,
@@ -98,7 +101,7 @@ const BASE: Scenario = Scenario {
 
 /// All of them; the same number may have one for each stage.
 pub const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "1-two-die", judges_service: true, ..BASE },
+    Scenario { name: "1-two-die", judges_service: true, acks: 2, ..BASE },
     Scenario { name: "2-removers-die", cuts: 1, parts: &[0b010], ..BASE },
     Scenario {
         name: "3-taken-in-while-cut",
@@ -107,8 +110,6 @@ pub const SCENARIOS: &[Scenario] = &[
         cuts: 1,
         parts: &[0b010],
         mortal: 0b101,
-        acks: 1,
-        terms: 2,
         log: 5,
         ..BASE
     },
@@ -135,8 +136,6 @@ pub const SCENARIOS: &[Scenario] = &[
         ends: CERTAIN_OR_SILENT,
         cuts: 1,
         parts: &[0b00011],
-        acks: 1,
-        terms: 2,
         log: 4,
         ..BASE
     },
@@ -149,8 +148,6 @@ pub const SCENARIOS: &[Scenario] = &[
         ends: CERTAIN_OR_SILENT,
         cuts: 1,
         parts: &[0b0011],
-        acks: 2,
-        terms: 2,
         log: 3,
         ..BASE
     },
@@ -166,8 +163,6 @@ pub const SCENARIOS: &[Scenario] = &[
         shorter: true,
         mortal: 0b001,
         ends: CERTAIN_OR_SILENT,
-        acks: 1,
-        terms: 2,
         eras: 0,
         log: 4,
         ..BASE
@@ -183,14 +178,13 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "10-pause",
+        half_leases: true,
         data: 3,
         witness: 0,
         deaths: 0,
         pauses: 1,
         pausable: 0b001,
-        terms: 2,
         log: 3,
-        acks: 1,
         ..BASE
     },
     Scenario {
@@ -213,9 +207,6 @@ pub const SCENARIOS: &[Scenario] = &[
         mortal: 0b011,
         ends: CERTAIN_OR_SILENT,
         returns: 2,
-        acks: 2,
-        terms: 2,
-        eras: 2,
         log: 4,
         ..BASE
     },
@@ -229,8 +220,6 @@ pub const SCENARIOS: &[Scenario] = &[
         mortal: 0b0000111,
         ends: &[Being::Certified],
         returns: 1,
-        acks: 1,
-        terms: 2,
         eras: 1,
         log: 3,
         ..BASE
@@ -248,19 +237,19 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "clocks-near",
+        half_leases: true,
         deaths: 0,
         cuts: 1,
         parts: &[0b001, 0b010],
-        acks: 1,
         rates: &[&[985, 1_015, 1_015], &[1_015, 985, 985], &[1_015, 985, 1_015]],
         ..BASE
     },
     Scenario {
         name: "clocks-far",
+        half_leases: true,
         deaths: 0,
         cuts: 1,
         parts: &[0b001, 0b010],
-        acks: 1,
         margin: 5,
         rates: &[&[910, 1_090, 1_090], &[1_090, 910, 910], &[1_090, 910, 1_090]],
         ..BASE

@@ -107,6 +107,8 @@ pub struct State {
     pub two_branches: bool,
     /// A group was formed anew by survivors that did not know of an acknowledging view.
     pub ignorant: bool,
+    /// A leader has overwritten what was agreed on.
+    pub overwritten: bool,
 }
 
 impl State {
@@ -152,6 +154,7 @@ impl State {
             returns: scenario.returns,
             two_branches: false,
             ignorant: false,
+            overwritten: false,
         }
     }
 
@@ -197,6 +200,9 @@ impl State {
 
     /// What was agreed on in one era is the same in all lives' logs.
     pub fn logs_agree(&self) -> bool {
+        if self.overwritten {
+            return false;
+        }
         let agreed = |life: &Life| life.log[..usize::from(life.agreed)].to_vec();
         let logs: Vec<Vec<Entry>> = self.lives.iter().map(agreed).collect();
         let newest_era = |log: &Vec<Entry>| log.last().map_or(0, |entry| era(entry.term));
