@@ -4,6 +4,7 @@
 use clap::{Parser, ValueEnum};
 use lats_models::{
     check::{Limits, Report, run},
+    lives::{self, Lives},
     membership::{Membership, Planted, SCENARIOS, Scenario, Stage, planted_runs},
     restart::{self, Restarts},
 };
@@ -50,6 +51,8 @@ enum Which {
     A,
     /// Restarts.
     B,
+    /// Numbers of lives.
+    C,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -97,6 +100,17 @@ impl Args {
         Ok(runs.collect())
     }
 
+    fn lives(&self) -> anyhow::Result<Vec<Lives>> {
+        let mut events = Lives::ALL_EVENTS;
+        events[3] += self.more_cuts;
+        let planted = match self.planted.as_deref() {
+            None => vec![None],
+            Some("all") => lives::Planted::ALL.into_iter().map(Some).collect(),
+            Some(name) => vec![Some(named(name, &lives::Planted::ALL, lives::Planted::name)?)],
+        };
+        Ok(planted.into_iter().map(|planted| Lives { events, planted }).collect())
+    }
+
     fn restarts(&self) -> anyhow::Result<Vec<Restarts>> {
         let planted = match self.planted.as_deref() {
             None => None,
@@ -138,6 +152,12 @@ fn main() -> anyhow::Result<()> {
             for model in args.restarts()? {
                 let planted = model.planted.map_or("", restart::Planted::name);
                 let name = format!("{} {planted}", model.scenario.name);
+                violations += u32::from(told(&name, &run(model, args.limits()))?);
+            }
+        }
+        Which::C => {
+            for model in args.lives()? {
+                let name = format!("lives {}", model.planted.map_or("", lives::Planted::name));
                 violations += u32::from(told(&name, &run(model, args.limits()))?);
             }
         }

@@ -7,9 +7,10 @@
 //! - Votes, leases and terms are model A's: a view is agreed on in one step, by those who are not cut off.
 //! - A group's replicas hold a part in one step; take-over after a death therefore only finds parts that all living replicas have.
 //! - A log has what its last seal says and nothing else; torn records, checkpoints, segments and archives are the simulator's.
-//! - A restart takes one step: no death inside it. Who comes late is waited for.
+//! - A restart takes one step: no death inside it. Who comes late is cut off first, and is waited for.
+//! - Who dies is certified, and its disk is there at once. A client is told as soon as its transaction is decided.
+//! - A run ends with its last restart.
 //! - Directories that are copied or old are model C's; persons' words, sequences, indexes and the catalog are left out.
-//! - All is certified that has ended, except that one node may be cut off while it lives.
 
 mod rules;
 mod scenarios;
@@ -69,9 +70,7 @@ impl Planted {
 pub enum Being {
     /// It runs.
     Alive,
-    /// It has ended; its disk is away.
-    Dead,
-    /// It was started again, and waits with its disk.
+    /// It has ended; its next process waits with its disk.
     Waits,
 }
 

@@ -11,6 +11,8 @@ pub(crate) struct NewGroup {
     log: Vec<Entry>,
     /// Who is in it, and takes part now.
     takes_part: Set,
+    /// Who has promised, and so knows of it.
+    promised: Set,
     /// Who is struck out.
     gone: Set,
     /// Lives that stand for their disks (a planted error).
@@ -73,7 +75,13 @@ impl Membership {
         let takes_part = survivors & state.data(witness);
         let is_full = state.full & takes_part != 0 && has(state.members, life);
         let gone = state.members & !takes_part;
-        (is_complete && is_full).then_some(NewGroup { log, takes_part, gone, disks: 0 })
+        (is_complete && is_full).then_some(NewGroup {
+            log,
+            takes_part,
+            promised: takes_part,
+            gone,
+            disks: 0,
+        })
     }
 
     /// certified ends, testaments, and votes of the living.
@@ -104,7 +112,16 @@ impl Membership {
         let is_full = state.full & takes_part != 0 && has(state.members, life);
         let gone = state.members & ends;
         let log = s.lives[base].log.clone();
-        (may && is_full && gone != 0).then_some(NewGroup { log, takes_part, gone, disks: 0 })
+        // Whoever has a majority elects a leader instead.
+        let agreed = founded.after(&log[..usize::from(known).min(log.len())]);
+        let may = may && !self.is_majority(&agreed, survivors);
+        (may && is_full).then_some(NewGroup {
+            log,
+            takes_part,
+            promised: survivors,
+            gone,
+            disks: 0,
+        })
     }
 
     /// More than half of those whose end is not certified, and half of those who do not testify.
@@ -134,7 +151,7 @@ impl Membership {
             && self.is_majority(&config, votes);
         let takes_part = disks.iter().fold(0, |set, x| set | 1 << x);
         let (log, gone) = (s.lives[life].on_disk().to_vec(), config.members);
-        may.then_some(NewGroup { log, takes_part, gone, disks: takes_part })
+        may.then_some(NewGroup { log, takes_part, promised: 0, gone, disks: takes_part })
     }
 
     /// REFORM-2 to REFORM-4: the new group begins.
@@ -149,7 +166,7 @@ impl Membership {
             log.push(Entry { term, command: Command::Add(disk as u8) });
             log.push(Entry { term, command: Command::Full(disk as u8) });
         }
-        for x in each(group.takes_part) {
+        for x in each(group.takes_part | group.promised) {
             let survivor = &mut s.lives[x];
             survivor.follow();
             survivor.term = term;

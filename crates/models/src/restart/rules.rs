@@ -12,8 +12,6 @@ pub enum Action {
         /// Whose part.
         group: u8,
     },
-    /// Its client is told.
-    Acknowledge(u8),
     /// The next epoch begins.
     Advance,
     /// The next epoch is complete.
@@ -32,7 +30,7 @@ pub enum Action {
     Fill(u8),
     /// It is full.
     Full(u8),
-    /// A node dies.
+    /// A node dies; its next process waits with its disk.
     Die(u8),
     /// A node that was removed ends, and starts again.
     End(u8),
@@ -42,8 +40,6 @@ pub enum Action {
     Heal,
     /// A disk loses its log.
     Damage(u8),
-    /// A dead node is started again, and waits with its disk.
-    Return(u8),
     /// All begin again from memories and disks.
     Restart,
     /// Survivors form the group anew.
@@ -109,7 +105,7 @@ impl Restarts {
     }
 
     pub(super) fn enabled(&self, s: &State, actions: &mut Vec<Action>) {
-        if s.broken != 0 {
+        if s.broken != 0 || s.restarts == 0 {
             return;
         }
         let (_, view) = s.newest();
@@ -151,9 +147,6 @@ impl Restarts {
             if transaction.epochs[group] == 0 && self.commits(s, group) {
                 actions.push(Action::Hold { of: of as u8, group: group as u8 });
             }
-        }
-        if transaction.is_decided(groups) && !transaction.is_acknowledged {
-            actions.push(Action::Acknowledge(of as u8));
         }
     }
 
@@ -240,7 +233,6 @@ impl Restarts {
                     actions.push(Action::End(id));
                 }
             }
-            Being::Dead => actions.push(Action::Return(id)),
             Being::Waits if joins > 0 && !is_member && replaced => actions.push(Action::Join(id)),
             Being::Waits => {}
         }
@@ -399,8 +391,10 @@ impl Restarts {
                 for node in each((view.full | view.filled) & nodes_of(n(group))) {
                     s.nodes[node].memory |= 1 << of;
                 }
+                // The client is told at once: what is told later is lost no sooner.
+                let decided = s.transactions[n(of)].is_decided(self.groups(n(of)));
+                s.transactions[n(of)].is_acknowledged = decided;
             }
-            Action::Acknowledge(of) => s.transactions[n(of)].is_acknowledged = true,
             Action::Advance => s.epoch += 1,
             Action::Complete => s.complete += 1,
             Action::Hear(node) => s.nodes[n(node)].complete = s.complete,
@@ -437,7 +431,7 @@ impl Restarts {
             Action::Die(node) => {
                 s.deaths -= 1;
                 let me = &mut s.nodes[n(node)];
-                (me.being, me.memory, me.complete, me.view) = (Being::Dead, 0, 0, 0);
+                (me.being, me.memory, me.complete, me.view) = (Being::Waits, 0, 0, 0);
                 s.cut = s.cut.filter(|cut| *cut != node);
             }
             Action::End(node) => {
@@ -453,7 +447,6 @@ impl Restarts {
                 s.events[1] -= 1;
                 (s.nodes[n(node)].log, s.nodes[n(node)].is_damaged) = (0, true);
             }
-            Action::Return(node) => s.nodes[n(node)].being = Being::Waits,
             _ => {}
         }
     }

@@ -15,7 +15,6 @@ impl Told for Restarts {
             Action::Hold { of, group } => {
                 format!("group {group} holds its part of transaction {of}")
             }
-            Action::Acknowledge(of) => format!("transaction {of} is acknowledged"),
             Action::Advance => "the next epoch begins".to_string(),
             Action::Complete => "the next epoch is complete".to_string(),
             Action::Hear(node) => format!("{node} hears which epoch is complete"),
@@ -30,7 +29,6 @@ impl Told for Restarts {
             Action::Cut(node) => format!("{node} is cut off"),
             Action::Heal => "the network is whole again".to_string(),
             Action::Damage(node) => format!("the log of {node} is lost"),
-            Action::Return(node) => format!("{node} starts, and waits with its disk"),
             Action::Restart => "the cluster restarts".to_string(),
             Action::Reform => "the survivors form the group anew".to_string(),
         }
@@ -52,7 +50,6 @@ impl Told for Restarts {
         for (at, node) in s.nodes.iter().enumerate() {
             let being = match node.being {
                 Being::Alive => "lives",
-                Being::Dead => "dead",
                 Being::Waits => "waits",
             };
             let (memory, log) = (list(node.memory), list(node.log));
