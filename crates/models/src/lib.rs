@@ -10,3 +10,6 @@ pub mod check;
 pub mod lives;
 pub mod membership;
 pub mod restart;
+
+#[cfg(test)]
+mod tests;

@@ -57,6 +57,8 @@ pub struct Directory {
     pub nonce: u8,
     /// It lies on another machine than the first one.
     pub is_copy: bool,
+    /// The life that it names wrote it there.
+    pub was_copy: bool,
 }
 
 /// A process of the node; its nonce is its place in the list, plus one.
@@ -72,6 +74,8 @@ pub struct Process {
     pub former: Option<u8>,
     /// Its directory lies on another machine.
     pub is_copy: bool,
+    /// Its directory lies where the former life had it.
+    pub is_in_place: bool,
     /// It has been told that it is a member.
     pub is_member: bool,
     /// It was told that it is over, or has found that out.
@@ -175,14 +179,15 @@ impl Lives {
             let same = nonce == Self::nonce(at) || self.errs(Planted::NumberWithoutNonce);
             number == process.number && same
         });
-        process.is_alive && process.is_member && is_named
+        // Who hears that it is over ends itself.
+        process.is_alive && process.is_member && !process.is_over && is_named
     }
 
     /// DEATH-2: its directory is where it was, and the lock is free: the former process has ended.
     fn certifies(self, s: &State, at: usize, nonce: u8) -> bool {
         let process = &s.processes[at];
         let is_named = process.former == Some(nonce);
-        let is_sure = !process.is_copy || self.errs(Planted::CopyCertifies);
+        let is_sure = process.is_in_place || self.errs(Planted::CopyCertifies);
         is_named && is_sure
     }
 
@@ -206,6 +211,8 @@ impl Lives {
         let number = if directory.number == 0 { s.agreed.number } else { directory.number } + 1;
         let former = (directory.number > 0).then_some(directory.nonce);
         let is_copy = directory.is_copy;
+        let is_in_place = directory.was_copy == is_copy;
+        directory.was_copy = is_copy;
         (directory.number, directory.nonce) = (number, nonce);
         s.processes.push(Process {
             is_alive: true,
@@ -213,6 +220,7 @@ impl Lives {
             number,
             former,
             is_copy,
+            is_in_place,
             is_member: false,
             is_over: false,
         });
@@ -253,7 +261,8 @@ impl Model for Lives {
         let [majorities, copies, empties, cuts, _] = s.events;
         if s.processes.len() < PROCESSES {
             // The lock: one process at a time in a directory.
-            let is_locked = |copy: bool| s.processes.iter().any(|p| p.is_alive && p.is_copy == copy);
+            let is_locked =
+                |copy: bool| s.processes.iter().any(|p| p.is_alive && p.is_copy == copy);
             if !is_locked(false) {
                 actions.push(Action::Start(None));
             }
@@ -269,8 +278,9 @@ impl Model for Lives {
                 actions.push(Action::Issue(id));
             }
             let is_named = s.agreed.member == Some((process.number, Self::nonce(at)));
-            let takes_it = is_named || self.errs(Planted::NumberWithoutNonce)
-                && s.agreed.member.is_some_and(|(number, _)| number == process.number);
+            let takes_it = is_named
+                || self.errs(Planted::NumberWithoutNonce)
+                    && s.agreed.member.is_some_and(|(number, _)| number == process.number);
             if process.is_alive && process.is_heard && takes_it && !process.is_member {
                 actions.push(Action::Hear(id));
             }
@@ -373,9 +383,6 @@ impl Model for Lives {
             always("a member that is heard is displaced by nobody", |_, s: &State| !s.displaced),
             always("a person's word ends the life that it names, and no other", |_, s: &State| {
                 !s.misused
-            }),
-            always("a process that is told that it is over acts no more", |m: &Self, s: &State| {
-                (0..s.processes.len()).all(|at| !(s.processes[at].is_over && m.acts(s, at)))
             }),
         ]
     }

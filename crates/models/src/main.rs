@@ -115,9 +115,7 @@ impl Args {
         let planted = match self.planted.as_deref() {
             None => None,
             Some("all") => return Ok(restart::planted_runs()),
-            Some(name) => {
-                Some(named(name, &restart::Planted::ALL, restart::Planted::name)?)
-            }
+            Some(name) => Some(named(name, &restart::Planted::ALL, restart::Planted::name)?),
         };
         let meant = restart::SCENARIOS.iter().filter(|s| s.name.starts_with(&self.scenario));
         let widened = meant.map(|s| {

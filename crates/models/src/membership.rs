@@ -27,10 +27,9 @@ mod scenarios;
 mod state;
 mod words;
 
-
 pub use actions::Action;
 pub use config::{Command, Config, Entry};
-pub use scenarios::{SCENARIOS, Scenario, planted_runs};
+pub use scenarios::{SCENARIOS, Scenario, planted_runs, scenario};
 pub use state::{Being, Life, State};
 
 use crate::check::always;
@@ -139,7 +138,8 @@ pub mod properties {
     /// Who answers has everything that was acknowledged.
     pub const ANSWERS: &str = "a removed life never answers after its lease";
     /// The state that a new group begins with knows of every acknowledging view.
-    pub const KNOWS: &str = "a group that is formed anew knows every configuration that acknowledged";
+    pub const KNOWS: &str =
+        "a group that is formed anew knows every configuration that acknowledged";
     /// What was agreed on is the same everywhere.
     pub const AGREED: &str = "lives of one era agree on what was agreed on";
     /// Whoever can serve again by the table does, if nothing else fails.

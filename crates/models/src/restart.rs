@@ -209,9 +209,10 @@ impl Model for Restarts {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            always("nothing acknowledged is lost while each group has a living full replica", |_, s: &State| {
-                s.broken & broken::ACKNOWLEDGED == 0
-            }),
+            always(
+                "nothing acknowledged is lost while each group has a living full replica",
+                |_, s: &State| s.broken & broken::ACKNOWLEDGED == 0,
+            ),
             always("nothing durable is lost", |_, s: &State| s.broken & broken::DURABLE == 0),
             always("every transaction is there as a whole or not at all", |_, s: &State| {
                 s.broken & broken::HALF == 0

@@ -455,9 +455,10 @@ impl Membership {
             let is_even = config.voters.count_ones() % 2 == 0;
             let holder = Some(leader).filter(|x| has(config.full & config.voters, *x));
             let holder = holder.or_else(|| each(config.full & config.voters).next());
-            let lost = config.second.map(usize::from).is_some_and(|x| {
-                x != leader && (has(me.ends, x) || self.is_silent(s, leader, x))
-            });
+            let lost = config
+                .second
+                .map(usize::from)
+                .is_some_and(|x| x != leader && (has(me.ends, x) || self.is_silent(s, leader, x)));
             match config.second {
                 None if is_even => propose(Command::Second(holder.map(|x| x as u8))),
                 Some(_) if !is_even || lost => propose(Command::Second(None)),
@@ -477,7 +478,7 @@ impl Membership {
         // As built a witness keeps its vote; Q-5 replaces it.
         (self.has_testaments() || !is_witness)
             && !has(s.reached(leader), x)
-            && me.led >= LEASE / 2
+            && me.led >= Self::lease(&me.config(self.founded())) / 2
             && me.old == 0
             && me.granted[x] == 0
     }
@@ -496,8 +497,7 @@ impl Membership {
             let comes = life.being == Being::Unborn && self.scenario.joins
                 || is_with_all(x) && former_is_out;
             let installed = |other: usize| {
-                s.lives[other].log.len() == me.log.len()
-                    && s.lives[other].installed == me.installed
+                s.lives[other].log.len() == me.log.len() && s.lives[other].installed == me.installed
             };
             if !has(config.members, x) {
                 let waits = announces && !all_reached;
@@ -546,8 +546,7 @@ impl Membership {
         let had = usize::from(life.agreed);
         s.overwritten |= !is_new_group && !leader.log.starts_with(&life.log[..had]);
         life.log = leader.log;
-        life.agreed =
-            if is_new_group { leader.agreed } else { life.agreed.max(leader.agreed) };
+        life.agreed = if is_new_group { leader.agreed } else { life.agreed.max(leader.agreed) };
         let all = life.log.len() as u8;
         life.agreed = life.agreed.min(all);
         life.installed = life.installed.min(life.agreed);

@@ -44,8 +44,8 @@ impl Membership {
             }
         }
         let is_back = s.lives.iter().any(|other| other.continues == Some(id));
-        let place = (self.scenario.founders()..s.lives.len())
-            .find(|x| s.lives[*x].being == Being::Unborn);
+        let place =
+            (self.scenario.founders()..s.lives.len()).find(|x| s.lives[*x].being == Being::Unborn);
         let has_disk = !has(self.scenario.witness, life);
         if let Some(place) = place.filter(|_| s.is_over(life) && !is_back && has_disk)
             && s.returns > 0
@@ -133,7 +133,8 @@ impl Membership {
             && rest & !certified == 0
             && !self.has_testaments();
         let stands = |x: usize| {
-            has(here, x) || has(certified, x) && each(part).any(|y| s.lives[y].continues == Some(x as u8))
+            has(here, x)
+                || has(certified, x) && each(part).any(|y| s.lives[y].continues == Some(x as u8))
         };
         let all_here = each(config.data(self.scenario.witness)).all(stands);
         let testified = each(certified).filter(|x| s.lives[*x].being == Being::Testified);
@@ -156,7 +157,7 @@ impl Membership {
 
     /// Everything that can happen happens once: certificates, disks, votes, logs, removals, leases; then time passes.
     /// True if somebody serves on the way.
-    fn turn(&self, s: &mut State) -> bool {
+    pub(crate) fn turn(&self, s: &mut State) -> bool {
         let kinds: [fn(&Action) -> bool; 8] = [
             |a| matches!(a, Action::Hear { .. } | Action::Keep(_) | Action::GiveUp(_)),
             |a| matches!(a, Action::Sync { .. }),
@@ -167,6 +168,7 @@ impl Membership {
             |a| matches!(a, Action::Propose(..)),
             |a| matches!(a, Action::Tick),
         ];
+        let mut serves = false;
         for kind in kinds {
             // One that has happened may make another one impossible, so each looks again.
             let mut done: Vec<Action> = Vec::new();
@@ -176,11 +178,9 @@ impl Membership {
                     *s = after;
                 }
             }
-            if (0..s.lives.len()).any(|x| self.may_acknowledge(s, x)) {
-                return true;
-            }
+            serves |= (0..s.lives.len()).any(|x| self.may_acknowledge(s, x));
         }
-        false
+        serves
     }
 
     fn next_of_kind(

@@ -64,14 +64,16 @@ impl Membership {
         let log = newer.unwrap_or(&me.log).to_vec();
         let state = self.founded().after(&log);
         let agreed = if newer.is_some() { state } else { me.config(self.founded()) };
-        let is_accounted = |x: usize| {
-            let disk = disks.iter().any(|d| s.lives[*d].continues == Some(x as u8));
-            // Its next life certifies its end (DEATH-2).
-            has(survivors, x) || disk && s.is_certain(x)
+        // Its next life certifies its end (DEATH-2).
+        let has_disk = |x: usize| {
+            s.is_certain(x) && disks.iter().any(|d| s.lives[*d].continues == Some(x as u8))
         };
         let witness = self.scenario.witness;
-        let all = state.data(witness) | agreed.data(witness);
-        let is_complete = each(all).all(is_accounted) || self.errs(Planted::ReformWithoutAll);
+        // What a log takes out, and nobody may have agreed on, counts as in, though it lives.
+        let taken_out = agreed.data(witness) & !state.data(witness);
+        let is_complete = each(state.data(witness)).all(|x| has(survivors, x) || has_disk(x))
+            && each(taken_out).all(has_disk)
+            || self.errs(Planted::ReformWithoutAll);
         let takes_part = survivors & state.data(witness);
         let is_full = state.full & takes_part != 0 && has(state.members, life);
         let gone = state.members & !takes_part;

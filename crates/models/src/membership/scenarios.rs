@@ -151,6 +151,20 @@ pub const SCENARIOS: &[Scenario] = &[
         log: 3,
         ..BASE
     },
+    Scenario {
+        name: "6-halves-die",
+        stages: DESIGN,
+        data: 4,
+        witness: 0,
+        deaths: 2,
+        mortal: 0b0011,
+        ends: CERTAIN_OR_SILENT,
+        cuts: 1,
+        parts: &[0b0011],
+        terms: 1,
+        eras: 1,
+        ..BASE
+    },
     Scenario { name: "7-late-words", late: true, deaths: 2, log: 2, acks: 1, ..BASE },
     Scenario {
         name: "8-shorter-lease",
@@ -266,7 +280,7 @@ pub fn planted_runs() -> Vec<Membership> {
     };
     let all = [
         of(Planted::BareCertificates, "2-removers-die", Stage::Testaments),
-        of(Planted::TieAsField, "6-two-halves", Stage::Testaments),
+        of(Planted::TieAsField, "6-halves-die", Stage::Testaments),
         of(Planted::DisksAsVotes, "11-disks-return", Stage::Built),
         of(Planted::CheckBeforeRead, "10-pause", Stage::Built),
         of(Planted::UnfencedView, "fence", Stage::Built),

@@ -102,7 +102,8 @@ impl Told for Membership {
     fn picture(&self, s: &State) -> String {
         let mut lines: Vec<String> =
             s.lives.iter().enumerate().filter_map(|(at, life)| line(at, life)).collect();
-        lines.insert(0, format!("then {} acknowledged, cut off: {}", s.acknowledged, list(s.apart)));
+        lines
+            .insert(0, format!("then {} acknowledged, cut off: {}", s.acknowledged, list(s.apart)));
         let serving: Vec<String> =
             (0..s.lives.len()).filter(|x| self.serves(s, *x)).map(|x| x.to_string()).collect();
         lines.push(format!("  may answer: {}", serving.join(", ")));

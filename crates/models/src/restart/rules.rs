@@ -161,7 +161,9 @@ impl Restarts {
         };
         let all = each(view.full | view.filled);
         let reports = |node: usize| s.is_here(node) && s.nodes[node].view == number;
-        next < s.epoch && all.into_iter().all(reports) && !s.transactions.iter().enumerate().any(undecided)
+        next < s.epoch
+            && all.into_iter().all(reports)
+            && !s.transactions.iter().enumerate().any(undecided)
     }
 
     fn enabled_of_node(&self, s: &State, node: usize, actions: &mut Vec<Action>) {
@@ -280,9 +282,8 @@ impl Restarts {
                 known.max(me.sealed)
             })
             .max()?;
-        let trusts = |node: &usize| {
-            self.errs(Planted::TrustDamagedLog) || !s.nodes[*node].is_damaged
-        };
+        let trusts =
+            |node: &usize| self.errs(Planted::TrustDamagedLog) || !s.nodes[*node].is_damaged;
         let best = |group: usize| match self.living(s, view, group) {
             Some(node) => Some((fact, node)),
             None => {
@@ -323,7 +324,8 @@ impl Restarts {
         let view = s.views[usize::from(self.newest_present(s))];
         let full = each(view.full).filter(|n| s.is_here(*n)).fold(0, |set: Set, n| set | 1 << n);
         let decided = |of: &usize| s.transactions[*of].is_decided(self.groups(*of));
-        let decided = (0..s.transactions.len()).filter(decided).fold(0, |set: Set, of| set | 1 << of);
+        let decided =
+            (0..s.transactions.len()).filter(decided).fold(0, |set: Set, of| set | 1 << of);
         let rows = [0, 1].map(|group| {
             let node = self.living(s, view, group);
             node.map_or(0, |node| s.nodes[node].memory & decided & !view.void)
@@ -400,10 +402,14 @@ impl Restarts {
             Action::Hear(node) => s.nodes[n(node)].complete = s.complete,
             Action::Seal(node) => self.seal(&mut s, n(node)),
             Action::Keep(node) => s.nodes[n(node)].kept = s.nodes[n(node)].view,
-            Action::Remove(node) => self.change(&mut s, |v| {
-                v.full &= !(1 << node);
-                v.filled &= !(1 << node);
-            }, state.nodes[n(node)].being == Being::Alive),
+            Action::Remove(node) => self.change(
+                &mut s,
+                |v| {
+                    v.full &= !(1 << node);
+                    v.filled &= !(1 << node);
+                },
+                state.nodes[n(node)].being == Being::Alive,
+            ),
             Action::Join(node) => {
                 s.events[2] -= 1;
                 let me = &mut s.nodes[n(node)];
@@ -413,10 +419,14 @@ impl Restarts {
                 self.change(&mut s, |v| v.filled |= 1 << node, false);
             }
             Action::Fill(node) => s.nodes[n(node)].memory |= self.held(state, n(node) / 2),
-            Action::Full(node) => self.change(&mut s, |v| {
-                v.filled &= !(1 << node);
-                v.full |= 1 << node;
-            }, false),
+            Action::Full(node) => self.change(
+                &mut s,
+                |v| {
+                    v.filled &= !(1 << node);
+                    v.full |= 1 << node;
+                },
+                false,
+            ),
             Action::Reform => self.reform(&mut s),
             Action::Restart => self.restart(&mut s),
             fault => Self::suffer(&mut s, fault),

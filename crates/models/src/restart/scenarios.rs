@@ -28,7 +28,7 @@ pub struct Scenario {
 const BASE: Scenario = Scenario {
     name: "",
     transactions: &[0b11, 0b01],
-    epochs: 3,
+    epochs: 2,
     deaths: 4,
     mortal: 0b1111,
     events: [0, 0, 0],
@@ -43,9 +43,9 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "13-one-lives-in-each", mortal: 0b0110, deaths: 2, ..BASE },
     Scenario {
         name: "14-removed-by-a-disk",
-        transactions: &[0b01, 0b11],
-        mortal: 0b0001,
-        deaths: 1,
+        transactions: &[0b01],
+        mortal: 0b1101,
+        deaths: 3,
         events: [1, 0, 0],
         cuttable: 0b0010,
         ..BASE
@@ -61,13 +61,7 @@ pub const SCENARIOS: &[Scenario] = &[
         cuttable: 0b0010,
         ..BASE
     },
-    Scenario {
-        name: "18-two-restarts",
-        transactions: &[0b11],
-        deaths: 6,
-        restarts: 2,
-        ..BASE
-    },
+    Scenario { name: "18-two-restarts", transactions: &[0b11], deaths: 6, restarts: 2, ..BASE },
     Scenario { name: "19-ephemeral", slow: 0b1111, mortal: 0b0110, deaths: 2, ..BASE },
     Scenario {
         name: "filled",

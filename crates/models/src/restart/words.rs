@@ -35,16 +35,15 @@ impl Told for Restarts {
     }
 
     fn picture(&self, s: &State) -> String {
-        let mut lines = vec![format!(
-            "then epoch {}, {} complete, {} durable",
-            s.epoch, s.complete, s.durable
-        )];
+        let mut lines =
+            vec![format!("then epoch {}, {} complete, {} durable", s.epoch, s.complete, s.durable)];
         for (at, view) in s.views.iter().enumerate() {
             let (full, filled, void) = (list(view.full), list(view.filled), list(view.void));
             lines.push(format!("  view {at}: full {full}, filled {filled}, void {void}"));
         }
         for (at, transaction) in s.transactions.iter().enumerate() {
-            let told = if transaction.is_acknowledged { "acknowledged" } else { "not acknowledged" };
+            let told =
+                if transaction.is_acknowledged { "acknowledged" } else { "not acknowledged" };
             lines.push(format!("  transaction {at}: epochs {:?}, {told}", transaction.epochs));
         }
         for (at, node) in s.nodes.iter().enumerate() {
