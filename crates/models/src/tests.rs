@@ -123,3 +123,17 @@ fn the_table_of_two_nodes_and_a_witness() {
     assert!(!goes_on_after_witness(Testaments, Testified, Silent));
     assert!(goes_on_after_witness(Built, Certified, Certified));
 }
+
+#[test]
+fn clocks_that_differ_by_more_than_the_margin_are_noticed() {
+    let of = |margin, rates| {
+        let mut scenario = membership::scenario("clocks-far").unwrap();
+        (scenario.margin, scenario.rates) = (margin, rates);
+        // The old leader has the slow clock.
+        scenario.parts = &[0b001];
+        Membership { scenario, stage: Stage::Built, planted: None }
+    };
+    finds("a margin of 1/32 for rates of 9 %", of(32, &[&[910, 1_090, 1_090]]));
+    finds("a margin of 1/5 for rates of 10 %", of(5, &[&[900, 1_100, 1_100]]));
+    holds("a margin of 1/5 for rates of 9 %", of(5, &[&[910, 1_090, 1_090]]));
+}
