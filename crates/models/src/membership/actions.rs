@@ -452,7 +452,7 @@ impl Membership {
             }
         }
         if self.has_testaments() && !self.errs(Planted::TieAsField) {
-            let is_even = config.voters.count_ones() % 2 == 0;
+            let is_even = config.voters.count_ones().is_multiple_of(2);
             let holder = Some(leader).filter(|x| has(config.full & config.voters, *x));
             let holder = holder.or_else(|| each(config.full & config.voters).next());
             let lost = config
