@@ -61,7 +61,6 @@ pub const SCENARIOS: &[Scenario] = &[
         cuttable: 0b0010,
         ..BASE
     },
-    Scenario { name: "18-two-restarts", transactions: &[0b11], deaths: 6, restarts: 2, ..BASE },
     Scenario { name: "19-ephemeral", slow: 0b1111, mortal: 0b0110, deaths: 2, ..BASE },
     Scenario {
         name: "filled",
