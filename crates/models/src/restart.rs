@@ -10,7 +10,7 @@
 //! - A restart takes one step: no death inside it. Who comes late is cut off first, and is waited for.
 //! - Who dies is certified, and its disk is there at once. A client is told as soon as its transaction is decided.
 //! - A run ends with its restart. A second one needs what the model lacks: restarts and commands in seals (RESTART-3, RESTART-6),
-//!   and epochs above all earlier ones (RESTART-10).
+//!   epochs above all earlier ones (RESTART-10), and survivors that end (REFORM-6).
 //! - Directories that are copied or old are model C's; persons' words, sequences, indexes and the catalog are left out.
 
 mod rules;
