@@ -93,9 +93,9 @@ pub(crate) fn phases(commit: usize) -> Vec<Phase> {
 fn simulator(commit: usize) -> Vec<Step> {
     vec![
         simulated("fixed seeds, each twice", 400, "--seed 1 --seeds 100 --twice"),
-        simulated("more fixed seeds", 600, "--seed 101 --seeds 120"),
+        simulated("more fixed seeds", 600, "--seed 101 --seeds 100"),
         simulated("fresh seeds", 600, "--seeds 200"),
-        simulated("fresh storms", 400, "--seeds 12 --storm"),
+        simulated("fresh storms", 400, "--seeds 8 --storm"),
         simulated("a node group is lost or falls silent, fresh seeds", 300, "--seeds 120 --outage"),
         simulated("all nodes of two node groups die, fresh seeds", 300, "--seeds 120 --blackout"),
         simulated("any set of nodes fails, fresh seeds", 300, "--seeds 40 --any-set"),
