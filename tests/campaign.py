@@ -275,11 +275,12 @@ class Clients(Load):
         self.native.wait()
 
     def transactions(self):
-        """All on lists."""
-        found = [t for client in self.lists for t in client.history]
-        with contextlib.suppress(FileNotFoundError), open(f"{self.directory}/native.json", encoding="utf8") as file:
-            found += [json.loads(line) for line in file]
-        return found
+        """All on lists; none if the native client has left no history, which it does not when it meets a lost group."""
+        try:
+            with open(f"{self.directory}/native.json", encoding="utf8") as file:
+                return [t for client in self.lists for t in client.history] + [json.loads(line) for line in file]
+        except FileNotFoundError:
+            return []
 
 
 def wipe(place):
@@ -431,6 +432,9 @@ class Round:
 
     def judge_lists(self, clients, lost_at):
         transactions = clients.transactions()
+        if not transactions:
+            print(f"campaign: {self.number}: the native client has met a lost group, so lists say nothing", flush=True)
+            return []
         if lost_at == float("inf"):
             transactions.append(history.final_reads(clients.places[0], clients.lists))
         else:
