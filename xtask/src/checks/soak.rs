@@ -17,6 +17,8 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 const RECORD: &str = "docs/soak.csv";
 const PAGE: &str = "docs/soak.md";
 const HEAD: &str = "commit,date,part,first_seed,runs,minutes,faults,findings\n";
+/// What `tests/campaign.py` calls itself.
+const CAMPAIGN: &str = "campaign";
 /// What protocols are made of: when one of these changes, what was found before says less.
 const PROTOCOLS: [&str; 8] = [
     "docs/protocols",
@@ -111,6 +113,7 @@ fn parts() -> Vec<Part> {
             "python3 tests/tpcc.py --rounds 40 --warehouses 4 --customers 200 --sql-port {port}",
         ),
         real("partitions", 1_200, "python3 tests/partition.py --nodes 2 --replicas 2 --rounds 4"),
+        real("campaign", 1_200, "python3 tests/campaign.py --minutes 12"),
         real("fuzzers", 2_400, "bash scripts/fuzz.sh all 300"),
         real("damaged files", 1_200, "python3 tests/damage.py --sql-port {port}"),
         real(
@@ -246,12 +249,17 @@ fn write_page() -> anyhow::Result<()> {
 
 fn page(since: &str, rows: &[Row]) -> String {
     let mut parts: BTreeMap<&str, (u64, f64, u64)> = BTreeMap::new();
-    let mut faults: BTreeMap<&str, u64> = BTreeMap::new();
+    let (mut faults, mut real) = (BTreeMap::<&str, u64>::new(), BTreeMap::<&str, u64>::new());
     for row in rows {
         let sums = parts.entry(&row.part).or_default();
         *sums =
             (sums.0 + row.runs, sums.1 + row.minutes, sums.2 + u64::from(!row.findings.is_empty()));
-        row.faults.iter().for_each(|(kind, n)| *faults.entry(kind).or_default() += n);
+        for (kind, n) in &row.faults {
+            let sum = if row.part == CAMPAIGN { &mut real } else { &mut faults };
+            let sum = sum.entry(kind.as_str()).or_default();
+            // Times are no sums.
+            *sum = if kind.ends_with("(ms)") { (*sum).max(*n) } else { *sum + n };
+        }
     }
     let mut text = format!(
         "# Soak\n\n\
@@ -263,9 +271,16 @@ fn page(since: &str, rows: &[Row]) -> String {
     for (part, (runs, minutes, findings)) in &parts {
         text += &format!("| {part} | {runs} | {minutes:.0} | {findings} |\n");
     }
-    text += "\n| fault in the simulator | times |\n| --- | --- |\n";
-    for (kind, times) in faults {
-        text += &format!("| {kind} | {times} |\n");
+    for (place, faults) in
+        [("in the simulator", faults), ("of the campaign, on real processes", real)]
+    {
+        if faults.is_empty() {
+            continue;
+        }
+        text += &format!("\n| fault {place} | times |\n| --- | --- |\n");
+        for (kind, times) in faults {
+            text += &format!("| {kind} | {times} |\n");
+        }
     }
     let findings: Vec<&Row> = rows.iter().filter(|row| !row.findings.is_empty()).collect();
     if !findings.is_empty() {
@@ -294,4 +309,8 @@ fn rows_are_read_as_they_are_written_and_summed_up() {
     let text = page("abc1234", &[row.clone(), Row { findings: String::new(), ..row }]);
     assert!(text.contains("| storms | 80 | 9 | 1 |"), "{text}");
     assert!(text.contains("| death | 14 |"), "{text}");
+    let faults = |ms| BTreeMap::from([("kill".to_string(), 3), ("longest (ms)".to_string(), ms)]);
+    let campaign = |ms| Row { part: CAMPAIGN.into(), faults: faults(ms), ..Row::default() };
+    let text = page("abc1234", &[campaign(20), campaign(70), campaign(50)]);
+    assert!(text.contains("| kill | 9 |") && text.contains("| longest (ms) | 70 |"), "{text}");
 }
