@@ -134,7 +134,6 @@ const PROCESSES: &[Test] = &[
     ("nodes that are told to end by signals", 300, "python3 tests/signals.py --sql-port {port}"),
     ("stopping with a full disk", 300, "python3 tests/stop_full.py --sql-port {port}"),
     ("nodes that are told to stop", 300, "python3 tests/stop_node.py --sql-port {port}"),
-    ("mixed faults, a fresh seed", 500, "python3 tests/campaign.py --minutes 2"),
     ("a machine is suspended", 200, "python3 tests/suspend.py"),
     ("frozen nodes", 300, "python3 tests/kill.py --fault freeze --kills 4 --sql-port {port}"),
     ("a node group falls silent", 300, "python3 tests/silent_group.py"),
