@@ -150,6 +150,10 @@ NOT_COMMITTED = [
     # A row that comes to nothing takes no place of a LIMIT.
     (["INSERT INTO late VALUES (0, 0, 0)"], "ROLLBACK", "DELETE FROM late ORDER BY id LIMIT 1", [], "2:9:0"),
     (["INSERT INTO late VALUES (0, 0, 0)"], "ROLLBACK", "UPDATE late SET v = 1 ORDER BY k LIMIT 1", [], "1:1:1 2:9:0"),
+    # Nor does one that is not the first after all.
+    (["UPDATE late SET k = 0 WHERE id = 2"], "ROLLBACK", "UPDATE late SET v = 1 ORDER BY k LIMIT 1", [], "1:1:1 2:9:0"),
+    (["UPDATE late SET k = 0 WHERE id = 2"], "ROLLBACK", "DELETE FROM late WHERE k < 20 ORDER BY k LIMIT 1", [], "2:9:0"),
+    (["UPDATE late SET k = 3 WHERE id = 1"], "ROLLBACK", "DELETE FROM late WHERE k < 20 LIMIT 2", [], ""),
     (["INSERT INTO late VALUES (0, 0, 0)"], "ROLLBACK", "SELECT id FROM late ORDER BY id LIMIT 1 FOR UPDATE", ["1"], "1:1:0 2:9:0"),
 ]
 

@@ -35,17 +35,20 @@ impl Control {
         self.tell_lease(ctx);
     }
 
-    /// A link is closed. That proves nothing, and neither does a port that refuses: networks do both in the name of processes that live
+    /// A link has ended, or only a connection of it. That proves nothing, and neither does a port that refuses: networks do both in the name of processes that live
     /// (DEATH-1).
     pub(crate) fn on_link_down_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<LinkDownRep>();
         let node = NodeId::new(body.node as u16);
         let life = Incarnation::new(body.incarnation as u32);
         let peer = self.peers.entry(node).or_default();
-        peer.lost_link = peer.lost_link.max(life);
         if peer.link == life {
             peer.link = Incarnation::default();
         }
+        if body.lost == 0 {
+            return;
+        }
+        peer.lost_link = peer.lost_link.max(life);
         if self.joined {
             self.watch_links(ctx);
         }

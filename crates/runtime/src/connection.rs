@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     pub(crate) said: Option<Box<Openings>>,
     /// Of a node: the link that it belongs to, which is written to in the place of `output`.
     pub(crate) link: Option<Arc<Output>>,
-    /// The links that this one takes the place of, and that are over.
+    /// The lane of rows of a link that is over, of whose end the blocks must hear before anything comes by this connection.
     pub(crate) former: Option<Arc<Output>>,
     /// The number of the link that the other end has begun, if it is another one.
     pub(crate) next_number: u32,

@@ -86,7 +86,7 @@ impl Outputs {
         }
     }
 
-    /// Queues a signal for a node. Without a link it is lost, as with a link that breaks: control hears of both.
+    /// Queues a signal for a node. Without a link it is lost, as with a link that ends (LINK-4): control hears of both.
     /// False if too much waits for that node.
     pub(crate) fn queue_for_node(&mut self, node: u16, lane: Lane, signal: &[u8]) -> bool {
         let directory = &self.directory;

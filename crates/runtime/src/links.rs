@@ -224,7 +224,7 @@ impl Links {
     pub(crate) fn lost(&mut self, node: u16, id: u64, now: Instant) {
         let Some(peer) = self.peers.get_mut(&node) else { return };
         for end in peer.lanes.iter_mut().filter(|end| end.connection == Some(id)) {
-            (end.retry_at, end.dropped) = (now, 0);
+            end.open_again(now);
             end.connection = None;
         }
     }
@@ -232,9 +232,7 @@ impl Links {
     /// LINK-4: the link to a node is over, and another one is made. Gives the connections of it that there are.
     pub(crate) fn over(&mut self, node: u16, number: u32, now: Instant) -> Vec<u64> {
         let Some(peer) = self.peers.get_mut(&node) else { return Vec::new() };
-        for end in &mut peer.lanes {
-            (end.retry_at, end.dropped) = (now, 0);
-        }
+        peer.lanes.iter_mut().for_each(|end| end.open_again(now));
         peer.end(number)
     }
 
@@ -282,6 +280,11 @@ impl Links {
 }
 
 impl LaneEnd {
+    /// At once, unless the last attempt has only just begun.
+    fn open_again(&mut self, now: Instant) {
+        (self.retry_at, self.dropped) = (self.retry_at.max(now), 0);
+    }
+
     fn is_idle(&self) -> bool {
         self.connection.is_none() && self.attempt.is_none()
     }

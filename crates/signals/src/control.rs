@@ -472,13 +472,15 @@ body! {
     }
 }
 body! {
-    /// Shell → all blocks: a link to a peer is down. Comes before anything that a later link to the
-    /// same peer brings.
+    /// Shell → all blocks: a link to a peer has ended (LINK-4). Comes before anything that a later link to the
+    /// same peer brings. Control also hears that a connection of a link has ended, by which nothing is lost.
     LinkDownRep {
         /// The peer.
         node: u64,
         /// The life that the link was to.
         incarnation: u64,
+        /// 1: signals may be lost; 0: only a connection has ended, and the link goes on with the next one.
+        lost: u64,
     }
 }
 body! {

@@ -37,6 +37,10 @@ impl Lane {
                     | SignalNumber::LeaseReq
                     | SignalNumber::LeaseConf
                     | SignalNumber::SuspectRep
+                    | SignalNumber::JoinReq
+                    | SignalNumber::JoinRef
+                    | SignalNumber::RestartRep
+                    | SignalNumber::CloseRep
                     | SignalNumber::RaftOrd
             )
         )

@@ -16,7 +16,7 @@ pub enum End {
 /// A connection between two ends; between two nodes one for each lane, which are there together (THREAD-5).
 #[derive(Clone, Debug, Default)]
 pub struct Link {
-    /// Grows with each new connection; what was sent over an older one is lost.
+    /// Grows with each new connection; what was sent over an older one is lost, or sent again if the link `lasts`.
     pub generation: u64,
     /// It is open.
     pub open: bool,
@@ -54,13 +54,22 @@ pub struct Network {
 pub enum Fate {
     /// It arrives then, over that connection.
     Arrives(Instant, u64),
-    /// It waits for the cut to be healed, or is lost with its link.
+    /// It waits for the cut to be healed, or for the next connection if the link lasts; else it is lost.
     Held,
 }
 
 /// The two ends in order, and which of them `a` is.
 pub fn ordered(a: End, b: End) -> ((End, End), usize) {
     if a <= b { ((a, b), 0) } else { ((b, a), 1) }
+}
+
+impl Link {
+    /// LINK-4: what has not arrived is lost, and both ends are to notice.
+    pub fn ends(&mut self) {
+        self.lasts = false;
+        self.noticed = [false; 2];
+        self.unheard = Default::default();
+    }
 }
 
 impl Network {
@@ -122,11 +131,10 @@ impl Network {
         let was = link.open;
         link.open = false;
         link.generation += 1;
-        link.lasts &= lasts;
-        link.held = Default::default();
-        if !link.lasts {
-            link.unheard = Default::default();
+        if link.lasts && !lasts {
+            link.ends();
         }
+        link.held = Default::default();
         link.last_words = [Instant::ZERO; 2];
         let last = link.last_arrival[direction].into_iter().max().unwrap_or_default();
         if was && last > now {

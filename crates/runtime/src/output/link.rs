@@ -33,13 +33,15 @@ struct State {
     /// What comes next.
     filling: Vec<u8>,
     /// What the other end has not acknowledged; the position of its first byte; its size.
-    kept: VecDeque<Arc<Vec<u8>>>,
+    kept: VecDeque<Arc<[u8]>>,
     first: u64,
     kept_bytes: usize,
     /// What of it is written next: which part, and from where in it.
     at: usize,
     offset: usize,
     open: Option<Open>,
+    /// There has been a connection.
+    was_open: bool,
     /// Grows whenever `open` changes: who writes to a former connection changes nothing here.
     turn: u64,
     /// Somebody writes, without the lock.
@@ -59,7 +61,7 @@ struct Open {
 
 /// Something to be written.
 struct Piece {
-    bytes: Arc<Vec<u8>>,
+    bytes: Arc<[u8]>,
     offset: usize,
     socket: Arc<OwnedFd>,
     turn: u64,
@@ -73,8 +75,8 @@ enum Written {
 
 /// The other end is told so often how much has come: as much stays kept there when nothing is on the way.
 const ACKNOWLEDGED_EVERY: u64 = 64 << 10;
-/// Smaller parts are copied: they must not hold the memory of a burst.
-const MOVED_BYTES: usize = 16 << 10;
+/// What is kept is forgotten part by part: none is larger, but for a signal that is.
+const PART_BYTES: usize = 256 << 10;
 /// Memory that is kept between bursts.
 const FILLING_KEPT_BYTES: usize = 1 << 20;
 
@@ -138,15 +140,19 @@ impl LinkOutput {
         Some(received)
     }
 
-    /// LINK-3: the other end has so much.
+    /// LINK-3: the other end has so much. It may have more than we know to be written: whoever writes says so afterwards.
     pub(crate) fn acknowledge(&self, to: u64) -> Result<(), Malformed> {
-        let mut state = lock(&self.state);
-        let sent = state.position();
-        if to > sent && !self.is_over() {
-            return Err(Malformed("it acknowledges what was not sent"));
+        let is_possible = {
+            let mut state = lock(&self.state);
+            state.forget(to);
+            to <= state.end()
+        };
+        if is_possible || self.is_over() {
+            return Ok(());
         }
-        state.forget(to);
-        Ok(())
+        // LINK-5.
+        self.end();
+        Err(Malformed("it acknowledges what was not sent"))
     }
 
     /// LINK-2: from now on this connection is written to, from what the other end has not.
@@ -160,7 +166,7 @@ impl LinkOutput {
         if self.is_over() {
             return Err(Malformed("the link has ended"));
         }
-        if from < state.first || from > state.first + state.kept_bytes as u64 {
+        if from < state.first || from > state.end() {
             return Err(Malformed("it lacks what was acknowledged, or has what was not sent"));
         }
         state.at = state.kept.len();
@@ -168,6 +174,7 @@ impl LinkOutput {
         (state.at, state.offset) = (0, (from - state.first) as usize);
         state.skip_written();
         state.open = Some(Open { socket: socket.clone(), poll: poll.clone(), name });
+        state.was_open = true;
         state.turn += 1;
         (state.is_written, state.blocked) = (false, false);
         Ok(())
@@ -188,15 +195,17 @@ impl LinkOutput {
             return true;
         }
         let mut state = lock(&self.state);
-        if state.open.is_none()
-            && parse(bytes).is_ok_and(|s| s.is_some_and(|s| Lane::is_repeated(&s)))
-        {
+        let is_repeated = || parse(bytes).is_ok_and(|s| s.is_some_and(|s| Lane::is_repeated(&s)));
+        if state.open.is_none() && state.was_open && is_repeated() {
             return true;
         }
         if state.kept_bytes + state.filling.len() + bytes.len() > self.limit_bytes {
             return false;
         }
         state.filling.extend_from_slice(bytes);
+        if state.filling.len() >= PART_BYTES {
+            state.keep_filling();
+        }
         true
     }
 
@@ -268,20 +277,13 @@ impl State {
 
     /// What was filled is a part of what is kept.
     fn keep_filling(&mut self) {
-        let len = self.filling.len();
-        if len == 0 {
+        if self.filling.is_empty() {
             return;
         }
-        let part = if len >= MOVED_BYTES && len >= self.filling.capacity() / 2 {
-            core::mem::take(&mut self.filling)
-        } else {
-            let part = self.filling.clone();
-            self.filling.clear();
-            self.filling.shrink_to(FILLING_KEPT_BYTES);
-            part
-        };
-        self.kept_bytes += len;
-        self.kept.push_back(Arc::new(part));
+        self.kept_bytes += self.filling.len();
+        self.kept.push_back(Arc::from(&self.filling[..]));
+        self.filling.clear();
+        self.filling.shrink_to(FILLING_KEPT_BYTES);
     }
 
     /// Goes on to the next part if one is written.
@@ -292,10 +294,9 @@ impl State {
         }
     }
 
-    /// How much was written of all that was ever filled.
-    fn position(&self) -> u64 {
-        let parts = self.kept.iter().take(self.at).map(|part| part.len() as u64);
-        self.first + parts.sum::<u64>() + self.offset as u64
+    /// The position behind all that is kept.
+    fn end(&self) -> u64 {
+        self.first + self.kept_bytes as u64
     }
 
     /// Parts that the other end has, and that were written.

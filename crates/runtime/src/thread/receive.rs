@@ -135,8 +135,9 @@ impl Thread {
                 let Some(own) = link.as_deref().and_then(Output::as_link) else { return Ok(()) };
                 let mut bytes = 0;
                 let taken = connection.take_signals(kept, |signal| {
-                    bytes += signal.bytes().len() as u64;
+                    let length = signal.bytes().len() as u64;
                     if signal.number() == Some(SignalNumber::ReceivedOrd) {
+                        bytes += length;
                         return own.acknowledge(signal.body::<ReceivedOrd>().bytes);
                     }
                     let local = signal.number().is_none_or(|n| n.scope() == Scope::Local);
@@ -144,9 +145,14 @@ impl Thread {
                         return Err(Malformed("not a node's signal"));
                     }
                     entering.push_signal(signal);
+                    bytes += length;
                     Ok(())
                 });
                 let told = own.receive(bytes);
+                if taken.is_err() {
+                    // What came before it has been counted, and does not come again.
+                    self.enter();
+                }
                 taken?;
                 self.acknowledge(link, told);
             }
@@ -224,16 +230,17 @@ impl Thread {
     /// LINK-2: tells the other end what has come by the connections before this one.
     fn say_resume(&mut self, id: u64) -> Result<(), Malformed> {
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
-        let ended = connection.former.take();
+        if let Some(ended) = connection.former.take()
+            && let Some(ended) = ended.as_link()
+        {
+            self.tell_link_end(ended);
+        }
         let Some(connection) = self.connections.get(&id) else { return Ok(()) };
         if let Some(link) = connection.link() {
             connection.say(link.resume().to_bytes());
         }
         if connection.sending().is_some_and(|sending| !sending.is_drained()) {
             return Err(Malformed("it takes not even a greeting"));
-        }
-        if let Some(ended) = ended.as_deref().and_then(Output::as_link) {
-            self.tell_link_end(ended);
         }
         Ok(())
     }
@@ -336,7 +343,8 @@ impl Thread {
         if link.lane == Lane::Control || !link.tells_end() {
             return;
         }
-        let body = LinkDownRep { node: u64::from(link.node), incarnation: u64::from(link.life) };
+        let body =
+            LinkDownRep { node: u64::from(link.node), incarnation: u64::from(link.life), lost: 1 };
         self.tell_blocks(&body, |kind| kind != BlockKind::Control);
     }
 

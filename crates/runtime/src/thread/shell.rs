@@ -285,16 +285,16 @@ impl Thread {
         let had_link = peer.connections().next().is_some();
         let connections = shell.links.over(node, 0, clock::now());
         shell.directory.forget_node(node);
-        // Other threads notice what they read: the sockets are shut.
-        connections.into_iter().for_each(|id| self.close(id));
+        connections.into_iter().for_each(|id| self.forget(id));
         if had_link {
-            self.tell_control_of_end(node, life);
+            self.tell_control_of_end(node, life, true);
         }
     }
 
-    /// LINK-4: signals to or from this life were lost, or it is gone.
-    pub(super) fn tell_control_of_end(&mut self, node: u16, life: u32) {
-        let body = LinkDownRep { node: u64::from(node), incarnation: u64::from(life) };
+    /// A connection to this life has ended; with `lost` the link has (LINK-4): signals were lost, or the life is gone.
+    pub(super) fn tell_control_of_end(&mut self, node: u16, life: u32, lost: bool) {
+        let (node, incarnation) = (u64::from(node), u64::from(life));
+        let body = LinkDownRep { node, incarnation, lost: u64::from(lost) };
         self.tell(BlockRef::control(self.place.node), &body);
     }
 
@@ -318,10 +318,11 @@ impl Thread {
             let connections = shell.links.over(node, next_number.saturating_sub(1), now);
             shell.directory.forget_node(node);
             connections.into_iter().filter(|other| *other != id).for_each(|id| self.forget(id));
-            self.tell_control_of_end(node, life);
+            self.tell_control_of_end(node, life, true);
         } else if is_link {
             // LINK-1: that is no end of the link.
             shell.links.lost(node, id, now);
+            self.tell_control_of_end(node, life, false);
         }
     }
 

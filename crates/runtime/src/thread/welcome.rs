@@ -84,7 +84,7 @@ impl Thread {
         }
         former.into_iter().chain(attempt).for_each(|id| self.forget(id));
         if let Some(life) = ended_life {
-            self.tell_control_of_end(node, life);
+            self.tell_control_of_end(node, life, true);
         }
         self.note_lane(node, (lane, output), process);
         Ok(())

@@ -30,7 +30,9 @@ impl World {
                     return;
                 }
                 // LINK-4: it is another process.
-                self.network.link(a, b).lasts = false;
+                if self.network.link(a, b).lasts {
+                    self.network.link(a, b).ends();
+                }
                 // Whoever has not noticed that the former connection is closed does so now.
                 let former = self.network.link(a, b).generation;
                 self.on_notice(a, b, former);
@@ -108,7 +110,9 @@ impl World {
     }
 
     fn end_connection(&mut self, (by, other): (End, End), lasts: bool) {
-        if !self.network.close((by, other), lasts, self.now, &mut self.random) {
+        let did_last = self.network.link(by, other).lasts;
+        let was_open = self.network.close((by, other), lasts, self.now, &mut self.random);
+        if !was_open && (lasts || !did_last) {
             return;
         }
         let side = ordered(by, other).1;
@@ -125,7 +129,11 @@ impl World {
     }
 
     fn tell_link_down(&mut self, node: NodeId, peer: NodeId, life: Incarnation) {
-        let body = LinkDownRep { node: u64::from(peer.get()), incarnation: u64::from(life.get()) };
+        let body = LinkDownRep {
+            node: u64::from(peer.get()),
+            incarnation: u64::from(life.get()),
+            lost: 1,
+        };
         self.tell_all(node, &body);
     }
 
@@ -178,7 +186,11 @@ impl World {
         match (end, other) {
             (End::Node(node), End::Node(peer)) => {
                 // It tries to connect again at once.
-                if !lasts {
+                if lasts {
+                    let (node_of, incarnation) = (u64::from(peer.get()), u64::from(life.get()));
+                    let body = LinkDownRep { node: node_of, incarnation, lost: 0 };
+                    self.tell_control(node, &body);
+                } else {
                     self.tell_link_down(node, peer, life);
                 }
                 let wait = Duration::from_micros(self.random.between(50, 500));

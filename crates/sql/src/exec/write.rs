@@ -11,7 +11,9 @@ use crate::plan::write::WritePlan;
 use crate::session::{Done, Outcome, Session};
 use crate::store::{Store, StoreTransaction};
 use crate::table::Table;
-use lats_client::api::{AsOf, KeyRange, LockMode, LockWait, RowOp, RowOpKind, RowOutcome, Scan};
+use lats_client::api::{
+    AsOf, KeyRange, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, RowOutcome, Scan,
+};
 use lats_values::{EvalContext, Expr, Program, Value};
 
 /// What an UPDATE of a table with unique indexes has sent: the text of 1062 is made from it.
@@ -346,7 +348,10 @@ impl<S: Store> Session<S> {
         let sorts = !plan.order.is_empty() && !ordered && writing.limit != u64::MAX;
         let filter = filter.map(|f| with_externals(f, externals));
         let projection = if sorts { None } else { Some(Vec::new()) };
-        let is_first = looks.is_first();
+        let (is_first, is_limited) = (looks.is_first(), limit != u64::MAX);
+        let by_index = plan.access.index != PRIMARY_INDEX;
+        // The first in an order are wanted, and a change of others may be taken back: then they are others (LOCK-7).
+        let by_others_order = is_limited && (sorts || (*ordered && by_index));
         let scan = Scan {
             table: plan.table.def.id,
             schema_version: plan.table.def.schema_version,
@@ -356,11 +361,12 @@ impl<S: Store> Session<S> {
             reverse: *ordered && plan.order.first().is_some_and(|(_, desc)| *desc),
             primary_keys: true,
             program: plan.find_program(filter, projection),
-            limit: (limit != u64::MAX && !sorts && is_first).then_some(limit),
+            // An index may find a row more than once.
+            limit: (is_limited && !sorts && is_first && !by_index).then_some(limit),
             as_of: AsOf::Newest,
             pending: false,
-            to_lock: true,
-            few: false,
+            to_lock: !(is_first && by_others_order),
+            few: is_limited && !sorts,
         };
         let mut running = self.start_scan(scan);
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();

@@ -141,7 +141,6 @@ fn what_the_other_end_cannot_have_ends_the_link() {
     let (mut a, mut b) = (end(1), end(2));
     connect(&mut a, &mut b, &poll, 1);
     assert!(a.link.queue(&[1; 100]) && a.link.flush() == Flushed::Done);
-    assert!(a.link.acknowledge(101).is_err());
     assert!(a.link.acknowledge(100).is_ok());
     let socket = a.socket.clone().unwrap();
     assert!(a.link.attach(&socket, (&poll, 2), 99).is_err(), "that is forgotten");
@@ -151,4 +150,34 @@ fn what_the_other_end_cannot_have_ends_the_link() {
     a.link.end();
     assert!(a.link.is_over() && a.link.queue(&[1]) && a.link.tells_end() && !a.link.tells_end());
     assert!(a.link.attach(&socket, (&poll, 3), 100).is_err());
+    assert!(b.link.acknowledge(1).is_err() && b.link.is_over());
+}
+
+#[test]
+fn the_other_end_may_have_more_than_the_writer_has_noted() {
+    let poll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+    let (mut a, mut b) = (end(1), end(2));
+    connect(&mut a, &mut b, &poll, 1);
+    assert!(a.link.queue(&[1; 1_000]));
+    let mut piece = lock(&a.link.state).begin().unwrap();
+    assert!(matches!(write(&mut piece), Written::All), "it is on its way, and nobody knows");
+    assert!(a.link.acknowledge(900).is_ok() && !a.link.is_over());
+    assert!(a.link.acknowledge(1_001).is_err() && a.link.is_over());
+}
+
+#[test]
+fn what_was_acknowledged_is_not_kept_for_the_sake_of_the_rest() {
+    let poll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+    let (a, mut b) = (end(1), end(2));
+    let socket = {
+        let mut other = end(3);
+        connect(&mut other, &mut b, &poll, 1);
+        other.socket.unwrap()
+    };
+    while a.link.queue(&[1; 9_000]) {}
+    let kept = lock(&a.link.state).end();
+    assert!(kept > (LIMIT - PART_BYTES) as u64 - 9_000);
+    let has = kept - 10_000;
+    a.link.attach(&socket, (&poll, 1), has).unwrap();
+    assert!(lock(&a.link.state).kept_bytes < PART_BYTES + 9_000);
 }
