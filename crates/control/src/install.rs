@@ -9,7 +9,9 @@ use lats_catalog::View;
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockKind, BlockRef, Signal,
-    control::{AddressesOrd, CatalogOrd, EverywhereRep, InstallConf, InstalledRep, ViewOrd},
+    control::{
+        AddressesOrd, CatalogOrd, EverywhereRep, InstallConf, InstalledRep, NoteOrd, ViewOrd,
+    },
     restart::RestoredOrd,
 };
 use zerocopy::IntoBytes;
@@ -69,6 +71,7 @@ impl Control {
             }
             let bytes = lats_catalog::encode(&(&self.state.view, &self.state.nonces));
             self.note_view(ctx);
+            self.note_members(ctx);
             self.forget_links(ctx);
             let shell = BlockRef::shell(ctx.node());
             ctx.send_with(shell, &AddressesOrd { view }, &[&bytes]);
@@ -79,6 +82,22 @@ impl Control {
         if self.blocks.is_empty() {
             self.installed = self.told;
             self.report_installed(ctx);
+        }
+    }
+
+    /// Who is a member is in the log of every node, whenever it changes.
+    fn note_members(&mut self, ctx: &mut Ctx<'_>) {
+        let view = &self.state.view;
+        let full = |n| if view.is_in_sync(n) { "" } else { " (no full replica)" };
+        let members = view.members.iter().filter(|m| m.alive);
+        let members: Vec<String> = members
+            .map(|m| format!("node {} life {}{}", m.node, m.incarnation, full(m.node)))
+            .collect();
+        let text = format!("members: {}", members.join(", "));
+        if self.members_noted != text {
+            let line = format!("view {}: {text}", view.number);
+            ctx.send_with(BlockRef::shell(ctx.node()), &NoteOrd { loud: 0 }, &[line.as_bytes()]);
+            self.members_noted = text;
         }
     }
 

@@ -89,6 +89,8 @@ pub struct Control {
     lease: membership::Lease,
     epochs: epoch::Epochs,
     hand_overs: hand_over::HandOvers,
+    /// The members as they were written into the log last.
+    members_noted: String,
     leave_taking: stop::Leave,
     close: close::Close,
     became_leader_at: Option<Instant>,
@@ -224,6 +226,7 @@ impl Control {
             lease: membership::Lease::default(),
             epochs: epoch::Epochs::default(),
             hand_overs: hand_over::HandOvers::default(),
+            members_noted: String::new(),
             leave_taking: stop::Leave::default(),
             close: close::Close::default(),
             became_leader_at: None,

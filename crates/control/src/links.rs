@@ -106,7 +106,7 @@ impl Control {
         self.gone.retain(|node, life| view.is_alive(*node, *life));
         for (node, life) in self.gone.clone() {
             if self.is_leader() {
-                self.remove(node, ctx);
+                self.remove(node, "its process has ended for certain", ctx);
             } else {
                 self.complain((node, life), GONE, ctx);
             }

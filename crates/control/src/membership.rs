@@ -5,7 +5,7 @@ use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
-    control::{CloseLinkOrd, LeaderLeftOrd, LeaseConf, LeaseOrd, LeaseReq},
+    control::{CloseLinkOrd, LeaderLeftOrd, LeaseConf, LeaseOrd, LeaseReq, NoteOrd},
 };
 
 /// This node's right to serve.
@@ -390,9 +390,16 @@ impl Control {
             let since = if node == former { former_since } else { leader_since };
             let heard = peer.heard_at.unwrap_or(since);
             let unheard = now.since(heard) > lease || (peer.doomed && settled_in);
-            let silent = (unheard || declared) && now >= peer.granted_until;
-            if silent {
-                return self.remove(node, ctx);
+            if (unheard || declared) && now >= peer.granted_until {
+                let silent_ms = now.since(heard).as_millis();
+                let why = match (declared, peer.doomed) {
+                    (true, _) => "a person has declared it dead".to_string(),
+                    (_, true) => {
+                        format!("it lacks a link to another node; heard {silent_ms} ms ago")
+                    }
+                    _ => format!("it has not been heard for {silent_ms} ms"),
+                };
+                return self.remove(node, &why, ctx);
             }
         }
     }
@@ -471,13 +478,17 @@ impl Control {
         view.is_in_sync(node) && view.group_of_node(node).is_none_or(|(_, g)| !others(g))
     }
 
-    /// Leader: proposes a view without this node.
-    pub(crate) fn remove(&mut self, node: NodeId, ctx: &mut Ctx<'_>) {
+    /// Leader: proposes a view without this node. Why is in its log.
+    pub(crate) fn remove(&mut self, node: NodeId, why: &str, ctx: &mut Ctx<'_>) {
         let Some(incarnation) = self.state.view.incarnation(node) else { return };
         if self.consensus.may_change_voters() && !self.all_have_closed(ctx) {
             // Before it is proposed: it may be agreed on at once.
             self.peers.entry(node).or_default().removing = true;
             let certified = self.gone.get(&node) == Some(&incarnation);
+            let text = format!(
+                "the cluster is to go on without node {node}, its life {incarnation}: {why}"
+            );
+            ctx.send_with(BlockRef::shell(ctx.node()), &NoteOrd { loud: 1 }, &[text.as_bytes()]);
             if !self.propose(&Command::Remove { node, incarnation, certified }, ctx)
                 && let Some(peer) = self.peers.get_mut(&node)
             {

@@ -183,7 +183,7 @@ impl Control {
         let safe = !self.holds_data(node)
             || (lease_over && self.is_quiet(ctx) && self.is_replaced(node, ctx));
         if !peer.removing && safe {
-            self.remove(node, ctx);
+            self.remove(node, "it was told to stop", ctx);
         }
     }
 
