@@ -12,40 +12,65 @@ mod picture;
 pub mod scene;
 mod schedule;
 mod show;
+mod spread;
 mod table;
+mod timeline;
+mod wish;
 
 pub use args::{Kind, LatsArgs, Workload};
+pub use wish::{Wish, wish};
 
 use crate::{Place, mysql::Server, native};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use course::Course;
 use figures::{Event, Figures, Measured};
-use lats_base::{Duration, prng::Prng};
+use lats_base::{Duration, Instant, prng::Prng};
 use lats_client::net::Client;
-use load::{End, Load, Record, Terms};
+use ledger::Verdict;
+use load::{End, Ended, Load, Record, Terms};
 use scene::Scene;
 use schedule::Schedule;
+use show::Whole;
+use spread::Spread;
 use std::{io::Write, sync::Arc};
 use table::{Access, Pool, Table};
+use timeline::Timeline;
 
-/// Runs the gauge on a cluster that was started for it, and ends the cluster. What was wrong: an operation that failed, or a
-/// contradiction in the ledger.
+/// What the cluster must do before or after the load, it does within this.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// A cluster that is ended whatever happens.
+struct Stage {
+    scene: Box<dyn Scene>,
+    keeps_log: bool,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.scene.end(self.keeps_log);
+    }
+}
+
+/// Runs the gauge on a cluster that was started for it, and ends the cluster. What was wrong: an operation that failed or never came back, or
+/// a contradiction in the ledger.
 ///
 /// # Errors
-/// If the cluster does not do what it must, or the result cannot be written.
+/// If the cluster does not do what it must, or the result cannot be written, or if it was told to end before.
 pub fn run(
     args: &LatsArgs,
-    mut scene: Box<dyn Scene>,
+    scene: Box<dyn Scene>,
     drawn_seed: u64,
+    wish: &Wish,
     out: &mut dyn Write,
 ) -> anyhow::Result<u64> {
     let seed = args.seed.unwrap_or(drawn_seed >> 16);
-    let measured = measure(args, &mut *scene, seed, out);
-    let keeps_log = !matches!(measured, Ok(0));
-    let log = scene.log_path();
-    scene.end(keeps_log);
+    let mut stage = Stage { scene, keeps_log: true };
+    let measured = measure(args, &mut *stage.scene, (seed, wish), out);
+    stage.keeps_log = !matches!(measured, Ok(0)) && !wish.is_told();
+    let (log, keeps_log) = (stage.scene.ground().log.clone(), stage.keeps_log);
+    drop(stage);
     if keeps_log {
-        writeln!(out, "the cluster's log: {log}")?;
+        writeln!(out, "the cluster's log: {}", log.display())?;
     }
     measured
 }
@@ -53,14 +78,15 @@ pub fn run(
 fn measure(
     args: &LatsArgs,
     scene: &mut dyn Scene,
-    seed: u64,
+    (seed, wish): (u64, &Wish),
     out: &mut dyn Write,
 ) -> anyhow::Result<u64> {
     writeln!(out, "{}", args.words(seed))?;
-    let place = scene.place();
+    let place = scene.ground().place.clone();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (client, table) = tokio.block_on(prepare(args, (&place, scene), out))?;
-    let load = begin_load(args, &place, &table, seed)?;
+    let prepared = prepare(args, (&place, scene), out);
+    let (client, table) = tokio.block_on(wish.unless_told(prepared))?;
+    let load = begin_load(args, (&place, &table), seed, wish)?;
     let clock = place.clock;
     let millis = Duration::from_millis;
     let mut course = Course {
@@ -74,39 +100,70 @@ fn measure(
         begun: load.begun,
         whole_at: load.begun,
     };
-    let happened = tokio.block_on(async {
-        tokio::select! {
-            events = happen(args, &mut course, &load, out) => events,
-            _ = tokio::signal::ctrl_c() => bail!("interrupted; its cluster is ended, and nothing was written"),
-        }
-    });
+    let mut events = Vec::new();
+    let happening = happen(args, (&mut course, &mut events), &load, out);
+    let happened = tokio.block_on(wish.unless_told(happening));
+    let begun = load.begun;
     let until = clock();
     // Also if something has failed.
-    let (begun, ended) = (load.begun, load.end());
-    let (events, (shared, records, errors)) = (happened?, ended?);
+    let ended = load.end(wish)?;
+    wish.check()?;
     // All nodes are to be there: the rows are read wherever their primaries are then.
-    let rows = tokio.block_on(async {
+    let reading = async {
         course::wait_whole(&client, course.scene, clock).await?;
-        let patience = std::time::Duration::from_secs(120);
-        let rows = tokio::time::timeout(patience, table.all(&client)).await;
-        anyhow::Ok(rows.context("the rows cannot be read within two minutes")??)
-    })?;
-    let verdict = shared.ledger.check(&rows);
-    let figures = |event: &Event| Figures::of(event, begun, &records);
+        let read = within(PATIENCE, async { Ok(table.all(&client).await?) });
+        read.await.context("the rows cannot be read")
+    };
+    let rows = match &happened {
+        Ok(()) => tokio.block_on(wish.unless_told(reading)),
+        // It says why.
+        Err(_) => Err(anyhow::anyhow!("the load was broken off")),
+    };
+    wish.check()?;
+    let rows_read = rows.as_deref().ok();
+    let failed = conclude(args, seed, (begun, until), (events, ended), rows_read, out)?;
+    happened?;
+    rows?;
+    Ok(failed)
+}
+
+/// What was measured is shown, also if the rest has failed. How much was wrong.
+fn conclude(
+    args: &LatsArgs,
+    seed: u64,
+    (begun, until): (Instant, Instant),
+    (events, ended): (Vec<Event>, Ended),
+    rows: Option<&[(u64, u64)]>,
+    out: &mut dyn Write,
+) -> anyhow::Result<u64> {
+    let verdict = rows.map(|rows| ended.shared.ledger.check(rows));
+    let timeline = Timeline::new(ended.records);
+    let figures = |event: &Event| Figures::of(event, begun, &timeline);
     let measured: Vec<Measured> = events.into_iter().map(|e| (e.clone(), figures(&e))).collect();
     let result = show::Result {
         args,
         seed,
         begun,
-        bins: &bins::bins(&records, begun, until),
+        bins: &bins::bins(timeline.all(), begun, until),
         events: &measured,
-        verdict: &verdict,
-        errors: &errors,
-        late_us: lateness(&records),
+        whole: Whole::of(&timeline, &ended.open, (begun, until), ended.seen_at),
+        verdict: verdict.as_ref(),
+        errors: &ended.errors,
+        late_us: lateness(timeline.all()),
     };
     hand_out(&result, out)?;
-    let failed = records.iter().filter(|r| r.end == End::Refused || r.end == End::Unsent).count();
-    Ok(failed as u64 + u64::from(!verdict.is_right()))
+    let is_wrong = |r: &&Record| matches!(r.end, End::Refused | End::Unsent | End::Open);
+    let failed = timeline.all().iter().filter(is_wrong).count();
+    Ok(failed as u64 + u64::from(!verdict.as_ref().is_some_and(Verdict::is_right)))
+}
+
+/// Does something, or says that it takes too long.
+async fn within<T>(
+    patience: std::time::Duration,
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let done = tokio::time::timeout(patience, work).await;
+    done.with_context(|| format!("the cluster does not answer for {} s", patience.as_secs()))?
 }
 
 /// Prints, writes and draws what was measured.
@@ -125,7 +182,7 @@ fn hand_out(result: &show::Result<'_>, out: &mut dyn Write) -> anyhow::Result<()
     let title = [
         "latsdb bench lats".to_string(),
         args.words(result.seed),
-        "answers: the least to the most of bins of 10 ms, and their mean; red at the ground: errors. Latency: median (blue), 99 % (orange)"
+        "answers: the least to the most of bins of 10 ms, and their mean; red at the ground: errors. Latency: median (blue), worst (orange)"
             .to_string(),
     ];
     picture::draw(path, &title, result.bins, result.events, result.begun)
@@ -140,10 +197,11 @@ async fn prepare(
     const SAY_AGAIN: Duration = Duration::from_millis(2_000);
     let client = native::connect(place, 0).await?;
     course::wait_whole(&client, scene, place.clock).await?;
-    let table = Table::create(&client, args).await?;
+    let table = within(PATIENCE, Table::create(&client, args)).await?;
     let mut said_at = (place.clock)();
     for first in (0..args.rows).step_by(table::LOADED_AT_ONCE as usize) {
-        table.insert(&client, first..args.rows.min(first + table::LOADED_AT_ONCE)).await?;
+        let rows = first..args.rows.min(first + table::LOADED_AT_ONCE);
+        within(PATIENCE, table.insert(&client, rows)).await?;
         let now = (place.clock)();
         if now.since(said_at) >= SAY_AGAIN {
             writeln!(out, "loading: {first} of {} rows", args.rows)?;
@@ -155,22 +213,26 @@ async fn prepare(
 
 fn begin_load(
     args: &LatsArgs,
-    place: &Place,
-    table: &Arc<Table>,
+    (place, table): (&Place, &Arc<Table>),
     seed: u64,
+    wish: &Wish,
 ) -> anyhow::Result<Load> {
     let schedule = Schedule::new(args.workload, args.rows, args.rate, seed);
-    let terms = Terms { schedule, rows: args.rows, outstanding: args.outstanding, seed };
-    let (place, table, args) = (place.clone(), table.clone(), args.clone());
+    let (outstanding, drain) = (args.outstanding, load::DRAIN);
+    let terms = Terms { schedule, rows: args.rows, outstanding, drain, seed };
+    let (place, table, args, wish) = (place.clone(), table.clone(), args.clone(), wish.clone());
     let clock = place.clock;
     let access = async move || {
-        anyhow::Ok(match args.sql {
-            false => Access::Native(native::connect(&place, 1).await?, table),
-            true => {
-                let server = Server::ours(&place).await?;
-                Access::Sql(Pool::new(server, args.connections, args.row_bytes).await?)
-            }
-        })
+        let connecting = async {
+            anyhow::Ok(match args.sql {
+                false => Access::Native(native::connect(&place, 1).await?, table),
+                true => {
+                    let server = Server::ours(&place).await?;
+                    Access::Sql(Pool::new(server, args.connections, args.row_bytes).await?)
+                }
+            })
+        };
+        wish.unless_told(within(PATIENCE, connecting)).await
     };
     Load::begin(terms, clock, access)
 }
@@ -178,16 +240,16 @@ fn begin_load(
 /// All events, each told when it is over.
 async fn happen(
     args: &LatsArgs,
-    course: &mut Course<'_>,
+    (course, events): (&mut Course<'_>, &mut Vec<Event>),
     load: &Load,
     out: &mut dyn Write,
-) -> anyhow::Result<Vec<Event>> {
+) -> anyhow::Result<()> {
     let plan = args.plan();
     let count = plan.len();
-    let mut events = Vec::new();
     for (number, (what, planned_s)) in plan.into_iter().enumerate() {
         for event in course.next(what, planned_s).await? {
-            let figures = Figures::of(&event, load.begun, &load.shared.of(&event));
+            let some = Timeline::new(load.shared.of(&event));
+            let figures = Figures::of(&event, load.begun, &some);
             let line = show::event_line(&(event.clone(), figures));
             writeln!(out, "{} of {count}: {line}", number + 1)?;
             out.flush()?;
@@ -196,13 +258,13 @@ async fn happen(
     }
     let rest = args.calm_ms * if count == 0 { 2 } else { 1 };
     tokio::time::sleep(std::time::Duration::from_millis(rest)).await;
-    Ok(events)
+    Ok(())
 }
 
-/// How late operations began that were sent, in us: 50 %, 99 %, all.
-fn lateness(records: &[Record]) -> [u64; 3] {
+/// How late operations began that were sent, in us.
+fn lateness(records: &[Record]) -> Option<Spread<u64>> {
     let sent = records.iter().filter(|r| r.end != End::Unsent);
     let mut late: Vec<u64> = sent.map(|r| r.sent.since(r.due).as_nanos() / 1_000).collect();
     late.sort_unstable();
-    [0.5, 0.99, 1.0].map(|part| bins::quantile(&late, part).unwrap_or_default())
+    Spread::of(&late)
 }

@@ -1,6 +1,7 @@
 //! `latsdb bench`.
 
 mod gauge;
+mod interrupts;
 mod namespaces;
 
 use crate::status::Target;
@@ -111,7 +112,7 @@ fn end(data_dir: &Path, directory: &PathBuf) {
 
 /// Runs another command of this program.
 fn latsdb(command: &str, data_dir: &Path, options: &[&str]) -> anyhow::Result<()> {
-    let mut line = Command::new(std::env::current_exe()?);
+    let mut line = interrupts::apart(Command::new(std::env::current_exe()?));
     let done = line.arg(command).arg("--data-dir").arg(data_dir).args(options).output()?;
     if !done.status.success() {
         bail!("latsdb {command}: {}", String::from_utf8_lossy(&done.stderr).trim());

@@ -305,22 +305,30 @@ fn pid_of(member: &Member) -> Option<u32> {
     if member.pid != 0 {
         return Some(member.pid);
     }
-    let wanted = format!("--node-id\0{}\0", member.node.get());
-    let entries = std::fs::read_dir("/proc").ok()?;
-    let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     let port = member.native_address.rsplit(':').next().and_then(|p| p.parse::<u16>().ok())?;
-    pids.into_iter().find(|pid| {
-        let line = command_line(*pid).unwrap_or_default();
-        let runs_node = line.split('\0').nth(1) == Some("node");
-        runs_node && line.contains(&wanted) && listens_for(&line, port)
+    node_processes(member.node.get(), |line| listens_for(line, port)).next()
+}
+
+/// Processes that run a node with this number, of whatever cluster, whose command lines fit.
+pub(crate) fn node_processes(node: u16, fits: impl Fn(&str) -> bool) -> impl Iterator<Item = u32> {
+    let wanted = format!("\0--node-id\0{node}\0");
+    processes(move |line| {
+        line.split('\0').nth(1) == Some("node") && line.contains(&wanted) && fits(line)
     })
+}
+
+/// Processes of this machine whose command lines (words, each with a zero byte after it) fit.
+pub(crate) fn processes(fits: impl Fn(&str) -> bool) -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(move |pid| command_line(*pid).is_some_and(|line| fits(&line)))
 }
 
 fn command_line(pid: u32) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()
 }
 
-fn directory_in(command_line: &str) -> Option<&str> {
+pub(crate) fn directory_in(command_line: &str) -> Option<&str> {
     command_line.split('\0').skip_while(|word| *word != "--data-dir").nth(1)
 }
 

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 /// Start a cluster, keep a load on it that comes at a fixed rate whatever the answers are, kill nodes meanwhile (or freeze them, or cut
 /// off their machines), and measure how long nobody gets on.
 ///
-/// Each event is followed by a rejoin of its node, which is measured, too. Latencies count from the moment at which an operation was due.
-/// At the end a ledger is checked: whatever was acknowledged must be there. The exit status is 1 if it is not, or if the load met errors
-/// other than those that are tried again.
+/// An event that removes its node is followed by the node's rejoin, which is measured, too. Latencies count from the moment at which an
+/// operation was due. At the end a ledger is checked: whatever was acknowledged must be there. The exit status is 1 if it is not, if an
+/// operation has never come back, or if the load met errors other than those that are tried again. SIGINT and SIGTERM take all down.
 ///
 /// One kill, with a picture: latsdb bench lats --svg kill.svg
 ///

@@ -1,8 +1,10 @@
 //! What each event did to the load: from the records of its operations, and from what nodes said of it.
 
 use super::{
-    bins::{WIDTH, bins, quantile},
-    load::{End, Record},
+    bins,
+    load::End,
+    spread::{Spread, quantile},
+    timeline::Timeline,
 };
 use lats_base::{Duration, Instant};
 use serde_json::{Map, Value, json};
@@ -33,6 +35,8 @@ impl What {
 pub(super) struct Sight {
     /// After the event.
     pub(super) ms: f64,
+    /// It was not so yet when somebody asked for the state before; none if nobody needs to ask.
+    pub(super) not_yet_ms: Option<f64>,
     /// Where the figure is from.
     pub(super) from: String,
 }
@@ -47,7 +51,7 @@ pub(super) struct Event {
     pub(super) until: Instant,
     /// A time that was asked for, after the beginning.
     pub(super) planned_s: Option<f64>,
-    /// Nodes have taken note of it; a rejoin: the node is in the view.
+    /// The cluster is to go on without the node; or, if it does not, the node is not heard. A rejoin: the node is in the view.
     pub(super) detected: Option<Sight>,
     /// A view that was agreed shows it; a rejoin: the node is a full replica.
     pub(super) agreed: Option<Sight>,
@@ -59,7 +63,7 @@ pub(super) struct Event {
 /// Bins with less than this part of the median before are counted.
 const FEW: f64 = 0.7;
 /// So much before an event is what it is compared with.
-const BEFORE: Duration = Duration::from_millis(1_000);
+pub(super) const BEFORE: Duration = Duration::from_millis(1_000);
 
 /// What the load shows of an event. Times in ms; none if nothing was answered.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,9 +71,7 @@ pub(super) struct Figures {
     /// The first of the updates that were sent after it was acknowledged.
     pub(super) first_commit_ms: Option<f64>,
     pub(super) first_answer_ms: Option<f64>,
-    /// The longest time without an acknowledged update (without an answer, if nothing is updated), and when it began.
-    pub(super) longest_gap_ms: f64,
-    pub(super) gap_at_ms: f64,
+    pub(super) gap: Gap,
     /// The same in as long a time before.
     pub(super) gap_before_ms: f64,
     pub(super) window_ms: f64,
@@ -78,70 +80,91 @@ pub(super) struct Figures {
     pub(super) dark_bins: u64,
     pub(super) errors: u64,
     pub(super) unsent: u64,
+    /// Operations that have not come back, and how old the oldest is.
+    pub(super) open: u64,
+    pub(super) oldest_open_ms: f64,
     pub(super) retries: u64,
-    /// 50 %, 99 % and all, in ms.
-    pub(super) latency_before: [f64; 3],
-    pub(super) latency: [f64; 3],
+    /// In ms. What has not come back counts with its age.
+    pub(super) latency_before: Option<Spread<f64>>,
+    pub(super) latency: Option<Spread<f64>>,
 }
 
-fn ms(span: Duration) -> f64 {
+/// The longest time without an acknowledged update (without an answer, if nothing is updated), and when it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Gap {
+    pub(super) ms: f64,
+    /// After the beginning of the time that was looked at.
+    pub(super) at_ms: f64,
+}
+
+impl Gap {
+    /// In this span.
+    pub(super) fn of(timeline: &Timeline, (from, until): (Instant, Instant)) -> Self {
+        let mut longest = (from, Duration::ZERO);
+        let mut last = from;
+        let ends = timeline.acknowledged((from, until)).map(|r| r.ended);
+        for ended in ends.chain([until]) {
+            if ended.since(last) > longest.1 {
+                longest = (last, ended.since(last));
+            }
+            last = ended;
+        }
+        Self { ms: ms(longest.1), at_ms: ms(longest.0.since(from)) }
+    }
+}
+
+pub(super) fn ms(span: Duration) -> f64 {
     (span.as_nanos() / 1_000) as f64 / 1_000.0
 }
 
 impl Figures {
     /// `begun` is when the bins begin; the bin in which the event is counts as one after it.
-    pub(super) fn of(event: &Event, begun: Instant, records: &[Record]) -> Self {
+    pub(super) fn of(event: &Event, begun: Instant, timeline: &Timeline) -> Self {
         let (at, until) = (event.at, event.until);
         let window = until.since(at);
         let back = |span: Duration| {
             Instant::from_nanos(at.as_nanos().saturating_sub(span.as_nanos())).max(begun)
         };
-        let updates = records.iter().any(|r| r.updates && r.end == End::Done);
-        let first = |commits: bool| {
-            let sent_since = records
-                .iter()
-                .filter(|r| r.sent >= at && r.end == End::Done && (r.updates || !commits));
-            sent_since.map(|r| r.ended).min().map(|ended| ms(ended.since(at)))
-        };
-        let gap = longest_gap(records, updates, (at, until));
-        let before = longest_gap(records, updates, (back(window), at));
-        let within = |r: &&Record| r.due >= at && r.due < until;
-        let failed =
-            |end: End| records.iter().filter(within).filter(|r| r.end == end).count() as u64;
-        let all = bins(records, begun, until);
-        let bin = |at: Instant| (at.since(begun).as_nanos() / WIDTH.as_nanos()) as usize;
-        let (before_it, since) = all.split_at(bin(at).min(all.len()));
-        let calm = before_it.iter().skip(bin(back(BEFORE))).map(|b| b.answers);
-        let mut answers: Vec<u64> = calm.collect();
-        answers.sort_unstable();
-        let median_before = quantile(&answers, 0.5).unwrap_or_default();
+        let after = |ended: Instant| ms(ended.since(at));
+        let within = timeline.due((at, until));
+        let ended_so = |end: End| within.iter().filter(move |r| r.end == end);
+        let failed = |end: End| ended_so(end).count() as u64;
+        let bin = |at: Instant| bins::number(at, begun);
+        let (first, middle, last) = (bin(back(BEFORE)), bin(at), bin(until).max(bin(at)));
+        let mut calm = bins::answers(timeline, begun, first..middle);
+        let since = bins::answers(timeline, begun, middle..last);
+        calm.sort_unstable();
+        let median_before = quantile(&calm, 0.5).unwrap_or_default();
         let few = |answers: u64| (answers as f64) < FEW * median_before as f64;
+        let ages = ended_so(End::Open).map(|r| r.ended.since(r.due));
         Self {
-            first_commit_ms: first(true),
-            first_answer_ms: first(false),
-            longest_gap_ms: ms(gap.1),
-            gap_at_ms: ms(gap.0.since(at)),
-            gap_before_ms: ms(before.1),
+            first_commit_ms: timeline.first_commit(at).map(after),
+            first_answer_ms: timeline.first_answer(at).map(after),
+            gap: Gap::of(timeline, (at, until)),
+            gap_before_ms: Gap::of(timeline, (back(window), at)).ms,
             window_ms: ms(window),
             median_before,
-            few_bins: since.iter().filter(|b| few(b.answers)).count() as u64,
-            dark_bins: since.iter().filter(|b| b.answers == 0).count() as u64,
+            few_bins: since.iter().filter(|answers| few(**answers)).count() as u64,
+            dark_bins: since.iter().filter(|answers| **answers == 0).count() as u64,
             errors: failed(End::Refused) + failed(End::Unknown),
             unsent: failed(End::Unsent),
-            retries: records.iter().filter(within).map(|r| u64::from(r.retries)).sum(),
-            latency_before: latency(records, (back(BEFORE), at)),
-            latency: latency(records, (at, until)),
+            open: failed(End::Open),
+            oldest_open_ms: ms(ages.max().unwrap_or(Duration::ZERO)),
+            retries: within.iter().map(|r| u64::from(r.retries)).sum(),
+            latency_before: latency(timeline, (back(BEFORE), at)),
+            latency: latency(timeline, (at, until)),
         }
     }
 
     fn as_json(&self) -> Map<String, Value> {
-        let latency =
-            |[p50, p99, max]: [f64; 3]| json!({ "p50_ms": p50, "p99_ms": p99, "max_ms": max });
+        let latency = |latency: Option<Spread<f64>>| {
+            latency.map(|latency| latency.as_json(["p50_ms", "p99_ms", "max_ms"]))
+        };
         let record = json!({
             "first_commit_ms": self.first_commit_ms,
             "first_answer_ms": self.first_answer_ms,
-            "longest_gap_ms": self.longest_gap_ms,
-            "gap_at_ms": self.gap_at_ms,
+            "longest_gap_ms": self.gap.ms,
+            "gap_at_ms": self.gap.at_ms,
             "gap_before_ms": self.gap_before_ms,
             "window_ms": self.window_ms,
             "median_answers_of_a_bin_before": self.median_before,
@@ -149,6 +172,8 @@ impl Figures {
             "bins_without_answers": self.dark_bins,
             "errors": self.errors,
             "unsent": self.unsent,
+            "open": self.open,
+            "oldest_open_ms": (self.open > 0).then_some(self.oldest_open_ms),
             "retries": self.retries,
             "latency_before": latency(self.latency_before),
             "latency": latency(self.latency),
@@ -157,25 +182,11 @@ impl Figures {
     }
 }
 
-/// When the longest time without an acknowledgement began, and how long it was.
-fn longest_gap(
-    records: &[Record],
-    updates_only: bool,
-    (from, until): (Instant, Instant),
-) -> (Instant, Duration) {
-    let done = records.iter().filter(|r| r.end == End::Done && (r.updates || !updates_only));
-    let within = done.map(|r| r.ended).filter(|ended| *ended > from && *ended < until);
-    let mut times: Vec<Instant> = [from, until].into_iter().chain(within).collect();
-    times.sort_unstable();
-    let gaps = times.windows(2).map(|pair| (pair[0], pair[1].since(pair[0])));
-    gaps.max_by_key(|(_, gap)| *gap).unwrap_or((from, Duration::ZERO))
-}
-
-fn latency(records: &[Record], (from, until): (Instant, Instant)) -> [f64; 3] {
-    let due = records.iter().filter(|r| r.end == End::Done && r.due >= from && r.due < until);
-    let mut times: Vec<Duration> = due.map(|r| r.ended.since(r.due)).collect();
-    times.sort_unstable();
-    [0.5, 0.99, 1.0].map(|part| quantile(&times, part).map_or(0.0, ms))
+fn latency(timeline: &Timeline, span: (Instant, Instant)) -> Option<Spread<f64>> {
+    let waited = timeline.due(span).iter().filter(|r| matches!(r.end, End::Done | End::Open));
+    let mut times: Vec<f64> = waited.map(|r| ms(r.ended.since(r.due))).collect();
+    times.sort_unstable_by(f64::total_cmp);
+    Spread::of(&times)
 }
 
 /// An event with its figures.
@@ -183,7 +194,7 @@ pub(super) type Measured = (Event, Figures);
 
 pub(super) fn event_json((event, figures): &Measured, begun: Instant) -> Value {
     let sight = |sight: &Option<Sight>| {
-        sight.as_ref().map(|sight| json!({ "ms": sight.ms, "from": sight.from }))
+        sight.as_ref().map(|s| json!({ "ms": s.ms, "not_yet_ms": s.not_yet_ms, "from": s.from }))
     };
     let mut record = figures.as_json();
     let (detected, agreed) = match event.what {
@@ -201,38 +212,40 @@ pub(super) fn event_json((event, figures): &Measured, begun: Instant) -> Value {
     Value::Object(record)
 }
 
-/// What several events of a kind have in common: name of a figure, and its median, 99 % and worst.
-pub(super) fn summary(of: &[&Measured]) -> Vec<(&'static str, Option<[f64; 3]>)> {
+/// What several events of a kind have in common: the name of a figure, and how it is spread; none if an event has no such figure.
+pub(super) fn summary(of: &[&Measured]) -> Vec<(&'static str, Option<Spread<f64>>)> {
     type Figure = fn(&Measured) -> Option<f64>;
     let figures: [(&'static str, Figure); 8] = [
         ("detected_ms", |(e, _)| e.detected.as_ref().map(|s| s.ms)),
         ("view_agreed_ms", |(e, _)| e.agreed.as_ref().map(|s| s.ms)),
         ("first_commit_ms", |(_, f)| f.first_commit_ms),
         ("first_answer_ms", |(_, f)| f.first_answer_ms),
-        ("longest_gap_ms", |(_, f)| Some(f.longest_gap_ms)),
+        ("longest_gap_ms", |(_, f)| Some(f.gap.ms)),
         ("bins_under_70_percent", |(_, f)| Some(f.few_bins as f64)),
-        ("p99_ms", |(_, f)| Some(f.latency[1])),
-        ("max_ms", |(_, f)| Some(f.latency[2])),
+        ("p99_ms", |(_, f)| f.latency?.p99),
+        ("max_ms", |(_, f)| Some(f.latency?.worst)),
     ];
     let over_all = |figure: Figure| {
         let mut all: Vec<f64> = of.iter().filter_map(|one| figure(one)).collect();
-        all.sort_by(f64::total_cmp);
+        all.sort_unstable_by(f64::total_cmp);
         // One that was never seen is worse than all others.
-        let whole = all.len() == of.len() && !all.is_empty();
-        whole.then(|| [0.5, 0.99, 1.0].map(|part| quantile(&all, part).unwrap_or_default()))
+        Spread::of(&all).filter(|_| all.len() == of.len())
     };
     figures.into_iter().map(|(name, figure)| (name, over_all(figure))).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{super::bins::tests::record, *};
+pub(super) mod tests {
+    use super::{
+        super::{bins::tests::record, load::Record},
+        *,
+    };
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO.plus(Duration::from_millis(ms))
     }
 
-    fn event(from: u64, until: u64) -> Event {
+    pub(in super::super) fn event(from: u64, until: u64) -> Event {
         Event {
             what: What::Kill,
             node: 2,
@@ -246,6 +259,10 @@ mod tests {
         }
     }
 
+    fn figures(records: &[Record]) -> Figures {
+        Figures::of(&event(1_000, 1_500), Instant::ZERO, &Timeline::new(records.to_vec()))
+    }
+
     /// An answer each ms, with none from 1,000 to 1,033 but for what was due then and was answered afterwards.
     fn records() -> Vec<Record> {
         let ended = |due: u64| if (1_000..1_033).contains(&due) { 1_033 } else { due };
@@ -254,23 +271,41 @@ mod tests {
 
     #[test]
     fn a_hole_is_measured_from_the_event_on() {
-        let figures = Figures::of(&event(1_000, 1_500), Instant::ZERO, &records());
+        let figures = figures(&records());
         assert_eq!(figures.first_commit_ms, Some(33.0));
-        assert_eq!((figures.longest_gap_ms, figures.gap_at_ms), (33.0, 0.0));
+        assert_eq!(figures.gap, Gap { ms: 33.0, at_ms: 0.0 });
         assert_eq!(figures.gap_before_ms, 2.0);
         assert_eq!((figures.median_before, figures.few_bins, figures.dark_bins), (10, 3, 3));
-        assert_eq!(figures.latency_before, [0.0, 0.0, 0.0]);
-        assert_eq!((figures.latency[0], figures.latency[2]), (0.0, 33.0));
+        let none = Spread { median: 0.0, p99: Some(0.0), worst: 0.0 };
+        assert_eq!(figures.latency_before, Some(none));
+        assert_eq!(figures.latency, Some(Spread { p99: Some(28.0), worst: 33.0, ..none }));
     }
 
     #[test]
     fn what_was_sent_before_the_event_is_no_first_commit() {
         let some = [record(999, 1_001, true, End::Done), record(1_002, 1_020, true, End::Done)];
-        let figures = Figures::of(&event(1_000, 1_500), Instant::ZERO, &some);
-        assert_eq!((figures.first_commit_ms, figures.first_answer_ms), (Some(20.0), Some(20.0)));
-        assert_eq!(figures.longest_gap_ms, 480.0);
-        let none = Figures::of(&event(1_000, 1_500), Instant::ZERO, &some[..1]);
-        assert_eq!(none.first_commit_ms, None);
+        let both = figures(&some);
+        assert_eq!((both.first_commit_ms, both.first_answer_ms), (Some(20.0), Some(20.0)));
+        assert_eq!(both.gap.ms, 480.0);
+        assert_eq!(figures(&some[..1]).first_commit_ms, None);
+    }
+
+    #[test]
+    fn what_never_comes_back_shows_in_latency_gap_and_number() {
+        // All updates hang from the event on, and reads go on.
+        let mut some = records();
+        for hung in some.iter_mut().filter(|r| r.updates && r.due >= at(1_000)) {
+            (hung.end, hung.ended) = (End::Open, at(21_000));
+        }
+        let figures = figures(&some);
+        assert_eq!((figures.open, figures.oldest_open_ms), (250, 20_000.0));
+        assert_eq!((figures.first_commit_ms, figures.first_answer_ms), (None, Some(33.0)));
+        assert_eq!(figures.gap.ms, 500.0, "reads are no updates");
+        assert_eq!(figures.latency.unwrap().worst, 20_000.0);
+        assert_eq!(figures.as_json()["oldest_open_ms"], 20_000.0);
+        // No update was ever acknowledged: reads do not stand for them.
+        some.retain(|r| !r.updates || r.end == End::Open);
+        assert_eq!(self::figures(&some).gap.ms, 500.0);
     }
 
     #[test]
@@ -278,12 +313,15 @@ mod tests {
         let measured = |first: Option<f64>| {
             (event(0, 10), Figures { first_commit_ms: first, ..Figures::default() })
         };
-        let all = [measured(Some(3.0)), measured(Some(50.0)), measured(Some(1.0))];
         let of = |all: &[Measured]| {
             let summary = summary(&all.iter().collect::<Vec<_>>());
             summary.into_iter().find(|(name, _)| *name == "first_commit_ms").unwrap().1
         };
-        assert_eq!(of(&all), Some([3.0, 50.0, 50.0]));
+        let few = [measured(Some(3.0)), measured(Some(50.0)), measured(Some(1.0))];
+        assert_eq!(of(&few), Some(Spread { median: 3.0, p99: None, worst: 50.0 }));
         assert_eq!(of(&[measured(Some(1.0)), measured(None)]), None);
+        let many: Vec<Measured> = (1..=100).map(|ms| measured(Some(f64::from(ms)))).collect();
+        assert_eq!(of(&many).unwrap().p99, Some(99.0));
+        assert_eq!(of(&many[1..]).unwrap().p99, None);
     }
 }

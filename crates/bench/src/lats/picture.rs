@@ -3,10 +3,14 @@
 use super::{
     bins::{Bin, WIDTH},
     figures::{Measured, What},
+    spread::quantile,
 };
 use anyhow::Context;
 use lats_base::Instant;
-use plotters::{coord::Shift, coord::types::RangedCoordf64, prelude::*};
+use plotters::{
+    coord::{Shift, ranged1d::ValueFormatter, types::RangedCoordf64},
+    prelude::*,
+};
 use std::path::Path;
 
 const SIZE: (u32, u32) = (1_200, 1_180);
@@ -33,7 +37,7 @@ struct Column {
     answers: [f64; 3],
     errors: u64,
     bins: usize,
-    /// The middle one of the medians, and the worst of 99 %, in ms.
+    /// The middle one of the medians, and the worst of all, in ms.
     latency_ms: [f64; 2],
 }
 
@@ -62,7 +66,7 @@ fn marks(events: &[Measured], begun: Instant) -> Vec<Mark> {
         at: seconds(event.at.since(begun)),
         what: event.what,
         words: format!("{} {}", event.what.name(), event.node),
-        gap_ms: figures.longest_gap_ms,
+        gap_ms: figures.gap.ms,
     };
     events.iter().map(mark).collect()
 }
@@ -104,8 +108,8 @@ fn columns(bins: &[Bin], (from, until): (usize, usize)) -> Vec<Column> {
     let rate = |answers: u64| answers as f64 / seconds(WIDTH);
     let column = |(number, some): (usize, &[Bin])| {
         let all = || some.iter().map(|b| b.answers);
-        let worst = some.iter().map(|b| b.latency_us[1]).max().unwrap_or_default();
-        let mut medians: Vec<u64> = some.iter().map(|b| b.latency_us[0]).collect();
+        let worst = some.iter().map(|b| b.latency_us.worst).max().unwrap_or_default();
+        let mut medians: Vec<u64> = some.iter().map(|b| b.latency_us.median).collect();
         medians.sort_unstable();
         let median = medians[medians.len() / 2];
         Column {
@@ -115,12 +119,38 @@ fn columns(bins: &[Bin], (from, until): (usize, usize)) -> Vec<Column> {
                 rate(all().sum::<u64>()) / some.len() as f64,
                 rate(all().max().unwrap_or_default()),
             ],
-            errors: some.iter().map(|b| b.errors + b.unsent).sum(),
+            errors: some.iter().map(|b| b.errors + b.unsent + b.open).sum(),
             bins: some.len(),
             latency_ms: [median, worst].map(|us| us as f64 / 1_000.0),
         }
     };
     bins[from..until].chunks(together).enumerate().map(column).collect()
+}
+
+type Chart<'a, 'b, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, Y>>;
+
+fn builder<'a, 'b>(area: &'a Area<'b>, caption: &str) -> ChartBuilder<'a, 'static, SVGBackend<'b>> {
+    let mut builder = ChartBuilder::on(area);
+    builder
+        .caption(caption, ("sans-serif", 17))
+        .margin(8)
+        .x_label_area_size(26)
+        .y_label_area_size(64);
+    builder
+}
+
+fn draw_mesh<Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(
+    chart: &mut Chart<'_, '_, Y>,
+    label: &dyn Fn(&f64) -> String,
+) -> anyhow::Result<()> {
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .label_style(("sans-serif", 14))
+        .x_label_formatter(&|at| format!("{at:.1} s"))
+        .y_label_formatter(label)
+        .draw()?;
+    Ok(())
 }
 
 fn answers(
@@ -133,21 +163,10 @@ fn answers(
     // One bin of those that were waited for may have very many.
     let mut most: Vec<f64> = columns.iter().map(|c| c.answers[2]).collect();
     most.sort_by(f64::total_cmp);
-    let usual = super::bins::quantile(&most, 0.95).unwrap_or_default();
+    let usual = quantile(&most, 0.95).unwrap_or_default();
     let top = (usual * 2.0).max(100.0);
-    let mut chart = ChartBuilder::on(area)
-        .caption(caption, ("sans-serif", 17))
-        .margin(8)
-        .x_label_area_size(26)
-        .y_label_area_size(64)
-        .build_cartesian_2d(from..until, 0.0..top)?;
-    chart
-        .configure_mesh()
-        .light_line_style(WHITE)
-        .label_style(("sans-serif", 14))
-        .x_label_formatter(&|at| format!("{at:.1} s"))
-        .y_label_formatter(&|rate| format!("{rate:.0}"))
-        .draw()?;
+    let mut chart = builder(area, caption).build_cartesian_2d(from..until, 0.0..top)?;
+    draw_mesh(&mut chart, &|rate| format!("{rate:.0}"))?;
     let half = columns.windows(2).next().map_or(0.005, |pair| (pair[1].at - pair[0].at) / 2.0);
     let bars = columns.iter().map(|c| {
         let (low, high) = (c.answers[0].min(top), c.answers[2].min(top));
@@ -175,20 +194,10 @@ fn latencies(
     const LEAST_MS: f64 = 0.05;
     let worst = columns.iter().map(|c| c.latency_ms[1]).fold(10.0, f64::max);
     let top = worst * 3.0;
-    let mut chart = ChartBuilder::on(area)
-        .caption(caption, ("sans-serif", 17))
-        .margin(8)
-        .x_label_area_size(26)
-        .y_label_area_size(64)
-        .build_cartesian_2d(from..until, (LEAST_MS..top).log_scale())?;
+    let scale = (LEAST_MS..top).log_scale();
+    let mut chart = builder(area, caption).build_cartesian_2d(from..until, scale)?;
     let label = |ms: &f64| if *ms < 1.0 { format!("{ms:.1}") } else { format!("{ms:.0}") };
-    chart
-        .configure_mesh()
-        .light_line_style(WHITE)
-        .label_style(("sans-serif", 14))
-        .x_label_formatter(&|at| format!("{at:.1} s"))
-        .y_label_formatter(&label)
-        .draw()?;
+    draw_mesh(&mut chart, &label)?;
     for (at, colour) in [(1, ORANGE), (0, BLUE_DARK)] {
         // A bin in which nothing was due that was answered has no latency.
         let some = columns.iter().filter(|c| c.latency_ms[1] > 0.0);
@@ -201,7 +210,7 @@ fn latencies(
 
 /// A line where each event is, with its name where there is room: rejoins in a row below the others.
 fn draw_marks<Y: Ranged<ValueType = f64>>(
-    chart: &mut ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedCoordf64, Y>>,
+    chart: &mut Chart<'_, '_, Y>,
     marks: &[Mark],
     (from, until): (f64, f64),
     [ground, second_row, first_row]: [f64; 3],
@@ -226,7 +235,7 @@ fn draw_marks<Y: Ranged<ValueType = f64>>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::spread::Spread, *};
 
     #[test]
     fn a_picture_has_the_events_and_both_scales() {
@@ -234,7 +243,7 @@ mod tests {
             due: 20,
             answers: if (100..103).contains(&at) { 0 } else { 20 },
             errors: u64::from(at == 101),
-            latency_us: [300, 900, 4_000],
+            latency_us: Spread { median: 300, p99: None, worst: 4_000 },
             ..Bin::default()
         };
         let bins: Vec<Bin> = (0..2_500).map(bin).collect();

@@ -1,6 +1,12 @@
 //! The cluster that the gauge hits, as the gauge sees it. Who starts clusters implements it.
 
 use crate::Place;
+use anyhow::Context;
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::PathBuf,
+};
 
 /// What is done to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +36,7 @@ pub struct NodeSeen {
     pub data: bool,
     /// It is a full replica.
     pub in_sync: bool,
-    /// It is not heard, and is a member still.
+    /// The node that says so has not heard it for longer than a removal takes, where it can be removed.
     pub silent: bool,
 }
 
@@ -54,19 +60,64 @@ impl Seen {
         self.node(node).is_some_and(|seen| seen.alive && seen.life == life)
     }
 
-    /// True if every node serves.
-    pub fn is_whole(&self) -> bool {
-        self.nodes.iter().all(|n| n.alive && !n.silent && (n.in_sync || !n.data))
+    /// True if every node is a member that is heard, and so many data nodes are full replicas: a list that lacks a node is not whole.
+    pub fn is_whole(&self, data_nodes: u16) -> bool {
+        let serves = |n: &NodeSeen| n.alive && !n.silent && (n.in_sync || !n.data);
+        let full = self.nodes.iter().filter(|n| n.data && n.in_sync).count();
+        full == usize::from(data_nodes) && self.nodes.iter().all(serves)
+    }
+
+    /// The lives of its data nodes.
+    pub(super) fn lives(&self) -> Vec<(u16, u32)> {
+        let data = self.nodes.iter().filter(|n| n.data && n.alive);
+        data.map(|n| (n.node, n.life)).collect()
+    }
+}
+
+/// What of a cluster never changes.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// How the load reaches it.
+    pub place: Place,
+    /// How many nodes hold rows.
+    pub data_nodes: u16,
+    /// Reads a status record of a node.
+    pub read: fn(&[u8]) -> Option<Seen>,
+    /// What the nodes log.
+    pub log: PathBuf,
+    /// The wall clock that they log by, in us since 1970.
+    pub wall_us: fn() -> i64,
+}
+
+impl Ground {
+    /// How long the log is by now.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn log_length(&self) -> anyhow::Result<u64> {
+        let found = std::fs::metadata(&self.log);
+        Ok(found.with_context(|| format!("cannot read {}", self.log.display()))?.len())
+    }
+
+    /// What the log has from one place on.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn log_from(&self, place: u64) -> anyhow::Result<String> {
+        let read = || {
+            let (mut file, mut bytes) = (File::open(&self.log)?, Vec::new());
+            file.seek(SeekFrom::Start(place))?;
+            file.read_to_end(&mut bytes)?;
+            std::io::Result::Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        read().with_context(|| format!("cannot read {}", self.log.display()))
     }
 }
 
 /// A cluster that runs for the gauge alone.
 pub trait Scene {
-    /// How the load reaches it.
-    fn place(&self) -> Place;
-
-    /// Reads a status record of a node.
-    fn read(&self, status: &[u8]) -> Option<Seen>;
+    /// What of it never changes.
+    fn ground(&self) -> &Ground;
 
     /// Finds a node's process, so that what is done to it next takes no time.
     ///
@@ -86,15 +137,32 @@ pub trait Scene {
     /// It cannot be started.
     fn start_node(&mut self, node: u16) -> anyhow::Result<()>;
 
-    /// What the nodes have logged by now.
-    fn log(&self) -> String;
-
-    /// Where that is, for a person.
-    fn log_path(&self) -> String;
-
-    /// The wall clock that nodes log by, in us since 1970.
-    fn wall_us(&self) -> i64;
-
-    /// Ends the cluster. Its log stays if `keeps_log`.
+    /// Ends the cluster, and removes its files. Its log stays if `keeps_log`.
     fn end(&mut self, keeps_log: bool);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_all_data_nodes_make_a_whole() {
+        let node = |node: u16, data: bool| NodeSeen {
+            node,
+            life: 1,
+            alive: true,
+            data,
+            in_sync: data,
+            silent: false,
+        };
+        let is_whole = |nodes: &[NodeSeen]| Seen { view: 1, nodes: nodes.to_vec() }.is_whole(2);
+        let (one, two, witness) = (node(1, true), node(2, true), node(3, false));
+        assert!(is_whole(&[one, two, witness]) && is_whole(&[one, two]));
+        assert!(!is_whole(&[]) && !is_whole(&[one, witness]), "a node is missing");
+        assert!(!is_whole(&[one, NodeSeen { in_sync: false, ..two }, witness]));
+        assert!(!is_whole(&[one, NodeSeen { silent: true, ..two }, witness]));
+        assert!(!is_whole(&[one, two, NodeSeen { alive: false, ..witness }]));
+        let seen = Seen { view: 1, nodes: vec![one, NodeSeen { alive: false, ..two }, witness] };
+        assert_eq!(seen.lives(), [(1, 1)]);
+    }
 }

@@ -173,6 +173,9 @@ impl From<StoreError> for Outcome {
 pub(super) enum Access {
     Native(Client, Arc<Table>),
     Sql(Arc<Pool>),
+    /// What becomes of an operation on a row, and whether it is an update; none: it never ends.
+    #[cfg(test)]
+    Planned(fn(u64, bool) -> Option<Outcome>),
 }
 
 impl Access {
@@ -180,6 +183,8 @@ impl Access {
         match self {
             Self::Native(client, table) => table.read(client, row).await,
             Self::Sql(pool) => pool.read(row).await,
+            #[cfg(test)]
+            Self::Planned(plan) => planned(plan(row, false)).await,
         }
     }
 
@@ -188,7 +193,17 @@ impl Access {
         match self {
             Self::Native(client, table) => table.update(client, row, random).await,
             Self::Sql(pool) => pool.update(row, random).await,
+            #[cfg(test)]
+            Self::Planned(plan) => planned(plan(row, true)).await,
         }
+    }
+}
+
+#[cfg(test)]
+async fn planned(outcome: Option<Outcome>) -> Outcome {
+    match outcome {
+        Some(outcome) => outcome,
+        None => std::future::pending().await,
     }
 }
 

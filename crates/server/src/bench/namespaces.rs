@@ -1,22 +1,20 @@
 //! Nodes in network namespaces of their own, joined by a bridge, so that a machine can be cut off: nothing that it sends arrives, and
 //! nothing reaches it. The gauge runs in the namespace of the bridge. No network of this machine is touched.
 
-use super::gauge::{Directory, seen, send};
+use super::{
+    gauge::{self, Directory, Nodes},
+    interrupts::apart,
+};
 use crate::{
     cluster_file::{ClusterFile, NodeEntry},
-    private, random, secret, settings,
-    status::Target,
+    private, random, secret, settings, supervisor,
 };
 use anyhow::{Context, bail};
-use lats_bench::{
-    Place,
-    lats::{
-        LatsArgs,
-        scene::{Blow, Scene, Seen},
-    },
+use lats_bench::lats::{
+    LatsArgs, Wish,
+    scene::{Blow, Ground, Scene},
 };
-use lats_runtime::clock;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     collections::BTreeMap,
     fs::File,
@@ -24,7 +22,6 @@ use std::{
     process::{Child, Command, Stdio},
     time::Duration,
 };
-use tokio::signal::unix;
 
 const BRIDGE: &str = "br0";
 const SQL_PORT: u16 = 4_306;
@@ -32,6 +29,8 @@ const NATIVE_PORT: u16 = 4_406;
 const LOOK: Duration = Duration::from_millis(20);
 /// A process that has lost its lease ends within this.
 const END_PATIENCE: Duration = Duration::from_secs(30);
+/// A gauge that is told to end has taken down its cluster within this.
+const DOWN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A node's own, and with another name the bridge's.
 fn name_of(net: &str, node: u16) -> String {
@@ -55,34 +54,35 @@ fn nodes(args: &LatsArgs) -> std::ops::RangeInclusive<u16> {
     1..=settings::node_count(args.nodes)
 }
 
-fn ip(words: &[&str]) -> anyhow::Result<()> {
-    let done = Command::new("ip").args(words).stdin(Stdio::null()).output();
+/// Runs `ip`; gives what it says.
+fn ip(words: &[&str]) -> anyhow::Result<String> {
+    let done = apart(Command::new("ip")).args(words).stdin(Stdio::null()).output();
     let done = done.context("there is no command `ip` (package iproute2)")?;
     if !done.status.success() {
         bail!("ip {}: {}", words.join(" "), String::from_utf8_lossy(&done.stderr).trim());
     }
-    Ok(())
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// Namespaces that go when this goes.
+/// Namespaces that go when this goes, with all processes in them.
 struct Net {
     name: String,
     nodes: std::ops::RangeInclusive<u16>,
+    /// Those that are there: what somebody else has made is left alone.
+    made: Vec<String>,
 }
 
 impl Net {
-    fn build(&self) -> anyhow::Result<()> {
+    fn build(&mut self) -> anyhow::Result<()> {
         let hub = &hub(&self.name);
-        ip(&["netns", "add", hub])?;
-        ip(&["-n", hub, "link", "set", "lo", "up"])?;
+        self.add(hub)?;
         ip(&["-n", hub, "link", "add", BRIDGE, "type", "bridge"])?;
         ip(&["-n", hub, "addr", "add", "10.77.0.200/24", "dev", BRIDGE])?;
         ip(&["-n", hub, "link", "set", BRIDGE, "up"])?;
         for node in self.nodes.clone() {
             let (own, port) = (&name_of(&self.name, node), &port(node));
             let address = &format!("{}/24", address(node));
-            ip(&["netns", "add", own])?;
-            ip(&["-n", own, "link", "set", "lo", "up"])?;
+            self.add(own)?;
             let pair = ["type", "veth", "peer", "name", port, "netns", hub];
             ip(&[&["link", "add", "eth0", "netns", own], &pair[..]].concat())?;
             ip(&["-n", hub, "link", "set", port, "master", BRIDGE, "up"])?;
@@ -91,30 +91,61 @@ impl Net {
         }
         Ok(())
     }
+
+    fn add(&mut self, name: &str) -> anyhow::Result<()> {
+        ip(&["netns", "add", name])?;
+        self.made.push(name.to_string());
+        ip(&["-n", name, "link", "set", "lo", "up"]).map(drop)
+    }
 }
 
 impl Drop for Net {
     fn drop(&mut self) {
-        let own = self.nodes.clone().map(|node| name_of(&self.name, node));
-        for name in own.chain([hub(&self.name)]) {
-            let _ = ip(&["netns", "del", &name]);
+        for name in &self.made {
+            let pids = ip(&["netns", "pids", name]).unwrap_or_default();
+            let pids = pids.lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?));
+            // Guardians, which end by themselves a moment later; and nodes, if the gauge could not end them.
+            for pid in pids {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            if let Err(error) = ip(&["netns", "del", name]) {
+                tracing::warn!("{error:#}");
+            }
         }
     }
 }
 
 /// Runs this command again where the bridge is.
-pub(super) fn run_inside(args: &LatsArgs) -> anyhow::Result<u64> {
-    let net = Net { name: format!("lats{}", std::process::id()), nodes: nodes(args) };
+pub(super) fn run_inside(args: &LatsArgs, wish: &Wish) -> anyhow::Result<u64> {
+    let name = format!("lats{}", std::process::id());
+    let mut net = Net { name, nodes: nodes(args), made: Vec::new() };
     net.build().context(
         "a silent machine is a network namespace that is cut off, and none can be made here (that needs root, `ip`, and a kernel \
          with bridges); run this as root, or leave `silent` out of --kind",
     )?;
-    // An interrupt is for the command inside; the namespaces go when it has ended.
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let _heard = tokio.block_on(async { unix::signal(unix::SignalKind::interrupt()) })?;
+    wish.check()?;
     let mut inside = Command::new("ip");
     inside.args(["netns", "exec", &hub(&net.name)]).arg(std::env::current_exe()?);
-    let status = inside.args(std::env::args_os().skip(1)).args(["--net", &net.name]).status()?;
+    inside.args(std::env::args_os().skip(1)).args(["--net", &net.name]);
+    let mut inside = inside.spawn().context("cannot run `ip`")?;
+    // A wish is for the command inside; the namespaces go when it has ended.
+    let mut left = DOWN_PATIENCE;
+    let status = loop {
+        if let Some(status) = inside.try_wait()? {
+            break status;
+        }
+        if wish.is_told() {
+            if left == DOWN_PATIENCE {
+                // A terminal has told it already.
+                let _ = kill_process(Pid::from_child(&inside), Signal::TERM);
+            }
+            left = left.saturating_sub(LOOK);
+            if left.is_zero() {
+                let _ = inside.kill();
+            }
+        }
+        supervisor::pause(LOOK);
+    };
     // It has said what was wrong.
     Ok(u64::from(!status.success()))
 }
@@ -122,13 +153,19 @@ pub(super) fn run_inside(args: &LatsArgs) -> anyhow::Result<u64> {
 /// A cluster whose nodes are in namespaces.
 pub(super) struct Spread {
     net: String,
-    directory: Directory,
-    place: Place,
+    nodes: Nodes,
     children: BTreeMap<u16, Child>,
+    wish: Wish,
 }
 
 impl Spread {
-    pub(super) fn start(args: &LatsArgs, net: &str, directory: Directory) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        args: &LatsArgs,
+        net: &str,
+        directory: Directory,
+        wish: Wish,
+    ) -> anyhow::Result<Self> {
+        ip(&["netns", "pids", &hub(net)]).context("--net is for the gauge itself")?;
         let data_dir = directory.data();
         private::directory(&data_dir)?;
         let socket = |node, port| SocketAddr::from((address(node), port));
@@ -146,13 +183,13 @@ impl Spread {
         cluster.write(&data_dir)?;
         secret::make(&data_dir)?;
         File::create(directory.log())?;
-        let options = Target::of_directory(data_dir).client_options()?;
-        let place = Place { options, clock: clock::now };
-        let children = BTreeMap::new();
-        let mut scene = Self { net: net.to_string(), directory, place, children };
+        let ground = gauge::ground(args, &directory)?;
+        let (net, children) = (net.to_string(), BTreeMap::new());
+        let mut scene = Self { net, nodes: Nodes::new(directory, ground), children, wish };
         for node in nodes(args) {
-            if let Err(error) = scene.spawn(node, true) {
-                scene.end(true);
+            let spawned = scene.wish.check().and_then(|()| scene.spawn(node, true));
+            if let Err(error) = spawned {
+                scene.end(!scene.wish.is_told());
                 return Err(error);
             }
         }
@@ -160,12 +197,13 @@ impl Spread {
     }
 
     fn spawn(&mut self, node: u16, founds: bool) -> anyhow::Result<()> {
-        let log = File::options().append(true).open(self.directory.log())?;
-        let mut line = Command::new("ip");
+        let directory = &self.nodes.directory;
+        let log = File::options().append(true).open(directory.log())?;
+        let mut line = apart(Command::new("ip"));
         line.args(["netns", "exec", &name_of(&self.net, node)])
             .arg(std::env::current_exe()?)
             .args(["node", "--insecure", "--data-dir"])
-            .arg(self.directory.data())
+            .arg(directory.data())
             .args(["--node-id", &node.to_string()])
             .args(founds.then_some("--found"))
             .stdin(Stdio::null())
@@ -175,63 +213,40 @@ impl Spread {
         self.children.insert(node, child);
         Ok(())
     }
-
-    /// What `ip` has begun is the node itself by now.
-    fn process_of(&self, node: u16) -> anyhow::Result<Pid> {
-        let child = self.children.get(&node).with_context(|| format!("there is no node {node}"))?;
-        Ok(Pid::from_child(child))
-    }
 }
 
 impl Scene for Spread {
-    fn place(&self) -> Place {
-        self.place.clone()
-    }
-
-    fn read(&self, status: &[u8]) -> Option<Seen> {
-        seen(status)
+    fn ground(&self) -> &Ground {
+        &self.nodes.ground
     }
 
     fn aim(&mut self, node: u16) -> anyhow::Result<()> {
-        self.process_of(node).map(drop)
+        self.nodes.aim(node)
     }
 
     fn strike(&mut self, node: u16, blow: Blow) -> anyhow::Result<()> {
         let (hub, port) = (&hub(&self.net), &port(node));
         match blow {
-            Blow::Kill => send(self.process_of(node)?, Signal::KILL),
-            Blow::Freeze => send(self.process_of(node)?, Signal::STOP),
-            Blow::Thaw => send(self.process_of(node)?, Signal::CONT),
             // The machine sees its cable and gets no word: as if the other end had no power.
-            Blow::Cut => ip(&["-n", hub, "link", "set", port, "nomaster"]),
-            Blow::Heal => ip(&["-n", hub, "link", "set", port, "master", BRIDGE]),
+            Blow::Cut => ip(&["-n", hub, "link", "set", port, "nomaster"]).map(drop),
+            Blow::Heal => ip(&["-n", hub, "link", "set", port, "master", BRIDGE]).map(drop),
+            Blow::Kill | Blow::Freeze | Blow::Thaw => self.nodes.strike(node, blow),
         }
     }
 
     fn start_node(&mut self, node: u16) -> anyhow::Result<()> {
         if let Some(child) = self.children.get_mut(&node) {
-            let mut looks = END_PATIENCE.as_millis() / LOOK.as_millis();
+            let mut left = END_PATIENCE;
             while child.try_wait()?.is_none() {
-                looks -= 1;
-                if looks == 0 {
+                self.wish.check()?;
+                if left.is_zero() {
                     bail!("node {node} was removed, and its process does not end; see the log");
                 }
-                crate::supervisor::pause(LOOK);
+                left = left.saturating_sub(LOOK);
+                supervisor::pause(LOOK);
             }
         }
         self.spawn(node, false)
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.directory.log()).unwrap_or_default()
-    }
-
-    fn log_path(&self) -> String {
-        self.directory.log().display().to_string()
-    }
-
-    fn wall_us(&self) -> i64 {
-        clock::unix_micros()
     }
 
     fn end(&mut self, keeps_log: bool) {
@@ -239,6 +254,6 @@ impl Scene for Spread {
             let _ = child.kill();
             let _ = child.wait();
         }
-        self.directory.remove(keeps_log);
+        self.nodes.end(keeps_log);
     }
 }
