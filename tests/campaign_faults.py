@@ -5,7 +5,7 @@ import shutil
 import signal
 import time
 
-from meddle import HELD_NS, SYNCS_FAIL, SYNC_US, WALL_NS
+from meddle import MONOTONIC_HELD_NS, SYNCS_FAIL, SYNC_US, WALL_NS
 from partition import apart
 from reset import refuse
 
@@ -107,7 +107,7 @@ class Suspend(Freeze):
 
     def end(self, cluster):
         held = int((time.monotonic() - self.stopped) * 1e9)
-        cluster.orders[self.victims[0]].change(HELD_NS, lambda before: before + held)
+        cluster.orders[self.victims[0]].change(MONOTONIC_HELD_NS, lambda before: before + held)
         super().end(cluster)
 
 

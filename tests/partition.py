@@ -171,10 +171,14 @@ class Cluster:
         self.keeper = threading.Thread(target=self.keep, daemon=True)
         self.keeper.start()
 
+    def environment(self, _node):
+        """What processes of the node get; none: what this one has."""
+        return None
+
     def start(self, node, *more):
         line = ["ip", "netns", "exec", self.net.of(node), self.binary, "node", "--data-dir", self.directory,
                 "--node-id", str(node), "--insecure", *more]
-        return subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        return subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=self.environment(node))
 
     def keep(self):
         while not self.over.wait(0.3):
