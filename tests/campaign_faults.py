@@ -48,8 +48,10 @@ class Kill(Fault):
 
     def begin(self, cluster):
         cluster.held.update(self.victims)
+        # Looking for them takes longer than the deaths.
+        guardians = cluster.guardians() if self.guardians_too else []
         for node, gap in zip(self.victims, self.gaps):
-            cluster.kill(node, self.guardians_too)
+            cluster.kill(node, guardians)
             time.sleep(gap)
 
     def end(self, cluster):
