@@ -8,7 +8,7 @@ No machine is suspended for it. The processes run in network namespaces (see par
 which stands still in a suspend, is set back by as long, and it goes on. `CLOCK_BOOTTIME` and `CLOCK_REALTIME` are as after a suspend.
 Clients that have asked meanwhile, when the others had acknowledged new rows, must not be shown the old ones.
 
-Timers of the kernel go on in SIGSTOP, and stand still in a suspend: timeouts are over early here. Sockets know of no suspend.
+Timers of the kernel go on in SIGSTOP, and stand still in a suspend: timeouts are over early here.
 
 `--plant` holds back `CLOCK_BOOTTIME`, too, as if the node read a clock that does not count suspends: then there must be stale reads,
 and the status must be 1. Ends with 77 where no namespaces can be made, there is no compiler, or clocks cannot be held back.
