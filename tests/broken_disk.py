@@ -9,12 +9,12 @@ import argparse
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
+import preload
 from blackout import DiskWorker
 from cluster import ATTEMPTS, PATIENCE_S, Durable, is_alive, rows, wait_until
 from kill import Ledger, Worker, check, prepare
@@ -65,12 +65,8 @@ class Broken(Durable):
 
     def __init__(self, binary, sql_port):
         self.tools = tempfile.mkdtemp(prefix="latsdb-broken-disk-")
-        source, library = os.path.join(self.tools, "sync.c"), os.path.join(self.tools, "sync.so")
-        with open(source, "w", encoding="utf8") as file:
-            file.write(SHIM)
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
         self.orders = os.path.join(self.tools, "orders")
-        os.environ.update(LD_PRELOAD=library, BROKEN_DISK=self.orders)
+        os.environ.update(LD_PRELOAD=preload.build("sync", SHIM, self.tools), BROKEN_DISK=self.orders)
         super().__init__(binary, sql_port)
 
     def order(self, text):
@@ -179,9 +175,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--sql-port", type=int, default=16206)
     args = parser.parse_args()
-    if shutil.which("cc") is None:
-        print("broken disk: there is no C compiler")
-        return 77
+    preload.need_compiler("broken disk")
     with Broken(args.binary, args.sql_port) as cluster:
         ports = [args.sql_port, args.sql_port + 1]
         prepare(ports[0])
@@ -191,10 +185,13 @@ def main():
         there = {int(r[0]) for r in rows(ports[0], "SELECT id FROM transfer")}
         if lost := on_disk - there:
             wrong.append(f"{len(lost)} transfers that were on disk are lost, e.g. {min(lost)}")
-    shutil.rmtree(os.path.dirname(cluster.directory))
     shutil.rmtree(cluster.tools)
-    print(f"broken disk: WRONG: {wrong}" if wrong else "broken disk: all is right")
-    return 1 if wrong else 0
+    if wrong:
+        print(f"broken disk: WRONG: {wrong} (all is kept in {os.path.dirname(cluster.directory)})")
+        return 1
+    shutil.rmtree(os.path.dirname(cluster.directory))
+    print("broken disk: all is right")
+    return 0
 
 
 if __name__ == "__main__":

@@ -9,14 +9,18 @@ nodes must be members again, and these are violations:
 - something acknowledged is lost, although in each group a full replica has lived; something on disk is lost, whatever happened;
 - a refused change is there, a counter shows a statement that ran twice, money appears or goes;
 - a read is older than what was acknowledged before it began, a list is out of order, a transaction saw half of another one;
-- a node group is called lost although a replica has lived, a node has panicked, or the cluster does not become whole.
+- a node group is called lost although a replica has lived, a node has panicked, or the cluster does not become whole;
+- the cluster is whole again, and some clients get nothing done; clients get errors that nobody expects; a part of the test has failed.
 
 Nodes that were removed although no fault has touched them are counted; if threads of theirs got no processor for half a lease that is
 said, and excused. The longest times without a commit, and without an answer at nodes that no fault has touched, are printed.
 Histories are written for Elle, too (elle.py). What has found something is kept, and the status is 1. Ends with 77 where no namespaces
 can be made.
 
-campaign.py [--binary target/release/latsdb] [--checker target/release/lats-history] [--minutes 2] [--seed N] [--nodes 2] [--record]
+campaign.py [--binary target/release/latsdb] [--checker target/release/lats-history] [--minutes 2] [--seed N] [--nodes 2] [--json FILE]
+            [--plant NAME]
+
+`--plant NAME` changes what clients were told in one round (see plant.py): then the status must be 1.
 """
 
 import argparse
@@ -31,6 +35,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 import elle
 import history
@@ -40,11 +45,12 @@ from cluster import PATIENCE_S, Waits, connect, insist, rows, wait_until
 from kill import ACCOUNTS, Ledger, Pinned, check, longest_gap
 from meddle import Orders, build
 from minimysql import MySQLError
-from partition import Cluster, Net, address, in_namespaces
+from partition import Cluster, Net, address, guardians, in_namespaces
+from plant import OF_THE_CAMPAIGN
+from preload import need_compiler
 from registers import PATIENCE_S as CLIENT_S, REST_S
 from reset import Load, states
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SPARE = 9
 ALL = (1, 2, 3, 4, SPARE)
 # Data nodes, all nodes, replicas.
@@ -56,6 +62,15 @@ LONG_MINUTES = 8
 AFTER_S = 0.4
 LOST_GROUP = 1296
 PROBED_ROW = 7
+# What clients may be told while nodes die and come back. No disk is full here, and there are few clients.
+EXPECTED = {
+    1205: "waited too long for a lock",
+    1213: "the transaction was rolled back",
+    1297: "the cluster cannot do it now",
+    1053: "the node is ending",
+    50029: "nobody knows what became of a commit",
+    50038: "nobody knows how many rows were changed",
+}
 
 
 class Violation(Exception):
@@ -79,9 +94,12 @@ class Nodes(Cluster):
     def line(self, place, directory, node):
         return ["ip", "netns", "exec", self.net.of(place), self.binary, "node", "--data-dir", directory, "--node-id", str(node), *self.options]
 
+    def environment(self, node):
+        return self.orders[node].environment(self.library)
+
     def start(self, node, *more):
         return subprocess.Popen([*self.line(node, self.directory, node), *more], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                env=self.orders[node].environment(self.library))
+                                env=self.environment(node))
 
     def keep(self):
         while not self.over.wait(0.1):
@@ -102,11 +120,20 @@ class Nodes(Cluster):
         with contextlib.suppress(ProcessLookupError):
             self.processes[node].send_signal(what)
 
-    def kill(self, node, guardian_too=False):
-        for pid in guardians(self.processes[node].pid) if guardian_too else []:
+    def guardians(self):
+        return guardians(self.directory)
+
+    def kill(self, node, of_guardians=()):
+        """Also those of the guardians that are the node's."""
+        for pid in [pid for pid, watched in of_guardians if watched == node]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.signal(node, signal.SIGKILL)
+
+    def mend(self):
+        """All cables."""
+        self.net.heal()
+        self.net.nft(SPARE, "flush chain inet fault in")
 
     def own(self, node, directory=None):
         return os.path.join(directory or self.directory, f"node-{node}")
@@ -134,11 +161,11 @@ class Nodes(Cluster):
         subprocess.run(["cp", "-r", *[os.path.join(self.directory, n) for n in names], place], check=False, stderr=subprocess.DEVNULL)
         line = self.line(SPARE, place, node) + ["--listen", f"{address(SPARE)}:4406", "--sql-listen", f"{address(SPARE)}:4306"]
         self.copy = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                     env=self.orders[SPARE].environment(self.library))
+                                     env=self.environment(SPARE))
 
     def stop_copy(self):
         if self.copy:
-            for pid in guardians(self.copy.pid):
+            for pid, _ in guardians(self.directory + "-copy"):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self.copy.kill()
@@ -165,19 +192,6 @@ class Watched:
         return [p.pid for p in self.cluster.processes.values() if p.poll() is None], None
 
 
-def guardians(pid):
-    """The children of a process."""
-    with contextlib.suppress(OSError):
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            found = [int(word) for word in file.read().split()]
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            if thread != str(pid):
-                with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-                    found += [int(word) for word in file.read().split()]
-        return found
-    return []
-
-
 class DiskClient(DiskWorker):
     """Waits for disks, and stays with its node."""
 
@@ -198,9 +212,9 @@ class Bank(Pinned):
         run, begun = self.connection.query, time.monotonic()
         try:
             run("BEGIN")
-            total = sum(int(row[0]) for row in run("SELECT balance FROM account FOR SHARE"))
+            balances = [int(row[0]) for row in run("SELECT balance FROM account FOR SHARE")]
             run("COMMIT")
-            self.ledger.note(self.ledger.committed, (total, begun))
+            self.ledger.note(self.ledger.committed, (len(balances), sum(balances)), self.port, begun)
         except MySQLError:
             with contextlib.suppress(MySQLError):
                 run("ROLLBACK")
@@ -213,9 +227,15 @@ class Probe(threading.Thread):
 
     def __init__(self, node, stop):
         super().__init__(daemon=True)
-        self.node, self.stop, self.longest, self.failure = node, stop, 0.0, None
+        self.node, self.stop, self.longest, self.failure, self.ledger = node, stop, 0.0, None, Ledger()
 
     def run(self):
+        try:
+            self.work()
+        except Exception as error:  # Whatever it is, the thread must not look as if it had done its work.
+            self.failure = repr(error)
+
+    def work(self):
         connection = None
         while not self.stop.is_set():
             asked = time.monotonic()
@@ -223,8 +243,8 @@ class Probe(threading.Thread):
                 connection = connection or connect((address(self.node), 4306), PATIENCE_S)
                 connection.query(f"SELECT n FROM counter WHERE id = {PROBED_ROW}")
                 connection.query(f"UPDATE counter SET n = n WHERE id = {PROBED_ROW}")
-            except MySQLError:
-                pass
+            except MySQLError as error:
+                self.ledger.error(error.number)
             except OSError:
                 connection = None
             self.longest = max(self.longest, time.monotonic() - asked)
@@ -240,15 +260,23 @@ class Clients(Load):
         wipe(places[0])
         elsewhere = [(address(SPARE), 4306)] if any(isinstance(f, SecondLife) for _, f in plan) else []
         super().__init__(places, campaign.args.seed + 100 * number, 20 * number + 1, elsewhere)
-        self.directory = directory
+        self.directory, self.native, self.kept = directory, None, campaign.kept
         self.on_disk, self.bank = Ledger(), Ledger()
-        self.more = [DiskClient(20 * number + 11 + at, places[at:] + places[:at], self.on_disk, self.stop) for at in range(len(places))]
+        self.more = [DiskClient(20 * number + 11 + at, places, self.on_disk, self.stop) for at in range(len(places))]
         self.more.append(Bank(number, places, self.bank, self.stop))
         self.probes = [Probe(node, self.stop) for node in cluster.data_nodes]
         for thread in self.more + self.probes:
             thread.start()
         self.threads += self.more + self.probes
-        seconds = int(sum(before + fault.seconds for before, fault in plan)) + 2
+        try:
+            self.begin_native(campaign, int(sum(before + fault.seconds for before, fault in plan)) + 2)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def begin_native(self, campaign, seconds):
+        """The client that does without SQL, in a process of its own."""
+        cluster, directory = campaign.cluster, self.directory
         addresses = [part for n in cluster.data_nodes for part in ("--address", f"{address(n)}:4406")]
         with open(os.path.join(cluster.directory, "cluster.json"), encoding="utf8") as file:
             cluster_id = json.load(file)["cluster_id"]
@@ -270,9 +298,24 @@ class Clients(Load):
 
     def abandon(self):
         self.stop.set()
-        if self.native.poll() is None:
+        if self.native and self.native.poll() is None:
             self.native.kill()
-        self.native.wait()
+            self.native.wait()
+
+    def ledgers(self):
+        """By name: all in which errors are noted, and what was told besides."""
+        probes = {f"the probe of node {probe.node}": probe.ledger for probe in self.probes}
+        return {"transfers": self.ledger, "transfers on disk": self.on_disk, "the bank": self.bank, **probes}
+
+    def idle_since(self, moment):
+        """Whoever has got nothing done that began since: there is something of each kind, and transfers at each node."""
+        ledgers = {"transfers": (self.ledger, self.places), "transfers on disk": (self.on_disk, self.places), "the bank": (self.bank, [])}
+        found = []
+        for name, (ledger, places) in ledgers.items():
+            with ledger.lock:
+                done = {port for _, port, begun in ledger.commits if begun > moment}
+            found += [f"{name} at {port[0]}" for port in places if port not in done] or ([] if done else [name])
+        return found
 
     def transactions(self):
         """All on lists; none if the native client has left no history, which it does not when it meets a lost group."""
@@ -292,6 +335,12 @@ def wipe(place):
             if error.number != 1146:
                 raise
     insist(ask)
+
+
+def unexpected(ledgers):
+    """What is wrong with the errors that clients were told."""
+    odd = {name: {number: count for number, count in ledger.errors.items() if number not in EXPECTED} for name, ledger in ledgers.items()}
+    return [f"errors that nobody expects, by number: {name} {errors}" for name, errors in odd.items() if errors]
 
 
 def before_the_loss(transactions, lost_ns):
@@ -344,8 +393,7 @@ class Round:
         finally:
             for _, fault in self.plan:
                 fault.end(self.cluster)
-            self.cluster.net.heal()
-            self.cluster.net.nft(SPARE, "flush chain inet fault in")
+            self.cluster.mend()
 
     def may_lose(self):
         """True if all full replicas of a group may have died."""
@@ -386,12 +434,13 @@ class Round:
             self.come_back()
             whole = time.monotonic()
             time.sleep(AFTER_S)
+            wait_until("all clients get on when the cluster is whole", lambda: not clients.idle_since(whole),
+                       lambda: f"idle: {clients.idle_since(whole)}\n{states(self.cluster)}")
             self.excuse(begun)
             wrong = clients.end()
             wait_until("all nodes are members in the end", self.cluster.whole, lambda: states(self.cluster))
+            self.plant(clients)
             wrong = self.bear(wrong, clients) + self.judge(clients)
-        except (RuntimeError, OSError, MySQLError) as error:
-            raise Violation(f"{type(error).__name__}: {error}") from error
         finally:
             clients.abandon()
         self.tell(clients, begun, over, whole)
@@ -399,17 +448,26 @@ class Round:
             raise Violation("; ".join(wrong[:6]))
         shutil.rmtree(self.directory)
 
+    def plant(self, clients):
+        """An error for the checkers, in the first round that may lose nothing."""
+        args = self.campaign.args
+        if args.plant and not self.campaign.planted and not self.may_lose():
+            print(f"campaign: {self.number}: planted: {args.plant}", flush=True)
+            self.campaign.planted = True
+            OF_THE_CAMPAIGN[args.plant][0](clients)
+
     def bear(self, wrong, clients):
         """A lost group is no temporary error."""
         if not self.group_was_lost:
             return wrong
-        for ledger in (clients.ledger, clients.on_disk, clients.bank):
+        for ledger in clients.ledgers().values():
             ledger.errors.pop(LOST_GROUP, None)
         return [text for text in wrong if str(LOST_GROUP) not in text and "native" not in text]
 
     def judge(self, clients):
         loses, ledger = self.may_lose(), clients.ledger
         lost_at = self.killed_at if loses else float("inf")
+        wrong = unexpected(clients.ledgers())
         if loses:
             there = {int(row[0]) for row in rows(clients.places[0], "SELECT id FROM transfer")}
             gone = [n for n in ledger.committed if n not in there]
@@ -420,14 +478,16 @@ class Round:
                 ledger.cut_off[row] = ledger.cut_off.get(row, 0) + count
             ledger.counted.clear()
         ledger.add(clients.on_disk)
-        wrong = check(ledger, clients.places)
+        wrong += check(ledger, clients.places)
         clients.registers.check([] if loses else clients.places)
         wrong += [words for _, ended, words in clients.registers.wrong if ended < lost_at][:3]
-        totals = {total for total, begun in clients.bank.committed if total}
-        wrong += [f"a transaction saw {ACCOUNTS} accounts with {sorted(totals)[:3]} together"] if totals else []
+        odd = sorted(set(clients.bank.committed) - {(ACCOUNTS, 0)})
+        wrong += [f"a transaction saw {count} accounts with {total} together" for count, total in odd[:3]]
         wrong += self.judge_lists(clients, lost_at) + self.judge_kept(clients.places[0])
         if "panicked at" in self.cluster.text():
             wrong.append("a node has panicked")
+        if not self.campaign.waits.is_alive():
+            wrong.append("the thread that looks whether nodes get a processor has ended")
         return wrong
 
     def judge_lists(self, clients, lost_at):
@@ -485,63 +545,76 @@ class Campaign:
         self.cluster, self.waits, self.kept, self.wrong = None, None, set(), []
         self.by_kind, self.rounds, self.healthy, self.excused = {}, 0, 0, 0
         self.gap, self.answer, self.commits, self.transactions = 0.0, 0.0, 0, 0
+        self.planted = False
 
     def count(self, fault):
         kind = "reset" if fault.words.startswith("reset") else kind_of(type(fault))
         self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
 
     def one_cluster(self, end):
-        """Some rounds."""
+        """Some rounds. Whatever ends them, the cluster is ended, too."""
         shape = self.chooser.choice([s for s in SHAPES if self.args.nodes in (None, len(s[0]))])
         directory = tempfile.mkdtemp(prefix="latsdb-campaign-")
         print(f"campaign: data nodes {shape[0]} of {shape[1]}, {shape[2]} replicas: {directory}", flush=True)
-        # The spare machine belongs to no cluster.
-        self.cluster, self.kept = Nodes(self.args.binary, Net(self.args.net, shape[1]), directory, shape), set()
-        self.waits = Waits(Watched(self.cluster))
-        self.waits.start()
         try:
-            self.cluster.settle()
-            insist(lambda: connect((address(1), 4306)).query("CREATE TABLE kept (round INT PRIMARY KEY)"))
-            for _ in range(ROUNDS_OF_A_CLUSTER):
-                if time.monotonic() > end:
-                    break
-                self.rounds += 1
-                Round(self, self.rounds).run()
-        except (Violation, RuntimeError) as why:
-            self.wrong.append(str(why))
-            print(f"campaign: {self.rounds}: WRONG: {why}\ncampaign: all is kept in {directory}", flush=True)
-        finally:
-            self.waits.over.set()
-            self.cluster.net.heal()
-            self.cluster.net.nft(SPARE, "flush chain inet fault in")
-            self.cluster.stop()
-            self.cluster.log.close()
+            with contextlib.ExitStack() as ends:
+                # The spare machine belongs to no cluster.
+                self.cluster, self.kept = Nodes(self.args.binary, Net(self.args.net, shape[1]), directory, shape), set()
+                # The last one is done first.
+                for done in (self.cluster.log.close, self.cluster.stop, self.cluster.mend):
+                    ends.callback(done)
+                self.waits = Waits(Watched(self.cluster))
+                self.waits.start()
+                ends.callback(self.waits.over.set)
+                self.rounds_until(end)
+        except Violation as why:
+            self.find(str(why), directory)
+        except Exception as why:  # Whatever it is, the campaign has not shown what it should.
+            traceback.print_exc()
+            self.find(f"{type(why).__name__}: {why}", directory)
         if not self.wrong:
             shutil.rmtree(directory)
+
+    def rounds_until(self, end):
+        self.cluster.settle()
+        insist(lambda: connect((address(1), 4306)).query("CREATE TABLE kept (round INT PRIMARY KEY)"))
+        for _ in range(ROUNDS_OF_A_CLUSTER):
+            if time.monotonic() > end:
+                break
+            self.rounds += 1
+            Round(self, self.rounds).run()
+
+    def find(self, what, directory):
+        self.wrong.append(what)
+        print(f"campaign: {self.rounds}: WRONG: {what}\ncampaign: all is kept in {directory}", flush=True)
 
     def run(self):
         begun = time.monotonic()
         while not self.wrong and time.monotonic() < begun + 60 * self.args.minutes:
             self.one_cluster(begun + 60 * self.args.minutes)
         minutes = (time.monotonic() - begun) / 60
-        print(f"campaign: seed {self.args.seed}: {self.rounds} rounds in {minutes:.1f} minutes, {self.commits} transfers, {self.transactions} transactions on lists; "
-              f"faults {self.by_kind}", flush=True)
+        print(f"campaign: seed {self.args.seed}: {self.rounds} rounds in {minutes:.1f} minutes, {self.commits} transfers, "
+              f"{self.transactions} transactions on lists; faults {self.by_kind}", flush=True)
         print(f"campaign: {len(self.wrong)} violations; {self.healthy} healthy nodes removed, {self.excused} without a processor; longest time without a "
               f"commit {self.gap:.2f} s, without an answer at an untouched node {self.answer:.2f} s", flush=True)
-        if self.args.record:
-            self.record(minutes)
+        if self.args.plant and not self.planted:
+            print(f"campaign: there was no round for the planted error {self.args.plant!r}", flush=True)
+        if self.args.json:
+            self.write_json(minutes)
         return 1 if self.wrong else 0
 
-    def record(self, minutes):
-        """A line of docs/soak.csv; the page is written by the next part of the soak."""
-        git = lambda *words: subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=True).stdout.strip()
-        figures = {**self.by_kind, "healthy node removed": self.healthy, "longest without a commit (ms)": int(1000 * self.gap),
-                   "longest without an answer (ms)": int(1000 * self.answer)}
-        findings = "; ".join(self.wrong).replace(",", ";").replace("\n", " ")[:300]
-        fields = [git("rev-parse", "--short", "HEAD"), git("log", "-1", "--format=%cs"), "campaign", str(self.args.seed), str(self.rounds),
-                  f"{minutes:.1f}", ";".join(f"{kind}={count}" for kind, count in sorted(figures.items())), findings]
-        with open(os.path.join(ROOT, "docs", "soak.csv"), "a", encoding="utf8") as file:
-            file.write(",".join(fields) + "\n")
+    def write_json(self, minutes):
+        """As the simulator does it (`sim --json`): the soak reads both."""
+        args = self.args
+        repeat = f"python3 tests/campaign.py --minutes {args.minutes:g} --seed {args.seed}"
+        repeat += f" --nodes {args.nodes}" if args.nodes else ""
+        repeat += "".join(f" --without '{kind}'" for kind in args.without)
+        faults = {**self.by_kind, "healthy node removed": self.healthy, "longest without a commit (ms)": int(1000 * self.gap),
+                  "longest without an answer (ms)": int(1000 * self.answer)}
+        said = {"first_seed": args.seed, "runs": self.rounds, "commits": self.commits, "minutes": minutes, "faults": faults,
+                "findings": [{"seed": args.seed, "failure": what, "repeat": repeat} for what in self.wrong]}
+        with open(args.json, "w", encoding="utf8") as file:
+            json.dump(said, file, indent=1)
 
 
 def main():
@@ -552,16 +625,17 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--nodes", type=int, choices=[2, 3, 4], help="only clusters of so many data nodes")
     parser.add_argument("--without", action="append", default=[], help="no such faults, e.g. 'second life'")
-    parser.add_argument("--record", action="store_true", help="add a line to docs/soak.csv")
+    parser.add_argument("--json", metavar="FILE", help="write there what was done and found, as `sim --json` does")
+    parser.add_argument("--plant", choices=OF_THE_CAMPAIGN, help="change what clients were told in one round: the status must be 1 then")
     parser.add_argument("--net", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.net:
         return Campaign(args).run()
-    if shutil.which("cc") is None:
-        print("campaign: skipped, there is no C compiler")
-        return 77
+    need_compiler("campaign")
     print(f"campaign: seed {args.seed}, {args.minutes} minutes", flush=True)
-    more = (["--record"] if args.record else []) + (["--nodes", str(args.nodes)] if args.nodes else [])
+    more = ["--json", os.path.abspath(args.json)] if args.json else []
+    more += ["--plant", args.plant] if args.plant else []
+    more += ["--nodes", str(args.nodes)] if args.nodes else []
     more += [word for kind in args.without for word in ("--without", kind)]
     more += ["--checker", os.path.abspath(args.checker), "--minutes", str(args.minutes), "--seed", str(args.seed)]
     return in_namespaces(ALL, args.binary, *more)

@@ -5,7 +5,7 @@ import shutil
 import signal
 import time
 
-from meddle import HELD_NS, SYNCS_FAIL, SYNC_US, WALL_NS
+from meddle import MONOTONIC_HELD_NS, SYNCS_FAIL, SYNC_US, WALL_NS
 from partition import apart
 from reset import refuse
 
@@ -48,8 +48,10 @@ class Kill(Fault):
 
     def begin(self, cluster):
         cluster.held.update(self.victims)
+        # Looking for them takes longer than the deaths.
+        guardians = cluster.guardians() if self.guardians_too else []
         for node, gap in zip(self.victims, self.gaps):
-            cluster.kill(node, self.guardians_too)
+            cluster.kill(node, guardians)
             time.sleep(gap)
 
     def end(self, cluster):
@@ -107,7 +109,7 @@ class Suspend(Freeze):
 
     def end(self, cluster):
         held = int((time.monotonic() - self.stopped) * 1e9)
-        cluster.orders[self.victims[0]].change(HELD_NS, lambda before: before + held)
+        cluster.orders[self.victims[0]].change(MONOTONIC_HELD_NS, lambda before: before + held)
         super().end(cluster)
 
 

@@ -18,6 +18,7 @@ import glob
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,15 @@ class Net:
             run("ip", "-n", own, "link", "set", "eth0", "up")
             self.nft(node, "add table inet fault")
             self.nft(node, "add chain inet fault in { type filter hook input priority 0; }")
+
+    def end_what_is_left(self):
+        """Kills all processes in the namespaces: all of them were started by the test."""
+        for place in ("hub", *self.nodes):
+            found = subprocess.run(["ip", "netns", "pids", self.of(place)], check=False, timeout=30, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+            for pid in found.stdout.split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
 
     def remove(self):
         for place in ("hub", *self.nodes):
@@ -144,12 +154,14 @@ class ListClient(history.ListClient):
 
 
 def guardians(directory):
-    """The command lines of the guardians of nodes whose files are there."""
-    lines = []
+    """The guardians of nodes whose files are there: (process, node)."""
+    found = []
     for name in glob.glob("/proc/[0-9]*/cmdline"):
         with contextlib.suppress(OSError), open(name, "rb") as file:
-            lines.append(file.read().split(b"\0"))
-    return [line for line in lines if b"guardian" in line[1:2] and os.fsencode(directory) in line]
+            words = file.read().split(b"\0")
+            if b"guardian" in words[1:2] and os.fsencode(directory) in words:
+                found.append((int(name.split("/")[2]), int(words[words.index(b"--node-id") + 1])))
+    return found
 
 
 class Cluster:
@@ -166,15 +178,24 @@ class Cluster:
         with open(os.open(os.path.join(directory, "secret"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf8") as file:
             file.write(f"{random.getrandbits(256):064x}\n")
         self.log = open(os.path.join(directory, "log"), "wb")
-        self.processes = {n: self.start(n, "--found") for n in net.nodes}
-        self.over, self.restarts = threading.Event(), 0
+        self.processes, self.over, self.restarts = {}, threading.Event(), 0
         self.keeper = threading.Thread(target=self.keep, daemon=True)
-        self.keeper.start()
+        try:
+            for node in net.nodes:
+                self.processes[node] = self.start(node, "--found")
+            self.keeper.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def environment(self, _node):
+        """What processes of the node get; none: what this one has."""
+        return None
 
     def start(self, node, *more):
         line = ["ip", "netns", "exec", self.net.of(node), self.binary, "node", "--data-dir", self.directory,
                 "--node-id", str(node), "--insecure", *more]
-        return subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        return subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=self.environment(node))
 
     def keep(self):
         while not self.over.wait(0.3):
@@ -185,7 +206,8 @@ class Cluster:
 
     def stop(self):
         self.over.set()
-        self.keeper.join()
+        if self.keeper.is_alive():
+            self.keeper.join()
         for process in self.processes.values():
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -287,11 +309,10 @@ def members(args):
 
 def inside(args):
     data, nodes = members(args)
-    net = Net(args.net, nodes)
     directory = tempfile.mkdtemp(prefix="latsdb-partition-")
-    cluster = Cluster(args.binary, net, directory, data, args.replicas)
     places = [(address(n), 4306) for n in data]
     stop, ledger, wrong = threading.Event(), Ledger(), []
+    cluster = Cluster(args.binary, Net(args.net, nodes), directory, data, args.replicas)
     try:
         cluster.settle()
         prepare(places[0])
@@ -324,13 +345,18 @@ def inside(args):
           f"while committing, {cluster.restarts} processes started again; errors {ledger.errors}")
     for what in wrong:
         print(f"partition: WRONG: {what} (log: {directory}/log)")
+    if not wrong:
+        shutil.rmtree(directory)
     return 1 if wrong else 0
 
 
 def in_namespaces(nodes, binary, *more):
-    """Runs this script again in the hub of namespaces made for these nodes; gives its exit status, or SKIPPED."""
+    """Runs this script again in the hub of namespaces made for these nodes; gives its exit status, or SKIPPED. Whatever happens, the
+    namespaces go, and all that runs in them."""
     script = os.path.abspath(sys.argv[0])
-    net = Net(f"lats{os.getpid()}", nodes)
+    net, status = Net(f"lats{os.getpid()}", nodes), None
+    # So that `finally` is done then, too.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         try:
             net.build()
@@ -338,8 +364,12 @@ def in_namespaces(nodes, binary, *more):
             print(f"{os.path.basename(script)}: skipped, namespaces cannot be made here: {error}")
             return SKIPPED
         line = ["ip", "netns", "exec", net.of("hub"), sys.executable, script, "--net", net.name, "--binary", os.path.abspath(binary), *more]
-        return subprocess.run(line, check=False).returncode
+        status = subprocess.run(line, check=False).returncode
+        return status
     finally:
+        # A test that has ended well leaves nothing; if it does, the checks are to see it.
+        if status != 0:
+            net.end_what_is_left()
         net.remove()
 
 

@@ -22,7 +22,7 @@ class Registers:
     """What was acknowledged, what was tried, and what reads have shown."""
 
     def __init__(self, count):
-        self.acknowledged, self.tried = [0] * count, [0] * count
+        self.count, self.acknowledged, self.tried = count, [0] * count, [0] * count
         # (begin of the read, its end, words)
         self.wrong, self.reads, self.history = [], 0, []
 
@@ -30,7 +30,7 @@ class Registers:
         def ask():
             connection = connect(place)
             connection.query("CREATE TABLE IF NOT EXISTS register (id INT PRIMARY KEY, n BIGINT NOT NULL)")
-            connection.query("REPLACE INTO register VALUES " + ",".join(f"({i}, 0)" for i in range(len(self.tried))))
+            connection.query("REPLACE INTO register VALUES " + ",".join(f"({i}, 0)" for i in range(self.count)))
             connection.close()
         insist(ask)
 
@@ -67,7 +67,7 @@ class RegisterClient(threading.Thread):
         super().__init__(daemon=True)
         self.registers, self.place, self.stop, self.number = registers, place, stop, number
         self.connection, self.failure = None, None
-        self.everything = "SELECT id, n FROM register WHERE id IN (" + ",".join(map(str, range(len(registers.tried)))) + ")"
+        self.everything = "SELECT id, n FROM register WHERE id IN (" + ",".join(map(str, range(registers.count))) + ")"
 
     def run(self):
         try:

@@ -6,26 +6,29 @@ refused connection proves no death, so never two sides may acknowledge: transfer
 registers and lists are looked at (see kill.py, registers.py and history.py), also after the cables are mended. Then all nodes must be
 members again, and no row may stay locked. Which side went on is printed: it may be none. Ends with 77 where no namespaces can be made.
 
-reset.py [--binary target/release/latsdb] [--checker target/release/lats-history] [--shape TEXT] [--rounds 3]
+reset.py [--binary target/release/latsdb] [--checker target/release/lats-history] [--shape TEXT] [--rounds 3] [--plant NAME]
 
 `--shape "the last replicas"`: of each of two node groups one node lives, and these two cannot talk.
+`--plant NAME` changes what clients were told (see plant.py): then the status must be 1.
 """
 
 import argparse
 import os
 import random
+import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
+import traceback
 
 import history
 from cluster import PATIENCE_S, connect, wait_until
-from kill import Ledger, check, longest_gap, prepare
+from kill import ACCOUNTS, COUNTERS, Ledger, check, longest_gap, prepare
 from minimysql import MySQLError
-from partition import Client, Cluster, ListClient, Net, address, in_namespaces
+from partition import SKIPPED, Client, Cluster, ListClient, Net, address, in_namespaces
+from plant import PLANTS
 from registers import Registers, RegisterClient, add_counts, counters
 
 FAULT_S = 1.6
@@ -33,7 +36,6 @@ FAULT_S = 1.6
 NOTICED_S = 1.0
 # Nobody holds a row for so long when all clients have gone.
 LOCKED_S = 20.0
-SKIPPED = 77
 
 # By name: data nodes, all nodes, and which sides cannot talk.
 SHAPES = {
@@ -56,8 +58,12 @@ def refuse(net, some, others):
 
 def states(cluster):
     """What each node says of all, in a few words."""
-    short = lambda s: s if isinstance(s, str) else (f"leader {s['leader']}, view {s['view']}, epoch {s['epoch']['current']}, complete {s['epoch']['complete']}: "
-                                                   + ", ".join(f"{n['node_id']} {n['state']}" for n in s["nodes"]))
+    def short(said):
+        if isinstance(said, str):
+            return said
+        nodes = ", ".join(f"{n['node_id']} {n['state']}" for n in said["nodes"])
+        return f"leader {said['leader']}, view {said['view']}, epoch {said['epoch']['current']}, complete {said['epoch']['complete']}: {nodes}"
+
     return "\n".join(f"node {node}: {short(said)}" for node, said in cluster.states().items())
 
 
@@ -107,7 +113,7 @@ class Load:
         return wrong
 
 
-def held_rows(place):
+def held_rows(place, registers):
     """Rows that are still locked when all clients have gone: nobody can change them."""
     connection = connect(place)
     connection.query("SET innodb_lock_wait_timeout = 1")
@@ -121,7 +127,7 @@ def held_rows(place):
                 raise
             return True
 
-    left = [(table, row) for table, count in (("account", 50), ("counter", 8), ("register", 2)) for row in range(count)]
+    left = [(table, row) for table, count in (("account", ACCOUNTS), ("counter", COUNTERS), ("register", registers)) for row in range(count)]
     end = time.monotonic() + LOCKED_S
     while left and time.monotonic() < end:
         left = [one for one in left if is_held(*one)]
@@ -170,9 +176,9 @@ def leave_the_last(cluster, load):
 def one_shape(args, data, nodes, cuts):
     directory = tempfile.mkdtemp(prefix="latsdb-reset-")
     chooser, is_last = random.Random(args.seed), args.shape == LAST
-    cluster = Cluster(args.binary, Net(args.net, nodes), directory, data, 2)
-    places, wrong, load = [(address(n), 4306) for n in data], [], None
+    places, wrong, load, cluster = [(address(n), 4306) for n in data], [], None, None
     try:
+        cluster = Cluster(args.binary, Net(args.net, nodes), directory, data, 2)
         cluster.settle()
         load = Load(places, args.seed)
         gone = leave_the_last(cluster, load) if is_last else {}
@@ -185,32 +191,40 @@ def one_shape(args, data, nodes, cuts):
             cluster.processes[node] = cluster.start(node)
         wrong += load.end()
         cluster.settle()
-        wrong += [f"row {row} of {table} stays locked" for table, row in held_rows(places[0])]
+        wrong += [f"row {row} of {table} stays locked" for table, row in held_rows(places[0], load.registers.count)]
+        if not load.ledger.committed:
+            wrong.append("no transfer was committed")
+        elif args.plant:
+            PLANTS[args.plant][0](load)
         wrong += load.check(args.checker, directory)
-    except (RuntimeError, OSError, MySQLError) as error:
+    except Exception as error:  # Whatever it is, this has not shown what it should.
+        traceback.print_exc()
         wrong.append(f"{type(error).__name__}: {error}")
     finally:
         if load:
             load.stop.set()
-        cluster.net.heal()
-        cluster.stop()
+        if cluster:
+            try:
+                cluster.net.heal()
+            finally:
+                cluster.stop()
     if load:
         ledger = load.ledger
         print(f"reset: {args.shape}: {len(ledger.committed)} transfers, {sum(ledger.counted.values())} counted, "
               f"{load.registers.reads} reads of all registers; errors {ledger.errors}", flush=True)
     for what in wrong:
         print(f"reset: WRONG: {args.shape}, seed {args.seed}: {what} (log: {directory}/log)", flush=True)
+    if not wrong:
+        shutil.rmtree(directory)
     return 1 if wrong else 0
 
 
-def outside(args):
+def outside(args, names):
     """Each shape in namespaces of its own."""
-    names = [name for name in SHAPES if args.shape in name] if args.shape else list(SHAPES)
-    assert names, f"there is no shape {args.shape}"
-    statuses = []
+    statuses, more = [], ["--plant", args.plant] if args.plant else []
     for name in names:
         done = in_namespaces(SHAPES[name][1], args.binary, "--shape", name, "--rounds", str(args.rounds), "--seed", str(args.seed),
-                             "--checker", os.path.abspath(args.checker))
+                             "--checker", os.path.abspath(args.checker), *more)
         statuses.append(done)
         if done == SKIPPED:
             break
@@ -224,12 +238,16 @@ def main():
     parser.add_argument("--shape", default="", help="only shapes whose names have this in it")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--plant", choices=PLANTS, help="change what clients were told: the status must be 1 then")
     parser.add_argument("--net", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.net:
         return one_shape(args, *SHAPES[args.shape])
+    names = [name for name in SHAPES if args.shape in name]
+    if not names:
+        parser.error(f"no shape has {args.shape!r} in its name; there are: {'; '.join(SHAPES)}")
     print(f"reset: seed {args.seed}", flush=True)
-    return outside(args)
+    return outside(args, names)
 
 
 if __name__ == "__main__":

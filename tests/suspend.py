@@ -1,28 +1,32 @@
 #!/usr/bin/env python3
 """A machine is suspended for some seconds while the others go on: when it wakes, its node answers nothing from old rows (LEASE-8).
 
-suspend.py [--binary target/release/latsdb]
+suspend.py [--binary target/release/latsdb] [--plant]
 
-No machine is suspended for it. The processes run in network namespaces (see partition.py), with a library that can hold back
-`CLOCK_MONOTONIC`, which stands still in a suspend. A process is stopped with SIGSTOP, and what the other nodes send it is lost; its
-`CLOCK_MONOTONIC` is set back by as long, and it goes on. What other clocks show is as after a suspend. Clients that have asked meanwhile,
-when the others had acknowledged new rows, must not be shown the old ones. Ends with 77 where no namespaces can be made.
+No machine is suspended for it. The processes run in network namespaces (see partition.py), with a library that can hold back clocks
+(meddle.py), whoever reads them. A process is stopped with SIGSTOP, and what the other nodes send it is lost; its `CLOCK_MONOTONIC`,
+which stands still in a suspend, is set back by as long, and it goes on. `CLOCK_BOOTTIME` and `CLOCK_REALTIME` are as after a suspend.
+Clients that have asked meanwhile, when the others had acknowledged new rows, must not be shown the old ones.
+
+Timers of the kernel go on in SIGSTOP, and stand still in a suspend: timeouts are over early here.
+
+`--plant` holds back `CLOCK_BOOTTIME`, too, as if the node read a clock that does not count suspends: then there must be stale reads,
+and the status must be 1. Ends with 77 where no namespaces can be made, there is no compiler, or clocks cannot be held back.
 """
 
 import argparse
-import mmap
 import os
 import signal
-import struct
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
 from cluster import PATIENCE_S, connect, insist
+from meddle import BOOT_HELD_NS, BOOT_IS_READ, MONOTONIC_HELD_NS, Orders, build
 from minimysql import MySQLError
-from partition import Cluster, Net, address, apart, in_namespaces
+from partition import SKIPPED, Cluster, Net, address, apart, in_namespaces
+from preload import need_compiler
 
 SUSPENDED_S = 1.5
 # What the others have sent comes so much later: TCP waits longer each time before it sends again.
@@ -31,57 +35,19 @@ READERS = 16
 ROWS = 16
 ROUNDS = 2
 NODES = (1, 2, 3)
-
-LIBRARY = r"""
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
-static _Atomic(long) *held_ns;
-
-__attribute__((constructor)) static void begin(void) {
-    char name[4096];
-    const char *directory = getenv("LATS_CLOCKS");
-    if (!directory) return;
-    snprintf(name, sizeof name, "%s/%d", directory, (int)getpid());
-    int file = open(name, O_RDWR | O_CREAT, 0600);
-    if (file < 0 || ftruncate(file, 8)) return;
-    void *at = mmap(0, 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (at != MAP_FAILED) held_ns = at;
-}
-
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    int failed = syscall(SYS_clock_gettime, clock, now);
-    if (failed || clock != CLOCK_MONOTONIC || !held_ns) return failed;
-    long ns = now->tv_sec * 1000000000L + now->tv_nsec - atomic_load(held_ns);
-    now->tv_sec = ns / 1000000000L;
-    now->tv_nsec = ns % 1000000000L;
-    return 0;
-}
-"""
+VICTIM = 2
 
 
-def library(directory):
-    """Builds it."""
-    source, made = os.path.join(directory, "clock.c"), os.path.join(directory, "clock.so")
-    with open(source, "w", encoding="ascii") as file:
-        file.write(LIBRARY)
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", made, source], check=True)
-    return made
+class Nodes(Cluster):
+    """Each node has clocks of its own."""
 
+    def __init__(self, binary, net, directory, tools):
+        self.library = build(tools)
+        self.orders = {node: Orders(os.path.join(tools, f"orders-{node}")) for node in NODES}
+        super().__init__(binary, net, directory, NODES[:2], 2)
 
-def hold_back(directory, pid, seconds):
-    """The clock of a process is behind by so much more."""
-    with open(os.path.join(directory, str(pid)), "r+b") as file, mmap.mmap(file.fileno(), 8) as held:
-        before, = struct.unpack("<q", held[:8])
-        held[:8] = struct.pack("<q", before + int(seconds * 1e9))
+    def environment(self, node):
+        return self.orders[node].environment(self.library)
 
 
 class Reader(threading.Thread):
@@ -111,20 +77,22 @@ class Reader(threading.Thread):
             self.refusal = str(error)
 
 
-def suspend(cluster, directory, places):
-    """One suspend of node 2; the stale reads, and all reads."""
+def suspend(cluster, clocks, places):
+    """One suspend of a node, in which these clocks stand still; the stale reads, and all reads."""
     cluster.wait_whole()
     insist(lambda: connect(places[0]).query("UPDATE suspended SET v = 'old'"))
-    victim, readers = cluster.processes[2].pid, [Reader(places[1], number) for number in range(READERS)]
+    victim, readers = cluster.processes[VICTIM].pid, [Reader(places[1], number) for number in range(READERS)]
     os.kill(victim, signal.SIGSTOP)
     stopped = time.monotonic()
-    apart(cluster.net, [2], [1, 3])
-    # Node 2 is removed before this is answered.
+    apart(cluster.net, [VICTIM], [node for node in NODES if node != VICTIM])
+    # The node is removed before this is answered.
     insist(lambda: connect(places[0]).query("UPDATE suspended SET v = 'new'"))
     for reader in readers:
         reader.start()
     time.sleep(max(0.1, stopped + SUSPENDED_S - time.monotonic()))
-    hold_back(directory, victim, time.monotonic() - stopped)
+    held_ns = int((time.monotonic() - stopped) * 1e9)
+    for clock in clocks:
+        cluster.orders[VICTIM].change(clock, lambda before: before + held_ns)
     os.kill(victim, signal.SIGCONT)
     time.sleep(DEAF_S)
     cluster.net.heal()
@@ -138,23 +106,35 @@ def suspend(cluster, directory, places):
     return [text for reader in readers for text in reader.stale], sum(reader.reads for reader in readers)
 
 
+def rounds(cluster, args, places):
+    """The stale reads, and all reads; none if clocks cannot be held back."""
+    cluster.settle()
+    if not all(orders.get(BOOT_IS_READ) for orders in cluster.orders.values()):
+        return None
+    first = connect(places[0])
+    first.query("CREATE DATABASE IF NOT EXISTS test")
+    first.query("CREATE TABLE suspended (id INT PRIMARY KEY, v CHAR(3))")
+    first.query("INSERT INTO suspended VALUES " + ",".join(f"({row}, 'old')" for row in range(ROWS)))
+    clocks = (MONOTONIC_HELD_NS, BOOT_HELD_NS) if args.plant else (MONOTONIC_HELD_NS,)
+    results = [suspend(cluster, clocks, places) for _ in range(ROUNDS)]
+    return [text for found, _ in results for text in found], sum(reads for _, reads in results)
+
+
 def inside(args):
     places = [(address(node), 4306) for node in NODES[:2]]
     with tempfile.TemporaryDirectory(prefix="latsdb-suspend-") as directory:
-        os.environ["LD_PRELOAD"], os.environ["LATS_CLOCKS"] = library(directory), directory
         os.mkdir(os.path.join(directory, "data"))
-        cluster = Cluster(args.binary, Net(args.net, NODES), os.path.join(directory, "data"), NODES[:2], 2)
+        cluster = Nodes(args.binary, Net(args.net, NODES), os.path.join(directory, "data"), directory)
         try:
-            cluster.settle()
-            first = connect(places[0])
-            first.query("CREATE DATABASE IF NOT EXISTS test")
-            first.query("CREATE TABLE suspended (id INT PRIMARY KEY, v CHAR(3))")
-            first.query("INSERT INTO suspended VALUES " + ",".join(f"({row}, 'old')" for row in range(ROWS)))
-            results = [suspend(cluster, directory, places) for _ in range(ROUNDS)]
+            found = rounds(cluster, args, places)
         finally:
+            cluster.net.heal()
             cluster.stop()
-    stale = [text for found, _ in results for text in found]
-    print(f"suspend: {ROUNDS} suspends of {SUSPENDED_S} s: {len(stale)} stale reads of {sum(reads for _, reads in results)}")
+    if found is None:
+        print("suspend: skipped, the kernel does not let the library stand between processes and their clocks")
+        return SKIPPED
+    stale, reads = found
+    print(f"suspend: {ROUNDS} suspends of {SUSPENDED_S} s: {len(stale)} stale reads of {reads}")
     for text in stale[:5]:
         print(f"suspend: WRONG: {text}")
     return 1 if stale else 0
@@ -163,9 +143,13 @@ def inside(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=os.environ.get("LATSDB", "target/release/latsdb"))
+    parser.add_argument("--plant", action="store_true", help="hold back the clock that nodes read: the status must be 1 then")
     parser.add_argument("--net", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    return inside(args) if args.net else in_namespaces(NODES, args.binary)
+    if args.net:
+        return inside(args)
+    need_compiler("suspend")
+    return in_namespaces(NODES, args.binary, *(["--plant"] if args.plant else []))
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ fn parts() -> Vec<Part> {
             "python3 tests/tpcc.py --rounds 40 --warehouses 4 --customers 200 --sql-port {port}",
         ),
         real("partitions", 1_200, "python3 tests/partition.py --nodes 2 --replicas 2 --rounds 4"),
-        real("campaign", 1_200, "python3 tests/campaign.py --minutes 12"),
+        real("campaign", 1_200, "python3 tests/campaign.py --minutes 12 --json {json}"),
         real("fuzzers", 2_400, "bash scripts/fuzz.sh all 300"),
         real("damaged files", 1_200, "python3 tests/damage.py --sql-port {port}"),
         real(
@@ -184,7 +184,7 @@ pub(crate) fn soak(options: &Options) -> anyhow::Result<()> {
 }
 
 impl Row {
-    /// What the simulator has written down.
+    /// What the simulator or the campaign has written down.
     fn read_json(&mut self, path: &Path) {
         let Ok(text) = std::fs::read_to_string(path) else { return };
         let Ok(said) = serde_json::from_str::<Value>(&text) else { return };

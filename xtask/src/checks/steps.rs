@@ -64,11 +64,14 @@ pub(crate) fn phases(commit: usize) -> Vec<Phase> {
             step("lints", 600, "cargo clippy --workspace --all-targets --locked -- -D warnings"),
         ]),
         Phase::one_by_one(vec![build]),
-        Phase::one_by_one(vec![step(
-            "unit tests",
-            600,
-            &format!("cargo test --workspace --locked --profile {PROFILE}"),
-        )]),
+        Phase::one_by_one(vec![
+            step(
+                "unit tests",
+                600,
+                &format!("cargo test --workspace --locked --profile {PROFILE}"),
+            ),
+            step("checkers of tests of real processes", 60, "python3 tests/test_checkers.py"),
+        ]),
         Phase::one_by_one(simulator(commit)),
         Phase::one_by_one(vec![
             step(
