@@ -37,9 +37,8 @@ pub(crate) fn quick(options: &Options) -> anyhow::Result<()> {
     told("format");
     run(Command::new("cargo").args(["fmt", "--all", "--check"]))?;
     told("lints");
-    let lints =
-        ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-    run(Command::new("cargo").args(lints))?;
+    let lints = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--profile"];
+    run(Command::new("cargo").args(lints).args([PROFILE, "--", "-D", "warnings"]))?;
     let packages = affected(&options.since)?;
     let names: Vec<&str> = packages.iter().map(String::as_str).collect();
     told(&format!("build; then house rules and unit tests of {}", names.join(", ")));

@@ -56,12 +56,19 @@ fn simulated(name: &str, limit_s: u64, arguments: &str) -> Step {
 pub(crate) fn phases(commit: usize) -> Vec<Phase> {
     let build = Step {
         prepares: true,
-        ..step("build", 900, &format!("bash scripts/build_checked.sh {PROFILE}"))
+        ..step("build", 1_200, &format!("bash scripts/build_checked.sh {PROFILE}"))
     };
     vec![
         Phase::one_by_one(vec![
             step("format", 60, "cargo fmt --all --check"),
-            step("lints", 600, "cargo clippy --workspace --all-targets --locked -- -D warnings"),
+            // The profile of the build: procedural macros and build scripts are compiled once for both.
+            step(
+                "lints",
+                600,
+                &format!(
+                    "cargo clippy --workspace --all-targets --locked --profile {PROFILE} -- -D warnings"
+                ),
+            ),
         ]),
         Phase::one_by_one(vec![build]),
         Phase::one_by_one(vec![
@@ -95,15 +102,15 @@ pub(crate) fn phases(commit: usize) -> Vec<Phase> {
 /// A slice of what the soak runs for hours.
 fn simulator(commit: usize) -> Vec<Step> {
     vec![
-        simulated("fixed seeds, each twice", 400, "--seed 1 --seeds 100 --twice"),
-        simulated("more fixed seeds", 600, "--seed 101 --seeds 100"),
-        simulated("fresh seeds", 600, "--seeds 200"),
+        simulated("fixed seeds, each twice", 400, "--seed 1 --seeds 50 --twice"),
+        simulated("more fixed seeds", 600, "--seed 101 --seeds 50"),
+        simulated("fresh seeds", 600, "--seeds 150"),
         simulated("fresh storms", 400, "--seeds 8 --storm"),
         simulated("a node group is lost or falls silent, fresh seeds", 300, "--seeds 120 --outage"),
         simulated("all nodes of two node groups die, fresh seeds", 300, "--seeds 120 --blackout"),
         simulated("any set of nodes fails, fresh seeds", 300, "--seeds 40 --any-set"),
         simulated("all nodes are told to end, fresh seeds", 300, "--seeds 120 --closing"),
-        simulated("scenarios, each with fresh delays", 300, "--scenario all --seeds 100"),
+        simulated("scenarios, each with fresh delays", 300, "--scenario all --seeds 50"),
         simulated("planted bugs that have their turn", 600, &format!("--planted {commit}")),
     ]
 }
