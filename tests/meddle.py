@@ -36,7 +36,7 @@ static int read_clock(clockid_t clock, struct timespec *now) {
     long more = 0;
     if (syscall(SYS_clock_gettime, clock, now)) return -1;
     if (!orders) return 0;
-    if (clock == CLOCK_MONOTONIC) more = -atomic_load(&orders[MONOTONIC_HELD_NS]);
+    if (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW) more = -atomic_load(&orders[MONOTONIC_HELD_NS]);
     if (clock == CLOCK_REALTIME) more = atomic_load(&orders[WALL_NS]);
     if (clock == CLOCK_BOOTTIME) more = -atomic_load(&orders[BOOT_HELD_NS]);
     long ns = now->tv_sec * 1000000000L + now->tv_nsec + more;
