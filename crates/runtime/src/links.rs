@@ -79,7 +79,8 @@ impl Peer {
             Some(member) if is_linked && self.last == member => {
                 Some("a former life of the node is a member, and is linked")
             }
-            _ if process.life < self.last.life => Some("an earlier life of the node"),
+            // One that hears nobody is told here that it is over (LIFE-3), unless a later one is there.
+            _ if process.life < self.last.life && is_linked => Some("an earlier life of the node"),
             _ if process.life == self.last.life && process != self.last && is_linked => {
                 Some("another process has its life's number")
             }
@@ -319,6 +320,12 @@ mod tests {
         assert_eq!(peer.refuses(process(7)), None, "the member was only cut off");
         peer.member = None;
         assert!(peer.refuses(process(7)).is_some());
+        peer.end(0);
+        assert_eq!(
+            peer.refuses(process(7)),
+            None,
+            "nobody else is there: it hears that it is over"
+        );
     }
 
     fn links() -> Links {
