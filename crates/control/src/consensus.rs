@@ -247,6 +247,24 @@ impl Consensus {
         self.unapplied_changes().is_none_or(|entries| entries.iter().any(is_meant))
     }
 
+    /// VIEW-12: true if a leader before this term has proposed to take out this node without a certificate, and that is in its log, not
+    /// agreed on as far as it knows, or is offered to it now.
+    pub(crate) fn inherits_own_removal(&self, offered: Option<&Message>) -> bool {
+        let term = offered.map_or(0, |message| message.term).max(self.raft.raft.term);
+        let of_log = self.unapplied_changes().unwrap_or_default();
+        let entries = offered.into_iter().flat_map(|message| &message.entries);
+        of_log
+            .iter()
+            .chain(entries)
+            .any(|entry| entry.term < term && self.takes_out_this_node(entry))
+    }
+
+    fn takes_out_this_node(&self, entry: &Entry) -> bool {
+        entry.entry_type == EntryType::EntryConfChange as i32
+            && matches!(command_of(entry), Some(Command::Remove { node, incarnation, certified: false })
+                if raft_id(node, incarnation) == self.id)
+    }
+
     /// Changes of the voters that the log has and that are not applied here; none if they cannot be read.
     fn unapplied_changes(&self) -> Option<Vec<Entry>> {
         let log = &self.raft.raft.raft_log;
@@ -295,16 +313,14 @@ impl Consensus {
         }
     }
 
-    /// A received message. One that makes no sense is dropped by the library.
-    pub(crate) fn step(&mut self, bytes: &[u8]) {
-        if let Ok(message) = Message::decode(bytes) {
-            self.hear(message);
-        }
+    /// A received message; nothing if it makes no sense.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Message> {
+        Message::decode(bytes).ok()
     }
 
     /// The library does not expect a leader to learn, after its own removal, that more of its log is
     /// agreed on (it panics). Such a leader only stays to tell the others of its end.
-    fn hear(&mut self, message: Message) {
+    pub(crate) fn hear(&mut self, message: Message) {
         let raft = &self.raft.raft;
         let removed = self.is_leader() && raft.prs().get(self.id).is_none();
         if !(removed && message.msg_type == MessageType::MsgAppendResponse as i32) {
@@ -490,12 +506,17 @@ impl Consensus {
 
     fn apply_change_of_voters(&mut self, entry: &Entry, state: &mut Arc<ControlState>) {
         let Ok(change) = ConfChange::decode(&entry.data[..]) else { return };
+        let command = lats_catalog::decode::<Command>(&change.context);
+        if command.as_ref().is_ok_and(|command| state.keeps(command)) {
+            // VIEW-6: who stays a member stays a voter.
+            return;
+        }
         if let Ok(members) = self.raft.apply_conf_change(&change) {
             let log = self.raft.mut_store();
             log.entries.wl().set_conf_state(members.clone());
             log.members = members;
         }
-        if let Ok(command) = lats_catalog::decode::<Command>(&change.context) {
+        if let Ok(command) = command {
             self.change(state, &command);
         }
     }

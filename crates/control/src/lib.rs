@@ -312,6 +312,11 @@ impl Control {
         )
     }
 
+    /// True while its log has a change of the members that is not agreed on, as far as it knows.
+    pub fn changes_members(&self) -> bool {
+        self.consensus.has_change_under_way()
+    }
+
     /// The data nodes that it has not heard for long (SILENT-1).
     pub fn silent(&self) -> NodeSet {
         self.silent
@@ -366,7 +371,7 @@ impl Control {
         }
         for _ in 0..self.ticks.passed(ctx.now()) {
             // REFORM-3: who has promised to leave the group decides nothing in it any more.
-            if !self.leaves_the_group() {
+            if !self.leaves_the_group() && !self.stands_aside(None, ctx) {
                 self.consensus.tick();
             }
         }
@@ -405,6 +410,10 @@ impl Control {
         if self.is_leader() {
             // EPOCH-6: the first view of a new leader may be the one that lets this node serve alone.
             self.renew_own_lease(ctx);
+            if self.consensus.may_change_voters() {
+                // None is under way: what was proposed has come about, or did not fit any more.
+                self.peers.values_mut().for_each(|peer| peer.removing = false);
+            }
         }
         if self.joined && output.missed_views && self.me_alive(ctx) {
             return self
@@ -434,7 +443,7 @@ impl Control {
             return;
         }
         if self.leaves_the_group() && self.has_been_formed(body.restarts) {
-            self.begin_reformed(ctx);
+            self.begin_reformed(body.restarts, ctx);
         }
         if !self.joined {
             self.joins_group = body.restarts;
@@ -442,10 +451,31 @@ impl Control {
         if body.restarts != self.group() || self.leaves_the_group() {
             return;
         }
-        if !matches!(self.restart.phase, Phase::Reading | Phase::Surveying) {
-            self.consensus.step(signal.payload());
+        let Some(message) = Consensus::read(signal.payload()) else { return };
+        let waits = matches!(self.restart.phase, Phase::Reading | Phase::Surveying);
+        if self.stands_aside(Some(&message), ctx) {
+            let life = Incarnation::new(signal.header.incarnation);
+            self.consensus.forget_leader(signal.sender().node, life);
+        } else if !waits {
+            self.consensus.hear(message);
             self.run_consensus(ctx);
         }
+    }
+
+    /// VIEW-12: a leader that has ended had proposed to take out this node, and now that needs this node's own vote. It may be the last
+    /// full replica that lives, so it gives none, and leads nobody.
+    fn stands_aside(&self, offered: Option<&raft::eraftpb::Message>, ctx: &Ctx<'_>) -> bool {
+        let (me, view) = (ctx.node(), &self.state.view);
+        let Some(member) = view.member(me).filter(|m| m.alive) else { return false };
+        if !self.joined || member.stopping.is_some() || member.declared_dead {
+            return false;
+        }
+        if !self.consensus.inherits_own_removal(offered) || !view.is_in_sync(me) {
+            return false;
+        }
+        let heard = self.heard_lately(ctx.now());
+        let lives = |r: &lats_catalog::Replica| r.in_sync && r.node != me && heard.contains(r.node);
+        view.group_of_node(me).is_some_and(|(_, group)| !group.replicas.iter().any(lives))
     }
 
     /// REFORM-1: it has said that it will never be a member.

@@ -84,7 +84,8 @@ impl Control {
     /// gone refuse, so it stands again soon.
     pub(crate) fn campaign(&mut self, ctx: &mut Ctx<'_>) {
         self.campaign_planned = false;
-        let may = self.joined && self.me_alive(ctx) && !self.leaves_the_group();
+        let takes_part = !self.leaves_the_group() && !self.stands_aside(None, ctx);
+        let may = self.joined && self.me_alive(ctx) && takes_part;
         if self.leader().is_some() || !may {
             return;
         }
@@ -408,4 +409,4 @@ const HEALS_IN: Duration = Duration::from_millis(3 * RENEW.as_millis());
 /// A link that brings nothing for so long after its ends were heard again is taken for lost.
 const RESENT_IN_MAX: Duration = Duration::from_millis(30_000);
 /// Who has reason to complain does so with every tick.
-const COMPLAINT_LASTS: Duration = Duration::from_millis(200);
+pub(crate) const COMPLAINT_LASTS: Duration = Duration::from_millis(200);

@@ -1,6 +1,6 @@
 //! Who may serve, and who has been silent for too long (VIEW-2, LEASE-1 to LEASE-4).
 
-use crate::{Control, Peer, TICK, state::Command};
+use crate::{Control, Peer, TICK, links::COMPLAINT_LASTS, state::Command};
 use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -153,11 +153,14 @@ impl Control {
         let life = Incarnation::new(signal.header.incarnation);
         let is_of_former_group =
             crate::consensus::group_of(req.term) < u64::from(self.state.restarts());
-        if self.is_over(node, life) || (is_of_former_group && self.joined) {
+        let is_member = self.state.view.is_alive(node, life);
+        // REFORM-3: a member has promised to take part in this group, and has not heard yet that it was formed.
+        let is_lost = !is_member || ctx.fault(Fault::BugSendPromisedAway);
+        if self.is_over(node, life) || (is_of_former_group && self.joined && is_lost) {
             return self.tell_over(node, life, ctx);
         }
         self.hear_epoch(req.epoch);
-        if !self.is_leader() || !self.state.view.is_alive(node, life) {
+        if !self.is_leader() || !is_member {
             return;
         }
         let (now, term, everywhere) = (ctx.now(), self.consensus.term(), self.everywhere);
@@ -183,13 +186,14 @@ impl Control {
         let peer = self.peers.entry(node).or_default();
         // LEASE-4: only who hears us counts as heard, or a node that cannot hear would hold its
         // place for ever.
-        // A doomed one does not count either; it still proves whom it follows.
         // LATE-2: nor does one whose threads are stuck. It asks on, to hear of its end.
-        let hears = now.since(peer.echoed) <= lease && !peer.doomed && !is_stuck;
+        let is_heard = now.since(peer.echoed) <= lease && !is_stuck;
         let removing = peer.removing || leaving;
-        if hears {
+        if is_heard {
             peer.heard_at = peer.heard_at.max(Some(peer.echoed));
         }
+        // VIEW-5: a doomed one gets no lease, and is removed if it stays doomed.
+        let hears = is_heard && !peer.doomed;
         self.renew_own_lease(ctx);
         // LEASE-2: a leader that may have been replaced grants nothing. LEASE-5: nor does it to a
         // node whose removal may be agreed on already.
@@ -370,8 +374,9 @@ impl Control {
         let former = self.former_leader(self.consensus.term()).0;
         let forgets = ctx.fault(Fault::BugForgetEarlierLeases);
         let former_since = if forgets { Instant::ZERO } else { self.former_silent_since(now) };
-        // Links may have been broken all over; they get a lease to come right.
-        let settled_in = now >= leader_since.plus(lease).plus(margin(lease));
+        // Links may have been broken all over; they get a lease to come right, and complaints time to cease.
+        let mended = leader_since.plus(lease).plus(margin(lease));
+        let settled_in = now >= mended.plus(COMPLAINT_LASTS);
         let over = forgets || self.old_leases_are_over(now);
         if !over || !self.may_judge(now) {
             return;

@@ -146,7 +146,7 @@ impl Control {
         if newest != Some(ctx.node()) || self.has_promised(&present) {
             return;
         }
-        let (mut state, mut views) = self.consensus.state_with_log(&self.state);
+        let (mut state, mut views) = self.state_to_go_on_with(&present, ctx);
         views.splice(0..0, present.values().flat_map(|p| p.said.views.iter().cloned()));
         let Ok(newer) = newer_on_a_disk(&state, &present) else {
             // It says more when it has heard that this node lives.
@@ -167,6 +167,28 @@ impl Control {
             Ok(survivors) => self.reform((state, views), &survivors, &present, ctx),
             Err(Unable::Misses(nodes)) => self.tell_who_is_missed(&nodes, ctx),
             Err(Unable::NeedsDisks) => self.give_way(ctx),
+        }
+    }
+
+    /// REFORM-2: what its log has counts, but for entries that would take out a survivor, and that no survivor has seen agreed on: whoever
+    /// has acknowledged anything without that one has the removal on its disk (FENCE-1), which is asked, too.
+    fn state_to_go_on_with(
+        &self,
+        present: &BTreeMap<NodeId, Present>,
+        ctx: &Ctx<'_>,
+    ) -> (ControlState, Vec<View>) {
+        let (state, views) = self.consensus.state_with_log(&self.state);
+        let applied = self.state.commands;
+        let mut survivors = present.values().filter(|p| p.said.lives);
+        let is_agreed = survivors.clone().any(|p| p.has.limit > applied);
+        let is_taken_out = |node: NodeId, life: Incarnation| {
+            self.state.view.is_alive(node, life) && !state.view.is_alive(node, life)
+        };
+        let takes_out = is_taken_out(ctx.node(), ctx.incarnation())
+            || survivors.any(|p| is_taken_out(p.said.member.node, p.said.member.incarnation));
+        match takes_out && !is_agreed {
+            true => ((*self.state).clone(), Vec::new()),
+            false => (state, views),
         }
     }
 
@@ -287,7 +309,7 @@ impl Control {
         let state = state.reformed((restarts, newest), survivors);
         let views = in_order(views, &state.view);
         let asked_by = (ctx.node(), ctx.incarnation());
-        self.promise_to_reform(state, views, asked_by);
+        self.promise_to_reform(state, views, asked_by, ctx);
         self.ask_survivors(ctx);
         self.note_ready(ctx.node(), ctx);
     }
@@ -311,16 +333,18 @@ impl Control {
         state: ControlState,
         views: Vec<View>,
         asked_by: (NodeId, Incarnation),
+        ctx: &Ctx<'_>,
     ) {
         self.keep.promised = self.keep.promised.max(state.restarts());
         let (loaded, ready, to_load) = (BTreeSet::new(), BTreeSet::new(), 0);
         let state = Box::new(state);
-        self.restart.attempt = Some(Attempt { state, views, asked_by, loaded, to_load, ready });
+        let attempt = Attempt { state, views, asked_by, loaded, to_load, ready };
+        self.restart.promise(attempt, ctx.node());
     }
 
     /// True while it has promised to leave the group for another one.
     pub(crate) fn leaves_the_group(&self) -> bool {
-        self.joined && self.restart.attempt.is_some()
+        self.joined && self.restart.has_promises()
     }
 
     /// REFORM-6: the rows of another group are on disks only, and nobody has more of them: this node writes down what it has, and
@@ -379,8 +403,7 @@ impl Control {
 
     /// The group works that this survivor has promised to take part in: it has begun without saying so, or that was lost.
     pub(crate) fn has_been_formed(&self, restarts: u64) -> bool {
-        let attempt = self.restart.attempt.as_ref();
-        attempt.is_some_and(|a| u64::from(a.state.restarts()) == restarts)
+        self.restart.has_promised(restarts)
     }
 
     /// A survivor asks this one to form the group anew.
@@ -396,14 +419,14 @@ impl Control {
             && state.commands > self.state.commands;
         let fits = state.view.is_alive(ctx.node(), ctx.incarnation()) && self.leader().is_none();
         if is_newer && fits {
-            self.promise_to_reform(state, views, asker);
+            self.promise_to_reform(state, views, asker, ctx);
             self.confirm_promise(ctx);
         }
     }
 
     /// All have promised: the group begins anew, with the processes that live.
-    pub(crate) fn begin_reformed(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(attempt) = self.restart.attempt.take() else { return };
+    pub(crate) fn begin_reformed(&mut self, restarts: u64, ctx: &mut Ctx<'_>) {
+        let Some(attempt) = self.restart.take_promise(restarts) else { return };
         let Attempt { state, views, .. } = attempt;
         let state = Arc::new(*state);
         self.consensus.found_anew(&state);

@@ -58,6 +58,8 @@ pub(crate) struct Restart {
     /// Who else waits, and what it has; this node, too.
     pub(crate) present: BTreeMap<NodeId, Present>,
     pub(crate) attempt: Option<Attempt>,
+    /// What it had promised to others before, the newest one last: that may have been formed without its knowing (REFORM-3).
+    pub(crate) superseded: Vec<Attempt>,
     waits_since: Option<Instant>,
     /// When somebody was told what it waits for.
     told_at: Option<Instant>,
@@ -110,6 +112,8 @@ pub(crate) struct Attempt {
     pub(crate) ready: BTreeSet<NodeId>,
 }
 
+/// So many promises are remembered that newer ones have taken the place of.
+const SUPERSEDED_MAX: usize = 8;
 const READ_BYTES: u32 = 256 << 10;
 /// How long a partial restart waits for more nodes.
 const PARTIAL_AFTER: Duration = Duration::from_millis(5_000);
@@ -126,6 +130,35 @@ impl Restart {
     /// The process is a member.
     pub(crate) fn is_over() -> Self {
         Self { phase: Phase::Running, ..Self::default() }
+    }
+
+    /// What it has promised, the newest one last.
+    fn promises(&self) -> impl Iterator<Item = &Attempt> {
+        self.superseded.iter().chain(&self.attempt)
+    }
+
+    /// A promise to somebody else holds though what this node has asked for itself cannot come about any more.
+    pub(crate) fn has_promises(&self) -> bool {
+        self.promises().next().is_some()
+    }
+
+    /// True if it has promised to take part in the group that was formed for the so-manieth time.
+    pub(crate) fn has_promised(&self, restarts: u64) -> bool {
+        self.promises().any(|a| u64::from(a.state.restarts()) == restarts)
+    }
+
+    /// The same promise, which is kept now; there are no others any more.
+    pub(crate) fn take_promise(&mut self, restarts: u64) -> Option<Attempt> {
+        let all = std::mem::take(&mut self.superseded).into_iter().chain(self.attempt.take());
+        all.filter(|a| u64::from(a.state.restarts()) == restarts).last()
+    }
+
+    /// REFORM-3: a promise to somebody else stays, as the other one may count on it.
+    pub(crate) fn promise(&mut self, attempt: Attempt, me: NodeId) {
+        let former = self.attempt.replace(attempt).filter(|a| a.asked_by.0 != me);
+        self.superseded.extend(former);
+        let surplus = self.superseded.len().saturating_sub(SUPERSEDED_MAX);
+        self.superseded.drain(..surplus);
     }
 }
 
@@ -563,7 +596,8 @@ impl Control {
         for node in all.into_iter().filter(|n| *n != me) {
             ctx.send(BlockRef::control(node), &body);
         }
-        self.begin_again(ctx);
+        let restarts = u64::from(body.restarts);
+        self.begin_again(restarts, ctx);
         self.campaign_planned = true;
         ctx.after(Duration::from_millis(1), TIMER_CAMPAIGN);
     }
@@ -572,15 +606,15 @@ impl Control {
         let restarts = signal.body::<RestartOrd>().restarts;
         let asked_by = (signal.sender().node, Incarnation::new(signal.header.incarnation));
         let fits = |a: &Attempt| a.state.restarts() == restarts && a.asked_by == asked_by;
-        if self.restart.attempt.as_ref().is_some_and(fits) {
-            self.begin_again(ctx);
+        if self.restart.promises().any(fits) {
+            self.begin_again(u64::from(restarts), ctx);
         }
     }
 
     /// All have promised: the control group begins anew, with the new lives.
-    fn begin_again(&mut self, ctx: &mut Ctx<'_>) {
+    fn begin_again(&mut self, restarts: u64, ctx: &mut Ctx<'_>) {
         if self.joined {
-            return self.begin_reformed(ctx);
+            return self.begin_reformed(restarts, ctx);
         }
         let Some(attempt) = self.restart.attempt.take().filter(|_| !self.gives_up()) else {
             return;
@@ -719,3 +753,6 @@ fn participants(
     });
     Ok((epoch, participants.collect()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -270,7 +270,7 @@ impl ControlState {
         match command {
             Command::Join { member, nonce } => self.join(member, *nonce),
             Command::Remove { node, incarnation, certified } => {
-                if self.view.is_alive(*node, *incarnation) {
+                if self.view.is_alive(*node, *incarnation) && !self.keeps(command) {
                     let holds_data = self.view.member(*node).is_some_and(|m| m.roles.data);
                     if holds_data && !certified {
                         self.fence = self.commands;
@@ -300,6 +300,14 @@ impl ControlState {
                 self.recent_changes.retain(|(request, _)| !requests.contains(request));
             }
         }
+    }
+
+    /// VIEW-1: true of the removal of a last full replica whose end is not certified, unless a person has given up its rows: it
+    /// stays. Another one may have died since this was proposed.
+    pub(crate) fn keeps(&self, command: &Command) -> bool {
+        let Command::Remove { node, incarnation, certified: false } = command else { return false };
+        let is_last = self.view.groups.iter().any(|group| group.is_last_full(*node));
+        is_last && self.view.is_alive(*node, *incarnation) && !self.view.is_declared_dead(*node)
     }
 
     /// HANDOVER-5: whatever else changes ends a hand-over.

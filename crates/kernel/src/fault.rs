@@ -116,6 +116,8 @@ pub enum Fault {
     BugKeepAlone,
     /// Planted bug: a survivor forms the group anew without asking what the disks of the others know.
     BugReformWithoutAll,
+    /// Planted bug: a survivor that has not heard yet that the group was formed anew is told that it is over.
+    BugSendPromisedAway,
     /// Planted bug: a read does not say what it has to wait for.
     BugShowUndurable,
     /// Planted bug: a view without a silent node is in use before it is on disk.

@@ -401,6 +401,11 @@ impl SimClient {
         matches!(self.doing, Doing::Nothing) && self.core.pending() == 0
     }
 
+    /// The request whose answer it waits for.
+    pub fn awaits(&self) -> Option<Ticket> {
+        self.doing.awaits()
+    }
+
     /// What it waits for, for a person.
     pub fn describe(&self) -> String {
         format!("client {}: {}; {:?}", self.number, self.core.describe(), self.doing)

@@ -459,12 +459,7 @@ impl World {
             }
             Disturbance::Restart(node) => self.restart(node),
             Disturbance::Pause(node, ms) => self.pause(node, Duration::from_millis(ms)),
-            Disturbance::Slow(node, ms) => {
-                let until = self.now.plus(Duration::from_millis(ms));
-                if let Some(n) = self.nodes.get_mut(&node) {
-                    n.slow_until = until;
-                }
-            }
+            Disturbance::Slow(node, ms) => self.slow(node, Duration::from_millis(ms)),
             Disturbance::Busy(node, ms) => self.keep_busy(node, Duration::from_millis(ms)),
             Disturbance::Stall(a, b, lane, both, ms) => {
                 let ends = (End::Node(a), End::Node(b));

@@ -140,6 +140,12 @@ pub const PLANTED: &[Planted] = &[
         ALWAYS,
     ),
     bug("keep-alone", Fault::BugKeepAlone, of_kind(Kind::Blackout, 400), ALWAYS),
+    bug(
+        "send-promised-away",
+        Fault::BugSendPromisedAway,
+        of_kind(Kind::Scenario("begun-without-it"), 20),
+        ALWAYS,
+    ),
     bug("ignore-lease", Fault::BugIgnoreLease, of_kind(Kind::Storm, 100), ALWAYS),
     bug(
         "check-before-read",

@@ -176,6 +176,24 @@ pub const SCENARIOS: &[Scenario] = &[
         clients: 2,
         play: survivors::removed_survivor,
     },
+    Scenario {
+        name: "removal-not-agreed",
+        shape: two_replicas,
+        clients: 2,
+        play: survivors::removal_not_agreed,
+    },
+    Scenario {
+        name: "begun-without-it",
+        shape: three_replicas,
+        clients: 3,
+        play: survivors::begun_without_it,
+    },
+    Scenario {
+        name: "two-gatherings",
+        shape: three_replicas,
+        clients: 3,
+        play: survivors::two_gatherings,
+    },
 ];
 
 /// Two replicas of all rows and a witness; one block of each kind, in one thread.

@@ -113,6 +113,8 @@ pub struct SimNode {
     pub stuck: Stuck,
     /// It gets little processor time before this.
     pub slow_until: Instant,
+    /// It gets none at all now and then, for some milliseconds.
+    pub starves: bool,
     /// Its threads but control's do nothing.
     pub busy: Busy,
     next_wake: Vec<Option<Instant>>,
@@ -357,6 +359,7 @@ impl World {
                 paused_until: Instant::ZERO,
                 stuck: Stuck::default(),
                 slow_until: Instant::ZERO,
+                starves: false,
                 busy: Busy::default(),
                 next_wake: vec![None; threads],
                 last_cross: BTreeMap::new(),
@@ -430,7 +433,8 @@ impl World {
         if !self.crash_points.is_empty() {
             self.arm(node, thread);
         }
-        let slow = self.nodes.get(&node).is_some_and(|n| n.slow_until > now);
+        let slow = self.nodes.get(&node).filter(|n| n.slow_until > now);
+        let (slow, starves) = (slow.is_some(), slow.is_some_and(|n| n.starves));
         let budget = if slow { Budget { signals: 1 } } else { budget };
         let Some(n) = self.nodes.get_mut(&node) else { return };
         if n.next_wake.get(thread).copied().flatten() != Some(now) {
@@ -471,7 +475,11 @@ impl World {
             self.wake(node, thread, timer.since(now));
         }
         if progress.more || is_due {
-            let longest = if slow { 300_000 } else { 20_000 };
+            let longest = match (slow, starves && self.random.chance(1, 16)) {
+                (false, _) => 20_000,
+                (true, false) => 300_000,
+                (true, true) => STARVES_NS_MAX,
+            };
             let busy = Duration::from_nanos(self.random.between(500, longest));
             self.wake(node, thread, busy);
         }
@@ -813,6 +821,9 @@ const SESSION_LOOKS: u32 = 200;
 fn sql_address(node: NodeId) -> String {
     if node.get() % 2 == 1 { "sql".to_string() } else { String::new() }
 }
+
+/// A thread of a starved process gets no processor time for so long at most, in ns.
+const STARVES_NS_MAX: u64 = 60_000_000;
 
 /// How long a dead process stays dead, unless something else is planned for it.
 const SUPERVISOR: Duration = Duration::from_millis(1_000);

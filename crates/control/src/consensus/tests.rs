@@ -50,7 +50,7 @@ impl Group {
             }
             for message in said {
                 let to = self.nodes.iter_mut().find(|(c, _)| c.id() == message.to);
-                to.unwrap().0.step(&message.bytes);
+                to.unwrap().0.hear(Consensus::read(&message.bytes).unwrap());
             }
         }
         panic!("they never come to an end");
@@ -132,7 +132,7 @@ fn who_inherits_a_change_of_voters_waits_for_a_majority() {
     group.remove(4, 2);
     let (consensus, state) = &mut group.nodes[3];
     for message in consensus.advance(state).messages.into_iter().filter(|m| m.to == life(1)) {
-        group.nodes[0].0.step(&message.bytes);
+        group.nodes[0].0.hear(Consensus::read(&message.bytes).unwrap());
     }
     group.gone = vec![life(3), life(4)];
     group.node(1).forget_leader(NodeId::new(4), Incarnation::new(1));
@@ -156,7 +156,7 @@ fn who_inherits_the_removal_of_one_of_the_gone_goes_on() {
     group.remove(3, 4);
     let (consensus, state) = &mut group.nodes[2];
     for message in consensus.advance(state).messages.into_iter().filter(|m| m.to == life(1)) {
-        group.nodes[0].0.step(&message.bytes);
+        group.nodes[0].0.hear(Consensus::read(&message.bytes).unwrap());
     }
     group.gone = vec![life(3), life(4)];
     group.node(1).forget_leader(NodeId::new(3), Incarnation::new(1));

@@ -61,6 +61,30 @@ fn a_syncing_replica_is_never_promoted() {
 }
 
 #[test]
+fn the_last_full_replica_is_not_removed_for_silence() {
+    let mut state = two_and_a_witness();
+    let remove = |node, certified| Command::Remove {
+        node: NodeId::new(node),
+        incarnation: Incarnation::new(1),
+        certified,
+    };
+    state.apply(&remove(1, false));
+    let view = state.view.number;
+    assert!(state.keeps(&remove(2, false)) && !state.keeps(&remove(2, true)));
+    state.apply(&remove(2, false));
+    assert_eq!((primaries(&state), state.view.number), (vec![2, 2], view));
+    assert!(!state.keeps(&remove(3, false)), "a witness has no rows");
+    let declared = Command::DeclareDead {
+        node: NodeId::new(2),
+        incarnation: Incarnation::new(1),
+        give_up_rows: true,
+    };
+    state.apply(&declared);
+    state.apply(&remove(2, false));
+    assert_eq!(primaries(&state), [0, 0], "a person has given up its rows");
+}
+
+#[test]
 fn a_new_life_removes_the_old_one() {
     let mut state = two_and_a_witness();
     state.apply(&Command::Join { member: member(2, 5, true), nonce: Nonce::default() });

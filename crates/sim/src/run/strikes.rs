@@ -1,10 +1,12 @@
-//! Any set of nodes may fail at any instant: they die, stand still, or are cut off from the others, some of them in more ways than one.
+//! Any set of nodes may fail at any instant: they die, stand still, get little processor time, or are cut off from the others, some of them in
+//! more ways than one.
 //! Only one full replica of each group is left alive each time. Judged: all becomes whole when machines and cables are back, clients are
 //! served then, nothing acknowledged is lost, and no row is taken from disks (rules E and R; `docs/protocols/reform.md`).
 
 use super::{HEAL_MS, Run};
-use crate::{checkers, faults::Disturbance, network::End, world::Event};
-use lats_base::{Duration, NodeId, prng::Prng};
+use crate::{checkers, clients::SimClient, faults::Disturbance, network::End, world::Event};
+use lats_base::{Duration, Instant, NodeId, prng::Prng};
+use lats_client::core::Ticket;
 
 /// How many strikes there are in a run, at most.
 const STRIKES_MAX: u64 = 6;
@@ -12,8 +14,13 @@ const STRIKES_MAX: u64 = 6;
 const LONGEST_MS: [u64; 4] = [250, 700, 2_500, 9_000];
 /// From the first blow of a strike to the last one, at most, in ms.
 const APART_MS: [u64; 4] = [0, 3, 50, 600];
+/// So many numbers draw a way to be struck.
+const WAYS: u64 = 7;
 /// Clients commit something in this time when all is whole.
 const SERVED: Duration = Duration::from_millis(1_500);
+
+/// Whatever was asked before is answered in this time.
+const ANSWERED: Duration = Duration::from_millis(10_000);
 
 /// What happens to a node.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +33,10 @@ enum Blow {
     Cut(u64, bool),
     /// Its connections end.
     Reset,
+    /// It gets little processor time for so many ms.
+    Slow(u64),
+    /// Its threads do nothing for so many ms, but for the one of control.
+    Busy(u64),
 }
 
 impl Run {
@@ -35,8 +46,10 @@ impl Run {
         for _ in 0..random.between(1, STRIKES_MAX) {
             self.run_for(Duration::from_millis(random.between(20, 600)))?;
             self.strike_once(random)?;
+            let asked: Vec<Option<Ticket>> = self.clients.iter().map(SimClient::awaits).collect();
             self.become_whole()?;
             self.check_service()?;
+            self.check_answers(&asked)?;
         }
         if checkers::restarts(&self.world) != restarts {
             return Err(
@@ -51,15 +64,20 @@ impl Run {
         let (struck, others): (Vec<NodeId>, Vec<NodeId>) =
             nodes.into_iter().partition(|_| random.chance(1, 2));
         let mixed = random.chance(1, 3);
-        let (way, longest) = (random.below(5), LONGEST_MS[random.below(4) as usize]);
+        let (way, longest) = (random.below(WAYS), LONGEST_MS[random.below(4) as usize]);
         let apart_ms = APART_MS[random.below(4) as usize];
         let mut blows: Vec<(u64, NodeId, Blow)> = Vec::new();
         for node in &struck {
             for _ in 0..=u64::from(mixed && random.chance(1, 2)) {
-                let way = if mixed { random.below(5) } else { way };
+                let way = if mixed { random.below(WAYS) } else { way };
                 let at_ms = random.between(0, apart_ms);
                 blows.push((at_ms, *node, draw(way, longest, random)));
             }
+        }
+        if random.chance(1, 4) {
+            // A machine that all of them share has too much to do.
+            let slow_ms = apart_ms + random.between(1, longest);
+            blows.extend(struck.iter().chain(&others).map(|node| (0, *node, Blow::Slow(slow_ms))));
         }
         blows.sort_by_key(|(at_ms, ..)| *at_ms);
         self.say(&format!("strike at {struck:?}: {blows:?}"));
@@ -106,6 +124,15 @@ impl Run {
                     self.world.disconnect(End::Node(node), End::Node(*other));
                 }
             }
+            Blow::Slow(ms) => {
+                self.world.tally.note("struck: slow process");
+                self.world.note_unrest();
+                self.world.starve(node, Duration::from_millis(ms));
+            }
+            Blow::Busy(ms) => {
+                self.world.tally.note("struck: busy threads");
+                self.world.keep_busy(node, Duration::from_millis(ms));
+            }
         }
     }
 
@@ -124,6 +151,14 @@ impl Run {
     /// Machines and cables come back by themselves; then the cluster must be whole.
     fn become_whole(&mut self) -> Result<(), String> {
         let end = self.world.now.plus(Duration::from_millis(2 * HEAL_MS));
+        // Nobody becomes whole on disks that fail again and again.
+        let fails = std::mem::take(&mut self.world.disk_ways.fails_once_in);
+        let whole = self.wait_for_whole(end);
+        self.world.disk_ways.fails_once_in = fails;
+        whole
+    }
+
+    fn wait_for_whole(&mut self, end: Instant) -> Result<(), String> {
         let mut state = Err("not looked at".to_string());
         while self.world.now < end {
             self.run_for(Duration::from_millis(50))?;
@@ -135,6 +170,26 @@ impl Run {
         }
         self.describe_nodes();
         state.map_err(|why| format!("{} ms after a strike: {why}", 2 * HEAL_MS))
+    }
+
+    /// What was asked before all was whole is answered, with a refusal at least.
+    fn check_answers(&mut self, asked: &[Option<Ticket>]) -> Result<(), String> {
+        let end = self.world.now.plus(ANSWERED);
+        loop {
+            let open = |(client, asked): (&SimClient, &Option<Ticket>)| {
+                (asked.is_some() && client.awaits() == *asked).then(|| client.describe())
+            };
+            let waits: Vec<String> = self.clients.iter().zip(asked).filter_map(open).collect();
+            if waits.is_empty() {
+                return Ok(());
+            }
+            if self.world.now >= end {
+                return Err(format!(
+                    "{ANSWERED:?} after all is whole nobody has answered: {waits:?}"
+                ));
+            }
+            self.run_for(Duration::from_millis(20))?;
+        }
     }
 
     /// Somebody commits something.
@@ -157,6 +212,8 @@ fn draw(way: u64, longest: u64, random: &mut Prng) -> Blow {
         0 | 1 => Blow::Death(random.between(1, longest.max(600))),
         2 => Blow::Pause(random.between(5, longest)),
         3 => Blow::Cut(random.between(5, longest), random.chance(1, 2)),
+        4 => Blow::Slow(random.between(5, longest)),
+        5 => Blow::Busy(random.between(5, longest)),
         _ => Blow::Reset,
     }
 }

@@ -191,6 +191,22 @@ impl World {
         }
     }
 
+    /// A process gets little processor time for a while: one signal, and then others run.
+    pub(crate) fn slow(&mut self, node: NodeId, span: Duration) {
+        let until = self.now.plus(span);
+        if let Some(n) = self.nodes.get_mut(&node) {
+            (n.slow_until, n.starves) = (n.slow_until.max(until), false);
+        }
+    }
+
+    /// The same on a machine that has far too much to do: now and then its threads get none for some milliseconds.
+    pub(crate) fn starve(&mut self, node: NodeId, span: Duration) {
+        self.slow(node, span);
+        if let Some(n) = self.nodes.get_mut(&node) {
+            n.starves = true;
+        }
+    }
+
     /// What a thread has sent leaves.
     pub(super) fn let_out(&mut self, node: NodeId, thread: usize) {
         let Some(n) = self.nodes.get_mut(&node) else { return };
