@@ -27,6 +27,8 @@ pub(crate) struct Peer {
     pub(crate) last: Process,
     /// The process that is a member, if the node has one.
     pub(crate) member: Option<Process>,
+    /// When a connection of the link has ended.
+    lost_at: Option<Instant>,
     /// When the log was told why there is no link.
     pub(crate) told_why: Option<Instant>,
 }
@@ -68,8 +70,9 @@ impl Peer {
     }
 
     /// LIFE-3: why a process gets no link. One that is a member gets it always, and is displaced by nobody while it is linked.
-    pub(crate) fn refuses(&self, process: Process) -> Option<&'static str> {
+    pub(crate) fn refuses(&self, process: Process, now: Instant) -> Option<&'static str> {
         let is_linked = self.lanes.iter().any(|end| end.connection.is_some());
+        let was_lately = self.lost_at.is_some_and(|at| now.since(at) < COMES_BACK);
         match self.member {
             Some(member) if member == process => None,
             Some(member) if member.life == process.life => {
@@ -79,8 +82,10 @@ impl Peer {
             Some(member) if is_linked && self.last == member => {
                 Some("a former life of the node is a member, and is linked")
             }
-            // One that hears nobody is told here that it is over (LIFE-3), unless a later one is there.
-            _ if process.life < self.last.life && is_linked => Some("an earlier life of the node"),
+            // One that hears nobody is told here that it is over (LIFE-3), unless a later one is there, or opens a connection again.
+            _ if process.life < self.last.life && (is_linked || was_lately) => {
+                Some("an earlier life of the node")
+            }
             _ if process.life == self.last.life && process != self.last && is_linked => {
                 Some("another process has its life's number")
             }
@@ -202,6 +207,8 @@ const RETRY_SOON: Duration = Duration::from_micros(300);
 const SOON_MAX: u32 = 6;
 /// A node that lives answers an attempt sooner than this, or its own attempt is as welcome.
 const ANSWER: Duration = Duration::from_millis(250);
+/// A process that lives opens another connection sooner than this.
+const COMES_BACK: Duration = Duration::from_millis(2_000);
 /// The log says so often why there is no link to a node.
 const LOG_PAUSE: Duration = Duration::from_millis(5_000);
 
@@ -227,6 +234,7 @@ impl Links {
         for end in peer.lanes.iter_mut().filter(|end| end.connection == Some(id)) {
             end.open_again(now);
             end.connection = None;
+            peer.lost_at = Some(now);
         }
     }
 
@@ -307,25 +315,32 @@ mod tests {
     fn a_member_is_displaced_by_nobody_while_it_is_linked() {
         let mut peer = Peer::default();
         let copy = Process { nonce: Nonce::new([9, 9]), ..process(7) };
-        assert_eq!(peer.refuses(process(7)), None);
+        assert_eq!(peer.refuses(process(7), at(9_000)), None);
         peer.take(2, Lane::Data, 20, process(7));
-        assert!(peer.refuses(copy).is_some() && peer.refuses(process(6)).is_some());
-        assert_eq!(peer.refuses(process(8)), None, "neither is a member");
+        assert!(
+            peer.refuses(copy, at(9_000)).is_some()
+                && peer.refuses(process(6), at(9_000)).is_some()
+        );
+        assert_eq!(peer.refuses(process(8), at(9_000)), None, "neither is a member");
         peer.member = Some(process(7));
-        assert_eq!(peer.refuses(process(7)), None);
-        assert!([process(8), copy, process(6)].iter().all(|p| peer.refuses(*p).is_some()));
-        peer.end(0);
-        assert_eq!(peer.refuses(process(8)), None, "it can say why it should become one");
-        peer.take(2, Lane::Data, 21, process(8));
-        assert_eq!(peer.refuses(process(7)), None, "the member was only cut off");
-        peer.member = None;
-        assert!(peer.refuses(process(7)).is_some());
+        assert_eq!(peer.refuses(process(7), at(9_000)), None);
+        assert!(
+            [process(8), copy, process(6)].iter().all(|p| peer.refuses(*p, at(9_000)).is_some())
+        );
         peer.end(0);
         assert_eq!(
-            peer.refuses(process(7)),
+            peer.refuses(process(8), at(9_000)),
             None,
-            "nobody else is there: it hears that it is over"
+            "it can say why it should become one"
         );
+        peer.take(2, Lane::Data, 21, process(8));
+        assert_eq!(peer.refuses(process(7), at(9_000)), None, "the member was only cut off");
+        peer.member = None;
+        assert!(peer.refuses(process(7), at(9_000)).is_some());
+        peer.end(0);
+        peer.lost_at = Some(at(8_000));
+        assert!(peer.refuses(process(7), at(9_000)).is_some(), "the later one may come back");
+        assert_eq!(peer.refuses(process(7), at(11_000)), None, "it hears that it is over");
     }
 
     fn links() -> Links {

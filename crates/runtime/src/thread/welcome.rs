@@ -56,7 +56,7 @@ impl Thread {
         let process = Process { life, nonce: hello.nonce() };
         let lane = hello.lane().unwrap_or_default();
         let peer = shell.links.peers.entry(node).or_default();
-        if let Some(why) = peer.refuses(process) {
+        if let Some(why) = peer.refuses(process, clock::now()) {
             return Err(Malformed(why));
         }
         // Both may open a connection at the same time: the larger node's stays. If the smaller one
