@@ -247,16 +247,15 @@ impl Consensus {
         self.unapplied_changes().is_none_or(|entries| entries.iter().any(is_meant))
     }
 
-    /// VIEW-12: true if a leader before this term has proposed to take out this node without a certificate, and that is in its log, not
-    /// agreed on as far as it knows, or is offered to it now.
-    pub(crate) fn inherits_own_removal(&self, offered: Option<&Message>) -> bool {
+    /// VIEW-12: term and index of an entry by which a leader of an earlier term wanted to take out this node without a certificate, if that is in
+    /// its log, not agreed on as far as it knows, or is offered to it now.
+    pub(crate) fn inherited_own_removal(&self, offered: Option<&Message>) -> Option<(u64, u64)> {
         let term = offered.map_or(0, |message| message.term).max(self.raft.raft.term);
         let of_log = self.unapplied_changes().unwrap_or_default();
         let entries = offered.into_iter().flat_map(|message| &message.entries);
-        of_log
-            .iter()
-            .chain(entries)
-            .any(|entry| entry.term < term && self.takes_out_this_node(entry))
+        let mut all = of_log.iter().chain(entries);
+        let found = all.find(|entry| entry.term < term && self.takes_out_this_node(entry));
+        found.map(|entry| (entry.term, entry.index))
     }
 
     fn takes_out_this_node(&self, entry: &Entry) -> bool {
@@ -395,10 +394,17 @@ impl Consensus {
         state.commands + self.unapplied().len() as u64
     }
 
-    /// REFORM-2: the state with all that is in the log, and the views that it comes to.
-    pub(crate) fn state_with_log(&self, state: &ControlState) -> (ControlState, Vec<View>) {
+    /// REFORM-2: the state with all that is in the log, up to a command that ends it, and the views that it comes to.
+    pub(crate) fn state_with_log(
+        &self,
+        state: &ControlState,
+        ends: impl Fn(&ControlState, &Command) -> bool,
+    ) -> (ControlState, Vec<View>) {
         let (mut state, mut views) = (state.clone(), Vec::new());
         for command in self.unapplied() {
+            if ends(&state, &command) {
+                break;
+            }
             let before = state.view.number;
             state.apply(&command);
             if state.view.number > before {
@@ -507,11 +513,9 @@ impl Consensus {
     fn apply_change_of_voters(&mut self, entry: &Entry, state: &mut Arc<ControlState>) {
         let Ok(change) = ConfChange::decode(&entry.data[..]) else { return };
         let command = lats_catalog::decode::<Command>(&change.context);
-        if command.as_ref().is_ok_and(|command| state.keeps(command)) {
-            // VIEW-6: who stays a member stays a voter.
-            return;
-        }
-        if let Ok(members) = self.raft.apply_conf_change(&change) {
+        // VIEW-6: who stays a member stays a voter.
+        let stays = command.as_ref().is_ok_and(|command| state.keeps(command));
+        if !stays && let Ok(members) = self.raft.apply_conf_change(&change) {
             let log = self.raft.mut_store();
             log.entries.wl().set_conf_state(members.clone());
             log.members = members;

@@ -37,6 +37,7 @@ use lats_catalog::{Member, View};
 use lats_files::control::Owner;
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{BlockKind, BlockRef, Signal, SignalNumber, control::RaftOrd};
+use raft::eraftpb::{Message, MessageType};
 use restart::Phase;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -91,6 +92,8 @@ pub struct Control {
     hand_overs: hand_over::HandOvers,
     /// The members as they were written into the log last.
     members_noted: String,
+    /// VIEW-12: what it does not agree to.
+    refused: Option<Refused>,
     leave_taking: stop::Leave,
     close: close::Close,
     became_leader_at: Option<Instant>,
@@ -132,6 +135,13 @@ pub struct Control {
     lost_others: BTreeMap<NodeId, Incarnation>,
     restart: restart::Restart,
     survivor: reform::Survivor,
+}
+
+/// VIEW-12: an entry that would take out this node: its term and index, and the newest term of a leader that has offered it.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    entry: (u64, u64),
+    term: u64,
 }
 
 /// What is known of another node.
@@ -227,6 +237,7 @@ impl Control {
             epochs: epoch::Epochs::default(),
             hand_overs: hand_over::HandOvers::default(),
             members_noted: String::new(),
+            refused: None,
             leave_taking: stop::Leave::default(),
             close: close::Close::default(),
             became_leader_at: None,
@@ -371,7 +382,7 @@ impl Control {
         }
         for _ in 0..self.ticks.passed(ctx.now()) {
             // REFORM-3: who has promised to leave the group decides nothing in it any more.
-            if !self.leaves_the_group() && !self.stands_aside(None, ctx) {
+            if !self.leaves_the_group() && !self.stands_aside(ctx) {
                 self.consensus.tick();
             }
         }
@@ -453,29 +464,53 @@ impl Control {
         }
         let Some(message) = Consensus::read(signal.payload()) else { return };
         let waits = matches!(self.restart.phase, Phase::Reading | Phase::Surveying);
-        if self.stands_aside(Some(&message), ctx) {
-            let life = Incarnation::new(signal.header.incarnation);
-            self.consensus.forget_leader(signal.sender().node, life);
+        let (from, life) = (signal.sender().node, Incarnation::new(signal.header.incarnation));
+        if self.refuses(&message, from, ctx) {
+            self.consensus.forget_leader(from, life);
         } else if !waits {
             self.consensus.hear(message);
             self.run_consensus(ctx);
         }
     }
 
-    /// VIEW-12: a leader that has ended had proposed to take out this node, and now that needs this node's own vote. It may be the last
-    /// full replica that lives, so it gives none, and leads nobody.
-    fn stands_aside(&self, offered: Option<&raft::eraftpb::Message>, ctx: &Ctx<'_>) -> bool {
+    /// VIEW-12: a message of the consensus group that would have this node agree to its own removal, or help whoever wants that.
+    fn refuses(&mut self, message: &Message, from: NodeId, ctx: &Ctx<'_>) -> bool {
+        if !self.is_alone(from, ctx) {
+            self.refused = None;
+            return false;
+        }
+        if let Some(entry) = self.consensus.inherited_own_removal(Some(message)) {
+            self.refused = Some(Refused { entry, term: message.term });
+            return true;
+        }
+        // Of that leader nothing is heard any more; and nobody is elected who has that entry.
+        self.refused.is_some_and(|refused| {
+            let is_vote = [MessageType::MsgRequestVote, MessageType::MsgRequestPreVote]
+                .contains(&message.get_msg_type());
+            let has_it = (message.log_term, message.index) >= refused.entry;
+            message.term <= refused.term || (is_vote && has_it)
+        })
+    }
+
+    /// VIEW-12: a leader of an earlier term has proposed to take out this node, and that needs this node's own vote. It may be the last full
+    /// replica that lives, so it gives none, and leads nobody.
+    fn stands_aside(&self, ctx: &Ctx<'_>) -> bool {
+        (self.refused.is_some() || self.consensus.inherited_own_removal(None).is_some())
+            && self.is_alone(NodeId::default(), ctx)
+    }
+
+    /// True if it is a full replica that is to stay, and hears no other one of its group, but perhaps `heard`.
+    fn is_alone(&self, heard: NodeId, ctx: &Ctx<'_>) -> bool {
         let (me, view) = (ctx.node(), &self.state.view);
-        let Some(member) = view.member(me).filter(|m| m.alive) else { return false };
-        if !self.joined || member.stopping.is_some() || member.declared_dead {
+        let is_full = |r: &lats_catalog::Replica| r.in_sync && r.node != me;
+        let (true, Some((_, group))) = (self.joined, view.group_of_node(me)) else { return false };
+        if !view.is_in_sync(me) || group.replicas.iter().any(|r| is_full(r) && r.node == heard) {
             return false;
         }
-        if !self.consensus.inherits_own_removal(offered) || !view.is_in_sync(me) {
-            return false;
-        }
-        let heard = self.heard_lately(ctx.now());
-        let lives = |r: &lats_catalog::Replica| r.in_sync && r.node != me && heard.contains(r.node);
-        view.group_of_node(me).is_some_and(|(_, group)| !group.replicas.iter().any(lives))
+        let stays = |m: &lats_catalog::Member| m.alive && m.stopping.is_none() && !m.declared_dead;
+        let lately = self.heard_lately(ctx.now());
+        view.member(me).is_some_and(stays)
+            && !group.replicas.iter().any(|r| is_full(r) && lately.contains(r.node))
     }
 
     /// REFORM-1: it has said that it will never be a member.

@@ -84,7 +84,7 @@ impl Control {
     /// gone refuse, so it stands again soon.
     pub(crate) fn campaign(&mut self, ctx: &mut Ctx<'_>) {
         self.campaign_planned = false;
-        let takes_part = !self.leaves_the_group() && !self.stands_aside(None, ctx);
+        let takes_part = !self.leaves_the_group() && !self.stands_aside(ctx);
         let may = self.joined && self.me_alive(ctx) && takes_part;
         if self.leader().is_some() || !may {
             return;

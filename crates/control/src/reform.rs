@@ -5,7 +5,7 @@ use crate::{
     Control,
     lives::Origin,
     restart::{Attempt, Presence, Present, Restart},
-    state::ControlState,
+    state::{Command, ControlState},
 };
 use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId, Nonce};
 use lats_catalog::{Group, Member, View};
@@ -177,19 +177,20 @@ impl Control {
         present: &BTreeMap<NodeId, Present>,
         ctx: &Ctx<'_>,
     ) -> (ControlState, Vec<View>) {
-        let (state, views) = self.consensus.state_with_log(&self.state);
-        let applied = self.state.commands;
-        let mut survivors = present.values().filter(|p| p.said.lives);
-        let is_agreed = survivors.clone().any(|p| p.has.limit > applied);
-        let is_taken_out = |node: NodeId, life: Incarnation| {
-            self.state.view.is_alive(node, life) && !state.view.is_alive(node, life)
+        let me = (ctx.node(), ctx.incarnation());
+        let survivors = || present.values().filter(|p| p.said.lives);
+        let lives = |life: (NodeId, Incarnation)| {
+            let is_it = |p: &Present| (p.said.member.node, p.said.member.incarnation) == life;
+            life == me || survivors().any(is_it)
         };
-        let takes_out = is_taken_out(ctx.node(), ctx.incarnation())
-            || survivors.any(|p| is_taken_out(p.said.member.node, p.said.member.incarnation));
-        match takes_out && !is_agreed {
-            true => ((*self.state).clone(), Vec::new()),
-            false => (state, views),
-        }
+        self.consensus.state_with_log(&self.state, |state, command| match command {
+            Command::Remove { node, incarnation, certified: false } => {
+                let is_agreed = survivors().any(|p| p.has.limit > state.commands);
+                let is_member = state.view.is_alive(*node, *incarnation);
+                is_member && lives((*node, *incarnation)) && !is_agreed
+            }
+            _ => false,
+        })
     }
 
     fn wait_for_nobody(&mut self) {
@@ -431,6 +432,7 @@ impl Control {
         let state = Arc::new(*state);
         self.consensus.found_anew(&state);
         self.survivor = Survivor::default();
+        self.refused = None;
         self.restart = Restart::is_over();
         self.state = state;
         self.gone.retain(|node, life| self.state.view.is_alive(*node, *life));

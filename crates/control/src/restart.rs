@@ -333,7 +333,7 @@ impl Control {
         };
         // REFORM-2: one that lives may know less than this disk.
         let knows_less = |p: &Present| {
-            p.said.lives && (p.has.restarts, p.has.commands) < (kept.restarts(), kept.commands)
+            p.said.lives && (p.has.restarts, p.has.limit) < (kept.restarts(), kept.commands)
         };
         let state = if present.values().any(knows_less) { kept.encode() } else { Vec::new() };
         let continues = kept.view.member(ctx.node()).map(|m| m.incarnation).unwrap_or_default();

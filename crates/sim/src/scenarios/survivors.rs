@@ -143,10 +143,9 @@ pub(super) fn removed_survivor(bench: &mut Bench) -> Result<(), String> {
 pub(super) fn begun_without_it(bench: &mut Bench) -> Result<(), String> {
     let [one, late, begun] = [1, 2, 3].map(NodeId::new);
     let lives = bench.lives();
-    if !gather_anew(bench, [one, late, begun])? {
+    if !gather_anew(bench, [one, late, begun], 0)? {
         return Ok(());
     }
-    bench.world_mut().disk_ways.control_slowness = 0;
     // It asks every 50 ms.
     bench.pass(Duration::from_millis(120))?;
     bench.release(one, late);
@@ -162,7 +161,8 @@ pub(super) fn begun_without_it(bench: &mut Bench) -> Result<(), String> {
 pub(super) fn two_gatherings(bench: &mut Bench) -> Result<(), String> {
     let [one, late, begun] = [1, 2, 3].map(NodeId::new);
     let lives = bench.lives();
-    if !gather_anew(bench, [one, late, begun])? {
+    // The disk of whoever asks does not know that the group was formed.
+    if !gather_anew(bench, [one, late, begun], VERY_SLOW)? {
         return Ok(());
     }
     bench.world_mut().network.cut(End::Node(late), End::Node(begun), true);
@@ -189,7 +189,11 @@ pub(super) fn two_gatherings(bench: &mut Bench) -> Result<(), String> {
 
 /// The first one asks the two others to form the group anew; its word that it was formed comes to the last one, and stays on its way to
 /// the other. False if the former group has elected a leader before that.
-fn gather_anew(bench: &mut Bench, [one, late, begun]: [NodeId; 3]) -> Result<bool, String> {
+fn gather_anew(
+    bench: &mut Bench,
+    [one, late, begun]: [NodeId; 3],
+    slowness: u64,
+) -> Result<bool, String> {
     work_for(bench, Duration::from_millis(5))?;
     for (a, b) in [(one, late), (one, begun), (late, begun)] {
         // What the control group exchanges is not kept for the next connection (LINK-3).
@@ -202,14 +206,16 @@ fn gather_anew(bench: &mut Bench, [one, late, begun]: [NodeId; 3]) -> Result<boo
     if bench.leader().is_ok() {
         return Err("somebody leads whom nobody hears".to_string());
     }
-    // Should whoever asks die, its disk does not know that the group was formed.
-    bench.world_mut().disk_ways.control_slowness = VERY_SLOW;
+    bench.world_mut().disk_ways.control_slowness = slowness;
     bench.release_all();
     bench.hold(one, late, SignalNumber::RestartOrd);
     bench
         .until("somebody leads", |bench| restarts_of(bench, begun) > 0 || bench.leader().is_ok())?;
     match (restarts_of(bench, begun), restarts_of(bench, late)) {
-        (0, _) => Ok(false),
+        (0, _) => {
+            bench.world_mut().disk_ways.control_slowness = 0;
+            Ok(false)
+        }
         (_, 0) => Ok(true),
         _ => Err("all have begun".to_string()),
     }
