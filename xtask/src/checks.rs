@@ -60,6 +60,8 @@ pub(crate) fn checks(options: &Options) -> anyhow::Result<()> {
         for phase in &mut phases {
             phase.steps.retain(|step| step.prepares || step.name.contains(text.as_str()));
         }
+    } else if !options.list {
+        steps::leave_out(&mut phases, commit);
     }
     if options.list {
         say("limit  step");
