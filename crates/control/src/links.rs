@@ -35,8 +35,8 @@ impl Control {
         self.tell_lease(ctx);
     }
 
-    /// A link has ended, or only a connection of it. That proves nothing, and neither does a port that refuses: networks do both in the name of processes that live
-    /// (DEATH-1).
+    /// A link has ended, or only a connection of it. That proves nothing, and neither does a port that refuses: networks do both in the
+    /// name of processes that live (DEATH-1).
     pub(crate) fn on_link_down_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let body = signal.body::<LinkDownRep>();
         let node = NodeId::new(body.node as u16);

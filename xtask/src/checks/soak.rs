@@ -5,7 +5,7 @@ use super::{
     git, now,
     run::Workplace,
     say,
-    steps::{PROFILE, Phase, Step},
+    steps::{self, PROFILE, Phase, Step},
     target,
 };
 use crate::root;
@@ -44,7 +44,7 @@ pub(crate) struct Options {
 
 /// A part of the soak.
 struct Part {
-    name: &'static str,
+    name: String,
     limit_s: u64,
     command: String,
 }
@@ -65,13 +65,17 @@ struct Row {
 
 fn parts() -> Vec<Part> {
     let sim = target().join(PROFILE).join("sim").display().to_string();
-    let simulated = |name, arguments: &str| Part {
-        name,
+    let simulated = |name: &str, arguments: &str| Part {
+        name: name.to_string(),
         limit_s: 1_200,
         command: format!("{sim} {arguments} --json {{json}}"),
     };
-    let real = |name, limit_s, command: &str| Part { name, limit_s, command: command.to_string() };
-    vec![
+    let real = |name: &str, limit_s, command: &str| Part {
+        name: name.to_string(),
+        limit_s,
+        command: command.to_string(),
+    };
+    let mut parts = vec![
         simulated("seeds", "--minutes 6"),
         simulated("storms", "--minutes 4 --storm"),
         simulated("blackouts", "--minutes 4 --blackout"),
@@ -121,7 +125,14 @@ fn parts() -> Vec<Part> {
             1_200,
             "python3 tests/with_cluster.py --sql-port {port} -- python3 tests/badinput.py --data-dir {data} --sql-port {port}",
         ),
-    ]
+    ];
+    // What only has its turn there. The record has no commas.
+    let by_turns = steps::by_turns().into_iter();
+    parts.extend(
+        by_turns
+            .map(|step| real(&step.name.replace(',', ""), step.limit_s, &step.command.join(" "))),
+    );
+    parts
 }
 
 /// Goes on until the time is over.
@@ -160,7 +171,7 @@ pub(crate) fn soak(options: &Options) -> anyhow::Result<()> {
         let mut row = Row {
             commit: git(&["rev-parse", "--short", "HEAD"])?,
             date: git(&["log", "-1", "--format=%cs"])?,
-            part: part.name.to_string(),
+            part: part.name.clone(),
             runs: outcome.passed + outcome.failed,
             minutes: outcome.seconds / 60.0,
             ..Row::default()

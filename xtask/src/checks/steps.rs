@@ -107,16 +107,27 @@ const TURNS: &[&[&str]] = &[
     &["every interleaving: ", "costs: "],
 ];
 
+fn is_one(step: &Step, begins: &[&str]) -> bool {
+    begins.iter().any(|begin| step.name.starts_with(begin))
+}
+
+/// All steps that have turns.
+pub(crate) fn by_turns() -> Vec<Step> {
+    let all = phases(0).into_iter().flat_map(|phase| phase.steps);
+    all.filter(|step| TURNS.iter().any(|begins| is_one(step, begins))).collect()
+}
+
 /// Leaves out the steps whose turn comes with another commit.
 pub(crate) fn leave_out(phases: &mut [Phase], commit: usize) {
     for begins in TURNS {
-        let is_one = |step: &Step| begins.iter().any(|begin| step.name.starts_with(begin));
-        let count = phases.iter().flat_map(|p| &p.steps).filter(|step| is_one(step)).count();
+        let all = phases.iter().flat_map(|phase| &phase.steps);
+        let count = all.filter(|step| is_one(step, begins)).count();
         let mut at = 0;
         for phase in phases.iter_mut() {
             phase.steps.retain(|step| {
-                at += usize::from(is_one(step));
-                !is_one(step) || at - 1 == commit % count
+                let has_turns = is_one(step, begins);
+                at += usize::from(has_turns);
+                !has_turns || at - 1 == commit % count
             });
         }
     }
@@ -240,8 +251,8 @@ mod tests {
             let chosen = names(&phases);
             assert!(chosen.len() < all.len() && chosen.iter().all(|name| all.contains(name)));
             for begins in TURNS {
-                let is_one = |name: &&String| begins.iter().any(|begin| name.starts_with(begin));
-                assert_eq!(chosen.iter().filter(is_one).count(), 1, "{begins:?}");
+                let has_turns = |name: &&String| begins.iter().any(|b| name.starts_with(b));
+                assert_eq!(chosen.iter().filter(has_turns).count(), 1, "{begins:?}");
             }
             left.retain(|name| !chosen.contains(name));
         }
