@@ -1,8 +1,8 @@
 """A library that is loaded into the processes of a node, between them and the kernel: clocks that stand still or are wrong, and syncs
 that are slow or fail.
 
-All processes of a node share a file of orders. These can be changed: `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME` (held back),
-`CLOCK_REALTIME` (any offset), fsync and fdatasync. The rates of clocks cannot: the simulator draws those.
+All processes of a node share a file of orders. These can be changed: `CLOCK_MONOTONIC` with `CLOCK_MONOTONIC_RAW`, and `CLOCK_BOOTTIME` (held back),
+`CLOCK_REALTIME` (any offset), fsync and fdatasync. The rates of clocks cannot.
 
 Programs read clocks in the kernel's own library, the vDSO. `rustix` calls it past libc, so a function of libc's name would not be
 asked. The first bytes of the vDSO's function are therefore replaced by a jump to ours: whoever reads a clock gets there.

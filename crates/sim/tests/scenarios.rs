@@ -2,7 +2,7 @@
 
 use lats_sim::{Kind, Options, planted::PLANTED, run_caught, scenarios::SCENARIOS};
 
-/// Without a bug so many draws of delays must pass. The checks draw as many fresh ones again as a step of their own.
+/// Without a bug so many draws of delays must pass. The checks draw fresh ones besides, in a step of their own.
 const CLEAN: u64 = 20;
 /// With its bug planted a scenario must fail for so many seeds of the first so many.
 const FOUND: usize = 15;
