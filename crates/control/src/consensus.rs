@@ -258,6 +258,11 @@ impl Consensus {
         found.map(|entry| (entry.term, entry.index))
     }
 
+    /// The newest entry that has come about here.
+    pub(crate) fn applied(&self) -> u64 {
+        self.raft.raft.raft_log.applied
+    }
+
     fn takes_out_this_node(&self, entry: &Entry) -> bool {
         entry.entry_type == EntryType::EntryConfChange as i32
             && matches!(command_of(entry), Some(Command::Remove { node, incarnation, certified: false })

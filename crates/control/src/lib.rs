@@ -399,6 +399,9 @@ impl Control {
         let gone = |id: u64| is_among(&self.gone, id);
         self.consensus.consent(gone);
         let output = self.consensus.advance(&mut self.state);
+        // Something else was agreed on in its place, or the removal.
+        let applied = self.consensus.applied();
+        self.refused = self.refused.filter(|refused| refused.entry.1 > applied);
         for message in output.messages {
             let to = NodeId::new((message.to >> 32) as u16);
             let restarts = self.group();
@@ -453,7 +456,8 @@ impl Control {
         if body.to != self.consensus.id() || self.leave_if_left_behind(ctx) || self.gives_up() {
             return;
         }
-        if self.leaves_the_group() && self.has_been_formed(body.restarts) {
+        // It works already: it has begun without saying so, or that was lost.
+        if self.leaves_the_group() && self.restart.has_promised(body.restarts) {
             self.begin_reformed(body.restarts, ctx);
         }
         if !self.joined {

@@ -402,11 +402,6 @@ impl Control {
         }
     }
 
-    /// The group works that this survivor has promised to take part in: it has begun without saying so, or that was lost.
-    pub(crate) fn has_been_formed(&self, restarts: u64) -> bool {
-        self.restart.has_promised(restarts)
-    }
-
     /// A survivor asks this one to form the group anew.
     pub(crate) fn hear_reform(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let sent = lats_catalog::decode::<(ControlState, Vec<View>)>(signal.payload());

@@ -391,6 +391,7 @@ mod tests {
         assert!(peer.is_up() && peer.is_linked_by(20) && peer.is_linked_by(21));
         links.lost(2, 20, at(30));
         assert_eq!(due(&mut links, 30), both[..1], "the other lane has its connection");
+        assert_eq!(links.peers[&2].lost_at, Some(at(30)));
         let peer = links.peers.get_mut(&2).unwrap();
         let again = take(peer, Lane::Data, 22, 7);
         assert!(Arc::ptr_eq(&first.output, &again.output) && peer.is_up());
