@@ -14,7 +14,7 @@ use crate::{
     api::{Committed, RowOp, RowResult, Scan, SessionCall, StoreError},
     core::{Answer, ClientCore, Ticket},
 };
-use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, Nonce, RefCode};
+use lats_base::{ClientId, Epoch, Incarnation, Instant, NodeId, Nonce, RefCode, ViewNumber};
 use lats_catalog::{Builder, Catalog, Change, ChangeError, ClusterMap};
 use lats_signals::{SignalNumber, buffer::parse, proof::Secret};
 use std::{
@@ -25,12 +25,15 @@ use std::{
 };
 use tokio::sync::{Notify, oneshot};
 
-/// Something that carries signals to one node. What comes back is given to [`Client::feed`].
+/// Something that carries signals to one node. What comes back is given to [`Client::feed`], or is taken by the client.
 pub trait Wire: Send + Sync {
     /// Sends a whole signal; false if there is no room for it now.
     fn send(&self, signal: &[u8]) -> bool;
-    /// Called after a few signals were sent.
-    fn flush(&self);
+    /// Called after a few signals were sent. What has come back meanwhile may be appended to `arrived`, if all that comes over this
+    /// wire is taken ([`Self::take`]).
+    fn flush(&self, arrived: &mut Vec<u8>);
+    /// Appends what has come over a wire whose answers are taken, not fed.
+    fn take(&self, _arrived: &mut Vec<u8>) {}
     /// Nothing comes over it any more: end it.
     fn close(&self) {}
 }
@@ -88,18 +91,33 @@ struct State {
     refused: BTreeMap<SocketAddr, RefCode>,
     /// Somebody looks at the clock from time to time.
     is_timed: bool,
+    /// The request that is being made, and its answer if that is there at once.
+    asks: Option<Ticket>,
+    answer: Option<Answer>,
+    /// Answers that were there at once since one has let others go first.
+    answered_in_row: u32,
 }
 
 struct Outlet {
     wire: Arc<dyn Wire>,
     /// Signals that had no room.
     backlog: Vec<u8>,
+    /// What has come over a wire whose answers are taken; its last signal may be there in part.
+    arrived: Vec<u8>,
+    /// Signals were sent since it was last flushed.
+    is_touched: bool,
+    /// Something has arrived that was not looked at.
+    has_news: bool,
 }
 
 /// Requests are refused while so much waits for one node.
 const BACKLOG_BYTES_MAX: usize = 64 << 20;
 /// How long [`Client::connect`] waits for an answer.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// What a wire whose answers are taken keeps for the next ones.
+const ARRIVED_KEPT_BYTES: usize = 64 << 10;
+/// An answer that is there at once costs a thread some tens of microseconds: others wait for a millisecond at most.
+const ANSWERED_IN_ROW_MAX: u32 = 16;
 const TICK: Duration = Duration::from_millis(5);
 /// Whoever waits for changes looks again after so long even if it hears of none.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_000);
@@ -124,6 +142,9 @@ impl Client {
             connecting: BTreeSet::new(),
             refused: BTreeMap::new(),
             is_timed: false,
+            asks: None,
+            answer: None,
+            answered_in_row: 0,
         };
         let inner = Inner {
             state: Mutex::new(state),
@@ -233,25 +254,32 @@ impl Client {
     fn with<R>(&self, work: impl FnOnce(&mut ClientCore) -> R) -> R {
         let mut state = self.state();
         let result = work(&mut state.core);
-        state.pump();
+        self.pump(&mut state);
         self.time(&mut state);
         result
     }
 
-    /// Makes a request and returns where its answer will come.
-    fn request(&self, work: impl FnOnce(&mut ClientCore) -> Ticket) -> oneshot::Receiver<Answer> {
-        let (sender, receiver) = oneshot::channel();
+    /// Makes a request and returns where its answer is, or will come.
+    fn request(&self, work: impl FnOnce(&mut ClientCore) -> Ticket) -> Pending {
         let mut state = self.state();
         let crowded = state.wires.values().any(|w| w.backlog.len() > BACKLOG_BYTES_MAX);
         if crowded {
-            let _ = sender.send(Answer::Failed(RefCode::Overloaded.into()));
-            return receiver;
+            return Pending::answered(Answer::Failed(RefCode::Overloaded.into()));
         }
         let ticket = work(&mut state.core);
-        state.waiters.insert(ticket, sender);
-        state.pump();
+        state.asks = Some(ticket);
+        self.pump(&mut state);
+        state.asks = None;
+        let pending = match state.answer.take() {
+            Some(answer) => state.answered_at_once(answer),
+            None => {
+                let (sender, receiver) = oneshot::channel();
+                state.waiters.insert(ticket, sender);
+                Pending::Waits(receiver)
+            }
+        };
         self.time(&mut state);
-        receiver
+        pending
     }
 
     /// Has somebody look at the clock if something waits. A client that waits for nothing wakes nobody.
@@ -263,7 +291,7 @@ impl Client {
     }
 
     async fn ask(&self, work: impl FnOnce(&mut ClientCore) -> Ticket) -> Answer {
-        answer_of(self.request(work)).await
+        answer_of(&mut self.request(work)).await
     }
 
     /// Committed reads outside any transaction, at the nearest replicas. If commits wait for disks by the cluster's default
@@ -452,7 +480,7 @@ impl Client {
     fn tell(&self, what: impl FnOnce(&mut ClientCore)) {
         let mut state = self.state();
         what(&mut state.core);
-        state.pump();
+        self.pump(&mut state);
     }
 
     /// The newest complete epoch: what a scan as of it reads is consistent.
@@ -512,10 +540,10 @@ impl Client {
         if state.wires.contains_key(&node) {
             return false;
         }
-        state.wires.insert(node, Outlet { wire, backlog: Vec::new() });
+        state.wires.insert(node, Outlet::new(wire));
         state.refused.clear();
         state.core.link_up(node);
-        state.pump();
+        self.pump(&mut state);
         self.time(&mut state);
         drop(state);
         self.inner.changed.notify_waiters();
@@ -529,7 +557,7 @@ impl Client {
             state.wires.remove(&node);
             state.core.set_suspended(clock::suspended());
             state.core.link_down(node);
-            state.pump();
+            self.pump(&mut state);
             self.time(&mut state);
             drop(state);
             self.inner.changed.notify_waiters();
@@ -554,30 +582,44 @@ impl Client {
     /// # Errors
     /// [`RefCode::RequestMalformed`] if these bytes are no signals: close the link.
     pub fn feed(&self, bytes: &[u8]) -> Result<usize, RefCode> {
-        let mut used = 0;
         let mut state = self.state();
-        let newest = |core: &ClientCore| (core.map().view.number, core.map().catalog_version);
-        let before = newest(&state.core);
+        let newest = state.newest();
+        let used = state.hear(bytes)?;
+        self.pump(&mut state);
+        self.tell_if_newer(&state, newest);
+        Ok(used)
+    }
+
+    /// Takes what has come over a wire whose answers are taken ([`Wire::take`]), of which nobody is told but by this.
+    pub fn take_from(&self, node: NodeId) {
+        let mut state = self.state();
+        let newest = state.newest();
+        if let Some(outlet) = state.wires.get_mut(&node) {
+            outlet.wire.take(&mut outlet.arrived);
+            state.hear_arrived(node);
+        }
+        self.pump(&mut state);
+        self.tell_if_newer(&state, newest);
+    }
+
+    /// Sends what is to be sent, takes what is answered meanwhile, and hands that out. No answer leads to more than one request.
+    fn pump(&self, state: &mut State) {
+        let newest = state.newest();
         loop {
-            match parse(&bytes[used..]) {
-                Ok(Some(signal)) => {
-                    if signal.number() == Some(SignalNumber::OutcomeConf) {
-                        state.core.set_suspended(clock::suspended());
-                    }
-                    state.core.receive(&signal);
-                    used += signal.bytes().len();
-                }
-                Ok(None) => break,
-                Err(_) => return Err(RefCode::RequestMalformed),
+            let took = state.send_all();
+            state.hand_out();
+            if !took || state.core.outgoing().is_empty() {
+                break;
             }
         }
-        state.pump();
-        let changed = before != newest(&state.core);
-        drop(state);
-        if changed {
+        self.tell_if_newer(state, newest);
+    }
+
+    /// Wakes those who wait for another map, if there is one.
+    fn tell_if_newer(&self, state: &State, newest: (ViewNumber, u64)) {
+        if state.newest() != newest {
             self.inner.changed.notify_waiters();
         }
-        Ok(used)
     }
 
     async fn keep_time(self) {
@@ -593,7 +635,7 @@ impl Client {
                 let now = (self.inner.clock)();
                 state.core.set_suspended(clock::suspended());
                 state.core.tick(now);
-                state.pump();
+                self.pump(&mut state);
                 let dead = core::iter::from_fn(|| state.core.next_to_close()).collect::<Vec<_>>();
                 drop(state);
                 dead.into_iter().for_each(|node| self.close(node));
@@ -626,37 +668,128 @@ impl State {
         self.core.pending() > 0 || self.wires.values().any(|w| !w.backlog.is_empty())
     }
 
-    /// Sends what is to be sent and hands out what was answered.
-    fn pump(&mut self) {
+    /// What tells a newer map from an older one.
+    fn newest(&self) -> (ViewNumber, u64) {
+        (self.core.map().view.number, self.core.map().catalog_version)
+    }
+
+    /// Whole signals that have come; how many bytes they were.
+    fn hear(&mut self, bytes: &[u8]) -> Result<usize, RefCode> {
+        let mut used = 0;
+        loop {
+            match parse(&bytes[used..]) {
+                Ok(Some(signal)) => {
+                    if signal.number() == Some(SignalNumber::OutcomeConf) {
+                        self.core.set_suspended(clock::suspended());
+                    }
+                    self.core.receive(&signal);
+                    used += signal.bytes().len();
+                }
+                Ok(None) => return Ok(used),
+                Err(_) => return Err(RefCode::RequestMalformed),
+            }
+        }
+    }
+
+    /// Takes what lies at the outlet to a node; true if something did.
+    fn hear_arrived(&mut self, node: NodeId) -> bool {
+        let Some(outlet) = self.wires.get_mut(&node) else { return false };
+        if outlet.arrived.is_empty() {
+            return false;
+        }
+        let mut arrived = std::mem::take(&mut outlet.arrived);
+        // Only the own process answers like this: what cannot be read there is a defect of this program.
+        let used = self.hear(&arrived).unwrap_or_else(|code| {
+            tracing::error!(%code, %node, "a signal from the own process cannot be read");
+            arrived.len()
+        });
+        arrived.drain(..used);
+        if arrived.is_empty() {
+            arrived.shrink_to(ARRIVED_KEPT_BYTES);
+        }
+        if let Some(outlet) = self.wires.get_mut(&node) {
+            outlet.arrived = arrived;
+        }
+        used > 0
+    }
+
+    /// Sends what is to be sent; true if answers have come meanwhile.
+    fn send_all(&mut self) -> bool {
         let mut outgoing = std::mem::take(self.core.outgoing());
-        let mut touched: Vec<NodeId> = Vec::new();
         while let Some(signal) = outgoing.pop() {
-            let node = signal.header.receiver.node;
-            let Some(outlet) = self.wires.get_mut(&node) else { continue };
+            let Some(outlet) = self.wires.get_mut(&signal.header.receiver.node) else { continue };
             if !outlet.backlog.is_empty() || !outlet.wire.send(signal.bytes()) {
                 outlet.backlog.extend_from_slice(signal.bytes());
             }
-            if !touched.contains(&node) {
-                touched.push(node);
-            }
+            outlet.is_touched = true;
         }
         outgoing.compact();
         *self.core.outgoing() = outgoing;
-        for (node, outlet) in &mut self.wires {
-            if outlet.push_backlog() || touched.contains(node) {
-                outlet.wire.flush();
+        for outlet in self.wires.values_mut() {
+            if outlet.push_backlog() | std::mem::take(&mut outlet.is_touched) {
+                let before = outlet.arrived.len();
+                outlet.wire.flush(&mut outlet.arrived);
+                outlet.has_news = outlet.arrived.len() > before;
             }
         }
+        let mut took = false;
+        let news = |(node, outlet): (&NodeId, &mut Outlet)| {
+            std::mem::take(&mut outlet.has_news).then_some(*node)
+        };
+        while let Some(node) = self.wires.iter_mut().find_map(news) {
+            took |= self.hear_arrived(node);
+        }
+        took
+    }
+
+    /// Hands out what was answered.
+    fn hand_out(&mut self) {
         while let Some((ticket, answer)) = self.core.next_answer() {
-            if let Some(waiter) = self.waiters.remove(&ticket) {
+            if self.asks == Some(ticket) {
+                self.answer = Some(answer);
+            } else if let Some(waiter) = self.waiters.remove(&ticket) {
                 // Whoever asked may have gone.
                 let _ = waiter.send(answer);
             }
         }
     }
+
+    /// Now and then such an answer lets others go first: its task might meet nothing that it has to wait for.
+    fn answered_at_once(&mut self, answer: Answer) -> Pending {
+        self.answered_in_row += 1;
+        let pauses = self.answered_in_row >= ANSWERED_IN_ROW_MAX;
+        if pauses {
+            self.answered_in_row = 0;
+        }
+        Pending::Answered { answer: Some(answer), pauses }
+    }
+}
+
+/// Where the answer to a request is.
+enum Pending {
+    /// It was there when the request returned.
+    Answered {
+        /// None once it was taken.
+        answer: Option<Answer>,
+        /// Other tasks of the thread go first.
+        pauses: bool,
+    },
+    /// It will come.
+    Waits(oneshot::Receiver<Answer>),
+}
+
+impl Pending {
+    fn answered(answer: Answer) -> Self {
+        Self::Answered { answer: Some(answer), pauses: false }
+    }
 }
 
 impl Outlet {
+    fn new(wire: Arc<dyn Wire>) -> Self {
+        let (backlog, arrived) = (Vec::new(), Vec::new());
+        Self { wire, backlog, arrived, is_touched: false, has_news: false }
+    }
+
     fn push_backlog(&mut self) -> bool {
         let mut sent = 0;
         while let Ok(Some(signal)) = parse(&self.backlog[sent..]) {
@@ -670,10 +803,18 @@ impl Outlet {
     }
 }
 
-async fn answer_of(
-    receiver: impl Future<Output = Result<Answer, oneshot::error::RecvError>>,
-) -> Answer {
-    receiver.await.unwrap_or_else(|_| Answer::Failed(RefCode::NotServing.into()))
+/// The answer; who gives up waiting for it may wait again.
+async fn answer_of(pending: &mut Pending) -> Answer {
+    let lost = || Answer::Failed(RefCode::NotServing.into());
+    match pending {
+        Pending::Answered { answer, pauses } => {
+            if std::mem::take(pauses) {
+                tokio::task::yield_now().await;
+            }
+            answer.take().unwrap_or_else(lost)
+        }
+        Pending::Waits(receiver) => receiver.await.unwrap_or_else(|_| lost()),
+    }
 }
 
 fn unexpected(answer: Answer) -> StoreError {

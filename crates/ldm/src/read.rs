@@ -1,12 +1,13 @@
 //! Committed reads at any replica, without locks (READ-1, READ-2).
 
 use crate::{
-    Ldm, Refusal, Table,
+    Fragment, Ldm, Refusal, Table,
     prepare::{Reading, push_outcome},
     programs::Programs,
+    row::Row,
 };
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
-use lats_base::{Epoch, FragmentId, NodeId, RefCode, TransactionId, limits};
+use lats_base::{Epoch, FragmentId, NodeId, RefCode, TableId, TransactionId, limits};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
     BlockRef, Signal,
@@ -24,6 +25,39 @@ enum Found<'r> {
     Entry(OutcomeKind, Option<Vec<u8>>),
     /// Another replica must answer: this one cannot know the newest version.
     Ask(NodeId),
+}
+
+/// Where rows are that a request reads.
+#[derive(Clone, Copy)]
+struct Place<'l> {
+    of: (TableId, u32, FragmentId),
+    table: &'l Table,
+    rows: Option<&'l Fragment>,
+    primary: NodeId,
+    /// This node is the primary.
+    is_mine: bool,
+    is_in_sync: bool,
+}
+
+/// Places that a request has looked at: of those with the same last bits, the last one. Mostly its rows are in few of them.
+#[derive(Default)]
+struct Places<'l>([Option<Place<'l>>; PLACES]);
+
+const PLACES: usize = 4;
+
+impl<'l> Places<'l> {
+    fn get(
+        &mut self,
+        head: &Operation,
+        look: impl FnOnce() -> Result<Place<'l>, RefCode>,
+    ) -> Result<Place<'l>, RefCode> {
+        let kept = &mut self.0[usize::from(head.fragment.get()) % PLACES];
+        let of = (head.table, head.schema_version, head.fragment);
+        match kept.filter(|place| place.of == of) {
+            Some(place) => Ok(place),
+            None => Ok(*kept.insert(look()?)),
+        }
+    }
 }
 
 /// What one who reads keeps from one request to the next.
@@ -70,10 +104,12 @@ impl Ldm {
         let outcomes = &mut reader.answer;
         let mut count = 0;
         let mut reading = Reading::new(limits::PROGRAM_WORK_MAX);
+        let mut places = Places::default();
         let mut passed: BTreeMap<NodeId, (u32, Vec<u8>)> = BTreeMap::new();
         for (head, strings) in list::items::<Operation>(payload) {
             reader.reads += 1;
-            match self.read_one(&head, strings[0], req.transaction, &mut reader.changed, ctx) {
+            let (operation, changed) = ((&head, strings[0]), &mut reader.changed);
+            match self.read_one(operation, &mut places, req.transaction, changed, ctx) {
                 Ok(Found::Row(table, image)) => {
                     let program = reader
                         .programs
@@ -132,65 +168,85 @@ impl Ldm {
         ctx.send_with(req.reply_to, &body, &[outcomes]);
     }
 
-    fn read_one(
-        &self,
-        head: &Operation,
-        key: &[u8],
-        transaction: TransactionId,
-        changed: &mut Epoch,
-        ctx: &mut Ctx<'_>,
-    ) -> Result<Found<'_>, RefCode> {
-        if OperationKind::from_number(head.kind) != Some(OperationKind::Read) {
-            return Err(RefCode::RequestMalformed);
-        }
+    /// Where the rows of an operation are, and what this node may say of them.
+    fn place(&self, head: &Operation, ctx: &Ctx<'_>) -> Result<Place<'_>, RefCode> {
         let table = self.tables.get(&head.table).ok_or(RefCode::TableUnknown)?;
         if table.def.schema_version != head.schema_version {
             return Err(RefCode::SchemaVersionOld);
         }
+        let primary = self.view.route(head.fragment)?;
+        Ok(Place {
+            of: (head.table, head.schema_version, head.fragment),
+            table,
+            rows: table.fragments.get(&head.fragment),
+            primary,
+            is_mine: primary == ctx.node(),
+            is_in_sync: self.view.in_sync(head.fragment).contains(ctx.node()),
+        })
+    }
+
+    fn read_one<'l>(
+        &'l self,
+        (head, key): (&Operation, &[u8]),
+        places: &mut Places<'l>,
+        transaction: TransactionId,
+        changed: &mut Epoch,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<Found<'l>, RefCode> {
+        if OperationKind::from_number(head.kind) != Some(OperationKind::Read) {
+            return Err(RefCode::RequestMalformed);
+        }
+        let place = places.get(head, || self.place(head, ctx))?;
+        let (table, rows) = (place.table, place.rows);
         // Whoever errs about the fragment must not be told that there is no such row.
-        let (place, hash) = table.spread.place_of(key);
-        if place != head.fragment {
+        let (fragment, hash) = table.spread.place_of(key);
+        if fragment != head.fragment {
             return Err(RefCode::StaleView);
         }
-        let primary = self.view.route(head.fragment)?;
         if table.def.index_of.is_some() {
-            if !self.view.in_sync(head.fragment).contains(ctx.node()) {
-                return Ok(Found::Ask(primary));
+            if !place.is_in_sync {
+                return Ok(Found::Ask(place.primary));
             }
             let (kind, holders) = self.read_holders(head, key)?;
-            let fragment = table.fragments.get(&head.fragment);
-            *changed = fragment.map_or(*changed, |f| f.changed.max(*changed));
+            *changed = rows.map_or(*changed, |f| f.changed.max(*changed));
             return Ok(Found::Entry(kind, holders));
         }
-        let mine = primary == ctx.node();
-        let stale = !mine && ctx.fault(Fault::BugReadStaleBackup);
-        if !mine && !stale && !self.knows_newest(head, key, ctx) {
-            return Ok(Found::Ask(primary));
+        let stale = !place.is_mine && ctx.fault(Fault::BugReadStaleBackup);
+        let asks = !place.is_mine && !stale;
+        let Some(rows) = rows.filter(|_| !asks || place.is_in_sync) else {
+            return if asks { Ok(Found::Ask(place.primary)) } else { Err(RefCode::StaleView) };
+        };
+        let row = rows.find_hashed(key, hash).and_then(|id| rows.row(id));
+        if asks && row.is_some_and(|row| !row.pending().is_empty()) {
+            // READ-1: a backup knows the newest version that anyone can have seen if it is in sync and holds no tentative or decided
+            // version of the row.
+            return Ok(Found::Ask(place.primary));
         }
-        let image = if stale {
-            let fragment = table.fragments.get(&head.fragment).ok_or(RefCode::StaleView)?;
-            let row = fragment.find(key).and_then(|id| fragment.row(id));
-            row.and_then(|r| r.committed.as_ref()).map(|i| &*i.bytes)
-        } else {
-            self.committed_read(table, head.fragment, (key, hash), transaction, changed)?
+        let image = match row {
+            Some(row) if stale => row.committed.as_ref().map(|i| &*i.bytes),
+            _ => self.committed_row((rows, fragment), row, transaction, changed)?,
         };
         Ok(Found::Row(table, image))
     }
 
-    /// READ-1: a backup knows the newest version that anyone can have seen if it is in sync and
-    /// holds no tentative or decided version of the row.
-    fn knows_newest(&self, head: &Operation, key: &[u8], ctx: &Ctx<'_>) -> bool {
-        let in_sync = self.view.in_sync(head.fragment).contains(ctx.node());
-        let Some(fragment) = self.fragment(head.table, head.fragment) else { return false };
-        let pending = fragment
-            .find(key)
-            .and_then(|id| fragment.row(id))
-            .is_some_and(|row| !row.pending().is_empty());
-        in_sync && !pending
+    /// The image of a row that a committed read sees, at the primary or where the newest version is known (READ-1). It is durable with
+    /// the epoch `changed` (READ-7).
+    fn committed_row<'l>(
+        &'l self,
+        (rows, id): (&'l Fragment, FragmentId),
+        row: Option<&'l Row>,
+        transaction: TransactionId,
+        changed: &mut Epoch,
+    ) -> Result<Option<&'l [u8]>, RefCode> {
+        *changed = rows.changed.max(*changed);
+        let Some(row) = row else { return Ok(None) };
+        if row.busy.is_some() {
+            *changed = self.decided_in(row).max(*changed);
+        }
+        self.visible(row, id, transaction)
     }
 
-    /// The image that a committed read sees, at the primary or where [`Self::knows_newest`]. It is durable with the epoch
-    /// `changed` (READ-7).
+    /// The same for a key.
     pub(crate) fn committed_read<'r>(
         &'r self,
         table: &'r Table,
@@ -200,16 +256,8 @@ impl Ldm {
         changed: &mut Epoch,
     ) -> Result<Option<&'r [u8]>, RefCode> {
         let rows = table.fragments.get(&fragment).ok_or(RefCode::StaleView)?;
-        *changed = rows.changed.max(*changed);
-        match rows.find_hashed(key, hash).and_then(|id| rows.row(id)) {
-            Some(row) => {
-                if row.busy.is_some() {
-                    *changed = self.decided_in(row).max(*changed);
-                }
-                self.visible(row, fragment, transaction)
-            }
-            None => Ok(None),
-        }
+        let row = rows.find_hashed(key, hash).and_then(|id| rows.row(id));
+        self.committed_row((rows, fragment), row, transaction, changed)
     }
 
     /// The epoch of a row's newest version, if that is decided and not committed here: [`Self::visible`] may show it.

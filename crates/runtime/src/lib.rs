@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 mod assemble;
+mod attendance;
 mod blocks;
 pub mod clock;
 mod closer;

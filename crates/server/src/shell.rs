@@ -48,10 +48,6 @@ impl Sink for Table {
         Ok(())
     }
 
-    async fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-
     fn has_begun(&self) -> bool {
         !self.names.is_empty()
     }

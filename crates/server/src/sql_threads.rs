@@ -33,8 +33,12 @@ impl Wire for PortWire {
         self.0.send(signal)
     }
 
-    fn flush(&self) {
-        self.0.ring();
+    fn flush(&self, arrived: &mut Vec<u8>) {
+        self.0.ring(arrived);
+    }
+
+    fn take(&self, arrived: &mut Vec<u8>) {
+        self.0.receive(arrived);
     }
 }
 
@@ -244,10 +248,9 @@ impl SqlThreads {
             ..ClientOptions::default()
         };
         let client = Client::start(options, clock::now);
-        let wire = Arc::new(PortWire(own));
         // The only link to this node: there is none yet.
-        let _ = client.attach(self.node, wire.clone());
-        runtime.spawn(feed_from_port(client.clone(), wire, arrived));
+        let _ = client.attach(self.node, Arc::new(PortWire(own)));
+        runtime.spawn(take_from_port(client.clone(), self.node, arrived));
         Ok(client)
     }
 }
@@ -347,17 +350,10 @@ async fn leave(
     }
 }
 
-async fn feed_from_port(client: Client, wire: Arc<PortWire>, arrived: Arc<Notify>) {
-    let mut bytes = Vec::new();
+/// Has the client take what comes while it makes no request.
+async fn take_from_port(client: Client, home: NodeId, arrived: Arc<Notify>) {
     loop {
-        while wire.0.receive(&mut bytes) {
-            // The last signal may have come in part.
-            let used = client.feed(&bytes).unwrap_or_else(|code| {
-                tracing::error!(%code, "a signal from the own node cannot be read");
-                bytes.len()
-            });
-            bytes.drain(..used);
-        }
+        client.take_from(home);
         arrived.notified().await;
     }
 }

@@ -26,8 +26,8 @@ use crate::variables::{UserVariables, Variables};
 use lats_mysql_syntax::{Mode, Statement as Syntax};
 use lats_values::{Collation, ColumnType, DateTime, EvalContext, SqlError, Value};
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use memory::Reserved;
@@ -65,8 +65,10 @@ pub trait Sink: Send {
     /// # Errors
     /// A value that cannot be sent as its column's type.
     fn row(&mut self, values: &[Value]) -> Result<(), SqlError>;
-    /// Gives what was gathered a chance to leave.
-    fn flush(&mut self) -> impl Future<Output = std::io::Result<()>> + Send;
+    /// Lets what was gathered leave, if it is much. Whoever stops polling before it is ready loses nothing.
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
     /// True once the client may have seen something of the result.
     fn has_begun(&self) -> bool;
     /// True if so much was gathered that the client sees it soon, before the statement ends.
@@ -323,7 +325,7 @@ impl<S: Store> Session<S> {
     ///
     /// # Errors
     /// The client's error, or that it is gone.
-    pub async fn query<K: Sink>(&mut self, text: &[u8], sink: &mut K) -> Result<Outcome, Failure> {
+    pub async fn query(&mut self, text: &[u8], sink: &mut dyn Sink) -> Result<Outcome, Failure> {
         self.begin_statement(Doing::Queries, text);
         let outcome = self.run(text, None, &[], sink).await;
         self.drop_long_plan();
@@ -399,11 +401,11 @@ impl<S: Store> Session<S> {
     ///
     /// # Errors
     /// As [`Session::query`]; 1243 for an unknown number.
-    pub async fn execute<K: Sink>(
+    pub async fn execute(
         &mut self,
         id: u32,
         parameters: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         if let Some(statement) = self.statements.get(&id) {
             let text = Arc::clone(&statement.text);
@@ -414,11 +416,11 @@ impl<S: Store> Session<S> {
         self.when_durable(outcome).await
     }
 
-    async fn execute_known<K: Sink>(
+    async fn execute_known(
         &mut self,
         id: u32,
         parameters: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         let Some(statement) = self.statements.get(&id) else {
             let text = format!("Unknown prepared statement handler ({id}) given to EXECUTE");
@@ -630,12 +632,12 @@ impl<S: Store> Session<S> {
         self.restore_variables();
     }
 
-    async fn run<K: Sink>(
+    async fn run(
         &mut self,
         text: &[u8],
         id: Option<u32>,
         parameters: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         // Their memory is held until the statement is through.
         let literals = if id.is_none() { self.literal_rows(text).await } else { None };
@@ -709,11 +711,11 @@ impl<S: Store> Session<S> {
         }
     }
 
-    async fn run_prepared<K: Sink>(
+    async fn run_prepared(
         &mut self,
         prepared: &Prepared,
         given: Given<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         let (parameters, literals) = match given {
             Given::Parameters(parameters) => (parameters, None),
@@ -739,11 +741,11 @@ impl<S: Store> Session<S> {
     }
 
     /// Runs a statement that keeps what the one before has left, unless it has warnings of its own.
-    async fn run_beside<K: Sink>(
+    async fn run_beside(
         &mut self,
         prepared: &Prepared,
         given: (Vec<Value>, Option<&LiteralRows>),
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         if matches!(&prepared.plan, Plan::Show(_)) {
             return self.run_plan(prepared, given, sink).await;
@@ -757,11 +759,11 @@ impl<S: Store> Session<S> {
         Ok(outcome)
     }
 
-    async fn run_plan<K: Sink>(
+    async fn run_plan(
         &mut self,
         prepared: &Prepared,
         (externals, literals): (Vec<Value>, Option<&LiteralRows>),
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         match &prepared.plan {
             Plan::Select(plan) => self.select(plan, &externals, sink).await,

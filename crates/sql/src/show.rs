@@ -327,11 +327,11 @@ fn database_of(show: &tree::Show, context: &Context<'_>) -> Result<String, SqlEr
 }
 
 impl<S: Store> Session<S> {
-    pub(crate) async fn show<K: Sink>(
+    pub(crate) async fn show(
         &mut self,
         show: &Show,
         externals: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         let mut rows = match show.subject {
             Subject::ProcessList { full } => self.show_processes(full).await?,

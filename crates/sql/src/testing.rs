@@ -606,10 +606,6 @@ impl Sink for Kept {
         Ok(())
     }
 
-    async fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-
     fn has_begun(&self) -> bool {
         self.columns.is_some()
     }

@@ -5,7 +5,9 @@ use super::{
     push_operation,
 };
 use crate::api::{Committed, RowOp, RowResult};
-use lats_base::{Duration, Epoch, ErrorClass, Instant, NodeId, RefCode, TransactionId};
+use lats_base::{
+    Duration, Epoch, ErrorClass, FragmentId, Instant, NodeId, RefCode, TransactionId,
+};
 use lats_signals::{
     BlockRef, Signal,
     query::{ReadConf, ReadRef, ReadReq},
@@ -24,6 +26,25 @@ pub(super) struct Read {
     sent_at: Option<Instant>,
     /// Answers of earlier attempts are still good: a read has no side effect.
     pub(super) asked: Vec<NodeId>,
+}
+
+/// Who reads the rows of a fragment, for all operations of a request: of fragments with the same last bits, the last one.
+#[derive(Default)]
+struct Readers([Option<(FragmentId, Option<BlockRef>)>; READERS]);
+
+const READERS: usize = 4;
+
+impl Readers {
+    fn of(&mut self, fragment: FragmentId, core: &ClientCore) -> Option<BlockRef> {
+        let kept = &mut self.0[usize::from(fragment.get()) % READERS];
+        match kept.filter(|(of, _)| *of == fragment) {
+            Some((_, to)) => to,
+            None => {
+                let to = core.replica_for(fragment).map(|node| core.ldm_of(node, fragment));
+                kept.insert((fragment, to)).1
+            }
+        }
+    }
 }
 
 impl ClientCore {
@@ -58,6 +79,7 @@ impl ClientCore {
             return self.fail(ticket, RefCode::NodeGroupLost);
         }
         let mut parts: BTreeMap<BlockRef, (u32, Vec<u8>)> = BTreeMap::new();
+        let mut readers = Readers::default();
         read.sent_at = Some(now);
         read.asked.clear();
         for (index, op) in read.operations.iter().enumerate() {
@@ -65,8 +87,8 @@ impl ClientCore {
                 continue;
             }
             let fragment = self.fragment_of(op);
-            let Some(node) = self.replica_for(fragment) else { continue };
-            let part = parts.entry(self.ldm_of(node, fragment)).or_default();
+            let Some(to) = readers.of(fragment, self) else { continue };
+            let part = parts.entry(to).or_default();
             part.0 += 1;
             push_operation(&mut part.1, op, fragment, index);
         }
@@ -102,7 +124,7 @@ impl ClientCore {
     }
 
     /// True if nobody who could be asked has the fragment, and a silent node has.
-    pub(super) fn is_at_silent_nodes(&self, fragment: lats_base::FragmentId) -> bool {
+    pub(super) fn is_at_silent_nodes(&self, fragment: FragmentId) -> bool {
         let replicas = self.map.view.in_sync(fragment);
         let now = self.now;
         let unheard = |n| self.silence.is_unheard(n, now, RESEND);
@@ -111,7 +133,7 @@ impl ClientCore {
     }
 
     /// The nearest replica that may answer; of those as near the primary, which knows most.
-    pub(super) fn replica_for(&self, fragment: lats_base::FragmentId) -> Option<NodeId> {
+    pub(super) fn replica_for(&self, fragment: FragmentId) -> Option<NodeId> {
         let view = &self.map.view;
         let primary = view.primary(fragment);
         let replicas = view.in_sync(fragment);

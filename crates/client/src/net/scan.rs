@@ -1,6 +1,6 @@
 //! Scans over all fragments of a table: one stream per fragment, merged if order is asked for.
 
-use super::{Client, answer_of, unexpected};
+use super::{Client, Pending, answer_of, unexpected};
 use crate::{
     api::{AsOf, Scan, StoreError},
     batch::ScanBatch,
@@ -9,7 +9,6 @@ use crate::{
 };
 use lats_base::{Epoch, ErrorClass, FragmentId, RefCode};
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// The rows of a scan, as a stream of batches.
 pub struct ScanStream {
@@ -29,7 +28,7 @@ struct Cursor {
     rows: ScanBatch,
     /// The first of them that was not handed out.
     at: usize,
-    pending: Option<oneshot::Receiver<Answer>>,
+    pending: Option<Pending>,
     /// There is more that was not asked for yet.
     rests: bool,
 }
@@ -129,7 +128,7 @@ impl ScanStream {
     ) -> Result<Cursor, RefCode> {
         let mut opened = Err(RefCode::NotServing);
         let mut handle = None;
-        let receiver = self.client.request(|core| {
+        let pending = self.client.request(|core| {
             opened = core.open_part(&self.scan, part, (self.transaction, as_of), 0);
             // A number that is never given stands for "nothing was sent".
             opened.map_or(u64::MAX, |(h, ticket)| {
@@ -138,7 +137,7 @@ impl ScanStream {
             })
         });
         let handle = handle.ok_or(opened.err().unwrap_or(RefCode::NotServing))?;
-        let (rows, pending) = (ScanBatch::default(), Some(receiver));
+        let (rows, pending) = (ScanBatch::default(), Some(pending));
         Ok(Cursor { handle, rows, at: 0, pending, rests: false })
     }
 

@@ -44,7 +44,7 @@ impl Wire for TcpWire {
         true
     }
 
-    fn flush(&self) {
+    fn flush(&self, _arrived: &mut Vec<u8>) {
         self.written.notify_one();
     }
 

@@ -76,11 +76,11 @@ impl Transaction {
         // `ended` is set for as long as an answer is awaited.
         self.ended = true;
         let mut ticket = 0;
-        let receiver = self.client.request(|core| {
+        let mut pending = self.client.request(|core| {
             ticket = core.step(sequence, operations, then);
             ticket
         });
-        let answer = answer_of(receiver);
+        let answer = answer_of(&mut pending);
         tokio::pin!(answer);
         let answered = tokio::select! {
             biased;

@@ -125,6 +125,7 @@ where
                 status,
                 columns: None,
                 handle: &handle,
+                is_sending: false,
             };
             let session = &mut self.session;
             let run = std::pin::pin!(async {
@@ -308,10 +309,6 @@ impl Sink for OnlyColumns {
     }
 
     fn row(&mut self, _: &[Value]) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    async fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 

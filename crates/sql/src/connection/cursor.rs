@@ -47,10 +47,6 @@ impl Sink for CursorSink {
         Ok(())
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     // The client has seen nothing: the statement may run again.
     fn has_begun(&self) -> bool {
         !self.rows.is_empty()

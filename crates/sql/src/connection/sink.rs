@@ -3,11 +3,15 @@
 use crate::error;
 use crate::plan::Columns;
 use crate::session::Sink;
-use crate::sessions::{Handle, Why};
+use crate::sessions::Handle;
 use lats_mysql_wire::{PacketWriter, StatusFlags};
 use lats_values::{Ends, SqlError, Value};
-use std::io;
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tokio::io::AsyncWrite;
 
 /// Gathered bytes are sent from here on.
 pub(super) const SEND_BYTES: usize = 64 << 10;
@@ -22,6 +26,8 @@ pub(super) struct WireSink<'a, T> {
     /// What the client was told of the rows.
     pub(super) columns: Option<Columns>,
     pub(super) handle: &'a Handle,
+    /// All that was gathered is leaving.
+    pub(super) is_sending: bool,
 }
 
 /// Rows with larger values are written only where there is memory for them once more.
@@ -76,30 +82,17 @@ impl<T: AsyncWrite + Unpin + Send> Sink for WireSink<'_, T> {
         self.writer.bytes().len() >= SEND_BYTES
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
-        if !self.is_full() {
-            return Ok(());
-        }
-        // What was not sent goes before whatever comes next: no packet is cut.
-        let mut sent = 0;
-        let mut result = Ok(());
-        while let Some(rest) = self.writer.bytes().get(sent..).filter(|rest| !rest.is_empty()) {
-            let written = tokio::select! {
-                biased;
-                written = self.io.write(rest) => written,
-                () = self.handle.ended(Why::Query) => Err(io::ErrorKind::Interrupted.into()),
-            };
-            match written {
-                Ok(0) => result = Err(io::ErrorKind::WriteZero.into()),
-                Ok(bytes) => sent += bytes,
-                Err(error) => result = Err(error),
-            }
-            if result.is_err() {
-                break;
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.is_sending |= self.is_full();
+        while self.is_sending && !self.writer.bytes().is_empty() {
+            // What was not sent goes before whatever comes next: no packet is cut.
+            match ready!(Pin::new(&mut *self.io).poll_write(cx, self.writer.bytes()))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                bytes => self.writer.sent(bytes),
             }
         }
-        self.writer.sent(sent);
-        result
+        self.is_sending = false;
+        Poll::Ready(Ok(()))
     }
 
     fn has_begun(&self) -> bool {

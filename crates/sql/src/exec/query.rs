@@ -23,11 +23,11 @@ const ROWS_PER_FLUSH: usize = 1_024;
 
 impl<S: Store> Session<S> {
     /// Runs a query, and sends its rows to the client or to variables.
-    pub(crate) async fn run_query<K: Sink>(
+    pub(crate) async fn run_query(
         &mut self,
         plan: &QueryPlan,
         externals: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         let Some(names) = &plan.into else {
             let most = self.variables.changed_number("sql_select_limit");
@@ -59,11 +59,11 @@ impl<S: Store> Session<S> {
     }
 
     /// Sends the rows of a query to a sink; how many there were. With `ends` nothing comes behind it in its statement.
-    pub(crate) async fn produce<K: Sink>(
+    pub(crate) async fn produce(
         &mut self,
         plan: &QueryPlan,
         externals: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
         ends: bool,
     ) -> Result<u64, Failure> {
         self.produce_some(plan, externals, sink, Terms { ends, ..Terms::default() }).await
@@ -71,11 +71,11 @@ impl<S: Store> Session<S> {
 
     /// The same, on terms. LOCK-7: a query that has waited for a lock runs again, with the locks that it has, until it waits
     /// for none; nobody sees the rows of the runs before.
-    async fn produce_some<K: Sink>(
+    async fn produce_some(
         &mut self,
         plan: &QueryPlan,
         externals: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
         mut terms: Terms<'_>,
     ) -> Result<u64, Failure> {
         let is_locking = plan.sources.iter().any(|source| source.lock.0 != LockMode::Committed);
@@ -104,11 +104,11 @@ impl<S: Store> Session<S> {
     }
 
     /// Runs a query once; how many rows there were, and whether it has waited for a lock and has to run again.
-    async fn produce_once<K: Sink>(
+    async fn produce_once(
         &mut self,
         plan: &QueryPlan,
         externals: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
         terms: Terms<'_>,
     ) -> Result<(u64, bool), Failure> {
         let (budget, steps) = (self.shared.memory().budget(), self.recursion_max());
@@ -152,11 +152,11 @@ impl<S: Store> Session<S> {
     }
 
     /// Steps a machine until it has no more rows, or so many are there; how many there were.
-    async fn send<'p, K: Sink>(
+    async fn send<'p>(
         &mut self,
         plan: &'p QueryPlan,
         (machine, run, fetcher): (&mut Machine<'p>, &mut Run<'_>, &mut Fetcher<'p, S>),
-        sink: &mut K,
+        sink: &mut dyn Sink,
         most: u64,
     ) -> Result<u64, Failure> {
         // With SQL_CALC_FOUND_ROWS all rows are counted, and only some are sent.
@@ -253,10 +253,6 @@ impl Sink for Kept {
         Ok(())
     }
 
-    async fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-
     fn has_begun(&self) -> bool {
         self.begun
     }
@@ -279,10 +275,6 @@ impl Sink for OnlyRow {
             return Err(error::make(1172, "42000", "Result consisted of more than one row"));
         }
         self.row = Some(values.to_vec());
-        Ok(())
-    }
-
-    async fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 

@@ -21,11 +21,11 @@ use lock::{InOrder, Locking};
 pub(crate) use order::compare_rows;
 
 impl<S: Store> Session<S> {
-    pub(crate) async fn select<K: Sink>(
+    pub(crate) async fn select(
         &mut self,
         plan: &SelectPlan,
         externals: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         let (offset, count) = limits(&plan.limit, externals)?;
         let unlimited = self
@@ -79,13 +79,13 @@ impl<S: Store> Session<S> {
         }
     }
 
-    async fn read_table<K: Sink>(
+    async fn read_table(
         &mut self,
         plan: &SelectPlan,
         table: &Table,
         lock: LockMode,
         collector: &mut Collector<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         let resolved = plan.access.resolve(table, Outside::constants(collector.externals()))?;
         let filter = resolved.filter;
@@ -179,11 +179,11 @@ impl<S: Store> Session<S> {
         Ok(())
     }
 
-    async fn read_keys<K: Sink>(
+    async fn read_keys(
         &mut self,
         reads: Vec<RowOp>,
         collector: &mut Collector<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         let mut chunks = Chunks::new(reads);
         while let Some((chunk, last)) = chunks.next_chunk() {
@@ -204,11 +204,11 @@ impl<S: Store> Session<S> {
         Ok(())
     }
 
-    async fn read_scan<K: Sink>(
+    async fn read_scan(
         &mut self,
         scan: Scan,
         collector: &mut Collector<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         if scan.ranges.is_empty() {
             return Ok(());
@@ -274,13 +274,13 @@ fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Vec<u8
     }
 }
 
-fn begin<K: Sink>(collector: &Collector<'_>, sink: &mut K) {
+fn begin(collector: &Collector<'_>, sink: &mut dyn Sink) {
     if !sink.has_begun() {
         sink.begin(&collector.columns());
     }
 }
 
-fn send<K: Sink>(collector: &mut Collector<'_>, sink: &mut K) -> Result<(), SqlError> {
+fn send(collector: &mut Collector<'_>, sink: &mut dyn Sink) -> Result<(), SqlError> {
     if collector.pending().len() == 0 {
         return Ok(());
     }

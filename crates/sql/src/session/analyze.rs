@@ -12,11 +12,11 @@ use lats_mysql_syntax::tree::{TableAdmin, TableName};
 use lats_values::{ColumnType, SqlError, TypeKind, Value};
 
 impl<S: Store> Session<S> {
-    pub(super) async fn analyze_tables<K: Sink>(
+    pub(super) async fn analyze_tables(
         &mut self,
         tree: &Tree,
         admin: &TableAdmin,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         if admin.options.is_some() {
             return Err(error::not_supported("histograms").into());

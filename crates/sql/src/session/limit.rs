@@ -71,11 +71,11 @@ impl<S: Store> Session<S> {
     }
 
     /// Runs a statement until it is through, or its time is.
-    pub(super) async fn run_in_time<K: Sink>(
+    pub(super) async fn run_in_time(
         &mut self,
         prepared: &Prepared,
         given: Given<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         let Some(due) = self.due(prepared) else {
             return self.run_prepared(prepared, given, sink).await;

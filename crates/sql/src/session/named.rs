@@ -38,11 +38,11 @@ impl<S: Store> Session<S> {
         Ok(Outcome::Done(Done { info, ..Done::default() }))
     }
 
-    pub(super) async fn execute_named<K: Sink>(
+    pub(super) async fn execute_named(
         &mut self,
         tree: &Tree,
         (statement, variables): (Text, &[Text]),
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         let id = self.named_statement(tree, statement, "EXECUTE")?;
         let mut parameters = Vec::with_capacity(variables.len());

@@ -2,7 +2,7 @@
 
 use super::{Outcome, Session, Sink};
 use crate::error::{self, Failure, store_error};
-use crate::sessions::Handle;
+use crate::sessions::{Handle, Why};
 use crate::store::{Store, StoreTransaction};
 use lats_base::{Epoch, RefCode};
 use lats_catalog::TableDef;
@@ -160,11 +160,17 @@ impl<S: Store> Session<S> {
     }
 
     /// Gives rows a chance to leave: what the client sees is durable, where commits wait for disks (READ-7).
-    pub(crate) async fn let_out<K: Sink>(&mut self, sink: &mut K) -> Result<(), Failure> {
+    pub(crate) async fn let_out(&mut self, sink: &mut dyn Sink) -> Result<(), Failure> {
         if sink.is_full() {
             self.wait_for_what_is_seen().await?;
         }
-        Ok(sink.flush().await?)
+        tokio::select! {
+            biased;
+            sent = std::future::poll_fn(|cx| sink.poll_flush(cx)) => Ok(sent?),
+            () = self.client.handle.ended(Why::Query) => {
+                Err(std::io::Error::from(std::io::ErrorKind::Interrupted).into())
+            }
+        }
     }
 
     /// READ-7: what a statement is about to show is durable.

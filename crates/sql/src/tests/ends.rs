@@ -4,6 +4,7 @@ use crate::session::{Session, Shared};
 use crate::sessions::Why;
 use crate::testing::{Desk, client, now};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 #[test]
 fn who_kills_sessions() {
@@ -125,14 +126,14 @@ impl crate::session::Sink for Leaving {
         Ok(())
     }
 
-    async fn flush(&mut self) -> std::io::Result<()> {
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         if self.at_once > 0
             && let Some(handle) = self.ends.take()
         {
             handle.end(Why::Query);
         }
         self.at_once = 0;
-        Ok(())
+        Poll::Ready(Ok(()))
     }
 
     fn has_begun(&self) -> bool {

@@ -13,11 +13,11 @@ use lats_values::{SqlError, Value};
 
 impl<S: Store> Session<S> {
     /// Runs EXPLAIN ANALYZE.
-    pub(crate) async fn analyze<K: Sink>(
+    pub(crate) async fn analyze(
         &mut self,
         plan: &AnalyzePlan,
         externals: &[Value],
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<Outcome, Failure> {
         let text = match &plan.plan {
             Plan::Select(select) => self.analyze_select(plan, select, externals).await?,
@@ -93,10 +93,6 @@ impl Sink for Dropped {
     fn row(&mut self, _: &[Value]) -> Result<(), SqlError> {
         self.count += 1;
         self.first.get_or_insert_with(self.clock);
-        Ok(())
-    }
-
-    async fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 

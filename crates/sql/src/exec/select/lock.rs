@@ -21,12 +21,12 @@ const ROWS_PER_FLUSH: usize = 1_024;
 
 impl<S: Store> Session<S> {
     /// Locks and reads the rows that a scan finds, as many as are wanted.
-    pub(super) async fn lock_ranges<K: Sink>(
+    pub(super) async fn lock_ranges(
         &mut self,
         locking: &mut Locking<'_>,
         scan: Scan,
         collector: &mut Collector<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         if scan.ranges.is_empty() {
             return Ok(());
@@ -50,11 +50,11 @@ impl<S: Store> Session<S> {
     }
 
     /// Gives the rows that were kept for their order.
-    async fn give_in_order<K: Sink>(
+    async fn give_in_order(
         &mut self,
         locking: &mut Locking<'_>,
         collector: &mut Collector<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         let Some(InOrder { mut rows, order, .. }) = locking.in_order.take() else { return Ok(()) };
         for (given, key) in order.iter().enumerate() {
@@ -72,13 +72,13 @@ impl<S: Store> Session<S> {
     }
 
     /// Locks and reads the rows with these keys of a unique index, whichever rows have them by then.
-    pub(super) async fn lock_unique<K: Sink>(
+    pub(super) async fn lock_unique(
         &mut self,
         locking: &mut Locking<'_>,
         keys: Vec<Vec<u8>>,
         scan: Scan,
         collector: &mut Collector<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         let table = locking.table;
         let mut pursuit = Pursuit::new(locking.plan.access.index, keys);
@@ -114,13 +114,13 @@ impl<S: Store> Session<S> {
     }
 
     /// Locks and reads the rows with these keys.
-    pub(super) async fn lock_keys<K: Sink>(
+    pub(super) async fn lock_keys(
         &mut self,
         (plan, table): (&SelectPlan, &Table),
         (lock, program): (LockMode, Vec<u8>),
         mut keys: Vec<Vec<u8>>,
         collector: &mut Collector<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         if keys.len() == 1 && collector.scan_limit().is_none() {
             // The usual case: one request that also ends what commits by itself.
@@ -156,12 +156,12 @@ impl<S: Store> Session<S> {
     }
 
     /// Locks and reads rows, no more than LIMIT wants; true if no more are wanted.
-    async fn lock_rows<K: Sink>(
+    async fn lock_rows(
         &mut self,
         locking: &mut Locking<'_>,
         mut keys: Vec<Vec<u8>>,
         collector: &mut Collector<'_>,
-        sink: &mut K,
+        sink: &mut dyn Sink,
     ) -> Result<bool, Failure> {
         let at_once = locking.at_once().min(LOCKS_PER_REQUEST_MAX);
         while !keys.is_empty() {
