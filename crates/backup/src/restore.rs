@@ -416,7 +416,7 @@ fn operation(targets: &Targets, table: TableId, row: &[u8]) -> Result<Option<Row
         kind: RowOpKind::Insert,
         key,
         row,
-        program: Vec::new(),
+        program: Arc::default(),
         wait: LockWait::Wait,
     }))
 }

@@ -242,7 +242,7 @@ fn whole_table(def: &TableDef, as_of: AsOf) -> Scan {
         ordered: false,
         reverse: false,
         primary_keys: false,
-        program: Vec::new(),
+        program: Default::default(),
         limit: None,
         pending: false,
         to_lock: false,

@@ -5,6 +5,7 @@ use lats_signals::control::{
     SESSIONS_KILL, SESSIONS_KILL_QUERY, SESSIONS_LIST, SESSIONS_STATEMENT,
 };
 use lats_values::SqlError;
+use std::sync::Arc;
 
 /// How a read protects what it read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +100,8 @@ pub struct RowOp {
     pub key: Vec<u8>,
     /// The row image of an insert or write, else empty.
     pub row: Vec<u8>,
-    /// An encoded `lats_values::Program` (see [`crate::program::RowProgram`]), or empty.
-    pub program: Vec<u8>,
+    /// An encoded `lats_values::Program` (see [`crate::program::RowProgram`]), or empty. Many operations have the same one.
+    pub program: Arc<[u8]>,
     /// What to do if the row's lock cannot be had at once.
     pub wait: LockWait,
 }
@@ -178,7 +179,7 @@ pub struct Scan {
     /// Rows come with their primary keys.
     pub primary_keys: bool,
     /// Filter and projection: an encoded `lats_values::Program`, or empty.
-    pub program: Vec<u8>,
+    pub program: Arc<[u8]>,
     /// No more than this many rows are wanted.
     pub limit: Option<u64>,
     /// Few rows may be enough: they come in small batches at first, and none is sent before it is wanted.

@@ -469,10 +469,15 @@ impl ClientCore {
 /// Bytes of an operation beside its key, row and program, with the padding behind it.
 const OPERATION_BYTES: usize = core::mem::size_of::<Operation>() + 24;
 
+/// The most bytes that operations take in a message.
+fn bytes_of(operations: &[RowOp]) -> usize {
+    let bytes = |op: &RowOp| OPERATION_BYTES + op.key.len() + op.row.len() + op.program.len();
+    operations.iter().map(bytes).sum()
+}
+
 /// True if operations fit into one message, wherever they go to.
 fn fit(operations: &[RowOp]) -> bool {
-    let bytes = |op: &RowOp| OPERATION_BYTES + op.key.len() + op.row.len() + op.program.len();
-    operations.iter().map(bytes).sum::<usize>() <= BATCH_BYTES_MAX
+    bytes_of(operations) <= BATCH_BYTES_MAX
 }
 
 /// Appends an operation in the form in which signals carry it.

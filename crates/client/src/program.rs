@@ -188,7 +188,7 @@ impl<'t> RowProgram<'t> {
             kind,
             key: encoded,
             row: Vec::new(),
-            program: self.encode(),
+            program: self.encode().into(),
             wait: LockWait::Wait,
         }
     }

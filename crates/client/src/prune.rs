@@ -81,6 +81,7 @@ mod tests {
     use lats_base::{IndexId, TableId};
     use lats_catalog::{ColumnDef, IndexDef};
     use lats_values::{ColumnType, TypeKind, Value, encode_key_value};
+    use std::sync::Arc;
 
     fn table() -> TableDef {
         let column = |name: &str| ColumnDef::new(name, ColumnType::new(TypeKind::Int).not_null());
@@ -126,7 +127,7 @@ mod tests {
             ordered: false,
             reverse: false,
             primary_keys: false,
-            program: Vec::new(),
+            program: Arc::default(),
             limit: None,
             pending: false,
             to_lock: false,

@@ -9,6 +9,7 @@ use lats_base::{Duration, RefCode, TableId};
 use lats_catalog::{IndexDef, TableDef, unique};
 use lats_signals::list::{self, Holder};
 use lats_values::RowLayout;
+use std::sync::Arc;
 
 /// Rounds without an end: somebody's commit hangs for longer than a failure is handled in. With their pauses they last 5.5 s.
 const ROUNDS_MAX: u32 = 600;
@@ -103,7 +104,7 @@ impl UniqueLookup {
             kind: RowOpKind::Read(LockMode::Committed),
             key,
             row: Vec::new(),
-            program: Vec::new(),
+            program: Arc::default(),
             wait: LockWait::Wait,
         }
     }

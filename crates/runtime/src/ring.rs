@@ -22,21 +22,7 @@ use std::sync::{
 };
 
 #[cfg(not(feature = "loom"))]
-#[derive(Debug)]
-struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
-
-#[cfg(not(feature = "loom"))]
-impl<T> UnsafeCell<T> {
-    fn new(value: T) -> Self {
-        Self(std::cell::UnsafeCell::new(value))
-    }
-    fn with<R>(&self, work: impl FnOnce(*const T) -> R) -> R {
-        work(self.0.get())
-    }
-    fn with_mut<R>(&self, work: impl FnOnce(*mut T) -> R) -> R {
-        work(self.0.get())
-    }
-}
+use std::cell::UnsafeCell;
 
 /// Eight bytes: signals are multiples of it.
 type Word = u64;
@@ -74,8 +60,56 @@ pub fn ring(capacity_bytes: usize) -> (Producer, Consumer) {
 }
 
 impl Shared {
-    fn cell(&self, position: usize) -> &UnsafeCell<Word> {
-        &self.words[position & (self.words.len() - 1)]
+    /// The first words from a position on that lie side by side, `count` at most.
+    fn run(&self, position: usize, count: usize) -> &[UnsafeCell<Word>] {
+        let first = position & (self.words.len() - 1);
+        &self.words[first..self.words.len().min(first + count)]
+    }
+}
+
+/// Writes these bytes (eight for each word).
+///
+/// # Safety
+/// Nobody else touches these words meanwhile.
+#[cfg(not(feature = "loom"))]
+unsafe fn write(words: &[UnsafeCell<Word>], bytes: &[u8]) {
+    lats_base::require!(bytes.len() == words.len() * WORD, "as many words as bytes");
+    let to = words.as_ptr().cast::<u8>().cast_mut();
+    // SAFETY: these are so many bytes, inside cells, and the caller says that nobody else touches them; `bytes` is not among them,
+    // for nobody has a reference into a cell.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+}
+
+/// Appends what these words hold.
+///
+/// # Safety
+/// Nobody writes these words meanwhile.
+#[cfg(not(feature = "loom"))]
+unsafe fn read(words: &[UnsafeCell<Word>], out: &mut Vec<u8>) {
+    // SAFETY: these are so many bytes, which were written before, and the caller says that nobody writes them now.
+    out.extend_from_slice(unsafe {
+        std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * WORD)
+    });
+}
+
+/// As above, word by word: loom looks at each of them.
+#[cfg(feature = "loom")]
+unsafe fn write(words: &[UnsafeCell<Word>], bytes: &[u8]) {
+    for (cell, chunk) in words.iter().zip(bytes.chunks_exact(WORD)) {
+        let mut word = [0; WORD];
+        word.copy_from_slice(chunk);
+        // SAFETY: as the caller says.
+        cell.with_mut(|p| unsafe { *p = Word::from_ne_bytes(word) });
+    }
+}
+
+/// As above, word by word: loom looks at each of them.
+#[cfg(feature = "loom")]
+unsafe fn read(words: &[UnsafeCell<Word>], out: &mut Vec<u8>) {
+    for cell in words {
+        // SAFETY: as the caller says.
+        let word = cell.with(|p| unsafe { *p });
+        out.extend_from_slice(&word.to_ne_bytes());
     }
 }
 
@@ -90,11 +124,13 @@ impl Producer {
         let shared = &*self.shared;
         let tail = shared.tail.load(Ordering::Relaxed);
         let count = (bytes.len() / WORD).min(self.room());
-        for (at, chunk) in bytes.chunks_exact(WORD).take(count).enumerate() {
-            let mut word = [0; WORD];
-            word.copy_from_slice(chunk);
-            // SAFETY: the word is outside head..tail, so only the producer touches it.
-            shared.cell(tail + at).with_mut(|p| unsafe { *p = Word::from_le_bytes(word) });
+        let mut done = 0;
+        while done < count {
+            let words = shared.run(tail + done, count - done);
+            let end = done + words.len();
+            // SAFETY: the words are outside head..tail, so only the producer touches them.
+            unsafe { write(words, &bytes[done * WORD..end * WORD]) };
+            done = end;
         }
         shared.tail.store(tail + count, Ordering::Release);
         count * WORD
@@ -115,10 +151,12 @@ impl Consumer {
         let head = shared.head.load(Ordering::Relaxed);
         let tail = shared.tail.load(Ordering::Acquire);
         out.reserve((tail - head) * WORD);
-        for at in head..tail {
-            // SAFETY: the word is inside head..tail, so the producer does not touch it.
-            let word = shared.cell(at).with(|p| unsafe { *p });
-            out.extend_from_slice(&word.to_le_bytes());
+        let mut at = head;
+        while at < tail {
+            let words = shared.run(at, tail - at);
+            // SAFETY: the words are inside head..tail, so the producer does not touch them.
+            unsafe { read(words, out) };
+            at += words.len();
         }
         shared.head.store(tail, Ordering::Release);
         tail > head

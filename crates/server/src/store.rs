@@ -124,7 +124,7 @@ impl<'a> Sequences<'a> {
             kind,
             key,
             row,
-            program,
+            program: program.into(),
             wait: LockWait::Wait,
         }
     }

@@ -131,6 +131,7 @@ impl Numbers {
 
     fn op(&self, kind: RowOpKind, id: i64, row: Vec<u8>, program: Vec<u8>) -> RowOp {
         let (table, key, wait) = (self.id, self.key(id), LockWait::Wait);
+        let program = program.into();
         RowOp { table, schema_version: self.schema_version, kind, key, row, program, wait }
     }
 
@@ -196,7 +197,7 @@ impl Numbers {
             ordered: false,
             reverse: false,
             primary_keys: false,
-            program: Vec::new(),
+            program: Default::default(),
             limit: None,
             as_of: AsOf::Newest,
             pending: false,

@@ -255,7 +255,7 @@ impl Access {
                 ranges = Some(bounds::combine(&prefixes, &found.list));
                 break;
             }
-            prefixes = bounds::extend(&prefixes, &found.list);
+            prefixes = bounds::extend(&prefixes, found.list);
         }
         // Constraints after the first range, or after one that could not be used, are not in the
         // ranges: only a plan that used all of its columns may leave them out of the filter.

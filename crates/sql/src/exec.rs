@@ -22,6 +22,7 @@ use lats_client::api::{LockWait, RowOp, RowOpKind};
 use lats_values::{EvalContext, Expr, SqlError, Value};
 
 use crate::table::Table;
+use std::sync::Arc;
 
 /// Bytes of operations that one request carries at most: well below what a signal may have.
 pub(crate) const REQUEST_BYTES_MAX: usize = 1 << 20;
@@ -39,7 +40,7 @@ pub(crate) fn operation(table: &Table, kind: RowOpKind, key: Vec<u8>) -> RowOp {
         kind,
         key,
         row: Vec::new(),
-        program: Vec::new(),
+        program: Arc::default(),
         wait: LockWait::Wait,
     }
 }
@@ -80,7 +81,7 @@ fn unique_writes_max(table: &TableDef) -> usize {
 
 /// Cuts operations into requests.
 pub(crate) struct Chunks {
-    operations: std::iter::Peekable<std::vec::IntoIter<RowOp>>,
+    operations: std::vec::IntoIter<RowOp>,
     /// What a row may need in an answer, or as the image of a change.
     row_bytes: usize,
     at_most: usize,
@@ -88,8 +89,11 @@ pub(crate) struct Chunks {
 
 impl Chunks {
     pub(crate) fn new(operations: Vec<RowOp>) -> Self {
-        let operations = operations.into_iter().peekable();
-        Self { operations, row_bytes: 0, at_most: OPERATIONS_PER_REQUEST_MAX }
+        Self {
+            operations: operations.into_iter(),
+            row_bytes: 0,
+            at_most: OPERATIONS_PER_REQUEST_MAX,
+        }
     }
 
     /// With changes or reads of rows that are not in the request: their images must fit, too.
@@ -119,19 +123,21 @@ impl Chunks {
 
     /// The next request's operations, and whether they are the last.
     pub(crate) fn next_chunk(&mut self) -> Option<(Vec<RowOp>, bool)> {
-        let mut chunk = Vec::new();
-        let mut bytes = 0;
-        let rows_max = self.rows_max();
-        while let Some(next) = self.operations.peek() {
-            let size = next.key.len() + next.row.len() + next.program.len() + 64;
-            let full = chunk.len() >= rows_max || bytes + size > REQUEST_BYTES_MAX;
-            if full && !chunk.is_empty() {
-                return Some((chunk, false));
+        let (mut count, mut bytes) = (0, 0);
+        for next in self.operations.as_slice().iter().take(self.rows_max().max(1)) {
+            bytes += next.key.len() + next.row.len() + next.program.len() + 64;
+            if bytes > REQUEST_BYTES_MAX && count > 0 {
+                break;
             }
-            bytes += size;
-            chunk.extend(self.operations.next());
+            count += 1;
         }
-        (!chunk.is_empty()).then_some((chunk, true))
+        let last = count == self.operations.len();
+        let chunk: Vec<RowOp> = match last {
+            // Mostly all fit, and nothing is moved.
+            true => std::mem::take(&mut self.operations).collect(),
+            false => self.operations.by_ref().take(count).collect(),
+        };
+        (!chunk.is_empty()).then_some((chunk, last))
     }
 }
 

@@ -193,19 +193,36 @@ fn append_ascii(text: &str, out: &mut Vec<u8>) {
     out.resize(start + 2 * text.len() + 2, 0);
     let slots = out.get_mut(start..).unwrap_or_default();
     let mut end = 0;
-    // Without branches: bytes that are not there are written over by what comes next.
-    for weight in text.bytes().map(|b| ASCII_WEIGHTS.get(usize::from(b)).copied().unwrap_or(0)) {
-        for byte in weight.to_be_bytes() {
-            if let Some(slot) = slots.get_mut(end) {
-                *slot = byte;
-            }
-            end += usize::from(byte > 0);
+    // Without branches: a byte that is not there is written over by what comes next.
+    for byte in text.bytes() {
+        let (bytes, count) = ASCII_KEYS[usize::from(byte & 0x7f)];
+        if let Some(slot) = slots.get_mut(end..end + 2) {
+            slot.copy_from_slice(&bytes);
         }
+        end += usize::from(count);
     }
     if let Some(last) = slots.get_mut(end..end + 2) {
         last.fill(0);
     }
     out.truncate(start + end + 2);
+}
+
+/// The bytes of each character's weight that are not 0, and how many they are.
+static ASCII_KEYS: [([u8; 2], u8); 128] = ascii_keys();
+
+const fn ascii_keys() -> [([u8; 2], u8); 128] {
+    let mut keys = [([0; 2], 0); 128];
+    let mut at = 0;
+    while at < keys.len() {
+        let [high, low] = ASCII_WEIGHTS[at].to_be_bytes();
+        keys[at] = match (high, low) {
+            (0, 0) => ([0, 0], 0),
+            (0, only) | (only, 0) => ([only, 0], 1),
+            both => ([both.0, both.1], 2),
+        };
+        at += 1;
+    }
+    keys
 }
 
 /// Appends bytes so that shorter ones sort first whatever follows: 0 becomes 0 255, the end 0 0.

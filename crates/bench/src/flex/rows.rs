@@ -74,7 +74,7 @@ impl Rows {
             Stage::Delete => (RowOpKind::Delete, Vec::new()),
         };
         let (table, schema_version) = (self.def.id, self.def.schema_version);
-        let (program, wait) = (program.to_vec(), LockWait::Wait);
+        let (program, wait) = (program.into(), LockWait::Wait);
         Ok(RowOp { table, schema_version, kind, key, row, program, wait })
     }
 

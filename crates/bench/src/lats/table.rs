@@ -79,7 +79,7 @@ impl Table {
             let encoded = self.layout.encode(&values, &mut image);
             encoded.map_err(|error| anyhow::anyhow!("{}", error.message))?;
             let operation = RowProgram::new(&self.def).operation(RowOpKind::Insert, &values[..1]);
-            operations.push(RowOp { row: image, program: Vec::new(), ..operation });
+            operations.push(RowOp { row: image, program: Arc::default(), ..operation });
         }
         client.begin().execute(&operations, true).await.context("rows cannot be inserted")?;
         Ok(())
@@ -96,7 +96,7 @@ impl Table {
             ordered: false,
             reverse: false,
             primary_keys: false,
-            program: program.encode(),
+            program: program.encode().into(),
             limit: None,
             pending: false,
             to_lock: false,

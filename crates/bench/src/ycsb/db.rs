@@ -200,7 +200,7 @@ impl Native {
     fn op(&self, kind: RowOpKind, record: u64, row: Vec<u8>, program: Vec<u8>) -> RowOp {
         let (table, schema_version) = (self.def.id, self.def.schema_version);
         let (key, wait) = (self.key(record), LockWait::Wait);
-        RowOp { table, schema_version, kind, key, row, program, wait }
+        RowOp { table, schema_version, kind, key, row, program: program.into(), wait }
     }
 
     async fn execute(&self, operations: Vec<RowOp>) -> Found {
@@ -246,7 +246,7 @@ impl Native {
             ordered: true,
             reverse: false,
             primary_keys: false,
-            program: Vec::new(),
+            program: Default::default(),
             limit: Some(count),
             pending: false,
             to_lock: false,

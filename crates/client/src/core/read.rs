@@ -5,9 +5,7 @@ use super::{
     push_operation,
 };
 use crate::api::{Committed, RowOp, RowResult};
-use lats_base::{
-    Duration, Epoch, ErrorClass, FragmentId, Instant, NodeId, RefCode, TransactionId,
-};
+use lats_base::{Duration, Epoch, ErrorClass, FragmentId, Instant, NodeId, RefCode, TransactionId};
 use lats_signals::{
     BlockRef, Signal,
     query::{ReadConf, ReadRef, ReadReq},
@@ -80,6 +78,7 @@ impl ClientCore {
         }
         let mut parts: BTreeMap<BlockRef, (u32, Vec<u8>)> = BTreeMap::new();
         let mut readers = Readers::default();
+        let bytes = super::bytes_of(&read.operations);
         read.sent_at = Some(now);
         read.asked.clear();
         for (index, op) in read.operations.iter().enumerate() {
@@ -88,7 +87,7 @@ impl ClientCore {
             }
             let fragment = self.fragment_of(op);
             let Some(to) = readers.of(fragment, self) else { continue };
-            let part = parts.entry(to).or_default();
+            let part = parts.entry(to).or_insert_with(|| (0, Vec::with_capacity(bytes)));
             part.0 += 1;
             push_operation(&mut part.1, op, fragment, index);
         }

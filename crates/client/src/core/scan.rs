@@ -20,6 +20,7 @@ use lats_signals::{
         ScanReq,
     },
 };
+use std::sync::Arc;
 
 /// A scan of one fragment: where it runs, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl ScanHandle {
 pub(super) struct BackupScan {
     at: BlockRef,
     req: ScanReq,
-    program: Vec<u8>,
+    program: Arc<[u8]>,
 }
 
 impl ClientCore {

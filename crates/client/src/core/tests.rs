@@ -16,6 +16,7 @@ use lats_signals::{
     },
     control::{CatalogConf, MapConf},
 };
+use std::sync::Arc;
 
 /// A data node and a witness.
 fn map() -> ClusterMap {
@@ -73,7 +74,7 @@ fn a_witness_coordinates_nothing() {
         kind: RowOpKind::Delete,
         key: vec![1],
         row: Vec::new(),
-        program: Vec::new(),
+        program: Arc::default(),
         wait: LockWait::Wait,
     };
     while core.outgoing().pop().is_some() {}
@@ -185,7 +186,7 @@ fn reads_go_to_the_nearest_replica() {
             kind: RowOpKind::Read(crate::api::LockMode::Committed),
             key: vec![1],
             row: Vec::new(),
-            program: Vec::new(),
+            program: Arc::default(),
             wait: LockWait::Wait,
         }]);
         core.outgoing().pop().map(|signal| signal.header.receiver.node.get())
@@ -210,7 +211,7 @@ fn what_is_larger_than_a_message_is_refused_and_harms_nothing() {
         kind,
         key: vec![1; key],
         row: vec![1; row],
-        program: vec![1; program],
+        program: vec![1; program].into(),
         wait: LockWait::Wait,
     };
     let read = RowOpKind::Read(crate::api::LockMode::Committed);
@@ -260,7 +261,7 @@ impl Lost {
             kind: RowOpKind::Delete,
             key: vec![1],
             row: Vec::new(),
-            program: Vec::new(),
+            program: Arc::default(),
             wait: LockWait::Wait,
         };
         let sequence = core.begin();

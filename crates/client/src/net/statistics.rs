@@ -202,7 +202,7 @@ impl Client {
             ordered: false,
             reverse: false,
             primary_keys: false,
-            program: Vec::new(),
+            program: Arc::default(),
             limit: Some(PLACES),
             as_of: AsOf::Newest,
             pending: false,

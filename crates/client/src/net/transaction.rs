@@ -225,7 +225,7 @@ mod tests {
         let program = Program { projection, ..Program::default() }.encode();
         let (key, row) = (vec![1], Vec::new());
         let (table, wait) = (TableId::new(1), LockWait::Wait);
-        RowOp { table, schema_version: 1, kind, key, row, program, wait }
+        RowOp { table, schema_version: 1, kind, key, row, program: program.into(), wait }
     }
 
     #[test]

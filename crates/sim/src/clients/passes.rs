@@ -234,7 +234,7 @@ impl SimClient {
             ordered: false,
             reverse: false,
             primary_keys: true,
-            program: Vec::new(),
+            program: Default::default(),
             limit: None,
             pending: true,
             to_lock: false,

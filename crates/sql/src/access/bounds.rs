@@ -382,7 +382,10 @@ fn intersection(a: &ByteRange, b: &ByteRange) -> Option<ByteRange> {
 }
 
 /// Every prefix followed by every point.
-pub fn extend(prefixes: &[Vec<u8>], points: &[ByteRange]) -> Vec<Vec<u8>> {
+pub fn extend(prefixes: &[Vec<u8>], points: Vec<ByteRange>) -> Vec<Vec<u8>> {
+    if matches!(prefixes, [only] if only.is_empty()) {
+        return points.into_iter().map(|point| point.lower).collect();
+    }
     let joined = |prefix: &Vec<u8>, point: &ByteRange| [prefix, point.lower.as_slice()].concat();
     prefixes.iter().flat_map(|p| points.iter().map(move |point| joined(p, point))).collect()
 }

@@ -161,7 +161,7 @@ impl<S: Store> Build<S> {
             ordered: true,
             reverse: false,
             primary_keys: true,
-            program: Vec::new(),
+            program: Default::default(),
             limit: None,
             pending: true,
             to_lock: false,

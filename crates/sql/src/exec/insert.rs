@@ -417,7 +417,7 @@ impl<S: Store> Session<S> {
         };
         counts.duplicates += taken.len() as u64;
         let update = |row: Vec<u8>| RowOp {
-            program: update_program(plan, assignments, &row, externals),
+            program: update_program(plan, assignments, &row, externals).into(),
             ..operation(table, RowOpKind::Update, table.key_of(&row))
         };
         let mut chunks = Chunks::changing(taken.into_iter().map(update).collect(), table);

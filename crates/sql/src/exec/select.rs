@@ -19,6 +19,7 @@ use lats_client::api::{AsOf, KeyRange, LockMode, RowOp, RowOpKind, Scan, StoreEr
 use lats_values::{Expr, Program, SqlError, Value};
 use lock::{InOrder, Locking};
 pub(crate) use order::compare_rows;
+use std::sync::Arc;
 
 impl<S: Store> Session<S> {
     pub(crate) async fn select(
@@ -142,13 +143,14 @@ impl<S: Store> Session<S> {
         plan: &SelectPlan,
         filter: Option<&Expr>,
         collector: &Collector<'_>,
-    ) -> Vec<u8> {
+    ) -> Arc<[u8]> {
         match &plan.program {
             Some(program) if filter == plan.access.residual.as_ref() => program.clone(),
             _ => encode_program(
                 filter.map(|f| with_externals(f, collector.externals())),
                 plan.projection.clone(),
-            ),
+            )
+            .into(),
         }
     }
 
@@ -238,12 +240,12 @@ fn reads(
     plan: &SelectPlan,
     table: &Table,
     lock: LockMode,
-    program: &[u8],
+    program: &Arc<[u8]>,
     keys: Vec<Vec<u8>>,
 ) -> Vec<RowOp> {
     keys.into_iter()
         .map(|key| RowOp {
-            program: program.to_vec(),
+            program: program.clone(),
             wait: plan.wait,
             ..operation(table, RowOpKind::Read(lock), key)
         })
@@ -252,11 +254,11 @@ fn reads(
 
 /// A scan for the keys of rows that are to be locked.
 fn found_by(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, filter: Option<Expr>) -> Scan {
-    let program = encode_program(filter, Some(Vec::new()));
+    let program = encode_program(filter, Some(Vec::new())).into();
     Scan { primary_keys: true, ..scan(plan, table, ranges, program) }
 }
 
-fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Vec<u8>) -> Scan {
+fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Arc<[u8]>) -> Scan {
     Scan {
         table: table.def.id,
         schema_version: table.def.schema_version,

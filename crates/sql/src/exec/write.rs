@@ -15,13 +15,14 @@ use lats_client::api::{
     AsOf, KeyRange, LockMode, LockWait, PRIMARY_INDEX, RowOp, RowOpKind, RowOutcome, Scan,
 };
 use lats_values::{EvalContext, Expr, Program, Value};
+use std::sync::Arc;
 
 /// What an UPDATE of a table with unique indexes has sent: the text of 1062 is made from it.
 #[derive(Default)]
 struct Update {
     keys: Vec<Vec<u8>>,
     /// The same for all rows.
-    program: Vec<u8>,
+    program: Arc<[u8]>,
 }
 
 impl Update {
@@ -238,7 +239,7 @@ impl<S: Store> Session<S> {
         }
         let program = match &plan.program {
             Some(program) if writing.filter == plan.access.residual.as_ref() => program.clone(),
-            _ => plan.row_program(writing.filter.cloned(), externals),
+            _ => plan.row_program(writing.filter.cloned(), externals).into(),
         };
         let kind = match plan.assignments {
             Some(_) => RowOpKind::Update,
@@ -269,7 +270,7 @@ impl<S: Store> Session<S> {
             Some(_) => RowOpKind::Update,
             None => RowOpKind::Delete,
         };
-        let program = plan.row_program(plan.access.filter.clone(), externals);
+        let program: Arc<[u8]> = plan.row_program(plan.access.filter.clone(), externals).into();
         let mut pursuit = Pursuit::new(plan.access.index, keys);
         let ends = pursuit.is_single();
         loop {
@@ -360,7 +361,7 @@ impl<S: Store> Session<S> {
             ordered: *ordered,
             reverse: *ordered && plan.order.first().is_some_and(|(_, desc)| *desc),
             primary_keys: true,
-            program: plan.find_program(filter, projection),
+            program: plan.find_program(filter, projection).into(),
             // An index may find a row more than once.
             limit: (is_limited && !sorts && is_first && !by_index).then_some(limit),
             as_of: AsOf::Newest,
@@ -429,7 +430,7 @@ impl<S: Store> Session<S> {
         let reads = keys.into_iter().enumerate();
         let reads: Vec<RowOp> = reads
             .map(|(at, key)| RowOp {
-                program: filter_program(program(at)),
+                program: filter_program(program(at)).into(),
                 ..operation(table, RowOpKind::Read(LockMode::Exclusive), key)
             })
             .collect();

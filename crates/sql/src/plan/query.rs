@@ -61,7 +61,7 @@ pub struct TableSource {
     /// How many columns are read.
     pub width: u16,
     /// What data nodes run for the residual condition, where it is the same for all requests.
-    pub program: Option<Vec<u8>>,
+    pub program: Option<Arc<[u8]>>,
     /// FOR UPDATE, FOR SHARE.
     pub lock: (LockMode, LockWait),
     /// How many rows a request comes to, as was estimated.
@@ -74,11 +74,12 @@ pub struct TableSource {
 
 impl TableSource {
     /// What data nodes run for the residual condition, if it is the same for all requests.
-    fn fixed_program(&self, strict: bool) -> Option<Vec<u8>> {
+    fn fixed_program(&self, strict: bool) -> Option<Arc<[u8]>> {
         let residual = &self.access.residual;
         let is_fixed = !residual.as_ref().is_some_and(crate::expr::has_externals);
         is_fixed.then(|| {
-            select::encode_strict_program(residual.clone(), self.projection.clone(), strict)
+            let projection = self.projection.clone();
+            select::encode_strict_program(residual.clone(), projection, strict).into()
         })
     }
 }

@@ -76,7 +76,7 @@ pub struct SelectPlan {
     /// What happens to rows that others have locked.
     pub wait: LockWait,
     /// What data nodes run for the residual condition, where it is the same in every run.
-    pub program: Option<Vec<u8>>,
+    pub program: Option<Arc<[u8]>>,
     /// The result's columns, where they are the same in every run.
     pub columns: Option<Columns>,
 }
@@ -266,7 +266,7 @@ fn finish(mut plan: SelectPlan, filter: Option<Expr>) -> SelectPlan {
         project(&mut plan, &table);
         if !plan.access.residual.as_ref().is_some_and(crate::expr::has_externals) {
             let filter = plan.access.residual.clone();
-            plan.program = Some(encode_program(filter, plan.projection.clone()));
+            plan.program = Some(encode_program(filter, plan.projection.clone()).into());
         }
     }
     let fixed = plan.outputs.iter().all(|o| !crate::expr::has_externals(&o.expr))

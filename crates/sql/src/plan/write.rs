@@ -36,7 +36,7 @@ pub struct WritePlan {
     /// Values that do not fit are errors, not warnings.
     pub strict: bool,
     /// What data nodes run for the residual condition, where it is the same in every run.
-    pub program: Option<Vec<u8>>,
+    pub program: Option<Arc<[u8]>>,
 }
 
 impl WritePlan {
@@ -233,7 +233,7 @@ fn finish(
     let dynamic = plan.access.residual.iter().any(has_externals)
         || plan.assignments.iter().flatten().any(|(_, expr)| has_externals(expr));
     if !dynamic && !plan.by_image {
-        plan.program = Some(plan.row_program(plan.access.residual.clone(), &[]));
+        plan.program = Some(plan.row_program(plan.access.residual.clone(), &[]).into());
     }
     let parameters = binder.parameters();
     Ok(Some((plan, binder.externals, parameters)))

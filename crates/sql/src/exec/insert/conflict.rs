@@ -113,7 +113,8 @@ impl<S: Store> Session<S> {
     ) -> Result<bool, Failure> {
         let visible: Vec<u16> = table.visible().collect();
         let program = encode_program(None, Some(visible.clone()));
-        let delete = RowOp { program, ..operation(table, RowOpKind::Delete, holder) };
+        let delete =
+            RowOp { program: program.into(), ..operation(table, RowOpKind::Delete, holder) };
         let result = self.run_one(delete).await?;
         let mut shown = Vec::with_capacity(row.len());
         table.layout.project(row, &visible, &mut shown);
@@ -131,7 +132,8 @@ impl<S: Store> Session<S> {
         counts: &mut Counts,
     ) -> Result<bool, Failure> {
         let key = holder.clone();
-        let update = RowOp { program, ..operation(&plan.table, RowOpKind::Update, holder) };
+        let update =
+            RowOp { program: program.into(), ..operation(&plan.table, RowOpKind::Update, holder) };
         let result = self.run_one(update.clone()).await?;
         match result.outcome {
             RowOutcome::Missing => return Ok(false),

@@ -17,6 +17,7 @@ use lats_client::api::{
 use lats_engine::run::{Answer, Ask, AskId, Row, Run};
 use lats_values::{Expr, Program, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::task::Poll;
 
 /// A request whose rows come by and by.
@@ -26,7 +27,7 @@ struct Open<S: Store> {
     scans: VecDeque<(u32, Scan)>,
     running: Option<(u32, Running<S>)>,
     /// For locking reads: the program of reads by key.
-    programs: BTreeMap<u32, Vec<u8>>,
+    programs: BTreeMap<u32, Arc<[u8]>>,
     /// And what the running scan has found.
     found: Found,
 }
@@ -51,7 +52,7 @@ struct UniqueRead {
     id: AskId,
     request: u32,
     key: Vec<u8>,
-    program: Vec<u8>,
+    program: Arc<[u8]>,
 }
 
 /// What is read by key when all that is asked for was looked at: those of unique indexes by source.
@@ -185,14 +186,15 @@ impl<'p, S: Store> Fetcher<'p, S> {
     }
 
     /// What data nodes run for a request.
-    fn program(&self, source: &TableSource, filter: Option<&Expr>, outside: &[Value]) -> Vec<u8> {
+    fn program(&self, source: &TableSource, filter: Option<&Expr>, outside: &[Value]) -> Arc<[u8]> {
         match &source.program {
             Some(program) if filter == source.access.residual.as_ref() => program.clone(),
             _ => encode_strict_program(
                 filter.map(|filter| with_outside(filter, outside, self.externals.len())),
                 source.projection.clone(),
                 self.plan.strict,
-            ),
+            )
+            .into(),
         }
     }
 
@@ -209,7 +211,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
         &self,
         source: &TableSource,
         ranges: Vec<KeyRange>,
-        program: Vec<u8>,
+        program: Arc<[u8]>,
         lock: LockMode,
     ) -> Scan {
         let to_lock = lock != LockMode::Committed;
@@ -295,7 +297,8 @@ impl<'p, S: Store> Fetcher<'p, S> {
                     let whole = self.program(source, filter, &outside);
                     open.programs.insert(request, whole);
                     let ranges = crate::access::key_ranges(&keys);
-                    open.scans.push_back((request, self.scan(source, ranges, Vec::new(), lock)));
+                    open.scans
+                        .push_back((request, self.scan(source, ranges, Arc::default(), lock)));
                 }
                 Target::Ranges(ranges) if ranges.is_empty() => {}
                 Target::Ranges(ranges) if by_index && has_params => {
@@ -311,7 +314,7 @@ impl<'p, S: Store> Fetcher<'p, S> {
                             let constants = self.externals.len();
                             let filter =
                                 resolved.filter.map(|f| with_outside(f, &outside, constants));
-                            encode_strict_program(filter, Some(Vec::new()), self.plan.strict)
+                            encode_strict_program(filter, Some(Vec::new()), self.plan.strict).into()
                         }
                     };
                     open.scans.push_back((request, self.scan(source, ranges, program, lock)));
@@ -579,7 +582,7 @@ fn cut_batch(rest: &mut Vec<KeyRead>, at_once: usize) -> Vec<KeyRead> {
 pub(super) fn scan(
     source: &TableSource,
     ranges: Vec<KeyRange>,
-    program: Vec<u8>,
+    program: Arc<[u8]>,
     lock: LockMode,
 ) -> Scan {
     Scan {
@@ -616,7 +619,7 @@ mod tests {
             kind: RowOpKind::Read(LockMode::Committed),
             key: vec![0; 8],
             row: Vec::new(),
-            program: vec![0; program_bytes],
+            program: vec![0; program_bytes].into(),
             wait: LockWait::Wait,
         };
         KeyRead { id: AskId(0), request: 0, source: 0, operation }

@@ -9,6 +9,7 @@ use lats_client::api::{KeyRange, LockMode, StoreError};
 use lats_client::batch::ScanBatch;
 use lats_engine::run::{Answer, AskId, Row};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What one request wants of an index.
 pub(super) struct Wanted {
@@ -17,7 +18,7 @@ pub(super) struct Wanted {
     pub(super) source: usize,
     pub(super) ranges: Vec<KeyRange>,
     /// What data nodes run.
-    pub(super) program: Vec<u8>,
+    pub(super) program: Arc<[u8]>,
 }
 
 /// An ask, and which of its requests.
@@ -75,7 +76,7 @@ impl<S: Store> Together<S> {
 
     /// Begins scans for all of these.
     pub(super) fn begin(&mut self, session: &mut Session<S>, plan: &QueryPlan, all: Vec<Wanted>) {
-        let mut parts: BTreeMap<(usize, Vec<u8>), Part> = BTreeMap::new();
+        let mut parts: BTreeMap<(usize, Arc<[u8]>), Part> = BTreeMap::new();
         for Wanted { id, request, source, ranges, program } in all {
             let part = parts.entry((source, program)).or_default();
             part.extend(ranges.into_iter().map(|range| (range, (id, request))));

@@ -57,6 +57,8 @@ pub(super) struct Collector<'a> {
     descending: Vec<bool>,
     /// The columns of ORDER BY, if it names columns only.
     order_columns: Option<Vec<u16>>,
+    /// Rows that are equal to DISTINCT are those with the same key of ORDER BY.
+    distinct_by_order: bool,
     /// The types of ORDER BY, GROUP BY and the arguments of aggregate functions.
     order_types: Vec<ColumnType>,
     key_types: Vec<ColumnType>,
@@ -106,6 +108,7 @@ impl<'a> Collector<'a> {
                 Some(_) => Vec::new(),
                 None => types_of(plan, plan.order.iter().map(|(expr, _)| expr), externals),
             },
+            distinct_by_order: plan.distinct && order::tells_all(plan, order_columns.as_deref()),
             order_columns,
             key_types: types_of(plan, plan.grouping.iter().flat_map(|g| &g.keys), externals),
             argument_types: argument_types(plan, externals),
@@ -251,15 +254,8 @@ impl<'a> Collector<'a> {
 
     /// Takes the row at hand; true if no more are wanted.
     fn emit(&mut self, order: OrderKey) -> Result<bool, SqlError> {
-        if self.plan.distinct {
-            self.key.clear();
-            group_key(&self.row, &mut self.key);
-            if self.seen.contains_key(&self.key) {
-                return Ok(false);
-            }
-            self.bytes += self.key.len() + 64;
-            self.check_memory(0)?;
-            self.seen.insert(self.key.clone(), ());
+        if self.plan.distinct && !self.is_new(&order)? {
+            return Ok(false);
         }
         let mut row = std::mem::take(&mut self.row);
         if !self.sorts {
@@ -270,6 +266,25 @@ impl<'a> Collector<'a> {
         self.keep(Sorted { order, row });
         self.check_memory(0)?;
         Ok(false)
+    }
+
+    /// True if DISTINCT has not seen the row at hand before.
+    fn is_new(&mut self, order: &OrderKey) -> Result<bool, SqlError> {
+        let key = match order {
+            OrderKey::Bytes(key) if self.distinct_by_order => key,
+            _ => {
+                self.key.clear();
+                group_key(&self.row, &mut self.key);
+                &self.key
+            }
+        };
+        if self.seen.contains_key(key) {
+            return Ok(false);
+        }
+        self.bytes += key.len() + 64;
+        self.share.cover(self.bytes)?;
+        self.seen.insert(key.clone(), ());
+        Ok(true)
     }
 
     fn keep(&mut self, sorted: Sorted) {

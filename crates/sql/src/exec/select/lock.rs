@@ -13,6 +13,7 @@ use lats_base::limits::OPERATIONS_PER_REQUEST_MAX;
 use lats_client::api::{LockMode, LockWait, RowOp, RowOutcome, RowResult, Scan};
 use lats_values::SqlError;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Rows that a scan with locks asks for at once.
 const LOCKS_PER_REQUEST_MAX: usize = 1_024;
@@ -117,7 +118,7 @@ impl<S: Store> Session<S> {
     pub(super) async fn lock_keys(
         &mut self,
         (plan, table): (&SelectPlan, &Table),
-        (lock, program): (LockMode, Vec<u8>),
+        (lock, program): (LockMode, Arc<[u8]>),
         mut keys: Vec<Vec<u8>>,
         collector: &mut Collector<'_>,
         sink: &mut dyn Sink,
@@ -202,7 +203,7 @@ pub(super) struct Locking<'p> {
     plan: &'p SelectPlan,
     table: &'p Table,
     lock: LockMode,
-    program: Vec<u8>,
+    program: Arc<[u8]>,
     looks: Looks,
     /// The scan gives the order of the rows.
     pub(super) in_order: Option<InOrder>,
@@ -223,7 +224,7 @@ impl<'p> Locking<'p> {
     pub(super) fn new(
         plan: &'p SelectPlan,
         table: &'p Table,
-        (lock, program): (LockMode, Vec<u8>),
+        (lock, program): (LockMode, Arc<[u8]>),
         share: Share,
     ) -> Self {
         let looks = Looks::new(share.beside());

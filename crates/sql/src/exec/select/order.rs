@@ -33,6 +33,22 @@ pub(super) fn plain_columns(plan: &SelectPlan) -> Option<Vec<u16>> {
     columns.collect()
 }
 
+/// True if the outputs are columns of text, all of which ORDER BY names: its key then tells all rows apart that DISTINCT does.
+/// (Keys of other types may tell zeros apart.)
+pub(super) fn tells_all(plan: &SelectPlan, order: Option<&[u16]>) -> bool {
+    let Some(order) = order else { return false };
+    let is_told = |expr: &Expr| match expr {
+        Expr::Column(number) if *number < AGGREGATE_BASE => {
+            let own = crate::plan::select::column_number(*number);
+            let place = plan.positions.get(usize::from(own)).copied().unwrap_or(own);
+            let column = plan.layout.columns().get(usize::from(place));
+            column.is_some_and(|column| column.kind.is_text()) && order.contains(&place)
+        }
+        _ => false,
+    };
+    plan.outputs.iter().all(|output| is_told(&output.expr))
+}
+
 impl OrderKey {
     pub(super) fn of_columns(
         plan: &SelectPlan,
