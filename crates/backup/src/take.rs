@@ -247,6 +247,7 @@ fn whole_table(def: &TableDef, as_of: AsOf) -> Scan {
         pending: false,
         to_lock: false,
         few: false,
+        first_of_range: false,
         as_of,
     }
 }

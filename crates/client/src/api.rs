@@ -184,6 +184,8 @@ pub struct Scan {
     pub limit: Option<u64>,
     /// Few rows may be enough: they come in small batches at first, and none is sent before it is wanted.
     pub few: bool,
+    /// Of each range the first row that passes the filter is enough, and more may come (READ-8).
+    pub first_of_range: bool,
     /// Only the primary keys of the rows, and of those too that others have inserted or deleted but
     /// not yet committed: for filling a new index.
     pub pending: bool,

@@ -132,6 +132,7 @@ mod tests {
             pending: false,
             to_lock: false,
             few: false,
+            first_of_range: false,
             as_of: AsOf::Newest,
         };
         let table = table();

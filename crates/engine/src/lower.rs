@@ -184,7 +184,18 @@ impl<'a> Lowering<'a> {
         let params = outside.len();
         let touched = self.estimates.touched(scan);
         let (source, index, given) = (scan.source, None, outside);
-        let spec = SourceSpec { source, columns, condition, params, given, by_key, index, touched };
+        let one_is_enough = false;
+        let spec = SourceSpec {
+            source,
+            columns,
+            condition,
+            params,
+            given,
+            by_key,
+            index,
+            touched,
+            one_is_enough,
+        };
         self.sources.push(spec);
         (self.sources.len() - 1, requested)
     }

@@ -37,6 +37,8 @@ pub struct SourceSpec {
     pub index: Option<Vec<u32>>,
     /// How many rows a request comes to, as was estimated.
     pub touched: Touched,
+    /// One row of those that a request may come to is enough.
+    pub one_is_enough: bool,
 }
 
 /// How many rows of a table a request comes to.

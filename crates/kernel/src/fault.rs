@@ -160,6 +160,8 @@ pub enum Fault {
     BugClaimUnwritten,
     /// Planted bug: a scan that goes on at the primary counts its ranges anew (READ-5).
     BugCountRangesAnew,
+    /// Planted bug: a scan for the first row of each range ends with the first one of all (READ-8).
+    BugFirstEndsScan,
     /// Planted bug: what control says to other nodes waits behind rows (THREAD-5).
     BugHeartbeatsBehindData,
 }

@@ -11,9 +11,9 @@ use lats_signals::{
     BlockRef, Signal,
     list::{self, FoundRow, Range},
     query::{
-        SCAN_ANY_REPLICA, SCAN_FEW, SCAN_INDEX_KEYS, SCAN_PENDING, SCAN_PRIMARY_KEYS, SCAN_REVERSE,
-        SCAN_SAMPLE, SCAN_TO_LOCK, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef, ScanReq,
-        ScanResumeOrd,
+        SCAN_ANY_REPLICA, SCAN_FEW, SCAN_FIRST, SCAN_INDEX_KEYS, SCAN_PENDING, SCAN_PRIMARY_KEYS,
+        SCAN_REVERSE, SCAN_SAMPLE, SCAN_TO_LOCK, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef,
+        ScanReq, ScanResumeOrd,
     },
 };
 use lats_values::Program;
@@ -35,6 +35,8 @@ pub(crate) struct Scan {
     pending: bool,
     /// Its rows will be locked (LOCK-7).
     to_lock: bool,
+    /// Of each range one row is enough (READ-8).
+    first_of_range: bool,
     /// Only what the index is like.
     samples: bool,
     /// What is still to be read, in the order in which it will be.
@@ -199,6 +201,7 @@ impl Ldm {
             samples: req.flags & SCAN_SAMPLE != 0,
             pending: req.flags & SCAN_PENDING != 0 && !ctx.fault(Fault::BugBuildWithoutPending),
             to_lock: req.flags & SCAN_TO_LOCK != 0,
+            first_of_range: req.flags & SCAN_FIRST != 0,
             anywhere: anywhere.then(|| ranges.clone()),
             ranges,
             program,
@@ -255,7 +258,7 @@ impl Ldm {
         let sliced = self
             .check_scan_place(scan.fragment, true, ctx)
             .map_err(Refusal::from)
-            .and_then(|()| self.slice(&mut scan));
+            .and_then(|()| self.slice(&mut scan, ctx.fault(Fault::BugFirstEndsScan)));
         match sliced {
             Err(refusal) => refuse(reply_to, id, &refusal, ctx),
             Ok(Slice::GiveWay) => {
@@ -289,7 +292,7 @@ impl Ldm {
     }
 
     /// Looks at a slice of rows.
-    fn slice(&self, scan: &mut Scan) -> Result<Slice, Refusal> {
+    fn slice(&self, scan: &mut Scan, first_ends_all: bool) -> Result<Slice, Refusal> {
         let table = self.tables.get(&scan.table).ok_or(RefCode::TableUnknown)?;
         if table.def.schema_version != scan.schema_version {
             return Err(RefCode::SchemaVersionOld.into());
@@ -321,6 +324,7 @@ impl Ldm {
                 let next = if scan.reverse { entries.next_back() } else { entries.next() };
                 let Some((entry, id)) = next else { break };
                 looked_at += 1;
+                let before = scan.batch_rows;
                 let row = fragment.row(id).ok_or(RefCode::StaleView)?;
                 if scan.at_backup && !row.pending().is_empty() {
                     return Ok(Slice::AskPrimary);
@@ -349,10 +353,18 @@ impl Ldm {
                     || scan.batch_rows >= scan.batch_max
                     || scan.left == 0;
                 let long = looked_at >= self.config.slices.scan_rows;
+                let is_enough = scan.first_of_range && scan.batch_rows > before;
+                if is_enough && first_ends_all {
+                    return Ok(Slice::Send(true));
+                }
                 if full || long || scan.work >= limits::SCAN_SLICE_WORK {
-                    let rest = rest_of(&range, entry, scan.reverse);
-                    scan.ranges.push(rest);
+                    if !is_enough {
+                        scan.ranges.push(rest_of(&range, entry, scan.reverse));
+                    }
                     return Ok(if full { Slice::Send(scan.left == 0) } else { Slice::GiveWay });
+                }
+                if is_enough {
+                    break;
                 }
             }
         }

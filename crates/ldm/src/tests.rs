@@ -22,7 +22,8 @@ use lats_signals::{
     copy::{AdoptOrd, CopySinceReq},
     list::{self, Operation, OperationKind, Range},
     query::{
-        ReadConf, ReadRef, ReadReq, SCAN_FEW, SCAN_TO_LOCK, ScanConf, ScanNextReq, ScanRef, ScanReq,
+        ReadConf, ReadRef, ReadReq, SCAN_FEW, SCAN_FIRST, SCAN_TO_LOCK, ScanConf, ScanNextReq,
+        ScanRef, ScanReq,
     },
 };
 use lats_values::{ColumnType, RowLayout, TypeKind, Value, encode_key_value};
@@ -777,6 +778,17 @@ fn batches_are_small_at_first_where_few_rows_may_be_enough() {
         bench.run();
         assert_eq!(batches, wanted);
     }
+}
+
+#[test]
+fn one_row_of_each_range_is_enough_where_the_first_is_asked_for() {
+    let mut bench = Bench::new(None);
+    let transaction = bench.prepare(7);
+    bench.commit(transaction);
+    bench.run();
+    // All rows are in one range.
+    bench.scan_with(PRIMARY_INDEX, SCAN_FIRST);
+    assert_eq!(rows_found(&bench.run()), 1);
 }
 
 #[test]

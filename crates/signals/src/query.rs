@@ -67,6 +67,8 @@ pub const SCAN_FEW: u32 = 128;
 pub const SCAN_SAMPLE: u32 = 64;
 /// The rows will be locked: those count, too, of which others are changing a version that passes the filter (LOCK-7).
 pub const SCAN_TO_LOCK: u32 = 256;
+/// Of each range the first row that passes the filter is enough; more may come (READ-8).
+pub const SCAN_FIRST: u32 = 512;
 body! {
     /// Client → LDM of a primary, or of any replica: open a scan of one fragment; payload: [`crate::list::Range`]s,
     /// then the program.

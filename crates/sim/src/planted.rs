@@ -212,6 +212,7 @@ pub const PLANTED: &[Planted] = &[
         SOMETIMES,
     ),
     bug("show-undurable", Fault::BugShowUndurable, mixed(60), SOMETIMES),
+    bug("first-ends-scan", Fault::BugFirstEndsScan, mixed(400), ALWAYS),
     bug("count-ranges-anew", Fault::BugCountRangesAnew, mixed(400), ALWAYS),
 ];
 

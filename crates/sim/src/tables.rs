@@ -203,6 +203,7 @@ impl Numbers {
             pending: false,
             to_lock: false,
             few: false,
+            first_of_range: false,
         }
     }
 

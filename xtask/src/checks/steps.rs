@@ -86,7 +86,7 @@ pub(crate) fn phases(commit: usize) -> Vec<Phase> {
                 300,
                 &format!(
                     "cargo test -p lats-runtime -p lats-node --features lats-runtime/loom,lats-node/loom --lib --locked \
-                     --profile {PROFILE} -- ring gate shared"
+                     --profile {PROFILE} -- ring gate shared attendance"
                 ),
             ),
             step(

@@ -101,6 +101,7 @@ impl Table {
             pending: false,
             to_lock: false,
             few: false,
+            first_of_range: false,
             as_of: AsOf::Newest,
         };
         let mut stream = client.scan(scan);

@@ -251,6 +251,7 @@ impl Native {
             pending: false,
             to_lock: false,
             few: false,
+            first_of_range: false,
             as_of: AsOf::Newest,
         };
         let mut stream = self.client.scan(scan);

@@ -15,9 +15,9 @@ use lats_signals::{
     BlockRef, Signal,
     list::{self, Range},
     query::{
-        SCAN_ANY_REPLICA, SCAN_FEW, SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PENDING, SCAN_PRIMARY_KEYS,
-        SCAN_REVERSE, SCAN_SAMPLE, SCAN_TO_LOCK, ScanCloseOrd, ScanConf, ScanNextReq, ScanRef,
-        ScanReq,
+        SCAN_ANY_REPLICA, SCAN_FEW, SCAN_FIRST, SCAN_INDEX_KEYS, SCAN_ORDERED, SCAN_PENDING,
+        SCAN_PRIMARY_KEYS, SCAN_REVERSE, SCAN_SAMPLE, SCAN_TO_LOCK, ScanCloseOrd, ScanConf,
+        ScanNextReq, ScanRef, ScanReq,
     },
 };
 use std::sync::Arc;
@@ -114,6 +114,7 @@ impl ClientCore {
             (scan.to_lock, SCAN_TO_LOCK),
             (at_backup, SCAN_ANY_REPLICA),
             (scan.few, SCAN_FEW),
+            (scan.first_of_range, SCAN_FIRST),
         ];
         let ticket = self.call(node, Kind::Scan);
         let body = ScanReq {

@@ -208,6 +208,7 @@ impl Client {
             pending: false,
             to_lock: false,
             few: false,
+            first_of_range: false,
         };
         let mut opened = Err(RefCode::NotServing);
         let mut receiver = self.request(|core| {

@@ -109,11 +109,14 @@ impl Lowering<'_> {
         let place = Place { row: &lefts, params };
         let (source, requested) = self.source(scan, asked.as_ref(), place);
         let first = scan.first.0;
+        // What is not looked at here decides in the data nodes whether there is a partner.
+        let one_is_enough = matches!(kind, JoinKind::Semi | JoinKind::Anti) && rest.is_empty();
         let touched = self.estimates.touched_by(scan, reach);
         if let Some(spec) = self.sources.get_mut(source) {
             spec.by_key = reach.is_key;
             spec.index = Some(reach.index.iter().map(|column| column.0 - first).collect());
             spec.touched = touched;
+            spec.one_is_enough = one_is_enough;
         }
         let both: Vec<ColumnId> = lefts.iter().chain(&scan.columns).copied().collect();
         let rest = walk::conjunction(rest);

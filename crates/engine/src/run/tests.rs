@@ -76,6 +76,7 @@ fn plan(root: Op, sources: usize) -> Plan {
         by_key: false,
         index: None,
         touched: crate::physical::Touched::default(),
+        one_is_enough: false,
     };
     Plan { root, sources: (0..sources).map(spec).collect() }
 }

@@ -239,6 +239,7 @@ impl SimClient {
             pending: true,
             to_lock: false,
             few: false,
+            first_of_range: false,
             as_of: AsOf::Newest,
         };
         let opened: Result<_, RefCode> =

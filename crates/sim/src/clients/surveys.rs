@@ -8,7 +8,7 @@ use lats_client::{
     batch::ScanBatch,
     core::{Answer, Ticket},
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A scan of the registers that is under way.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Survey {
     bounds: Vec<i64>,
     /// It asks for samples of the index.
     samples: bool,
+    /// It asks for the first register of each range (READ-8).
+    firsts: bool,
 }
 
 /// Ranges of a survey at most.
@@ -37,14 +39,16 @@ impl SimClient {
             (0..count).map(|_| self.random.below(registers) as i64).collect();
         bounds.sort_unstable();
         bounds.dedup();
-        let scan = Scan { ranges: ranges(ledger, &bounds), ..ledger.registers.scan() };
+        let firsts = count == RANGES_MAX - 1;
+        let ranges = ranges(ledger, &bounds);
+        let scan = Scan { ranges, first_of_range: firsts, ..ledger.registers.scan() };
         let opened = match samples {
             true => self.start_samples(&Scan { limit: Some(SAMPLES), ..scan }),
             false => self.start_sweep(&scan, None),
         };
         if let Some(sweep) = opened {
             let found = BTreeMap::new();
-            self.doing = Doing::Surveying(Survey { sweep, floors, found, bounds, samples });
+            self.doing = Doing::Surveying(Survey { sweep, floors, found, bounds, samples, firsts });
         }
     }
 
@@ -76,6 +80,9 @@ impl SimClient {
         if survey.samples {
             return;
         }
+        if survey.firsts {
+            return survey.check_firsts(ledger);
+        }
         for (register, floor) in (0i64..).zip(&survey.floors) {
             let value = survey.found.get(&register).copied().unwrap_or(0);
             ledger.check_read(register, value, *floor);
@@ -95,10 +102,28 @@ fn ranges(ledger: &Ledger, bounds: &[i64]) -> Vec<KeyRange> {
 }
 
 impl Survey {
+    /// The range of a register.
+    fn range_of(&self, register: i64) -> usize {
+        self.bounds.partition_point(|bound| *bound <= register)
+    }
+
+    /// Each range in which there was a register for certain shows one; what is shown is as it was when the scan began, or later.
+    fn check_firsts(&self, ledger: &mut Ledger) {
+        let shown: BTreeSet<usize> = self.found.keys().map(|r| self.range_of(*r)).collect();
+        for (register, floor) in (0i64..).zip(&self.floors) {
+            if *floor > 0 && !shown.contains(&self.range_of(register)) {
+                ledger.violate(format!("nothing is shown of the range with register {register}"));
+            }
+            if let Some(value) = self.found.get(&register) {
+                ledger.check_read(register, *value, *floor);
+            }
+        }
+    }
+
     fn take(&mut self, rows: &ScanBatch, ledger: &mut Ledger) {
         for row in rows.iter() {
             let numbers = ledger.registers.numbers(row.row);
-            let range = self.bounds.partition_point(|bound| *bound <= numbers[0]);
+            let range = self.range_of(numbers[0]);
             if row.range as usize != range {
                 let (register, told) = (numbers[0], row.range);
                 ledger.violate(format!("register {register} is in range {range}, not in {told}"));

@@ -166,6 +166,7 @@ impl<S: Store> Build<S> {
             pending: true,
             to_lock: false,
             few: false,
+            first_of_range: false,
             as_of: AsOf::Newest,
         });
         while let Some(rows) = self.handle.unless_ended(running.next()).await?? {

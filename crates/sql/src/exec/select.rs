@@ -273,6 +273,7 @@ fn scan(plan: &SelectPlan, table: &Table, ranges: Vec<KeyRange>, program: Arc<[u
         pending: false,
         to_lock: false,
         few: false,
+        first_of_range: false,
     }
 }
 

@@ -368,6 +368,7 @@ impl<S: Store> Session<S> {
             pending: false,
             to_lock: !(is_first && by_others_order),
             few: is_limited && !sorts,
+            first_of_range: false,
         };
         let mut running = self.start_scan(scan);
         let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();

@@ -66,6 +66,8 @@ pub struct TableSource {
     pub lock: (LockMode, LockWait),
     /// How many rows a request comes to, as was estimated.
     pub touched: Touched,
+    /// One row of those that a request may come to is enough.
+    pub one_is_enough: bool,
     /// How many values from outside there are before those of other rows.
     pub constants: u32,
     /// The names of the columns of other rows, as EXPLAIN shows them.
@@ -250,6 +252,7 @@ fn table_source(spec: &physical::SourceSpec, source: &Source, externals: u32) ->
         program: None,
         lock: (LockMode::Committed, LockWait::Wait),
         touched: spec.touched,
+        one_is_enough: spec.one_is_enough,
         constants: externals,
         given: Vec::new(),
     };

@@ -599,6 +599,7 @@ pub(super) fn scan(
         pending: false,
         to_lock: false,
         few: false,
+        first_of_range: false,
     }
 }
 

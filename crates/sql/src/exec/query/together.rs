@@ -88,7 +88,8 @@ impl<S: Store> Together<S> {
                 part = rest;
                 let ids = takers.iter().flatten().map(|(id, _)| *id).collect();
                 let Some(of) = plan.sources.get(source) else { continue };
-                let scan = scan(of, ranges, program.clone(), LockMode::Committed);
+                let mut scan = scan(of, ranges, program.clone(), LockMode::Committed);
+                scan.first_of_range = of.one_is_enough;
                 let running = session.start_scan(scan);
                 self.groups.push(Group { source, running, takers, ids, is_done: false });
             }
