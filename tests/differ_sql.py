@@ -933,6 +933,8 @@ class Generator:
             return found
         if choice < 0.115 and (found := self.distinct_key()):
             return found
+        if choice < 0.155 and (found := self.corner()):
+            return found
         return self.query(None, None, self.rng.choice([1, 2, 2, 3]), top=True)
 
     def filtered(self):
@@ -1029,6 +1031,150 @@ class Generator:
         condition = self.rng.choice(["", f" WHERE {name} IS NOT NULL"])
         limit = self.rng.choice([" LIMIT 2", " LIMIT 3", " LIMIT 3 OFFSET 1"])
         return Node("query", f"SELECT DISTINCT {name} FROM {table.name}{condition} ORDER BY {name}{direction}{limit}", [], kind="select")
+
+    def corner(self):
+        """What one kind of mistake would show in, and statements at large meet too seldom."""
+        shape = self.rng.choice([self.anti_by_index, self.text_beside_number, self.text_of_subquery, self.rows_of_value, self.in_outer_side, self.all_of_itself,
+                                 self.gap_of_index, self.constant_in_other_collation, self.quotient_of_whole, self.range_without_value])
+        text = shape()
+        if text is None:
+            return None
+        self.note(shape.__name__.replace("_", " "))
+        return Node("query", text, [], kind="select")
+
+    def filled(self):
+        return self.rng.choice([table for table in self.tables if table.rows] or self.tables)
+
+    def columns_of(self, table, types="iudfsxDTM"):
+        """Names of columns of these types, each with its type and whether it may be NULL."""
+        return [(name, COLUMN_TYPES[kind], nullable) for name, kind, nullable in table.columns if COLUMN_TYPES[kind] in types]
+
+    def some_column(self, table, types="iudfsxDTM"):
+        found = self.columns_of(table, types)
+        name, type_, _ = self.rng.choice(found) if found else (None, None, None)
+        if name:
+            self.types.add(type_)
+        return name, type_
+
+    def indexed(self, table, types):
+        """The first column of an index."""
+        kinds = {name: COLUMN_TYPES[kind] for name, kind, _ in table.columns}
+        found = [columns[0] for _, _, columns in table.indexes] + [table.key[0]]
+        return [(name, kinds[name]) for name in found if kinds[name] in types]
+
+    def anti_by_index(self):
+        """Rows without a partner that an index finds, and of which something else is true."""
+        inner, outer = self.filled(), self.filled()
+        keys = [(name, other) for name, type_ in self.indexed(inner, "iusD") for other, its, _ in self.columns_of(outer) if its == type_]
+        rest = [(one, two) for one, type_, _ in self.columns_of(inner, "iudfD") for two, its, _ in self.columns_of(outer) if its == type_]
+        if not keys or not rest:
+            return None
+        (key, of_key), (one, two) = self.rng.choice(keys), self.rng.choice(rest)
+        word, sign = self.rng.choice(["NOT EXISTS", "NOT EXISTS", "EXISTS"]), self.rng.choice(["<>", "<", ">", ">="])
+        where = f"r2.{key} = r1.{of_key} AND r2.{one} {sign} r1.{two}"
+        return f"SELECT r1.id, r1.{two} FROM {outer.name} AS r1 WHERE {word} (SELECT 1 FROM {inner.name} AS r2 WHERE {where})"
+
+    def text_beside_number(self):
+        """Texts that are equal to numbers, and ordered as texts."""
+        if not self.mixes:
+            return None
+        one, two = self.filled(), self.filled()
+        (number, _), (text, _) = self.some_column(one, "iu"), self.some_column(two, "s")
+        if not number or not text:
+            return None
+        sign, constant = self.rng.choice(["<", "<=", ">", ">="]), self.rng.choice(["'2'", "'5'", "'7'", "'3'"])
+        return f"SELECT r1.id, r2.{text} FROM {one.name} AS r1 JOIN {two.name} AS r2 ON r1.{number} = r2.{text} WHERE r2.{text} {sign} {constant}"
+
+    def text_of_subquery(self):
+        """A subquery that tells texts apart which are equal."""
+        one, two = self.filled(), self.filled()
+        (text, _), (other, _) = self.some_column(one, "s"), self.some_column(two, "s")
+        if not text or not other:
+            return None
+        sign = self.rng.choice(["<=", ">", "<"])
+        return f"SELECT r1.id, (SELECT COUNT(*) FROM {two.name} AS r2 WHERE HEX(r2.{other}) {sign} HEX(r1.{text})) AS n FROM {one.name} AS r1"
+
+    def rows_of_value(self):
+        """A subquery as a value, which has several rows for some rows around it."""
+        table = self.filled()
+        name, _ = self.some_column(table, "iudsD")
+        if not name:
+            return None
+        if self.chance(0.5):
+            return f"SELECT r1.id, (SELECT r2.id FROM {table.name} AS r2 WHERE r2.{name} = r1.{name} AND r2.id >= r1.id) AS n FROM {table.name} AS r1"
+        return f"SELECT r1.id FROM {table.name} AS r1 WHERE r1.id = (SELECT r2.id FROM {table.name} AS r2 WHERE r2.{name} = r1.{name})"
+
+    def in_outer_side(self):
+        """NOT IN with columns of an outer join's right side that are declared NOT NULL."""
+        one, two, outer = self.filled(), self.filled(), self.filled()
+        declared = [(name, type_) for name, type_, nullable in self.columns_of(two) if not nullable and type_ in "iusd"]
+        tests = [(name, other) for name, type_ in declared for other, its, _ in self.columns_of(outer) if its == type_]
+        ties = [(left, right) for left, type_, _ in self.columns_of(one) for right, its, _ in self.columns_of(two) if its == type_]
+        if not tests or not ties:
+            return None
+        (name, other), (left, right) = self.rng.choice(tests), self.rng.choice(ties)
+        word = self.rng.choice(["NOT IN", "NOT IN", "IN"])
+        inner = f"SELECT r3.{name} FROM {one.name} AS r2 LEFT JOIN {two.name} AS r3 ON r2.{left} = r3.{right}"
+        if self.chance(0.3):
+            return f"SELECT r2.id, r3.{name} IS NULL AS n FROM {one.name} AS r2 LEFT JOIN {two.name} AS r3 ON r2.{left} = r3.{right}"
+        return f"SELECT r1.id FROM {outer.name} AS r1 WHERE r1.{other} {word} ({inner})"
+
+    def all_of_itself(self):
+        """ANY and ALL where values are equal."""
+        table = self.filled()
+        name, _ = self.some_column(table, "iudsDT")
+        if not name:
+            return None
+        sign, word = self.rng.choice(["<", "<=", ">", ">=", "<>", "="]), self.rng.choice(["ALL", "ALL", "ANY"])
+        inner = f"SELECT r2.{name} FROM {table.name} AS r2 WHERE r2.{name} IS NOT NULL"
+        return f"SELECT r1.id FROM {table.name} AS r1 WHERE r1.{name} {sign} {word} ({inner})"
+
+    def gap_of_index(self):
+        """Ranges of an index that begin or end between two values of its type."""
+        table = self.filled()
+        found = self.indexed(table, "iud")
+        if not found:
+            return None
+        name, type_ = self.rng.choice(found)
+        self.types.add(type_)
+        middle = self.rng.choice(["0.5", "1.5", "2.5", "-0.5", "4.5", "6.5", "9.5", "1.005", "2.245"])
+        condition = self.rng.choice([f"{name} > {middle}", f"{name} >= {middle}", f"{name} < {middle}", f"{name} <= {middle}",
+                                     f"{name} BETWEEN {middle} AND 7.5", f"{name} BETWEEN -1.5 AND {middle}"])
+        return f"SELECT id, {name} FROM {table.name} WHERE {condition}"
+
+    def constant_in_other_collation(self):
+        """Constants beside columns of another collation than the connection's."""
+        found = [(table, name) for table in self.tables if table.rows for name, kind, _ in table.columns
+                 if COLUMN_TYPES[kind] == "s" and ("utf8mb4_bin" in kind or table.collation[0] == "utf8mb4_bin")]
+        if not found:
+            return None
+        table, name = self.rng.choice(found)
+        self.types.add("s")
+        test = self.rng.choice([f"{name} IN ('A', 'b', 'AB')", f"{name} BETWEEN 'A' AND 'Z'", f"CASE {name} WHEN 'A' THEN 1 WHEN 'ab' THEN 2 ELSE 0 END",
+                                f"{name} = 'A'", f"NULLIF({name}, 'A') IS NULL", f"CONCAT({name}, '') IN ('A', 'B')", f"{name} LIKE 'A%'"])
+        return f"SELECT r1.id, {test} AS n FROM {table.name} AS r1" + self.rng.choice(["", " ORDER BY r1.id", f" WHERE {test}"])
+
+    def quotient_of_whole(self):
+        """Quotients that go on being computed with."""
+        table = self.filled()
+        name, _ = self.some_column(table, "iud")
+        if not name:
+            return None
+        by = self.rng.choice(["3", "7", "9"])
+        # MariaDB keeps more digits than the nine of MySQL.
+        equal = f", ({name} / {by}) * {by} = {name} AS m" if self.rounds else ""
+        return f"SELECT id, ROUND(({name} / {by}) * {by}, 3) AS n{equal} FROM {table.name}"
+
+    def range_without_value(self):
+        """Frames by RANGE of rows without a value, which come last."""
+        table = self.filled()
+        name, _ = self.some_column(table, "iud")
+        if not name:
+            return None
+        start, end = self.rng.choice(["1 PRECEDING", "2 PRECEDING", "CURRENT ROW"]), self.rng.choice(["CURRENT ROW", "1 FOLLOWING", "UNBOUNDED FOLLOWING"])
+        direction = self.rng.choice([" DESC", " DESC", ""])
+        frame = f"ORDER BY {name}{direction} RANGE BETWEEN {start} AND {end}"
+        return f"SELECT id, {name}, COUNT(*) OVER ({frame}) AS n, SUM(id) OVER ({frame}) AS m FROM {table.name}"
 
     def assignments(self, table, alias, scope, depth):
         """What an UPDATE sets: columns outside unique keys, mostly."""

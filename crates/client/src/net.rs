@@ -20,7 +20,10 @@ use lats_signals::{SignalNumber, buffer::parse, proof::Secret};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 use tokio::sync::{Notify, oneshot};
@@ -53,6 +56,8 @@ struct Inner {
     waits: Notify,
     clock: fn() -> Instant,
     random: Mutex<lats_base::prng::Prng>,
+    /// Answers that were there at once since one has let others go first.
+    answered_in_row: AtomicU32,
     options: ClientOptions,
 }
 
@@ -94,8 +99,6 @@ struct State {
     /// The request that is being made, and its answer if that is there at once.
     asks: Option<Ticket>,
     answer: Option<Answer>,
-    /// Answers that were there at once since one has let others go first.
-    answered_in_row: u32,
 }
 
 struct Outlet {
@@ -117,7 +120,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// What a wire whose answers are taken keeps for the next ones.
 const ARRIVED_KEPT_BYTES: usize = 64 << 10;
 /// An answer that is there at once costs a thread some tens of microseconds: others wait for a millisecond at most.
-const ANSWERED_IN_ROW_MAX: u32 = 16;
+const ANSWERED_IN_ROW_MAX: u32 = 15;
 const TICK: Duration = Duration::from_millis(5);
 /// Whoever waits for changes looks again after so long even if it hears of none.
 const LOOK_AGAIN: Duration = Duration::from_millis(1_000);
@@ -144,7 +147,6 @@ impl Client {
             is_timed: false,
             asks: None,
             answer: None,
-            answered_in_row: 0,
         };
         let inner = Inner {
             state: Mutex::new(state),
@@ -153,6 +155,7 @@ impl Client {
             waits: Notify::new(),
             clock,
             random: Mutex::new(random),
+            answered_in_row: AtomicU32::new(0),
             options,
         };
         let client = Self { inner: Arc::new(inner) };
@@ -267,11 +270,12 @@ impl Client {
             return Pending::answered(Answer::Failed(RefCode::Overloaded.into()));
         }
         let ticket = work(&mut state.core);
-        state.asks = Some(ticket);
+        // What an earlier request has left, if it has panicked, is nobody's.
+        (state.asks, state.answer) = (Some(ticket), None);
         self.pump(&mut state);
         state.asks = None;
         let pending = match state.answer.take() {
-            Some(answer) => state.answered_at_once(answer),
+            Some(answer) => Pending::answered(answer),
             None => {
                 let (sender, receiver) = oneshot::channel();
                 state.waiters.insert(ticket, sender);
@@ -290,8 +294,25 @@ impl Client {
         }
     }
 
+    /// The answer; who gives up waiting for it may wait again. Now and then one that was there at once lets others go first: its task
+    /// might meet nothing that it has to wait for.
+    async fn answer_of(&self, pending: &mut Pending) -> Answer {
+        let lost = || Answer::Failed(RefCode::NotServing.into());
+        match pending {
+            Pending::Answered(answer) => {
+                let in_row = &self.inner.answered_in_row;
+                if in_row.fetch_add(1, Ordering::Relaxed) >= ANSWERED_IN_ROW_MAX {
+                    in_row.store(0, Ordering::Relaxed);
+                    tokio::task::yield_now().await;
+                }
+                answer.take().unwrap_or_else(lost)
+            }
+            Pending::Waits(receiver) => receiver.await.unwrap_or_else(|_| lost()),
+        }
+    }
+
     async fn ask(&self, work: impl FnOnce(&mut ClientCore) -> Ticket) -> Answer {
-        answer_of(&mut self.request(work)).await
+        self.answer_of(&mut self.request(work)).await
     }
 
     /// Committed reads outside any transaction, at the nearest replicas. If commits wait for disks by the cluster's default
@@ -753,34 +774,19 @@ impl State {
             }
         }
     }
-
-    /// Now and then such an answer lets others go first: its task might meet nothing that it has to wait for.
-    fn answered_at_once(&mut self, answer: Answer) -> Pending {
-        self.answered_in_row += 1;
-        let pauses = self.answered_in_row >= ANSWERED_IN_ROW_MAX;
-        if pauses {
-            self.answered_in_row = 0;
-        }
-        Pending::Answered { answer: Some(answer), pauses }
-    }
 }
 
 /// Where the answer to a request is.
 enum Pending {
-    /// It was there when the request returned.
-    Answered {
-        /// None once it was taken.
-        answer: Option<Answer>,
-        /// Other tasks of the thread go first.
-        pauses: bool,
-    },
+    /// It was there when the request returned; none once it was taken.
+    Answered(Option<Answer>),
     /// It will come.
     Waits(oneshot::Receiver<Answer>),
 }
 
 impl Pending {
     fn answered(answer: Answer) -> Self {
-        Self::Answered { answer: Some(answer), pauses: false }
+        Self::Answered(Some(answer))
     }
 }
 
@@ -800,20 +806,6 @@ impl Outlet {
         }
         self.backlog.drain(..sent);
         sent > 0
-    }
-}
-
-/// The answer; who gives up waiting for it may wait again.
-async fn answer_of(pending: &mut Pending) -> Answer {
-    let lost = || Answer::Failed(RefCode::NotServing.into());
-    match pending {
-        Pending::Answered { answer, pauses } => {
-            if std::mem::take(pauses) {
-                tokio::task::yield_now().await;
-            }
-            answer.take().unwrap_or_else(lost)
-        }
-        Pending::Waits(receiver) => receiver.await.unwrap_or_else(|_| lost()),
     }
 }
 

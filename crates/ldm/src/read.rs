@@ -33,7 +33,7 @@ struct Place<'l> {
     of: (TableId, u32, FragmentId),
     table: &'l Table,
     rows: Option<&'l Fragment>,
-    primary: NodeId,
+    primary: Result<NodeId, RefCode>,
     /// This node is the primary.
     is_mine: bool,
     is_in_sync: bool,
@@ -174,13 +174,13 @@ impl Ldm {
         if table.def.schema_version != head.schema_version {
             return Err(RefCode::SchemaVersionOld);
         }
-        let primary = self.view.route(head.fragment)?;
+        let primary = self.view.route(head.fragment);
         Ok(Place {
             of: (head.table, head.schema_version, head.fragment),
             table,
             rows: table.fragments.get(&head.fragment),
             primary,
-            is_mine: primary == ctx.node(),
+            is_mine: primary == Ok(ctx.node()),
             is_in_sync: self.view.in_sync(head.fragment).contains(ctx.node()),
         })
     }
@@ -203,9 +203,10 @@ impl Ldm {
         if fragment != head.fragment {
             return Err(RefCode::StaleView);
         }
+        let primary = place.primary?;
         if table.def.index_of.is_some() {
             if !place.is_in_sync {
-                return Ok(Found::Ask(place.primary));
+                return Ok(Found::Ask(primary));
             }
             let (kind, holders) = self.read_holders(head, key)?;
             *changed = rows.map_or(*changed, |f| f.changed.max(*changed));
@@ -214,13 +215,13 @@ impl Ldm {
         let stale = !place.is_mine && ctx.fault(Fault::BugReadStaleBackup);
         let asks = !place.is_mine && !stale;
         let Some(rows) = rows.filter(|_| !asks || place.is_in_sync) else {
-            return if asks { Ok(Found::Ask(place.primary)) } else { Err(RefCode::StaleView) };
+            return if asks { Ok(Found::Ask(primary)) } else { Err(RefCode::StaleView) };
         };
         let row = rows.find_hashed(key, hash).and_then(|id| rows.row(id));
         if asks && row.is_some_and(|row| !row.pending().is_empty()) {
             // READ-1: a backup knows the newest version that anyone can have seen if it is in sync and holds no tentative or decided
             // version of the row.
-            return Ok(Found::Ask(place.primary));
+            return Ok(Found::Ask(primary));
         }
         let image = match row {
             Some(row) if stale => row.committed.as_ref().map(|i| &*i.bytes),

@@ -72,6 +72,8 @@ impl<'a> FromIterator<ColumnInfo<'a>> for ColumnDefinitions {
 #[derive(Clone, Debug, Default)]
 pub struct PacketWriter {
     buffer: Vec<u8>,
+    /// Bytes at its beginning that were sent.
+    sent: usize,
     sequence: u8,
     capabilities: Capabilities,
 }
@@ -104,22 +106,28 @@ impl PacketWriter {
 
     /// The bytes to send.
     pub fn bytes(&self) -> &[u8] {
-        &self.buffer
+        self.buffer.get(self.sent..).unwrap_or_default()
     }
 
     /// Takes the bytes to send out; the sequence number goes on.
     pub fn take(&mut self) -> Vec<u8> {
+        self.buffer.drain(..core::mem::take(&mut self.sent));
         core::mem::take(&mut self.buffer)
     }
 
     /// Forgets so many bytes at the beginning, which were sent.
     pub fn sent(&mut self, bytes: usize) {
-        self.buffer.drain(..bytes.min(self.buffer.len()));
+        self.sent = self.buffer.len().min(self.sent + bytes);
+        // Seldom: what is left is moved once for as many bytes at least.
+        if self.sent > self.buffer.len() / 2 || self.sent == self.buffer.len() {
+            self.buffer.drain(..core::mem::take(&mut self.sent));
+        }
     }
 
     /// Forgets the bytes, which were sent, and keeps the buffer's space.
     pub fn clear(&mut self) {
         self.buffer.clear();
+        self.sent = 0;
     }
 
     /// Keeps no more space than this, if there is not more in it.

@@ -6,6 +6,7 @@ use crate::{
     cpus,
     directory::{Directory, Outputs},
     doorbell::Doorbell,
+    ends,
     engine::Engine,
     figures::{Board, Figures, Published},
     io::{Answers, Io, Served, Shared, thread_of},
@@ -86,8 +87,9 @@ pub fn start(config: RuntimeConfig) -> std::io::Result<Running> {
             true => Spinner::new(SpinMethod::Static, Duration::ZERO, 0),
             false => Spinner::new(spin_method, plan.spin, wake_us),
         };
-        let how = plan.clone();
+        let (how, counts) = (plan.clone(), ends::announce());
         threads.push(spawn(&format!("lats-exec-{number}"), move || {
+            counts.enter();
             cpus::settle(&how);
             engine.run(spinner);
         })?);
@@ -102,8 +104,9 @@ fn start_senders(
     let mut senders = Vec::new();
     for plan in plans.iter().filter(|p| p.only_sends()) {
         let (sender, how) = (Sender::new()?, plan.clone());
-        let own = sender.clone();
+        let (own, counts) = (sender.clone(), ends::announce());
         threads.push(spawn(&format!("lats-exec-send-{}", senders.len()), move || {
+            counts.enter();
             cpus::settle(&how);
             if let Err(error) = own.run() {
                 panic!("a send thread cannot wait: {error}");

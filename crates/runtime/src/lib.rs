@@ -17,6 +17,7 @@ pub mod cpus;
 mod directory;
 mod disk;
 mod doorbell;
+pub mod ends;
 mod engine;
 mod figures;
 pub mod files;

@@ -5,7 +5,10 @@ use crate::{cluster_file::ClusterFile, life::Life, random, secret};
 use anyhow::Context;
 use lats_base::{Incarnation, NodeId, Nonce};
 use lats_client::net::{Client, ClientOptions};
-use lats_runtime::clock;
+use lats_runtime::{
+    clock,
+    ends::{self, Ends},
+};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::OwnedFd,
@@ -16,7 +19,7 @@ use std::{
     process::{Child, Command, ExitCode, Stdio},
     time::Duration,
 };
-use tokio::signal::unix;
+use tokio::{signal::unix, sync::oneshot};
 
 /// Watch a node's process, and tell the other nodes when it has ended. `latsdb node` starts it.
 #[derive(clap::Args)]
@@ -33,6 +36,9 @@ pub(crate) struct GuardianArgs {
     /// Its number, while it lives.
     #[arg(long)]
     pid: i32,
+    /// Where its threads show that they live.
+    #[arg(long)]
+    ends: Option<String>,
     /// The cluster's secret [default: the file `secret` in the data directory].
     #[arg(long)]
     secret_file: Option<PathBuf>,
@@ -45,6 +51,9 @@ const TELL_FOR: Duration = Duration::from_secs(10);
 const NOBODY_FOR: Duration = Duration::from_millis(300);
 /// How soon another guardian is started in the place of one that has ended.
 const AGAIN: Duration = Duration::from_secs(1);
+/// How often it is looked whether it sees this node's threads, and how many times.
+const LOOK: Duration = Duration::from_millis(100);
+const WATCHED_WITHIN: u32 = 100;
 
 /// Starts the guardian of this process, and another one whenever it ends.
 ///
@@ -72,6 +81,12 @@ pub(crate) fn begin(
     if let Some(file) = secret_file {
         command.arg("--secret-file").arg(file);
     }
+    match ends::begin() {
+        Ok(place) => drop(command.args(["--ends", &place])),
+        Err(error) => {
+            tracing::warn!(%error, "this node's end is noticed only when its memory is freed");
+        }
+    }
     let first = command.spawn();
     let keep = move || keep_one(command, first.ok());
     std::thread::Builder::new()
@@ -84,12 +99,31 @@ pub(crate) fn begin(
 fn keep_one(mut command: Command, mut running: Option<Child>) {
     loop {
         match &mut running {
-            Some(child) => drop(child.wait()),
+            Some(child) => {
+                warn_unless_watched(child);
+                let ended = child.wait();
+                tracing::warn!(
+                    "the guardian of this node has ended ({ended:?}); another one is started"
+                );
+            }
             None => tracing::warn!("no guardian can be started: this node's end is noticed late"),
         }
         crate::supervisor::pause(AGAIN);
         running = command.spawn().ok();
     }
+}
+
+/// Says so if the guardian does not see the ends of threads, but only that of the process (DEATH-1).
+fn warn_unless_watched(guardian: &mut Child) {
+    for _ in 0..WATCHED_WITHIN {
+        if ends::is_watched() || !matches!(guardian.try_wait(), Ok(None)) {
+            return;
+        }
+        crate::supervisor::pause(LOOK);
+    }
+    tracing::warn!(
+        "the guardian of this node cannot see its threads: their end is noticed when the node's memory is freed"
+    );
 }
 
 pub(crate) fn run(args: &GuardianArgs) -> anyhow::Result<ExitCode> {
@@ -106,7 +140,11 @@ pub(crate) fn run(args: &GuardianArgs) -> anyhow::Result<ExitCode> {
         let _heard = kinds.map(unix::signal);
         let client = Client::start(client_options(args)?, clock::now);
         if !is_orphan {
-            ended(watched.context("cannot watch the process")?).await?;
+            let watched = watched.context("cannot watch the process")?;
+            tokio::select! {
+                done = ended(watched) => done?,
+                () = threads_ended(args.ends.as_deref()) => {}
+            }
         }
         tell(&client, args).await
     })
@@ -136,8 +174,30 @@ async fn ended(process: OwnedFd) -> anyhow::Result<()> {
             ended => return ended,
         }
     };
-    tokio::task::spawn_blocking(wait).await??;
+    in_its_thread(wait).await.context("cannot watch the process")??;
     Ok(())
+}
+
+/// Waits until no thread of the process is left that may send anything, which is long before its memory is freed; for ever, if that
+/// cannot be known.
+async fn threads_ended(place: Option<&str>) {
+    let known = place.map(Ends::of).and_then(Result::ok);
+    if let Some(ends) = known
+        && in_its_thread(move || ends.wait()).await.is_ok_and(|have_ended| have_ended)
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// Runs something that nobody can end: the process does not wait for it.
+async fn in_its_thread<R: Send + 'static>(
+    work: impl FnOnce() -> R + Send + 'static,
+) -> anyhow::Result<R> {
+    let (done, answer) = oneshot::channel();
+    // Nobody may wait for it any more.
+    std::thread::Builder::new().spawn(move || drop(done.send(work())))?;
+    Ok(answer.await?)
 }
 
 /// Tells the others, until none has that life in its view.

@@ -166,6 +166,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     if let Some(sql) = sql {
         sql.start()?;
     }
+    lats_runtime::ends::complete();
     wishes.pass_on(running.closer(), ending)?;
     let stopped = running.wait();
     tracing::warn!(node = node_id, "node stops: {}", stopped.why);

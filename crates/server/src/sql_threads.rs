@@ -7,7 +7,7 @@ use lats_base::NodeId;
 use lats_client::Secret;
 use lats_client::api::SessionCall;
 use lats_client::net::{Client, ClientOptions, KnownTables, Wire};
-use lats_runtime::{MemoryUse, Port, RuntimeConfig, clock, port::port, sockets};
+use lats_runtime::{MemoryUse, Port, RuntimeConfig, clock, ends, port::port, sockets};
 use lats_sql::{
     connection::Host,
     session::{MemoryFigure, Meter, Shared},
@@ -219,14 +219,22 @@ impl SqlThreads {
             let named = std::thread::Builder::new()
                 .name(format!("lats-sql-{number}"))
                 .stack_size(lats_sql::STACK_BYTES);
-            named.spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+            let counts = ends::announce();
+            named.spawn(move || {
+                counts.enter();
+                runtime.block_on(std::future::pending::<()>())
+            })?;
         }
         let taking = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let taking = taking.context("cannot start the thread that takes connections")?;
         let told = (self.stopping, self.ending);
         let serving = serve(hosts, clients, (self.held, self.sessions), told);
         let named = std::thread::Builder::new().name("lats-sql-accept".to_string());
-        named.spawn(move || taking.block_on(serving))?;
+        let counts = ends::announce();
+        named.spawn(move || {
+            counts.enter();
+            taking.block_on(serving)
+        })?;
         Ok(())
     }
 

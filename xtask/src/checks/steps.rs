@@ -192,6 +192,7 @@ const PROCESSES: &[Test] = &[
     ("directories of nodes that run are gone", 300, "python3 tests/directory_gone.py --sql-port {port}"),
     ("the gauge, with one kill", 200, "python3 tests/lats.py --sql-port {port}"),
     ("wrong settings, and what start waits for", 200, "python3 tests/settings.py --sql-port {port}"),
+    ("guardians watch their nodes", 200, "python3 tests/guardian.py --sql-port {port}"),
     ("a node group is lost", 200, "python3 tests/lost_group.py --sql-port {port}"),
     ("open transactions over a rejoin", 300, "python3 tests/rejoin.py --sql-port {port}"),
     ("nodes that are slow", 300, "python3 tests/slow.py --sql-port {port}"),

@@ -31,6 +31,8 @@ pub(super) struct Read {
 struct Readers([Option<(FragmentId, Option<BlockRef>)>; READERS]);
 
 const READERS: usize = 4;
+/// Reserved for the operations that go to one data manager.
+const RESERVED_BYTES_MAX: usize = 64 << 10;
 
 impl Readers {
     fn of(&mut self, fragment: FragmentId, core: &ClientCore) -> Option<BlockRef> {
@@ -78,7 +80,7 @@ impl ClientCore {
         }
         let mut parts: BTreeMap<BlockRef, (u32, Vec<u8>)> = BTreeMap::new();
         let mut readers = Readers::default();
-        let bytes = super::bytes_of(&read.operations);
+        let bytes = super::bytes_of(&read.operations).min(RESERVED_BYTES_MAX);
         read.sent_at = Some(now);
         read.asked.clear();
         for (index, op) in read.operations.iter().enumerate() {

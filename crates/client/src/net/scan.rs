@@ -1,6 +1,6 @@
 //! Scans over all fragments of a table: one stream per fragment, merged if order is asked for.
 
-use super::{Client, Pending, answer_of, unexpected};
+use super::{Client, Pending, unexpected};
 use crate::{
     api::{AsOf, Scan, StoreError},
     batch::ScanBatch,
@@ -229,7 +229,7 @@ impl Cursor {
             }
             // If nobody waits for it any more the scan is still to be closed.
             let Some(pending) = self.pending.as_mut() else { return Ok(()) };
-            let answer = answer_of(pending).await;
+            let answer = client.answer_of(pending).await;
             self.pending = None;
             match answer {
                 Answer::Batch { rows, done } => {

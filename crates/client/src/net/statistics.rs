@@ -4,7 +4,7 @@
 //! Of tables that change much they are taken each second, of others less often. Who asks while somebody looks waits for what that
 //! finds.
 
-use super::{Client, answer_of, unexpected};
+use super::{Client, unexpected};
 use crate::api::{AsOf, KeyRange, Scan, StoreError};
 use crate::core::Answer;
 use lats_base::{Duration, FragmentId, IndexId, Instant, RefCode, TableId};
@@ -216,7 +216,7 @@ impl Client {
             opened.map_or(u64::MAX, |(_, ticket)| ticket)
         });
         opened?;
-        match answer_of(&mut receiver).await {
+        match self.answer_of(&mut receiver).await {
             Answer::Batch { rows, .. } => Ok(rows
                 .iter()
                 .filter_map(|row| Some((row.index_key.to_vec(), Sample::decode(row.row)?)))

@@ -1,6 +1,6 @@
 //! A transaction of the asynchronous client.
 
-use super::{Client, ScanStream, answer_of, unexpected};
+use super::{Client, ScanStream, unexpected};
 use crate::{
     api::{Committed, RowOp, RowOpKind, RowOutcome, RowResult, Scan, StoreError},
     core::{Answer, ClientCore, Then, Ticket},
@@ -80,7 +80,7 @@ impl Transaction {
             ticket = core.step(sequence, operations, then);
             ticket
         });
-        let answer = answer_of(&mut pending);
+        let answer = self.client.answer_of(&mut pending);
         tokio::pin!(answer);
         let answered = tokio::select! {
             biased;

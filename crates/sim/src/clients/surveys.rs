@@ -31,7 +31,7 @@ const RANGES_MAX: u64 = 4;
 
 impl SimClient {
     pub(super) fn start_survey(&mut self, ledger: &Ledger) {
-        let floors = (0..ledger.register_count).map(|r| ledger.floor(r)).collect();
+        let floors: Vec<i64> = (0..ledger.register_count).map(|r| ledger.floor(r)).collect();
         let samples = self.random.chance(1, 4);
         let count = if samples { 0 } else { self.random.below(RANGES_MAX) };
         let registers = ledger.register_count.unsigned_abs().max(1);
@@ -39,7 +39,7 @@ impl SimClient {
             (0..count).map(|_| self.random.below(registers) as i64).collect();
         bounds.sort_unstable();
         bounds.dedup();
-        let firsts = count == RANGES_MAX - 1;
+        let firsts = !samples && floors.iter().sum::<i64>() % 3 == 1;
         let ranges = ranges(ledger, &bounds);
         let scan = Scan { ranges, first_of_range: firsts, ..ledger.registers.scan() };
         let opened = match samples {
