@@ -933,7 +933,7 @@ class Generator:
             return found
         if choice < 0.115 and (found := self.distinct_key()):
             return found
-        if choice < 0.155 and (found := self.corner()):
+        if choice < 0.215 and (found := self.corner()):
             return found
         return self.query(None, None, self.rng.choice([1, 2, 2, 3]), top=True)
 

@@ -129,7 +129,7 @@ impl Work {
             Kind::Delete => RowOpKind::Delete,
         };
         let (schema_version, wait) = (table.schema_version, LockWait::Wait);
-        Ok(RowOp { table: table.id, schema_version, kind, key, row, program, wait })
+        Ok(RowOp { table: table.id, schema_version, kind, key, row, program: program.into(), wait })
     }
 }
 

@@ -75,7 +75,15 @@ impl Lists {
         let id = Value::Int(list as i64);
         encode_key_value(&self.def.columns[0].column_type, &id, &mut key);
         let (table, schema_version) = (self.def.id, self.def.schema_version);
-        RowOp { table, schema_version, kind, key, row, program: Vec::new(), wait: LockWait::Wait }
+        RowOp {
+            table,
+            schema_version,
+            kind,
+            key,
+            row,
+            program: Default::default(),
+            wait: LockWait::Wait,
+        }
     }
 
     fn read(&self, list: u64, mode: LockMode) -> RowOp {

@@ -104,12 +104,13 @@ impl Ldm {
         let outcomes = &mut reader.answer;
         let mut count = 0;
         let mut reading = Reading::new(limits::PROGRAM_WORK_MAX);
-        let mut places = Places::default();
+        // A single read finds nothing in what others have looked at.
+        let mut places = (req.operation_count > 1).then(Places::default);
         let mut passed: BTreeMap<NodeId, (u32, Vec<u8>)> = BTreeMap::new();
         for (head, strings) in list::items::<Operation>(payload) {
             reader.reads += 1;
             let (operation, changed) = ((&head, strings[0]), &mut reader.changed);
-            match self.read_one(operation, &mut places, req.transaction, changed, ctx) {
+            match self.read_one(operation, places.as_mut(), req.transaction, changed, ctx) {
                 Ok(Found::Row(table, image)) => {
                     let program = reader
                         .programs
@@ -175,20 +176,22 @@ impl Ldm {
             return Err(RefCode::SchemaVersionOld);
         }
         let primary = self.view.route(head.fragment);
+        let is_mine = primary == Ok(ctx.node());
         Ok(Place {
             of: (head.table, head.schema_version, head.fragment),
             table,
             rows: table.fragments.get(&head.fragment),
             primary,
-            is_mine: primary == Ok(ctx.node()),
-            is_in_sync: self.view.in_sync(head.fragment).contains(ctx.node()),
+            is_mine,
+            // Only who is in sync becomes primary.
+            is_in_sync: is_mine || self.view.in_sync(head.fragment).contains(ctx.node()),
         })
     }
 
     fn read_one<'l>(
         &'l self,
         (head, key): (&Operation, &[u8]),
-        places: &mut Places<'l>,
+        places: Option<&mut Places<'l>>,
         transaction: TransactionId,
         changed: &mut Epoch,
         ctx: &mut Ctx<'_>,
@@ -196,7 +199,10 @@ impl Ldm {
         if OperationKind::from_number(head.kind) != Some(OperationKind::Read) {
             return Err(RefCode::RequestMalformed);
         }
-        let place = places.get(head, || self.place(head, ctx))?;
+        let place = match places {
+            Some(places) => places.get(head, || self.place(head, ctx))?,
+            None => self.place(head, ctx)?,
+        };
         let (table, rows) = (place.table, place.rows);
         // Whoever errs about the fragment must not be told that there is no such row.
         let (fragment, hash) = table.spread.place_of(key);

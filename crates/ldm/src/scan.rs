@@ -332,23 +332,7 @@ impl Ldm {
                 if row.busy.is_some() {
                     scan.changed = scan.changed.max(self.decided_in(row));
                 }
-                if scan.pending {
-                    add(scan, range.number, (entry, &row.key), |_, _| ());
-                } else if scan.to_lock && is_changed_by_others(row, scan.transaction) {
-                    take_any(scan, (table, range.number), entry, row);
-                } else if let Some(image) = self.seen(scan, row)? {
-                    // There are entries of all versions of a row. At rest it has one, and its primary key is always the same.
-                    let is_sure = scan.index == PRIMARY_INDEX || row.busy.is_none();
-                    let mut is_own = || {
-                        own.clear();
-                        table.layout.key_of(image, columns, &mut own);
-                        own == entry
-                    };
-                    debug_assert!(row.busy.is_some() || is_own(), "an entry of no version");
-                    if is_sure || is_own() {
-                        take(scan, (table, range.number), (entry, &row.key), image)?;
-                    }
-                }
+                self.take_seen(scan, (table, range.number), columns, (entry, row), &mut own)?;
                 let full = scan.batch.len() >= self.config.slices.scan_batch_bytes
                     || scan.batch_rows >= scan.batch_max
                     || scan.left == 0;
@@ -369,6 +353,35 @@ impl Ldm {
             }
         }
         Ok(Slice::Send(true))
+    }
+
+    /// Adds a row to the batch if the scan sees a version of it that has this entry, and that passes the filter.
+    fn take_seen(
+        &self,
+        scan: &mut Scan,
+        of: (&crate::Table, u32),
+        columns: &[u16],
+        (entry, row): (&[u8], &Row),
+        own: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        if scan.pending {
+            add(scan, of.1, (entry, &row.key), |_, _| ());
+        } else if scan.to_lock && is_changed_by_others(row, scan.transaction) {
+            take_any(scan, of, entry, row);
+        } else if let Some(image) = self.seen(scan, row)? {
+            // There are entries of all versions of a row. At rest it has one, and its primary key is always the same.
+            let is_sure = scan.index == PRIMARY_INDEX || row.busy.is_none();
+            let mut is_own = || {
+                own.clear();
+                of.0.layout.key_of(image, columns, own);
+                *own == entry
+            };
+            debug_assert!(row.busy.is_some() || is_own(), "an entry of no version");
+            if is_sure || is_own() {
+                take(scan, of, (entry, &row.key), image)?;
+            }
+        }
+        Ok(())
     }
 
     /// The image of a row that a scan sees.

@@ -40,7 +40,7 @@ impl Rows {
         let table: &TableDef =
             self.0.catalog.tables.get(&read.table).ok_or(RefCode::TableUnknown)?;
         let layout = table.layout();
-        let program = match read.program.as_slice() {
+        let program = match &*read.program {
             [] => Program::default(),
             bytes => Program::decode(bytes, layout.columns()).map_err(StoreError::from)?,
         };
