@@ -76,9 +76,18 @@ pub fn announce() -> Announced {
     Announced(place)
 }
 
-/// True if another process waits for the ends of this one's threads.
-pub fn is_watched() -> bool {
-    OWN.get().is_some_and(|(ends, _)| ends.shared.is_watched.load(Ordering::SeqCst) == 1)
+/// True if another process waits for the ends of this one's threads; none: they have not all been announced.
+pub fn is_watched() -> Option<bool> {
+    let (ends, _) = OWN.get()?;
+    let is_complete = ends.shared.is_complete.load(Ordering::SeqCst) == 1;
+    is_complete.then(|| ends.shared.is_watched.load(Ordering::SeqCst) == 1)
+}
+
+/// Whoever has waited has ended; another process will.
+pub fn unwatched() {
+    if let Some((ends, _)) = OWN.get() {
+        ends.shared.is_watched.store(0, Ordering::SeqCst);
+    }
 }
 
 /// All threads have been announced.
@@ -163,8 +172,15 @@ impl Ends {
             }
             pause();
         };
+        if count == 0 {
+            return false;
+        }
         shared.is_watched.store(1, Ordering::SeqCst);
-        count > 0 && shared.locks.iter().take(count).all(has_ended)
+        let have_ended = shared.locks.iter().take(count).all(has_ended);
+        if !have_ended {
+            shared.is_watched.store(0, Ordering::SeqCst);
+        }
+        have_ended
     }
 }
 

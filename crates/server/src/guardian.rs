@@ -100,7 +100,7 @@ fn keep_one(mut command: Command, mut running: Option<Child>) {
     loop {
         match &mut running {
             Some(child) => {
-                warn_unless_watched(child);
+                look_for_watch(child);
                 let ended = child.wait();
                 tracing::warn!(
                     "the guardian of this node has ended ({ended:?}); another one is started"
@@ -109,20 +109,33 @@ fn keep_one(mut command: Command, mut running: Option<Child>) {
             None => tracing::warn!("no guardian can be started: this node's end is noticed late"),
         }
         crate::supervisor::pause(AGAIN);
+        ends::unwatched();
         running = command.spawn().ok();
     }
 }
 
-/// Says so if the guardian does not see the ends of threads, but only that of the process (DEATH-1).
-fn warn_unless_watched(guardian: &mut Child) {
-    for _ in 0..WATCHED_WITHIN {
-        if ends::is_watched() || !matches!(guardian.try_wait(), Ok(None)) {
+/// Says whether the guardian sees the ends of this node's threads, or only that of the process (DEATH-1).
+fn look_for_watch(guardian: &mut Child) {
+    let mut looks = 0;
+    while looks < WATCHED_WITHIN {
+        match ends::is_watched() {
+            Some(true) => {
+                return tracing::info!(
+                    guardian = guardian.id(),
+                    "the guardian sees this node's threads"
+                );
+            }
+            Some(false) => looks += 1,
+            // The node is still starting.
+            None => {}
+        }
+        if !matches!(guardian.try_wait(), Ok(None)) {
             return;
         }
         crate::supervisor::pause(LOOK);
     }
     tracing::warn!(
-        "the guardian of this node cannot see its threads: their end is noticed when the node's memory is freed"
+        "the guardian does not see this node's threads: its end is noticed when its memory is freed"
     );
 }
 

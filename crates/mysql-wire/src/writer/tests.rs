@@ -101,6 +101,29 @@ fn a_row_that_cannot_be_written_leaves_nothing() {
 }
 
 #[test]
+fn what_leaves_in_parts_is_what_would_leave_at_once() {
+    // Long values, so that a packet is split; after each of them so much leaves.
+    let values = [200_000, 16 << 20, 70_000, 3];
+    let fills = |writer: &mut PacketWriter, at: usize| writer.raw(&vec![at as u8 + 1; values[at]]);
+    let mut whole = writer(MODERN);
+    (0..values.len()).for_each(|at| fills(&mut whole, at));
+    let (mut parts, mut left) = (writer(MODERN), Vec::new());
+    for (at, part) in [1_000, 9 << 20, 8 << 20, 0].into_iter().enumerate() {
+        fills(&mut parts, at);
+        let leaving = parts.bytes().get(..part).unwrap().to_vec();
+        parts.sent(leaving.len());
+        left.extend(leaving);
+    }
+    parts.shrink_to(0);
+    left.extend(parts.take());
+    assert!(left == whole.take(), "bytes were lost, or left twice");
+    fills(&mut parts, 0);
+    parts.sent(1_000);
+    parts.clear();
+    assert!(parts.bytes().is_empty(), "what was sent does not count any more");
+}
+
+#[test]
 fn a_whole_result_set() {
     let mut writer = writer(Capabilities::PROTOCOL_41);
     let column_type = ColumnType::new(TypeKind::BigInt).not_null();
