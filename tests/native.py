@@ -5,7 +5,7 @@ import hmac
 import os
 import socket
 
-MAGIC, VERSION = b"LatsDB\r\n", 4
+MAGIC, VERSION = b"LatsDB\r\n", 5
 NODE, CLIENT, ADMIN = 1, 2, 3
 SCOPES = {NODE: b"node", CLIENT: b"client", ADMIN: b"admin"}
 HELLO_BYTES, CHALLENGE_BYTES, PROOF_BYTES = 48, 32, 32

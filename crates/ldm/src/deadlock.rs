@@ -1,7 +1,7 @@
 //! Tells coordinators whom their transactions wait for, so that they find deadlocks
 //! (DEADLOCK-1, DEADLOCK-2; `docs/protocols/deadlock.md`).
 
-use crate::{Ldm, Table, lock::Lock, row::Row};
+use crate::{Ldm, Table, lock::Lock, prepare::Run, row::Row};
 use alloc::{format, string::String, vec::Vec};
 use core::fmt::Write;
 use lats_base::{Duration, TransactionId};
@@ -70,11 +70,14 @@ impl Ldm {
     fn blockers_of(&self, id: TransactionId, lock: &Lock) -> Vec<Blocker> {
         let waits_elsewhere = |ahead: TransactionId| {
             let waiting = self.transactions.get(&ahead).and_then(|t| t.waiting.as_ref());
-            waiting.is_some_and(|w| w.run.is_part_of_many())
+            waiting.map(|w| &w.run).filter(|run| run.is_part_of_many()).map(Run::batch)
         };
         let blockers = lock.blockers(id, waits_elsewhere).into_iter();
-        let known = blockers.filter_map(|t| Some((t, self.transactions.get(&t)?)));
-        known.map(|(transaction, t)| Blocker { transaction, coordinator: t.coordinator }).collect()
+        let blocker = |(transaction, ahead_batch)| {
+            let coordinator = self.transactions.get(&transaction)?.coordinator;
+            Some(Blocker { transaction, coordinator, ahead_batch, reserved: 0 })
+        };
+        blockers.filter_map(blocker).collect()
     }
 
     /// Who waits here, and for whom, for checkers.
@@ -83,7 +86,8 @@ impl Ldm {
         waiting
             .filter_map(|(id, _)| {
                 let lock = self.awaited(id)?.1.lock()?;
-                Some((id, lock.blockers(id, |_| true)))
+                let blockers = lock.blockers(id, |_| Some(1)).into_iter();
+                Some((id, blockers.map(|(blocker, _)| blocker).collect()))
             })
             .collect()
     }

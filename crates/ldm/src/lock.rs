@@ -116,30 +116,32 @@ impl Lock {
         granted
     }
 
-    /// Whom a transaction in the queue waits for, directly or through others in the queue: holders,
-    /// and those ahead of it for whom `counts` is true (DEADLOCK-2).
+    /// Whom a transaction in the queue waits for, directly or through others in the queue: holders (with 0), and those ahead
+    /// of it for whom `waiting_batch` gives a batch, with that (DEADLOCK-2).
     pub(crate) fn blockers(
         &self,
         transaction: TransactionId,
-        counts: impl Fn(TransactionId) -> bool,
-    ) -> Vec<TransactionId> {
+        waiting_batch: impl Fn(TransactionId) -> Option<u32>,
+    ) -> Vec<(TransactionId, u32)> {
         let Some(at) = self.queue.iter().position(|(t, _)| *t == transaction) else {
             return Vec::new();
         };
         // Who shares waits for another one that shares only if somebody between them does not.
         let mut exclusive = self.queue[at].1 == LockMode::Exclusive;
-        let mut found = Vec::new();
+        let mut found: Vec<(TransactionId, u32)> = Vec::new();
         for (ahead, mode) in self.queue.iter().take(at).rev() {
             exclusive |= *mode == LockMode::Exclusive;
-            if exclusive && counts(*ahead) {
-                found.push(*ahead);
+            if let Some(batch) = waiting_batch(*ahead).filter(|_| exclusive) {
+                found.push((*ahead, batch));
             }
         }
         let holders = self.holders.iter().filter(|(t, _)| *t != transaction);
         let blocking = holders.filter(|(_, mode)| exclusive || *mode == LockMode::Exclusive);
         for (holder, _) in blocking {
-            if !found.contains(holder) {
-                found.push(*holder);
+            // Who holds it and wants more is in the way until its end.
+            match found.iter_mut().find(|(ahead, _)| ahead == holder) {
+                Some((_, batch)) => *batch = 0,
+                None => found.push((*holder, 0)),
             }
         }
         found

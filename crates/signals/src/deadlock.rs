@@ -47,6 +47,11 @@ pub struct Blocker {
     pub transaction: TransactionId,
     /// Its coordinator.
     pub coordinator: BlockRef,
+    /// 0: it holds the lock, and does so until it ends. Else its batch that is ahead in the row's queue, which may leave
+    /// the queue before the transaction ends (LOCK-6).
+    pub ahead_batch: u32,
+    /// Not used yet; zero.
+    pub reserved: u32,
 }
 
 /// A transaction on the path of a probe: it waits for the one behind it.
@@ -61,8 +66,8 @@ pub struct Waiter {
     pub coordinator: BlockRef,
     /// The batch that waits.
     pub batch: u32,
-    /// Not used yet; zero.
-    pub reserved: u32,
+    /// What it waits for: [`Blocker::ahead_batch`] of the transaction behind it on the path.
+    pub ahead_batch: u32,
 }
 
 /// True if the payload of a [`LockWaitRep`] holds its blockers and the name exactly.

@@ -75,8 +75,9 @@ impl Resume {
 pub const HELLO_BYTES: usize = core::mem::size_of::<Hello>();
 /// From this version on each end proves that it knows the cluster's secret.
 const PROVING_VERSION: u16 = 2;
-/// From this version on links between nodes outlive connections (LINK-1).
-const LINKS_VERSION: u16 = 4;
+/// From this version on nodes understand each other: links outlive connections (LINK-1), and reports of waits name batches
+/// (DEADLOCK-4).
+const NODES_VERSION: u16 = 5;
 /// What every greeting begins with.
 pub const MAGIC: [u8; 8] = *b"LatsDB\r\n";
 
@@ -166,7 +167,7 @@ impl Hello {
     /// (GREET-4).
     pub fn misfit(&self, cluster_id: u64) -> Option<RefCode> {
         let least = match self.kind() {
-            Some(HelloKind::Node) => LINKS_VERSION,
+            Some(HelloKind::Node) => NODES_VERSION,
             _ => PROVING_VERSION,
         };
         if self.version.abs_diff(PROTOCOL_VERSION) > 1 || self.version < least {

@@ -41,8 +41,8 @@ pub use table::{Malformed, Scope, SignalNumber, check};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The protocol version this release speaks. A link is refused when the versions differ by more
-/// than one, and between nodes also with a version before 4, whose links end with their connections.
-pub const PROTOCOL_VERSION: u16 = 4;
+/// than one, and between nodes also with a version before 5, whose reports of waits are shorter.
+pub const PROTOCOL_VERSION: u16 = 5;
 
 /// What every signal starts with: 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

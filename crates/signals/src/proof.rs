@@ -255,7 +255,7 @@ mod tests {
         let proof = said.proof(&secret(3), End::Opener);
         assert_eq!(
             Secret::new(proof).text(),
-            "639a476f73901402d48be1a469297d999b88555e5d125577d5cd397dad6d7528"
+            "b5f307b8c8762ba2f20dbe606f3eddd5a1813b5be180b2b9f66ee79b686d2d33"
         );
     }
 

@@ -56,6 +56,7 @@ once_failed! {
     a_survivor_waits_for_a_life_that_only_its_log_takes_in: 11270540;
     a_client_that_slept_writes_into_a_connection_made_meanwhile: 77, 301, 71270357, 71270447;
     what_a_lost_group_has_changed_is_counted_as_nothing: 91270215;
+    a_batch_that_has_left_a_queue_is_taken_for_one_that_is_in_the_way: 301;
     a_life_dies_that_has_lost_its_directory: 1795814601;
 }
 

@@ -42,9 +42,19 @@ impl Transaction {
         self.waits().find(|(number, _)| *number == batch).map(|(_, wait)| wait)
     }
 
-    /// True if its batch still waits for the other transaction.
-    fn waits_for(&self, batch: u32, other: TransactionId) -> bool {
-        self.wait(batch).is_some_and(|w| w.blockers.iter().any(|b| b.transaction == other))
+    /// True if its batch still waits for the other transaction, or for that batch of it.
+    fn waits_for(&self, waiter: &Waiter, other: TransactionId) -> bool {
+        let is_next = |b: &Blocker| {
+            b.transaction == other && (b.ahead_batch == 0 || b.ahead_batch == waiter.ahead_batch)
+        };
+        self.wait(waiter.batch).is_some_and(|w| w.blockers.iter().any(is_next))
+    }
+
+    /// DEADLOCK-4: true if it is still in the way of one who waits for its end, or for its batch that is ahead in a queue. One
+    /// that was refused has left the queue, and the transaction lives on (LOCK-6).
+    fn is_in_the_way(&self, ahead_batch: u32) -> bool {
+        let open = || self.batches.contains_key(&ahead_batch);
+        ahead_batch == 0 || (self.state == State::Preparing && open())
     }
 }
 
@@ -94,9 +104,10 @@ impl Tc {
     ) {
         let Some(t) = self.transactions.get(&id) else { return };
         for (batch, wait) in t.waits().filter(|(batch, _)| only.is_none_or(|o| o == *batch)) {
-            let me = Waiter { transaction: id, coordinator: ctx.me(), batch, reserved: 0 };
-            let path: Vec<Waiter> = path.iter().copied().chain([me]).collect();
             for blocker in &wait.blockers {
+                let (coordinator, ahead_batch) = (ctx.me(), blocker.ahead_batch);
+                let me = Waiter { transaction: id, coordinator, batch, ahead_batch };
+                let path: Vec<Waiter> = path.iter().copied().chain([me]).collect();
                 let body = ProbeOrd {
                     target: blocker.transaction,
                     path_count: path.len() as u32,
@@ -134,10 +145,11 @@ impl Tc {
 
     fn search_on(&mut self, probe: &ProbeOrd, path: &[Waiter], ctx: &mut Ctx<'_>) {
         let Some(t) = self.transactions.get_mut(&probe.target) else { return };
-        if t.waits().next().is_none() || path.len() >= PATH_MAX {
+        let (first, last) = (path[0].transaction, path[path.len() - 1]);
+        let in_the_way = t.is_in_the_way(last.ahead_batch);
+        if !in_the_way || t.waits().next().is_none() || path.len() >= PATH_MAX {
             return;
         }
-        let first = path[0].transaction;
         // DEADLOCK-3: if this one would give way rather than the first, its own search finds the
         // same circle: the time has come for it.
         let own = victim_key(t.operations as u64, probe.target);
@@ -160,14 +172,17 @@ impl Tc {
         self.pass_on(probe, path, probe.target, None, ctx);
     }
 
-    /// DEADLOCK-4: each of the circle says that it still waits for the next, the first last.
+    /// DEADLOCK-4: each of the circle says that it is still in the way of the one before it and waits for the next, the first last.
     fn confirm(&mut self, probe: &ProbeOrd, path: &[Waiter], ctx: &mut Ctx<'_>) {
         let length = path.len();
         let place = probe.confirms as usize % length;
         let (waiter, next) = (path[place], path[(place + 1) % length]);
+        let before = path[(place + length - 1) % length];
         let hasty = ctx.fault(Fault::BugHastyVictim);
         let stands = self.transactions.get(&waiter.transaction).is_some_and(|t| {
-            t.waits_for(waiter.batch, next.transaction) || (hasty && t.wait(waiter.batch).is_some())
+            let stands = t.is_in_the_way(before.ahead_batch);
+            (stands && t.waits_for(&waiter, next.transaction))
+                || (hasty && t.wait(waiter.batch).is_some())
         });
         if !stands {
             return;

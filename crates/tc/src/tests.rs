@@ -18,10 +18,11 @@ use lats_signals::{
     },
     control::{CLOSE_ALL, CLOSE_BEGUN, CatalogOrd, LeaseOrd, QuietRep, ViewOrd},
     copy::{AdoptOrd, AdoptReq},
+    deadlock::{Blocker, LockWaitRep, ProbeOrd, Waiter},
     list::{self, Operation, OperationKind},
 };
 use std::{boxed::Box, vec, vec::Vec};
-use zerocopy::FromZeros;
+use zerocopy::{FromZeros, IntoBytes};
 
 const VIEW: ViewNumber = ViewNumber::new(1);
 const TRANSACTION: TransactionId = TransactionId { client: ClientId::new(1), sequence: 1 };
@@ -312,4 +313,49 @@ fn a_coordinator_without_a_lease_commits_what_has_begun() {
     let sent = bench.hear(client, &request(TRANSACTION.sequence, 2, FLAG_COMMIT), &[]);
     let decide: DecideReq = only(&sent, SignalNumber::DecideReq);
     assert_eq!(decide.transaction, TRANSACTION);
+}
+
+/// DEADLOCK-4: who waits behind a batch in a queue does not wait for the transaction any more when that batch was refused.
+#[test]
+fn a_refused_batch_is_in_nobodys_way() {
+    let other = TransactionId { sequence: TRANSACTION.sequence + 7, ..TRANSACTION };
+    let far = BlockRef::new(node(2), BlockKind::Tc, 0);
+    let probes_sent = |ahead_batch: u32, confirms: u32| {
+        let mut bench = Bench::new();
+        let asked: PrepareReq = only(&bench.ask_with(0), SignalNumber::PrepareReq);
+        let wait = LockWaitRep {
+            transaction: TRANSACTION,
+            batch: asked.batch,
+            blocker_count: 1,
+            row_bytes: 0,
+            reserved: 0,
+        };
+        let blocker = Blocker { transaction: other, coordinator: far, ..Blocker::default() };
+        let sent = bench.hear(ldm(1), &wait, blocker.as_bytes());
+        let _: ProbeOrd = only(&sent, SignalNumber::ProbeOrd);
+        let waiter = |transaction, coordinator, batch, ahead_batch| Waiter {
+            transaction,
+            coordinator,
+            batch,
+            ahead_batch,
+        };
+        let mut path = vec![waiter(other, far, 1, ahead_batch)];
+        if confirms > 0 {
+            path.push(waiter(
+                TRANSACTION,
+                BlockRef::new(node(1), BlockKind::Tc, 0),
+                asked.batch,
+                0,
+            ));
+        }
+        let path_count = path.len() as u32;
+        let probe = ProbeOrd { target: TRANSACTION, operations: 0, round: 1, path_count, confirms };
+        let sent = bench.hear(far, &probe, path.as_bytes());
+        sent.iter().filter(|(number, _)| *number == SignalNumber::ProbeOrd).count()
+    };
+    for confirms in [0, 1] {
+        assert_eq!(probes_sent(0, confirms), 1, "it holds the lock");
+        assert_eq!(probes_sent(1, confirms), 1, "its first batch is in the queue");
+        assert_eq!(probes_sent(2, confirms), 0, "that batch is not there (any more)");
+    }
 }

@@ -101,24 +101,27 @@ fn who_waits_knows_for_whom() {
     ask(&mut lock, t(3), Exclusive);
     ask(&mut lock, t(4), Shared);
     ask(&mut lock, t(5), Shared);
-    let all = |_| true;
-    assert_eq!(lock.blockers(t(3), all), vec![t(1), t(2)]);
+    // Those ahead wait with batch 7.
+    let (all, none) = (|_| Some(7), |_| None);
+    assert_eq!(lock.blockers(t(3), all), vec![(t(1), 0), (t(2), 0)]);
     // Those who share wait for each other only across one who does not.
-    assert_eq!(lock.blockers(t(4), all), vec![t(3), t(1), t(2)]);
-    assert_eq!(lock.blockers(t(5), all), vec![t(3), t(1), t(2)]);
-    assert_eq!(lock.blockers(t(5), |_| false), vec![t(1), t(2)]);
+    assert_eq!(lock.blockers(t(4), all), vec![(t(3), 7), (t(1), 0), (t(2), 0)]);
+    assert_eq!(lock.blockers(t(5), all), vec![(t(3), 7), (t(1), 0), (t(2), 0)]);
+    assert_eq!(lock.blockers(t(5), none), vec![(t(1), 0), (t(2), 0)]);
     assert_eq!(lock.blockers(t(1), all), vec![]);
     // Two who want more wait for each other.
     assert_eq!(ask(&mut lock, t(1), Exclusive), Grant::Queued);
     assert_eq!(ask(&mut lock, t(2), Exclusive), Grant::Queued);
-    assert_eq!(lock.blockers(t(1), |_| false), vec![t(2)]);
-    assert_eq!(lock.blockers(t(2), |_| false), vec![t(1)]);
+    assert_eq!(lock.blockers(t(1), none), vec![(t(2), 0)]);
+    assert_eq!(lock.blockers(t(2), none), vec![(t(1), 0)]);
+    // Who is ahead and holds it stays in the way when its batch leaves the queue.
+    assert_eq!(lock.blockers(t(2), all), vec![(t(1), 0)]);
     // An exclusive one behind those who share waits for all of them.
     let mut lock = Lock::default();
     ask(&mut lock, t(1), Exclusive);
     ask(&mut lock, t(2), Shared);
     ask(&mut lock, t(3), Shared);
     ask(&mut lock, t(4), Exclusive);
-    assert_eq!(lock.blockers(t(3), all), vec![t(1)]);
-    assert_eq!(lock.blockers(t(4), all), vec![t(3), t(2), t(1)]);
+    assert_eq!(lock.blockers(t(3), all), vec![(t(1), 0)]);
+    assert_eq!(lock.blockers(t(4), all), vec![(t(3), 7), (t(2), 7), (t(1), 0)]);
 }

@@ -39,7 +39,7 @@ impl SimClient {
             (0..count).map(|_| self.random.below(registers) as i64).collect();
         bounds.sort_unstable();
         bounds.dedup();
-        let firsts = !samples && floors.iter().sum::<i64>() % 3 == 2;
+        let firsts = !samples && floors.iter().sum::<i64>() % 3 == 1;
         let ranges = ranges(ledger, &bounds);
         let scan = Scan { ranges, first_of_range: firsts, ..ledger.registers.scan() };
         let opened = match samples {
