@@ -24,6 +24,7 @@ impl<'a> Signal<'a> {
     }
 
     /// Its number.
+    #[inline]
     pub fn number(&self) -> Option<SignalNumber> {
         SignalNumber::from_number(self.header.number)
     }
@@ -37,10 +38,9 @@ impl<'a> Signal<'a> {
     }
 
     /// Its payload; empty if it has none.
+    #[inline]
     pub fn payload(&self) -> &'a [u8] {
-        let body =
-            SignalNumber::from_number(self.header.number).map_or(0, SignalNumber::body_bytes);
-        let start = HEADER_BYTES + body;
+        let start = HEADER_BYTES + SignalNumber::body_bytes_of(self.header.number);
         &self.bytes[start..start + self.header.payload_bytes as usize]
     }
 

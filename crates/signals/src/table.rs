@@ -29,6 +29,9 @@ impl core::fmt::Display for Malformed {
     }
 }
 
+/// Numbers of signals are below.
+const NUMBERS_MAX: usize = 256;
+
 macro_rules! signals {
     ($($number:literal $name:ident, $module:ident, $scope:ident;)+) => {
         /// The number of each signal. A number is never reused.
@@ -43,21 +46,38 @@ macro_rules! signals {
 
         impl SignalNumber {
             /// The signal with this number, if this version knows it.
+            #[inline]
             pub fn from_number(number: u16) -> Option<Self> {
-                match number {
-                    $($number => Some(Self::$name),)+
-                    _ => None,
-                }
+                // A table: every signal is looked up several times on its way.
+                const KNOWN: [Option<SignalNumber>; NUMBERS_MAX] = {
+                    let mut known = [None; NUMBERS_MAX];
+                    $(known[$number] = Some(SignalNumber::$name);)+
+                    known
+                };
+                KNOWN.get(usize::from(number)).copied().flatten()
             }
 
             /// Bytes of its fixed body.
+            #[inline]
             pub fn body_bytes(self) -> usize {
                 match self {
                     $(Self::$name => size_of::<$module::$name>(),)+
                 }
             }
 
+            /// Bytes of the fixed body of the signal with this number; none if this version does not know it.
+            #[inline]
+            pub(crate) fn body_bytes_of(number: u16) -> usize {
+                const BYTES: [usize; NUMBERS_MAX] = {
+                    let mut bytes = [0; NUMBERS_MAX];
+                    $(bytes[$number] = size_of::<$module::$name>();)+
+                    bytes
+                };
+                BYTES.get(usize::from(number)).copied().unwrap_or(0)
+            }
+
             /// Who may send it.
+            #[inline]
             pub fn scope(self) -> Scope {
                 match self {
                     $(Self::$name => Scope::$scope,)+

@@ -553,7 +553,12 @@ fn call(
             Ok(Value::Null)
         }
         (Function::NullIf, [a, b]) => {
-            let (x, y) = (eval(a, row, ctx)?, eval(b, row, ctx)?);
+            let x = eval(a, row, ctx)?;
+            // Nobody needs the other one then.
+            if x.is_null() {
+                return Ok(x);
+            }
+            let y = eval(b, row, ctx)?;
             let same = logic::equal((&x, a), (&y, b), ctx)? == Some(true);
             Ok(if same { Value::Null } else { x })
         }

@@ -408,6 +408,12 @@ impl Binder<'_> {
             args.push(self.divisor(divisor));
         }
         self.arguments_of_connection(function, &mut args)?;
+        // It leaves out NULL, and has the collation of the columns among its arguments all the same.
+        if function == Function::ConcatWs
+            && let Some(collation) = self.of_results(args.iter())
+        {
+            args = args.into_iter().map(|arg| self.in_collation(arg, collation)).collect();
+        }
         Ok(self.as_one_type(Expr::Call { function, args }))
     }
 
@@ -437,7 +443,7 @@ impl Binder<'_> {
                 let own = self.type_of(&expr);
                 let is_other = own.collation != collation && own.collation != Collation::Binary;
                 match is_other {
-                    true => Expr::Cast { arg: Box::new(expr), to: ColumnType { collation, ..own } },
+                    true => Expr::Collate { arg: Box::new(expr), collation },
                     false => expr,
                 }
             }
@@ -465,6 +471,7 @@ impl Binder<'_> {
         if !chooses || !(kind.is_text() || kind.is_bytes()) {
             return expr;
         }
+        let collation = self.of_results(super::collations::results_of(&expr)).unwrap_or(collation);
         // NULL and parameters have no type yet.
         let has_no_type = |e: &Expr| match e {
             Expr::Literal(value) => value.is_null(),

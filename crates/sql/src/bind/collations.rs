@@ -4,7 +4,7 @@ use super::Binder;
 use crate::error;
 use crate::expr::{EXTERNAL_BASE, External};
 use lats_engine::ir::ColumnId;
-use lats_values::{BinaryOp, Collation, ColumnType, Expr, Function, SqlError, TypeKind};
+use lats_values::{BinaryOp, Collation, ColumnType, Expr, Function, SqlError, TypeKind, Value};
 
 /// How strongly a text holds to its collation, the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +92,11 @@ impl Binder<'_> {
                 Expr::Cast { .. } => self.standing(arg).map(|of| (of.0, Strength::Coercible)),
                 _ => self.standing(arg),
             };
-            let found: Vec<(Collation, Strength)> = args.filter_map(standing).collect();
+            let mut found: Vec<(Collation, Strength)> = args.filter_map(standing).collect();
+            // What was given the collation of a column beside it holds to it no more than that (`in_collation`).
+            let columns: Vec<Collation> =
+                found.iter().filter(|of| of.1 == Strength::Implicit).map(|of| of.0).collect();
+            found.retain(|of| of.1 != Strength::Explicit || !columns.contains(&of.0));
             match conflict(&found) {
                 // What is made of such a mix has the collation of bytes.
                 true => Strength::Coercible,
@@ -146,6 +150,21 @@ impl Binder<'_> {
         }
     }
 
+    /// The collation of a text that is one of several results: that of the columns among them, and of two columns' that which
+    /// compares bytes. None if no column decides.
+    pub(super) fn of_results<'e>(
+        &self,
+        results: impl Iterator<Item = &'e Expr>,
+    ) -> Option<Collation> {
+        let found: Vec<_> = results.filter_map(|result| self.standing(result)).collect();
+        let strongest = found.iter().map(|of| of.1).min()?;
+        let mut own = found.iter().filter(|of| of.1 == strongest).map(|of| of.0);
+        let first = own.next()?;
+        let decides = strongest < Strength::Coercible;
+        let wanted = if own.any(|other| other != first) { Collation::Utf8mb4Bin } else { first };
+        decides.then_some(wanted)
+    }
+
     /// Says how strongly the values of a column hold to their collation.
     pub(crate) fn set_strength(&mut self, column: ColumnId, strength: Strength) {
         if let Some(column) = self.columns.get_mut(column.0 as usize) {
@@ -190,10 +209,15 @@ impl Binder<'_> {
         if others.iter().all(|other| matches!(other, Expr::Literal(_))) {
             return arg;
         }
-        let standings = core::iter::once(&arg).chain(others.iter().copied());
-        let found: Option<Vec<(Collation, Strength)>> =
-            standings.map(|operand| self.standing(operand)).collect();
-        let Some(found) = found else { return arg };
+        let operands = || core::iter::once(&arg).chain(others.iter().copied());
+        let is_open = |e: &Expr| matches!(e, Expr::Literal(Value::Null)) || self.is_parameter(e);
+        let is_bytes = |e: &Expr| !is_open(e) && self.type_of(e).kind.is_bytes();
+        if self.standing(&arg).is_none() || operands().any(is_bytes) {
+            return arg;
+        }
+        // Numbers, NULL and values that come later have no collation.
+        let found: Vec<(Collation, Strength)> =
+            operands().filter_map(|operand| self.standing(operand)).collect();
         let Some(strongest) = found.iter().map(|of| of.1).min() else { return arg };
         let mut own = found.iter().filter(|of| of.1 == strongest).map(|of| of.0);
         let first = own.next().unwrap_or_default();
@@ -305,4 +329,17 @@ fn is_constant(expr: &Expr) -> bool {
         }
     }
     true
+}
+
+/// What IF, IFNULL, COALESCE, ELT or CASE may give.
+pub(super) fn results_of(expr: &Expr) -> impl Iterator<Item = &Expr> {
+    let (args, branches, otherwise) = match expr {
+        Expr::Call { function: Function::If | Function::Elt, args } => {
+            (args.get(1..).unwrap_or_default(), &[][..], None)
+        }
+        Expr::Call { args, .. } => (&args[..], &[][..], None),
+        Expr::Case { branches, otherwise, .. } => (&[][..], &branches[..], otherwise.as_deref()),
+        _ => (&[][..], &[][..], None),
+    };
+    args.iter().chain(branches.iter().map(|(_, then)| then)).chain(otherwise)
 }

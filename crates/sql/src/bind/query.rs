@@ -379,6 +379,11 @@ impl<'a> Binder<'a> {
             otherwise: Some(Box::new(b.scalar())),
         };
         let mut found = ColumnType { nullable, ..self.type_of(&one) };
+        if found.kind.is_text()
+            && let Some(collation) = self.of_results([a.scalar(), b.scalar()].iter())
+        {
+            found.collation = collation;
+        }
         let is_weak = |side: ColumnId| self.constant_texts.contains(&side);
         if found.kind.is_text() && is_weak(a) != is_weak(b) {
             let strong = if is_weak(a) { y } else { x };

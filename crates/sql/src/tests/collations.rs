@@ -24,6 +24,12 @@ fn operands_are_compared_in_the_collation_of_all() {
          => ok 1
          SELECT c IN (e, 'x'), c IN ('A', e), c IN ('A', 'x'), c IN ('a', e) FROM p
          => 0|0|1|1
+         SELECT c IN ('A', e, NULL), c IN (NULL, 'A'), NULLIF(NULL, 1 / 0) FROM p
+         => NULL|1|NULL
+         SELECT c FROM p WHERE c IN ('A', e)
+         =>
+         SELECT c FROM p WHERE CONCAT(c, '') IN ('A', e)
+         =>
          SELECT CASE c WHEN e THEN 1 WHEN 'A' THEN 2 END, CASE c WHEN 'A' THEN 2 END FROM p
          => NULL|2
          SELECT c BETWEEN 'A' AND e, c BETWEEN 'A' AND 'A', c BETWEEN e AND 'a' FROM p
@@ -145,5 +151,29 @@ fn a_constant_among_results_is_compared_in_the_collation_of_the_column_beside_it
          => 1|1|0;2|0|0
          SELECT id FROM ci WHERE IF(id < 3, 'A', t) = 'a' ORDER BY id
          => 1;2",
+    );
+}
+
+/// Found by generated statements: the value of the first column is as strong as that of the other one.
+#[test]
+fn results_of_two_columns_are_compared_by_their_bytes_if_one_of_them_is() {
+    let mut desk = Desk::new();
+    desk.run(
+        "CREATE TABLE p (id INT PRIMARY KEY, c VARCHAR(9) COLLATE utf8mb4_general_ci, e VARCHAR(9) COLLATE utf8mb4_bin);
+         INSERT INTO p VALUES (0, 'A', '0')",
+    );
+    desk.check(
+        "(SELECT MIN(c) AS x FROM p GROUP BY id UNION ALL SELECT 'a') UNION SELECT e FROM p WHERE id > 0
+         => A;a
+         SELECT COUNT(*) FROM p JOIN (SELECT 'a' AS x) y WHERE CONCAT_WS('', NULLIF(e, '0'), 'A') < y.x
+         => 1
+         SELECT 'a' = CASE 7 WHEN 2 THEN e ELSE c END, 'a' = IF(id > 5, e, c), 'a' = COALESCE(c, e), 'a' = IFNULL(c, e) FROM p
+         => 0|0|0|0
+         SELECT COLLATION(CASE 7 WHEN 2 THEN e ELSE c END), COLLATION(IF(1, c, e)), COLLATION(IF(1, c, 'x')) FROM p
+         => utf8mb4_bin|utf8mb4_bin|utf8mb4_general_ci
+         SELECT COUNT(*) FROM p JOIN (SELECT 1) x WHERE 'a' <=> ELT(1, c, e)
+         => 0
+         SELECT 'a' = NULLIF(c, e), 'a' = CASE WHEN id = 0 THEN c ELSE 'x' END FROM p
+         => 1|1",
     );
 }
