@@ -24,7 +24,7 @@ import re
 import sys
 import time
 
-from differ_sql import COLLATIONS, Generator, Node, Scope, empty, make_schema, raw, sequence
+from differ_sql import COLLATIONS, SEVERAL, Generator, Node, Scope, empty, make_schema, raw, sequence
 from minimysql import Connection, MySQLError
 
 CASES = pathlib.Path(__file__).resolve().parent / "differ"
@@ -54,7 +54,7 @@ class Server:
     def __init__(self, port, oracle, limit, switch=None):
         """`oracle` is mariadb or mysql, and false for LatsDB; `switch` is LatsDB's optimizer_switch."""
         self.port, self.oracle, self.limit, self.switch = port, oracle, limit, switch
-        self.connection, self.database = None, None
+        self.connection, self.database, self.unsent = None, None, None
         self.is_oracle = oracle == "mariadb"
 
     def connect(self):
@@ -75,7 +75,7 @@ class Server:
         collation = "utf8mb4_uca1400_nopad_ai_ci" if self.is_oracle else "utf8mb4_0900_ai_ci"
         self.connection.query(f"SET NAMES utf8mb4 COLLATE {collation}")
         if self.is_oracle:
-            self.connection.query("SET max_statement_time = 10")
+            self.connection.query("SET max_statement_time = 2")
         if self.oracle == "mysql":
             self.connection.query("SET max_execution_time = 10000")
         if self.database:
@@ -83,10 +83,25 @@ class Server:
 
     def ask(self, text):
         """('rows', rows), ('count', number), ('error', number, text) or ('lost', what)."""
+        self.send(text)
+        return self.answer()
+
+    def send(self, text):
+        """Sends a statement, so that several servers work at the same time."""
+        self.unsent = None
         try:
             if self.connection is None:
                 self.connect()
-            answer = self.connection.query(text)
+            self.connection.send_query(text)
+        except OSError as error:
+            self.unsent = error
+
+    def answer(self):
+        """What `ask` gives, of what was sent."""
+        try:
+            if self.unsent:
+                raise self.unsent
+            answer = self.connection.receive_answer()
         except MySQLError as error:
             return ("error", error.number, str(error))
         except IndexError:
@@ -136,6 +151,23 @@ class Server:
         self.must(f"DELETE FROM {table.name}")
         if table.rows:
             self.must(table.insert())
+
+
+def ask_all(servers, text):
+    """The answers of servers that work at the same time."""
+    for server in servers:
+        server.send(text)
+    return [server.answer() for server in servers]
+
+
+def ask_in_turn(servers, texts):
+    """The answers to several statements as one: all their rows, or the first error."""
+    whole = [("rows", []) for _ in servers]
+    for text in texts:
+        for at, answer in enumerate(ask_all(servers, text)):
+            if whole[at][0] == "rows" and answer[0] != "count":
+                whole[at] = ("rows", whole[at][1] + answer[1]) if answer[0] == "rows" else answer
+    return whole
 
 
 # Planted wrong answers: name, what is done to the statement, what is done to the rows.
@@ -188,12 +220,15 @@ class Planted(Server):
         super().__init__(port, is_oracle, limit)
         self.rewrite, self.spoil, self.active = (*plant, True)
 
-    def ask(self, text):
-        if not self.active or text.startswith(("SET ", "USE ", "CREATE ", "DROP ", "INSERT INTO t", "BEGIN", "ROLLBACK")) and " SELECT " not in text[:60]:
-            return super().ask(text)
-        answer = super().ask(self.rewrite(text) if self.rewrite else text)
-        if answer[0] == "rows" and self.spoil:
-            return ("rows", self.spoil(text, answer[1]))
+    def send(self, text):
+        spared = ("SET ", "USE ", "CREATE ", "DROP ", "INSERT INTO t", "BEGIN", "ROLLBACK")
+        self.asked = None if not self.active or text.startswith(spared) and " SELECT " not in text[:60] else text
+        super().send(self.rewrite(text) if self.asked and self.rewrite else text)
+
+    def answer(self):
+        answer = super().answer()
+        if self.asked and answer[0] == "rows" and self.spoil:
+            return ("rows", self.spoil(self.asked, answer[1]))
         return answer
 
 
@@ -231,13 +266,18 @@ def close(one, two):
     return True
 
 
+def is_late(answer):
+    """True if there is no answer in the time that a statement may take."""
+    return answer[0] in ("lost", "timeout") or answer[:2] in (("error", 1969), ("error", 1317), ("error", 3024))
+
+
 def compare(ours, theirs, ordered):
     """What differs: None, or a word; words in brackets are no wrong answers."""
     if ours[0] == "malformed":
         return ours[0]
     if ours[0] in ("lost", "timeout"):
-        return "(no answer from the oracle, either)" if theirs[0] in ("lost", "timeout") else ours[0]
-    if theirs[0] in ("lost", "timeout") or theirs[:2] in (("error", 1969), ("error", 1317), ("error", 3024)):
+        return "(no answer from the oracle, either)" if is_late(theirs) else ours[0]
+    if is_late(theirs):
         return "(no answer from the oracle)"
     if theirs[:2] == ("error", NOT_SUPPORTED):
         return "(the oracle refuses)"
@@ -254,7 +294,7 @@ def compare(ours, theirs, ordered):
         return "rows"
     if ours[0] == "count":
         return None if ours[1] == theirs[1] else "affected"
-    if ours[1] == theirs[1]:
+    if ours[1] == theirs[1] or not ordered and collections.Counter(ours[1]) == collections.Counter(theirs[1]):
         return None
     left, right = plain_rows(ours[1]), plain_rows(theirs[1])
     if len(left) != len(right):
@@ -306,15 +346,15 @@ class Pair:
 
     def answers(self, case, servers=None):
         text, servers = case.root.sql(), servers or self.servers
+        if case.root.kind == "several":
+            return ask_in_turn(servers, text.split(SEVERAL)), []
         if not case.changed:
-            return [server.ask(text) for server in servers], []
-        answers, contents = [], []
-        for server in servers:
-            server.ask("BEGIN")
-            answers.append(server.ask(text))
-            contents.append([server.ask(f"SELECT * FROM {name}") for name in case.changed])
-            server.ask("ROLLBACK")
-        return answers, contents
+            return ask_all(servers, text), []
+        ask_all(servers, "BEGIN")
+        answers = ask_all(servers, text)
+        contents = [ask_all(servers, f"SELECT * FROM {name}") for name in case.changed]
+        ask_all(servers, "ROLLBACK")
+        return answers, [list(of_server) for of_server in zip(*contents)]
 
     def check(self, case):
         answers, contents = self.answers(case)
@@ -934,7 +974,7 @@ class Run:
         lateral = self.args.mode != "oracle" or self.args.oracle == "mysql"
         name = f"{self.args.seed}/{schema}/{number}" + (f"/{candidate}" if candidate else "")
         generator = Generator(random.Random(name), tables, lateral, rounds=self.args.oracle == "mysql")
-        generator.representatives = self.args.mode == "rules"
+        generator.representatives, generator.several = self.args.mode == "rules", self.args.mode == "oracle"
         if self.args.mode in ("tlp", "norec"):
             root, changed = make_alone(generator, self.args.mode), ()
         elif self.args.mode != "views" and generator.chance(self.args.changes):

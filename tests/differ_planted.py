@@ -79,10 +79,14 @@ class Erring(differ.Server):
 
     def __init__(self, port, limit, clean):
         super().__init__(port, False, limit)
-        self.clean, self.active = clean, True
+        self.clean, self.active, self.asked = clean, True, None
 
-    def ask(self, text):
-        return super().ask(text) if self.active else self.clean.ask(text)
+    def send(self, text):
+        self.asked = super() if self.active else self.clean
+        self.asked.send(text)
+
+    def answer(self):
+        return self.asked.answer()
 
     def use(self, database, tables):
         self.clean.use(database, tables)

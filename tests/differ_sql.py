@@ -37,6 +37,10 @@ CAST_LITERAL = {"D": "DATE {}", "T": "TIMESTAMP {}", "M": "TIME {}"}
 COLLATIONS = [("utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci"), ("utf8mb4_bin", "utf8mb4_bin"), ("utf8mb4_general_ci", "utf8mb4_general_ci")]
 
 
+# Between statements that are asked one after the other.
+SEVERAL = ";\n"
+
+
 class Node:
     """A part of a statement. `text` has one {} for each part; a list has a separator instead."""
 
@@ -55,6 +59,14 @@ class Node:
             return self.text.format(", ".join(name + self.separator for name in names) or "1")
         texts = [part.sql() for part in self.parts]
         return self.separator.join(texts) if self.separator is not None else self.text.format(*texts)
+
+    def __deepcopy__(self, memo):
+        out = memo[id(self)] = Node.__new__(Node)
+        out.category, out.text, out.kind, out.type = self.category, self.text, self.kind, self.type
+        out.separator, out.minimum, out.optional = self.separator, self.minimum, self.optional
+        out.parts = [memo.get(id(part)) or part.__deepcopy__(memo) if isinstance(part, Node) else part for part in self.parts]
+        out.extra = None if self.extra is None else copy.deepcopy(self.extra, memo)
+        return out
 
     def walk(self):
         yield self
@@ -197,7 +209,7 @@ class Generator:
         # MariaDB knows neither GROUPING nor the defaults of LAG and LEAD.
         self.defaults, self.has_rows = rounds, False
         # Which of the texts of a group that are equal but for case is shown is each server's own affair.
-        self.representatives = False
+        self.representatives, self.several = False, False
         # Whether a text that is no number is compared with one, which is an error in a change, depends on the plan.
         self.mixes = True
         self.connection_texts = tables[0].collation == COLLATIONS[0]
@@ -1034,13 +1046,14 @@ class Generator:
 
     def corner(self):
         """What one kind of mistake would show in, and statements at large meet too seldom."""
-        shape = self.rng.choice([self.anti_by_index, self.text_beside_number, self.text_of_subquery, self.rows_of_value, self.in_outer_side, self.all_of_itself,
+        several = [self.table_of_outer_side, self.variable_of_types] if self.several else []
+        shape = self.rng.choice([*several, self.anti_by_index, self.text_beside_number, self.text_of_subquery, self.rows_of_value, self.in_outer_side, self.all_of_itself,
                                  self.gap_of_index, self.constant_in_other_collation, self.quotient_of_whole, self.range_without_value])
         text = shape()
         if text is None:
             return None
         self.note(shape.__name__.replace("_", " "))
-        return Node("query", text, [], kind="select")
+        return Node("query", text, [], kind="several" if SEVERAL in text else "select")
 
     def filled(self):
         return self.rng.choice([table for table in self.tables if table.rows] or self.tables)
@@ -1118,6 +1131,31 @@ class Generator:
         if self.chance(0.3):
             return f"SELECT r2.id, r3.{name} IS NULL AS n FROM {one.name} AS r2 LEFT JOIN {two.name} AS r3 ON r2.{left} = r3.{right}"
         return f"SELECT r1.id FROM {outer.name} AS r1 WHERE r1.{other} {word} ({inner})"
+
+    def table_of_outer_side(self):
+        """A table that is made of an outer join: its columns take NULL, whatever those of the right side are declared."""
+        one, two = self.filled(), self.filled()
+        ties = [(left, right) for left, type_, _ in self.columns_of(one) for right, its, _ in self.columns_of(two) if its == type_ and type_ in "iusd"]
+        if not ties:
+            return None
+        left, right = self.rng.choice(ties)
+        names = [name for name, _, _ in self.columns_of(two, "iudsD")]
+        shown = ", ".join(f"r2.{name} AS y{at}" for at, name in enumerate(names))
+        from_ = f"{one.name} AS r1 LEFT JOIN {two.name} AS r2 ON r1.{left} = r2.{right} AND r2.{right} <> r1.id"
+        made = f"CREATE TABLE made AS SELECT r1.id AS x, {shown} FROM {from_}"
+        return SEVERAL.join(["DROP TABLE IF EXISTS made", made, "SELECT * FROM made", "DROP TABLE IF EXISTS made"])
+
+    def variable_of_types(self):
+        """One statement with a variable whose values have different types."""
+        table = self.filled()
+        name, type_ = self.some_column(table, "iuds")
+        if not name:
+            return None
+        values = self.rng.sample(["5", "'5'", "2.50", "'b'", "3e0", "'2.5'", "-1", "X'35'"], 3)
+        query = self.rng.choice([f"SELECT id, COALESCE(@v, {name}) AS n FROM {table.name}", f"SELECT id FROM {table.name} WHERE {name} >= @v",
+                                 f"SELECT id, @v AS n FROM {table.name}", f"SELECT id, IF({name} IS NULL, {name}, @v) AS n FROM {table.name}",
+                                 f"SELECT id FROM {table.name} WHERE CONCAT(@v, '') < '3'", f"SELECT id, {name} = @v AS n FROM {table.name}"])
+        return SEVERAL.join(part for value in values for part in (f"SET @v = {value}", query))
 
     def all_of_itself(self):
         """ANY and ALL where values are equal."""

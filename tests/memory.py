@@ -52,12 +52,9 @@ class Raw(Connection):
     def pass_over(self, count):
         """Reads so many bytes, and forgets them."""
         while count > 0:
-            if not self.buffer:
-                self.buffer = self.socket.recv(MIB)
-                if not self.buffer:
-                    raise ConnectionError("connection closed")
-            part = min(count, len(self.buffer))
-            self.buffer, count = self.buffer[part:], count - part
+            self._need(1)
+            part = min(count, len(self.buffer) - self.at)
+            self.at, count = self.at + part, count - part
 
     def glance(self):
         """The first bytes of a packet, and its length; the rest is passed over."""

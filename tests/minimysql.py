@@ -18,7 +18,8 @@ class Connection:
     def __init__(self, port, database="", timeout=60.0, host="127.0.0.1", more_flags=0):
         self.socket = socket.create_connection((host, port), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.buffer = b""
+        # What has been received, and where what is not read yet begins.
+        self.buffer, self.at = b"", 0
         greeting = self._packet()
         if greeting[0] == 0xFF:
             raise self._error(greeting)
@@ -38,18 +39,31 @@ class Connection:
     def close(self):
         self.socket.close()
 
-    def _read(self, count):
-        while len(self.buffer) < count:
-            more = self.socket.recv(65536)
+    def _need(self, count):
+        """Waits until so many bytes can be read."""
+        missing = count - (len(self.buffer) - self.at)
+        if missing <= 0:
+            return
+        pieces = [self.buffer[self.at :]]
+        while missing > 0:
+            more = self.socket.recv(262144)
             if not more:
                 raise ConnectionError("connection closed")
-            self.buffer += more
-        out, self.buffer = self.buffer[:count], self.buffer[count:]
+            pieces.append(more)
+            missing -= len(more)
+        self.buffer, self.at = b"".join(pieces), 0
+
+    def _read(self, count):
+        self._need(count)
+        out = self.buffer[self.at : self.at + count]
+        self.at += count
         return out
 
     def _packet(self):
-        head = self._read(4)
-        return self._read(int.from_bytes(head[:3], "little"))
+        self._need(4)
+        at = self.at
+        self.at = at + 4
+        return self._read(int.from_bytes(self.buffer[at : at + 3], "little"))
 
     def _send(self, sequence, body):
         self.socket.sendall(len(body).to_bytes(3, "little") + bytes([sequence]) + body)
@@ -71,7 +85,15 @@ class Connection:
 
     def query(self, text):
         """Runs a statement; rows as lists of str or None, or the number of affected rows."""
+        self.send_query(text)
+        return self.receive_answer()
+
+    def send_query(self, text):
+        """Sends a statement, whose answer `receive_answer` waits for."""
         self._send(0, b"\x03" + text.encode())
+
+    def receive_answer(self):
+        """What `query` gives, of the statement that was sent."""
         first = self._packet()
         if first[0] == 0xFF:
             raise self._error(first)
@@ -89,9 +111,15 @@ class Connection:
                 raise self._error(packet)
             row, at = [], 0
             for _ in range(columns):
-                length, at = self._length(packet, at)
-                row.append(None if length is None else packet[at : at + length].decode())
-                at += length or 0
+                length = packet[at]
+                at += 1
+                if length == 0xFB:
+                    row.append(None)
+                    continue
+                if length > 0xFB:
+                    length, at = self._length(packet, at - 1)
+                row.append(packet[at : at + length].decode())
+                at += length
             rows.append(row)
 
 

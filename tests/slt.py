@@ -76,7 +76,7 @@ class Session(Connection):
         return columns, self._values(columns)
 
     def _values(self, columns):
-        values, buffer, at = [], self.buffer, 0
+        values, buffer, at = [], self.buffer, self.at
         while True:
             while len(buffer) < at + 4 or len(buffer) < (end := at + 4 + int.from_bytes(buffer[at:at + 3], "little")):
                 more = self.socket.recv(1 << 18)
@@ -85,7 +85,7 @@ class Session(Connection):
                 buffer, at = buffer[at:] + more, 0
             at += 4
             if buffer[at] >= 0xFE and (buffer[at] == 0xFF or end - at < 9):
-                self.buffer = buffer[end:]
+                self.buffer, self.at = buffer, end
                 if buffer[at] == 0xFF:
                     raise self._error(buffer[at:end])
                 return values
