@@ -20,7 +20,7 @@ mod source;
 mod tests;
 mod window;
 
-pub use memory::{Budget, Pool};
+pub use memory::{Budget, Leftovers, Pool};
 pub use ordered::{Sorter, Top};
 pub use profile::{OpProfile, Profile};
 
@@ -105,6 +105,10 @@ pub struct Run<'r> {
     /// Steps of recursions at most.
     recursion_max: u64,
     memory: Memory,
+    /// No more rows are wanted of the whole run; what its operators left.
+    is_ending: bool,
+    left: Vec<Box<dyn Send>>,
+    left_bytes: usize,
     /// What was done since the last pause.
     rows_done: u64,
     /// What expressions could still do then.
@@ -137,8 +141,16 @@ impl<'r> Run<'r> {
             working: BTreeMap::new(),
             recursion_max,
             memory: Memory::new(budget),
+            is_ending: false,
+            left: Vec::new(),
+            left_bytes: 0,
             rows_done: 0,
         }
+    }
+
+    /// What is left when its machine is closed.
+    pub fn leftovers(self) -> Leftovers {
+        Leftovers::new(self.left, self.memory)
     }
 
     /// Gives an answer.
@@ -331,6 +343,7 @@ impl<'p> Machine<'p> {
             self.root.get_or_insert_with(|| build(run, &plan.root, &Params::from([]), &Goal::All));
         let polled = root.next(run)?;
         if matches!(polled, Poll::Done) {
+            run.is_ending = true;
             root.close(run);
         }
         Ok(polled)
@@ -338,6 +351,7 @@ impl<'p> Machine<'p> {
 
     /// No more rows are wanted.
     pub fn close(&mut self, run: &mut Run<'_>) {
+        run.is_ending = true;
         if let Some(root) = &mut self.root {
             root.close(run);
         }

@@ -166,6 +166,18 @@ pub(crate) fn with_column_names(failure: Failure, table: &Table) -> Failure {
     }
 }
 
+/// Drops what takes long in another thread: nobody waits for it, neither who is answered or was killed nor others of this thread.
+pub(crate) fn drop_elsewhere(left: impl Send + 'static, report: fn()) {
+    let dropped = move || {
+        drop(left);
+        report();
+    };
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(dropped)),
+        Err(_) => dropped(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -236,8 +236,8 @@ impl Operator for Aggregate<'_> {
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
         self.waiting.clear(run);
-        (self.numbers, self.groups) = (Map::default(), Vec::new());
-        self.built = Some(Built::Found);
-        self.held.free(run);
+        let groups = core::mem::take(&mut self.groups);
+        let built = self.built.replace(Built::Found);
+        self.held.leave(run, (core::mem::take(&mut self.numbers), groups, built));
     }
 }

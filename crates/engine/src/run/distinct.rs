@@ -55,7 +55,6 @@ impl Operator for Distinct<'_> {
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
         self.waiting.clear(run);
-        self.seen = Map::default();
-        self.held.free(run);
+        self.held.leave(run, core::mem::take(&mut self.seen));
     }
 }

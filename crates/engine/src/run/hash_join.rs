@@ -215,7 +215,7 @@ impl Operator for HashJoin<'_> {
         self.right.close(run);
         self.waiting.clear(run);
         self.probe = None;
-        (self.rows, self.next, self.ends) = (Vec::new(), Vec::new(), Map::default());
-        self.held.free(run);
+        let (rows, next) = (core::mem::take(&mut self.rows), core::mem::take(&mut self.next));
+        self.held.leave(run, (rows, next, core::mem::take(&mut self.ends)));
     }
 }

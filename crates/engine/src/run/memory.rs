@@ -1,7 +1,7 @@
 //! Memory of a run: what operators hold is counted, and more than the statement may have is an error.
 
 use super::{Row, Run, row_bytes};
-use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 use lats_base::map::Map;
 use lats_values::SqlError;
 
@@ -189,6 +189,38 @@ impl Held {
 
     pub(super) fn free(&mut self, run: &mut Run<'_>) {
         run.memory.release(core::mem::take(&mut self.0));
+    }
+
+    /// Drops what was held. When the whole run ends, much of it is left over instead, and counted until that is dropped.
+    pub(super) fn leave(&mut self, run: &mut Run<'_>, what: impl Send + 'static) {
+        if run.is_ending && self.0 >= LEFT_BYTES_MIN {
+            run.left_bytes += core::mem::take(&mut self.0);
+            return run.left.push(Box::new(what));
+        }
+        drop(what);
+        self.free(run);
+    }
+}
+
+/// What takes longer than a moment to drop.
+const LEFT_BYTES_MIN: usize = 1 << 20;
+
+/// What is left of a run: rows by the hundred thousand, which take some ten milliseconds to drop. Whoever has to answer at once
+/// drops them elsewhere.
+pub struct Leftovers {
+    left: Vec<Box<dyn Send>>,
+    /// What is counted for them; it goes after them.
+    memory: Memory,
+}
+
+impl Leftovers {
+    pub(super) fn new(left: Vec<Box<dyn Send>>, memory: Memory) -> Self {
+        Self { left, memory }
+    }
+
+    /// True if dropping it takes no time.
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty() && self.memory.caches.is_empty()
     }
 }
 

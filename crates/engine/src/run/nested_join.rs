@@ -133,7 +133,6 @@ impl Operator for NestedJoin<'_> {
         self.left.close(run);
         self.right.close(run);
         self.waiting.clear(run);
-        self.rows = Vec::new();
-        self.held.free(run);
+        self.held.leave(run, core::mem::take(&mut self.rows));
     }
 }

@@ -137,8 +137,8 @@ impl<'p> Once<'p> {
         }
         self.state = State::Ready;
         self.waiting.clear(run);
-        (self.rows, self.values) = (Vec::new(), Map::default());
-        self.held.free(run);
+        let rows = core::mem::take(&mut self.rows);
+        self.held.leave(run, (rows, core::mem::take(&mut self.values)));
     }
 }
 

@@ -152,11 +152,10 @@ impl Operator for Recursive<'_> {
         self.node.close(run);
         self.is_done = true;
         self.waiting.clear(run);
-        (self.seen, self.found, self.current) = (Map::default(), Vec::new(), Arc::default());
-        run.working.remove(&self.spec.id);
-        for held in [&mut self.seen_held, &mut self.found_held, &mut self.current_held] {
-            held.free(run);
-        }
+        self.seen_held.leave(run, core::mem::take(&mut self.seen));
+        self.found_held.leave(run, core::mem::take(&mut self.found));
+        let working = run.working.remove(&self.spec.id);
+        self.current_held.leave(run, (core::mem::take(&mut self.current), working));
     }
 }
 

@@ -144,7 +144,7 @@ impl Operator for Set<'_> {
         self.left.close(run);
         self.right.close(run);
         self.waiting.clear(run);
-        (self.counts, self.given) = (Map::default(), Map::default());
-        self.held.free(run);
+        let counts = core::mem::take(&mut self.counts);
+        self.held.leave(run, (counts, core::mem::take(&mut self.given)));
     }
 }

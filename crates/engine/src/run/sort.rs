@@ -187,8 +187,8 @@ impl Operator for Sort<'_> {
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
         self.waiting.clear(run);
-        self.rows = Rows::All(Sorter::default());
+        let rows = core::mem::replace(&mut self.rows, Rows::All(Sorter::default()));
         self.is_built = true;
-        self.held.free(run);
+        self.held.leave(run, rows);
     }
 }

@@ -146,7 +146,7 @@ fn go_on(mut run: Run<'_>, plan: &Plan, tables: &[Table], rows_max: u64) -> Ran 
             }
         }
     }
-    (ran.peak, ran.used) = (run.peak(), run.used());
+    (ran.peak, ran.used) = (run.peak(), run.used() - run.left_bytes);
     ran
 }
 

@@ -346,11 +346,11 @@ impl Operator for Window<'_> {
     fn close(&mut self, run: &mut Run<'_>) {
         self.input.close(run);
         self.waiting.clear(run);
-        self.sorter = Sorter::default();
+        let sorter = core::mem::take(&mut self.sorter);
         self.next = None;
         let part = core::mem::take(&mut self.part);
         part.so_far.into_iter().for_each(|so_far| frame::SoFar::free(so_far, run));
         self.is_sorted = true;
-        self.held.free(run);
+        self.held.leave(run, (sorter, part.rows, part.results));
     }
 }

@@ -323,9 +323,17 @@ impl<'a> Binder<'a> {
         &mut self,
         op: SetOp,
         all: bool,
-        left: BoundQuery,
-        right: BoundQuery,
+        mut left: BoundQuery,
+        mut right: BoundQuery,
     ) -> Result<BoundQuery, SqlError> {
+        if op == SetOp::Union && !all {
+            // The rows of all parts are compared with each other, once, as what they have in common.
+            for side in [&mut left, &mut right] {
+                if let Rel::Set { op: SetOp::Union, all, .. } = &mut side.rel {
+                    *all = true;
+                }
+            }
+        }
         if left.outputs.len() != right.outputs.len() {
             return Err(different_columns());
         }

@@ -129,21 +129,25 @@ impl<S: Store> Session<S> {
             machine.close(&mut run);
             return Ok((0, true));
         }
-        // What was assigned stays, whatever becomes of the statement.
-        let mut kept = Ok(());
-        for (name, value) in run.context.take_assigned() {
-            kept = kept.and(self.set_user_variable(&name, value));
-        }
-        let count = sent?;
-        kept?;
         // Steps that nobody has asked to their end have ended, too.
         machine.close(&mut run);
         drop(machine);
+        let assigned = run.context.take_assigned();
         let warnings = std::mem::take(&mut run.context.warnings);
         if let Some(watch) = terms.watch {
             (watch.profile, watch.reads) = (run.profile.take(), fetcher.counted());
         }
-        drop(run);
+        let left = run.leftovers();
+        if !left.is_empty() {
+            super::drop_elsewhere(left, self.shared.memory().meter().report);
+        }
+        // What was assigned stays, whatever becomes of the statement.
+        let mut kept = Ok(());
+        for (name, value) in assigned {
+            kept = kept.and(self.set_user_variable(&name, value));
+        }
+        let count = sent?;
+        kept?;
         if terms.ends {
             fetcher.finish(self).await?;
         }

@@ -475,6 +475,11 @@ impl Share {
         Self { pool: Arc::clone(pool), taken: 0 }
     }
 
+    /// The memory that it is a share of.
+    pub(crate) fn pool(&self) -> &Arc<NodeMemory> {
+        &self.pool
+    }
+
     /// Another one of the same statement.
     pub(crate) fn beside(&self) -> Self {
         Self::of(&self.pool)

@@ -163,8 +163,10 @@ fn results_of_two_columns_are_compared_by_their_bytes_if_one_of_them_is() {
          INSERT INTO p VALUES (0, 'A', '0')",
     );
     desk.check(
-        "(SELECT MIN(c) AS x FROM p GROUP BY id UNION ALL SELECT 'a') UNION SELECT e FROM p WHERE id > 0
+        "(SELECT MIN(c) AS x FROM p) UNION SELECT 'a' UNION SELECT e FROM p WHERE id > 0
          => A;a
+         (SELECT c AS x FROM p) UNION SELECT 'a' UNION ALL SELECT e FROM p WHERE id > 0
+         => A
          SELECT COUNT(*) FROM p JOIN (SELECT 'a' AS x) y WHERE CONCAT_WS('', NULLIF(e, '0'), 'A') < y.x
          => 1
          SELECT 'a' = CASE 7 WHEN 2 THEN e ELSE c END, 'a' = IF(id > 5, e, c), 'a' = COALESCE(c, e), 'a' = IFNULL(c, e) FROM p

@@ -9,6 +9,7 @@ use lats_base::map::Map;
 use lats_base::planted::{QueryBug, errs};
 use lats_engine::run::{Sorter, Top};
 use lats_values::{Accumulator, ColumnType, EvalContext, Expr, SqlError, Value, eval, group_key};
+use std::sync::Arc;
 
 /// Groups or rows that are finished before others may work.
 const ROWS_AT_ONCE: usize = 1_024;
@@ -78,6 +79,24 @@ pub(super) struct Collector<'a> {
     taken: u64,
     /// The work that was left at the last pause.
     work_left: u64,
+}
+
+/// What takes longer than a moment to drop.
+const LEFT_BYTES_MIN: usize = 1 << 20;
+
+/// What many rows took is dropped elsewhere, and counted until then.
+impl Drop for Collector<'_> {
+    fn drop(&mut self) {
+        if self.bytes < LEFT_BYTES_MIN {
+            return;
+        }
+        let kept = std::mem::replace(&mut self.kept, Kept::All(Sorter::default()));
+        let (groups, rest) = (std::mem::take(&mut self.groups), self.rest.take());
+        let keys = (std::mem::take(&mut self.group_numbers), std::mem::take(&mut self.seen));
+        let (none, pool) = (self.share.beside(), Arc::clone(self.share.pool()));
+        let share = std::mem::replace(&mut self.share, none);
+        crate::exec::drop_elsewhere((kept, groups, rest, keys, share), pool.meter().report);
+    }
 }
 
 impl<'a> Collector<'a> {
