@@ -1155,6 +1155,8 @@ class Generator:
         query = self.rng.choice([f"SELECT id, COALESCE(@v, {name}) AS n FROM {table.name}", f"SELECT id FROM {table.name} WHERE {name} >= @v",
                                  f"SELECT id, @v AS n FROM {table.name}", f"SELECT id, IF({name} IS NULL, {name}, @v) AS n FROM {table.name}",
                                  f"SELECT id FROM {table.name} WHERE CONCAT(@v, '') < '3'", f"SELECT id, {name} = @v AS n FROM {table.name}"])
+        if type_ in "iu" and self.chance(0.5):
+            query = f"SELECT id, CONCAT(GREATEST(@v, {name}), 'x') AS n FROM {table.name}"
         return SEVERAL.join(part for value in values for part in (f"SET @v = {value}", query))
 
     def all_of_itself(self):
