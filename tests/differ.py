@@ -93,7 +93,7 @@ class Server:
             if self.connection is None:
                 self.connect()
             self.connection.send_query(text)
-        except OSError as error:
+        except (OSError, MySQLError) as error:
             self.unsent = error
 
     def answer(self):
@@ -276,7 +276,8 @@ def compare(ours, theirs, ordered):
     if ours[0] == "malformed":
         return ours[0]
     if ours[0] in ("lost", "timeout"):
-        return "(no answer from the oracle, either)" if is_late(theirs) else ours[0]
+        also = theirs[0] == "lost" or ours[0] == "timeout" and is_late(theirs)
+        return "(no answer from the oracle, either)" if also else ours[0]
     if is_late(theirs):
         return "(no answer from the oracle)"
     if theirs[:2] == ("error", NOT_SUPPORTED):

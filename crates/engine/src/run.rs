@@ -104,11 +104,11 @@ pub struct Run<'r> {
     working: BTreeMap<u32, Arc<Vec<Row>>>,
     /// Steps of recursions at most.
     recursion_max: u64,
-    memory: Memory,
-    /// No more rows are wanted of the whole run; what its operators left.
+    /// No more rows are wanted of the whole run; what its operators left, which goes before what is counted for it.
     is_ending: bool,
     left: Vec<Box<dyn Send>>,
     left_bytes: usize,
+    memory: Memory,
     /// What was done since the last pause.
     rows_done: u64,
     /// What expressions could still do then.

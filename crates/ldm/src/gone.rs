@@ -100,6 +100,11 @@ impl Ldm {
         ctx.after(BEGINS_AGAIN, TIMER_CHECKPOINT);
     }
 
+    /// True once it knows that its directory is gone, until there is a log again; or if it keeps none. For the simulator.
+    pub fn has_heard_of_directory(&self) -> bool {
+        self.redo.as_ref().is_none_or(|redo| redo.is_incomplete())
+    }
+
     /// True while nothing that it has committed counts as on its disk (GONE-5). For the simulator.
     pub fn has_no_log(&self) -> bool {
         self.redo.as_ref().is_some_and(|redo| redo.is_incomplete())

@@ -57,6 +57,7 @@ once_failed! {
     a_client_that_slept_writes_into_a_connection_made_meanwhile: 77, 301, 71270357, 71270447;
     what_a_lost_group_has_changed_is_counted_as_nothing: 91270215;
     a_batch_that_has_left_a_queue_is_taken_for_one_that_is_in_the_way: 301;
+    a_directory_is_begun_anew_before_busy_threads_have_heard: 323900425;
     a_life_dies_that_has_lost_its_directory: 1795814601;
 }
 

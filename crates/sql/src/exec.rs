@@ -22,7 +22,8 @@ use lats_client::api::{LockWait, RowOp, RowOpKind};
 use lats_values::{EvalContext, Expr, SqlError, Value};
 
 use crate::table::Table;
-use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of operations that one request carries at most: well below what a signal may have.
 pub(crate) const REQUEST_BYTES_MAX: usize = 1 << 20;
@@ -166,15 +167,31 @@ pub(crate) fn with_column_names(failure: Failure, table: &Table) -> Failure {
     }
 }
 
+/// What takes longer than a moment to drop, in bytes.
+pub(crate) const LEFT_BYTES_MIN: usize = 1 << 20;
+/// So much may wait to be dropped; beyond, who leaves it drops it.
+const LEFT_MAX: usize = 64;
+
+/// Something to drop, and what is to be done behind it.
+type Left = (Box<dyn Send>, fn());
+
 /// Drops what takes long in another thread: nobody waits for it, neither who is answered or was killed nor others of this thread.
 pub(crate) fn drop_elsewhere(left: impl Send + 'static, report: fn()) {
-    let dropped = move || {
-        drop(left);
-        report();
-    };
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => drop(runtime.spawn_blocking(dropped)),
-        Err(_) => dropped(),
+    static DROPPER: OnceLock<Option<SyncSender<Left>>> = OnceLock::new();
+    let dropper = DROPPER.get_or_init(|| {
+        let (sender, receiver) = sync_channel::<Left>(LEFT_MAX);
+        let drops = move || {
+            for (left, report) in receiver {
+                drop(left);
+                report();
+            }
+        };
+        let started = std::thread::Builder::new().name("lats-drop".to_string()).spawn(drops);
+        started.ok().map(|_| sender)
+    });
+    if let Some(sender) = dropper {
+        // What does not go there is dropped here.
+        drop(sender.try_send((Box::new(left), report)));
     }
 }
 

@@ -44,6 +44,7 @@ impl Tc {
             return self.abort(id, refusal, ctx);
         }
         t.state = State::SettlingStatement;
+        t.waits_from = t.next_batch;
         t.refusal = Some(refusal);
         self.cancel_waits(id, ctx);
         self.when_settled(id, ctx);

@@ -51,10 +51,10 @@ impl Transaction {
     }
 
     /// DEADLOCK-4: true if it is still in the way of one who waits for its end, or for its batch that is ahead in a queue. One
-    /// that was refused has left the queue, and the transaction lives on (LOCK-6).
+    /// that was refused has left the queue, and the transaction lives on (LOCK-6); one that is executed holds the lock.
     fn is_in_the_way(&self, ahead_batch: u32) -> bool {
-        let open = || self.batches.contains_key(&ahead_batch);
-        ahead_batch == 0 || (self.state == State::Preparing && open())
+        let may_wait = self.waits_from..self.next_batch;
+        ahead_batch == 0 || (self.state == State::Preparing && may_wait.contains(&ahead_batch))
     }
 }
 

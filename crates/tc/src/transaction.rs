@@ -58,6 +58,8 @@ pub(crate) struct Transaction {
     /// Batches that are not answered by everyone yet.
     pub(crate) batches: SortedMap<u32, Batch, 1>,
     pub(crate) next_batch: u32,
+    /// No batch before this one waits any more: their requests are over.
+    pub(crate) waits_from: u32,
     /// Batches that a former primary has given back, and that are yet to be sent again (HANDOVER-3).
     pub(crate) returned: Vec<Returned>,
     /// Participants whose answer the state waits for.
@@ -186,6 +188,7 @@ impl Transaction {
             participants: SortedMap::new(),
             batches: SortedMap::new(),
             next_batch: 1,
+            waits_from: 1,
             returned: Vec::new(),
             waiting: SortedSet::new(),
             order_view: ViewNumber::default(),

@@ -220,7 +220,8 @@ impl Leftovers {
 
     /// True if dropping it takes no time.
     pub fn is_empty(&self) -> bool {
-        self.left.is_empty() && self.memory.caches.is_empty()
+        self.left.is_empty()
+            && self.memory.caches.values().all(|cache| cache.bytes < LEFT_BYTES_MIN)
     }
 }
 

@@ -151,6 +151,13 @@ impl World {
         if gone && std::mem::replace(&mut known.is_noticed, true) {
             return;
         }
+        // GONE-4: nobody may write there what was meant for the former one.
+        let have_heard =
+            crate::checkers::ldms(self, node).iter().all(|ldm| ldm.has_heard_of_directory());
+        if !gone && !have_heard {
+            let news = Disturbance::Directory(node, life, false);
+            return self.at(Duration::from_millis(LOOKS_EVERY_MS), Event::Disturb(news));
+        }
         if !gone {
             self.storage.gone.remove(&node);
         }

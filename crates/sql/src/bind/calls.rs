@@ -443,7 +443,7 @@ impl Binder<'_> {
                 let own = self.type_of(&expr);
                 let is_other = own.collation != collation && own.collation != Collation::Binary;
                 match is_other {
-                    true => Expr::Collate { arg: Box::new(expr), collation },
+                    true => super::collations::converted(expr, collation),
                     false => expr,
                 }
             }

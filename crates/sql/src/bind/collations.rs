@@ -92,11 +92,7 @@ impl Binder<'_> {
                 Expr::Cast { .. } => self.standing(arg).map(|of| (of.0, Strength::Coercible)),
                 _ => self.standing(arg),
             };
-            let mut found: Vec<(Collation, Strength)> = args.filter_map(standing).collect();
-            // What was given the collation of a column beside it holds to it no more than that (`in_collation`).
-            let columns: Vec<Collation> =
-                found.iter().filter(|of| of.1 == Strength::Implicit).map(|of| of.0).collect();
-            found.retain(|of| of.1 != Strength::Explicit || !columns.contains(&of.0));
+            let found: Vec<(Collation, Strength)> = args.filter_map(standing).collect();
             match conflict(&found) {
                 // What is made of such a mix has the collation of bytes.
                 true => Strength::Coercible,
@@ -104,6 +100,7 @@ impl Binder<'_> {
             }
         };
         match expr {
+            _ if expr.is_converted() => Strength::Implicit,
             Expr::Collate { .. } => Strength::Explicit,
             Expr::Column(number) if *number < EXTERNAL_BASE => {
                 let column = self.columns.get(*number as usize);
@@ -317,6 +314,12 @@ fn conflict(found: &[(Collation, Strength)]) -> bool {
         Strength::Implicit => own.any(|other| other != first),
         Strength::Coercible => false,
     }
+}
+
+/// A text that was given the collation of others beside it: no COLLATE of the statement's own.
+pub(super) fn converted(expr: Expr, collation: Collation) -> Expr {
+    let inner = Expr::Collate { arg: Box::new(expr), collation };
+    Expr::Collate { arg: Box::new(inner), collation }
 }
 
 /// Made of literals, without COLLATE.

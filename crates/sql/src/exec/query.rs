@@ -14,7 +14,7 @@ use crate::session::{Done, Outcome, Session, Share, Sink};
 use crate::store::Store;
 use fetch::Fetcher;
 use lats_client::api::LockMode;
-use lats_engine::run::{Machine, Poll, Profile, Run};
+use lats_engine::run::{Leftovers, Machine, Poll, Profile, Run};
 use lats_values::{SqlError, Value};
 use std::sync::Arc;
 
@@ -127,6 +127,8 @@ impl<S: Store> Session<S> {
         let sent = self.send(plan, (&mut machine, &mut run, &mut fetcher), sink, most).await;
         if sent.is_ok() && fetcher.has_waited() {
             machine.close(&mut run);
+            drop(machine);
+            self.leave(run.leftovers());
             return Ok((0, true));
         }
         // Steps that nobody has asked to their end have ended, too.
@@ -137,10 +139,7 @@ impl<S: Store> Session<S> {
         if let Some(watch) = terms.watch {
             (watch.profile, watch.reads) = (run.profile.take(), fetcher.counted());
         }
-        let left = run.leftovers();
-        if !left.is_empty() {
-            super::drop_elsewhere(left, self.shared.memory().meter().report);
-        }
+        self.leave(run.leftovers());
         // What was assigned stays, whatever becomes of the statement.
         let mut kept = Ok(());
         for (name, value) in assigned {
@@ -153,6 +152,12 @@ impl<S: Store> Session<S> {
         }
         self.add_warnings(warnings);
         Ok((count, false))
+    }
+
+    fn leave(&self, left: Leftovers) {
+        if !left.is_empty() {
+            super::drop_elsewhere(left, self.shared.memory().meter().report);
+        }
     }
 
     /// Steps a machine until it has no more rows, or so many are there; how many there were.
@@ -242,6 +247,16 @@ pub(super) struct Kept {
 impl Kept {
     pub(super) fn new(share: Share) -> Self {
         Self { begun: false, rows: Vec::new(), bytes: 0, share }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.bytes >= super::LEFT_BYTES_MIN {
+            let (none, report) = (self.share.beside(), self.share.pool().meter().report);
+            let share = std::mem::replace(&mut self.share, none);
+            super::drop_elsewhere((std::mem::take(&mut self.rows), share), report);
+        }
     }
 }
 

@@ -119,6 +119,8 @@ fn collations_of_equal_strength_are_no_mix() {
          => ERROR 1267 Illegal mix of collations (utf8mb4_bin,EXPLICIT) and (utf8mb4_general_ci,EXPLICIT) for operation '='
          SELECT CONCAT(a, b), IF(1, a, b), COALESCE(a, b), GREATEST(a, b), INSTR(a, b), FIELD(a, b, 'c') FROM ci, gc
          => aA|a|a|A|1|1
+         SELECT CONCAT(a COLLATE utf8mb4_general_ci, b) = a, COALESCE(a, b) = 'A' COLLATE utf8mb4_general_ci FROM ci, gc
+         => 0|1
          SELECT COUNT(*) FROM ci, gc WHERE CONCAT(a, b) = 'x'
          => 0
          SELECT * FROM (SELECT 'x' AS k) x, gc WHERE x.k = gc.b
@@ -175,6 +177,8 @@ fn results_of_two_columns_are_compared_by_their_bytes_if_one_of_them_is() {
          => utf8mb4_bin|utf8mb4_bin|utf8mb4_general_ci
          SELECT COUNT(*) FROM p JOIN (SELECT 1) x WHERE 'a' <=> ELT(1, c, e)
          => 0
+         SELECT COERCIBILITY(COALESCE(c, e)), COERCIBILITY(c COLLATE utf8mb4_bin) FROM p
+         => 2|0
          SELECT 'a' = NULLIF(c, e), 'a' = CASE WHEN id = 0 THEN c ELSE 'x' END FROM p
          => 1|1",
     );

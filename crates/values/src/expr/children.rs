@@ -26,6 +26,12 @@ impl Expr {
         }
     }
 
+    /// True for a text that was given the collation of others beside it, and holds to it no more than they do: it has it twice.
+    pub fn is_converted(&self) -> bool {
+        let Self::Collate { arg, collation } = self else { return false };
+        matches!(&**arg, Self::Collate { collation: inner, .. } if inner == collation)
+    }
+
     /// Its operands, to be changed; an IN's list is no longer searched, but walked.
     pub fn children_mut(&mut self) -> Vec<&mut Self> {
         match self {

@@ -164,7 +164,7 @@ fn decimal_with_constant(
 pub(super) fn collation_of(a: Operand<'_>, b: Operand<'_>) -> Collation {
     // Smaller is stronger, as MySQL's coercibility.
     let strength = |expr: &Expr| match expr {
-        Expr::Collate { .. } => 0,
+        Expr::Collate { .. } if !expr.is_converted() => 0,
         Expr::Literal(_) if errs(QueryBug::LiteralDecidesCollation) => 0,
         Expr::Literal(_) => 2,
         _ => 1,

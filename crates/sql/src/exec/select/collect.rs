@@ -81,13 +81,10 @@ pub(super) struct Collector<'a> {
     work_left: u64,
 }
 
-/// What takes longer than a moment to drop.
-const LEFT_BYTES_MIN: usize = 1 << 20;
-
 /// What many rows took is dropped elsewhere, and counted until then.
 impl Drop for Collector<'_> {
     fn drop(&mut self) {
-        if self.bytes < LEFT_BYTES_MIN {
+        if self.bytes < crate::exec::LEFT_BYTES_MIN {
             return;
         }
         let kept = std::mem::replace(&mut self.kept, Kept::All(Sorter::default()));

@@ -19,6 +19,7 @@ pub(crate) fn coercibility(expr: &Expr, value: &Value) -> i64 {
     const NUMBER: i64 = 5;
     const NULL: i64 = 6;
     match expr {
+        _ if expr.is_converted() => COLUMN,
         Expr::Collate { .. } => EXPLICIT,
         Expr::Literal(Value::Null) => NULL,
         _ if !value.is_string() && !value.is_null() => NUMBER,
