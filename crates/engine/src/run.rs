@@ -20,7 +20,7 @@ mod source;
 mod tests;
 mod window;
 
-pub use memory::{Budget, Leftovers, Pool};
+pub use memory::{Budget, LEFT_BYTES_MIN, Leftovers, Pool};
 pub use ordered::{Sorter, Top};
 pub use profile::{OpProfile, Profile};
 

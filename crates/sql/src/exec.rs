@@ -167,8 +167,6 @@ pub(crate) fn with_column_names(failure: Failure, table: &Table) -> Failure {
     }
 }
 
-/// What takes longer than a moment to drop, in bytes.
-pub(crate) const LEFT_BYTES_MIN: usize = 1 << 20;
 /// So much may wait to be dropped; beyond, who leaves it drops it.
 const LEFT_MAX: usize = 64;
 

@@ -203,7 +203,7 @@ impl Held {
 }
 
 /// What takes longer than a moment to drop.
-const LEFT_BYTES_MIN: usize = 1 << 20;
+pub const LEFT_BYTES_MIN: usize = 1 << 20;
 
 /// What is left of a run: rows by the hundred thousand, which take some ten milliseconds to drop. Whoever has to answer at once
 /// drops them elsewhere.
@@ -219,7 +219,7 @@ impl Leftovers {
     }
 
     /// True if dropping it takes no time.
-    pub fn is_empty(&self) -> bool {
+    pub fn is_small(&self) -> bool {
         self.left.is_empty()
             && self.memory.caches.values().all(|cache| cache.bytes < LEFT_BYTES_MIN)
     }

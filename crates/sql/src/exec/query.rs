@@ -14,7 +14,7 @@ use crate::session::{Done, Outcome, Session, Share, Sink};
 use crate::store::Store;
 use fetch::Fetcher;
 use lats_client::api::LockMode;
-use lats_engine::run::{Leftovers, Machine, Poll, Profile, Run};
+use lats_engine::run::{LEFT_BYTES_MIN, Leftovers, Machine, Poll, Profile, Run};
 use lats_values::{SqlError, Value};
 use std::sync::Arc;
 
@@ -155,7 +155,7 @@ impl<S: Store> Session<S> {
     }
 
     fn leave(&self, left: Leftovers) {
-        if !left.is_empty() {
+        if !left.is_small() {
             super::drop_elsewhere(left, self.shared.memory().meter().report);
         }
     }
@@ -252,9 +252,8 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if self.bytes >= super::LEFT_BYTES_MIN {
-            let (none, report) = (self.share.beside(), self.share.pool().meter().report);
-            let share = std::mem::replace(&mut self.share, none);
+        if self.bytes >= LEFT_BYTES_MIN {
+            let (share, report) = self.share.leave();
             super::drop_elsewhere((std::mem::take(&mut self.rows), share), report);
         }
     }

@@ -475,9 +475,10 @@ impl Share {
         Self { pool: Arc::clone(pool), taken: 0 }
     }
 
-    /// The memory that it is a share of.
-    pub(crate) fn pool(&self) -> &Arc<NodeMemory> {
-        &self.pool
+    /// What was taken so far, to be dropped elsewhere behind what it is for, and what is to be called then.
+    pub(crate) fn leave(&mut self) -> (Self, fn()) {
+        let none = self.beside();
+        (std::mem::replace(self, none), self.pool.meter().report)
     }
 
     /// Another one of the same statement.

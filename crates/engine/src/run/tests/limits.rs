@@ -284,3 +284,27 @@ fn runs_share_what_there_is() {
     assert!(ran.peak > MIB && ran.peak <= 2 * MIB, "{} bytes", ran.peak);
     assert_eq!(*tank.left.lock().unwrap(), 2 * MIB);
 }
+
+/// What a run that ended early held is counted until it is dropped, wherever that is.
+#[test]
+fn leftovers_are_counted_until_they_are_dropped() {
+    let tank = Arc::new(Tank { left: Mutex::new(8 * MIB) });
+    let shared = Budget { pool: Some(Arc::clone(&tank) as Arc<dyn Pool>), ..budget(64 * MIB) };
+    let sort = Op::Sort { input: boxed(source(0)), keys: vec![key(1)], top: None };
+    let plan = plan(sort, 1);
+    let tables = [table(2_400, wide)];
+    let mut run = Run::new(&[], EvalContext::new(false), shared, u64::MAX);
+    let mut machine = Machine::new(&plan);
+    let (mut open, mut ran) =
+        (BTreeMap::new(), Ran { read: vec![0], asked: vec![0], ..Ran::default() });
+    // Until the first rows are there, all others are kept.
+    while !matches!(machine.step(&mut run).unwrap(), Poll::Rows(_)) {
+        answer(&mut run, &tables, &mut open, &mut ran).unwrap();
+    }
+    machine.close(&mut run);
+    let left = run.leftovers();
+    assert!(!left.is_small());
+    assert!(*tank.left.lock().unwrap() < 7 * MIB, "it is not counted any more");
+    drop(left);
+    assert_eq!(*tank.left.lock().unwrap(), 8 * MIB);
+}

@@ -7,9 +7,8 @@ use crate::plan::select::{Grouping, SelectPlan, input_type};
 use crate::session::Share;
 use lats_base::map::Map;
 use lats_base::planted::{QueryBug, errs};
-use lats_engine::run::{Sorter, Top};
+use lats_engine::run::{LEFT_BYTES_MIN, Sorter, Top};
 use lats_values::{Accumulator, ColumnType, EvalContext, Expr, SqlError, Value, eval, group_key};
-use std::sync::Arc;
 
 /// Groups or rows that are finished before others may work.
 const ROWS_AT_ONCE: usize = 1_024;
@@ -84,15 +83,14 @@ pub(super) struct Collector<'a> {
 /// What many rows took is dropped elsewhere, and counted until then.
 impl Drop for Collector<'_> {
     fn drop(&mut self) {
-        if self.bytes < crate::exec::LEFT_BYTES_MIN {
+        if self.bytes < LEFT_BYTES_MIN {
             return;
         }
         let kept = std::mem::replace(&mut self.kept, Kept::All(Sorter::default()));
         let (groups, rest) = (std::mem::take(&mut self.groups), self.rest.take());
         let keys = (std::mem::take(&mut self.group_numbers), std::mem::take(&mut self.seen));
-        let (none, pool) = (self.share.beside(), Arc::clone(self.share.pool()));
-        let share = std::mem::replace(&mut self.share, none);
-        crate::exec::drop_elsewhere((kept, groups, rest, keys, share), pool.meter().report);
+        let (share, report) = self.share.leave();
+        crate::exec::drop_elsewhere((kept, groups, rest, keys, share), report);
     }
 }
 
