@@ -9,8 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 begun=$SECONDS
 bash scripts/setup.sh --tests
-# What is built once is built sooner without it.
-[ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0
+# What is built once is built sooner without them.
+[ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_CHECKED_DEBUG=none
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 if [ "${1:-}" = "--long" ]; then
   shift

@@ -6,6 +6,9 @@ pub(crate) const PROFILE: &str = "checked";
 /// Steps of real processes wait most of the time: so many run at once.
 const PROCESSES_AT_ONCE: usize = 3;
 
+/// A run of the simulator has one thread.
+const SIMULATORS_AT_ONCE: usize = 2;
+
 /// Steps that may run at the same time, after all of the phase before.
 pub(crate) struct Phase {
     /// How many at once.
@@ -79,7 +82,7 @@ pub(crate) fn phases(commit: usize) -> Vec<Phase> {
             ),
             step("checkers of tests of real processes", 60, "python3 tests/test_checkers.py"),
         ]),
-        Phase::one_by_one(simulator(commit)),
+        Phase { at_once: SIMULATORS_AT_ONCE, of_processes: false, steps: simulator(commit) },
         Phase::one_by_one(vec![
             step(
                 "every interleaving: ring, gate, shared data managers",
@@ -105,6 +108,7 @@ const TURNS: &[&[&str]] = &[
     &["clients: histories with "],
     &["clients: partitions with "],
     &["every interleaving: ", "costs: "],
+    &["clients: YCSB", "clients: sysbench"],
 ];
 
 fn is_one(step: &Step, begins: &[&str]) -> bool {
@@ -133,19 +137,19 @@ pub(crate) fn leave_out(phases: &mut [Phase], commit: usize) {
     }
 }
 
-/// A slice of what the soak runs for hours.
+/// A slice of what the soak runs for hours, the longest first.
 fn simulator(commit: usize) -> Vec<Step> {
     vec![
-        simulated("fixed seeds, each twice", 400, "--seed 1 --seeds 40 --twice"),
-        simulated("more fixed seeds", 600, "--seed 101 --seeds 50"),
         simulated("fresh seeds", 600, "--seeds 150"),
-        simulated("fresh storms", 400, "--seeds 8 --storm"),
-        simulated("a node group is lost or falls silent, fresh seeds", 300, "--seeds 80 --outage"),
-        simulated("all nodes of two node groups die, fresh seeds", 300, "--seeds 80 --blackout"),
-        simulated("any set of nodes fails, fresh seeds", 300, "--seeds 40 --any-set"),
-        simulated("all nodes are told to end, fresh seeds", 300, "--seeds 80 --closing"),
-        simulated("scenarios, each with fresh delays", 300, "--scenario all --seeds 30"),
         simulated("planted bugs that have their turn", 600, &format!("--planted {commit}")),
+        simulated("scenarios, each with fresh delays", 400, "--scenario all --seeds 30"),
+        simulated("all nodes of two node groups die, fresh seeds", 400, "--seeds 80 --blackout"),
+        simulated("fixed seeds, each twice", 400, "--seed 1 --seeds 40 --twice"),
+        simulated("a node group is lost or falls silent, fresh seeds", 400, "--seeds 80 --outage"),
+        simulated("more fixed seeds", 600, "--seed 101 --seeds 50"),
+        simulated("fresh storms", 400, "--seeds 8 --storm"),
+        simulated("all nodes are told to end, fresh seeds", 400, "--seeds 80 --closing"),
+        simulated("any set of nodes fails, fresh seeds", 400, "--seeds 40 --any-set"),
     ]
 }
 
