@@ -20,6 +20,7 @@ mod recursion;
 pub(crate) mod row;
 mod rows;
 pub mod scope;
+mod sets;
 mod special;
 mod subquery;
 pub mod through;

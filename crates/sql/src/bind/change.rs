@@ -191,7 +191,7 @@ impl<'a> Binder<'a> {
         let mut pending = std::mem::take(&mut block.below);
         pending.append(&mut block.above);
         let made: Vec<ColumnId> = pending.iter().flat_map(super::scope::Pending::columns).collect();
-        let mut all: Option<BoundQuery> = None;
+        let mut all = Vec::with_capacity(rows.len());
         for row in rows {
             let mut needed = std::collections::BTreeSet::new();
             for value in &row {
@@ -211,12 +211,9 @@ impl<'a> Binder<'a> {
             let outputs = items.iter().map(|(column, _)| (*column, String::new())).collect();
             let rel = Rel::Extend { input: Box::new(rel), items };
             let next = BoundQuery { rel, outputs, select: None };
-            all = Some(match all {
-                None => next,
-                Some(before) => self.beneath(before, next)?,
-            });
+            all.push(next);
         }
-        all.ok_or_else(|| error::internal("rows were expected"))
+        self.beneath(all)
     }
 
     fn ordered(

@@ -1,12 +1,11 @@
 //! Queries: WITH, set operations, VALUES, and what stands around a SELECT.
 
 use super::Binder;
-use super::collations::Strength;
 use super::grouping::Select;
 use super::scope::{Aggregates, AliasUse, Block, Output, Scope};
+use super::sets::different_columns;
 use crate::error;
-use lats_base::planted::{QueryBug, errs};
-use lats_engine::ir::{ColumnId, Rel, Scalar, SetOp, SortKey, walk};
+use lats_engine::ir::{ColumnId, Rel, Scalar, SortKey, walk};
 use lats_mysql_syntax::tree::{self, Body, BodyId, List, QueryId, With};
 use lats_values::{ColumnType, Expr, SqlError, Value};
 
@@ -236,19 +235,16 @@ impl<'a> Binder<'a> {
 
     /// The recursive parts, one behind the other.
     fn steps(&mut self, steps: &[BodyId], hidden: usize) -> Result<BoundQuery, SqlError> {
-        let mut all: Option<BoundQuery> = None;
+        let mut all = Vec::with_capacity(steps.len());
         for step in steps {
             let next = self.body(*step, (&[], None), hidden)?;
             check_step(&next)?;
-            all = Some(match all {
-                None => next,
-                Some(before) => self.set_operation(SetOp::Union, true, before, next)?,
-            });
+            all.push(next);
         }
-        all.ok_or_else(|| error::internal("a recursion has a step"))
+        self.beneath(all)
     }
 
-    fn body(
+    pub(super) fn body(
         &mut self,
         body: BodyId,
         clauses: Clauses<'_>,
@@ -257,15 +253,9 @@ impl<'a> Binder<'a> {
         self.enter()?;
         let bound = match self.tree().body(body) {
             Body::Select(select) => self.in_block(hidden, |binder| binder.select(select, clauses)),
-            Body::Set { op, quantifier, left, right } => {
-                let all = *quantifier == tree::SetQuantifier::All;
-                let op = match op {
-                    tree::SetOp::Union => SetOp::Union,
-                    tree::SetOp::Intersect => SetOp::Intersect,
-                    tree::SetOp::Except => SetOp::Except,
-                };
-                let (left, right) = (*left, *right);
-                self.sides(op, all, left, right, hidden)
+            Body::Set { op, .. } => {
+                let op = *op;
+                self.set_body(op, body, hidden)
                     .and_then(|bound| self.around(bound, clauses, hidden))
             }
             Body::Nested(query) => {
@@ -285,23 +275,6 @@ impl<'a> Binder<'a> {
         bound
     }
 
-    fn sides(
-        &mut self,
-        op: SetOp,
-        all: bool,
-        left: BodyId,
-        right: BodyId,
-        hidden: usize,
-    ) -> Result<BoundQuery, SqlError> {
-        self.refuse_options_of_result(right)?;
-        let mut left = self.body(left, (&[], None), hidden)?;
-        let mut right = self.body(right, (&[], None), hidden)?;
-        // Without a LIMIT, the order of a part is no order of the whole.
-        left.rel = unordered(left.rel);
-        right.rel = unordered(right.rel);
-        self.set_operation(op, all, left, right)
-    }
-
     /// Does it in a block of its own.
     pub(super) fn in_block<T>(
         &mut self,
@@ -316,117 +289,6 @@ impl<'a> Binder<'a> {
             self.query_scope = block.map(|block| block.scope).unwrap_or_default();
         }
         done
-    }
-
-    /// Both sides with the columns of the first; types are what both have in common.
-    fn set_operation(
-        &mut self,
-        op: SetOp,
-        all: bool,
-        mut left: BoundQuery,
-        mut right: BoundQuery,
-    ) -> Result<BoundQuery, SqlError> {
-        if op == SetOp::Union && !all {
-            // The rows of all parts are compared with each other, once, as what they have in common.
-            for side in [&mut left, &mut right] {
-                if let Rel::Set { op: SetOp::Union, all, .. } = &mut side.rel {
-                    *all = true;
-                }
-            }
-        }
-        if left.outputs.len() != right.outputs.len() {
-            return Err(different_columns());
-        }
-        let mut outputs = Vec::with_capacity(left.outputs.len());
-        for ((a, name), (b, _)) in left.outputs.iter().zip(&right.outputs) {
-            let column_type = self.common_type(*a, *b);
-            let (a_scalar, b_scalar) = (a.scalar(), b.scalar());
-            if self.check_mix("UNION", &[&a_scalar, &b_scalar]).is_err() {
-                let text = "Illegal mix of collations for operation 'UNION'";
-                return Err(crate::error::make(1271, "HY000", text));
-            }
-            let strength = self.strength_of(&a_scalar).min(self.strength_of(&b_scalar));
-            let column = self.column(name, column_type, None);
-            self.set_strength(column, strength.max(Strength::Implicit));
-            if [a, b].into_iter().all(|side| self.constant_texts.contains(side)) {
-                self.constant_texts.insert(column);
-            }
-            outputs.push((column, name.clone()));
-        }
-        let columns: Vec<ColumnId> = outputs.iter().map(|(column, _)| *column).collect();
-        let (left, right) = (self.converted(left, &columns), self.converted(right, &columns));
-        let ids = |query: &BoundQuery| query.columns();
-        let (of_left, of_right) = (ids(&left), ids(&right));
-        let left = (Box::new(left.rel), of_left);
-        let right = (Box::new(right.rel), of_right);
-        let rel = Rel::Set { op, all, columns, left, right };
-        Ok(BoundQuery { rel, outputs, select: None })
-    }
-
-    /// Rows of one query, and then those of another one.
-    pub(super) fn beneath(
-        &mut self,
-        above: BoundQuery,
-        below: BoundQuery,
-    ) -> Result<BoundQuery, SqlError> {
-        self.set_operation(SetOp::Union, true, above, below)
-    }
-
-    fn common_type(&self, a: ColumnId, b: ColumnId) -> ColumnType {
-        let (x, y) = (&self.types[a.0 as usize], &self.types[b.0 as usize]);
-        let nullable = x.nullable || y.nullable;
-        if errs(QueryBug::UnionOfFirstType) {
-            return ColumnType { nullable, ..x.clone() };
-        }
-        if x.kind == y.kind && x.unsigned == y.unsigned && x.collation == y.collation {
-            return ColumnType { nullable, ..x.clone() };
-        }
-        let one = Expr::Case {
-            operand: None,
-            branches: vec![(Expr::Literal(Value::Int(1)), a.scalar())],
-            otherwise: Some(Box::new(b.scalar())),
-        };
-        let mut found = ColumnType { nullable, ..self.type_of(&one) };
-        if found.kind.is_text()
-            && let Some(collation) = self.of_results([a.scalar(), b.scalar()].iter())
-        {
-            found.collation = collation;
-        }
-        let is_weak = |side: ColumnId| self.constant_texts.contains(&side);
-        if found.kind.is_text() && is_weak(a) != is_weak(b) {
-            let strong = if is_weak(a) { y } else { x };
-            if strong.kind.is_text() {
-                found.collation = strong.collation;
-            }
-        }
-        found
-    }
-
-    /// The query with values of the types of these columns.
-    fn converted(&mut self, query: BoundQuery, to: &[ColumnId]) -> BoundQuery {
-        let mut items = Vec::new();
-        let mut outputs = Vec::with_capacity(query.outputs.len());
-        for ((from, name), to) in query.outputs.into_iter().zip(to) {
-            let common = self.types[to.0 as usize].clone();
-            if self.quotients.contains(&from) && common.kind.is_number() {
-                // It is rounded once, to the digits of both.
-                self.types[from.0 as usize] = common;
-            }
-            let (x, y) = (&self.types[from.0 as usize], self.types[to.0 as usize].clone());
-            if x.kind == y.kind && x.unsigned == y.unsigned && x.collation == y.collation {
-                outputs.push((from, name));
-                continue;
-            }
-            let to = y;
-            let column = self.column(&name, to, None);
-            items.push((column, from.scalar()));
-            outputs.push((column, name));
-        }
-        let rel = match items.is_empty() {
-            true => query.rel,
-            false => Rel::Extend { input: Box::new(query.rel), items },
-        };
-        BoundQuery { rel, outputs, select: None }
     }
 
     /// ORDER BY and LIMIT behind a query: names are those of its columns.
@@ -589,17 +451,6 @@ fn count_working(rel: &Rel) -> usize {
     below + usize::from(matches!(rel, Rel::Working { .. }))
 }
 
-/// The rows in any order.
-fn unordered(rel: Rel) -> Rel {
-    match rel {
-        Rel::Sort { input, .. } => *input,
-        Rel::Narrow { input, columns } => {
-            Rel::Narrow { input: Box::new(unordered(*input)), columns }
-        }
-        other => other,
-    }
-}
-
 /// 3028 for an aggregate or window function over a set operation.
 fn order_error(error: SqlError, rel: &Rel, number: usize) -> SqlError {
     if !matches!(error.errno, 1111 | 3593) || !matches!(rel, Rel::Set { .. }) {
@@ -609,10 +460,4 @@ fn order_error(error: SqlError, rel: &Rel, number: usize) -> SqlError {
         "Expression #{number} of ORDER BY contains aggregate function and applies to a UNION, EXCEPT or INTERSECT"
     );
     error::make(3028, "HY000", &text)
-}
-
-/// 1222.
-fn different_columns() -> SqlError {
-    let text = "The used SELECT statements have a different number of columns";
-    error::make(1222, "21000", text)
 }
